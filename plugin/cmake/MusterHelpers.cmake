@@ -1,0 +1,65 @@
+# What every target of the project shares: language level, warnings, instrumentation.
+
+find_package(Threads REQUIRED)
+
+add_library(muster_flags INTERFACE)
+target_compile_definitions(muster_flags INTERFACE _GNU_SOURCE MUSTER_VERSION="${PROJECT_VERSION}")
+target_include_directories(muster_flags INTERFACE ${PROJECT_SOURCE_DIR}/plugin)
+target_compile_options(muster_flags INTERFACE
+  -std=c11 -fvisibility=hidden -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes
+  -Wstrict-prototypes -Wformat=2 -Wvla -Wundef -Wpointer-arith -Wcast-qual)
+target_link_libraries(muster_flags INTERFACE Threads::Threads)
+if(MUSTER_WERROR)
+  target_compile_options(muster_flags INTERFACE -Werror)
+endif()
+if(MUSTER_SANITIZE)
+  target_compile_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE})
+endif()
+if(MUSTER_COVERAGE)
+  target_compile_options(muster_flags INTERFACE --coverage)
+  target_link_options(muster_flags INTERFACE --coverage)
+endif()
+if(MUSTER_FUZZ)
+  target_compile_options(muster_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# A library that is in the package, from its static archive where `static` is true.
+function(muster_find_library target name header static)
+  find_path(${target}_INCLUDE ${header} REQUIRED)
+  if(static)
+    find_library(${target}_LIBRARY lib${name}.a REQUIRED)
+  else()
+    find_library(${target}_LIBRARY ${name} REQUIRED)
+  endif()
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE})
+  target_link_libraries(${target} INTERFACE ${${target}_LIBRARY})
+endfunction()
+
+# muster_room(NAME SOURCES... [LIBS ...]): one folder of plugin/ as a static library that may go
+# into the plugin.
+function(muster_room name)
+  cmake_parse_arguments(ROOM "" "" "LIBS" ${ARGN})
+  add_library(muster_${name} STATIC ${ROOM_UNPARSED_ARGUMENTS})
+  set_target_properties(muster_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(muster_${name} PUBLIC muster_flags ${ROOM_LIBS})
+endfunction()
+
+# muster_test(NAME SOURCES... [LIBS ...]): a cmocka program that ctest runs.
+function(muster_test name)
+  cmake_parse_arguments(TEST "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${TEST_LIBS} muster_flags cmocka)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()
+
+# muster_fuzz(NAME SOURCES... [LIBS ...]): a libFuzzer target; its corpus is tests/fuzz/corpus/NAME.
+function(muster_fuzz name)
+  cmake_parse_arguments(FUZZ "" "" "LIBS" ${ARGN})
+  add_executable(fuzz_${name} ${FUZZ_UNPARSED_ARGUMENTS})
+  target_link_libraries(fuzz_${name} PRIVATE ${FUZZ_LIBS} muster_flags)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()

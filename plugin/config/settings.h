@@ -1,0 +1,42 @@
+/*
+ * Every setting of muster, from defaults, then MUSTER_CONFIG's YAML file, then the environment.
+ * One table (settings.c) holds name, variable, type, range, default and help; parser, `muster help
+ * config`, and "did you mean" all walk it.
+ */
+#ifndef MUSTER_CONFIG_SETTINGS_H
+#define MUSTER_CONFIG_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "segment/layout.h"
+
+struct muster_settings {
+    bool off;
+    char dir[MUSTER_SEG_PATH]; /* "": chosen from the job id or the first communicator */
+    char segment_dir[MUSTER_SEG_PATH];
+    int timing; /* enum muster_timing */
+    bool mark;
+    uint64_t log_max;
+    char trace[MUSTER_SEG_PATH]; /* "": none */
+    int log_level;               /* enum muster_log_level */
+};
+
+void muster_settings_default(struct muster_settings *settings);
+
+/* Reads the environment and the file it names. On any error (unknown key with the nearest known
+ * one, bad value, bad YAML) *settings holds the defaults, and err "file:line:column: ..." or
+ * "MUSTER_X: ...". Unknown MUSTER_* variables are errors too. */
+int muster_settings_load(struct muster_settings *settings, struct muster_err *err);
+
+/* The same from a document in memory, named `file` in errors; for tests, fuzzing and `--config`
+ * checks. Does not look at the environment. */
+int muster_settings_parse(struct muster_settings *settings, const char *file, const char *yaml,
+                          size_t bytes, struct muster_err *err);
+
+/* For `muster help config`: a table of all settings. */
+void muster_settings_help(FILE *out);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The plugin as all interface versions see it: one process-wide recorder, made with the first
+ * communicator. Every entry accepts NULL, a stale or a foreign handle, and never fails NCCL.
+ * NCCL's threads call start, state and stop concurrently; init and fini too.
+ */
+#ifndef MUSTER_NCCL_PLUGIN_H
+#define MUSTER_NCCL_PLUGIN_H
+
+#include "record/event.h"
+
+/* `caller`: an address inside the NCCL library that calls (to find its version). Always sets
+ * *context to something other than NULL, and *mask to the events wanted by all communicators. */
+void muster_plugin_init(void **context, int *mask, const struct muster_event_init *init,
+                        const void *caller);
+/* Sets *handle first, to NULL if nothing is recorded. */
+void muster_plugin_start(void *context, void **handle, const struct muster_event *event);
+void muster_plugin_state(void *handle, unsigned state, const struct muster_event_args *args);
+void muster_plugin_stop(void *handle);
+void muster_plugin_fini(void *context);
+
+#endif

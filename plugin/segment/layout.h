@@ -1,0 +1,262 @@
+/*
+ * The segment: one process's recording as a file of fixed layout, 1 MiB, on tmpfs while the
+ * process lives, copied into the run directory afterwards. It is an ABI between processes of any
+ * muster version: only offsets, no pointers; little-endian; change means a new MUSTER_SEG_VERSION.
+ *
+ * Writers: NCCL's threads (slots, muster_seg_comm.call), the drain thread (all else). Readers copy
+ * the file with pread and never map it. What the drain thread writes in one piece carries a
+ * `seq`: odd while it is being written (see seg_write_begin in segment/seqlock.h).
+ *
+ * Retiring an operation moves it from its slot to a row. `undo` makes that one step for whoever
+ * reads after a SIGKILL: while undo.armed is 1 the row may be half changed; the reader restores it
+ * from undo and counts the slot as still pending.
+ */
+#ifndef MUSTER_SEGMENT_LAYOUT_H
+#define MUSTER_SEGMENT_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/histogram.h"
+#include "base/vocab.h"
+#include "segment/op.h"
+
+#define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
+#define MUSTER_SEG_VERSION 1u
+
+enum {
+    MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
+    MUSTER_SEG_ROWS = 288,
+    MUSTER_SEG_NETS = 256,
+    MUSTER_SEG_SLOTS = 4096,
+    MUSTER_SEG_RING = 1024,
+    MUSTER_SEG_CALLS = 16, /* last calls kept per communicator */
+    MUSTER_SEG_PATH = 1024,
+    MUSTER_SEG_NAME = 64,
+    MUSTER_CHANNELS = 64, /* NCCL's MAXCHANNELS since 2.25 */
+};
+
+enum muster_exit {
+    MUSTER_EXIT_OPEN,      /* running, or killed: the lock tells */
+    MUSTER_EXIT_EXITED,    /* the process ran its exit handlers with communicators alive */
+    MUSTER_EXIT_FINALIZED, /* every communicator was finalized */
+};
+
+/* Why something was not recorded, or not timed. The words are in muster_drop_word. */
+enum muster_drop {
+    MUSTER_DROP_NO_SLOT,        /* all slots in flight: the operation is not in ops */
+    MUSTER_DROP_NO_COMM,        /* more communicators at once than muster keeps state for */
+    MUSTER_DROP_STALE,          /* a handle of an event that was long over */
+    MUSTER_DROP_FOREIGN,        /* a handle of another process (NCCL's PXN) */
+    MUSTER_DROP_TIME_ORDER,     /* channel stop at or before its start */
+    MUSTER_DROP_TIME_LONG,      /* longer than the host time since the call */
+    MUSTER_DROP_TIME_BACK,      /* stop before the same channel's previous stop */
+    MUSTER_DROP_CHANNEL,        /* channel number out of range */
+    MUSTER_DROP_NO_PROXY_SLOT,  /* all proxy slots in flight */
+    MUSTER_DROP_INCOMPLETE,     /* retired before all its channels had ended */
+    MUSTER_DROPS
+};
+enum { MUSTER_SEG_DROPS = 16 };
+
+enum muster_timing { MUSTER_TIMING_AUTO, MUSTER_TIMING_FULL, MUSTER_TIMING_LIGHT };
+enum muster_rank_source { MUSTER_RANK_FROM_ENV, MUSTER_RANK_FROM_COMM };
+
+/* Who recorded. Written once at creation, except where noted. */
+struct muster_seg_identity {
+    uint64_t boot_hash;       /* of /proc/sys/kernel/random/boot_id */
+    uint64_t start_ticks;     /* field 22 of /proc/self/stat */
+    uint64_t begin_mono_ns;   /* the same instant on both clocks */
+    uint64_t begin_unix_ns;
+    uint32_t pid;
+    uint32_t uid;
+    int32_t rank;             /* global; -1 until known. rank_source `comm`: changes with the
+                                 largest communicator */
+    int32_t local_rank;       /* -1: not known */
+    int32_t world;            /* -1: not known */
+    uint32_t nccl;            /* version code, 22809 for 2.28.9; 0: not known */
+    uint32_t api;             /* profiler interface version that NCCL chose; 0 until an init */
+    uint32_t timing;          /* enum muster_timing as configured */
+    uint32_t replay_speed;    /* 0: a live job. N: replayed N times as fast; UINT32_MAX: max */
+    uint8_t rank_source;      /* enum muster_rank_source */
+    uint8_t mark;             /* completion marks on */
+    uint8_t armed;            /* kernel timing possible here; if not: why_not_armed */
+    uint8_t log_enabled;
+    char why_not_armed[128];
+    char host[128];           /* identity of the host: docs/interface.md */
+    char hostname[64];        /* for people */
+    char gpu_name[64];
+    char run_dir[MUSTER_SEG_PATH]; /* absolute */
+    char file_stem[128];      /* <host>-<pid>: base name of .seg and .log in run_dir */
+};
+
+/* One collective as it was called, for comparing ranks that disagree. */
+struct muster_seg_call {
+    uint64_t count;
+    int32_t root;
+    uint8_t func;
+    uint8_t dtype;
+    uint16_t number; /* low bits of the operation number */
+};
+
+struct muster_seg_comm {
+    uint32_t seq;
+    uint32_t uid; /* of this communicator in this process, from 1; 0: the entry is free */
+    uint64_t id;  /* NCCL's commId or commHash; 0 for `other` */
+    int32_t rank;
+    uint32_t nranks; /* 0: the interface does not tell (v1 to v3) */
+    uint32_t nnodes;
+    int32_t gpu_index; /* CUDA ordinal; -1: not known */
+    char gpu_pci[16];
+    char gpu_uuid[48]; /* "GPU-xxxxxxxx-..." */
+    char name[MUSTER_SEG_NAME];
+    uint64_t begin_ns; /* monotonic */
+    uint64_t end_ns;   /* finalize; 0: alive */
+    uint64_t folded;   /* `other` only: communicators whose rows were added here */
+    uint64_t captured; /* calls recorded into CUDA graphs */
+    uint64_t drops[MUSTER_SEG_DROPS];
+    uint64_t retired;  /* operations moved to rows */
+    /* Written by the calling thread, before any slot is reserved. */
+    _Atomic uint64_t calls;     /* collectives called: the next operation number */
+    _Atomic uint64_t call_hash; /* rolling, over function, count, datatype and root */
+    struct muster_seg_call call[MUSTER_SEG_CALLS]; /* entry number % 16 */
+    uint64_t spare[6];
+};
+
+/* Exact totals of one class of operations. */
+struct muster_seg_row {
+    uint32_t seq;
+    uint32_t comm; /* uid; 0: free. The entry of `other` has a uid like any */
+    int32_t peer;  /* of send and receive; -1 for collectives */
+    uint8_t func;
+    uint8_t algo;
+    uint8_t proto;
+    uint8_t size_log2; /* size class: bytes in [2^n, 2^(n+1)); 255: zero bytes */
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t graph;    /* of count: replayed from graphs */
+    uint64_t api_only; /* of count: seen as a call only */
+    uint64_t timed;    /* of count: by the GPU's clock */
+    uint64_t proxy_timed;
+    uint64_t host_timed;
+    uint64_t sum_ns;   /* of the durations in `hist` */
+    uint64_t min_ns;
+    uint64_t max_ns;
+    uint32_t channels; /* of the newest operation */
+    uint32_t spare[7];
+    struct muster_hist hist; /* durations of the best source in the row: gpu, else proxy, else host */
+};
+
+/* Network proxy operations of one communicator, directed peer. Waits are sums, from ProxyStep
+ * events; steps 0: none were seen, and the waits mean nothing. */
+struct muster_seg_net {
+    uint32_t seq;
+    uint32_t comm; /* uid; 0: free */
+    int32_t peer;
+    uint32_t send; /* 1: send, 0: receive */
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t steps;
+    uint64_t gpu_wait_ns;    /* send: data not there yet; receive: buffer not free yet */
+    uint64_t credit_wait_ns; /* send: the peer has not posted a buffer */
+    uint64_t net_wait_ns;    /* handed to the network, not done */
+    uint64_t flush_ns;
+    uint64_t spare[5];
+};
+
+enum muster_slot_state {
+    MUSTER_SLOT_FREE,
+    MUSTER_SLOT_FILLING,  /* reserved by a callback, not readable */
+    MUSTER_SLOT_CALLED,   /* a collective's call; its launch has not been shown yet */
+    MUSTER_SLOT_LAUNCHED, /* NCCL showed the operation: it counts */
+    MUSTER_SLOT_DONE,     /* and its last announced part has ended */
+    MUSTER_SLOT_RESTING,  /* retired early; kept from reuse while late callbacks may hold it */
+};
+
+/* An operation in flight: two cache lines, the second written by NCCL's proxy thread. The state
+ * is in muster_segment.slot_state, where generation and state share one word. */
+struct muster_seg_slot {
+    uint64_t number;
+    uint64_t enqueue_ns;
+    uint64_t count;
+    uint32_t comm; /* uid */
+    int32_t peer;
+    uint32_t nranks;
+    uint16_t flags; /* enum muster_op_flags */
+    uint16_t comm_index; /* the recorder's */
+    uint8_t func;
+    uint8_t dtype;
+    uint8_t algo;
+    uint8_t proto;
+    uint8_t channels;
+    uint8_t p2p;
+    uint8_t spare[18];
+
+    _Alignas(64) _Atomic uint64_t begin_ns; /* 0: none yet */
+    _Atomic uint64_t end_ns;
+    _Atomic uint32_t started; /* channels (or proxy operations) that began */
+    _Atomic uint32_t ended;
+    _Atomic uint64_t proxy_begin_ns;
+    _Atomic uint64_t proxy_end_ns;
+    _Atomic uint32_t proxy_started;
+    _Atomic uint32_t proxy_ended;
+    _Atomic uint64_t touched_ns; /* host time of the last part's end */
+    _Atomic uint32_t bad;        /* enum muster_drop + 1 of a stamp that was refused */
+    uint32_t spare2;
+};
+
+/* slot_state word: generation << 8 | enum muster_slot_state. */
+static inline uint32_t muster_slot_word(uint32_t generation, enum muster_slot_state state)
+{
+    return generation << 8 | (uint32_t)state;
+}
+
+struct muster_seg_undo {
+    _Atomic uint32_t armed;
+    uint32_t row;  /* index */
+    uint32_t slot; /* index */
+    uint32_t bucket;
+    uint32_t bucket_n;
+    uint32_t spare;
+    uint64_t count, bytes, graph, api_only, timed, proxy_timed, host_timed, sum_ns, min_ns, max_ns;
+    uint32_t comm_entry; /* index of the communicator whose `retired` advances */
+    uint32_t spare2;
+    uint64_t retired;
+};
+
+struct muster_segment {
+    uint64_t magic; /* written last at creation */
+    uint32_t version;
+    uint32_t size; /* sizeof(struct muster_segment) */
+    uint32_t header_bytes, comm_bytes, row_bytes, net_bytes, slot_bytes, op_bytes; /* strides */
+    struct muster_seg_identity identity;
+    /* Stamped by the drain thread every 100 ms. */
+    _Atomic uint64_t heartbeat_mono_ns;
+    _Atomic uint64_t heartbeat_unix_ns;
+    _Atomic uint32_t exit_state; /* enum muster_exit */
+    _Atomic uint32_t comms_alive;
+    _Atomic uint64_t lost_log; /* operations that did not fit the log's queue */
+    _Atomic uint64_t log_overwritten; /* operations that newer ones replaced in the log */
+    _Atomic uint64_t ring_head; /* operations ever put into `ring` */
+    _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, whole process */
+    struct muster_seg_undo undo;
+    uint64_t spare[32];
+
+    _Alignas(64) struct muster_seg_comm comm[MUSTER_SEG_COMMS + 1];
+    struct muster_seg_row row[MUSTER_SEG_ROWS];
+    struct muster_seg_net net[MUSTER_SEG_NETS];
+    _Atomic uint32_t slot_state[MUSTER_SEG_SLOTS];
+    struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
+    struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % MUSTER_SEG_RING */
+};
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
+_Static_assert(sizeof(struct muster_seg_call) == 16, "shared layout");
+_Static_assert(sizeof(struct muster_seg_slot) == 128, "two cache lines");
+_Static_assert(sizeof(struct muster_seg_row) % 64 == 0, "shared layout");
+_Static_assert(sizeof(struct muster_segment) <= 1 << 20, "the default budget of /dev/shm");
+
+const char *muster_drop_word(unsigned drop);
+const char *muster_exit_word(unsigned exit_state);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * The log in the run directory: every operation in at most 32 bytes, and each second the state of
+ * every communicator. A thread of its own writes it, because a shared file system may stall; the
+ * thread is never joined. Format: docs/formats.md.
+ */
+#ifndef MUSTER_SEGMENT_LOG_WRITE_H
+#define MUSTER_SEGMENT_LOG_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "segment/file.h"
+
+struct muster_log_writer;
+
+/* Opens <run_dir>/<file_stem>.log (O_EXCL, 0600), making the directory (0700) if it is missing;
+ * not writable: ${TMPDIR:-/tmp}/<name of the run directory>, and identity.run_dir in the segment
+ * is changed to it (one warning says where). Starts the thread: signals blocked, named
+ * "muster-log". It first reaps segments of dead processes of this user, then writes once a second.
+ * max_bytes: the size of the file; beyond it the newest operations replace the oldest. */
+int muster_log_writer_start(struct muster_log_writer **writer, struct muster_segment_file *file,
+                            uint64_t max_bytes, struct muster_err *err);
+
+/* Hands over one retired operation. One caller (the drain thread); never blocks; false and
+ * segment.lost_log + 1 when the queue is full. */
+bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op);
+
+/* At exit: writes what is queued and archives the segment, waiting at most `deadline_ms`. The
+ * thread is left behind if the file system stalls. NULL is accepted. False: not everything was
+ * written. */
+bool muster_log_writer_finish(struct muster_log_writer *writer, unsigned deadline_ms);
+
+#endif
