@@ -36,6 +36,7 @@ enum {
     MUSTER_SEG_NAME = 64,
     MUSTER_CHANNELS = 64, /* NCCL's MAXCHANNELS since 2.25 */
 };
+#define MUSTER_SEG_OTHER_UID UINT32_MAX /* of the last communicator entry */
 
 enum muster_exit {
     MUSTER_EXIT_OPEN,      /* running, or killed: the lock tells */
@@ -126,12 +127,12 @@ struct muster_seg_comm {
 /* Exact totals of one class of operations. */
 struct muster_seg_row {
     uint32_t seq;
-    uint32_t comm; /* uid; 0: free. The entry of `other` has a uid like any */
+    uint32_t comm; /* uid; 0: free */
     int32_t peer;  /* of send and receive; -1 for collectives */
     uint8_t func;
     uint8_t algo;
     uint8_t proto;
-    uint8_t size_log2; /* size class: bytes in [2^n, 2^(n+1)); 255: zero bytes */
+    uint8_t size_log2; /* size class: bytes in [2^n, 2^(n+1)); 255: zero bytes, 254: mixed */
     uint64_t count;
     uint64_t bytes;
     uint64_t graph;    /* of count: replayed from graphs */
@@ -217,7 +218,7 @@ struct muster_seg_undo {
     uint32_t slot; /* index */
     uint32_t bucket;
     uint32_t bucket_n;
-    uint32_t spare;
+    uint32_t slot_word; /* before */
     uint64_t count, bytes, graph, api_only, timed, proxy_timed, host_timed, sum_ns, min_ns, max_ns;
     uint32_t comm_entry; /* index of the communicator whose `retired` advances */
     uint32_t spare2;
@@ -238,7 +239,8 @@ struct muster_segment {
     _Atomic uint64_t lost_log; /* operations that did not fit the log's queue */
     _Atomic uint64_t log_overwritten; /* operations that newer ones replaced in the log */
     _Atomic uint64_t ring_head; /* operations ever put into `ring` */
-    _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, whole process */
+    _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, of the process, those counted
+                                                 per communicator included */
     struct muster_seg_undo undo;
     uint64_t spare[32];
 

@@ -10,7 +10,11 @@
 
 #include "segment/layout.h"
 
-enum { MUSTER_ROW_INDEX = 1024 }; /* open addressing over MUSTER_SEG_ROWS */
+enum {
+    MUSTER_ROW_INDEX = 1024, /* open addressing over MUSTER_SEG_ROWS */
+    MUSTER_SIZE_ZERO = 255,  /* size classes that are no power of two */
+    MUSTER_SIZE_MIXED = 254,
+};
 
 /* Private memory of whoever adds: where a class's row is. Zero-filled: empty. */
 struct muster_row_index {
@@ -18,27 +22,32 @@ struct muster_row_index {
     uint16_t used;
 };
 
-/* Size class of `bytes`: floor(log2), 255 for 0. */
+/* Size class of `bytes`: floor(log2), MUSTER_SIZE_ZERO for 0. */
 uint8_t muster_size_log2(uint64_t bytes);
 
 /* Builds the index of what the segment already holds. */
 void muster_rows_index(const struct muster_segment *segment, struct muster_row_index *index);
 
-/* Row of the operation's class; made if missing. When the table is full: a row of the same
- * function with algorithm and protocol unknown and peer -1 under `other`, of which one per
- * function always exists. */
+/* Row of the operation's class; made if missing. When the table is full: the row of the same
+ * function and mixed sizes under `other`, which always has room (rows 0 to MUSTER_FUNCS - 1). */
 unsigned muster_rows_find(struct muster_segment *segment, struct muster_row_index *index,
                           const struct muster_op *op, uint64_t bytes);
 
-/* Adds the operation of `slot` (index) to its row under the undo record, and advances the
- * communicator's `retired`. `comm_entry` is its entry in segment.comm. */
-void muster_rows_add(struct muster_segment *segment, struct muster_row_index *index, unsigned slot,
-                     unsigned comm_entry, const struct muster_op *op, uint64_t bytes);
+/* Adds one operation to the row of its class. */
+void muster_rows_add(struct muster_segment *segment, struct muster_row_index *index,
+                     const struct muster_op *op, uint64_t bytes);
+
+/* The same for the operation in slot number `slot`, as one step for a reader after SIGKILL: adds
+ * it, advances `retired` of communicator entry `entry`, and gives the slot the state word `next`.
+ * One writer, the drain thread. */
+void muster_rows_retire(struct muster_segment *segment, struct muster_row_index *index,
+                        unsigned slot, uint32_t next, unsigned entry, const struct muster_op *op,
+                        uint64_t bytes);
 
 /* Moves every row of communicator `uid` to `other` and frees them. */
 void muster_rows_fold(struct muster_segment *segment, struct muster_row_index *index, uint32_t uid);
 
-/* Undoes a half-finished muster_rows_add of a dead writer. */
+/* Undoes a half-finished muster_rows_retire of a dead writer: its slot is in flight again. */
 void muster_rows_undo(struct muster_segment *segment);
 
 /* The operation in a slot as it stands now. Its times are set only if they are complete. */
