@@ -1,0 +1,45 @@
+/* One subcommand of `muster`: what the dispatch table, --help, `muster help` and main know of it.
+ */
+#ifndef MUSTER_CLI_CMD_H
+#define MUSTER_CLI_CMD_H
+
+#include <stdbool.h>
+
+#include "cli/opt.h"
+
+/* Exit statuses of the command itself. */
+enum {
+    MUSTER_STATUS_OK = 0,
+    MUSTER_STATUS_FINDING = 1, /* the answer is bad news */
+    MUSTER_STATUS_USAGE = 2,   /* called wrongly, or input or output failed */
+};
+
+struct muster_cmd {
+    const char *name;
+    const char *summary;              /* one line, lower case, no full stop */
+    const char *usage;                /* what follows the name: "[RUN...] [options]" */
+    const char *about;                /* text below the options, lines ending in \n; may be NULL */
+    const struct muster_opt *options; /* ended by a NULL name; may be NULL */
+    bool stop_at_operand; /* options after the first operand belong to that operand (run, env) */
+    /* argv[0] is the command's name. Returns the exit status. Results go to stdout, which main
+     * flushes and checks; all else to stderr as "muster NAME: text". */
+    int (*run)(const struct muster_cmd *self, int argc, char **argv);
+};
+
+extern const struct muster_cmd muster_cmd_run;
+extern const struct muster_cmd muster_cmd_replay;
+extern const struct muster_cmd muster_cmd_demo;
+extern const struct muster_cmd muster_cmd_report;
+extern const struct muster_cmd muster_cmd_env;
+extern const struct muster_cmd muster_cmd_version;
+extern const struct muster_cmd muster_cmd_help;
+
+/* All commands in the order of `muster help`, ended by NULL. */
+extern const struct muster_cmd *const muster_commands[];
+
+/* NULL if there is none of this name. */
+const struct muster_cmd *muster_cmd_find(const char *name);
+/* "muster: unknown command X, did you mean Y?" on stderr. Returns MUSTER_STATUS_USAGE. */
+int muster_cmd_unknown(const char *name);
+
+#endif

@@ -1,0 +1,80 @@
+/* `muster help` and `muster version`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "config/settings.h"
+#include "segment/layout.h"
+
+static void list_commands(FILE *out)
+{
+    fputs("muster: what every NCCL operation of a job cost, rank by rank\n\n"
+          "usage: muster COMMAND [options] [arguments]\n\n",
+          out);
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+        fprintf(out, "  %-10s %s\n", (*cmd)->name, (*cmd)->summary);
+    }
+    fputs("\n`muster help COMMAND` or `muster COMMAND --help` tells more; `muster help config` "
+          "lists\n"
+          "the settings, as variables and as keys of the configuration file.\n"
+          "Exit status: 0; 2 for a wrong call or where nothing could be read or written; `muster\n"
+          "run` exits as its command did.\n",
+          out);
+}
+
+static int help(const struct muster_cmd *self, int argc, char **argv)
+{
+    int status;
+    int at = muster_opt_parse(self, argc, argv, NULL, &status);
+    if (at < 0) {
+        return status;
+    }
+    if (at == argc) {
+        list_commands(stdout);
+        return MUSTER_STATUS_OK;
+    }
+    if (at + 1 < argc) {
+        return muster_opt_wrong(self, "one topic at a time, not also \"%s\"", argv[at + 1]);
+    }
+    if (strcmp(argv[at], "config") == 0) {
+        muster_settings_help(stdout);
+        return MUSTER_STATUS_OK;
+    }
+    const struct muster_cmd *cmd = muster_cmd_find(argv[at]);
+    if (!cmd) {
+        return muster_cmd_unknown(argv[at]);
+    }
+    muster_opt_help(cmd, stdout);
+    return MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_help = {
+    .name = "help",
+    .summary = "explain a command, or the configuration",
+    .usage = "[COMMAND | config]",
+    .run = help,
+};
+
+static int version(const struct muster_cmd *self, int argc, char **argv)
+{
+    int status;
+    int at = muster_opt_parse(self, argc, argv, NULL, &status);
+    if (at < 0) {
+        return status;
+    }
+    if (at < argc) {
+        return muster_opt_wrong(self, "takes no argument such as \"%s\"", argv[at]);
+    }
+    printf("muster %s\n"
+           "NCCL profiler interfaces: v1 to v7 (NCCL 2.23 and later)\n"
+           "segment layout: %u\n",
+           MUSTER_VERSION, MUSTER_SEG_VERSION);
+    return MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_version = {
+    .name = "version",
+    .summary = "versions of muster and of the interfaces it speaks",
+    .usage = "",
+    .run = version,
+};
