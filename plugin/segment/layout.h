@@ -114,10 +114,10 @@ struct muster_seg_comm {
     uint64_t begin_ns; /* monotonic */
     uint64_t end_ns;   /* finalize; 0: alive */
     uint64_t folded;   /* `other` only: communicators whose rows were added here */
-    uint64_t captured; /* calls recorded into CUDA graphs */
-    uint64_t drops[MUSTER_SEG_DROPS];
-    uint64_t retired;  /* operations moved to rows */
-    /* Written by the calling thread, before any slot is reserved. */
+    uint64_t retired; /* operations moved to rows */
+    /* Written by NCCL's threads; the calls before any slot is reserved. */
+    _Atomic uint64_t captured; /* calls recorded into CUDA graphs */
+    _Atomic uint64_t drops[MUSTER_SEG_DROPS];
     _Atomic uint64_t calls;     /* collectives called: the next operation number */
     _Atomic uint64_t call_hash; /* rolling, over function, count, datatype and root */
     struct muster_seg_call call[MUSTER_SEG_CALLS]; /* entry number % 16 */
@@ -183,15 +183,19 @@ struct muster_seg_slot {
     uint32_t comm; /* uid */
     int32_t peer;
     uint32_t nranks;
-    uint16_t flags; /* enum muster_op_flags */
-    uint16_t comm_index; /* the recorder's */
+    uint16_t flags;      /* enum muster_op_flags */
+    uint16_t comm_entry; /* index in muster_segment.comm; stale if its uid differs */
     uint8_t func;
     uint8_t dtype;
     uint8_t algo;
     uint8_t proto;
     uint8_t channels;
     uint8_t p2p;
-    uint8_t spare[18];
+    uint8_t expects_proxy; /* its communicator uses the network: parts are to come */
+    uint8_t spare;
+    uint32_t group; /* the communicator's group call it was made in */
+    uint32_t recorder_comm; /* index in the recorder's table */
+    uint32_t spare_word;
 
     _Alignas(64) _Atomic uint64_t begin_ns; /* 0: none yet */
     _Atomic uint64_t end_ns;
