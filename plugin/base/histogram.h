@@ -1,7 +1,8 @@
 /*
  * A fixed histogram of durations without pointers, so that it can live in a shared segment.
- * Eight buckets an octave from 64 ns to 64 ns << 28 (17 s): a quantile is off by at most 1/16 of
- * its value. Values below and above count in the first and last bucket. One writer; no locking.
+ * Eight buckets an octave from 64 ns to 64 ns << 28 (17 s): a quantile is off by at most 1/8 of
+ * its value, where values are spread over their bucket by much less. Values below and above count
+ * in the first and last bucket. One writer; no locking.
  */
 #ifndef MUSTER_BASE_HISTOGRAM_H
 #define MUSTER_BASE_HISTOGRAM_H
@@ -22,6 +23,7 @@ struct muster_hist {
 unsigned muster_hist_bucket(uint64_t ns);
 /* Lower bound of a bucket in ns; MUSTER_HIST_BUCKETS gives the end of the range. */
 uint64_t muster_hist_lower(unsigned bucket);
+/* Counts stay at UINT32_MAX rather than wrap. */
 void muster_hist_merge(struct muster_hist *into, const struct muster_hist *from);
 uint64_t muster_hist_total(const struct muster_hist *hist);
 /* Quantile q in [0, 1], interpolated inside its bucket; 0 where the histogram is empty. */

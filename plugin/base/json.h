@@ -1,7 +1,8 @@
 /*
  * A streaming JSON writer over a FILE. It keeps commas, nesting and escapes right and allocates
- * nothing. Keys are NULL inside arrays. Invalid UTF-8 and control characters in strings are
- * escaped; NaN and infinities become null. Output errors are the FILE's: check ferror at the end.
+ * nothing. Keys are NULL inside arrays; at most 63 levels. In strings control characters are
+ * escaped and each byte that is not UTF-8 becomes U+FFFD; NaN and infinities become null. Output
+ * errors are the FILE's: check ferror at the end.
  */
 #ifndef MUSTER_BASE_JSON_H
 #define MUSTER_BASE_JSON_H
@@ -25,7 +26,7 @@ void muster_json_end(struct muster_json *json); /* closes the innermost object o
 void muster_json_str(struct muster_json *json, const char *key, const char *value); /* NULL: null */
 void muster_json_u64(struct muster_json *json, const char *key, uint64_t value);
 void muster_json_i64(struct muster_json *json, const char *key, int64_t value);
-/* Up to `decimals` digits after the point, trailing zeros cut. */
+/* Up to `decimals` (<= 9) digits after the point, trailing zeros cut. */
 void muster_json_real(struct muster_json *json, const char *key, double value, int decimals);
 void muster_json_bool(struct muster_json *json, const char *key, bool value);
 void muster_json_null(struct muster_json *json, const char *key);

@@ -6,14 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies at most size - 1 bytes, always terminated; control characters become '?'. from may be NULL. */
+/* Copies at most size - 1 bytes, always terminated; control characters become '?'. from may be
+ * NULL. */
 void muster_text_copy(char *to, size_t size, const char *from);
 /* "4 KiB", "1.5 MiB", "512 B". */
 void muster_text_bytes(char *to, size_t size, uint64_t bytes);
 /* Whole decimal number without sign, tail or overflow. */
 bool muster_text_u64(const char *text, uint64_t *value);
-/* A size: digits with an optional B, KiB, MiB, GiB, TiB, kB, MB, GB, TB. */
+/* A size: digits with an optional B, KiB, MiB, GiB, TiB, kB, MB, GB, TB; a space between is
+ * allowed. */
 bool muster_text_size(const char *text, uint64_t *bytes);
+/* Bytes of the valid UTF-8 character that the terminated `text` begins with; 0: none. */
+size_t muster_text_utf8(const char *text);
 /* The candidate nearest to `word` by edit distance if it is plausibly a typo (<= 1/3 of the
  * letters), else NULL. */
 const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n);

@@ -65,7 +65,7 @@ enum muster_proto {
 enum muster_source {
     MUSTER_SOURCE_NONE,
     MUSTER_SOURCE_HOST,  /* host clock around the enqueue of copy-engine work */
-    MUSTER_SOURCE_PROXY, /* host clock of the network proxy: first operation's start to last's end */
+    MUSTER_SOURCE_PROXY, /* host clock of the network proxy: first start to last end */
     MUSTER_SOURCE_GPU,   /* the GPU's own clock, first channel's start to last channel's stop */
     MUSTER_SOURCES
 };

@@ -1,0 +1,182 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WORD_MAX = 64 };
+
+void muster_text_copy(char *to, size_t size, const char *from)
+{
+    if (size == 0)
+        return;
+    size_t n = 0;
+    for (; from && from[n] && n < size - 1; n++) {
+        unsigned char c = (unsigned char)from[n];
+        to[n] = c < 0x20 || c == 0x7f ? '?' : from[n];
+    }
+    to[n] = '\0';
+}
+
+void muster_text_bytes(char *to, size_t size, uint64_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) {
+        snprintf(to, size, "%" PRIu64 " B", bytes);
+        return;
+    }
+    unsigned u = 1;
+    while (u < 6 && bytes >> (10 * (u + 1)) > 0)
+        u++;
+    unsigned shift = 10 * u;
+    uint64_t whole = bytes >> shift;
+    /* The ten bits below the point are enough for one digit, and cannot overflow. */
+    uint64_t rest = (bytes - (whole << shift)) >> (shift - 10);
+    uint64_t tenths = (rest * 10 + 512) >> 10;
+    if (tenths == 10) {
+        tenths = 0;
+        whole++;
+    }
+    if (whole == 1024 && u < 6) {
+        whole = 1;
+        u++;
+    }
+    if (tenths)
+        snprintf(to, size, "%" PRIu64 ".%" PRIu64 " %s", whole, tenths, unit[u]);
+    else
+        snprintf(to, size, "%" PRIu64 " %s", whole, unit[u]);
+}
+
+/* The digits `text` begins with; NULL if there are none or too many for 64 bits. */
+static const char *read_digits(const char *text, uint64_t *value)
+{
+    uint64_t sum = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        uint64_t digit = (uint64_t)(*at - '0');
+        if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum))
+            return NULL;
+    }
+    if (at == text)
+        return NULL;
+    *value = sum;
+    return at;
+}
+
+bool muster_text_u64(const char *text, uint64_t *value)
+{
+    uint64_t read;
+    const char *end = text ? read_digits(text, &read) : NULL;
+    if (!end || *end)
+        return false;
+    *value = read;
+    return true;
+}
+
+bool muster_text_size(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } unit[] = {
+        {"", 1},
+        {"B", 1},
+        {"KiB", 1ull << 10},
+        {"MiB", 1ull << 20},
+        {"GiB", 1ull << 30},
+        {"TiB", 1ull << 40},
+        {"kB", 1000ull},
+        {"MB", 1000000ull},
+        {"GB", 1000000000ull},
+        {"TB", 1000000000000ull},
+    };
+    uint64_t count;
+    const char *tail = text ? read_digits(text, &count) : NULL;
+    if (!tail)
+        return false;
+    if (tail[0] == ' ' && tail[1])
+        tail++;
+    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++) {
+        uint64_t product;
+        if (strcmp(tail, unit[i].name) != 0)
+            continue;
+        if (__builtin_mul_overflow(count, unit[i].bytes, &product))
+            return false;
+        *bytes = product;
+        return true;
+    }
+    return false;
+}
+
+size_t muster_text_utf8(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80)
+        return c[0] ? 1 : 0;
+    size_t n = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    static const uint32_t smallest[] = {[2] = 0x80, [3] = 0x800, [4] = 0x10000};
+    if (c[0] < 0xc2 || c[0] > 0xf4)
+        return 0;
+    uint32_t point = c[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (c[i] & 0x3fu);
+    }
+    bool surrogate = point >= 0xd800 && point <= 0xdfff;
+    return point >= smallest[n] && point <= 0x10ffff && !surrogate ? n : 0;
+}
+
+static unsigned min_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions, substitutions and swaps of neighbours, ignoring case. Both words are at
+ * most WORD_MAX letters. */
+static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    unsigned row[3][WORD_MAX + 1];
+    unsigned *older = row[0], *old = row[1], *now = row[2];
+    for (size_t j = 0; j <= nb; j++)
+        old[j] = (unsigned)j;
+    for (size_t i = 1; i <= na; i++) {
+        int ca = tolower((unsigned char)a[i - 1]);
+        now[0] = (unsigned)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int cb = tolower((unsigned char)b[j - 1]);
+            unsigned d = min_of(min_of(now[j - 1], old[j]) + 1, old[j - 1] + (ca != cb));
+            if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+                cb == tolower((unsigned char)a[i - 2]))
+                d = min_of(d, older[j - 2] + 1);
+            now[j] = d;
+        }
+        unsigned *free_row = older;
+        older = old;
+        old = now;
+        now = free_row;
+    }
+    return old[nb];
+}
+
+const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    unsigned best_distance = WORD_MAX;
+    size_t word_length = strlen(word);
+    if (word_length > WORD_MAX)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(candidates[i]);
+        if (length > WORD_MAX)
+            continue;
+        unsigned distance = edit_distance(word, word_length, candidates[i], length);
+        size_t letters = length > word_length ? length : word_length;
+        if (distance < best_distance && 3 * (size_t)distance <= letters) {
+            best = candidates[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
