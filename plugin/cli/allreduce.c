@@ -1,0 +1,303 @@
+/* The parent of the built-in all-reduce job: starts the ranks, passes the id on, collects. */
+#include "cli/allreduce.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/allreduce_wire.h"
+
+enum { SELF_MAX = 4, POLL_MS = 1000 };
+
+struct child {
+    pid_t pid; /* 0: none, or reaped */
+    int fd;    /* -1: closed */
+    bool done;
+};
+
+struct job {
+    const struct muster_allreduce_plan *plan;
+    struct child child[MUSTER_ALLREDUCE_GPUS];
+    struct muster_allreduce_result *result;
+    uint64_t end_ns; /* deadline */
+};
+
+/* In the child: becomes rank `rank`. Only returns if it could not. */
+static void become_rank(const char *const *self, int rank, int ranks, int fd)
+{
+    char number[16], *argv[SELF_MAX + 4];
+    int n = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(number, sizeof number, "%d", rank);
+    setenv("RANK", number, 1);
+    setenv("LOCAL_RANK", number, 1);
+    snprintf(number, sizeof number, "%d", ranks);
+    setenv("WORLD_SIZE", number, 1);
+    snprintf(number, sizeof number, "%d", fd);
+    argv[n++] = (char *)"muster";
+    while (*self && n <= SELF_MAX)
+        argv[n++] = (char *)(uintptr_t)*self++;
+    argv[n++] = (char *)MUSTER_ALLREDUCE_RANK;
+    argv[n++] = number;
+    argv[n] = NULL;
+    if (fcntl(fd, F_SETFD, 0) == 0)
+        execv("/proc/self/exe", argv);
+}
+
+static int start_rank(struct job *job, int rank, const char *const *self, struct muster_err *err)
+{
+    struct child *child = &job->child[rank];
+    struct muster_wire plan = {.kind = MUSTER_WIRE_PLAN, .index = (uint32_t)rank};
+    int pair[2];
+    plan.plan = *job->plan;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return muster_fail(err, "cannot make a socket pair: %s", strerror(errno));
+    child->pid = fork();
+    if (child->pid == 0) {
+        become_rank(self, rank, job->plan->gpus, pair[1]);
+        _exit(127);
+    }
+    close(pair[1]);
+    child->fd = pair[0];
+    if (child->pid < 0) {
+        child->pid = 0;
+        return muster_fail(err, "cannot start rank %d: %s", rank, strerror(errno));
+    }
+    if (muster_wire_send(child->fd, &plan))
+        return muster_fail(err, "cannot talk to rank %d: %s", rank, strerror(errno));
+    return 0;
+}
+
+static void close_child(struct child *child)
+{
+    if (child->fd >= 0)
+        close(child->fd);
+    child->fd = -1;
+}
+
+/* Reaps a rank that closed its socket, which it does by ending. Success only after DONE. */
+static int reap(struct child *child, int rank, struct muster_err *err)
+{
+    const char *when = child->done ? "after" : "before";
+    int status = 0;
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    child->pid = 0;
+    if (WIFSIGNALED(status))
+        return muster_fail(err, "rank %d was killed by signal %d (%s) %s it was done", rank,
+                           WTERMSIG(status), strsignal(WTERMSIG(status)), when);
+    if (WEXITSTATUS(status) || !child->done)
+        return muster_fail(err, "rank %d exited with status %d %s it was done", rank,
+                           WEXITSTATUS(status), when);
+    return 0;
+}
+
+static int pass_on_id(struct job *job, const struct muster_wire *message, struct muster_err *err)
+{
+    for (int rank = 1; rank < job->plan->gpus; rank++)
+        if (job->child[rank].fd >= 0 && muster_wire_send(job->child[rank].fd, message))
+            return muster_fail(err, "cannot talk to rank %d: %s", rank, strerror(errno));
+    return 0;
+}
+
+static void add_times(struct job *job, const struct muster_wire *message)
+{
+    for (uint32_t round = 0; round < job->plan->rounds; round++)
+        job->result[message->index].us[round] += message->us[round] / job->plan->gpus;
+}
+
+static int take_message(struct job *job, int rank, struct muster_err *err)
+{
+    struct child *child = &job->child[rank];
+    struct muster_wire message;
+    int got = muster_wire_receive(child->fd, &message);
+    if (got != 1) {
+        close_child(child);
+        return reap(child, rank, err);
+    }
+    switch (message.kind) {
+    case MUSTER_WIRE_ID:
+        return pass_on_id(job, &message, err);
+    case MUSTER_WIRE_TIMES:
+        if (message.index < job->plan->sizes)
+            add_times(job, &message);
+        return 0;
+    case MUSTER_WIRE_FAILED:
+        return muster_fail(err, "rank %d: %.400s", rank, message.failed.text);
+    case MUSTER_WIRE_DONE:
+        child->done = true;
+        return 0;
+    default:
+        return muster_fail(err, "rank %d sent something that is no message", rank);
+    }
+}
+
+static int ranks_running(const struct job *job)
+{
+    int n = 0;
+    for (int rank = 0; rank < job->plan->gpus; rank++)
+        n += job->child[rank].fd >= 0;
+    return n;
+}
+
+static int wait_for_message(const struct job *job, struct pollfd *ready, struct muster_err *err)
+{
+    uint64_t now = muster_now_ns();
+    if (now >= job->end_ns)
+        return muster_fail(err, "the job did not end in time: %d of %d ranks were still running",
+                           ranks_running(job), job->plan->gpus);
+    for (int rank = 0; rank < job->plan->gpus; rank++)
+        ready[rank] = (struct pollfd){.fd = job->child[rank].fd, .events = POLLIN};
+    uint64_t left_ms = (job->end_ns - now) / MUSTER_NS_PER_MS + 1;
+    if (poll(ready, (nfds_t)job->plan->gpus, left_ms < POLL_MS ? (int)left_ms : POLL_MS) < 0 &&
+        errno != EINTR)
+        return muster_fail(err, "poll: %s", strerror(errno));
+    return 0;
+}
+
+/* Until every rank has closed its socket, which it does by exiting. */
+static int collect(struct job *job, struct muster_err *err)
+{
+    struct pollfd ready[MUSTER_ALLREDUCE_GPUS] = {0};
+    while (ranks_running(job)) {
+        if (wait_for_message(job, ready, err))
+            return -1;
+        for (int rank = 0; rank < job->plan->gpus; rank++)
+            if (ready[rank].fd >= 0 && ready[rank].revents && take_message(job, rank, err))
+                return -1;
+    }
+    return 0;
+}
+
+static void end_ranks(struct job *job, bool kill_them)
+{
+    for (int rank = 0; rank < job->plan->gpus; rank++) {
+        struct child *child = &job->child[rank];
+        close_child(child);
+        if (child->pid > 0 && kill_them)
+            kill(child->pid, SIGKILL);
+        while (child->pid > 0 && waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        child->pid = 0;
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *value, uint32_t n)
+{
+    double sorted[MUSTER_ALLREDUCE_ROUNDS];
+    memcpy(sorted, value, n * sizeof *value);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+static int check_plan(const struct muster_allreduce_plan *plan, struct muster_err *err)
+{
+    if (plan->gpus < 1 || plan->gpus > MUSTER_ALLREDUCE_GPUS)
+        return muster_fail(err, "%d GPUs: from 1 to %d are possible", plan->gpus,
+                           MUSTER_ALLREDUCE_GPUS);
+    if (plan->sizes < 1 || plan->sizes > MUSTER_ALLREDUCE_SIZES)
+        return muster_fail(err, "%u sizes: from 1 to %d are possible", plan->sizes,
+                           MUSTER_ALLREDUCE_SIZES);
+    if (plan->rounds < 1 || plan->rounds > MUSTER_ALLREDUCE_ROUNDS)
+        return muster_fail(err, "%u rounds: from 1 to %d are possible", plan->rounds,
+                           MUSTER_ALLREDUCE_ROUNDS);
+    if (plan->mode != MUSTER_ALLREDUCE_STEP && plan->iters < 1)
+        return muster_fail(err, "0 iterations: at least 1 is needed");
+    return 0;
+}
+
+int muster_allreduce_run(const struct muster_allreduce_plan *plan, const char *const *self,
+                         unsigned deadline_s, struct muster_allreduce_result *result,
+                         struct muster_err *err)
+{
+    struct job job = {.plan = plan, .result = result};
+    int rc = check_plan(plan, err);
+    if (rc)
+        return rc;
+    job.end_ns = muster_now_ns() + deadline_s * MUSTER_NS_PER_S;
+    memset(result, 0, plan->sizes * sizeof *result);
+    for (int rank = 0; rank < plan->gpus; rank++)
+        job.child[rank].fd = -1;
+    for (int rank = 0; rank < plan->gpus && rc == 0; rank++)
+        rc = start_rank(&job, rank, self, err);
+    if (rc == 0)
+        rc = collect(&job, err);
+    end_ranks(&job, rc != 0);
+    for (uint32_t i = 0; i < plan->sizes && rc == 0; i++) {
+        result[i].bytes = plan->bytes[i];
+        result[i].median_us = median(result[i].us, plan->rounds);
+    }
+    return rc;
+}
+
+struct probe_answer {
+    struct muster_allreduce_probe probe;
+    struct muster_err err;
+    int rc;
+};
+
+static int look_up(const char *nccl_path, struct muster_allreduce_probe *probe,
+                   struct muster_err *err)
+{
+    struct muster_cuda cuda;
+    struct muster_nccl nccl;
+    int device = 0;
+    if (muster_cuda_open(&cuda, err) ||
+        muster_cuda_check(&cuda, cuda.device_count(&probe->gpus), "cuDeviceGetCount", err))
+        return -1;
+    if (probe->gpus > 0 && (cuda.device_get(&device, 0) ||
+                            cuda.device_name(probe->gpu, (int)sizeof probe->gpu, device)))
+        probe->gpu[0] = '\0';
+    if (muster_nccl_open(&nccl, nccl_path, err))
+        return -1;
+    return muster_nccl_check(&nccl, nccl.version(&probe->nccl), "ncclGetVersion", err);
+}
+
+static bool read_answer(int fd, unsigned deadline_s, struct probe_answer *answer)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    return poll(&ready, 1, (int)deadline_s * 1000) == 1 &&
+           read(fd, answer, sizeof *answer) == (ssize_t)sizeof *answer;
+}
+
+int muster_allreduce_probe(const char *nccl, unsigned deadline_s,
+                           struct muster_allreduce_probe *probe, struct muster_err *err)
+{
+    struct probe_answer answer = {.rc = -1};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return muster_fail(err, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        answer.rc = look_up(nccl, &answer.probe, &answer.err);
+        _exit(write(ends[1], &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
+    }
+    close(ends[1]);
+    bool answered = pid > 0 && read_answer(ends[0], deadline_s, &answer);
+    close(ends[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    if (!answered)
+        return muster_fail(err, "the CUDA driver gave no answer in %u s", deadline_s);
+    if (answer.rc)
+        return muster_fail(err, "%s", answer.err.text);
+    *probe = answer.probe;
+    return 0;
+}

@@ -1,0 +1,228 @@
+/*
+ * A CUDA driver and an NCCL without GPUs, for testing the all-reduce job's control. Built once as
+ * libcuda.so.1 and once as libnccl.so.2. Device memory is host memory, everything is done at once,
+ * and the sum over ranks is made up: rank r holds r + 1.
+ *   FAKE_GPUS=N             devices (default 2)
+ *   FAKE_RANK=R             the rank that FAKE_FAULT is for
+ *   FAKE_FAULT=die|exit|hang|wrong|error
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+int cuInit(unsigned flags);
+int cuDeviceGetCount(int *count);
+int cuDeviceGet(int *device, int ordinal);
+int cuDeviceGetName(char *name, int size, int device);
+int cuDevicePrimaryCtxRetain(void **context, int device);
+int cuCtxSetCurrent(void *context);
+int cuMemAlloc_v2(uint64_t *ptr, size_t bytes);
+int cuMemFree_v2(uint64_t ptr);
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);
+int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t words);
+int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream);
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamSynchronize(void *stream);
+int cuEventCreate(void **event, unsigned flags);
+int cuEventRecord(void *event, void *stream);
+int cuEventSynchronize(void *event);
+int cuEventElapsedTime(float *ms, void *begin, void *end);
+int cuGetErrorName(int code, const char **name);
+
+struct fake_id {
+    char bytes[128];
+};
+int ncclGetVersion(int *code);
+int ncclGetUniqueId(struct fake_id *id);
+int ncclCommInitRank(void **comm, int nranks, struct fake_id id, int rank);
+int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, int op, void *comm,
+                  void *stream);
+int ncclCommDestroy(void *comm);
+const char *ncclGetErrorString(int code);
+
+static bool fault(const char *what)
+{
+    const char *rank = getenv("RANK"), *guilty = getenv("FAKE_RANK"), *is = getenv("FAKE_FAULT");
+    return rank && guilty && is && strcmp(rank, guilty) == 0 && strcmp(is, what) == 0;
+}
+
+EXPORT int cuInit(unsigned flags)
+{
+    return flags ? 1 : 0;
+}
+
+EXPORT int cuDeviceGetCount(int *count)
+{
+    const char *n = getenv("FAKE_GPUS");
+    *count = n ? atoi(n) : 2;
+    return 0;
+}
+
+EXPORT int cuDeviceGet(int *device, int ordinal)
+{
+    *device = ordinal;
+    return 0;
+}
+
+EXPORT int cuDeviceGetName(char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "fake %d", device);
+    return 0;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    *context = (void *)(intptr_t)(device + 1);
+    return 0;
+}
+
+EXPORT int cuCtxSetCurrent(void *context)
+{
+    return context ? 0 : 201;
+}
+
+EXPORT int cuMemAlloc_v2(uint64_t *ptr, size_t bytes)
+{
+    void *memory = malloc(bytes);
+    *ptr = (uintptr_t)memory;
+    return memory ? 0 : 2;
+}
+
+EXPORT int cuMemFree_v2(uint64_t ptr)
+{
+    free((void *)(uintptr_t)ptr);
+    return 0;
+}
+
+EXPORT int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+EXPORT int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t words)
+{
+    uint32_t *word = (uint32_t *)(uintptr_t)to;
+    for (size_t i = 0; i < words; i++)
+        word[i] = value;
+    return 0;
+}
+
+EXPORT int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream)
+{
+    (void)stream;
+    return cuMemsetD32_v2(to, value, words);
+}
+
+EXPORT int cuStreamCreate(void **stream, unsigned flags)
+{
+    *stream = (void *)(intptr_t)(flags + 1);
+    return 0;
+}
+
+EXPORT int cuStreamSynchronize(void *stream)
+{
+    return stream ? 0 : 400;
+}
+
+EXPORT int cuEventCreate(void **event, unsigned flags)
+{
+    *event = calloc(1, sizeof(struct timespec) + flags);
+    return *event ? 0 : 2;
+}
+
+EXPORT int cuEventRecord(void *event, void *stream)
+{
+    (void)stream;
+    return clock_gettime(CLOCK_MONOTONIC, event);
+}
+
+EXPORT int cuEventSynchronize(void *event)
+{
+    return event ? 0 : 400;
+}
+
+EXPORT int cuEventElapsedTime(float *ms, void *begin, void *end)
+{
+    const struct timespec *a = begin, *b = end;
+    if (a->tv_sec == 0 || b->tv_sec == 0)
+        return 600; /* not recorded */
+    *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) / 1e6);
+    return 0;
+}
+
+EXPORT int cuGetErrorName(int code, const char **name)
+{
+    *name = code ? "FAKE_ERROR" : "FAKE_SUCCESS";
+    return 0;
+}
+
+struct fake_comm {
+    int nranks, rank;
+};
+
+EXPORT int ncclGetVersion(int *code)
+{
+    *code = 22809;
+    return 0;
+}
+
+EXPORT int ncclGetUniqueId(struct fake_id *id)
+{
+    memset(id, 0x5a, sizeof *id);
+    return 0;
+}
+
+EXPORT int ncclCommInitRank(void **comm, int nranks, struct fake_id id, int rank)
+{
+    struct fake_id expected;
+    struct fake_comm *made = malloc(sizeof *made);
+    memset(&expected, 0x5a, sizeof expected);
+    if (!made || memcmp(&id, &expected, sizeof id) != 0) {
+        free(made);
+        return 4;
+    }
+    *made = (struct fake_comm){nranks, rank};
+    *comm = made;
+    return 0;
+}
+
+EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, int op, void *comm,
+                         void *stream)
+{
+    const struct fake_comm *c = comm;
+    const float *from = send;
+    float *to = recv;
+    (void)stream;
+    if (fault("error") || dtype != 7 || op != 0)
+        return 5;
+    if (fault("die"))
+        kill(getpid(), SIGSEGV);
+    if (fault("exit"))
+        _exit(3);
+    while (fault("hang"))
+        pause();
+    for (size_t i = 0; i < count; i++)
+        to[i] = from[i] / (float)(c->rank + 1) * (float)(c->nranks * (c->nranks + 1)) / 2;
+    if (fault("wrong"))
+        to[count - 1] += 1;
+    return 0;
+}
+
+EXPORT int ncclCommDestroy(void *comm)
+{
+    free(comm);
+    return 0;
+}
+
+EXPORT const char *ncclGetErrorString(int code)
+{
+    return code == 5 ? "invalid usage" : "fake error";
+}
