@@ -1,6 +1,6 @@
 /*
  * Every setting of muster, from defaults, then MUSTER_CONFIG's YAML file, then the environment.
- * One table (settings.c) holds name, variable, type, range, default and help; parser, `muster help
+ * One table (table.c) holds name, variable, type, range, default and help; parser, `muster help
  * config`, and "did you mean" all walk it.
  */
 #ifndef MUSTER_CONFIG_SETTINGS_H
@@ -28,11 +28,12 @@ void muster_settings_default(struct muster_settings *settings);
 
 /* Reads the environment and the file it names. On any error (unknown key with the nearest known
  * one, bad value, bad YAML) *settings holds the defaults, and err "file:line:column: ..." or
- * "MUSTER_X: ...". Unknown MUSTER_* variables are errors too. */
+ * "MUSTER_X: ...". Unknown MUSTER_* variables are errors too; empty ones count as not set. With
+ * MUSTER_OFF=1 nothing else is looked at. */
 int muster_settings_load(struct muster_settings *settings, struct muster_err *err);
 
 /* The same from a document in memory, named `file` in errors; for tests, fuzzing and `--config`
- * checks. Does not look at the environment. */
+ * checks. Does not look at the environment. On error *settings holds the defaults. */
 int muster_settings_parse(struct muster_settings *settings, const char *file, const char *yaml,
                           size_t bytes, struct muster_err *err);
 

@@ -1,0 +1,23 @@
+#include "config/settings.h"
+#include "config/table.h"
+
+void muster_settings_help(FILE *out)
+{
+    static const char row[] = "%-20s %-19s %-9s %s\n";
+    fprintf(out, row, "key", "variable", "default", "meaning");
+    for (size_t i = 0; i < muster_settings_count; i++) {
+        const struct muster_setting *setting = &muster_settings_table[i];
+        const char *fallback = setting->fallback[0] ? setting->fallback : "unset";
+        fprintf(out, row, setting->key, setting->short_variable, fallback, setting->help);
+        if (setting->type == MUSTER_SETTING_WORD || setting->type == MUSTER_SETTING_SIZE) {
+            char expected[128];
+            muster_setting_expected(setting, expected, sizeof(expected));
+            fprintf(out, row, "", "", "", expected);
+        }
+    }
+    fputs("\nMUSTER_CONFIG=FILE names a YAML file that begins with 'muster: 1'; a key a.b stands "
+          "as\n'b: value' inside 'a:'. Variables win over the file. Each key also has its long\n"
+          "variable, capture.timing MUSTER_CAPTURE_TIMING; the short one wins over it. An empty\n"
+          "variable counts as not set. With an error anywhere the defaults hold.\n",
+          out);
+}
