@@ -52,10 +52,10 @@ enum muster_event_state {
 
 /* A collective, a send or a receive: COLL, P2P, COLL_API, P2P_API, CE_COLL. */
 struct muster_event_op {
-    uint64_t comm_hash;    /* v1 to v3, where init tells nothing; else 0 */
-    const char *comm_name; /* v1 to v3; the caller's memory, may be NULL */
-    uint64_t count;        /* as NCCL passes it: of COLL's AllGather and Broadcast in bytes */
-    uint64_t seq;          /* COLL, CE_COLL: NCCL's counter per function, not an order */
+    uint64_t comm_hash;     /* v1 to v3, where init tells nothing; else 0 */
+    const char *comm_name;  /* v1 to v3; the caller's memory, may be NULL */
+    uint64_t count;         /* as NCCL passes it: of COLL's AllGather and Broadcast in bytes */
+    uint64_t seq;           /* COLL, CE_COLL: NCCL's counter per function, not an order */
     uint64_t traffic_bytes; /* v1, v2; else 0 */
     const char *func_text;  /* NCCL's spellings (v2 on), for traces only; may be NULL */
     const char *dtype_text;
@@ -89,8 +89,8 @@ struct muster_event {
         } proxy_step;
         struct {
             uint8_t channel;
-            uint8_t phase;    /* KERNEL_PHASE only */
-            uint64_t ptimer;  /* 0 before v4 */
+            uint8_t phase;   /* KERNEL_PHASE only */
+            uint64_t ptimer; /* 0 before v4 */
         } kernel_ch;
         struct {
             bool graph;

@@ -46,16 +46,16 @@ enum muster_exit {
 
 /* Why something was not recorded, or not timed. The words are in muster_drop_word. */
 enum muster_drop {
-    MUSTER_DROP_NO_SLOT,        /* all slots in flight: the operation is not in ops */
-    MUSTER_DROP_NO_COMM,        /* more communicators at once than muster keeps state for */
-    MUSTER_DROP_STALE,          /* a handle of an event that was long over */
-    MUSTER_DROP_FOREIGN,        /* a handle of another process (NCCL's PXN) */
-    MUSTER_DROP_TIME_ORDER,     /* channel stop at or before its start */
-    MUSTER_DROP_TIME_LONG,      /* longer than the host time since the call */
-    MUSTER_DROP_TIME_BACK,      /* stop before the same channel's previous stop */
-    MUSTER_DROP_CHANNEL,        /* channel number out of range */
-    MUSTER_DROP_NO_PROXY_SLOT,  /* all proxy slots in flight */
-    MUSTER_DROP_INCOMPLETE,     /* retired before all its channels had ended */
+    MUSTER_DROP_NO_SLOT,       /* all slots in flight: the operation is not in ops */
+    MUSTER_DROP_NO_COMM,       /* more communicators at once than muster keeps state for */
+    MUSTER_DROP_STALE,         /* a handle of an event that was long over */
+    MUSTER_DROP_FOREIGN,       /* a handle of another process (NCCL's PXN) */
+    MUSTER_DROP_TIME_ORDER,    /* channel stop at or before its start */
+    MUSTER_DROP_TIME_LONG,     /* longer than the host time since the call */
+    MUSTER_DROP_TIME_BACK,     /* stop before the same channel's previous stop */
+    MUSTER_DROP_CHANNEL,       /* channel number out of range */
+    MUSTER_DROP_NO_PROXY_SLOT, /* all proxy slots in flight */
+    MUSTER_DROP_INCOMPLETE,    /* retired before all its channels had ended */
     MUSTER_DROPS
 };
 enum { MUSTER_SEG_DROPS = 16 };
@@ -65,30 +65,30 @@ enum muster_rank_source { MUSTER_RANK_FROM_ENV, MUSTER_RANK_FROM_COMM };
 
 /* Who recorded. Written once at creation, except where noted. */
 struct muster_seg_identity {
-    uint64_t boot_hash;       /* of /proc/sys/kernel/random/boot_id */
-    uint64_t start_ticks;     /* field 22 of /proc/self/stat */
-    uint64_t begin_mono_ns;   /* the same instant on both clocks */
+    uint64_t boot_hash;     /* of /proc/sys/kernel/random/boot_id */
+    uint64_t start_ticks;   /* field 22 of /proc/self/stat */
+    uint64_t begin_mono_ns; /* the same instant on both clocks */
     uint64_t begin_unix_ns;
     uint32_t pid;
     uint32_t uid;
-    int32_t rank;             /* global; -1 until known. rank_source `comm`: changes with the
-                                 largest communicator */
-    int32_t local_rank;       /* -1: not known */
-    int32_t world;            /* -1: not known */
-    uint32_t nccl;            /* version code, 22809 for 2.28.9; 0: not known */
-    uint32_t api;             /* profiler interface version that NCCL chose; 0 until an init */
-    uint32_t timing;          /* enum muster_timing as configured */
-    uint32_t replay_speed;    /* 0: a live job. N: replayed N times as fast; UINT32_MAX: max */
-    uint8_t rank_source;      /* enum muster_rank_source */
-    uint8_t mark;             /* completion marks on */
-    uint8_t armed;            /* kernel timing possible here; if not: why_not_armed */
+    int32_t rank;          /* global; -1 until known. rank_source `comm`: changes with the
+                              largest communicator */
+    int32_t local_rank;    /* -1: not known */
+    int32_t world;         /* -1: not known */
+    uint32_t nccl;         /* version code, 22809 for 2.28.9; 0: not known */
+    uint32_t api;          /* profiler interface version that NCCL chose; 0 until an init */
+    uint32_t timing;       /* enum muster_timing as configured */
+    uint32_t replay_speed; /* 0: a live job. N: replayed N times as fast; UINT32_MAX: max */
+    uint8_t rank_source;   /* enum muster_rank_source */
+    uint8_t mark;          /* completion marks on */
+    uint8_t armed;         /* kernel timing possible here; if not: why_not_armed */
     uint8_t log_enabled;
     char why_not_armed[128];
-    char host[128];           /* identity of the host: docs/interface.md */
-    char hostname[64];        /* for people */
+    char host[128];    /* identity of the host: docs/interface.md */
+    char hostname[64]; /* for people */
     char gpu_name[64];
     char run_dir[MUSTER_SEG_PATH]; /* absolute */
-    char file_stem[128];      /* <host>-<pid>: base name of .seg and .log in run_dir */
+    char file_stem[128];           /* <host>-<pid>: base name of .seg and .log in run_dir */
 };
 
 /* One collective as it was called, for comparing ranks that disagree. */
@@ -114,7 +114,7 @@ struct muster_seg_comm {
     uint64_t begin_ns; /* monotonic */
     uint64_t end_ns;   /* finalize; 0: alive */
     uint64_t folded;   /* `other` only: communicators whose rows were added here */
-    uint64_t retired; /* operations moved to rows */
+    uint64_t retired;  /* operations moved to rows */
     /* Written by NCCL's threads; the calls before any slot is reserved. */
     _Atomic uint64_t captured; /* calls recorded into CUDA graphs */
     _Atomic uint64_t drops[MUSTER_SEG_DROPS];
@@ -140,12 +140,13 @@ struct muster_seg_row {
     uint64_t timed;    /* of count: by the GPU's clock */
     uint64_t proxy_timed;
     uint64_t host_timed;
-    uint64_t sum_ns;   /* of the durations in `hist` */
+    uint64_t sum_ns; /* of the durations in `hist` */
     uint64_t min_ns;
     uint64_t max_ns;
     uint32_t channels; /* of the newest operation */
     uint32_t spare[7];
-    struct muster_hist hist; /* durations of the best source in the row: gpu, else proxy, else host */
+    struct muster_hist
+        hist; /* durations of the best source in the row: gpu, else proxy, else host */
 };
 
 /* Network proxy operations of one communicator, directed peer. Waits are sums, from ProxyStep
@@ -156,13 +157,14 @@ struct muster_seg_net {
     int32_t peer;
     uint32_t send; /* 1: send, 0: receive */
     uint64_t count;
-    uint64_t bytes;
+    uint64_t bytes; /* from the steps; where none were seen, a ring's or a send's even share */
     uint64_t steps;
     uint64_t gpu_wait_ns;    /* send: data not there yet; receive: buffer not free yet */
     uint64_t credit_wait_ns; /* send: the peer has not posted a buffer */
     uint64_t net_wait_ns;    /* handed to the network, not done */
     uint64_t flush_ns;
-    uint64_t spare[5];
+    uint64_t unsized; /* of count: no step told the bytes and the algorithm does not give them */
+    uint64_t spare[4];
 };
 
 enum muster_slot_state {
@@ -193,7 +195,7 @@ struct muster_seg_slot {
     uint8_t p2p;
     uint8_t expects_proxy; /* its communicator uses the network: parts are to come */
     uint8_t spare;
-    uint32_t group; /* the communicator's group call it was made in */
+    uint32_t group;         /* the communicator's group call it was made in */
     uint32_t recorder_comm; /* index in the recorder's table */
     uint32_t spare_word;
 
@@ -240,9 +242,9 @@ struct muster_segment {
     _Atomic uint64_t heartbeat_unix_ns;
     _Atomic uint32_t exit_state; /* enum muster_exit */
     _Atomic uint32_t comms_alive;
-    _Atomic uint64_t lost_log; /* operations that did not fit the log's queue */
-    _Atomic uint64_t log_overwritten; /* operations that newer ones replaced in the log */
-    _Atomic uint64_t ring_head; /* operations ever put into `ring` */
+    _Atomic uint64_t lost_log;                /* operations that did not fit the log's queue */
+    _Atomic uint64_t log_overwritten;         /* operations that newer ones replaced in the log */
+    _Atomic uint64_t ring_head;               /* operations ever put into `ring` */
     _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, of the process, those counted
                                                  per communicator included */
     struct muster_seg_undo undo;
@@ -256,7 +258,8 @@ struct muster_segment {
     struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % MUSTER_SEG_RING */
 };
 
-_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "shared between processes");
 _Static_assert(sizeof(struct muster_seg_call) == 16, "shared layout");
 _Static_assert(sizeof(struct muster_seg_slot) == 128, "two cache lines");
 _Static_assert(sizeof(struct muster_seg_row) % 64 == 0, "shared layout");

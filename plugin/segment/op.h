@@ -22,9 +22,9 @@ struct muster_op {
     uint64_t enqueue_ns; /* host, CLOCK_MONOTONIC: the call */
     uint64_t begin_ns;   /* clock of `source`; 0 with end_ns where there is no source */
     uint64_t end_ns;
-    uint64_t count;      /* elements, as the caller counts them */
-    uint32_t comm;       /* muster_seg_comm.uid of this process */
-    int32_t peer;        /* root of a rooted collective, peer of a send or receive, else -1 */
+    uint64_t count; /* elements, as the caller counts them */
+    uint32_t comm;  /* muster_seg_comm.uid of this process */
+    int32_t peer;   /* root of a rooted collective, peer of a send or receive, else -1 */
     uint8_t func;
     uint8_t dtype;
     uint8_t algo;

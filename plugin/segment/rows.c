@@ -96,12 +96,9 @@ static unsigned free_row(const struct muster_segment *segment)
 unsigned muster_rows_find(struct muster_segment *segment, struct muster_row_index *index,
                           const struct muster_op *op, uint64_t bytes)
 {
-    struct row_key key = {op->comm,
-                          muster_func_is_p2p(op->func) ? op->peer : -1,
-                          op->func,
-                          op->algo,
-                          op->proto,
-                          muster_size_log2(bytes)};
+    struct row_key key = {op->comm,  muster_func_is_p2p(op->func) ? op->peer : -1,
+                          op->func,  op->algo,
+                          op->proto, muster_size_log2(bytes)};
     unsigned place = index_place(segment, index, &key);
     if (index->at[place])
         return index->at[place] - 1u;

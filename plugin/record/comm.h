@@ -1,0 +1,73 @@
+/*
+ * What the recorder keeps per communicator beside the segment: at most 256 KiB, all allocated at
+ * creation. Never freed, because NCCL calls with contexts of finalized communicators: recycled
+ * under a new generation.
+ */
+#ifndef MUSTER_RECORD_COMM_H
+#define MUSTER_RECORD_COMM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/event.h"
+#include "segment/layout.h"
+
+enum {
+    MUSTER_COMMS = 2048,    /* alive at once; more are not recorded */
+    MUSTER_PEERS = 8192,    /* peers whose sends and receives are numbered */
+    MUSTER_OPEN_STAMPS = 4, /* kernel stamps of one channel that may be open at once */
+};
+#define MUSTER_NO_NUMBER UINT64_MAX
+
+/* A channel's kernel between its start and its stop. Written by the communicator's proxy thread;
+ * atomic because NCCL does not promise that it is one thread for ever. */
+struct muster_open_stamp {
+    _Atomic uint32_t number; /* which of the channel's stamps; pairs with the handle */
+    _Atomic uint32_t slot;
+    _Atomic uint32_t generation; /* of the slot */
+    _Atomic uint64_t start;
+};
+
+struct muster_channel {
+    _Atomic uint32_t stamps;
+    _Atomic uint64_t last_stop;
+    struct muster_open_stamp open[MUSTER_OPEN_STAMPS];
+};
+
+struct muster_comm {
+    _Atomic uint32_t generation; /* of the handles that are valid */
+    _Atomic bool alive;
+    _Atomic uint64_t finalized_ns;
+    _Atomic bool uses_proxy; /* a network proxy operation was seen, or there are several nodes */
+    uint32_t index;          /* in the recorder's table */
+    uint32_t uid;            /* MUSTER_SEG_OTHER_UID if the segment had no entry left */
+    uint32_t entry;          /* index in muster_segment.comm */
+    uint64_t id;
+    int32_t rank;
+    uint32_t nranks;
+    uint32_t api;
+    struct muster_seg_comm *calls; /* the entry, or `own` where that is `other`'s */
+    struct muster_seg_comm own;
+    _Alignas(64) _Atomic uint32_t cursor; /* where to look for a free slot */
+    _Atomic uint32_t groups;              /* group calls made */
+    _Atomic uint64_t graph_calls;         /* number of the next operation replayed from a graph */
+    uint32_t peers;
+    _Atomic uint32_t *sends, *receives; /* [peers]: numbers of the next */
+    struct muster_channel channel[MUSTER_CHANNELS];
+};
+_Static_assert(sizeof(struct muster_comm) + 2 * MUSTER_PEERS * sizeof(uint32_t) <= 256 << 10,
+               "memory per communicator");
+
+/* Fills a fresh or finalized entry for a new communicator. False: no memory. The caller holds the
+ * recorder's lock. Counters of the previous life are cleared. */
+bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init *init);
+
+/* Advances the order of collective calls: count, rolling hash, last calls. Returns the operation
+ * number. The calling thread's; before any slot is reserved. */
+uint64_t muster_comm_called(struct muster_comm *comm, const struct muster_event_op *op);
+
+/* Ordinal of a send to or receive from `peer`; MUSTER_NO_NUMBER beyond MUSTER_PEERS. */
+uint64_t muster_comm_p2p_number(struct muster_comm *comm, unsigned func, int32_t peer);
+
+#endif

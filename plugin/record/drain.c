@@ -1,0 +1,244 @@
+#include "record/drain.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+enum {
+    CROWDED = MUSTER_SEG_SLOTS * 3 / 4, /* slots in use that make room by force */
+    BUSY = MUSTER_SEG_SLOTS / 4,        /* slots in use that shorten the pause */
+    SPARE_ENTRIES = 16,                 /* communicator entries kept free in the segment */
+};
+#define PAUSE_NS      (5 * MUSTER_NS_PER_MS)
+#define BUSY_PAUSE_NS (1 * MUSTER_NS_PER_MS)
+#define HEARTBEAT_NS  (100 * MUSTER_NS_PER_MS)
+/* A send or receive uses fewer channels than it announces, and proxies come one by one: it has
+ * ended when nothing was added for this long. */
+#define QUIET_NS (20 * MUSTER_NS_PER_MS)
+/* How long a launch may stay away before its call is taken for one that NCCL does not show, and
+ * how long a proxy may before the operation is retired without times. */
+#define PATIENCE_NS (2 * MUSTER_NS_PER_S)
+/* How long a slot that was given up early stays out of use: late callbacks may be inside it. */
+#define REST_NS (50 * MUSTER_NS_PER_MS)
+
+enum verdict { KEEP, RETIRE, RETIRE_EARLY, RETIRE_CALL, DISCARD };
+
+static uint64_t age(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+/* Finalized at least `ns` ago: nothing more will come. */
+static bool over_for(const struct muster_comm *comm, uint64_t now, uint64_t ns)
+{
+    uint64_t at = atomic_load_explicit(&comm->finalized_ns, memory_order_relaxed);
+    return at != 0 && age(now, at) >= ns;
+}
+
+static enum verdict judge_parts(const struct muster_recorder *recorder,
+                                const struct muster_comm *comm, const struct muster_seg_slot *slot,
+                                uint64_t now)
+{
+    uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_acquire);
+    uint32_t started = atomic_load_explicit(&slot->started, memory_order_relaxed);
+    uint32_t proxy_ended = atomic_load_explicit(&slot->proxy_ended, memory_order_acquire);
+    uint32_t proxy_started = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed);
+    uint64_t touched = atomic_load_explicit(&slot->touched_ns, memory_order_relaxed);
+    bool quiet = age(now, touched) >= QUIET_NS;
+    bool given_up = over_for(comm, now, MUSTER_NS_PER_S);
+
+    if (started != ended || proxy_started != proxy_ended)
+        return given_up ? RETIRE_EARLY : KEEP;
+    if (slot->flags & MUSTER_OP_IN_BLOCK) {
+        if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet)))
+            return RETIRE;
+        bool crowded =
+            recorder->slots_used > CROWDED && age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
+        return given_up || crowded ? RETIRE_EARLY : KEEP;
+    }
+    if (!slot->expects_proxy)
+        return RETIRE;
+    if (proxy_started > 0)
+        return quiet || over_for(comm, now, 0) ? RETIRE : KEEP;
+    return over_for(comm, now, 0) || age(now, slot->enqueue_ns) > PATIENCE_NS ? RETIRE : KEEP;
+}
+
+/* A call without a launch: blocked in NCCL, or of a kind whose launch NCCL does not show. It is
+ * the latter once the communicator was called again, in another group. */
+static enum verdict judge_call(const struct muster_comm *comm, const struct muster_seg_slot *slot,
+                               uint64_t now)
+{
+    uint64_t calls = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
+    bool moved_on = calls > slot->number + 1 &&
+                    atomic_load_explicit(&comm->groups, memory_order_relaxed) != slot->group;
+    if (moved_on && age(now, slot->enqueue_ns) > PATIENCE_NS)
+        return RETIRE_CALL;
+    if (over_for(comm, now, MUSTER_NS_PER_S))
+        return moved_on ? RETIRE_CALL : DISCARD;
+    return KEEP;
+}
+
+static void release_slot(struct muster_segment *seg, unsigned i, uint32_t generation)
+{
+    struct muster_seg_slot *slot = &seg->slot[i];
+    /* Atomic stores although nobody should look: a late callback may. */
+    atomic_store_explicit(&slot->begin_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->end_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->started, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->ended, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->proxy_begin_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->proxy_end_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->proxy_started, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->proxy_ended, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->touched_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->bad, 0, memory_order_relaxed);
+    /* Release: pairs with the acquire of the callback that reserves it. */
+    atomic_store_explicit(&seg->slot_state[i], muster_slot_word(generation, MUSTER_SLOT_FREE),
+                          memory_order_release);
+}
+
+static void publish_op(struct muster_recorder *recorder, const struct muster_op *op)
+{
+    struct muster_segment *seg = recorder->seg;
+    uint64_t n = atomic_load_explicit(&seg->ring_head, memory_order_relaxed);
+    seg->ring[n % MUSTER_SEG_RING] = *op;
+    /* Release: pairs with the reader's acquire of ring_head; the entry is whole before it. */
+    atomic_store_explicit(&seg->ring_head, n + 1, memory_order_release);
+    if (recorder->options.log)
+        muster_log_put(recorder->options.log, op);
+}
+
+static void retire(struct muster_recorder *recorder, unsigned i, uint32_t generation,
+                   enum verdict verdict, uint64_t now)
+{
+    struct muster_segment *seg = recorder->seg;
+    struct muster_seg_slot *slot = &seg->slot[i];
+    struct muster_op op;
+    muster_slot_op(slot, &op);
+    unsigned entry = slot->comm_entry;
+    if (seg->comm[entry].uid != op.comm) { /* folded meanwhile */
+        entry = MUSTER_SEG_COMMS;
+        op.comm = MUSTER_SEG_OTHER_UID;
+    }
+    if (verdict == RETIRE_CALL)
+        op.flags |= MUSTER_OP_API_ONLY;
+    if (verdict == RETIRE_EARLY) {
+        op.flags |= MUSTER_OP_INCOMPLETE;
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_INCOMPLETE);
+    }
+    uint64_t bytes = muster_op_size_bytes(op.func, op.dtype, op.count, slot->nranks);
+    muster_rows_retire(seg, &recorder->rows, i, muster_slot_word(generation, MUSTER_SLOT_RESTING),
+                       entry, &op, bytes);
+    publish_op(recorder, &op);
+    if (verdict == RETIRE)
+        release_slot(seg, i, generation);
+    else
+        recorder->rest_until_ns[i] = now + REST_NS;
+}
+
+/* Against the launch, which may come just now. */
+static bool take_call_back(struct muster_segment *seg, unsigned i, uint32_t generation)
+{
+    uint32_t word = muster_slot_word(generation, MUSTER_SLOT_CALLED);
+    return atomic_compare_exchange_strong_explicit(
+        &seg->slot_state[i], &word, muster_slot_word(generation, MUSTER_SLOT_RESTING),
+        memory_order_acquire, memory_order_relaxed);
+}
+
+static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t word, uint64_t now)
+{
+    struct muster_segment *seg = recorder->seg;
+    uint32_t generation = word >> 8;
+    unsigned state = word & 0xff;
+    if (state == MUSTER_SLOT_RESTING) {
+        if (now >= recorder->rest_until_ns[i])
+            release_slot(seg, i, generation);
+        return;
+    }
+    if (state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED)
+        return;
+    const struct muster_seg_slot *slot = &seg->slot[i];
+    const struct muster_comm *comm =
+        atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
+    enum verdict verdict = state == MUSTER_SLOT_CALLED ? judge_call(comm, slot, now)
+                                                       : judge_parts(recorder, comm, slot, now);
+    if (verdict == KEEP)
+        return;
+    if (state == MUSTER_SLOT_CALLED && !take_call_back(seg, i, generation))
+        return;
+    if (verdict == DISCARD)
+        recorder->rest_until_ns[i] = now + REST_NS;
+    else
+        retire(recorder, i, generation, verdict, now);
+}
+
+/* Keeps some communicator entries free: the finished ones with the fewest operations go to
+ * `other`. */
+static void make_room_for_comms(struct muster_recorder *recorder)
+{
+    struct muster_segment *seg = recorder->seg;
+    unsigned spare = 0;
+    struct muster_seg_comm *least = NULL;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+        struct muster_seg_comm *entry = &seg->comm[i];
+        if (__atomic_load_n(&entry->uid, __ATOMIC_ACQUIRE) == 0)
+            spare++;
+        else if (entry->end_ns != 0 && (!least || entry->retired < least->retired))
+            least = entry;
+    }
+    if (spare >= SPARE_ENTRIES || !least)
+        return;
+    pthread_mutex_lock(&recorder->comm_lock);
+    muster_rows_fold(seg, &recorder->rows, least->uid);
+    struct muster_seg_comm *other = muster_seg_other(seg);
+    other->folded++;
+    other->retired += least->retired;
+    memset((void *)least, 0, sizeof *least);
+    pthread_mutex_unlock(&recorder->comm_lock);
+}
+
+void muster_drain_pass(struct muster_recorder *recorder, uint64_t now)
+{
+    struct muster_segment *seg = recorder->seg;
+    unsigned used = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        /* Acquire: pairs with the release that published the slot. */
+        uint32_t word = atomic_load_explicit(&seg->slot_state[i], memory_order_acquire);
+        if ((word & 0xff) == MUSTER_SLOT_FREE)
+            continue;
+        used++;
+        scan_slot(recorder, i, word, now);
+    }
+    recorder->slots_used = used;
+    muster_proxy_retire(recorder);
+    if (age(now, recorder->heartbeat_ns) < HEARTBEAT_NS)
+        return;
+    recorder->heartbeat_ns = now;
+    atomic_store_explicit(&seg->heartbeat_unix_ns, muster_unix_ns(), memory_order_relaxed);
+    atomic_store_explicit(&seg->heartbeat_mono_ns, now, memory_order_release);
+    make_room_for_comms(recorder);
+}
+
+static void *drain_main(void *arg)
+{
+    struct muster_recorder *recorder = arg;
+    uint64_t pause = PAUSE_NS;
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
+        pthread_mutex_lock(&recorder->drain_lock);
+        bool closed = atomic_load_explicit(&recorder->closed, memory_order_relaxed);
+        if (!closed)
+            muster_drain_pass(recorder, muster_now_ns());
+        pause = recorder->slots_used > BUSY ? BUSY_PAUSE_NS : PAUSE_NS;
+        pthread_mutex_unlock(&recorder->drain_lock);
+        if (closed)
+            return NULL;
+    }
+}
+
+int muster_drain_start(struct muster_recorder *recorder)
+{
+    return muster_thread_start("muster-drain", drain_main, recorder);
+}

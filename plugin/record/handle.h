@@ -1,0 +1,54 @@
+/*
+ * Handles and contexts as NCCL holds them for us: 64-bit values, never pointers. NCCL passes them
+ * back stale, to the wrong process (PXN) and after finalize, so each says whose it is and which
+ * life of its slot it means:
+ *
+ *   63..44 nonce of the process | 43..40 kind | 39..16 generation | 15..0 index
+ *
+ * Graph handles carry no slot: NCCL keeps them for the life of a CUDA graph.
+ */
+#ifndef MUSTER_RECORD_HANDLE_H
+#define MUSTER_RECORD_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum muster_handle_kind {
+    MUSTER_HANDLE_CONTEXT,       /* index: communicator */
+    MUSTER_HANDLE_OP,            /* index: operation slot */
+    MUSTER_HANDLE_CE,            /* the same, of a copy-engine collective */
+    MUSTER_HANDLE_PROXY_OP,      /* index: proxy slot */
+    MUSTER_HANDLE_KERNEL_CH,     /* index: communicator; generation: channel and stamp number */
+    MUSTER_HANDLE_GROUP,         /* nothing: old NCCL needs a group's handle not to be NULL */
+    MUSTER_HANDLE_CAPTURE_GROUP, /* a group call whose operations go into a graph */
+    MUSTER_HANDLE_CAPTURED,      /* generation: datatype of the captured call */
+    MUSTER_HANDLE_PROXY_STEP,    /* this kind + step % 8; index: proxy slot */
+    MUSTER_HANDLE_KINDS = MUSTER_HANDLE_PROXY_STEP + 8
+};
+_Static_assert(MUSTER_HANDLE_KINDS <= 16, "four bits");
+
+enum { MUSTER_GENERATION_BITS = 24, MUSTER_GENERATION_MASK = (1 << MUSTER_GENERATION_BITS) - 1 };
+
+struct muster_handle {
+    uint32_t nonce;
+    uint8_t kind;
+    uint32_t generation;
+    uint16_t index;
+};
+
+static inline void *muster_handle_pack(uint32_t nonce, unsigned kind, uint32_t generation,
+                                       unsigned index)
+{
+    uint64_t bits = (uint64_t)nonce << 44 | (uint64_t)kind << 40 |
+                    (uint64_t)(generation & MUSTER_GENERATION_MASK) << 16 | (index & 0xffff);
+    return (void *)(uintptr_t)bits;
+}
+
+static inline struct muster_handle muster_handle_unpack(const void *handle)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)handle;
+    return (struct muster_handle){(uint32_t)(bits >> 44), bits >> 40 & 0xf,
+                                  bits >> 16 & MUSTER_GENERATION_MASK, bits & 0xffff};
+}
+
+#endif

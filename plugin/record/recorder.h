@@ -1,0 +1,90 @@
+/*
+ * The recorder of one process. NCCL's threads call muster_track_* (track.h): they reserve a slot,
+ * fill it, publish it, and never wait. The drain thread (drain.c) retires what has ended into the
+ * segment's rows, its ring and the log. The recorder is made once and lives until the process
+ * ends.
+ */
+#ifndef MUSTER_RECORD_RECORDER_H
+#define MUSTER_RECORD_RECORDER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "record/comm.h"
+#include "record/proxy.h"
+#include "segment/file.h"
+#include "segment/log_write.h"
+#include "segment/rows.h"
+
+enum { MUSTER_COMM_HASH = 4096 }; /* power of two, twice MUSTER_COMMS */
+
+/* The GPU of a communicator; index -1 and empty strings where it is not known. */
+struct muster_gpu {
+    int32_t index;
+    char pci[16];
+    char uuid[48];
+    char name[64];
+};
+
+struct muster_recorder_options {
+    struct muster_segment_file file;
+    struct muster_log_writer *log; /* NULL: none */
+    bool armed;                    /* kernel timing is on for every operation (`full`) */
+    bool host_times;               /* false in a replay: host times mean nothing */
+};
+
+struct muster_recorder {
+    struct muster_segment *seg;
+    struct muster_recorder_options options;
+    uint32_t nonce;
+    pid_t pid;
+    _Atomic bool closed;   /* set after fork in the child, and at exit: nothing is recorded */
+    _Atomic bool captures; /* a CUDA graph was captured in this process */
+
+    pthread_mutex_t comm_lock; /* opening and closing communicators */
+    _Atomic(struct muster_comm *) comm[MUSTER_COMMS];
+    _Atomic uint16_t by_hash[MUSTER_COMM_HASH]; /* v1 to v3: index + 1 */
+    uint32_t next_uid;
+    uint32_t legacy_open; /* v1 to v3: inits without their finalize */
+
+    struct muster_proxy_pool proxies;
+
+    /* The drain thread's; at exit the exiting thread's. */
+    pthread_mutex_t drain_lock;
+    struct muster_row_index rows;
+    uint64_t rest_until_ns[MUSTER_SEG_SLOTS];
+    unsigned slots_used; /* at the last scan */
+    uint64_t heartbeat_ns;
+};
+
+int muster_recorder_create(struct muster_recorder **recorder,
+                           const struct muster_recorder_options *options, struct muster_err *err);
+
+/* In the forked child: from here on nothing is recorded, written or removed. */
+void muster_recorder_forked(struct muster_recorder *recorder);
+
+/* At the process's exit: retires what has ended and says so in the segment. Waits at most 200 ms
+ * for the drain thread. */
+void muster_recorder_exit(struct muster_recorder *recorder);
+
+/* A context for a communicator that is being created; never NULL. For v1 to v3 (nranks 0) one
+ * that stands for "see the event". Takes a lock, allocates. */
+void *muster_recorder_comm_open(struct muster_recorder *recorder,
+                                const struct muster_event_init *init, const struct muster_gpu *gpu);
+/* Accepts NULL, stale and foreign contexts, and the same one twice. */
+void muster_recorder_comm_close(struct muster_recorder *recorder, const void *context);
+
+/* Communicator of a context; NULL if it is not ours or over. */
+struct muster_comm *muster_recorder_comm(struct muster_recorder *recorder, const void *context);
+/* v1 to v3: the communicator that an event names, made at its first event. */
+struct muster_comm *muster_recorder_comm_named(struct muster_recorder *recorder, uint64_t hash,
+                                               int32_t rank, const char *name);
+
+/* Counts one event that was refused. comm may be NULL. */
+void muster_recorder_drop(struct muster_recorder *recorder, struct muster_comm *comm,
+                          enum muster_drop reason);
+
+#endif

@@ -1,0 +1,440 @@
+#include "record/track.h"
+
+#include "base/clock.h"
+#include "record/handle.h"
+
+enum {
+    PROBES = 16,     /* slots tried before an operation is dropped */
+    STAMP_BITS = 18, /* of a kernel handle's generation; above them the channel */
+    STAMP_MASK = (1 << STAMP_BITS) - 1,
+    WARM_UP = 3, /* first operations of a communicator that are never judged */
+};
+
+/* Set between a captured group's start and stop: what is launched then goes into the graph. */
+static _Thread_local bool capturing;
+
+/* A free slot, now FILLING, under a new generation; NULL when 16 in a row are taken. */
+static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct muster_comm *comm,
+                                       unsigned *index, uint32_t *generation)
+{
+    struct muster_segment *seg = recorder->seg;
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        unsigned i =
+            atomic_fetch_add_explicit(&comm->cursor, 1, memory_order_relaxed) % MUSTER_SEG_SLOTS;
+        uint32_t word = atomic_load_explicit(&seg->slot_state[i], memory_order_relaxed);
+        if ((word & 0xff) != MUSTER_SLOT_FREE)
+            continue;
+        uint32_t next = (word >> 8) + 1;
+        /* Acquire: pairs with the drain thread's release when it freed the slot. */
+        if (atomic_compare_exchange_strong_explicit(&seg->slot_state[i], &word,
+                                                    muster_slot_word(next, MUSTER_SLOT_FILLING),
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            *index = i;
+            *generation = next & MUSTER_GENERATION_MASK;
+            return &seg->slot[i];
+        }
+    }
+    muster_recorder_drop(recorder, comm, MUSTER_DROP_NO_SLOT);
+    return NULL;
+}
+
+static void publish(struct muster_recorder *recorder, unsigned index, uint32_t generation,
+                    enum muster_slot_state state)
+{
+    /* Release: pairs with the acquire of whoever reads the slot: drain thread, muster_track_slot.
+     */
+    atomic_store_explicit(&recorder->seg->slot_state[index], muster_slot_word(generation, state),
+                          memory_order_release);
+}
+
+struct opening {
+    uint64_t number;
+    uint16_t flags;
+    enum muster_slot_state state;
+    enum muster_handle_kind kind;
+    bool p2p;
+};
+
+static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
+                     const struct muster_event_op *op, const struct opening *how)
+{
+    unsigned index;
+    uint32_t generation;
+    struct muster_seg_slot *slot = reserve(recorder, comm, &index, &generation);
+    if (!slot)
+        return NULL;
+    slot->number = how->number;
+    slot->enqueue_ns = muster_now_ns();
+    slot->count = op->count;
+    slot->comm = comm->uid;
+    slot->peer = op->root_or_peer;
+    slot->nranks = comm->nranks;
+    slot->flags = (uint16_t)(how->flags | (recorder->options.armed ? MUSTER_OP_IN_BLOCK : 0));
+    slot->comm_entry = (uint16_t)comm->entry;
+    slot->func = op->func;
+    slot->dtype = op->dtype;
+    slot->algo = op->algo;
+    slot->proto = op->proto;
+    slot->channels = op->channels;
+    slot->p2p = how->p2p;
+    slot->expects_proxy = atomic_load_explicit(&comm->uses_proxy, memory_order_relaxed);
+    slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
+    slot->recorder_comm = comm->index;
+    publish(recorder, index, generation, how->state);
+    return muster_handle_pack(recorder->nonce, how->kind, generation, index);
+}
+
+static uint16_t warm_up_flag(uint64_t number)
+{
+    return number < WARM_UP ? MUSTER_OP_UNSCORED : 0;
+}
+
+struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, const void *handle)
+{
+    struct muster_handle h = muster_handle_unpack(handle);
+    if (h.nonce != recorder->nonce) {
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_FOREIGN);
+        return NULL;
+    }
+    if (h.index < MUSTER_SEG_SLOTS && (h.kind == MUSTER_HANDLE_OP || h.kind == MUSTER_HANDLE_CE)) {
+        uint32_t word =
+            atomic_load_explicit(&recorder->seg->slot_state[h.index], memory_order_acquire);
+        if (word == muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED))
+            return &recorder->seg->slot[h.index];
+    }
+    muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
+    return NULL;
+}
+
+static void *captured(struct muster_recorder *recorder, struct muster_comm *comm, uint8_t dtype)
+{
+    atomic_fetch_add_explicit(&comm->calls->captured, 1, memory_order_relaxed);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURED, dtype, 0);
+}
+
+static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
+                            const struct muster_event_op *op)
+{
+    if (op->graph)
+        return captured(recorder, comm, op->dtype);
+    uint64_t number = muster_comm_called(comm, op);
+    return open_op(recorder, comm, op,
+                   &(struct opening){.number = number,
+                                     .flags = warm_up_flag(number),
+                                     .state = MUSTER_SLOT_CALLED,
+                                     .kind = MUSTER_HANDLE_OP});
+}
+
+/* The launch of a call that coll_api_start recorded: what was decided for it. */
+static void *launch_called(struct muster_recorder *recorder, void *parent,
+                           const struct muster_event_op *op, enum muster_handle_kind kind)
+{
+    struct muster_handle h = muster_handle_unpack(parent);
+    if (h.index >= MUSTER_SEG_SLOTS)
+        return NULL;
+    uint32_t word = muster_slot_word(h.generation, MUSTER_SLOT_CALLED);
+    /* Against the drain thread, which may be giving the call up just now. */
+    if (!atomic_compare_exchange_strong_explicit(
+            &recorder->seg->slot_state[h.index], &word,
+            muster_slot_word(h.generation, MUSTER_SLOT_FILLING), memory_order_acquire,
+            memory_order_relaxed)) {
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
+        return NULL;
+    }
+    struct muster_seg_slot *slot = &recorder->seg->slot[h.index];
+    slot->algo = op->algo;
+    slot->proto = op->proto;
+    slot->channels = op->channels;
+    publish(recorder, h.index, h.generation, MUSTER_SLOT_LAUNCHED);
+    return muster_handle_pack(recorder->nonce, kind, h.generation, h.index);
+}
+
+/* NCCL passes AllGather and Broadcast in bytes; a captured call remembers the real type. */
+static void restore_dtype(struct muster_event_op *op, uint8_t dtype)
+{
+    unsigned bytes = muster_dtype_bytes(dtype);
+    bool in_bytes = op->func == MUSTER_FUNC_ALL_GATHER || op->func == MUSTER_FUNC_BROADCAST;
+    if (in_bytes && bytes > 1 && op->count % bytes == 0) {
+        op->count /= bytes;
+        op->dtype = dtype;
+    }
+}
+
+static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm,
+                      const struct muster_event_op *op, uint32_t dtype, bool p2p)
+{
+    if (capturing)
+        return NULL; /* shown once while it is captured: nothing runs yet */
+    struct muster_event_op real = *op;
+    restore_dtype(&real, (uint8_t)dtype);
+    uint64_t number = atomic_fetch_add_explicit(&comm->graph_calls, 1, memory_order_relaxed);
+    return open_op(recorder, comm, &real,
+                   &(struct opening){.number = number,
+                                     .flags = MUSTER_OP_GRAPH,
+                                     .state = MUSTER_SLOT_LAUNCHED,
+                                     .kind = MUSTER_HANDLE_OP,
+                                     .p2p = p2p});
+}
+
+static void *coll_start(struct muster_recorder *recorder, struct muster_comm *comm,
+                        const struct muster_event *event)
+{
+    const struct muster_event_op *op = &event->op;
+    if (comm->api < 5) { /* no API events: this is the call */
+        uint64_t number = muster_comm_called(comm, op);
+        return open_op(recorder, comm, op,
+                       &(struct opening){.number = number,
+                                         .flags = warm_up_flag(number),
+                                         .state = MUSTER_SLOT_LAUNCHED,
+                                         .kind = MUSTER_HANDLE_OP});
+    }
+    struct muster_handle parent = muster_handle_unpack(event->parent);
+    if (!event->parent || parent.nonce != recorder->nonce)
+        return NULL; /* its call was dropped, and counted there */
+    if (parent.kind == MUSTER_HANDLE_CAPTURED)
+        return replayed(recorder, comm, op, parent.generation, false);
+    if (parent.kind != MUSTER_HANDLE_OP)
+        return NULL;
+    return launch_called(recorder, event->parent, op, MUSTER_HANDLE_OP);
+}
+
+static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *comm,
+                       const struct muster_event *event)
+{
+    struct muster_handle parent = muster_handle_unpack(event->parent);
+    if (event->parent && parent.nonce == recorder->nonce && parent.kind == MUSTER_HANDLE_CAPTURED)
+        return replayed(recorder, comm, &event->op, MUSTER_DTYPE_UNKNOWN, true);
+    return open_op(recorder, comm, &event->op,
+                   &(struct opening){.number = muster_comm_p2p_number(comm, event->op.func,
+                                                                      event->op.root_or_peer),
+                                     .state = MUSTER_SLOT_LAUNCHED,
+                                     .kind = MUSTER_HANDLE_OP,
+                                     .p2p = true});
+}
+
+/* Copy engines: NCCL shows the enqueue only, on the host's clock. It stands in the slot's proxy
+ * times. */
+static void *ce_start(struct muster_recorder *recorder, const struct muster_event *event)
+{
+    struct muster_handle parent = muster_handle_unpack(event->parent);
+    if (!event->parent || parent.nonce != recorder->nonce || parent.kind != MUSTER_HANDLE_OP)
+        return NULL;
+    struct muster_event_op op = event->op;
+    op.algo = MUSTER_ALGO_CE;
+    op.channels = 0;
+    void *handle = launch_called(recorder, event->parent, &op, MUSTER_HANDLE_CE);
+    struct muster_seg_slot *slot = handle ? muster_track_slot(recorder, handle) : NULL;
+    if (slot) {
+        atomic_store_explicit(&slot->proxy_begin_ns, muster_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&slot->proxy_started, 1, memory_order_relaxed);
+    }
+    return handle;
+}
+
+static void ce_stop(struct muster_recorder *recorder, const void *handle)
+{
+    struct muster_seg_slot *slot = muster_track_slot(recorder, handle);
+    if (!slot)
+        return;
+    atomic_store_explicit(&slot->proxy_end_ns, muster_now_ns(), memory_order_relaxed);
+    /* Release: pairs with the acquire in muster_slot_op. */
+    atomic_store_explicit(&slot->proxy_ended, 1, memory_order_release);
+}
+
+/* Counters of one operation's parts are loaded and stored, not added atomically: all its kernel
+ * events come from one thread, the communicator's proxy. */
+static uint32_t count_part(_Atomic uint32_t *counter, memory_order order)
+{
+    uint32_t n = atomic_load_explicit(counter, memory_order_relaxed) + 1;
+    atomic_store_explicit(counter, n, order);
+    return n;
+}
+
+static void *kernel_ch_start(struct muster_recorder *recorder, const struct muster_event *event)
+{
+    struct muster_seg_slot *slot = muster_track_slot(recorder, event->parent);
+    if (!slot)
+        return NULL;
+    struct muster_comm *comm =
+        atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
+    unsigned ch = event->kernel_ch.channel;
+    if (ch >= MUSTER_CHANNELS) {
+        muster_recorder_drop(recorder, comm, MUSTER_DROP_CHANNEL);
+        return NULL;
+    }
+    struct muster_handle parent = muster_handle_unpack(event->parent);
+    struct muster_channel *channel = &comm->channel[ch];
+    uint32_t number = count_part(&channel->stamps, memory_order_relaxed) & STAMP_MASK;
+    struct muster_open_stamp *open = &channel->open[number % MUSTER_OPEN_STAMPS];
+    uint64_t start = event->kernel_ch.ptimer;
+    atomic_store_explicit(&open->number, number, memory_order_relaxed);
+    atomic_store_explicit(&open->slot, parent.index, memory_order_relaxed);
+    atomic_store_explicit(&open->generation, parent.generation, memory_order_relaxed);
+    atomic_store_explicit(&open->start, start, memory_order_relaxed);
+
+    uint64_t begin = atomic_load_explicit(&slot->begin_ns, memory_order_relaxed);
+    if (begin == 0 || start < begin)
+        atomic_store_explicit(&slot->begin_ns, start, memory_order_relaxed);
+    count_part(&slot->started, memory_order_relaxed);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_KERNEL_CH, ch << STAMP_BITS | number,
+                              comm->index);
+}
+
+/* The GPU and host clocks run at nearly one rate; a thousandth and a microsecond allow for what
+ * they differ. */
+static bool longer_than_host(const struct muster_seg_slot *slot, uint64_t now)
+{
+    uint64_t begin = atomic_load_explicit(&slot->begin_ns, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&slot->end_ns, memory_order_relaxed);
+    uint64_t host = now - slot->enqueue_ns;
+    return end > begin && end - begin > host + host / 1000 + MUSTER_NS_PER_US;
+}
+
+static void refuse_times(struct muster_recorder *recorder, struct muster_comm *comm,
+                         struct muster_seg_slot *slot, enum muster_drop reason)
+{
+    atomic_store_explicit(&slot->bad, (uint32_t)reason + 1, memory_order_relaxed);
+    muster_recorder_drop(recorder, comm, reason);
+}
+
+static void channel_ended(struct muster_recorder *recorder, struct muster_comm *comm,
+                          struct muster_seg_slot *slot)
+{
+    uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_relaxed) + 1;
+    if (slot->p2p || ended >= slot->channels) {
+        uint64_t now = muster_now_ns();
+        atomic_store_explicit(&slot->touched_ns, now, memory_order_relaxed);
+        if (recorder->options.host_times && longer_than_host(slot, now))
+            refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_LONG);
+    }
+    /* Release: pairs with the acquire in muster_slot_op; the times above are visible with it. */
+    atomic_store_explicit(&slot->ended, ended, memory_order_release);
+}
+
+static void kernel_ch_stop(struct muster_recorder *recorder, const void *handle, uint64_t stop)
+{
+    struct muster_handle h = muster_handle_unpack(handle);
+    struct muster_comm *comm =
+        h.index < MUSTER_COMMS
+            ? atomic_load_explicit(&recorder->comm[h.index], memory_order_acquire)
+            : NULL;
+    if (!comm) {
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
+        return;
+    }
+    struct muster_channel *channel = &comm->channel[h.generation >> STAMP_BITS];
+    uint32_t number = h.generation & STAMP_MASK;
+    struct muster_open_stamp *open = &channel->open[number % MUSTER_OPEN_STAMPS];
+    if (atomic_load_explicit(&open->number, memory_order_relaxed) != number) {
+        muster_recorder_drop(recorder, comm, MUSTER_DROP_STALE);
+        return;
+    }
+    atomic_store_explicit(&open->number, UINT32_MAX, memory_order_relaxed); /* one stop a start */
+    struct muster_seg_slot *slot = muster_track_slot(
+        recorder, muster_handle_pack(recorder->nonce, MUSTER_HANDLE_OP,
+                                     atomic_load_explicit(&open->generation, memory_order_relaxed),
+                                     atomic_load_explicit(&open->slot, memory_order_relaxed)));
+    if (!slot)
+        return;
+    uint64_t last = atomic_load_explicit(&channel->last_stop, memory_order_relaxed);
+    if (stop <= atomic_load_explicit(&open->start, memory_order_relaxed)) {
+        refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_ORDER);
+    } else if (stop < last) {
+        refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_BACK);
+    } else {
+        atomic_store_explicit(&channel->last_stop, stop, memory_order_relaxed);
+        if (stop > atomic_load_explicit(&slot->end_ns, memory_order_relaxed))
+            atomic_store_explicit(&slot->end_ns, stop, memory_order_relaxed);
+    }
+    channel_ended(recorder, comm, slot);
+}
+
+static void *group_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
+                             const struct muster_event *event)
+{
+    if (comm)
+        count_part(&comm->groups, memory_order_relaxed);
+    if (event->group_api.graph) {
+        atomic_store_explicit(&recorder->captures, true, memory_order_relaxed);
+        capturing = true;
+        return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
+    }
+    /* The thread's variable is a function call away: only for processes that capture at all. */
+    if (atomic_load_explicit(&recorder->captures, memory_order_relaxed))
+        capturing = false;
+    return NULL;
+}
+
+static struct muster_comm *comm_of(struct muster_recorder *recorder, const void *context,
+                                   const struct muster_event *event)
+{
+    struct muster_handle h = muster_handle_unpack(context);
+    if (h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CONTEXT && h.index >= MUSTER_COMMS)
+        return muster_recorder_comm_named(recorder, event->op.comm_hash, event->rank,
+                                          event->op.comm_name);
+    return muster_recorder_comm(recorder, context);
+}
+
+void *muster_track_start(struct muster_recorder *recorder, const void *context,
+                         const struct muster_event *event)
+{
+    struct muster_comm *comm;
+    switch (event->kind) {
+    case MUSTER_EVENT_KERNEL_CH:
+        return kernel_ch_start(recorder, event);
+    case MUSTER_EVENT_PROXY_STEP:
+        return muster_proxy_step_start(recorder, event);
+    case MUSTER_EVENT_PROXY_OP:
+        return muster_proxy_op_start(recorder, context, event);
+    case MUSTER_EVENT_GROUP: /* before 2.28 NCCL shows no operations in a group without a handle */
+        return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, 0, 0);
+    case MUSTER_EVENT_GROUP_API:
+        return group_api_start(recorder, muster_recorder_comm(recorder, context), event);
+    case MUSTER_EVENT_COLL_API:
+        comm = muster_recorder_comm(recorder, context);
+        return comm ? coll_api_start(recorder, comm, &event->op) : NULL;
+    case MUSTER_EVENT_P2P_API:
+        comm = event->op.graph ? muster_recorder_comm(recorder, context) : NULL;
+        return comm ? captured(recorder, comm, event->op.dtype) : NULL;
+    case MUSTER_EVENT_COLL:
+        comm = comm_of(recorder, context, event);
+        return comm ? coll_start(recorder, comm, event) : NULL;
+    case MUSTER_EVENT_P2P:
+        comm = comm_of(recorder, context, event);
+        return comm ? p2p_start(recorder, comm, event) : NULL;
+    case MUSTER_EVENT_CE_COLL:
+        return ce_start(recorder, event);
+    default:
+        return NULL;
+    }
+}
+
+void muster_track_state(struct muster_recorder *recorder, const void *handle, unsigned state,
+                        const struct muster_event_args *args)
+{
+    struct muster_handle h = muster_handle_unpack(handle);
+    if (h.nonce != recorder->nonce)
+        return;
+    if (h.kind >= MUSTER_HANDLE_PROXY_STEP)
+        muster_proxy_step_state(recorder, handle, state, args);
+    else if (h.kind == MUSTER_HANDLE_KERNEL_CH && state == MUSTER_STATE_KERNEL_CH_STOP &&
+             args->given)
+        kernel_ch_stop(recorder, handle, args->ptimer);
+    else if (h.kind == MUSTER_HANDLE_PROXY_OP && state == MUSTER_STATE_PROXY_OP_IN_PROGRESS)
+        muster_proxy_op_progress(recorder, handle);
+}
+
+void muster_track_stop(struct muster_recorder *recorder, const void *handle)
+{
+    struct muster_handle h = muster_handle_unpack(handle);
+    if (h.nonce != recorder->nonce)
+        return;
+    if (h.kind >= MUSTER_HANDLE_PROXY_STEP)
+        muster_proxy_step_stop(recorder, handle);
+    else if (h.kind == MUSTER_HANDLE_PROXY_OP)
+        muster_proxy_op_stop(recorder, handle);
+    else if (h.kind == MUSTER_HANDLE_CE)
+        ce_stop(recorder, handle);
+    else if (h.kind == MUSTER_HANDLE_CAPTURE_GROUP)
+        capturing = false;
+}
