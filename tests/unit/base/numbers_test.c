@@ -1,0 +1,133 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "base/vocab.h"
+
+static void buckets_hold_what_lies_between_their_bounds(void **state)
+{
+    (void)state;
+    for (unsigned b = 0; b < MUSTER_HIST_BUCKETS; b++) {
+        uint64_t lower = muster_hist_lower(b), end = muster_hist_lower(b + 1);
+        assert_true(lower < end);
+        assert_true((double)(end - lower) <= (double)lower / 8);
+        assert_int_equal(muster_hist_bucket(lower), b);
+        assert_int_equal(muster_hist_bucket(end - 1), b);
+    }
+    assert_int_equal(muster_hist_lower(0), 64);
+    assert_int_equal(muster_hist_lower(MUSTER_HIST_BUCKETS), 64ull << 28);
+    assert_int_equal(muster_hist_bucket(0), 0);
+    assert_int_equal(muster_hist_bucket(63), 0);
+    assert_int_equal(muster_hist_bucket(64ull << 28), MUSTER_HIST_BUCKETS - 1);
+    assert_int_equal(muster_hist_bucket(UINT64_MAX), MUSTER_HIST_BUCKETS - 1);
+}
+
+static void quantiles_are_within_an_eighth(void **state)
+{
+    (void)state;
+    struct muster_hist hist = {{0}};
+    assert_true(muster_hist_quantile_ns(&hist, 0.5) <= 0.0);
+    for (unsigned ns = 1000; ns < 101000; ns += 10)
+        hist.n[muster_hist_bucket(ns)]++;
+    assert_int_equal(muster_hist_total(&hist), 10000);
+    for (double q = 0; q <= 1; q += 0.125) {
+        double exact = 1000 + q * 99990;
+        double got = muster_hist_quantile_ns(&hist, q);
+        assert_true(got >= exact * 0.875 && got <= exact * 1.125);
+    }
+    assert_true(muster_hist_quantile_ns(&hist, -1) < 1130);
+    assert_true(muster_hist_quantile_ns(&hist, 9) > 88000);
+}
+
+static void merged_counts_do_not_wrap(void **state)
+{
+    (void)state;
+    struct muster_hist a = {{0}}, b = {{0}};
+    a.n[3] = UINT32_MAX - 1;
+    a.n[4] = 1;
+    b.n[3] = 5;
+    b.n[4] = 6;
+    muster_hist_merge(&a, &b);
+    assert_int_equal(a.n[3], UINT32_MAX);
+    assert_int_equal(a.n[4], 7);
+}
+
+static void every_number_has_a_word(void **state)
+{
+    (void)state;
+    for (unsigned i = 1; i < MUSTER_FUNCS; i++)
+        assert_string_not_equal(muster_func_word(i), "unknown");
+    for (unsigned i = 1; i < MUSTER_DTYPES; i++) {
+        assert_string_not_equal(muster_dtype_word(i), "unknown");
+        assert_in_range(muster_dtype_bytes(i), 1, 8);
+    }
+    for (unsigned i = 1; i < MUSTER_ALGOS; i++)
+        assert_string_not_equal(muster_algo_word(i), "unknown");
+    for (unsigned i = 1; i < MUSTER_PROTOS; i++)
+        assert_string_not_equal(muster_proto_word(i), "unknown");
+    assert_string_equal(muster_func_word(MUSTER_FUNC_ALL_TO_ALL), "AllToAll");
+    assert_string_equal(muster_dtype_word(MUSTER_DTYPE_FLOAT8E4M3), "float8e4m3");
+    assert_string_equal(muster_algo_word(MUSTER_ALGO_NVLS_TREE), "nvls_tree");
+    assert_string_equal(muster_proto_word(MUSTER_PROTO_LL128), "ll128");
+    assert_string_equal(muster_source_word(MUSTER_SOURCE_GPU), "gpu");
+}
+
+static void numbers_out_of_range_are_unknown(void **state)
+{
+    (void)state;
+    assert_string_equal(muster_func_word(MUSTER_FUNCS), "unknown");
+    assert_string_equal(muster_dtype_word(99), "unknown");
+    assert_string_equal(muster_algo_word(UINT32_MAX), "unknown");
+    assert_string_equal(muster_proto_word(MUSTER_PROTOS), "unknown");
+    assert_string_equal(muster_source_word(77), "none");
+    assert_int_equal(muster_dtype_bytes(1000), 0);
+}
+
+static void sizes_as_nccl_tests_count_them(void **state)
+{
+    (void)state;
+    unsigned f32 = MUSTER_DTYPE_FLOAT32, bf16 = MUSTER_DTYPE_BFLOAT16;
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_ALL_REDUCE, f32, 10, 4), 40);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_BROADCAST, bf16, 10, 4), 20);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_ALL_GATHER, bf16, 10, 4), 80);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_REDUCE_SCATTER, f32, 10, 4), 160);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_ALL_GATHER, bf16, 10, 0), 20);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_SEND, MUSTER_DTYPE_INT8, 7, 4), 7);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_SEND, MUSTER_DTYPE_UNKNOWN, 7, 4), 0);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_ALL_REDUCE, f32, UINT64_MAX, 4), UINT64_MAX);
+    assert_int_equal(muster_op_size_bytes(MUSTER_FUNC_ALL_GATHER, f32, 1ull << 61, 4096),
+                     UINT64_MAX);
+}
+
+static void bus_bandwidth_as_nccl_tests_define_it(void **state)
+{
+    (void)state;
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_ALL_REDUCE, 4), 1.5, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_ALL_GATHER, 4), 0.75, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_REDUCE_SCATTER, 8), 0.875, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_ALL_TO_ALL, 2), 0.5, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_BROADCAST, 4), 1, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_SEND, 4), 1, 1e-12);
+    assert_float_equal(muster_busbw_factor(MUSTER_FUNC_ALL_REDUCE, 0), 1, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_hold_what_lies_between_their_bounds),
+        cmocka_unit_test(quantiles_are_within_an_eighth),
+        cmocka_unit_test(merged_counts_do_not_wrap),
+        cmocka_unit_test(every_number_has_a_word),
+        cmocka_unit_test(numbers_out_of_range_are_unknown),
+        cmocka_unit_test(sizes_as_nccl_tests_count_them),
+        cmocka_unit_test(bus_bandwidth_as_nccl_tests_define_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

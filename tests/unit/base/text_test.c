@@ -1,0 +1,119 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/text.h"
+
+static void copies_are_cut_and_cleaned(void **state)
+{
+    (void)state;
+    char to[6] = "?????";
+    muster_text_copy(to, sizeof(to),
+                     "a\tb\x7f"
+                     "cdef");
+    assert_string_equal(to, "a?b?c");
+    muster_text_copy(to, sizeof(to), NULL);
+    assert_string_equal(to, "");
+    to[0] = 'k';
+    muster_text_copy(to, 0, "x");
+    assert_int_equal(to[0], 'k');
+}
+
+static void expect_bytes(uint64_t bytes, const char *expected)
+{
+    char text[32];
+    muster_text_bytes(text, sizeof(text), bytes);
+    assert_string_equal(text, expected);
+}
+
+static void bytes_for_people(void **state)
+{
+    (void)state;
+    expect_bytes(0, "0 B");
+    expect_bytes(1023, "1023 B");
+    expect_bytes(1024, "1 KiB");
+    expect_bytes(1536, "1.5 KiB");
+    expect_bytes((1 << 20) - 1, "1 MiB");
+    expect_bytes(256ull << 20, "256 MiB");
+    expect_bytes(UINT64_MAX, "16 EiB");
+}
+
+static void whole_numbers(void **state)
+{
+    (void)state;
+    uint64_t value = 7;
+    assert_true(muster_text_u64("18446744073709551615", &value));
+    assert_int_equal(value, UINT64_MAX);
+    value = 7;
+    const char *const bad[] = {"", "18446744073709551616", "-1", "+1", " 1", "1 ", "0x1", "1.0"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(muster_text_u64(bad[i], &value));
+    assert_false(muster_text_u64(NULL, &value));
+    assert_int_equal(value, 7);
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    uint64_t bytes = 7;
+    assert_true(muster_text_size("256MiB", &bytes));
+    assert_int_equal(bytes, 256ull << 20);
+    assert_true(muster_text_size("4 KiB", &bytes));
+    assert_int_equal(bytes, 4096);
+    assert_true(muster_text_size("3kB", &bytes));
+    assert_int_equal(bytes, 3000);
+    assert_true(muster_text_size("512", &bytes));
+    assert_int_equal(bytes, 512);
+    const char *const bad[] = {"", "MiB", "1 ", "1mib", "1.5GiB", "-1B", "1KiBB", "16777216TiB"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(muster_text_size(bad[i], &bytes));
+    assert_int_equal(bytes, 512);
+}
+
+static void typos_find_the_word_that_was_meant(void **state)
+{
+    (void)state;
+    const char *const known[] = {"capture.dir", "capture.timing", "capture.trace", "off"};
+    assert_string_equal(muster_text_nearest("capture.timng", known, 4), "capture.timing");
+    assert_string_equal(muster_text_nearest("catpure.trace", known, 4), "capture.trace");
+    assert_string_equal(muster_text_nearest("OFF", known, 4), "off");
+    assert_null(muster_text_nearest("banana", known, 4));
+    assert_null(muster_text_nearest("", known, 4));
+    char big[500];
+    memset(big, 'a', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    assert_null(muster_text_nearest(big, known, 4));
+}
+
+static void an_error_is_worded_once_and_never_overflows(void **state)
+{
+    (void)state;
+    struct muster_err err;
+    char big[1000];
+    memset(big, 'a', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    assert_int_equal(muster_fail(&err, "%s: %d", "here", 7), -1);
+    assert_string_equal(err.text, "here: 7");
+    assert_int_equal(muster_fail(&err, "%s", big), -1);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    assert_int_equal(muster_fail(NULL, "nobody asks"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_are_cut_and_cleaned),
+        cmocka_unit_test(bytes_for_people),
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(typos_find_the_word_that_was_meant),
+        cmocka_unit_test(an_error_is_worded_once_and_never_overflows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
