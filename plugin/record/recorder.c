@@ -187,7 +187,7 @@ static void *context_of(const struct muster_recorder *recorder, const struct mus
                               comm->index);
 }
 
-/* The context that means "see the event": no communicator has this index. */
+/* A context that is ours and no communicator's. */
 static void *context_of_none(const struct muster_recorder *recorder)
 {
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CONTEXT, 0, UINT16_MAX);
@@ -197,13 +197,9 @@ void *muster_recorder_comm_open(struct muster_recorder *recorder,
                                 const struct muster_event_init *init, const struct muster_gpu *gpu)
 {
     pthread_mutex_lock(&recorder->comm_lock);
-    struct muster_comm *comm = NULL;
-    if (init->api >= 4)
-        comm = comm_open_locked(recorder, init, gpu);
-    else
-        recorder->legacy_open++;
+    struct muster_comm *comm = comm_open_locked(recorder, init, gpu);
     pthread_mutex_unlock(&recorder->comm_lock);
-    if (!comm && init->api >= 4)
+    if (!comm)
         muster_recorder_drop(recorder, NULL, MUSTER_DROP_NO_COMM);
     return comm ? context_of(recorder, comm) : context_of_none(recorder);
 }
@@ -217,28 +213,25 @@ static void comm_close_locked(struct muster_recorder *recorder, struct muster_co
     count_alive(recorder->seg, -1);
 }
 
-static void legacy_close_locked(struct muster_recorder *recorder)
-{
-    if (recorder->legacy_open == 0 || --recorder->legacy_open > 0)
-        return;
-    for (unsigned i = 0; i < MUSTER_COMMS; i++) {
-        struct muster_comm *comm = atomic_load_explicit(&recorder->comm[i], memory_order_relaxed);
-        if (comm && comm->api < 4 && atomic_load_explicit(&comm->alive, memory_order_relaxed))
-            comm_close_locked(recorder, comm);
-    }
-    for (unsigned i = 0; i < MUSTER_COMM_HASH; i++)
-        atomic_store_explicit(&recorder->by_hash[i], 0, memory_order_relaxed);
-}
-
 void muster_recorder_comm_close(struct muster_recorder *recorder, const void *context)
 {
-    struct muster_handle h = muster_handle_unpack(context);
     pthread_mutex_lock(&recorder->comm_lock);
     struct muster_comm *comm = muster_recorder_comm(recorder, context);
     if (comm)
         comm_close_locked(recorder, comm);
-    else if (h.nonce == recorder->nonce && h.index == UINT16_MAX)
-        legacy_close_locked(recorder);
+    pthread_mutex_unlock(&recorder->comm_lock);
+}
+
+void muster_recorder_comm_close_all(struct muster_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->comm_lock);
+    for (unsigned i = 0; i < MUSTER_COMMS; i++) {
+        struct muster_comm *comm = atomic_load_explicit(&recorder->comm[i], memory_order_relaxed);
+        if (comm && atomic_load_explicit(&comm->alive, memory_order_relaxed))
+            comm_close_locked(recorder, comm);
+    }
+    for (unsigned i = 0; i < MUSTER_COMM_HASH; i++)
+        atomic_store_explicit(&recorder->by_hash[i], 0, memory_order_relaxed);
     pthread_mutex_unlock(&recorder->comm_lock);
 }
 

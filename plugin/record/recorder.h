@@ -34,6 +34,7 @@ struct muster_recorder_options {
     struct muster_log_writer *log; /* NULL: none */
     bool armed;                    /* kernel timing is on for every operation (`full`) */
     bool host_times;               /* false in a replay: host times mean nothing */
+    bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
 };
 
 struct muster_recorder {
@@ -48,7 +49,6 @@ struct muster_recorder {
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];
     _Atomic uint16_t by_hash[MUSTER_COMM_HASH]; /* v1 to v3: index + 1 */
     uint32_t next_uid;
-    uint32_t legacy_open; /* v1 to v3: inits without their finalize */
 
     struct muster_proxy_pool proxies;
 
@@ -70,12 +70,14 @@ void muster_recorder_forked(struct muster_recorder *recorder);
  * for the drain thread. */
 void muster_recorder_exit(struct muster_recorder *recorder);
 
-/* A context for a communicator that is being created; never NULL. For v1 to v3 (nranks 0) one
- * that stands for "see the event". Takes a lock, allocates. */
+/* A context for a communicator that is being created (v4 on); never NULL. Takes a lock,
+ * allocates. */
 void *muster_recorder_comm_open(struct muster_recorder *recorder,
                                 const struct muster_event_init *init, const struct muster_gpu *gpu);
 /* Accepts NULL, stale and foreign contexts, and the same one twice. */
 void muster_recorder_comm_close(struct muster_recorder *recorder, const void *context);
+/* v1 to v3, whose contexts name no communicator: when the last of them is finalized. */
+void muster_recorder_comm_close_all(struct muster_recorder *recorder);
 
 /* Communicator of a context; NULL if it is not ours or over. */
 struct muster_comm *muster_recorder_comm(struct muster_recorder *recorder, const void *context);

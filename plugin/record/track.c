@@ -176,11 +176,27 @@ static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm
                                      .p2p = p2p});
 }
 
+/* v1 and v2 tell no number of ranks, but the traffic of a collective that is as large as all
+ * ranks' shares together. */
+static void learn_nranks(struct muster_comm *comm, const struct muster_event_op *op)
+{
+    bool gathers = op->func == MUSTER_FUNC_ALL_GATHER || op->func == MUSTER_FUNC_REDUCE_SCATTER;
+    uint64_t share = op->count * muster_dtype_bytes(op->dtype);
+    if (comm->nranks || !gathers || share == 0 || op->traffic_bytes % share != 0)
+        return;
+    uint64_t nranks = op->traffic_bytes / share;
+    if (nranks < 2 || nranks > UINT16_MAX)
+        return;
+    comm->nranks = (uint32_t)nranks;
+    comm->calls->nranks = (uint32_t)nranks;
+}
+
 static void *coll_start(struct muster_recorder *recorder, struct muster_comm *comm,
                         const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     if (comm->api < 5) { /* no API events: this is the call */
+        learn_nranks(comm, op);
         uint64_t number = muster_comm_called(comm, op);
         return open_op(recorder, comm, op,
                        &(struct opening){.number = number,
@@ -368,8 +384,7 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
 static struct muster_comm *comm_of(struct muster_recorder *recorder, const void *context,
                                    const struct muster_event *event)
 {
-    struct muster_handle h = muster_handle_unpack(context);
-    if (h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CONTEXT && h.index >= MUSTER_COMMS)
+    if (recorder->options.named_by_event)
         return muster_recorder_comm_named(recorder, event->op.comm_hash, event->rank,
                                           event->op.comm_name);
     return muster_recorder_comm(recorder, context);

@@ -1,0 +1,305 @@
+#include "nccl/plugin.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/settings.h"
+#include "nccl/process.h"
+#include "record/handle.h"
+#include "record/recorder.h"
+#include "record/track.h"
+#include "segment/identity.h"
+#include "trace/record.h"
+
+enum { EXIT_WRITE_MS = 2000 };
+
+/* The one thing in the process that NCCL's calls without a context of their own can find. */
+static struct {
+    pthread_mutex_t lock;  /* set-up */
+    _Atomic bool prepared; /* settings read, once */
+    _Atomic bool failed;   /* or switched off: every call is a no-op */
+    uint32_t unnamed;      /* v1 to v3: communicators alive */
+    struct muster_settings settings;
+    struct muster_seg_identity identity;
+    _Atomic(struct muster_recorder *) recorder;
+    _Atomic(struct muster_trace_recorder *) trace;
+    _Atomic uint64_t traced; /* handles made for the trace alone */
+} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+#define BIT(kind) (1 << MUSTER_EVENT_##kind)
+
+/* The events to ask for. What an interface does not know is left out; of what is asked for NCCL
+ * adds the parents itself. */
+static int mask_of(const struct muster_settings *settings, uint32_t api, bool armed)
+{
+    int known = api <= 2 ? 0x3f : api <= 4 ? 0xff : api == 5 ? 0xfff : 0x7fff;
+    int mask = BIT(COLL) | BIT(P2P);
+    if (api >= 4) /* before, counts, bytes and host times only */
+        mask |= BIT(PROXY_OP) | BIT(CE_COLL);
+    if (armed)
+        mask |= BIT(KERNEL_CH) | BIT(PROXY_STEP);
+    if (settings->trace[0]) {
+        mask = ~BIT(PROXY_CTRL) & ~BIT(KERNEL_PHASE);
+        if (!armed)
+            mask &= ~BIT(KERNEL_CH);
+    }
+    return mask & known;
+}
+
+/* Whether kernels are timed: asked for, and safe here. */
+static bool decide_armed(struct muster_seg_identity *identity,
+                         const struct muster_settings *settings)
+{
+    identity->armed = false;
+    if (settings->timing != MUSTER_TIMING_FULL && !settings->trace[0])
+        return false;
+    if (identity->api < 5)
+        snprintf(identity->why_not_armed, sizeof identity->why_not_armed,
+                 "NCCL before 2.28.3 cannot time kernels safely");
+    else if (identity->replay_speed != 0 ||
+             muster_process_shm_suffices(identity->why_not_armed, sizeof identity->why_not_armed))
+        identity->armed = true;
+    return identity->armed;
+}
+
+static void in_forked_child(void)
+{
+    struct muster_recorder *recorder = atomic_load(&plugin.recorder);
+    if (recorder)
+        muster_recorder_forked(recorder);
+    atomic_store(&plugin.trace, NULL);
+    plugin.failed = true;
+}
+
+static void open_trace(const struct muster_gpu *gpu)
+{
+    struct muster_err err;
+    struct muster_trace_recorder *trace;
+    struct muster_trace_who who = {.nccl = plugin.identity.nccl,
+                                   .rank = plugin.identity.rank,
+                                   .world = plugin.identity.world,
+                                   .local_rank = plugin.identity.local_rank,
+                                   .host = plugin.identity.host,
+                                   .gpu = gpu->name};
+    if (muster_trace_recorder_open(&trace, plugin.settings.trace, &who, &err) != 0)
+        muster_log(MUSTER_LOG_WARN, "no trace is recorded: %s", err.text);
+    else
+        atomic_store(&plugin.trace, trace);
+}
+
+/* Segment, log, recorder: with the first communicator, whose id may name the run directory. */
+static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct muster_err *err)
+{
+    struct muster_seg_identity *identity = &plugin.identity;
+    if (muster_run_dir_choose(identity->run_dir, sizeof identity->run_dir, plugin.settings.dir,
+                              comm_hash, err) != 0)
+        return -1;
+    muster_text_copy(identity->gpu_name, sizeof identity->gpu_name, gpu->name);
+    identity->log_enabled = plugin.settings.log_max > 0;
+    struct muster_recorder_options options = {.armed = identity->armed,
+                                              .host_times = identity->replay_speed == 0,
+                                              .named_by_event = identity->api < 4};
+    err->text[0] = '\0';
+    switch (muster_segment_create(&options.file, plugin.settings.segment_dir, identity, err)) {
+    case MUSTER_SEGMENT_DUPLICATE:
+        return muster_fail(err, "another copy of muster records this process already");
+    case MUSTER_SEGMENT_FAILED:
+        return -1;
+    case MUSTER_SEGMENT_OK:
+        if (!options.file.shared)
+            muster_log(MUSTER_LOG_WARN, "no live view of this process: %s", err->text);
+    }
+    if (identity->log_enabled &&
+        muster_log_writer_start(&options.log, &options.file, plugin.settings.log_max, err) != 0) {
+        muster_log(MUSTER_LOG_WARN, "no log is written: %s", err->text);
+        options.log = NULL;
+    }
+    struct muster_recorder *recorder;
+    if (muster_recorder_create(&recorder, &options, err) != 0)
+        return -1;
+    if (plugin.settings.trace[0])
+        open_trace(gpu);
+    pthread_atfork(NULL, NULL, in_forked_child);
+    /* Release: pairs with the acquire in every call. */
+    atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
+    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank,
+               options.file.map->identity.run_dir);
+    return 0;
+}
+
+static void prepare_locked(uint32_t api, const void *caller)
+{
+    plugin.prepared = true;
+    struct muster_err err;
+    if (muster_settings_load(&plugin.settings, &err) != 0)
+        muster_log(MUSTER_LOG_ERROR, "%s; the defaults are used", err.text);
+    muster_log_set_level((enum muster_log_level)plugin.settings.log_level);
+    plugin.failed = plugin.settings.off;
+    muster_identity_read(&plugin.identity);
+    plugin.identity.nccl = muster_process_nccl(caller);
+    plugin.identity.api = api;
+    plugin.identity.timing = (uint32_t)plugin.settings.timing;
+    plugin.identity.mark = plugin.settings.mark;
+    decide_armed(&plugin.identity, &plugin.settings);
+}
+
+/* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
+ * once. */
+static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu)
+{
+    if (plugin.failed)
+        return NULL;
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    struct muster_err err;
+    if (!recorder && start_locked(comm_hash, gpu, &err) != 0) {
+        plugin.failed = true;
+        muster_log(MUSTER_LOG_WARN, "nothing is recorded: %s", err.text);
+    }
+    return atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+}
+
+/* Without a rank from the launcher the rank in the largest communicator stands for the global
+ * one. */
+static void learn_rank_locked(struct muster_recorder *recorder,
+                              const struct muster_event_init *init)
+{
+    struct muster_seg_identity *identity = &recorder->seg->identity;
+    if (identity->rank_source != MUSTER_RANK_FROM_COMM || init->nranks <= identity->world)
+        return;
+    identity->rank = init->rank;
+    identity->world = init->nranks;
+}
+
+void muster_plugin_init(void **context, int *mask, const struct muster_event_init *init,
+                        const void *caller)
+{
+    struct muster_gpu gpu;
+    muster_process_gpu(&gpu);
+    *context = &plugin; /* not ours to any check: every call with it is a no-op */
+    pthread_mutex_lock(&plugin.lock);
+    if (!plugin.prepared)
+        prepare_locked(init->api, caller);
+    /* v1 to v3 name no communicator before their first event: see start_late. */
+    plugin.unnamed += init->api < 4;
+    struct muster_recorder *recorder = init->api >= 4 ? recorder_for(init->comm_hash, &gpu) : NULL;
+    if (recorder)
+        learn_rank_locked(recorder, init);
+    bool off = plugin.failed || (!recorder && init->api >= 4);
+    pthread_mutex_unlock(&plugin.lock);
+
+    *mask = off ? 0 : mask_of(&plugin.settings, init->api, plugin.identity.armed);
+    if (recorder)
+        *context = muster_recorder_comm_open(recorder, init, &gpu);
+    struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
+    if (trace)
+        muster_trace_init(trace, *context, init);
+}
+
+/* v1 to v3: the first event that names a communicator. */
+static struct muster_recorder *start_late(const struct muster_event *event)
+{
+    if (event->kind != MUSTER_EVENT_COLL && event->kind != MUSTER_EVENT_P2P)
+        return NULL;
+    struct muster_gpu gpu = {.index = -1};
+    pthread_mutex_lock(&plugin.lock);
+    struct muster_recorder *recorder = recorder_for(event->op.comm_hash, &gpu);
+    pthread_mutex_unlock(&plugin.lock);
+    return recorder;
+}
+
+/* Before 2.28 NCCL shows no operation whose group has no handle, the first one included. */
+static char group_before_start;
+
+/* In a trace every event has a handle, so that its stop and its children are seen. */
+static void *handle_for_trace(const struct muster_recorder *recorder, void *handle)
+{
+    if (handle && muster_handle_unpack(handle).kind != MUSTER_HANDLE_GROUP)
+        return handle;
+    uint64_t n = atomic_fetch_add_explicit(&plugin.traced, 1, memory_order_relaxed);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, (uint32_t)(n >> 16),
+                              (unsigned)n & 0xffff);
+}
+
+void muster_plugin_start(void *context, void **handle, const struct muster_event *event)
+{
+    *handle = NULL;
+    /* Acquire: pairs with the release in start_locked. */
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    if (!recorder && plugin.prepared && !plugin.failed && plugin.identity.api < 4) {
+        if (event->kind == MUSTER_EVENT_GROUP)
+            *handle = &group_before_start;
+        recorder = start_late(event);
+    }
+    if (!recorder || atomic_load_explicit(&recorder->closed, memory_order_relaxed))
+        return;
+    *handle = muster_track_start(recorder, context, event);
+    struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
+    if (trace) {
+        *handle = handle_for_trace(recorder, *handle);
+        muster_trace_start(trace, context, *handle, event);
+    }
+}
+
+void muster_plugin_state(void *handle, unsigned state, const struct muster_event_args *args)
+{
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    if (!recorder || !handle || atomic_load_explicit(&recorder->closed, memory_order_relaxed))
+        return;
+    muster_track_state(recorder, handle, state, args);
+    struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
+    if (trace)
+        muster_trace_state(trace, handle, state, args);
+}
+
+void muster_plugin_stop(void *handle)
+{
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    if (!recorder || !handle || atomic_load_explicit(&recorder->closed, memory_order_relaxed))
+        return;
+    muster_track_stop(recorder, handle);
+    struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
+    if (trace)
+        muster_trace_stop(trace, handle);
+}
+
+void muster_plugin_fini(void *context)
+{
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    if (!recorder || atomic_load_explicit(&recorder->closed, memory_order_relaxed))
+        return;
+    struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
+    if (trace)
+        muster_trace_fini(trace, context);
+    if (plugin.identity.api >= 4) {
+        muster_recorder_comm_close(recorder, context);
+        return;
+    }
+    pthread_mutex_lock(&plugin.lock);
+    bool last = plugin.unnamed > 0 && --plugin.unnamed == 0;
+    pthread_mutex_unlock(&plugin.lock);
+    if (last)
+        muster_recorder_comm_close_all(recorder);
+}
+
+/* At the process's exit (the library is never unloaded). NCCL's threads may still call: nothing is
+ * freed, no thread is joined, no CUDA. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
+    if (!recorder || getpid() != recorder->pid ||
+        atomic_load_explicit(&recorder->closed, memory_order_relaxed))
+        return;
+    muster_trace_recorder_close(atomic_exchange(&plugin.trace, NULL));
+    muster_recorder_exit(recorder);
+    struct muster_err err;
+    if (recorder->options.log)
+        muster_log_writer_finish(recorder->options.log, EXIT_WRITE_MS);
+    else if (recorder->options.file.shared &&
+             muster_segment_archive(&recorder->options.file, &err) != 0)
+        muster_log(MUSTER_LOG_WARN, "%s", err.text);
+}

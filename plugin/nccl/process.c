@@ -1,0 +1,81 @@
+#include "nccl/process.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+
+/* Below this much free /dev/shm kernel timing stays off. 64 MiB fails with two ranks. */
+#define SHM_NEEDED (256ull << 20)
+
+uint32_t muster_process_nccl(const void *caller)
+{
+    typedef int get_version(int *version);
+    get_version *get = (get_version *)dlsym(RTLD_DEFAULT, "ncclGetVersion");
+    Dl_info info;
+    if (!get && caller && dladdr(caller, &info) && info.dli_fname) {
+        /* Frameworks load NCCL privately. The handle is kept: it only counts a reference to a
+         * library that is calling us. */
+        void *nccl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        get = nccl ? (get_version *)dlsym(nccl, "ncclGetVersion") : NULL;
+    }
+    int version = 0;
+    if (!get || get(&version) != 0 || version < 0)
+        return 0;
+    return (uint32_t)version;
+}
+
+/* The driver's own types, as far as they are passed here (CUDA driver API, 11.4 on). */
+struct cuda_uuid {
+    unsigned char bytes[16];
+};
+typedef int ctx_get_device(int *device);
+typedef int device_pci(char *to, int size, int device);
+typedef int device_name(char *to, int size, int device);
+typedef int device_uuid(struct cuda_uuid *uuid, int device);
+
+static void print_uuid(char *to, size_t size, const struct cuda_uuid *uuid)
+{
+    const unsigned char *b = uuid->bytes;
+    snprintf(to, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+void muster_process_gpu(struct muster_gpu *gpu)
+{
+    *gpu = (struct muster_gpu){.index = -1};
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!cuda)
+        return;
+    ctx_get_device *get_device = (ctx_get_device *)dlsym(cuda, "cuCtxGetDevice");
+    device_pci *get_pci = (device_pci *)dlsym(cuda, "cuDeviceGetPCIBusId");
+    device_name *get_name = (device_name *)dlsym(cuda, "cuDeviceGetName");
+    device_uuid *get_uuid = (device_uuid *)dlsym(cuda, "cuDeviceGetUuid");
+    int device;
+    if (get_device && get_device(&device) == 0) {
+        struct cuda_uuid uuid;
+        gpu->index = device;
+        if (!get_pci || get_pci(gpu->pci, sizeof gpu->pci, device) != 0)
+            gpu->pci[0] = '\0';
+        if (!get_name || get_name(gpu->name, sizeof gpu->name, device) != 0)
+            gpu->name[0] = '\0';
+        if (get_uuid && get_uuid(&uuid, device) == 0)
+            print_uuid(gpu->uuid, sizeof gpu->uuid, &uuid);
+    }
+    dlclose(cuda);
+}
+
+bool muster_process_shm_suffices(char *why, size_t size)
+{
+    struct statvfs shm;
+    if (statvfs("/dev/shm", &shm) != 0) {
+        snprintf(why, size, "/dev/shm is missing");
+        return false;
+    }
+    uint64_t left = (uint64_t)shm.f_bavail * shm.f_frsize;
+    if (left >= SHM_NEEDED)
+        return true;
+    snprintf(why, size, "/dev/shm has %llu MiB free, kernel timing needs %llu MiB",
+             (unsigned long long)(left >> 20), SHM_NEEDED >> 20);
+    return false;
+}

@@ -1,0 +1,26 @@
+/*
+ * What the process that loaded us can tell about itself: which NCCL calls, on which GPU, and
+ * whether its shared memory is large enough for kernel timing. Only looks at what is loaded
+ * already; set-up only, never in a training callback.
+ */
+#ifndef MUSTER_NCCL_PROCESS_H
+#define MUSTER_NCCL_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record/recorder.h"
+
+/* Version code (22809 for 2.28.9) of the NCCL that holds the address `caller`; 0: not known. */
+uint32_t muster_process_nccl(const void *caller);
+
+/* The calling thread's current device, which NCCL sets to the communicator's before it calls
+ * init. Index -1 without CUDA. */
+void muster_process_gpu(struct muster_gpu *gpu);
+
+/* Kernel timing makes NCCL connect proxies through /dev/shm and die if there is no room (NCCL
+ * issue 2326). False with the reason in `why`. */
+bool muster_process_shm_suffices(char *why, size_t size);
+
+#endif
