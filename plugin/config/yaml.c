@@ -69,16 +69,16 @@ static struct muster_yaml_place place_of_byte(const struct reader *reader, size_
 static int fail_parser(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
-    const char *problem = parser->problem ? parser->problem : "not valid YAML";
     struct muster_yaml_place place = place_of(parser->problem_mark);
-    if (parser->error == YAML_MEMORY_ERROR)
+    /* Some allocations of libyaml 0.2.5 fail without a word; everything else has a problem. */
+    if (parser->error == YAML_MEMORY_ERROR || !parser->problem)
         return fail_memory(reader);
     if (parser->error == YAML_READER_ERROR)
         place = place_of_byte(reader, parser->problem_offset);
     if (parser->context)
-        return muster_yaml_fail(reader->err, reader->file, place, "%s, %s", problem,
+        return muster_yaml_fail(reader->err, reader->file, place, "%s, %s", parser->problem,
                                 parser->context);
-    return muster_yaml_fail(reader->err, reader->file, place, "%s", problem);
+    return muster_yaml_fail(reader->err, reader->file, place, "%s", parser->problem);
 }
 
 static int next_event(struct reader *reader, yaml_event_t *event)

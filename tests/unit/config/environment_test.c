@@ -1,0 +1,227 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+
+static char dir[] = "/tmp/muster-config-XXXXXX";
+static char file[64];
+static struct muster_settings settings;
+static struct muster_err err;
+
+static void write_file(const char *text, size_t bytes)
+{
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, bytes, out), bytes);
+    assert_int_equal(fclose(out), 0);
+    setenv("MUSTER_CONFIG", file, 1);
+}
+
+static void write_yaml(const char *text)
+{
+    write_file(text, strlen(text));
+}
+
+static int clean_environment(void **state)
+{
+    (void)state;
+    clearenv();
+    unlink(file);
+    return 0;
+}
+
+static void expect_error(const char *expected)
+{
+    assert_int_equal(muster_settings_load(&settings, &err), -1);
+    if (!strstr(err.text, expected))
+        fail_msg("expected '%s' in '%s'", expected, err.text);
+    struct muster_settings untouched;
+    muster_settings_default(&untouched);
+    assert_int_equal(settings.timing, untouched.timing);
+    assert_int_equal(settings.log_max, untouched.log_max);
+    assert_string_equal(settings.dir, "");
+}
+
+static void nothing_set_gives_the_defaults(void **state)
+{
+    (void)state;
+    setenv("MUSTERING", "1", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_AUTO);
+    assert_string_equal(settings.segment_dir, "/dev/shm");
+}
+
+static void short_wins_over_long_wins_over_file(void **state)
+{
+    (void)state;
+    write_yaml("muster: 1\ncapture: {timing: full, log_max: 1MiB, dir: from-file}\n");
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_FULL);
+    assert_string_equal(settings.dir, "from-file");
+    setenv("MUSTER_CAPTURE_TIMING", "light", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_LIGHT);
+    assert_int_equal(settings.log_max, 1 << 20);
+    setenv("MUSTER_TIMING", "auto", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_AUTO);
+}
+
+static void empty_variables_count_as_not_set(void **state)
+{
+    (void)state;
+    write_yaml("muster: 1\ncapture: {timing: full}\n");
+    setenv("MUSTER_TIMING", "", 1);
+    setenv("MUSTER_TYPO", "", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_FULL);
+    setenv("MUSTER_CONFIG", "", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.timing, MUSTER_TIMING_AUTO);
+}
+
+static void unknown_variables_name_the_nearest(void **state)
+{
+    (void)state;
+    setenv("MUSTER_TIMNG", "full", 1);
+    expect_error("MUSTER_TIMNG: unknown variable, did you mean MUSTER_TIMING?");
+    clearenv();
+    setenv("MUSTER_X", "1", 1);
+    expect_error("MUSTER_X: unknown variable; 'muster help config' lists the known ones");
+    clearenv();
+    setenv("MUSTER_", "1", 1);
+    expect_error("MUSTER_: unknown variable");
+}
+
+static void variables_of_later_versions_are_told_from_typos(void **state)
+{
+    (void)state;
+    static const char *const later[] = {"MUSTER_HANG_SECONDS", "MUSTER_DIAGNOSE_HANG_SECONDS",
+                                        "MUSTER_POLICY_INLINE"};
+    for (size_t i = 0; i < 3; i++) {
+        clearenv();
+        setenv(later[i], "1", 1);
+        expect_error("not supported by this version");
+    }
+}
+
+static void what_the_command_sets_is_accepted(void **state)
+{
+    (void)state;
+    static const char *const known[] = {"MUSTER_REPLAY", "MUSTER_RUN_ID", "MUSTER_SYSFS",
+                                        "MUSTER_PROCFS"};
+    for (size_t i = 0; i < 4; i++)
+        setenv(known[i], "x", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+}
+
+static void bad_values_name_their_variable(void **state)
+{
+    (void)state;
+    setenv("MUSTER_DIR", "/runs", 1);
+    setenv("MUSTER_TIMING", "ful", 1);
+    expect_error("MUSTER_TIMING: expected auto, full or light, found 'ful', did you mean 'full'?");
+    setenv("MUSTER_TIMING", "full", 1);
+    setenv("MUSTER_CAPTURE_TIMING", "x", 1);
+    expect_error("MUSTER_CAPTURE_TIMING: expected auto, full or light, found 'x'");
+    unsetenv("MUSTER_CAPTURE_TIMING");
+    setenv("MUSTER_LOG_MAX", "-1", 1);
+    expect_error("MUSTER_LOG_MAX: expected a size from 64 KiB to 1 PiB, found '-1'");
+}
+
+static void off_needs_nothing_else_to_be_right(void **state)
+{
+    (void)state;
+    setenv("MUSTER_OFF", "1", 1);
+    setenv("MUSTER_TYPO", "1", 1);
+    setenv("MUSTER_CONFIG", "/nowhere", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_true(settings.off);
+    clearenv();
+    setenv("MUSTER_CAPTURE_OFF", "1", 1);
+    setenv("MUSTER_OFF", "0", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_false(settings.off);
+    setenv("MUSTER_OFF", "2", 1);
+    expect_error("MUSTER_OFF: expected 0 or 1, found '2'");
+    assert_false(settings.off);
+}
+
+static void files_that_cannot_be_read(void **state)
+{
+    (void)state;
+    setenv("MUSTER_CONFIG", file, 1);
+    expect_error("No such file");
+    setenv("MUSTER_CONFIG", dir, 1);
+    expect_error("not a regular file");
+    setenv("MUSTER_CONFIG", "/dev/zero", 1);
+    expect_error("not a regular file");
+    assert_int_equal(mkfifo(file, 0600), 0);
+    setenv("MUSTER_CONFIG", file, 1);
+    expect_error("not a regular file");
+}
+
+static void an_error_in_the_file_leaves_no_half_configuration(void **state)
+{
+    (void)state;
+    write_yaml("muster: 1\ncapture:\n  timing: full\n  dir: /runs\n  timng: 1\n");
+    expect_error("settings.yaml:5:3: unknown key 'capture.timng', did you mean 'capture.timing'?");
+}
+
+static void a_file_that_is_too_large_is_refused(void **state)
+{
+    (void)state;
+    size_t bytes = (1 << 20) + 5;
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    memset(text, '\n', bytes);
+    write_file(text, bytes);
+    free(text);
+    expect_error("larger than 1 MiB");
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(file, sizeof(file), "%s/settings.yaml", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    unlink(file);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_set_gives_the_defaults, clean_environment),
+        cmocka_unit_test_setup(short_wins_over_long_wins_over_file, clean_environment),
+        cmocka_unit_test_setup(empty_variables_count_as_not_set, clean_environment),
+        cmocka_unit_test_setup(unknown_variables_name_the_nearest, clean_environment),
+        cmocka_unit_test_setup(variables_of_later_versions_are_told_from_typos, clean_environment),
+        cmocka_unit_test_setup(what_the_command_sets_is_accepted, clean_environment),
+        cmocka_unit_test_setup(bad_values_name_their_variable, clean_environment),
+        cmocka_unit_test_setup(off_needs_nothing_else_to_be_right, clean_environment),
+        cmocka_unit_test_setup(files_that_cannot_be_read, clean_environment),
+        cmocka_unit_test_setup(an_error_in_the_file_leaves_no_half_configuration,
+                               clean_environment),
+        cmocka_unit_test_setup(a_file_that_is_too_large_is_refused, clean_environment),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
