@@ -19,7 +19,9 @@ struct muster_driver {
 int muster_driver_open(struct muster_driver *driver, const char *path, unsigned api,
                        unsigned max_api, struct muster_err *err);
 
-/* These return the plugin's result (0: success). `mask` outlives the driver's contexts. */
+/* These return the plugin's result (0: success). `mask` outlives the driver's contexts. An event
+ * that the driver's interface does not have is not delivered: *handle is NULL, the result 0. State
+ * args are NULL where NCCL passes NULL, whatever `args` says. */
 int muster_driver_init(const struct muster_driver *driver, void **context, int *mask,
                        const struct muster_event_init *init);
 int muster_driver_start(const struct muster_driver *driver, void *context, void **handle,
