@@ -1,0 +1,61 @@
+/* The columns of the report: one table for each kind of row prints as text, JSON and CSV. */
+#ifndef MUSTER_EXPORT_COLUMNS_H
+#define MUSTER_EXPORT_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum muster_cell_type {
+    MUSTER_CELL_STR,   /* const char *; NULL: absent */
+    MUSTER_CELL_ID,    /* uint64_t, 16 hex digits; 0: absent */
+    MUSTER_CELL_U64,   /* uint64_t */
+    MUSTER_CELL_KNOWN, /* uint64_t; 0: absent */
+    MUSTER_CELL_BYTES, /* uint64_t */
+    MUSTER_CELL_I64,   /* int64_t; negative: absent */
+    MUSTER_CELL_REAL,  /* double; NAN: absent */
+    MUSTER_CELL_BOOL,
+};
+
+enum muster_column_flags {
+    MUSTER_COLUMN_MERGE = 1 << 0, /* text: left out where all rows agree */
+    MUSTER_COLUMN_QUIET = 1 << 1, /* text: left out where all are 0 */
+};
+
+struct muster_column {
+    const char *name; /* JSON and CSV; "a.b" is member b of object a in JSON */
+    enum muster_cell_type type;
+    size_t offset;
+    unsigned by;      /* 1 << enum muster_report_by: the rows of operations that have it; 0: all */
+    const char *head; /* text: heading; NULL: not shown */
+    const char *unit; /* text: below the heading; NULL: none */
+    double scale;     /* text: factor of a REAL; 0: 1 */
+    int decimals;     /* text */
+    unsigned flags;
+};
+
+struct muster_table {
+    const struct muster_column *column;
+    size_t columns;
+    size_t row_bytes;
+};
+
+extern const struct muster_table muster_rank_table;
+extern const struct muster_table muster_op_table;
+extern const struct muster_table muster_net_table;
+
+struct muster_cell {
+    enum muster_cell_type type;
+    bool absent;
+    union {
+        const char *str;
+        uint64_t u64;
+        int64_t i64;
+        double real;
+        bool flag;
+    };
+};
+
+struct muster_cell muster_cell(const struct muster_column *column, const void *row);
+
+#endif

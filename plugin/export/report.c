@@ -1,0 +1,230 @@
+#include "export/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "export/build.h"
+
+static double us(uint64_t ns)
+{
+    return (double)ns / (double)MUSTER_NS_PER_US;
+}
+
+static int finish_ranks(struct muster_build *build)
+{
+    struct muster_report *report = build->report;
+    struct muster_sample_groups groups;
+    if (muster_samples_group(&build->by_rank, report->ranks, &groups)) {
+        return -1;
+    }
+    for (size_t r = 0; r < report->ranks; r++) {
+        struct muster_report_rank *rank = &report->rank[r];
+        const struct muster_totals *totals = &build->rank[r];
+        size_t first = groups.first[r];
+        rank->ops = totals->count;
+        rank->bytes = totals->bytes;
+        rank->graph_ops = totals->graph;
+        rank->api_only = totals->api_only;
+        rank->source = muster_source_word(totals->source);
+        rank->timed_ops = totals->source ? totals->timed[totals->source] : 0;
+        rank->share = rank->ops ? (double)rank->timed_ops / (double)rank->ops : NAN;
+        rank->busy_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN;
+        muster_totals_quantiles(totals, groups.value + first, groups.first[r + 1] - first,
+                                &rank->p50_us, &rank->p99_us);
+        for (size_t d = 0; d < MUSTER_DROPS; d++) {
+            rank->drops_total += rank->drops[d];
+        }
+    }
+    muster_sample_groups_free(&groups);
+    return 0;
+}
+
+static void finish_op(const struct muster_build *build, const struct muster_class *class,
+                      struct muster_report_op *op)
+{
+    const struct muster_class_key *key = &class->key;
+    const struct muster_totals *totals = &class->totals;
+    enum muster_report_by by = build->report->by;
+    *op = (struct muster_report_op){
+        .func = by == MUSTER_BY_COMM ? NULL : muster_func_word(key->func),
+        .size = key->size_log2 < 64 ? 1ull << key->size_log2 : 0,
+        .algo = by == MUSTER_BY_OP ? muster_algo_word(key->algo) : NULL,
+        .proto = by == MUSTER_BY_OP ? muster_proto_word(key->proto) : NULL,
+        .channels = class->channels,
+        .rank = key->rank,
+        .peer = key->peer,
+        .count = totals->count,
+        .bytes = totals->bytes,
+        .graph_ops = totals->graph,
+        .api_only = totals->api_only,
+        .source = muster_source_word(totals->source),
+        .timed_ops = totals->source ? totals->timed[totals->source] : 0,
+        .total_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN,
+        .algbw_gbs = NAN,
+        .busbw_gbs = NAN,
+        .transfer_p50_us = NAN,
+    };
+    if (key->comm != MUSTER_NO_COMM) {
+        const struct muster_report_comm *comm = &build->report->comm[key->comm];
+        op->comm = comm->id;
+        op->comm_name = comm->name;
+        op->nranks = comm->nranks;
+        op->nnodes = comm->nnodes;
+        op->ranks_seen = comm->seen;
+    } else if (!class->mixed) {
+        op->nranks = class->nranks;
+    }
+}
+
+/* Bandwidth as nccl-tests defines it: the mean size over the median time. */
+static void set_bandwidth(const struct muster_class *class, enum muster_report_by by,
+                          struct muster_report_op *op)
+{
+    if (by == MUSTER_BY_COMM || !op->count || !(op->p50_us > 0)) {
+        return;
+    }
+    op->algbw_gbs = (double)op->bytes / (double)op->count / (op->p50_us * 1e3);
+    if (op->nranks || muster_func_is_p2p(class->key.func)) {
+        op->busbw_gbs = op->algbw_gbs * muster_busbw_factor(class->key.func, (uint32_t)op->nranks);
+    }
+}
+
+static int by_cost(const void *left, const void *right)
+{
+    const struct muster_report_op *a = left;
+    const struct muster_report_op *b = right;
+    double cost_a = isnan(a->total_us) ? -1 : a->total_us;
+    double cost_b = isnan(b->total_us) ? -1 : b->total_us;
+    if (cost_a != cost_b) {
+        return cost_a > cost_b ? -1 : 1;
+    }
+    return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
+}
+
+static int finish_ops(struct muster_build *build)
+{
+    struct muster_report *report = build->report;
+    struct muster_sample_groups own = {0};
+    struct muster_sample_groups transfer = {0};
+    report->op = calloc(build->classes + 1, sizeof *report->op);
+    if (!report->op || muster_samples_group(&build->by_class, build->classes, &own) ||
+        muster_samples_group(&build->transfer, build->classes, &transfer)) {
+        muster_sample_groups_free(&own);
+        return -1;
+    }
+    for (size_t c = 0; c < build->classes; c++) {
+        struct muster_report_op *op = &report->op[c];
+        size_t n = transfer.first[c + 1] - transfer.first[c];
+        finish_op(build, &build->class[c], op);
+        muster_totals_quantiles(&build->class[c].totals, own.value + own.first[c],
+                                own.first[c + 1] - own.first[c], &op->p50_us, &op->p99_us);
+        set_bandwidth(&build->class[c], report -> by, op);
+        if (n) {
+            op->transfer_p50_us =
+                us(muster_quantile_exact(transfer.value + transfer.first[c], n, 0.5));
+        }
+    }
+    report->ops = build->classes;
+    qsort(report->op, report->ops, sizeof *report->op, by_cost);
+    muster_sample_groups_free(&own);
+    muster_sample_groups_free(&transfer);
+    return 0;
+}
+
+static void add_net(struct muster_build *build, size_t p, const struct muster_seg_net *net)
+{
+    struct muster_report *report = build->report;
+    const struct muster_member *member = muster_build_member(build, p, net->comm);
+    const struct muster_report_comm *comm = &report->comm[member ? member->comm : 0];
+    bool steps = net->steps;
+    report->net[report->nets++] = (struct muster_report_net){
+        .comm = comm->id,
+        .comm_name = comm->name,
+        .rank = member ? member->rank : -1,
+        .peer = net->peer,
+        .send = net->send,
+        .count = net->count,
+        .bytes = net->bytes,
+        .gpu_wait_us = steps ? us(net->gpu_wait_ns) : NAN,
+        .credit_wait_us = steps && net->send ? us(net->credit_wait_ns) : NAN,
+        .net_wait_us = steps ? us(net->net_wait_ns) : NAN,
+        .flush_us = steps && !net->send ? us(net->flush_ns) : NAN,
+    };
+}
+
+static int finish_nets(struct muster_build *build)
+{
+    const struct muster_run *run = build->run;
+    size_t room = 1;
+    for (size_t p = 0; p < run->processes; p++) {
+        for (size_t i = 0; run->process[p].segment && i < MUSTER_SEG_NETS; i++) {
+            room += run->process[p].segment->net[i].comm != 0;
+        }
+    }
+    build->report->net = calloc(room, sizeof *build->report->net);
+    if (!build->report->net) {
+        return -1;
+    }
+    for (size_t p = 0; p < run->processes; p++) {
+        for (size_t i = 0; run->process[p].segment && i < MUSTER_SEG_NETS; i++) {
+            if (run->process[p].segment->net[i].comm) {
+                add_net(build, p, &run->process[p].segment->net[i]);
+            }
+        }
+    }
+    return 0;
+}
+
+static void build_free(struct muster_build *build)
+{
+    for (size_t i = 0; i < build->classes; i++) {
+        free(build->class[i].totals.hist);
+    }
+    for (size_t i = 0; build->rank && i < build->report->ranks; i++) {
+        free(build->rank[i].hist);
+    }
+    free(build->member);
+    free(build->first_member);
+    free(build->first_entry);
+    free(build->rank);
+    free(build->class);
+    free(build->class_at);
+    free(build->peer_op);
+    muster_samples_free(&build->by_class);
+    muster_samples_free(&build->by_rank);
+    muster_samples_free(&build->transfer);
+}
+
+int muster_report_build(const struct muster_run *run, enum muster_report_by by,
+                        struct muster_report *report, struct muster_err *err)
+{
+    struct muster_report made = {.run = run, .by = by};
+    struct muster_build build = {.run = run, .report = &made};
+    int result = 0;
+    if (muster_build_members(&build) || muster_build_tally(&build) || finish_ranks(&build) ||
+        finish_ops(&build) || finish_nets(&build) || muster_build_gaps(&build)) {
+        result = muster_fail(err, "out of memory for the report of %zu processes", run->processes);
+    }
+    build_free(&build);
+    if (result) {
+        muster_report_free(&made);
+    } else {
+        *report = made;
+    }
+    return result;
+}
+
+void muster_report_free(struct muster_report *report)
+{
+    for (size_t i = 0; i < report->gaps; i++) {
+        free(report->gap[i]);
+    }
+    free(report->gap);
+    free(report->rank);
+    free(report->comm);
+    free(report->op);
+    free(report->net);
+    *report = (struct muster_report){0};
+}

@@ -1,0 +1,122 @@
+/*
+ * The per-rank timing report of a run as plain rows: pure, from what segment/run.h read. Fields
+ * and definitions are those of docs/interface.md. The rows are flat, so that one table of columns
+ * (export/columns.h) can print them as text, JSON and CSV.
+ *
+ * Absent values: NAN in doubles, -1 in int64_t, NULL in strings. Strings belong to the run, which
+ * has to outlive the report.
+ */
+#ifndef MUSTER_EXPORT_REPORT_H
+#define MUSTER_EXPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "segment/run.h"
+
+/* What one row of `op` stands for. */
+enum muster_report_by {
+    MUSTER_BY_OP,   /* communicator, function, size class, algorithm, protocol; of sends and
+                       receives also rank and peer */
+    MUSTER_BY_COMM, /* communicator */
+    MUSTER_BY_SIZE, /* function and size class, over all communicators */
+};
+
+struct muster_report_rank {
+    int64_t rank;
+    const char *rank_source; /* "env" or "comm" */
+    const char *host;
+    const char *hostname;
+    uint64_t pid;
+    int64_t local_rank;
+    int64_t gpu_index;
+    const char *gpu_pci;
+    const char *gpu_uuid;
+    char nccl_text[16];
+    const char *nccl; /* "2.28.9" */
+    uint64_t ops, bytes;
+    uint64_t graph_ops; /* of ops: replayed from CUDA graphs */
+    uint64_t captured;  /* calls recorded into graphs, not in ops */
+    uint64_t api_only;  /* of ops: seen as a call only */
+    double busy_us, wait_us, late_us, p50_us, p99_us;
+    const char *source;
+    uint64_t timed_ops; /* by `source` */
+    double share;       /* timed_ops / ops */
+    uint64_t joint_ops; /* of ops: compared with the other ranks */
+    uint64_t drops[MUSTER_DROPS];
+    uint64_t lost_log;
+    char replay_text[16];
+    const char *replay; /* speed of a replay: "10", "max"; NULL: a live job */
+    uint64_t drops_total;
+    const char *exit;
+
+    const struct muster_process *process;
+    bool first_of_process; /* counts that NCCL does not tie to a GPU stand here */
+};
+
+/* A communicator as all its recorded ranks together show it. */
+struct muster_report_comm {
+    uint64_t id;      /* 0: `other`, or an old interface that does not tell */
+    const char *name; /* NULL: none */
+    uint64_t nranks;  /* 0: not known */
+    uint64_t nnodes;
+    uint64_t seen; /* ranks recorded */
+    bool twice;    /* a rank was recorded twice: not compared */
+    bool full;     /* every rank is seen */
+    uint64_t ops;
+    size_t member; /* its first in the members of the build */
+    size_t members;
+};
+
+struct muster_report_op {
+    uint64_t comm; /* id; 0: absent */
+    const char *comm_name;
+    uint64_t nranks, nnodes; /* 0: absent, or not the same in all of the row */
+    uint64_t ranks_seen;
+    const char *func;
+    uint64_t size; /* lower bound of the size class */
+    const char *algo, *proto;
+    uint64_t channels;
+    int64_t rank, peer; /* in the communicator; sends and receives only */
+    uint64_t count, bytes;
+    uint64_t graph_ops, api_only;
+    const char *source;
+    uint64_t timed_ops;
+    double total_us; /* sum of the durations of `source` */
+    double p50_us, p99_us, algbw_gbs, busbw_gbs, transfer_p50_us;
+};
+
+struct muster_report_net {
+    uint64_t comm;
+    const char *comm_name;
+    int64_t rank, peer;
+    bool send;
+    uint64_t count, bytes;
+    double gpu_wait_us, credit_wait_us, net_wait_us, flush_us;
+};
+
+struct muster_report {
+    const struct muster_run *run;
+    enum muster_report_by by;
+    struct muster_report_rank *rank; /* in the order of the run's processes, then GPUs */
+    size_t ranks;
+    struct muster_report_comm *comm; /* the first is `other` */
+    size_t comms;
+    struct muster_report_op *op; /* longest total time first, then most bytes */
+    size_t ops;
+    struct muster_report_net *net;
+    size_t nets;
+    char **gap; /* what could not be seen and why: sentences without full stop */
+    size_t gaps;
+    uint64_t joint;      /* operations timed on all ranks that are seen, each counted once */
+    uint64_t mismatched; /* left out of them: ranks called different things */
+};
+
+/* Fails only when memory runs out. */
+int muster_report_build(const struct muster_run *run, enum muster_report_by by,
+                        struct muster_report *report, struct muster_err *err);
+void muster_report_free(struct muster_report *report);
+
+#endif

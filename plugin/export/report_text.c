@@ -1,0 +1,261 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "export/columns.h"
+#include "export/report_out.h"
+
+enum { TOP = 20, CELL = 40, COMM_DIGITS = 8 };
+
+static void cell_text(char *to, const struct muster_column *column, const void *row)
+{
+    struct muster_cell cell = muster_cell(column, row);
+    if (cell.absent) {
+        muster_text_copy(to, CELL, "-");
+        return;
+    }
+    switch (cell.type) {
+    case MUSTER_CELL_STR:
+        muster_text_copy(to, CELL, cell.str);
+        break;
+    case MUSTER_CELL_ID:
+        snprintf(to, CELL, "%016" PRIx64, cell.u64);
+        to[COMM_DIGITS] = '\0';
+        break;
+    case MUSTER_CELL_U64:
+    case MUSTER_CELL_KNOWN:
+        snprintf(to, CELL, "%" PRIu64, cell.u64);
+        break;
+    case MUSTER_CELL_BYTES:
+        muster_text_bytes(to, CELL, cell.u64);
+        break;
+    case MUSTER_CELL_I64:
+        snprintf(to, CELL, "%" PRId64, cell.i64);
+        break;
+    case MUSTER_CELL_REAL:
+        snprintf(to, CELL, "%.*f", column->decimals,
+                 cell.real * (column->scale > 0 ? column->scale : 1));
+        break;
+    case MUSTER_CELL_BOOL:
+        muster_text_copy(to, CELL, cell.flag ? "yes" : "no");
+        break;
+    }
+}
+
+struct grid {
+    const struct muster_table *table;
+    const char *rows;
+    size_t n;
+    unsigned by;
+    size_t *width; /* of each column; 0: left out */
+};
+
+/* Width of a column, 0 where it would tell nothing. */
+static size_t width_of(const struct grid *grid, const struct muster_column *column)
+{
+    char first[CELL];
+    char text[CELL];
+    bool same = true;
+    bool empty = true;
+    size_t width;
+    if (!column->head || (column->by && !(column->by & grid->by))) {
+        return 0;
+    }
+    width = strlen(column->head);
+    if (column->unit && strlen(column->unit) > width) {
+        width = strlen(column->unit);
+    }
+    for (size_t i = 0; i < grid->n; i++) {
+        cell_text(i ? text : first, column, grid->rows + i * grid->table->row_bytes);
+        const char *now = i ? text : first;
+        same = same && strcmp(first, now) == 0;
+        empty = empty && (strcmp(now, "-") == 0 ||
+                          ((column->flags & MUSTER_COLUMN_QUIET) && strcmp(now, "0") == 0));
+        width = strlen(now) > width ? strlen(now) : width;
+    }
+    return empty || (same && (column->flags & MUSTER_COLUMN_MERGE)) ? 0 : width;
+}
+
+static void put(FILE *out, const struct muster_column *column, size_t width, const char *text)
+{
+    bool left = column->type == MUSTER_CELL_STR || column->type == MUSTER_CELL_ID;
+    fprintf(out, left ? "  %-*s" : "  %*s", (int)width, text);
+}
+
+/* Text columns are not padded where nothing follows, so that no line ends in blanks. */
+static void put_line(const struct grid *grid, FILE *out, const void *row, bool unit)
+{
+    size_t last = 0;
+    char text[CELL];
+    for (size_t c = 0; c < grid->table->columns; c++) {
+        const struct muster_column *column = &grid->table->column[c];
+        if (grid->width[c] && (!unit || column->unit)) {
+            last = c;
+        }
+    }
+    for (size_t c = 0; c <= last; c++) {
+        const struct muster_column *column = &grid->table->column[c];
+        if (!grid->width[c]) {
+            continue;
+        }
+        if (row) {
+            cell_text(text, column, row);
+        } else {
+            muster_text_copy(text, CELL, unit ? column->unit : column->head);
+        }
+        put(out, column, c == last && column->type == MUSTER_CELL_STR ? 0 : grid->width[c], text);
+    }
+    fputc('\n', out);
+}
+
+static int put_table(FILE *out, const struct muster_table *table, unsigned by, const void *rows,
+                     size_t n)
+{
+    struct grid grid = {.table = table, .rows = rows, .n = n, .by = by};
+    bool units = false;
+    grid.width = calloc(table->columns, sizeof *grid.width);
+    if (!grid.width) {
+        return -1;
+    }
+    for (size_t c = 0; c < table->columns; c++) {
+        grid.width[c] = width_of(&grid, &table->column[c]);
+        units |= grid.width[c] && table->column[c].unit;
+    }
+    put_line(&grid, out, NULL, false);
+    if (units) {
+        put_line(&grid, out, NULL, true);
+    }
+    for (size_t i = 0; i < n; i++) {
+        put_line(&grid, out, grid.rows + i * table->row_bytes, false);
+    }
+    free(grid.width);
+    return 0;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left;
+    const char *b = *(const char *const *)right;
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+/* How many different hosts. */
+static size_t count_hosts(const struct muster_report *report)
+{
+    const char **host = malloc((report->ranks + 1) * sizeof *host);
+    size_t hosts = 0;
+    for (size_t i = 0; host && i < report->ranks; i++) {
+        host[i] = report->rank[i].host;
+    }
+    if (host) {
+        qsort(host, report->ranks, sizeof *host, by_text);
+    }
+    for (size_t i = 0; host && i < report->ranks; i++) {
+        hosts += i == 0 || by_text(&host[i - 1], &host[i]) != 0;
+    }
+    free(host);
+    return hosts;
+}
+
+static void put_nccl(const struct muster_report *report, FILE *out)
+{
+    const char *nccl = report->ranks ? report->rank[0].nccl : NULL;
+    for (size_t i = 0; i < report->ranks && nccl; i++) {
+        nccl = report->rank[i].nccl && strcmp(report->rank[i].nccl, nccl) == 0 ? nccl : NULL;
+    }
+    if (nccl) {
+        fprintf(out, ", NCCL %s", nccl);
+    }
+}
+
+static void put_timing(const struct muster_report *report, FILE *out)
+{
+    const char *const words[] = {muster_source_word(MUSTER_SOURCE_GPU),
+                                 muster_source_word(MUSTER_SOURCE_PROXY),
+                                 muster_source_word(MUSTER_SOURCE_HOST)};
+    const char *const clocks[] = {"the GPUs' own clocks", "the clock of the network proxies",
+                                  "the host clock"};
+    uint64_t ops = 0;
+    uint64_t timed[3] = {0};
+    for (size_t i = 0; i < report->ranks; i++) {
+        ops += report->rank[i].ops;
+        for (size_t s = 0; s < 3; s++) {
+            timed[s] +=
+                strcmp(report->rank[i].source, words[s]) == 0 ? report->rank[i].timed_ops : 0;
+        }
+    }
+    fprintf(out, "%" PRIu64 " operations", ops);
+    for (size_t s = 0; s < 3; s++) {
+        if (timed[s]) {
+            fprintf(out, ", %" PRIu64 " (%.1f %%) timed by %s", timed[s],
+                    100.0 * (double)timed[s] / (double)ops, clocks[s]);
+        }
+    }
+    if (report->joint) {
+        fprintf(out, "; %" PRIu64 " compared between the ranks", report->joint);
+    }
+    fputc('\n', out);
+}
+
+static void put_header(const struct muster_report *report, FILE *out)
+{
+    const struct muster_run *run = report->run;
+    size_t hosts = count_hosts(report);
+    fputs("run ", out);
+    for (size_t i = 0; i < run->sources && i < 4; i++) {
+        fprintf(out, "%s%s", i ? ", " : "", run->source[i]);
+    }
+    if (run->sources > 4) {
+        fprintf(out, " and %zu more", run->sources - 4);
+    }
+    fprintf(out, "\n%zu rank%s on %zu host%s", report->ranks, report->ranks == 1 ? "" : "s", hosts,
+            hosts == 1 ? "" : "s");
+    put_nccl(report, out);
+    fputc('\n', out);
+    put_timing(report, out);
+}
+
+static int put_ops(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
+{
+    size_t n = rows == MUSTER_ROWS_OP || report->ops < TOP ? report->ops : TOP;
+    if (!n) {
+        return 0;
+    }
+    if (n < report->ops) {
+        fprintf(out,
+                "\noperations of all ranks together, the %zu of %zu kinds that took longest "
+                "(--by op shows all)\n",
+                n, report->ops);
+    } else {
+        fputs("\noperations of all ranks together\n", out);
+    }
+    return put_table(out, &muster_op_table, 1u << report->by, report->op, n);
+}
+
+int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
+{
+    put_header(report, out);
+    if (rows != MUSTER_ROWS_OP) {
+        fputs("\nranks\n", out);
+        if (put_table(out, &muster_rank_table, 0, report->rank, report->ranks)) {
+            return -1;
+        }
+    }
+    if (rows != MUSTER_ROWS_RANK && put_ops(report, rows, out)) {
+        return -1;
+    }
+    if (rows == MUSTER_ROWS_BOTH && report->nets) {
+        fputs("\nnetwork\n", out);
+        if (put_table(out, &muster_net_table, 0, report->net, report->nets)) {
+            return -1;
+        }
+    }
+    if (report->gaps) {
+        fputs("\nnot seen, or to be read with care\n", out);
+    }
+    for (size_t i = 0; i < report->gaps; i++) {
+        fprintf(out, "  - %s\n", report->gap[i]);
+    }
+    return 0;
+}

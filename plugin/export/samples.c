@@ -1,0 +1,85 @@
+#include "export/samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns)
+{
+    if (samples->n == samples->room) {
+        size_t room = samples->room ? 2 * samples->room : 1024;
+        struct muster_sample *at = reallocarray(samples->at, room, sizeof *at);
+        if (!at) {
+            return -1;
+        }
+        samples->at = at;
+        samples->room = room;
+    }
+    samples->at[samples->n++] = (struct muster_sample){.owner = owner, .ns = ns};
+    return 0;
+}
+
+void muster_samples_free(struct muster_samples *samples)
+{
+    free(samples->at);
+    *samples = (struct muster_samples){0};
+}
+
+int muster_samples_group(const struct muster_samples *samples, size_t owners,
+                         struct muster_sample_groups *groups)
+{
+    size_t *first = calloc(owners + 2, sizeof *first);
+    uint64_t *value = malloc((samples->n + 1) * sizeof *value);
+    if (!first || !value) {
+        free(first);
+        free(value);
+        return -1;
+    }
+    /* counted one place further on, so that filling leaves first[o] where owner o begins */
+    for (size_t i = 0; i < samples->n; i++) {
+        if (samples->at[i].owner < owners) {
+            first[samples->at[i].owner + 2]++;
+        }
+    }
+    for (size_t o = 2; o < owners + 2; o++) {
+        first[o] += first[o - 1];
+    }
+    for (size_t i = 0; i < samples->n; i++) {
+        if (samples->at[i].owner < owners) {
+            value[first[samples->at[i].owner + 1]++] = samples->at[i].ns;
+        }
+    }
+    *groups = (struct muster_sample_groups){.value = value, .first = first};
+    return 0;
+}
+
+void muster_sample_groups_free(struct muster_sample_groups *groups)
+{
+    free(groups->value);
+    free(groups->first);
+    *groups = (struct muster_sample_groups){0};
+}
+
+uint64_t muster_quantile_exact(const uint64_t *value, size_t n, double q)
+{
+    size_t rank = (size_t)ceil(q * (double)n);
+    size_t left = rank ? rank - 1 : 0; /* values below the one sought, among those considered */
+    uint64_t found = 0;
+    uint64_t known = 0; /* mask of the bytes found so far, from the highest */
+    left = left < n ? left : n - 1;
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        size_t with[256] = {0};
+        unsigned byte = 0;
+        for (size_t i = 0; i < n; i++) {
+            if ((value[i] & known) == found) {
+                with[value[i] >> shift & 0xff]++;
+            }
+        }
+        for (; left >= with[byte]; byte++) {
+            left -= with[byte];
+        }
+        found |= (uint64_t)byte << shift;
+        known |= (uint64_t)0xff << shift;
+    }
+    return found;
+}
