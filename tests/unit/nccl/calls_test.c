@@ -16,14 +16,18 @@ typedef int (*init_v5)(void **, uint64_t, int *, const char *, int, int, int, vo
 
 static char handle;
 
+/* `result` is volatile so that the call is no tail call and returns into this function. */
 __attribute__((noinline)) static int init(unsigned api, void **context, int *mask)
 {
     fake_entry entry = fake_table(api)[1];
+    volatile int result;
     if (api <= 3)
-        return ((init_v1)entry)(context, mask);
-    if (api == 4)
-        return ((init_v4)entry)(context, mask, "world", 0xabcd, 2, 16, 11, NULL);
-    return ((init_v5)entry)(context, 0xabcd, mask, "world", 2, 16, 11, NULL);
+        result = ((init_v1)entry)(context, mask);
+    else if (api == 4)
+        result = ((init_v4)entry)(context, mask, "world", 0xabcd, 2, 16, 11, NULL);
+    else
+        result = ((init_v5)entry)(context, 0xabcd, mask, "world", 2, 16, 11, NULL);
+    return result;
 }
 
 static void init_tells_what_its_version_knows(void **state)
