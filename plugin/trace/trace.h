@@ -22,8 +22,13 @@ struct muster_trace_meta {
     bool killed; /* end: killed */
 };
 
-enum muster_trace_op { MUSTER_TRACE_INIT, MUSTER_TRACE_START, MUSTER_TRACE_STATE,
-                       MUSTER_TRACE_STOP, MUSTER_TRACE_FINI };
+enum muster_trace_op {
+    MUSTER_TRACE_INIT,
+    MUSTER_TRACE_START,
+    MUSTER_TRACE_STATE,
+    MUSTER_TRACE_STOP,
+    MUSTER_TRACE_FINI
+};
 
 struct muster_trace_call {
     enum muster_trace_op op;

@@ -1,0 +1,52 @@
+#include "cli/locate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define MULTIARCH "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define MULTIARCH "aarch64-linux-gnu"
+#else
+#define MULTIARCH "."
+#endif
+
+/* From the folder of the command. */
+static const char *const places[] = {
+    ".", "../lib", "../lib/" MULTIARCH, "../lib64", "../nccl", /* the build tree */
+};
+
+static int own_folder(char folder[PATH_MAX], struct muster_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (n < 0) {
+        return muster_fail(err, "/proc/self/exe: %s", strerror(errno));
+    }
+    folder[n] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+    return 0;
+}
+
+int muster_locate_library(const char *name, char *path, size_t size, struct muster_err *err)
+{
+    char folder[PATH_MAX], tried[2 * PATH_MAX], real[PATH_MAX];
+    if (own_folder(folder, err)) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(tried, sizeof tried, "%s/%s/%s", folder, places[i], name);
+        if (realpath(tried, real) && strlen(real) < size) {
+            memcpy(path, real, strlen(real) + 1);
+            return 0;
+        }
+    }
+    return muster_fail(err, "%s: neither in %s nor in lib, lib64 or lib/%s beside it", name, folder,
+                       MULTIARCH);
+}

@@ -1,0 +1,428 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/cmd.h"
+#include "cli/locate.h"
+#include "cli/replay_rank.h"
+
+/* Recordings of hosts with clocks of their own start hours apart; within this they are aligned. */
+#define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)
+/* Until every rank has its go. */
+#define HEAD_START_NS (20 * MUSTER_NS_PER_MS)
+
+struct options {
+    const char *plugin, *speed, *out;
+    uint64_t hold_s;
+};
+
+static const struct muster_opt options[] = {
+    {.name = "plugin",
+     .type = MUSTER_OPT_TEXT,
+     .offset = offsetof(struct options, plugin),
+     .value = "SO",
+     .help = "profiler plugin to play into (default: muster's own)"},
+    {.name = "speed",
+     .type = MUSTER_OPT_TEXT,
+     .offset = offsetof(struct options, speed),
+     .value = "N|max",
+     .help = "divide the gaps between calls by N; max: no gaps (default: 1)"},
+    {.name = "hold",
+     .type = MUSTER_OPT_U64,
+     .offset = offsetof(struct options, hold_s),
+     .value = "S",
+     .max = 1000000,
+     .help = "ranks live S seconds after their last call (default: 0)"},
+    {.name = "out",
+     .type = MUSTER_OPT_TEXT,
+     .offset = offsetof(struct options, out),
+     .value = "RUN",
+     .help = "run directory (default: ./muster-<UTC time>-<pid>)"},
+    {.name = NULL},
+};
+
+struct rank {
+    char path[PATH_MAX];
+    pid_t pid;
+    int hello, go; /* our ends of the pipes */
+    struct muster_replay_hello said;
+};
+
+struct replay {
+    const struct muster_cmd *cmd;
+    char plugin[PATH_MAX], out[PATH_MAX];
+    char speed[24], hold[24];
+    struct rank *rank;
+    size_t ranks;
+    sigset_t signals; /* blocked here, waited for */
+    sigset_t inherited;
+};
+
+static int complain(const struct replay *replay, const char *text)
+{
+    fprintf(stderr, "muster %s: %s\n", replay->cmd->name, text);
+    return -1;
+}
+
+/* ---- what to play ---- */
+
+static int is_rank_file(const struct dirent *entry)
+{
+    return fnmatch("rank-*.jsonl", entry->d_name, 0) == 0 ||
+           fnmatch("rank-*.jsonl.xz", entry->d_name, 0) == 0 ||
+           fnmatch("pid-*.jsonl", entry->d_name, 0) == 0;
+}
+
+static int list_folder(struct replay *replay, const char *folder)
+{
+    struct dirent **entry;
+    struct muster_err err;
+    int n = scandir(folder, &entry, is_rank_file, versionsort);
+    if (n < 0) {
+        muster_fail(&err, "%s: %s", folder, strerror(errno));
+        return complain(replay, err.text);
+    }
+    replay->rank = calloc((size_t)n + 1, sizeof *replay->rank);
+    for (int i = 0; i < n; i++) {
+        if (replay->rank) {
+            snprintf(replay->rank[replay->ranks++].path, PATH_MAX, "%s/%s", folder,
+                     entry[i]->d_name);
+        }
+        free(entry[i]);
+    }
+    free(entry);
+    if (n == 0) {
+        muster_fail(&err, "%s: no files rank-*.jsonl or rank-*.jsonl.xz", folder);
+        return complain(replay, err.text);
+    }
+    return replay->rank ? 0 : complain(replay, "out of memory");
+}
+
+static int list_files(struct replay *replay, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+        return list_folder(replay, path);
+    }
+    replay->rank = calloc(1, sizeof *replay->rank);
+    if (!replay->rank) {
+        return complain(replay, "out of memory");
+    }
+    muster_text_copy(replay->rank[0].path, PATH_MAX, path);
+    replay->ranks = 1;
+    return 0;
+}
+
+static int find_plugin(struct replay *replay, const char *given)
+{
+    struct muster_err err;
+    int failed = 0;
+    if (!given) {
+        failed = muster_locate_library(MUSTER_PROFILER_LIBRARY, replay->plugin, PATH_MAX, &err);
+    } else if (strchr(given, '/') && access(given, R_OK)) {
+        failed = muster_fail(&err, "%s: %s", given, strerror(errno));
+    } else {
+        muster_text_copy(replay->plugin, PATH_MAX, given);
+    }
+    return failed ? complain(replay, err.text) : 0;
+}
+
+static int set_speed(struct replay *replay, const char *text)
+{
+    uint64_t speed = 0;
+    if (strcmp(text, "max") != 0 && (!muster_text_u64(text, &speed) || speed == 0)) {
+        return muster_opt_wrong(replay->cmd,
+                                "--speed: \"%s\" is neither a whole number from 1 on "
+                                "nor max",
+                                text);
+    }
+    snprintf(replay->speed, sizeof replay->speed, "%llu", (unsigned long long)speed);
+    return 0;
+}
+
+static void set_out(struct replay *replay, const char *given)
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    char stamp[32];
+    if (given) {
+        muster_text_copy(replay->out, PATH_MAX, given);
+        return;
+    }
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+    snprintf(replay->out, PATH_MAX, "muster-%s-%d", stamp, (int)getpid());
+}
+
+/* ---- the processes ---- */
+
+static void become_rank(const struct replay *replay, const struct rank *rank, int hello, int go)
+{
+    char hello_word[16], go_word[16];
+    snprintf(hello_word, sizeof hello_word, "%d", hello);
+    snprintf(go_word, sizeof go_word, "%d", go);
+    const char *const words[] = {"muster",
+                                 "replay",
+                                 MUSTER_REPLAY_RANK_WORD,
+                                 rank->path,
+                                 replay->plugin,
+                                 replay->speed,
+                                 replay->hold,
+                                 replay->out,
+                                 hello_word,
+                                 go_word,
+                                 NULL};
+    char *argv[sizeof words / sizeof *words];
+    memcpy(argv, words, sizeof words);
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* no rank plays on without the command */
+    sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
+    execv("/proc/self/exe", argv);
+    _exit(MUSTER_STATUS_USAGE);
+}
+
+static int spawn(struct replay *replay, struct rank *rank)
+{
+    int hello[2] = {-1, -1}, go[2] = {-1, -1};
+    if (pipe(hello) || pipe(go)) {
+        close(hello[0]);
+        close(hello[1]);
+        return complain(replay, strerror(errno));
+    }
+    rank->pid = fork();
+    if (rank->pid == 0) {
+        close(hello[0]);
+        close(go[1]);
+        for (const struct rank *other = replay->rank; other < rank; other++) {
+            close(other->hello);
+            close(other->go);
+        }
+        become_rank(replay, rank, hello[1], go[0]);
+    }
+    close(hello[1]);
+    close(go[0]);
+    rank->hello = hello[0];
+    rank->go = go[1];
+    return rank->pid < 0 ? complain(replay, strerror(errno)) : 0;
+}
+
+static int spawn_all(struct replay *replay)
+{
+    for (size_t i = 0; i < replay->ranks; i++) {
+        if (spawn(replay, &replay->rank[i])) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Reads every file's verdict; the first error stands for all, since one plugin missing is missing
+ * for every rank. */
+static int hear_all(struct replay *replay)
+{
+    for (size_t i = 0; i < replay->ranks; i++) {
+        struct rank *rank = &replay->rank[i];
+        struct muster_replay_hello *said = &rank->said;
+        ssize_t n;
+        do {
+            n = read(rank->hello, said, sizeof *said);
+        } while (n < 0 && errno == EINTR);
+        if (n != sizeof *said) {
+            struct muster_err err;
+            muster_fail(&err, "%s: its process died", rank->path);
+            return complain(replay, err.text);
+        }
+        if (said->error[0]) {
+            return complain(replay, said->error);
+        }
+        if (said->truncated) {
+            fprintf(stderr, "muster replay: %s: ends in the middle; played up to there\n",
+                    rank->path);
+        }
+    }
+    return 0;
+}
+
+static void start_all(const struct replay *replay)
+{
+    uint64_t first = UINT64_MAX, last = 0, start = muster_now_ns() + HEAD_START_NS;
+    for (size_t i = 0; i < replay->ranks; i++) {
+        uint64_t t = replay->rank[i].said.first_ns;
+        first = t < first ? t : first;
+        last = t > last ? t : last;
+    }
+    for (size_t i = 0; i < replay->ranks; i++) {
+        const struct rank *rank = &replay->rank[i];
+        struct muster_replay_go go = {
+            .epoch_ns = last - first < SAME_CLOCK_NS ? first : rank->said.first_ns,
+            .start_ns = start,
+        };
+        if (write(rank->go, &go, sizeof go) != sizeof go) {
+            kill(rank->pid, SIGKILL); /* its exit status says the rest */
+        }
+    }
+}
+
+static void stop_all(const struct replay *replay)
+{
+    for (size_t i = 0; i < replay->ranks; i++) {
+        if (replay->rank[i].pid > 0) {
+            kill(replay->rank[i].pid, SIGTERM);
+        }
+    }
+}
+
+static struct rank *find_rank(const struct replay *replay, pid_t pid)
+{
+    for (size_t i = 0; i < replay->ranks; i++) {
+        if (replay->rank[i].pid == pid) {
+            return &replay->rank[i];
+        }
+    }
+    return NULL;
+}
+
+/* True if the rank left as its recording did. */
+static bool left_well(const struct rank *rank, int status, bool stopped)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return true;
+    }
+    if (stopped || (rank->said.killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
+        return true;
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "muster replay: %s: its process died of signal %d\n", rank->path,
+                WTERMSIG(status));
+    }
+    return false;
+}
+
+/* Waits for all ranks; `stopped`: they were told to end. Returns whether all were well;
+ * *stop_signal is what asked the command to end, or 0. */
+static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
+{
+    size_t left = 0;
+    bool well = true;
+    for (size_t i = 0; i < replay->ranks; i++) {
+        left += replay->rank[i].pid > 0;
+    }
+    while (left > 0) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        struct rank *rank = pid > 0 ? find_rank(replay, pid) : NULL;
+        if (rank) {
+            well = left_well(rank, status, stopped) && well;
+            rank->pid = 0;
+            left--;
+        } else if (pid == 0) {
+            int got = sigwaitinfo(&replay->signals, NULL);
+            if (got > 0 && got != SIGCHLD) {
+                *stop_signal = got;
+                stopped = true;
+                stop_all(replay);
+            }
+        } else if (pid < 0 && errno == ECHILD) {
+            break;
+        }
+    }
+    return well;
+}
+
+static void close_pipes(struct replay *replay)
+{
+    for (size_t i = 0; i < replay->ranks; i++) {
+        if (replay->rank[i].hello > 0) {
+            close(replay->rank[i].hello);
+            close(replay->rank[i].go);
+        }
+    }
+}
+
+/* Dies of the signal that stopped it, so that a shell sees so. */
+static void die_of(const struct replay *replay, int signal)
+{
+    struct sigaction fallback = {.sa_handler = SIG_DFL};
+    sigaction(signal, &fallback, NULL);
+    raise(signal);
+    sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
+}
+
+static int play(struct replay *replay)
+{
+    int stop_signal = 0;
+    sigemptyset(&replay->signals);
+    sigaddset(&replay->signals, SIGINT);
+    sigaddset(&replay->signals, SIGTERM);
+    sigaddset(&replay->signals, SIGHUP);
+    sigaddset(&replay->signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &replay->signals, &replay->inherited);
+    signal(SIGPIPE, SIG_IGN);
+    bool ready = spawn_all(replay) == 0 && hear_all(replay) == 0;
+    if (ready) {
+        start_all(replay);
+    } else {
+        stop_all(replay);
+    }
+    close_pipes(replay);
+    bool well = reap_all(replay, !ready, &stop_signal);
+    if (stop_signal) {
+        die_of(replay, stop_signal);
+    }
+    sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
+    return !ready ? MUSTER_STATUS_USAGE : well ? MUSTER_STATUS_OK : MUSTER_STATUS_FINDING;
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct options given = {.speed = "1"};
+    struct replay replay = {.cmd = self};
+    int status;
+    if (argc > 1 && strcmp(argv[1], MUSTER_REPLAY_RANK_WORD) == 0) {
+        return muster_replay_rank(argc, argv);
+    }
+    int at = muster_opt_parse(self, argc, argv, &given, &status);
+    if (at < 0) {
+        return status;
+    }
+    if (at + 1 != argc) {
+        return muster_opt_wrong(self, at == argc ? "which recording?" : "one recording at a time");
+    }
+    snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
+    set_out(&replay, given.out);
+    if (set_speed(&replay, given.speed) || find_plugin(&replay, given.plugin) ||
+        list_files(&replay, argv[at])) {
+        free(replay.rank);
+        return MUSTER_STATUS_USAGE;
+    }
+    status = play(&replay);
+    if (status == MUSTER_STATUS_OK && !given.out) {
+        fprintf(stderr, "muster replay: recorded in %s\n", replay.out);
+    }
+    free(replay.rank);
+    return status;
+}
+
+const struct muster_cmd muster_cmd_replay = {
+    .name = "replay",
+    .summary = "play a recorded call trace into a profiler plugin, one process per rank",
+    .usage = "DIR [options]",
+    .about =
+        "DIR holds rank-*.jsonl or rank-*.jsonl.xz; a single such file will do. GPU time stamps\n"
+        "are kept. An event is delivered only if the plugin's mask asks for it. Exit status: 0;\n"
+        "1 if a rank failed; 2 for a wrong call or a recording or plugin that cannot be read.\n",
+    .options = options,
+    .run = run,
+};
