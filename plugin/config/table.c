@@ -48,7 +48,7 @@ const struct muster_setting muster_settings_table[] = {
         .offset = AT(timing),
         .words = timing_words,
         .fallback = "auto",
-        .help = "GPU times of no operation (light), of all (full), of what is cheap (auto)",
+        .help = "full: GPU times of every operation; light: of none; auto: as light for now",
     },
     {
         .key = "capture.mark",

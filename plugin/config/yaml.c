@@ -252,6 +252,23 @@ static int read_stream(struct reader *reader, struct muster_yaml_node **root)
     }
 }
 
+/* Before libyaml sees them: it takes time quadratic in the number of %TAG lines. A line may also
+ * begin after one of Unicode's line breaks, by their last bytes. */
+static int check_directives(struct reader *reader)
+{
+    static const char directive[] = "%TAG";
+    const char *at = reader->yaml, *end = reader->yaml + reader->bytes;
+    while ((at = memmem(at, (size_t)(end - at), directive, sizeof(directive) - 1))) {
+        if (at == reader->yaml || memchr("\n\r\x85\xa8\xa9", at[-1], 5)) {
+            size_t offset = (size_t)(at - reader->yaml);
+            return muster_yaml_fail(reader->err, reader->file, place_of_byte(reader, offset),
+                                    "tags are not allowed");
+        }
+        at++;
+    }
+    return 0;
+}
+
 int muster_yaml_parse(struct muster_yaml_node **root, const char *file, const char *yaml,
                       size_t bytes, struct muster_err *err)
 {
@@ -259,6 +276,8 @@ int muster_yaml_parse(struct muster_yaml_node **root, const char *file, const ch
     struct muster_yaml_node *tree = NULL;
     if (bytes > MUSTER_YAML_BYTES)
         return muster_fail(err, "%s: larger than %d MiB", file, MUSTER_YAML_BYTES >> 20);
+    if (bytes > 0 && check_directives(&reader) != 0)
+        return -1;
     if (!yaml_parser_initialize(&reader.parser))
         return fail_memory(&reader);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)yaml, bytes);

@@ -75,6 +75,7 @@ static void what_can_mean_two_things_is_refused(void **state)
         {"&k a: 1\n", "f:1:1: anchors"},
         {"a: !!str 1\n", "f:1:4: tags are not allowed"},
         {"a: !x [1]\n", "f:1:4: tags"},
+        {"# %TAG\n%TAG !a! x\n---\na: 1\n", "f:2:1: tags"},
         {"a: 1\nb: 2\n\"a\": 3\n", "f:3:1: duplicate key 'a', first at line 1"},
         {"a: 1\n---\nb: 2\n", "f:2:1: only one document is allowed"},
         {"? [1]\n: 2\n", "f:1:3: a key must be text"},
