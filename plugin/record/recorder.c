@@ -169,7 +169,7 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
         comm->calls = &comm->own;
         seg->comm[MUSTER_SEG_COMMS].folded++;
     }
-    atomic_store_explicit(&comm->cursor, recorder->next_uid * 509u, memory_order_relaxed);
+    atomic_store_explicit(&comm->cursor, comm->index * 509u, memory_order_relaxed);
     atomic_store_explicit(&comm->alive, true, memory_order_relaxed);
     uint32_t generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
     atomic_store_explicit(&comm->generation, (generation + 1) & MUSTER_GENERATION_MASK,

@@ -4,6 +4,7 @@
 #include "record/handle.h"
 
 enum {
+    STRIDE = 67,     /* leaves a neighbour's run of slots behind */
     PROBES = 16,     /* slots tried before an operation is dropped */
     STAMP_BITS = 18, /* of a kernel handle's generation; above them the channel */
     STAMP_MASK = (1 << STAMP_BITS) - 1,
@@ -19,8 +20,9 @@ static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct 
 {
     struct muster_segment *seg = recorder->seg;
     for (unsigned probe = 0; probe < PROBES; probe++) {
-        unsigned i =
-            atomic_fetch_add_explicit(&comm->cursor, 1, memory_order_relaxed) % MUSTER_SEG_SLOTS;
+        unsigned stride = probe < PROBES / 4 ? 1 : STRIDE;
+        unsigned i = atomic_fetch_add_explicit(&comm->cursor, stride, memory_order_relaxed) %
+                     MUSTER_SEG_SLOTS;
         uint32_t word = atomic_load_explicit(&seg->slot_state[i], memory_order_relaxed);
         if ((word & 0xff) != MUSTER_SLOT_FREE)
             continue;
