@@ -1,0 +1,343 @@
+/* What every generation of NCCL shows of ordinary operations, and what is read from it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+
+#include <cmocka.h>
+
+enum { FIRST_TIMED_API = 5, NRANKS = 8 };
+
+static const struct standin_comm_config eight_ranks = {
+    .hash = 0xc0ffee, .name = "tp", .rank = 3, .nranks = NRANKS};
+
+static void every_kind(struct standin *nccl)
+{
+    static const struct standin_op ops[] = {
+        {.func = "AllReduce", .count = 1000},
+        {.func = "AllReduce", .count = 1 << 20, .algo = "NVLS", .channels = 16},
+        {.func = "AllReduce", .count = 4096, .dtype = "Unknown", .proto = "LL"},
+        {.func = "AllReduce",
+         .count = 33,
+         .dtype = "ncclFloat64",
+         .algo = "TREE",
+         .proto = "LL128"},
+        {.func = "AllReduce", .count = 33, .dtype = "ncclFloat8e4m3", .algo = "NVLS_TREE"},
+        {.func = "AllGather", .count = 1000},
+        {.func = "AllGather", .count = 512, .dtype = "ncclBfloat16", .algo = "PAT"},
+        {.func = "ReduceScatter", .count = 500, .dtype = "ncclFloat16", .algo = "COLLNET_DIRECT"},
+        {.func = "Broadcast", .count = 777, .dtype = "ncclInt64", .root_or_peer = 5},
+        {.func = "Reduce", .count = 64, .dtype = "ncclUint32", .root_or_peer = 2},
+        {.func = "Send", .count = 10, .dtype = "ncclInt32", .root_or_peer = 4},
+        {.func = "Send", .count = 10, .dtype = "ncclInt32", .root_or_peer = 2},
+        {.func = "Recv", .count = 20, .dtype = "ncclInt8", .root_or_peer = 2},
+    };
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (unsigned round = 0; round < 5; round++)
+        for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+            standin_call(comm, &ops[i]);
+    standin_comm_sync(comm);
+    standin_comm_destroy(comm);
+}
+
+static void every_kind_is_counted_with_its_true_bytes(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", every_kind);
+        assert_int_equal(standin_ledger_count(lab.ledger), 65);
+        standin_lab_expect_all(&lab);
+        assert_int_equal(standin_lab_all_drops(&lab), 0);
+        assert_int_equal(standin_lab_process(&lab)->identity.api, api);
+        assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_FINALIZED);
+        standin_lab_end(&lab);
+    }
+}
+
+static void full_timing_gives_the_gpus_own_durations(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "full", every_kind);
+        assert_true(standin_ledger_timed(lab.ledger) >= 60);
+        standin_lab_expect_all(&lab);
+        assert_int_equal(standin_lab_all_drops(&lab), 0);
+        standin_lab_end(&lab);
+    }
+}
+
+static void full_timing_is_refused_where_kernel_events_are_unsafe(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api < FIRST_TIMED_API; api++) {
+        standin_lab_run(&lab, api, "full", every_kind);
+        standin_lab_expect_all(&lab);
+        assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 0);
+        assert_int_equal(standin_lab_process(&lab)->identity.armed, 0);
+        assert_true(standin_lab_process(&lab)->identity.why_not_armed[0] != 0);
+        standin_lab_end(&lab);
+    }
+}
+
+static void quirks(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    standin_call(comm, &(struct standin_op){.func = "AllGather", .count = 1000});
+    standin_call(comm, &(struct standin_op){.func = "Broadcast", .count = 500});
+    standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 300, .dtype = "Unknown"});
+    standin_comm_destroy(comm);
+}
+
+/* The figures stand here by hand, so that the ledger's own arithmetic is checked too. */
+static void allgather_and_broadcast_counts_in_bytes_are_understood(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", quirks);
+        uint64_t ranks = api >= 4 ? NRANKS : 1; /* older interfaces do not tell */
+        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_GATHER), 4000 * ranks);
+        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_BROADCAST), 2000);
+        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_REDUCE), 300);
+        standin_lab_end(&lab);
+    }
+}
+
+static void uint8_arrives_as_unknown_and_is_named_uint8(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", quirks);
+        const struct muster_process *process = standin_lab_process(&lab);
+        unsigned named = 0;
+        for (size_t i = 0; i < process->ops; i++)
+            if (process->op[i].func == MUSTER_FUNC_ALL_REDUCE)
+                named += process->op[i].dtype == MUSTER_DTYPE_UINT8 && process->op[i].count == 300;
+        assert_int_equal(named, 1);
+        standin_lab_end(&lab);
+    }
+}
+
+static void operations_one_by_one(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (unsigned i = 0; i < 100; i++) {
+        standin_call(comm, &(struct standin_op){
+                               .func = "AllReduce", .count = 1 + i, .gpu_ns = 1024 * (1 + i % 10)});
+        standin_call(comm,
+                     &(struct standin_op){.func = "Send", .count = 7, .root_or_peer = 1 + i % 2});
+    }
+    standin_comm_destroy(comm);
+}
+
+static void operations_are_numbered_in_call_order(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        uint64_t seen[100] = {0}, sends[2] = {0};
+        standin_lab_run(&lab, api, "full", operations_one_by_one);
+        const struct muster_process *process = standin_lab_process(&lab);
+        assert_int_equal(process->ops_missing, 0);
+        assert_int_equal(process->ops, 200);
+        for (size_t i = 0; i < process->ops; i++) {
+            const struct muster_op *op = &process->op[i];
+            if (op->func == MUSTER_FUNC_SEND) {
+                sends[op->peer - 1] |= 1ull << op->number;
+                continue;
+            }
+            assert_in_range(op->number, 0, 99);
+            assert_int_equal(op->count, op->number + 1);
+            assert_int_equal(muster_op_duration_ns(op),
+                             api >= FIRST_TIMED_API ? 1024 * (1 + op->number % 10) : 0);
+            seen[op->number]++;
+        }
+        for (unsigned i = 0; i < 100; i++)
+            assert_int_equal(seen[i], 1);
+        assert_int_equal(sends[0], (1ull << 50) - 1);
+        assert_int_equal(sends[1], (1ull << 50) - 1);
+        standin_lab_end(&lab);
+    }
+}
+
+static void groups(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+    static struct standin_group group;
+
+    for (unsigned round = 0; round < 10; round++) {
+        standin_group_begin(&group, nccl);
+        for (unsigned i = 0; i < 7; i++)
+            standin_group_call(&group, comm,
+                               &(struct standin_op){.func = i % 2 ? "AllReduce" : "ReduceScatter",
+                                                    .count = 100 << i});
+        standin_group_end(&group);
+        standin_group_begin(&group, nccl);
+        for (int peer = 0; peer < NRANKS; peer++) { /* ncclAlltoAll, the own rank included */
+            standin_group_call(
+                &group, comm,
+                &(struct standin_op){.func = "Send", .count = 64, .root_or_peer = peer});
+            standin_group_call(
+                &group, comm,
+                &(struct standin_op){.func = "Recv", .count = 64, .root_or_peer = peer});
+        }
+        standin_group_end(&group);
+    }
+    standin_comm_destroy(comm);
+}
+
+static void grouped_operations_share_stamps_and_all_count(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "full", groups);
+        assert_int_equal(standin_ledger_count(lab.ledger), 230);
+        standin_lab_expect_all(&lab);
+        assert_int_equal(standin_lab_all_drops(&lab), 0);
+        standin_lab_end(&lab);
+    }
+}
+
+static void fewer_channels_than_announced(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (unsigned i = 0; i < 20; i++)
+        standin_call(comm, &(struct standin_op){.func = "Recv",
+                                                .count = 1000,
+                                                .root_or_peer = 1,
+                                                .channels = 8,
+                                                .silent_channels = i % 5});
+    standin_comm_sync(comm);
+    standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 1});
+    standin_comm_destroy(comm);
+}
+
+static void receives_with_silent_channels_are_still_timed(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "full", fewer_channels_than_announced);
+        assert_int_equal(standin_ledger_timed(lab.ledger), 21);
+        standin_lab_expect_all(&lab);
+        standin_lab_end(&lab);
+    }
+}
+
+static void without_events(struct standin *nccl)
+{
+    struct standin_comm *single =
+        standin_comm_init(nccl, &(struct standin_comm_config){.hash = 1, .rank = 0, .nranks = 1});
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    standin_call(single, &(struct standin_op){.func = "AllReduce", .count = 100});
+    standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 0});
+    standin_call(single, &(struct standin_op){.func = "Send", .count = 5, .root_or_peer = 0});
+    standin_comm_destroy(single);
+    standin_comm_destroy(comm);
+}
+
+static void nothing_is_invented_for_single_ranks_and_empty_collectives(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", without_events);
+        assert_int_equal(standin_ledger_count(lab.ledger), 1); /* a send to itself is shown */
+        standin_lab_expect_all(&lab);
+        assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_FINALIZED);
+        standin_lab_end(&lab);
+    }
+}
+
+static void symmetric_kernels(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (unsigned i = 0; i < 10; i++) {
+        standin_call(comm,
+                     &(struct standin_op){.func = "AllReduce", .count = 4096, .symmetric = true});
+        standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 64});
+    }
+    standin_comm_destroy(comm);
+}
+
+static void symmetric_kernels_are_calls_without_launch(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", symmetric_kernels);
+        assert_int_equal(standin_ledger_count(lab.ledger), 20);
+        standin_lab_expect_all(&lab);
+        standin_lab_end(&lab);
+    }
+}
+
+static void copy_engines(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (unsigned i = 0; i < 10; i++) {
+        standin_call(comm, &(struct standin_op){.func = "AllGather", .count = 9 << 20, .ce = true});
+        standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 64});
+    }
+    standin_comm_destroy(comm);
+}
+
+static void copy_engine_collectives_have_host_times(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 6; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", copy_engines);
+        standin_lab_expect_all(&lab);
+        unsigned timed = 0;
+        const struct muster_process *process = standin_lab_process(&lab);
+        for (size_t i = 0; i < process->ops; i++)
+            timed += process->op[i].algo == MUSTER_ALGO_CE &&
+                     process->op[i].source == MUSTER_SOURCE_HOST;
+        assert_int_equal(timed, 10);
+        standin_lab_end(&lab);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_is_counted_with_its_true_bytes),
+        cmocka_unit_test(full_timing_gives_the_gpus_own_durations),
+        cmocka_unit_test(full_timing_is_refused_where_kernel_events_are_unsafe),
+        cmocka_unit_test(allgather_and_broadcast_counts_in_bytes_are_understood),
+        cmocka_unit_test(uint8_arrives_as_unknown_and_is_named_uint8),
+        cmocka_unit_test(operations_are_numbered_in_call_order),
+        cmocka_unit_test(grouped_operations_share_stamps_and_all_count),
+        cmocka_unit_test(receives_with_silent_channels_are_still_timed),
+        cmocka_unit_test(nothing_is_invented_for_single_ranks_and_empty_collectives),
+        cmocka_unit_test(symmetric_kernels_are_calls_without_launch),
+        cmocka_unit_test(copy_engine_collectives_have_host_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+#include "lab.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#include <cmocka.h>
+
+static void clean_environment(const struct standin_lab *lab)
+{
+    static const char *const unset[] = {"RANK",         "SLURM_PROCID",  "OMPI_COMM_WORLD_RANK",
+                                        "PMI_RANK",     "PMIX_RANK",     "LOCAL_RANK",
+                                        "NCCL_HOSTID",  "MUSTER_OFF",    "MUSTER_CONFIG",
+                                        "MUSTER_TRACE", "MUSTER_LOG_MAX"};
+
+    for (size_t i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
+        unsetenv(unset[i]);
+    setenv("MUSTER_DIR", lab->dir, 1);
+    setenv("MUSTER_SEGMENT_DIR", lab->segment_dir, 1);
+    setenv("MUSTER_TIMING", lab->timing, 1);
+}
+
+static void child_main(const struct standin_lab *lab, standin_scenario *scenario)
+{
+    static struct standin nccl;
+
+    clean_environment(lab);
+    standin_open(&nccl, lab->api, lab->ledger);
+    scenario(&nccl);
+    standin_close(&nccl);
+    exit(0);
+}
+
+static void lab_begin(struct standin_lab *lab, unsigned api, const char *timing)
+{
+    memset(lab, 0, sizeof(*lab));
+    lab->api = api;
+    lab->timing = timing;
+    strcpy(lab->dir, "/tmp/muster-host-XXXXXX");
+    strcpy(lab->segment_dir, "/dev/shm/muster-host-XXXXXX");
+    assert_non_null(mkdtemp(lab->dir));
+    assert_non_null(mkdtemp(lab->segment_dir));
+    lab->ledger =
+        mmap(NULL, sizeof(*lab->ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(lab->ledger != MAP_FAILED);
+    pthread_mutex_init(&lab->ledger->lock, NULL);
+}
+
+static int lab_child(struct standin_lab *lab, standin_scenario *scenario)
+{
+    int status = 0;
+
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        child_main(lab, scenario);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void lab_load(struct standin_lab *lab)
+{
+    const char *run = lab->dir;
+    struct muster_run_query query = {.run = &run, .runs = 1, .segment_dir = lab->segment_dir};
+    struct muster_err err;
+
+    if (muster_run_load(&query, &lab->run, &err))
+        fail_msg("interface v%u, timing %s: %s", lab->api, lab->timing, err.text);
+}
+
+void standin_lab_run_nothing(struct standin_lab *lab, unsigned api, const char *timing,
+                             standin_scenario *scenario)
+{
+    lab_begin(lab, api, timing);
+    int status = lab_child(lab, scenario);
+    if (status)
+        fail_msg("interface v%u, timing %s: the driven process left with %s %d", api, timing,
+                 WIFSIGNALED(status) ? "signal" : "status",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void standin_lab_run(struct standin_lab *lab, unsigned api, const char *timing,
+                     standin_scenario *scenario)
+{
+    standin_lab_run_nothing(lab, api, timing, scenario);
+    lab_load(lab);
+}
+
+void standin_lab_run_killed(struct standin_lab *lab, unsigned api, const char *timing,
+                            standin_scenario *scenario)
+{
+    lab_begin(lab, api, timing);
+    int status = lab_child(lab, scenario);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), 9);
+    lab_load(lab);
+}
+
+static void remove_directory(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+void standin_lab_end(struct standin_lab *lab)
+{
+    muster_run_free(&lab->run);
+    munmap(lab->ledger, sizeof(*lab->ledger));
+    remove_directory(lab->dir);
+    remove_directory(lab->segment_dir);
+}
+
+static unsigned count_files(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    unsigned n = 0;
+
+    while (dir && (entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+unsigned standin_lab_files(const struct standin_lab *lab)
+{
+    return count_files(lab->dir) + count_files(lab->segment_dir);
+}
+
+const struct muster_process *standin_lab_process(const struct standin_lab *lab)
+{
+    if (lab->run.processes != 1)
+        for (size_t i = 0; i < lab->run.notes; i++)
+            print_error("note: %s\n", lab->run.note[i]);
+    assert_int_equal(lab->run.processes, 1);
+    assert_non_null(lab->run.process[0].segment);
+    return &lab->run.process[0];
+}
+
+uint64_t standin_lab_drops(const struct standin_lab *lab, enum muster_drop drop)
+{
+    return atomic_load(&standin_lab_process(lab)->segment->drops[drop]);
+}
+
+uint64_t standin_lab_all_drops(const struct standin_lab *lab)
+{
+    uint64_t drops = 0;
+
+    for (unsigned i = 0; i < MUSTER_DROPS; i++)
+        drops += standin_lab_drops(lab, i);
+    return drops;
+}
+
+static uint64_t sum_rows(const struct standin_lab *lab, unsigned func, char what)
+{
+    const struct muster_segment *segment = standin_lab_process(lab)->segment;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++) {
+        const struct muster_seg_row *row = &segment->row[i];
+        if (row->comm && (func == MUSTER_FUNCS || row->func == func))
+            sum += what == 'c' ? row->count : what == 'b' ? row->bytes : row->timed;
+    }
+    return sum;
+}
+
+uint64_t standin_lab_count(const struct standin_lab *lab, unsigned func)
+{
+    return sum_rows(lab, func, 'c');
+}
+
+uint64_t standin_lab_bytes(const struct standin_lab *lab, unsigned func)
+{
+    return sum_rows(lab, func, 'b');
+}
+
+uint64_t standin_lab_timed(const struct standin_lab *lab, unsigned func)
+{
+    return sum_rows(lab, func, 't');
+}
+
+/* --- row by row ------------------------------------------------------------------------------ */
+
+static void describe(const struct standin_lab *lab, const struct standin_ledger_entry *entry,
+                     const char *what)
+{
+    print_error("interface v%u, timing %s: %s: communicator %llx rank %d %s peer %d %s %s, sizes "
+                "from 2^%u\n",
+                lab->api, lab->timing, what, (unsigned long long)entry->comm, entry->rank,
+                muster_func_word(entry->func), entry->peer, muster_algo_word(entry->algo),
+                muster_proto_word(entry->proto), entry->size_log2);
+}
+
+static bool row_is(const struct muster_process *process, const struct muster_seg_row *row,
+                   const struct standin_ledger_entry *entry)
+{
+    const struct muster_log_comm *comm = row->comm ? muster_process_comm(process, row->comm) : NULL;
+
+    return comm && row->count && comm->id == entry->comm && comm->rank == entry->rank &&
+           row->peer == entry->peer && row->func == entry->func && row->algo == entry->algo &&
+           row->proto == entry->proto && row->size_log2 == entry->size_log2;
+}
+
+/* A communicator that was made again has rows of its own: what they hold together counts. */
+static void expect_entry(const struct standin_lab *lab, const struct standin_ledger_entry *entry,
+                         unsigned char *seen)
+{
+    const struct muster_process *process = standin_lab_process(lab);
+    struct standin_ledger_entry got = {.min_ns = UINT64_MAX};
+    bool wrong;
+
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++) {
+        const struct muster_seg_row *row = &process->segment->row[i];
+        if (!row_is(process, row, entry))
+            continue;
+        seen[i] = 1;
+        got.count += row->count;
+        got.bytes += row->bytes;
+        got.graph += row->graph;
+        got.api_only += row->api_only;
+        got.host_timed += row->host_timed;
+        got.timed += row->timed;
+        got.sum_ns += row->timed ? row->sum_ns : 0;
+        if (row->timed && row->min_ns < got.min_ns)
+            got.min_ns = row->min_ns;
+        if (row->timed && row->max_ns > got.max_ns)
+            got.max_ns = row->max_ns;
+    }
+    wrong = got.count != entry->count || got.bytes != entry->bytes || got.graph != entry->graph ||
+            got.api_only != entry->api_only || got.host_timed != entry->host_timed ||
+            got.timed != entry->timed || got.sum_ns != entry->sum_ns ||
+            got.max_ns != entry->max_ns || (entry->timed && got.min_ns != entry->min_ns);
+    if (wrong)
+        describe(lab, entry, "recorded differently");
+    assert_int_equal(got.count, entry->count);
+    assert_int_equal(got.bytes, entry->bytes);
+    assert_int_equal(got.graph, entry->graph);
+    assert_int_equal(got.api_only, entry->api_only);
+    assert_int_equal(got.host_timed, entry->host_timed);
+    assert_int_equal(got.timed, entry->timed);
+    assert_int_equal(got.sum_ns, entry->sum_ns);
+    assert_int_equal(got.max_ns, entry->max_ns);
+    assert_false(wrong);
+}
+
+void standin_lab_expect_all(const struct standin_lab *lab)
+{
+    const struct muster_process *process = standin_lab_process(lab);
+    unsigned char seen[MUSTER_SEG_ROWS] = {0};
+
+    for (unsigned i = 0; i < lab->ledger->entries; i++)
+        expect_entry(lab, &lab->ledger->entry[i], seen);
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++) {
+        const struct muster_seg_row *row = &process->segment->row[i];
+        if (row->comm && row->count && !seen[i])
+            fail_msg("interface v%u, timing %s: %llu %s of size class 2^%u, peer %d, %s %s were "
+                     "recorded and not issued",
+                     lab->api, lab->timing, (unsigned long long)row->count,
+                     muster_func_word(row->func), row->size_log2, row->peer,
+                     muster_algo_word(row->algo), muster_proto_word(row->proto));
+    }
+}
+
+/* --- the live segment, from inside the driven process ---------------------------------------- */
+
+/* Only the .seg file is opened: closing a descriptor of the lock file would drop the lock. */
+static int open_own_segment(void)
+{
+    DIR *dir = opendir(getenv("MUSTER_SEGMENT_DIR"));
+    struct dirent *entry;
+    int fd = -1;
+
+    while (dir && fd < 0 && (entry = readdir(dir))) {
+        size_t length = strlen(entry->d_name);
+        if (length > 4 && !strcmp(entry->d_name + length - 4, ".seg"))
+            fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+    }
+    if (dir)
+        closedir(dir);
+    return fd;
+}
+
+static uint64_t retired(int fd)
+{
+    uint64_t sum = 0, one;
+
+    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++) {
+        size_t at = offsetof(struct muster_segment, comm) + i * sizeof(struct muster_seg_comm) +
+                    offsetof(struct muster_seg_comm, retired);
+        if (pread(fd, &one, sizeof(one), (off_t)at) == (ssize_t)sizeof(one))
+            sum += one;
+    }
+    return sum;
+}
+
+void standin_wait_retired(uint64_t operations)
+{
+    uint64_t begin = muster_now_ns();
+    int fd = open_own_segment();
+
+    if (fd < 0)
+        standin_die("no segment in %s", getenv("MUSTER_SEGMENT_DIR"));
+    while (retired(fd) < operations) {
+        if (muster_now_ns() - begin > 60 * MUSTER_NS_PER_S)
+            standin_die("%llu operations retired after a minute, not %llu",
+                        (unsigned long long)retired(fd), (unsigned long long)operations);
+        sched_yield();
+    }
+    close(fd);
+}
