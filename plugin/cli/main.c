@@ -8,22 +8,15 @@
 #include "cli/cmd.h"
 
 const struct muster_cmd *const muster_commands[] = {
-#ifdef MUSTER_HAVE_RUN
     &muster_cmd_run,
-#endif
 #ifdef MUSTER_HAVE_DEMO
     &muster_cmd_demo,
 #endif
-#ifdef MUSTER_HAVE_REPORT
     &muster_cmd_report,
-#endif
 #ifdef MUSTER_HAVE_REPLAY
     &muster_cmd_replay,
 #endif
-#ifdef MUSTER_HAVE_ENV
-    &muster_cmd_env,
-#endif
-    &muster_cmd_version, &muster_cmd_help, NULL,
+    &muster_cmd_env,    &muster_cmd_version, &muster_cmd_help, NULL,
 };
 
 enum { COMMANDS = sizeof muster_commands / sizeof *muster_commands - 1 };

@@ -1,0 +1,66 @@
+/* `muster env`: the variables as lines for a shell. */
+#include <stdio.h>
+
+#include "cli/cmd.h"
+#include "cli/environment.h"
+
+/* Within single quotes only the single quote itself means anything to a shell. */
+static void put_quoted(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", stdout);
+        } else {
+            putchar(*text);
+        }
+    }
+    putchar('\'');
+}
+
+static const struct muster_opt env_table[] = {
+    MUSTER_CAPTURE_OPTIONS,
+    {.name = NULL},
+};
+
+static int env(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct muster_capture capture = {0};
+    struct muster_environment environment;
+    struct muster_err err;
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &capture, &status);
+    if (at < 0) {
+        return status;
+    }
+    if (at < argc) {
+        return muster_opt_wrong(self, "takes no command; \"%s\" is for `muster run`", argv[at]);
+    }
+    if (muster_environment_plan(&capture, &environment, &err)) {
+        fprintf(stderr, "muster env: %s\n", err.text);
+        return MUSTER_STATUS_USAGE;
+    }
+    if (!capture.quiet) {
+        muster_environment_say_replaced(self->name);
+    }
+    for (unsigned i = 0; i < environment.n; i++) {
+        const struct muster_variable *variable = &environment.at[i];
+        printf("export %s=", variable->name);
+        put_quoted(variable->value);
+        if (variable->prepend) {
+            printf("\"${%s:+:$%s}\"", variable->name, variable->name);
+        }
+        putchar('\n');
+    }
+    return MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_env = {
+    .name = "env",
+    .summary = "print the variables that make a job record itself",
+    .usage = "[options]",
+    .about = "For jobs that `muster run` cannot start. In a shell or a job script:\n"
+             "  eval \"$(muster env --timing full)\"\n",
+    .options = env_table,
+    .run = env,
+};

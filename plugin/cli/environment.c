@@ -1,0 +1,138 @@
+#include "cli/environment.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/locate.h"
+
+const char *const muster_capture_timings[] = {"configured", "auto", "full", "light", NULL};
+
+static const char plugin_variable[] = "NCCL_PROFILER_PLUGIN";
+
+int muster_environment_add(struct muster_environment *environment, const char *name,
+                           const char *value, struct muster_err *err)
+{
+    struct muster_variable *variable = &environment->at[environment->n];
+    if (environment->n == MUSTER_VARIABLES || strlen(value) >= sizeof variable->value) {
+        return muster_fail(err, "%s: longer than %zu bytes", name, sizeof variable->value - 1);
+    }
+    variable->name = name;
+    variable->prepend = false;
+    memcpy(variable->value, value, strlen(value) + 1);
+    environment->n++;
+    return 0;
+}
+
+static int add_path(struct muster_environment *environment, const char *name, const char *path,
+                    struct muster_err *err)
+{
+    char folder[PATH_MAX];
+    char whole[2 * PATH_MAX];
+    if (!path) {
+        return 0;
+    }
+    if (path[0] == '/') {
+        return muster_environment_add(environment, name, path, err);
+    }
+    if (!getcwd(folder, sizeof folder)) {
+        return muster_fail(err, "working directory: %s", strerror(errno));
+    }
+    snprintf(whole, sizeof whole, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path);
+    return muster_environment_add(environment, name, whole, err);
+}
+
+/* The loader looks there anyway; on LD_LIBRARY_PATH they would come before what programs bring
+ * with them (RUNPATH) and swap their libraries. */
+static bool is_system_folder(const char *folder)
+{
+    static const char *const prefixes[] = {"/lib", "/usr/lib", "/lib64", "/usr/lib64"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t n = strlen(prefixes[i]);
+        const char *rest = folder + n;
+        if (strncmp(folder, prefixes[i], n) == 0 &&
+            (*rest == '\0' || (*rest == '/' && strstr(rest, "-linux-gnu")))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int add_library(struct muster_environment *environment, struct muster_err *err)
+{
+    char path[PATH_MAX];
+    if (muster_locate_library(MUSTER_PROFILER_LIBRARY, path, sizeof path, err) ||
+        muster_environment_add(environment, plugin_variable, MUSTER_PROFILER_LIBRARY, err)) {
+        return -1;
+    }
+    *strrchr(path, '/') = '\0';
+    if (strchr(path, ':')) {
+        return muster_fail(err, "%s: a folder with ':' in its name cannot be in LD_LIBRARY_PATH",
+                           path);
+    }
+    if (is_system_folder(path)) {
+        return 0;
+    }
+    if (muster_environment_add(environment, "LD_LIBRARY_PATH", path, err)) {
+        return -1;
+    }
+    environment->at[environment->n - 1].prepend = true;
+    return 0;
+}
+
+int muster_environment_plan(const struct muster_capture *capture,
+                            struct muster_environment *environment, struct muster_err *err)
+{
+    char bytes[24];
+    environment->n = 0;
+    snprintf(bytes, sizeof bytes, "%" PRIu64, capture->log_max);
+    if (add_library(environment, err) ||
+        add_path(environment, "MUSTER_CONFIG", capture->config, err) ||
+        add_path(environment, "MUSTER_DIR", capture->dir, err) ||
+        add_path(environment, "MUSTER_TRACE", capture->trace, err) ||
+        (capture->timing && muster_environment_add(environment, "MUSTER_TIMING",
+                                                   muster_capture_timings[capture->timing], err)) ||
+        (capture->log_max && muster_environment_add(environment, "MUSTER_LOG_MAX", bytes, err)) ||
+        (capture->quiet && muster_environment_add(environment, "MUSTER_LOG_LEVEL", "error", err))) {
+        return -1;
+    }
+    return 0;
+}
+
+static int set(const struct muster_variable *variable)
+{
+    const char *before = getenv(variable->name);
+    char *joined = NULL;
+    int result;
+    if (!variable->prepend || !before || !*before) {
+        return setenv(variable->name, variable->value, 1);
+    }
+    if (asprintf(&joined, "%s:%s", variable->value, before) < 0) {
+        return -1;
+    }
+    result = setenv(variable->name, joined, 1);
+    free(joined);
+    return result;
+}
+
+int muster_environment_apply(const struct muster_environment *environment, struct muster_err *err)
+{
+    for (unsigned i = 0; i < environment->n; i++) {
+        if (set(&environment->at[i])) {
+            return muster_fail(err, "%s: out of memory", environment->at[i].name);
+        }
+    }
+    return 0;
+}
+
+void muster_environment_say_replaced(const char *command)
+{
+    const char *other = getenv(plugin_variable);
+    if (other && *other && strcmp(other, MUSTER_PROFILER_LIBRARY) != 0 &&
+        strcmp(other, "muster") != 0) {
+        fprintf(stderr, "muster %s: %s=%s is replaced\n", command, plugin_variable, other);
+    }
+}

@@ -1,0 +1,68 @@
+/* The variables that make an unchanged job record itself: `muster run` sets them, `muster env`
+ * prints them. */
+#ifndef MUSTER_CLI_ENVIRONMENT_H
+#define MUSTER_CLI_ENVIRONMENT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cli/opt.h"
+
+/* What both commands let one choose. */
+struct muster_capture {
+    int timing;                       /* index into muster_capture_timings */
+    const char *dir, *trace, *config; /* NULL: not given */
+    uint64_t log_max;                 /* 0: not given */
+    bool quiet;
+};
+
+extern const char *const muster_capture_timings[]; /* the first: as the configuration says */
+
+/* Rows of an option table whose struct begins with a struct muster_capture. */
+/* clang-format off */
+#define MUSTER_CAPTURE_OPTIONS                                                                     \
+    {"timing", 't', MUSTER_OPT_CHOICE, offsetof(struct muster_capture, timing), "MODE",            \
+     muster_capture_timings, .help = "GPU times: auto, full or light"},                            \
+    {"dir", 'd', MUSTER_OPT_TEXT, offsetof(struct muster_capture, dir), "DIR",                     \
+     .help = "run directory"},                                                                     \
+    {"log-max", 0, MUSTER_OPT_SIZE, offsetof(struct muster_capture, log_max), "SIZE",              \
+     .help = "log bytes a process, beyond which the oldest operations go (256MiB)"},               \
+    {"trace", 0, MUSTER_OPT_TEXT, offsetof(struct muster_capture, trace), "DIR",                   \
+     .help = "record the call trace there, for bug reports; slow"},                                \
+    {"config", 'c', MUSTER_OPT_TEXT, offsetof(struct muster_capture, config), "FILE",              \
+     .help = "configuration file (YAML)"},                                                         \
+    {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct muster_capture, quiet),                        \
+     .help = "say nothing but errors"}
+/* clang-format on */
+
+struct muster_variable {
+    const char *name;
+    char value[PATH_MAX];
+    bool prepend; /* to a list with ':' */
+};
+
+enum { MUSTER_VARIABLES = 10 };
+
+struct muster_environment {
+    struct muster_variable at[MUSTER_VARIABLES];
+    unsigned n;
+};
+
+/* Paths become absolute: the job may change its directory. err: the plugin is not where it should
+ * be, or a path is too long. */
+int muster_environment_plan(const struct muster_capture *capture,
+                            struct muster_environment *environment, struct muster_err *err);
+
+/* Adds one; -1: the value is too long. */
+int muster_environment_add(struct muster_environment *environment, const char *name,
+                           const char *value, struct muster_err *err);
+
+/* Sets them in this process. -1: out of memory. */
+int muster_environment_apply(const struct muster_environment *environment, struct muster_err *err);
+
+/* One line on stderr if another profiler plugin is set, which is replaced. */
+void muster_environment_say_replaced(const char *command);
+
+#endif

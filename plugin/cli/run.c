@@ -1,0 +1,219 @@
+/* `muster run`: a job as it is, recorded. */
+#include <errno.h>
+#include <glob.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/cmd.h"
+#include "cli/environment.h"
+#include "cli/report.h"
+#include "config/settings.h"
+#include "segment/identity.h"
+#include "segment/run_dir.h"
+
+struct run_options {
+    struct muster_capture capture;
+    bool no_report;
+};
+
+static const struct muster_opt run_table[] = {
+    MUSTER_CAPTURE_OPTIONS,
+    {"no-report", 'n', MUSTER_OPT_FLAG, offsetof(struct run_options, no_report),
+     .help = "print no report at the end"},
+    {.name = NULL},
+};
+
+/* Where the job will record. */
+struct place {
+    char dir[MUSTER_SEG_PATH]; /* "": the plugin chooses by its first communicator */
+    time_t since;
+    bool reports; /* this process prints for its host */
+};
+
+static bool has(char **argv, const char *option)
+{
+    for (; *argv; argv++) {
+        if (strncmp(*argv, option, strlen(option)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void warn_of_launcher(char **argv)
+{
+    static const struct {
+        const char *name, *unless, *advice;
+    } launchers[] = {
+        {"ssh", NULL, "run `muster run` on the far side"},
+        {"docker", NULL, "run `muster run` inside"},
+        {"podman", NULL, "run `muster run` inside"},
+        {"kubectl", NULL, "run `muster run` inside"},
+        {"sudo", "-E", "put sudo before `muster run`"},
+        {"mpirun", "-x",
+         "name the variables of `muster env` with -x, or start ranks by `muster run`"},
+        {"mpiexec", "-x", "start the ranks by `muster run`"},
+    };
+    char name[256];
+    snprintf(name, sizeof name, "%s", argv[0]);
+    const char *base = basename(name);
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        if (strcmp(base, launchers[i].name) == 0 &&
+            !(launchers[i].unless && has(argv + 1, launchers[i].unless)) &&
+            !has(argv + 1, "-genv")) {
+            fprintf(stderr,
+                    "muster run: %s may not pass variables on, then nothing is recorded: %s\n",
+                    base, launchers[i].advice);
+        }
+    }
+}
+
+/* ./muster-<UTC start>-<pid> */
+static int own_dir(struct muster_environment *environment, struct place *place,
+                   struct muster_err *err)
+{
+    char name[64];
+    char stamp[32];
+    struct tm utc;
+    gmtime_r(&place->since, &utc);
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
+    snprintf(name, sizeof name, "./muster-%s-%d", stamp, (int)getpid());
+    if (muster_run_dir_choose(place->dir, sizeof place->dir, name, 0, err)) {
+        return -1;
+    }
+    return muster_environment_add(environment, "MUSTER_DIR", place->dir, err);
+}
+
+/* The variables are set already. A configuration that cannot be read is the plugin's to complain
+ * about: the job runs with the defaults. */
+static int choose_dir(struct muster_environment *environment, struct place *place,
+                      struct muster_err *err)
+{
+    struct muster_settings settings;
+    struct muster_seg_identity self;
+    muster_settings_load(&settings, NULL);
+    muster_identity_read(&self);
+    bool one_of_many = self.rank >= 0 && self.rank_source == MUSTER_RANK_FROM_ENV;
+    place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && !self.rank);
+    if (muster_run_dir_known(settings.dir)) {
+        return muster_run_dir_choose(place->dir, sizeof place->dir, settings.dir, 0, err);
+    }
+    place->dir[0] = '\0';
+    return one_of_many ? 0 : own_dir(environment, place, err);
+}
+
+/* Directories under the working directory that this job wrote to: those of several groups of
+ * ranks, whose names only the plugin knows. */
+static int newer_dirs(glob_t *found, const struct place *place)
+{
+    size_t kept = 0;
+    if (glob("./muster-*", GLOB_ONLYDIR, NULL, found)) {
+        return -1;
+    }
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        struct stat file;
+        if (stat(found->gl_pathv[i], &file) == 0 && S_ISDIR(file.st_mode) &&
+            file.st_mtime >= place->since) {
+            char *keep = found->gl_pathv[i];
+            found->gl_pathv[i] = found->gl_pathv[kept];
+            found->gl_pathv[kept++] = keep;
+        }
+    }
+    return (int)kept;
+}
+
+/* Where the plugin goes if the run directory cannot be written. */
+static void fallback_dir(char *to, size_t size, const struct place *place)
+{
+    const char *temporary = getenv("TMPDIR");
+    const char *name = strrchr(place->dir, '/');
+    snprintf(to, size, "%s/%s", temporary && *temporary ? temporary : "/tmp",
+             name ? name + 1 : place->dir);
+}
+
+static void print_report(const struct place *place)
+{
+    glob_t found = {0};
+    char fallback[PATH_MAX];
+    const char *one = place->dir;
+    struct muster_run_query query = {.run = &one, .runs = 1};
+    struct muster_err err;
+    if (!place->dir[0]) {
+        int dirs = newer_dirs(&found, place);
+        query.run = (const char *const *)found.gl_pathv;
+        query.runs = dirs > 0 ? (size_t)dirs : 0;
+    } else if (access(place->dir, F_OK)) {
+        fallback_dir(fallback, sizeof fallback, place);
+        one = fallback;
+        query.runs = access(fallback, F_OK) == 0;
+    }
+    if (!query.runs) {
+        fputs(
+            "muster run: nothing was recorded: the command made no NCCL communicator, or its NCCL "
+            "loads no profiler plugin (NCCL_DEBUG=INFO tells)\n",
+            stderr);
+    } else if (muster_report_print(&query, MUSTER_FORMAT_TEXT, MUSTER_SHOW_DEFAULT, stderr, &err)) {
+        fprintf(stderr, "muster run: no report: %s\n", err.text);
+    }
+    globfree(&found);
+}
+
+static int prepare(const struct run_options *options, struct place *place, struct muster_err *err)
+{
+    struct muster_environment environment;
+    struct muster_environment own = {.n = 0};
+    if (muster_environment_plan(&options->capture, &environment, err) ||
+        muster_environment_apply(&environment, err) || choose_dir(&own, place, err)) {
+        return -1;
+    }
+    return muster_environment_apply(&own, err);
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct run_options options = {0};
+    struct place place = {.since = time(NULL)};
+    struct muster_err err;
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    if (at < 0) {
+        return status;
+    }
+    if (at == argc) {
+        return muster_opt_wrong(self, "which command?");
+    }
+    if (!options.capture.quiet) {
+        muster_environment_say_replaced(self->name);
+        warn_of_launcher(argv + at);
+    }
+    if (prepare(&options, &place, &err)) {
+        fprintf(stderr, "muster run: %s\n", err.text);
+        return MUSTER_STATUS_USAGE;
+    }
+    status = muster_child_run(argv + at, &err);
+    if (err.text[0]) {
+        fprintf(stderr, "muster run: %s\n", err.text);
+    } else if (!options.no_report && place.reports) {
+        print_report(&place);
+    }
+    return status;
+}
+
+const struct muster_cmd muster_cmd_run = {
+    .name = "run",
+    .summary = "run a job with recording and report what it cost",
+    .usage = "[options] [--] COMMAND [ARGUMENT...]",
+    .about =
+        "The command keeps its standard output; the report goes to standard error. The exit\n"
+        "status is the command's: 128 + n after signal n, 127 if there is no such command, 126\n"
+        "if it cannot be run. As one of several ranks only local rank 0 reports.\n",
+    .options = run_table,
+    .stop_at_operand = true,
+    .run = run,
+};
