@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "cost_worker.h"
-#include "scratch.h"
+#include "cli/scratch.h"
 
 static const char usage[] =
     "usage: callback_cost [--threads N] [--rounds N] PLUGIN.so...\n"
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    if (bench_scratch_make(bench.dir, sizeof bench.dir, "/tmp", &err)) {
+    if (muster_scratch_make(bench.dir, sizeof bench.dir, "/tmp", &err)) {
         fprintf(stderr, "callback_cost: %s\n", err.text);
         return 1;
     }
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     for (int mode = 0; mode < MODES; mode++)
         for (unsigned i = 0; i < bench.plugins; i++)
             cost_worker_free(&bench.worker[mode][i]);
-    bench_scratch_remove(bench.dir);
+    muster_scratch_remove(bench.dir);
     if (rc)
         fprintf(stderr, "callback_cost: %s\n", err.text);
     return rc ? 1 : 0;

@@ -348,18 +348,33 @@ static int run_steps(struct rank *rank)
     if (!events)
         return muster_fail(&rank->err, "no memory for %zu events", n);
     int rc = run_steps_with(rank, events, n);
+    for (size_t i = 0; i < n && events[i]; i++)
+        rank->cuda.event_destroy(events[i]);
     free(events);
     return rc;
 }
 
+static void close_device(struct rank *rank)
+{
+    rank->cuda.free(rank->send);
+    rank->cuda.free(rank->recv);
+    rank->cuda.event_destroy(rank->begin);
+    rank->cuda.event_destroy(rank->end);
+    rank->cuda.stream_destroy(rank->stream);
+}
+
+/* A communicator that failed is left alone: destroying it may wait for ranks that are gone. */
 static int run_plan(struct rank *rank)
 {
     if (open_device(rank) || open_buffers(rank) || open_communicator(rank))
         return -1;
     if (rank->plan.mode == MUSTER_ALLREDUCE_STEP ? run_steps(rank) : run_sizes(rank))
         return -1;
-    return muster_nccl_check(&rank->nccl, rank->nccl.comm_destroy(rank->comm), "ncclCommDestroy",
-                             &rank->err);
+    if (muster_nccl_check(&rank->nccl, rank->nccl.comm_destroy(rank->comm), "ncclCommDestroy",
+                          &rank->err))
+        return -1;
+    close_device(rank);
+    return 0;
 }
 
 bool muster_allreduce_is_rank(int argc, char **argv)

@@ -29,10 +29,12 @@ static const struct symbol cuda_symbols[] = {
     {"cuMemsetD32Async", offsetof(struct muster_cuda, fill32_async)},
     {"cuStreamCreate", offsetof(struct muster_cuda, stream_create)},
     {"cuStreamSynchronize", offsetof(struct muster_cuda, stream_wait)},
+    {"cuStreamDestroy_v2", offsetof(struct muster_cuda, stream_destroy)},
     {"cuEventCreate", offsetof(struct muster_cuda, event_create)},
     {"cuEventRecord", offsetof(struct muster_cuda, event_record)},
     {"cuEventSynchronize", offsetof(struct muster_cuda, event_wait)},
     {"cuEventElapsedTime", offsetof(struct muster_cuda, event_elapsed)},
+    {"cuEventDestroy_v2", offsetof(struct muster_cuda, event_destroy)},
     {"cuGetErrorName", offsetof(struct muster_cuda, error_name)},
     {NULL, 0},
 };

@@ -30,10 +30,12 @@ struct muster_cuda {
     int (*fill32_async)(muster_cuda_ptr to, uint32_t value, size_t words, void *stream);
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_wait)(void *stream);
+    int (*stream_destroy)(void *stream);
     int (*event_create)(void **event, unsigned flags);
     int (*event_record)(void *event, void *stream);
     int (*event_wait)(void *event);
     int (*event_elapsed)(float *ms, void *begin, void *end);
+    int (*event_destroy)(void *event);
     int (*error_name)(int code, const char **name);
 };
 

@@ -4,7 +4,7 @@
  * and the sum over ranks is made up: rank r holds r + 1.
  *   FAKE_GPUS=N             devices (default 2)
  *   FAKE_RANK=R             the rank that FAKE_FAULT is for
- *   FAKE_FAULT=die|exit|hang|wrong|error
+ *   FAKE_FAULT=die|exit|late-exit|hang|wrong|error
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -30,10 +30,12 @@ int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t words);
 int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream);
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamSynchronize(void *stream);
+int cuStreamDestroy_v2(void *stream);
 int cuEventCreate(void **event, unsigned flags);
 int cuEventRecord(void *event, void *stream);
 int cuEventSynchronize(void *event);
 int cuEventElapsedTime(float *ms, void *begin, void *end);
+int cuEventDestroy_v2(void *event);
 int cuGetErrorName(int code, const char **name);
 
 struct fake_id {
@@ -132,6 +134,11 @@ EXPORT int cuStreamSynchronize(void *stream)
     return stream ? 0 : 400;
 }
 
+EXPORT int cuStreamDestroy_v2(void *stream)
+{
+    return stream ? 0 : 400;
+}
+
 EXPORT int cuEventCreate(void **event, unsigned flags)
 {
     *event = calloc(1, sizeof(struct timespec) + flags);
@@ -155,6 +162,12 @@ EXPORT int cuEventElapsedTime(float *ms, void *begin, void *end)
     if (a->tv_sec == 0 || b->tv_sec == 0)
         return 600; /* not recorded */
     *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) / 1e6);
+    return 0;
+}
+
+EXPORT int cuEventDestroy_v2(void *event)
+{
+    free(event);
     return 0;
 }
 
@@ -204,7 +217,7 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
     if (fault("error") || dtype != 7 || op != 0)
         return 5;
     if (fault("die"))
-        kill(getpid(), SIGSEGV);
+        kill(getpid(), SIGKILL);
     if (fault("exit"))
         _exit(3);
     while (fault("hang"))
@@ -216,9 +229,16 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
     return 0;
 }
 
+static void exit_badly(void)
+{
+    _exit(5);
+}
+
 EXPORT int ncclCommDestroy(void *comm)
 {
     free(comm);
+    if (fault("late-exit"))
+        atexit(exit_badly);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "scratch.h"
+#include "cli/scratch.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int bench_scratch_make(char *path, size_t size, const char *below, struct muster_err *err)
+int muster_scratch_make(char *path, size_t size, const char *below, struct muster_err *err)
 {
-    int n = snprintf(path, size, "%s/muster-bench-XXXXXX", below);
+    int n = snprintf(path, size, "%s/muster-XXXXXX", below);
     if (n < 0 || (size_t)n >= size || !mkdtemp(path))
         return muster_fail(err, "cannot make a directory below %s: %s", below, strerror(errno));
     return 0;
@@ -20,7 +20,7 @@ static int remove_one(const char *path, const struct stat *stat, int kind, struc
     return remove(path);
 }
 
-void bench_scratch_remove(const char *path)
+void muster_scratch_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
