@@ -11,6 +11,7 @@ struct muster_segment_file {
     struct muster_segment *map; /* MADV_DONTFORK: a forked child must not touch it */
     bool shared;                /* false: anonymous memory, no live view */
     int lock_fd;                /* held for the life of the process; -1 without a file */
+    int pid;                    /* of the owner: a forked child leaves everything alone */
     char path[MUSTER_SEG_PATH]; /* of the segment; "" without a file */
     char lock_path[MUSTER_SEG_PATH];
 };
@@ -22,15 +23,17 @@ enum muster_segment_created {
 };
 
 /* Creates <dir>/muster-<uid>-<pid namespace>-<pid>-<start ticks>.seg (0600, zero-filled in full,
- * so that a full tmpfs fails here) and its .lock, whose POSIX record lock says that the process
- * lives; the lock file is opened exactly once. Falls back to anonymous memory where `dir` is no
- * tmpfs, is not writable, or is full. */
+ * so that a full tmpfs fails here; at
+ * most an eighth of what is free, the rest is NCCL's) and its .lock, whose POSIX record lock says
+ * that the process lives; the lock file is opened exactly once. Falls back to anonymous memory
+ * where `dir` is no tmpfs, is not writable, or is full. */
 enum muster_segment_created muster_segment_create(struct muster_segment_file *file, const char *dir,
                                                   const struct muster_seg_identity *identity,
                                                   struct muster_err *err);
 
 /* Copies the segment to <run_dir>/<file_stem>.seg (temporary name, then rename) and, if that
- * worked, removes it and its lock from the segment directory. Blocks on the file system. */
+ * worked, removes it and its lock from the segment directory. Blocks on the file system. Fails in
+ * a forked child. */
 int muster_segment_archive(struct muster_segment_file *file, struct muster_err *err);
 
 #endif

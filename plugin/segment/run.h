@@ -12,22 +12,13 @@
 
 #include "base/err.h"
 #include "segment/layout.h"
+#include "segment/log_format.h"
 
 enum muster_process_state {
     MUSTER_PROCESS_RUNNING,
     MUSTER_PROCESS_FINALIZED,
     MUSTER_PROCESS_EXITED,
     MUSTER_PROCESS_KILLED, /* gone without its exit handlers */
-};
-
-/* A communicator as a log knows it; the segment's entry says more while it lasts. */
-struct muster_log_comm {
-    uint32_t uid;
-    uint64_t id;
-    int32_t rank;
-    uint32_t nranks;
-    uint32_t nnodes;
-    char name[MUSTER_SEG_NAME];
 };
 
 /* One recorded process: one rank, or several when it drives several GPUs. */
@@ -42,7 +33,7 @@ struct muster_process {
     struct muster_op *op; /* known one by one, in the order of retirement: log, then ring, then in
                              flight */
     size_t ops;
-    uint64_t ops_missing; /* retired but not in `op`: overwritten, lost, or unreadable */
+    uint64_t ops_missing;       /* retired but not in `op`: overwritten, lost, or unreadable */
     uint64_t last_seen_unix_ns; /* heartbeat */
 };
 

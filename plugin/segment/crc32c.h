@@ -1,0 +1,11 @@
+/* CRC-32C (Castagnoli), as in RFC 3720 appendix B.4: "123456789" gives 0xe3069283. */
+#ifndef MUSTER_SEGMENT_CRC32C_H
+#define MUSTER_SEGMENT_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Continues `crc`; start with 0. */
+uint32_t muster_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,335 @@
+#include "segment/log_write.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "segment/image.h"
+#include "segment/log_encode.h"
+#include "segment/log_file.h"
+#include "segment/log_queue.h"
+#include "segment/log_state.h"
+#include "segment/reap.h"
+#include "segment/snapshot.h"
+
+struct muster_log_writer {
+    struct muster_log_queue queue;
+    uint64_t ordinal; /* of the next operation; the drain thread's */
+    struct muster_segment *segment;
+    _Atomic bool woken;  /* a wake-up is on its way */
+    _Atomic bool finish; /* the next round is the last */
+    _Atomic bool complete;
+    _Atomic uint32_t owners; /* the thread and whoever calls finish; the last one frees */
+    sem_t wake, done;
+    pid_t pid;
+    /* The thread's. */
+    struct muster_segment_file segment_file;
+    struct muster_log_file file;
+    struct muster_log_encoder encoder;
+    struct muster_log_states states;
+    size_t closed; /* bytes of a closed frame that could not be written yet */
+    bool failing;
+    bool reported; /* a failure was said */
+};
+
+static void release(struct muster_log_writer *writer)
+{
+    /* Both orders: what the other owner did is over before memory goes. */
+    if (atomic_fetch_sub_explicit(&writer->owners, 1, memory_order_acq_rel) > 1)
+        return;
+    muster_log_file_close(&writer->file);
+    muster_log_states_free(&writer->states);
+    sem_destroy(&writer->wake);
+    sem_destroy(&writer->done);
+    free(writer);
+}
+
+static bool report(struct muster_log_writer *writer, int error)
+{
+    if (error == 0) {
+        if (writer->failing)
+            muster_log(MUSTER_LOG_INFO, "%s: writing again", writer->file.path);
+        writer->failing = false;
+        return true;
+    }
+    if (!writer->reported)
+        muster_log(MUSTER_LOG_WARN, "%s: %s; what does not fit the queue meanwhile is lost",
+                   writer->file.path, strerror(error));
+    writer->failing = writer->reported = true;
+    return false;
+}
+
+static void next_slot(struct muster_log_writer *writer)
+{
+    uint32_t given_up = muster_log_file_next(&writer->file);
+    atomic_fetch_add_explicit(&writer->segment->log_overwritten, given_up, memory_order_relaxed);
+    /* What is told once must not wander out of a log that goes round. */
+    if (writer->file.slot == 0 || writer->file.slot == writer->file.slots / 2)
+        muster_log_states_forget(&writer->states);
+}
+
+static void open_frame(struct muster_log_writer *writer)
+{
+    muster_log_encode_begin(&writer->encoder, muster_log_file_room(&writer->file));
+}
+
+/* Writes the frame, if there is something in it, and begins another. */
+static bool flush(struct muster_log_writer *writer)
+{
+    if (writer->closed == 0) {
+        if (muster_log_encode_empty(&writer->encoder))
+            return true;
+        writer->closed =
+            muster_log_encode_end(&writer->encoder, writer->file.sequence, writer->file.begun);
+    }
+    int rc = muster_log_file_append(&writer->file, writer->encoder.buffer, writer->closed,
+                                    writer->encoder.ops);
+    if (!report(writer, rc))
+        return false;
+    writer->closed = 0;
+    open_frame(writer);
+    return true;
+}
+
+/* After something did not fit. A frame in a fresh slot takes anything. */
+static bool make_room(struct muster_log_writer *writer)
+{
+    if (!muster_log_encode_empty(&writer->encoder))
+        return flush(writer);
+    next_slot(writer);
+    open_frame(writer);
+    return true;
+}
+
+static bool write_ops(struct muster_log_writer *writer)
+{
+    const struct muster_log_item *item;
+    while ((item = muster_log_queue_peek(&writer->queue))) {
+        const struct muster_log_comm *comm = NULL;
+        if (muster_log_encode_wants_comm(&writer->encoder, item->op.comm))
+            comm = muster_log_states_comm(&writer->states, item->op.comm);
+        if (muster_log_encode_op(&writer->encoder, comm, &item->op, item->ordinal))
+            muster_log_queue_drop(&writer->queue);
+        else if (!make_room(writer))
+            return false;
+    }
+    return true;
+}
+
+static bool write_states(struct muster_log_writer *writer)
+{
+    struct muster_log_process_state process;
+    muster_log_states_process(&writer->states, &process);
+    while (!muster_log_encode_process(&writer->encoder, &process))
+        if (!make_room(writer))
+            return false;
+    muster_log_states_scan(&writer->states);
+    struct muster_log_comm_state state;
+    uint64_t hash;
+    for (unsigned entry = 0; muster_log_states_next(&writer->states, &entry, &state, &hash);) {
+        const struct muster_log_comm *comm = muster_log_states_comm(&writer->states, state.uid);
+        if (muster_log_encode_comm_state(&writer->encoder, comm, &state))
+            muster_log_states_told(&writer->states, entry++, hash);
+        else if (!make_room(writer))
+            return false;
+    }
+    return true;
+}
+
+static bool write_identity(struct muster_log_writer *writer)
+{
+    struct muster_seg_identity identity;
+    muster_snapshot(&identity, &writer->segment->identity, sizeof(identity));
+    return report(writer, muster_log_file_identity(&writer->file, &identity));
+}
+
+static bool write_round(struct muster_log_writer *writer)
+{
+    if (writer->closed && !flush(writer))
+        return false;
+    return write_identity(writer) && write_ops(writer) && write_states(writer) && flush(writer);
+}
+
+static void wait_for_work(struct muster_log_writer *writer)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 1;
+    for (;;) {
+        int rc = sem_clockwait(&writer->wake, CLOCK_MONOTONIC, &until);
+        bool finish = atomic_load_explicit(&writer->finish, memory_order_acquire);
+        /* A full disk is tried once a second, however full the queue is. */
+        if ((rc == 0 && (finish || !writer->failing)) || (rc != 0 && errno != EINTR))
+            break;
+    }
+    /* Before the queue is looked at: a put after this wakes again. */
+    atomic_store_explicit(&writer->woken, false, memory_order_seq_cst);
+}
+
+static void count_lost(struct muster_log_writer *writer)
+{
+    uint64_t lost = 0;
+    while (muster_log_queue_peek(&writer->queue)) {
+        muster_log_queue_drop(&writer->queue);
+        lost++;
+    }
+    lost += writer->closed ? writer->encoder.ops : 0;
+    atomic_fetch_add_explicit(&writer->segment->lost_log, lost, memory_order_relaxed);
+}
+
+static void reap_others(const struct muster_log_writer *writer)
+{
+    char dir[MUSTER_SEG_PATH];
+    if (!writer->segment_file.shared)
+        return;
+    muster_text_copy(dir, sizeof(dir), writer->segment_file.path);
+    *strrchr(dir, '/') = 0;
+    muster_reap(dir[0] ? dir : "/");
+}
+
+static void *writer_main(void *arg)
+{
+    struct muster_log_writer *writer = arg;
+    struct muster_err err;
+    bool last = false, whole = true;
+    reap_others(writer);
+    while (!last) {
+        wait_for_work(writer);
+        last = atomic_load_explicit(&writer->finish, memory_order_acquire);
+        whole = write_round(writer);
+    }
+    if (!whole)
+        count_lost(writer);
+    if (muster_segment_archive(&writer->segment_file, &err) != 0) {
+        muster_log(MUSTER_LOG_WARN, "the totals are not kept: %s", err.text);
+        whole = false;
+    }
+    atomic_store_explicit(&writer->complete, whole, memory_order_release);
+    sem_post(&writer->done);
+    release(writer);
+    return NULL;
+}
+
+static int create_in(struct muster_log_writer *writer, const char *dir, char *stem,
+                     size_t stem_size, uint64_t max_bytes, struct muster_err *err)
+{
+    int rc = muster_make_dir(dir);
+    if (rc)
+        return muster_fail(err, "%s: %s", dir, strerror(rc));
+    return muster_log_file_create(&writer->file, dir, stem, stem_size, max_bytes, err);
+}
+
+static int fallback_dir(char *dir, size_t size, const char *run_dir, struct muster_err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *name = strrchr(run_dir, '/');
+    int n = snprintf(dir, size, "%s/%s", tmp && tmp[0] == '/' ? tmp : "/tmp",
+                     name && name[1] ? name + 1 : "muster");
+    return n < 0 || (size_t)n >= size ? muster_fail(err, "TMPDIR is too long") : 0;
+}
+
+/* The identity in the segment says in the end where the files are. */
+static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, struct muster_err *err)
+{
+    struct muster_seg_identity *identity = &writer->segment->identity;
+    char dir[MUSTER_SEG_PATH];
+    struct muster_err second;
+    if (create_in(writer, identity->run_dir, identity->file_stem, sizeof(identity->file_stem),
+                  max_bytes, err) == 0)
+        return 0;
+    if (fallback_dir(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
+        muster_check_owner(dir, &second) != 0 ||
+        create_in(writer, dir, identity->file_stem, sizeof(identity->file_stem), max_bytes,
+                  &second) != 0)
+        return muster_fail(err, "%.250s; nor under TMPDIR: %.220s", err->text, second.text);
+    muster_log(MUSTER_LOG_WARN, "%s; this run is written to %s", err->text, dir);
+    memcpy(identity->run_dir, dir, sizeof(identity->run_dir));
+    return 0;
+}
+
+static struct muster_log_writer *new_writer(const struct muster_segment_file *file)
+{
+    struct muster_log_writer *writer = aligned_alloc(64, sizeof(*writer));
+    if (!writer)
+        return NULL;
+    memset(writer, 0, sizeof(*writer));
+    writer->segment = file->map;
+    writer->states.segment = file->map;
+    writer->segment_file = *file;
+    writer->pid = getpid();
+    writer->ordinal = atomic_load_explicit(&file->map->ring_head, memory_order_relaxed);
+    atomic_store_explicit(&writer->owners, 2, memory_order_relaxed);
+    sem_init(&writer->wake, 0, 0);
+    sem_init(&writer->done, 0, 0);
+    return writer;
+}
+
+int muster_log_writer_start(struct muster_log_writer **writer, struct muster_segment_file *file,
+                            uint64_t max_bytes, struct muster_err *err)
+{
+    struct muster_err reason;
+    struct muster_log_writer *made = new_writer(file);
+    if (!made)
+        return muster_fail(err, "no memory for a log writer");
+    if (create_file(made, max_bytes, &reason) != 0) {
+        free(made);
+        return muster_fail(err, "%s", reason.text);
+    }
+    open_frame(made);
+    /* At once, so that even a process that dies within the second left its name. */
+    write_identity(made);
+    int rc = muster_thread_start("muster-log", writer_main, made);
+    if (rc) {
+        unlink(made->file.path);
+        atomic_store_explicit(&made->owners, 1, memory_order_relaxed);
+        release(made);
+        return muster_fail(err, "no thread for the log: %s", strerror(rc));
+    }
+    *writer = made;
+    return 0;
+}
+
+static void wake(struct muster_log_writer *writer)
+{
+    if (!atomic_exchange_explicit(&writer->woken, true, memory_order_seq_cst))
+        sem_post(&writer->wake);
+}
+
+bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op)
+{
+    uint32_t filled;
+    uint64_t ordinal = writer->ordinal++;
+    if (!muster_log_queue_put(&writer->queue, op, ordinal, &filled)) {
+        atomic_fetch_add_explicit(&writer->segment->lost_log, 1, memory_order_relaxed);
+        return false;
+    }
+    if (filled >= MUSTER_LOG_QUEUE / 2)
+        wake(writer);
+    return true;
+}
+
+bool muster_log_writer_finish(struct muster_log_writer *writer, unsigned deadline_ms)
+{
+    /* A forked child has neither the thread nor the segment. */
+    if (!writer || writer->pid != getpid())
+        return false;
+    uint64_t until_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / MUSTER_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % MUSTER_NS_PER_S)};
+    atomic_store_explicit(&writer->finish, true, memory_order_release);
+    sem_post(&writer->wake);
+    int rc;
+    while ((rc = sem_clockwait(&writer->done, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR)
+        ;
+    bool whole = rc == 0 && atomic_load_explicit(&writer->complete, memory_order_acquire);
+    release(writer);
+    return whole;
+}

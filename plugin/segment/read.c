@@ -1,0 +1,396 @@
+#include "segment/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "segment/rows.h"
+#include "segment/seqlock.h"
+
+enum { LIVE_TRIES = 16 };
+
+static int open_regular(const char *path, size_t *bytes, struct muster_err *err)
+{
+    /* Nonblocking, so that a FIFO of that name does not hold us up. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat file;
+    if (fd < 0 || fstat(fd, &file) != 0) {
+        muster_fail(err, "%s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (!S_ISREG(file.st_mode)) {
+        close(fd);
+        return muster_fail(err, "%s: not a file", path);
+    }
+    *bytes = (size_t)file.st_size;
+    return fd;
+}
+
+/* Reads up to `bytes`; fewer if the file is shorter by now. -1: errno says why. */
+static ssize_t read_all(int fd, void *to, size_t bytes)
+{
+    size_t got = 0;
+    while (got < bytes) {
+        ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
+                     struct muster_err *err)
+{
+    size_t size;
+    int fd = open_regular(path, &size, err);
+    if (fd < 0)
+        return -1;
+    if (size > max)
+        size = max;
+    void *copy = malloc(size ? size : 1);
+    ssize_t n = copy ? read_all(fd, copy, size) : -1;
+    int error = copy ? errno : ENOMEM;
+    close(fd);
+    if (n < 0) {
+        free(copy);
+        return muster_fail(err, "%s: %s", path, strerror(error));
+    }
+    *data = copy;
+    *bytes = (size_t)n;
+    return 0;
+}
+
+/* In place: terminated, no control characters, no stale bytes behind. */
+static void clean(char *text, size_t size)
+{
+    char copy[MUSTER_SEG_PATH];
+    text[size - 1] = 0;
+    muster_text_copy(copy, size, text);
+    memset(text, 0, size);
+    muster_text_copy(text, size, copy);
+}
+
+int muster_identity_check(const char *name, struct muster_seg_identity *identity,
+                          struct muster_err *err)
+{
+    clean(identity->why_not_armed, sizeof(identity->why_not_armed));
+    clean(identity->host, sizeof(identity->host));
+    clean(identity->hostname, sizeof(identity->hostname));
+    clean(identity->gpu_name, sizeof(identity->gpu_name));
+    clean(identity->run_dir, sizeof(identity->run_dir));
+    clean(identity->file_stem, sizeof(identity->file_stem));
+    if (identity->timing > MUSTER_TIMING_LIGHT)
+        identity->timing = MUSTER_TIMING_AUTO;
+    if (identity->rank_source > MUSTER_RANK_FROM_COMM)
+        identity->rank_source = MUSTER_RANK_FROM_COMM;
+    if (identity->run_dir[0] && identity->run_dir[0] != '/')
+        return muster_fail(err, "%s: its run directory \"%.200s\" is not absolute", name,
+                           identity->run_dir);
+    if (strchr(identity->file_stem, '/') || identity->file_stem[0] == '.')
+        return muster_fail(err, "%s: \"%s\" is no file name", name, identity->file_stem);
+    return 0;
+}
+
+static uint8_t known(uint8_t value, unsigned count)
+{
+    return value < count ? value : 0;
+}
+
+static void check_comm(struct muster_seg_comm *comm)
+{
+    clean(comm->gpu_pci, sizeof(comm->gpu_pci));
+    clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
+    clean(comm->name, sizeof(comm->name));
+    for (unsigned i = 0; i < MUSTER_SEG_CALLS; i++) {
+        comm->call[i].func = known(comm->call[i].func, MUSTER_FUNCS);
+        comm->call[i].dtype = known(comm->call[i].dtype, MUSTER_DTYPES);
+    }
+}
+
+static void check_row(struct muster_seg_row *row)
+{
+    row->func = known(row->func, MUSTER_FUNCS);
+    row->algo = known(row->algo, MUSTER_ALGOS);
+    row->proto = known(row->proto, MUSTER_PROTOS);
+    if (row->size_log2 > 63 && row->size_log2 < MUSTER_SIZE_MIXED)
+        row->size_log2 = MUSTER_SIZE_MIXED;
+}
+
+static void check_op(struct muster_op *op)
+{
+    op->func = known(op->func, MUSTER_FUNCS);
+    op->dtype = known(op->dtype, MUSTER_DTYPES);
+    op->algo = known(op->algo, MUSTER_ALGOS);
+    op->proto = known(op->proto, MUSTER_PROTOS);
+    op->source = known(op->source, MUSTER_SOURCES);
+}
+
+static void check_slot(struct muster_seg_slot *slot)
+{
+    slot->func = known(slot->func, MUSTER_FUNCS);
+    slot->dtype = known(slot->dtype, MUSTER_DTYPES);
+    slot->algo = known(slot->algo, MUSTER_ALGOS);
+    slot->proto = known(slot->proto, MUSTER_PROTOS);
+}
+
+static void check_entries(struct muster_segment *segment)
+{
+    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
+        check_comm(&segment->comm[i]);
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        check_row(&segment->row[i]);
+    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
+        segment->net[i].send = segment->net[i].send != 0;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        check_slot(&segment->slot[i]);
+        uint32_t word = atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed);
+        if ((word & 0xff) > MUSTER_SLOT_RESTING)
+            atomic_store_explicit(&segment->slot_state[i], 0, memory_order_relaxed);
+    }
+    for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
+        check_op(&segment->ring[i]);
+    if (atomic_load_explicit(&segment->exit_state, memory_order_relaxed) > MUSTER_EXIT_FINALIZED)
+        atomic_store_explicit(&segment->exit_state, MUSTER_EXIT_OPEN, memory_order_relaxed);
+}
+
+static int check_frame(const char *name, const struct muster_segment *segment, size_t bytes,
+                       struct muster_err *err)
+{
+    if (bytes < offsetof(struct muster_segment, identity))
+        return muster_fail(err, "%s: %zu bytes are too few for a segment", name, bytes);
+    if (segment->magic == 0)
+        return muster_fail(err, "%s: a segment that was not finished being created", name);
+    if (segment->magic != MUSTER_SEG_MAGIC)
+        return muster_fail(err, "%s: not a muster segment", name);
+    if (segment->version != MUSTER_SEG_VERSION)
+        return muster_fail(err, "%s: segment format %u, this muster reads %u", name,
+                           segment->version, MUSTER_SEG_VERSION);
+    if (segment->size != sizeof(*segment) ||
+        segment->header_bytes != offsetof(struct muster_segment, comm) ||
+        segment->comm_bytes != sizeof(struct muster_seg_comm) ||
+        segment->row_bytes != sizeof(struct muster_seg_row) ||
+        segment->net_bytes != sizeof(struct muster_seg_net) ||
+        segment->slot_bytes != sizeof(struct muster_seg_slot) ||
+        segment->op_bytes != sizeof(struct muster_op))
+        return muster_fail(err, "%s: a segment of another layout (%u bytes, expected %zu)", name,
+                           segment->size, sizeof(*segment));
+    if (bytes < sizeof(*segment))
+        return muster_fail(err, "%s: cut short: %zu of %zu bytes", name, bytes, sizeof(*segment));
+    return 0;
+}
+
+/* Takes over `copy`, which has sizeof(struct muster_segment) bytes of memory, `bytes` of them
+ * read. */
+static int accept_copy(const char *name, struct muster_segment *copy, size_t bytes,
+                       struct muster_segment **segment, struct muster_err *err)
+{
+    if (check_frame(name, copy, bytes, err) != 0 ||
+        muster_identity_check(name, &copy->identity, err) != 0) {
+        free(copy);
+        return -1;
+    }
+    check_entries(copy);
+    *segment = copy;
+    return 0;
+}
+
+static struct muster_segment *new_copy(void)
+{
+    /* malloc aligns to 16, the layout to 64. */
+    struct muster_segment *copy = aligned_alloc(64, sizeof(struct muster_segment));
+    if (copy)
+        memset(copy, 0, sizeof(*copy));
+    return copy;
+}
+
+int muster_segment_parse(const char *name, const void *data, size_t bytes,
+                         struct muster_segment **segment, struct muster_err *err)
+{
+    struct muster_segment *copy = new_copy();
+    if (!copy)
+        return muster_fail(err, "%s: no memory", name);
+    if (bytes > sizeof(*copy))
+        bytes = sizeof(*copy);
+    if (bytes)
+        memcpy(copy, data, bytes);
+    return accept_copy(name, copy, bytes, segment, err);
+}
+
+int muster_segment_read(const char *path, struct muster_segment **segment, struct muster_err *err)
+{
+    void *data;
+    size_t bytes;
+    if (muster_file_load(path, sizeof(struct muster_segment), &data, &bytes, err) != 0)
+        return -1;
+    int rc = muster_segment_parse(path, data, bytes, segment, err);
+    free(data);
+    return rc;
+}
+
+/* The three copies of muster_segment_read_live: see segment/seqlock.h. */
+struct copies {
+    int fd;
+    struct muster_segment *a, *b, *c;
+    unsigned unstable;
+};
+
+/* One entry alone takes a microsecond, so that even one that changes all the time stands still
+ * for some try. */
+static bool read_entry(int fd, size_t offset, uint32_t *entry, size_t bytes)
+{
+    for (int i = 0; i < LIVE_TRIES; i++) {
+        uint32_t before, after;
+        if (pread(fd, &before, sizeof(before), (off_t)offset) != sizeof(before))
+            return false;
+        atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
+        if (pread(fd, entry, bytes, (off_t)offset) != (ssize_t)bytes)
+            return false;
+        atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
+        if (pread(fd, &after, sizeof(after), (off_t)offset) != sizeof(after))
+            return false;
+        if (muster_seg_stable(before, after))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t seq_at(const struct muster_segment *copy, size_t offset)
+{
+    uint32_t seq;
+    memcpy(&seq, (const char *)copy + offset, sizeof(seq));
+    return seq;
+}
+
+/* `n` entries of `bytes` that begin with their seq. */
+static void settle(struct copies *copies, size_t offset, size_t bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++, offset += bytes) {
+        if (muster_seg_stable(seq_at(copies->a, offset), seq_at(copies->c, offset)))
+            continue;
+        void *entry = (char *)copies->b + offset;
+        if (read_entry(copies->fd, offset, entry, bytes))
+            continue;
+        memset(entry, 0, bytes);
+        copies->unstable++;
+    }
+}
+
+static uint64_t head_of(struct muster_segment *copy)
+{
+    return atomic_load_explicit(&copy->ring_head, memory_order_relaxed);
+}
+
+/* Ring entries that were there before B was read and not overwritten after; the others become
+ * communicator 0. */
+static void settle_ring(struct copies *copies)
+{
+    uint64_t from = head_of(copies->c), to = head_of(copies->a);
+    from = from < MUSTER_SEG_RING ? 0 : from - MUSTER_SEG_RING + 1;
+    if (to < MUSTER_SEG_RING && from == 0)
+        return;
+    for (unsigned i = 0; i < MUSTER_SEG_RING; i++) {
+        /* The newest ordinal below `to` that belongs into entry i. */
+        uint64_t ordinal = to - 1 - (to - 1 - i) % MUSTER_SEG_RING;
+        if (to <= i || ordinal < from)
+            copies->b->ring[i].comm = 0;
+    }
+}
+
+/* Slots last: an operation that was retired meanwhile is in a row already. */
+static int settle_slots(struct copies *copies)
+{
+    size_t offset = offsetof(struct muster_segment, slot_state);
+    _Atomic uint32_t *now = copies->c->slot_state, *then = copies->b->slot_state;
+    size_t bytes = sizeof(copies->c->slot_state);
+    if (pread(copies->fd, now, bytes, (off_t)offset) != (ssize_t)bytes)
+        return -1;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+        if (atomic_load_explicit(&now[i], memory_order_relaxed) !=
+            atomic_load_explicit(&then[i], memory_order_relaxed))
+            atomic_store_explicit(&then[i], 0, memory_order_relaxed);
+    return 0;
+}
+
+static bool quiet(struct copies *copies)
+{
+    return head_of(copies->a) == head_of(copies->c) &&
+           memcmp(&copies->b->identity, &copies->c->identity, sizeof(copies->b->identity)) == 0;
+}
+
+/* Bytes of B read, or -1. */
+static ssize_t read_thrice(struct copies *copies)
+{
+    size_t size = sizeof(struct muster_segment);
+    ssize_t n = -1;
+    for (int i = 0; i < LIVE_TRIES; i++) {
+        if (read_all(copies->fd, copies->a, size) < 0)
+            return -1;
+        atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
+        n = read_all(copies->fd, copies->b, size);
+        atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
+        if (n < 0 || read_all(copies->fd, copies->c, size) < 0)
+            return -1;
+        if (quiet(copies))
+            break;
+    }
+    return n;
+}
+
+static int read_live(const char *path, struct copies *copies, size_t *bytes, struct muster_err *err)
+{
+    ssize_t n = read_thrice(copies);
+    if (n < 0)
+        return muster_fail(err, "%s: %s", path, strerror(errno));
+    *bytes = (size_t)n;
+    if (check_frame(path, copies->b, *bytes, err) != 0)
+        return -1;
+    settle(copies, offsetof(struct muster_segment, comm), sizeof(struct muster_seg_comm),
+           MUSTER_SEG_COMMS + 1);
+    settle(copies, offsetof(struct muster_segment, row), sizeof(struct muster_seg_row),
+           MUSTER_SEG_ROWS);
+    settle(copies, offsetof(struct muster_segment, net), sizeof(struct muster_seg_net),
+           MUSTER_SEG_NETS);
+    settle_ring(copies);
+    if (settle_slots(copies) != 0)
+        return muster_fail(err, "%s: cut short while it was read", path);
+    /* Rows are whole by their seq here; undo is for what a dead writer left half done. */
+    atomic_store_explicit(&copies->b->undo.armed, 0, memory_order_relaxed);
+    return 0;
+}
+
+int muster_segment_read_live(const char *path, struct muster_segment **segment, unsigned *unstable,
+                             struct muster_err *err)
+{
+    size_t size;
+    int fd = open_regular(path, &size, err);
+    if (fd < 0)
+        return -1;
+    struct copies copies = {.fd = fd, .a = new_copy(), .b = new_copy(), .c = new_copy()};
+    int rc = -1;
+    if (copies.a && copies.b && copies.c)
+        rc = read_live(path, &copies, &size, err);
+    else
+        muster_fail(err, "%s: no memory", path);
+    close(fd);
+    free(copies.a);
+    free(copies.c);
+    if (rc != 0) {
+        free(copies.b);
+        return -1;
+    }
+    rc = accept_copy(path, copies.b, size, segment, err);
+    if (rc == 0)
+        *unstable = copies.unstable;
+    return rc;
+}

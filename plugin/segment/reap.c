@@ -1,0 +1,222 @@
+#include "segment/reap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "base/log.h"
+#include "segment/image.h"
+#include "segment/layout.h"
+#include "segment/read.h"
+#include "segment/table.h"
+
+enum { KEEP_S = 7 * 24 * 3600, CREATING_S = 60 };
+
+static void lock_path_of(char *lock, size_t size, const char *segment)
+{
+    snprintf(lock, size, "%.*s.lock", (int)(strlen(segment) - strlen(".seg")), segment);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* A file of this user, whatever stands in its name. */
+static bool is_mine(const char *path, struct stat *file)
+{
+    return lstat(path, file) == 0 && S_ISREG(file->st_mode) && file->st_uid == geteuid();
+}
+
+/* The end of the names of this process's own segment, which stand in no other's. */
+static bool is_own(const char *name)
+{
+    struct stat ns = {0};
+    if (stat("/proc/self/ns/pid", &ns) != 0)
+        ns.st_ino = 0;
+    char own[128];
+    snprintf(own, sizeof(own), "muster-%u-%llu-%u-%llu.", (unsigned)geteuid(),
+             (unsigned long long)ns.st_ino, (unsigned)getpid(),
+             (unsigned long long)muster_process_start_ticks(0));
+    return strncmp(name, own, strlen(own)) == 0;
+}
+
+static bool is_locked(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+static bool is_alive(const char *path)
+{
+    char lock[MUSTER_SEG_PATH + 300];
+    lock_path_of(lock, sizeof(lock), path);
+    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno != ENOENT;
+    bool locked = is_locked(fd);
+    close(fd);
+    return locked;
+}
+
+static bool add(struct muster_found **found, size_t n, const char *path, bool own)
+{
+    if (!muster_grow(found, n, sizeof(**found)))
+        return false;
+    char *copy = strdup(path);
+    if (!copy)
+        return false;
+    (*found)[n] = (struct muster_found){copy, own || is_alive(path), own};
+    return true;
+}
+
+size_t muster_find_segments(const char *dir, struct muster_found **found)
+{
+    *found = NULL;
+    size_t n = 0;
+    DIR *entries = opendir(dir);
+    if (!entries)
+        return 0;
+    char prefix[32];
+    snprintf(prefix, sizeof(prefix), "muster-%u-", (unsigned)geteuid());
+    struct dirent *entry;
+    while ((entry = readdir(entries))) {
+        char path[MUSTER_SEG_PATH + 300];
+        struct stat file;
+        snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            ends_with(entry->d_name, ".seg") && is_mine(path, &file) &&
+            add(found, n, path, is_own(entry->d_name)))
+            n++;
+    }
+    closedir(entries);
+    return n;
+}
+
+void muster_found_free(struct muster_found *found, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(found[i].path);
+    free(found);
+}
+
+/* Where a segment may be written to without its process: a directory that is really ours. */
+static int check_run_dir(const struct muster_seg_identity *identity, struct muster_err *err)
+{
+    if (!identity->run_dir[0] || !identity->file_stem[0])
+        return muster_fail(err, "no run directory is known");
+    if (access(identity->run_dir, F_OK) != 0)
+        return muster_fail(err, "%s: %s", identity->run_dir, strerror(errno));
+    return muster_check_owner(identity->run_dir, err);
+}
+
+static int move_out(const char *path, const char *lock, struct muster_err *err)
+{
+    void *data;
+    size_t bytes;
+    struct muster_segment *segment;
+    if (muster_file_load(path, sizeof(*segment), &data, &bytes, err) != 0)
+        return -1;
+    int rc = muster_segment_parse(path, data, bytes, &segment, err);
+    if (rc == 0) {
+        rc = check_run_dir(&segment->identity, err);
+        if (rc == 0)
+            rc = muster_segment_store(segment->identity.run_dir, segment->identity.file_stem, data,
+                                      bytes, err);
+        free(segment);
+    }
+    free(data);
+    if (rc == 0) {
+        unlink(path);
+        unlink(lock);
+    }
+    return rc;
+}
+
+int muster_reap_one(const char *path, struct muster_err *err)
+{
+    char lock[MUSTER_SEG_PATH + 300];
+    lock_path_of(lock, sizeof(lock), path);
+    /* Made if it is missing: then this one keeps others out. */
+    int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return muster_fail(err, "%s: %s", lock, strerror(errno));
+    struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat file;
+    int rc = 1;
+    if (fcntl(fd, F_SETLK, &want) == 0 && is_mine(path, &file))
+        rc = move_out(path, lock, err);
+    else if (access(path, F_OK) != 0 && errno == ENOENT)
+        unlink(lock);
+    close(fd);
+    return rc;
+}
+
+static bool older_than(const char *path, time_t seconds)
+{
+    struct stat file;
+    return is_mine(path, &file) && time(NULL) - file.st_mtime > seconds;
+}
+
+static void reap_segment(const struct muster_found *found)
+{
+    struct muster_err err;
+    if (found->alive || muster_reap_one(found->path, &err) >= 0)
+        return;
+    muster_log(MUSTER_LOG_DEBUG, "%s stays for now: %s", found->path, err.text);
+    char lock[MUSTER_SEG_PATH + 300];
+    lock_path_of(lock, sizeof(lock), found->path);
+    if (older_than(found->path, KEEP_S)) {
+        unlink(found->path);
+        unlink(lock);
+    }
+}
+
+/* A lock is made just before its segment, so a young one is left alone. */
+static void reap_lock(const char *dir, const char *name)
+{
+    char lock[MUSTER_SEG_PATH + 300], segment[MUSTER_SEG_PATH + 300];
+    snprintf(lock, sizeof(lock), "%s/%s", dir, name);
+    snprintf(segment, sizeof(segment), "%.*s.seg", (int)(strlen(lock) - strlen(".lock")), lock);
+    if (access(segment, F_OK) == 0 || !older_than(lock, CREATING_S))
+        return;
+    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!is_locked(fd))
+        unlink(lock);
+    close(fd);
+}
+
+static void reap_locks(const char *dir)
+{
+    DIR *entries = opendir(dir);
+    if (!entries)
+        return;
+    char prefix[32];
+    snprintf(prefix, sizeof(prefix), "muster-%u-", (unsigned)geteuid());
+    struct dirent *entry;
+    while ((entry = readdir(entries)))
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            ends_with(entry->d_name, ".lock") && !is_own(entry->d_name))
+            reap_lock(dir, entry->d_name);
+    closedir(entries);
+}
+
+void muster_reap(const char *dir)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(dir, &found);
+    for (size_t i = 0; i < n; i++)
+        reap_segment(&found[i]);
+    muster_found_free(found, n);
+    reap_locks(dir);
+}

@@ -1,0 +1,74 @@
+#include "segment/run_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "segment/layout.h"
+
+enum { ID_BYTES = 128 };
+
+static const char *set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Job ids come from schedulers, but they become a file name: what does not fit one becomes '_'. */
+static void make_file_name(char *id)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    for (; *id; id++)
+        if (!strchr(good, *id))
+            *id = '_';
+}
+
+static bool job_id(char id[static ID_BYTES])
+{
+    const char *slurm = set("SLURM_JOB_ID"), *step = set("SLURM_STEP_ID");
+    const char *elastic = set("TORCHELASTIC_RUN_ID");
+    const char *other = set("PBS_JOBID") ? set("PBS_JOBID") : set("LSB_JOBID");
+    if (slurm)
+        snprintf(id, ID_BYTES, "%s%s%s", slurm, step ? "." : "", step ? step : "");
+    else if (other)
+        snprintf(id, ID_BYTES, "%s", other);
+    else if (elastic && strcmp(elastic, "none") != 0)
+        snprintf(id, ID_BYTES, "%s", elastic);
+    else
+        return false;
+    make_file_name(id);
+    return true;
+}
+
+bool muster_run_dir_known(const char *configured)
+{
+    char id[ID_BYTES];
+    return (configured && *configured) || job_id(id);
+}
+
+static int make_absolute(char *path, size_t size, const char *relative, struct muster_err *err)
+{
+    char cwd[MUSTER_SEG_PATH] = "";
+    if (relative[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+        return muster_fail(err, "the working directory: %s", strerror(errno));
+    const char *slash = relative[0] == '/' || strcmp(cwd, "/") == 0 ? "" : "/";
+    int n = snprintf(NULL, 0, "%s%s%s", cwd, slash, relative);
+    if (n < 0 || (size_t)n >= size)
+        return muster_fail(err, "the run directory %s%s%.100s is too long", cwd, slash, relative);
+    snprintf(path, size, "%s%s%s", cwd, slash, relative);
+    return 0;
+}
+
+int muster_run_dir_choose(char *path, size_t size, const char *configured, uint64_t comm_id,
+                          struct muster_err *err)
+{
+    char id[ID_BYTES], relative[ID_BYTES + 16];
+    if (configured && *configured)
+        return make_absolute(path, size, configured, err);
+    if (!job_id(id))
+        snprintf(id, sizeof(id), "%08llx", (unsigned long long)(comm_id >> 32));
+    snprintf(relative, sizeof(relative), "muster-%s", id);
+    return make_absolute(path, size, relative, err);
+}

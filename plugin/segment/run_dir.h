@@ -1,0 +1,21 @@
+/* The directory of a run: docs/interface.md, "Loading" and "Variables". */
+#ifndef MUSTER_SEGMENT_RUN_DIR_H
+#define MUSTER_SEGMENT_RUN_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Whether the directory can be chosen without knowing a communicator: `configured` is set, or a
+ * job id is. */
+bool muster_run_dir_known(const char *configured);
+
+/* Writes the absolute path: `configured` if it is not empty, else ./muster-<job id>, else
+ * ./muster-<first 8 hex digits of comm_id>. Makes no directory. err: the path is too long, or
+ * there is no working directory. */
+int muster_run_dir_choose(char *path, size_t size, const char *configured, uint64_t comm_id,
+                          struct muster_err *err);
+
+#endif
