@@ -188,7 +188,6 @@ static void begin_line(const struct muster_trace_recorder *recorder, struct must
 static void end_line(struct muster_trace_recorder *recorder, struct muster_json *json, uint64_t now)
 {
     muster_json_end(json);
-    putc('\n', recorder->out);
     if (now - recorder->flushed_ns >= MUSTER_NS_PER_S && now > recorder->flushed_ns) {
         fflush(recorder->out);
         recorder->flushed_ns = now;
@@ -215,7 +214,6 @@ static void write_meta(struct muster_trace_recorder *recorder, const struct must
     muster_json_i64(&json, "local_rank", who->local_rank >= 0 ? who->local_rank : -1);
     muster_json_str(&json, "gpu", recorder->gpu);
     muster_json_end(&json);
-    putc('\n', recorder->out);
 }
 
 static uint64_t context_id(const struct muster_trace_recorder *recorder, const void *context)
@@ -315,9 +313,12 @@ void muster_trace_init(struct muster_trace_recorder *recorder, const void *conte
 static void write_start(struct muster_trace_recorder *recorder, struct muster_json *json,
                         const void *context, const void *handle, const struct muster_event *event)
 {
+    bool grouped =
+        recorder->api >= 5 && (event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P);
     /* Looked up before the handle gets its number: the parent may be an older event of the same
      * handle. */
     uint64_t parent = handle_id(recorder, event->parent);
+    uint64_t group = grouped ? handle_id(recorder, event->op.parent_group) : 0;
     muster_json_u64(json, "ctx", context_id(recorder, context));
     muster_json_u64(json, "h", muster_handle_ids_add(&recorder->handles, handle, event->kind));
     muster_json_u64(json, "type", 1u << event->kind);
@@ -328,9 +329,8 @@ static void write_start(struct muster_trace_recorder *recorder, struct muster_js
             write_field(json, field, event);
         }
     }
-    if (recorder->api >= 5 &&
-        (event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P)) {
-        muster_json_u64(json, "pgroup", handle_id(recorder, event->op.parent_group));
+    if (grouped) {
+        muster_json_u64(json, "pgroup", group);
     }
 }
 
