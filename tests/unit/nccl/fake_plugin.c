@@ -1,6 +1,6 @@
 #include "fake_plugin.h"
 
-#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -61,8 +61,8 @@ unsigned char *fake_guarded(size_t bytes)
 {
     unsigned char *pages =
         mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert(pages != MAP_FAILED);
-    assert(mprotect(pages + PAGE, PAGE, PROT_NONE) == 0);
+    if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_NONE) != 0)
+        abort();
     memset(pages, 0xa5, PAGE);
     return pages + PAGE - bytes;
 }
