@@ -363,13 +363,15 @@ static void die_of(const struct replay *replay, int signal)
 static int play(struct replay *replay)
 {
     int stop_signal = 0;
+    /* a rank that dies early shows by its exit status */
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, sigpipe;
     sigemptyset(&replay->signals);
     sigaddset(&replay->signals, SIGINT);
     sigaddset(&replay->signals, SIGTERM);
     sigaddset(&replay->signals, SIGHUP);
     sigaddset(&replay->signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &replay->signals, &replay->inherited);
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &ignore, &sigpipe);
     bool ready = spawn_all(replay) == 0 && hear_all(replay) == 0;
     if (ready) {
         start_all(replay);
@@ -377,6 +379,7 @@ static int play(struct replay *replay)
         stop_all(replay);
     }
     close_pipes(replay);
+    sigaction(SIGPIPE, &sigpipe, NULL);
     bool well = reap_all(replay, !ready, &stop_signal);
     if (stop_signal) {
         die_of(replay, stop_signal);
