@@ -33,30 +33,30 @@ static struct {
 
 #define BIT(kind) (1 << MUSTER_EVENT_##kind)
 
-/* The events to ask for. What an interface does not know is left out; of what is asked for NCCL
- * adds the parents itself. */
-static int mask_of(const struct muster_settings *settings, uint32_t api, bool armed)
+/* The events to ask for, with or without kernels. What an interface does not know is left out; of
+ * what is asked for NCCL adds the parents itself. */
+static int mask_of(const struct muster_settings *settings, uint32_t api, bool timed)
 {
     int known = api <= 2 ? 0x3f : api <= 4 ? 0xff : api == 5 ? 0xfff : 0x7fff;
     int mask = BIT(COLL) | BIT(P2P);
     if (api >= 4) /* before, counts, bytes and host times only */
         mask |= BIT(PROXY_OP) | BIT(CE_COLL);
-    if (armed)
+    if (timed)
         mask |= BIT(KERNEL_CH) | BIT(PROXY_STEP);
     if (settings->trace[0]) {
         mask = ~BIT(PROXY_CTRL) & ~BIT(KERNEL_PHASE);
-        if (!armed)
+        if (!timed)
             mask &= ~BIT(KERNEL_CH);
     }
     return mask & known;
 }
 
-/* Whether kernels are timed: asked for, and safe here. */
+/* Whether kernels may be timed: asked for, and safe here. */
 static bool decide_armed(struct muster_seg_identity *identity,
                          const struct muster_settings *settings)
 {
     identity->armed = false;
-    if (settings->timing != MUSTER_TIMING_FULL && !settings->trace[0])
+    if (settings->timing == MUSTER_TIMING_LIGHT && !settings->trace[0])
         return false;
     if (identity->api < 5)
         snprintf(identity->why_not_armed, sizeof identity->why_not_armed,
@@ -92,8 +92,22 @@ static void open_trace(const struct muster_gpu *gpu)
         atomic_store(&plugin.trace, trace);
 }
 
+static struct muster_arming arming_of(const struct muster_settings *settings,
+                                      const struct muster_seg_identity *identity, int *mask)
+{
+    return (struct muster_arming){
+        .mask = mask,
+        .resting = mask_of(settings, identity->api, false),
+        .timing = mask_of(settings, identity->api, true),
+        .possible = identity->armed,
+        .always = identity->armed &&
+                  (settings->timing == MUSTER_TIMING_FULL || settings->trace[0] != '\0'),
+    };
+}
+
 /* Segment, log, recorder: with the first communicator, whose id may name the run directory. */
-static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct muster_err *err)
+static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *mask,
+                        struct muster_err *err)
 {
     struct muster_seg_identity *identity = &plugin.identity;
     if (muster_run_dir_choose(identity->run_dir, sizeof identity->run_dir, plugin.settings.dir,
@@ -101,7 +115,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
         return -1;
     muster_text_copy(identity->gpu_name, sizeof identity->gpu_name, gpu->name);
     identity->log_enabled = plugin.settings.log_max > 0;
-    struct muster_recorder_options options = {.armed = identity->armed,
+    struct muster_recorder_options options = {.arming = arming_of(&plugin.settings, identity, mask),
                                               .host_times = identity->replay_speed == 0,
                                               .named_by_event = identity->api < 4};
     err->text[0] = '\0';
@@ -150,13 +164,14 @@ static void prepare_locked(uint32_t api, const void *caller)
 
 /* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
  * once. */
-static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu)
+static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu,
+                                            int *mask)
 {
     if (plugin.failed)
         return NULL;
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
     struct muster_err err;
-    if (!recorder && start_locked(comm_hash, gpu, &err) != 0) {
+    if (!recorder && start_locked(comm_hash, gpu, mask, &err) != 0) {
         plugin.failed = true;
         muster_log(MUSTER_LOG_WARN, "nothing is recorded: %s", err.text);
     }
@@ -186,15 +201,18 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
         prepare_locked(init->api, caller);
     /* v1 to v3 name no communicator before their first event: see start_late. */
     plugin.unnamed += init->api < 4;
-    struct muster_recorder *recorder = init->api >= 4 ? recorder_for(init->comm_hash, &gpu) : NULL;
+    struct muster_recorder *recorder =
+        init->api >= 4 ? recorder_for(init->comm_hash, &gpu, mask) : NULL;
     if (recorder)
         learn_rank_locked(recorder, init);
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 
-    *mask = off ? 0 : mask_of(&plugin.settings, init->api, plugin.identity.armed);
-    if (recorder)
+    *mask = off ? 0 : mask_of(&plugin.settings, init->api, false);
+    if (recorder) {
         *context = muster_recorder_comm_open(recorder, init, &gpu);
+        *mask = muster_arming_mask(&recorder->arming);
+    }
     struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
     if (trace)
         muster_trace_init(trace, *context, init);
@@ -207,7 +225,7 @@ static struct muster_recorder *start_late(const struct muster_event *event)
         return NULL;
     struct muster_gpu gpu = {.index = -1};
     pthread_mutex_lock(&plugin.lock);
-    struct muster_recorder *recorder = recorder_for(event->op.comm_hash, &gpu);
+    struct muster_recorder *recorder = recorder_for(event->op.comm_hash, &gpu, NULL);
     pthread_mutex_unlock(&plugin.lock);
     return recorder;
 }

@@ -32,6 +32,8 @@ bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init 
     memset((void *)comm->channel, 0, sizeof comm->channel);
     atomic_store_explicit(&comm->groups, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->graph_calls, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->ended_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->was_armed, false, memory_order_relaxed);
     atomic_store_explicit(&comm->finalized_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->uses_proxy, init->nnodes > 1, memory_order_relaxed);
     return true;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "record/blocks.h"
 #include "record/event.h"
 #include "segment/layout.h"
 
@@ -52,6 +53,10 @@ struct muster_comm {
     _Alignas(64) _Atomic uint32_t cursor; /* where to look for a free slot */
     _Atomic uint32_t groups;              /* group calls made */
     _Atomic uint64_t graph_calls;         /* number of the next operation replayed from a graph */
+    _Atomic bool was_armed;               /* an operation of it was timed before */
+    _Atomic uint64_t ended_ns;            /* call of the newest operation whose kernels ended */
+    bool may_arm;                         /* among the first of the process: may start blocks */
+    struct muster_block_state block, p2p_block;
     uint32_t peers;
     _Atomic uint32_t *sends, *receives; /* [peers]: numbers of the next */
     struct muster_channel channel[MUSTER_CHANNELS];

@@ -37,9 +37,8 @@ static bool over_for(const struct muster_comm *comm, uint64_t now, uint64_t ns)
     return at != 0 && age(now, at) >= ns;
 }
 
-static enum verdict judge_parts(const struct muster_recorder *recorder,
-                                const struct muster_comm *comm, const struct muster_seg_slot *slot,
-                                uint64_t now)
+static enum verdict judge_parts(const struct muster_recorder *recorder, struct muster_comm *comm,
+                                const struct muster_seg_slot *slot, uint64_t now)
 {
     uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_acquire);
     uint32_t started = atomic_load_explicit(&slot->started, memory_order_relaxed);
@@ -52,11 +51,16 @@ static enum verdict judge_parts(const struct muster_recorder *recorder,
     if (started != ended || proxy_started != proxy_ended)
         return given_up ? RETIRE_EARLY : KEEP;
     if (slot->flags & MUSTER_OP_IN_BLOCK) {
-        if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet)))
+        if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet))) {
+            atomic_store_explicit(&comm->ended_ns, slot->enqueue_ns, memory_order_relaxed);
             return RETIRE;
-        bool crowded =
-            recorder->slots_used > CROWDED && age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
-        return given_up || crowded ? RETIRE_EARLY : KEEP;
+        }
+        /* Its kernels will not come: a later operation's have ended, or room is needed. */
+        bool passed = started == 0 && slot->enqueue_ns < atomic_load_explicit(&comm->ended_ns,
+                                                                              memory_order_relaxed);
+        bool crowded = recorder->slots_used > CROWDED;
+        bool waited = age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
+        return given_up || (waited && (passed || crowded)) ? RETIRE_EARLY : KEEP;
     }
     if (!slot->expects_proxy)
         return RETIRE;
@@ -160,7 +164,7 @@ static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t wor
     if (state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED)
         return;
     const struct muster_seg_slot *slot = &seg->slot[i];
-    const struct muster_comm *comm =
+    struct muster_comm *comm =
         atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
     enum verdict verdict = state == MUSTER_SLOT_CALLED ? judge_call(comm, slot, now)
                                                        : judge_parts(recorder, comm, slot, now);

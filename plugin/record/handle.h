@@ -5,7 +5,7 @@
  *
  *   63..44 nonce of the process | 43..40 kind | 39..16 generation | 15..0 index
  *
- * Graph handles carry no slot: NCCL keeps them for the life of a CUDA graph.
+ * Calls that go into a graph have no slot: NCCL keeps their handles for the life of the graph.
  */
 #ifndef MUSTER_RECORD_HANDLE_H
 #define MUSTER_RECORD_HANDLE_H
@@ -21,10 +21,16 @@ enum muster_handle_kind {
     MUSTER_HANDLE_KERNEL_CH,     /* index: communicator; generation: channel and stamp number */
     MUSTER_HANDLE_GROUP,         /* nothing: old NCCL needs a group's handle not to be NULL */
     MUSTER_HANDLE_CAPTURE_GROUP, /* a group call whose operations go into a graph */
-    MUSTER_HANDLE_CAPTURED,      /* generation: datatype of the captured call */
+    MUSTER_HANDLE_CALL,          /* a call without a slot; index: enum muster_call_mark;
+                                    generation: its datatype */
     MUSTER_HANDLE_PROXY_STEP,    /* this kind + step % 8; index: proxy slot */
     MUSTER_HANDLE_KINDS = MUSTER_HANDLE_PROXY_STEP + 8
 };
+enum muster_call_mark {
+    MUSTER_CALL_CAPTURED = 1, /* recorded into a CUDA graph */
+    MUSTER_CALL_TIMED = 2,    /* the mask asked for its kernels */
+};
+
 _Static_assert(MUSTER_HANDLE_KINDS <= 16, "four bits");
 
 enum { MUSTER_GENERATION_BITS = 24, MUSTER_GENERATION_MASK = (1 << MUSTER_GENERATION_BITS) - 1 };

@@ -27,6 +27,7 @@ int muster_recorder_create(struct muster_recorder **out,
         return muster_fail(err, "no memory for the recorder");
     recorder->seg = options->file.map;
     recorder->options = *options;
+    recorder->arming = options->arming;
     recorder->nonce = fresh_nonce();
     recorder->pid = getpid();
     pthread_mutex_init(&recorder->comm_lock, NULL);
@@ -169,6 +170,8 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
         comm->calls = &comm->own;
         seg->comm[MUSTER_SEG_COMMS].folded++;
     }
+    comm->may_arm = recorder->arming.possible && !recorder->arming.always &&
+                    recorder->comms_made++ < MUSTER_ARMING_COMMS;
     atomic_store_explicit(&comm->cursor, comm->index * 509u, memory_order_relaxed);
     atomic_store_explicit(&comm->alive, true, memory_order_relaxed);
     uint32_t generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
@@ -177,6 +180,10 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
     /* Release: pairs with the acquire in muster_recorder_comm. */
     atomic_store_explicit(&recorder->comm[comm->index], comm, memory_order_release);
     count_alive(seg, 1);
+    /* The first block begins here, in the warm-up, where a first arming may stall the job. */
+    if (comm->may_arm)
+        muster_arming_turn(&recorder->arming, &comm->block, comm->id, 0,
+                           atomic_load_explicit(&seg->comms_alive, memory_order_relaxed));
     return comm;
 }
 
@@ -210,6 +217,8 @@ static void comm_close_locked(struct muster_recorder *recorder, struct muster_co
     atomic_store_explicit(&comm->finalized_ns, now, memory_order_relaxed);
     atomic_store_explicit(&comm->alive, false, memory_order_relaxed);
     comm->calls->end_ns = now;
+    muster_arming_leave(&recorder->arming, &comm->block);
+    muster_arming_leave(&recorder->arming, &comm->p2p_block);
     count_alive(recorder->seg, -1);
 }
 

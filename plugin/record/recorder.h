@@ -32,7 +32,7 @@ struct muster_gpu {
 struct muster_recorder_options {
     struct muster_segment_file file;
     struct muster_log_writer *log; /* NULL: none */
-    bool armed;                    /* kernel timing is on for every operation (`full`) */
+    struct muster_arming arming;   /* which operations are timed */
     bool host_times;               /* false in a replay: host times mean nothing */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
 };
@@ -40,6 +40,7 @@ struct muster_recorder_options {
 struct muster_recorder {
     struct muster_segment *seg;
     struct muster_recorder_options options;
+    struct muster_arming arming;
     uint32_t nonce;
     pid_t pid;
     _Atomic bool closed;   /* set after fork in the child, and at exit: nothing is recorded */
@@ -49,6 +50,7 @@ struct muster_recorder {
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];
     _Atomic uint16_t by_hash[MUSTER_COMM_HASH]; /* v1 to v3: index + 1 */
     uint32_t next_uid;
+    uint32_t comms_made;
 
     struct muster_proxy_pool proxies;
 

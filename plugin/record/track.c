@@ -11,6 +11,8 @@ enum {
     WARM_UP = 3, /* first operations of a communicator that are never judged */
 };
 
+#define SETTLE_NS (200 * MUSTER_NS_PER_MS)
+
 /* Set between a captured group's start and stop: what is launched then goes into the graph. */
 static _Thread_local bool capturing;
 
@@ -49,11 +51,32 @@ static void publish(struct muster_recorder *recorder, unsigned index, uint32_t g
                           memory_order_release);
 }
 
+/* What a timed operation is, and whether this one may be judged: the first arming of a
+ * communicator stalls the whole process for some 50 ms. */
+static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_comm *comm, bool timed,
+                             uint64_t now)
+{
+    struct muster_arming *arming = &recorder->arming;
+    uint16_t flags = 0;
+    if (timed) {
+        flags |= MUSTER_OP_IN_BLOCK;
+        muster_arming_spend(arming);
+        if (!atomic_load_explicit(&comm->was_armed, memory_order_relaxed)) {
+            atomic_store_explicit(&comm->was_armed, true, memory_order_relaxed);
+            atomic_store_explicit(&arming->settle_ns, now + SETTLE_NS, memory_order_relaxed);
+        }
+    }
+    if (now < atomic_load_explicit(&arming->settle_ns, memory_order_relaxed))
+        flags |= MUSTER_OP_UNSCORED;
+    return flags;
+}
+
 struct opening {
     uint64_t number;
     uint16_t flags;
     enum muster_slot_state state;
     enum muster_handle_kind kind;
+    bool timed; /* NCCL reports its kernels */
     bool p2p;
 };
 
@@ -71,7 +94,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->comm = comm->uid;
     slot->peer = op->root_or_peer;
     slot->nranks = comm->nranks;
-    slot->flags = (uint16_t)(how->flags | (recorder->options.armed ? MUSTER_OP_IN_BLOCK : 0));
+    slot->flags = how->flags | timing_flags(recorder, comm, how->timed, slot->enqueue_ns);
     slot->comm_entry = (uint16_t)comm->entry;
     slot->func = op->func;
     slot->dtype = op->dtype;
@@ -111,7 +134,24 @@ struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, cons
 static void *captured(struct muster_recorder *recorder, struct muster_comm *comm, uint8_t dtype)
 {
     atomic_fetch_add_explicit(&comm->calls->captured, 1, memory_order_relaxed);
-    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURED, dtype, 0);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CALL, dtype, MUSTER_CALL_CAPTURED);
+}
+
+/* What a call without a slot left in its handle; 0 for any other parent. */
+static unsigned call_marks(const struct muster_recorder *recorder, const void *parent)
+{
+    struct muster_handle h = muster_handle_unpack(parent);
+    return parent && h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CALL ? h.index : 0;
+}
+
+/* NCCL reads the mask before an operation's first callback: what operation `next` needs is set in
+ * the one before it. */
+static void turn(struct muster_recorder *recorder, struct muster_comm *comm,
+                 struct muster_block_state *state, uint64_t next)
+{
+    if (next % MUSTER_BLOCK == 0 && comm->may_arm)
+        muster_arming_turn(&recorder->arming, state, comm->id, next,
+                           atomic_load_explicit(&recorder->seg->comms_alive, memory_order_relaxed));
 }
 
 static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -120,11 +160,14 @@ static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm
     if (op->graph)
         return captured(recorder, comm, op->dtype);
     uint64_t number = muster_comm_called(comm, op);
-    return open_op(recorder, comm, op,
-                   &(struct opening){.number = number,
-                                     .flags = warm_up_flag(number),
-                                     .state = MUSTER_SLOT_CALLED,
-                                     .kind = MUSTER_HANDLE_OP});
+    void *handle = open_op(recorder, comm, op,
+                           &(struct opening){.number = number,
+                                             .flags = warm_up_flag(number),
+                                             .state = MUSTER_SLOT_CALLED,
+                                             .kind = MUSTER_HANDLE_OP,
+                                             .timed = muster_arming_on(&recorder->arming)});
+    turn(recorder, comm, &comm->block, number + 1);
+    return handle;
 }
 
 /* The launch of a call that coll_api_start recorded: what was decided for it. */
@@ -175,6 +218,7 @@ static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm
                                      .flags = MUSTER_OP_GRAPH,
                                      .state = MUSTER_SLOT_LAUNCHED,
                                      .kind = MUSTER_HANDLE_OP,
+                                     .timed = recorder->arming.always, /* the mask was frozen */
                                      .p2p = p2p});
 }
 
@@ -207,27 +251,45 @@ static void *coll_start(struct muster_recorder *recorder, struct muster_comm *co
                                          .kind = MUSTER_HANDLE_OP});
     }
     struct muster_handle parent = muster_handle_unpack(event->parent);
-    if (!event->parent || parent.nonce != recorder->nonce)
-        return NULL; /* its call was dropped, and counted there */
-    if (parent.kind == MUSTER_HANDLE_CAPTURED)
+    if (call_marks(recorder, event->parent) & MUSTER_CALL_CAPTURED)
         return replayed(recorder, comm, op, parent.generation, false);
-    if (parent.kind != MUSTER_HANDLE_OP)
-        return NULL;
+    if (!event->parent || parent.nonce != recorder->nonce || parent.kind != MUSTER_HANDLE_OP)
+        return NULL; /* its call was dropped, and counted there */
     return launch_called(recorder, event->parent, op, MUSTER_HANDLE_OP);
 }
 
 static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *comm,
                        const struct muster_event *event)
 {
-    struct muster_handle parent = muster_handle_unpack(event->parent);
-    if (event->parent && parent.nonce == recorder->nonce && parent.kind == MUSTER_HANDLE_CAPTURED)
+    unsigned marks = call_marks(recorder, event->parent);
+    if (marks & MUSTER_CALL_CAPTURED)
         return replayed(recorder, comm, &event->op, MUSTER_DTYPE_UNKNOWN, true);
-    return open_op(recorder, comm, &event->op,
-                   &(struct opening){.number = muster_comm_p2p_number(comm, event->op.func,
-                                                                      event->op.root_or_peer),
-                                     .state = MUSTER_SLOT_LAUNCHED,
-                                     .kind = MUSTER_HANDLE_OP,
-                                     .p2p = true});
+    uint64_t number = muster_comm_p2p_number(comm, event->op.func, event->op.root_or_peer);
+    void *handle = open_op(recorder, comm, &event->op,
+                           &(struct opening){.number = number,
+                                             .state = MUSTER_SLOT_LAUNCHED,
+                                             .kind = MUSTER_HANDLE_OP,
+                                             .timed = marks & MUSTER_CALL_TIMED,
+                                             .p2p = true});
+    /* The first block begins with the first pair that is used: a communicator without sends must
+     * not keep the mask up for them. */
+    turn(recorder, comm, &comm->p2p_block, number == 0 ? 0 : number + 1);
+    return handle;
+}
+
+/* All calls of a group read the mask before its first launch is shown: the call tells whether it
+ * was up. */
+static void *p2p_api_start(struct muster_recorder *recorder, const void *context,
+                           const struct muster_event_op *op)
+{
+    if (op->graph) {
+        struct muster_comm *comm = muster_recorder_comm(recorder, context);
+        return comm ? captured(recorder, comm, op->dtype) : NULL;
+    }
+    return muster_arming_on(&recorder->arming)
+               ? muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CALL, op->dtype,
+                                    MUSTER_CALL_TIMED)
+               : NULL;
 }
 
 /* Copy engines: NCCL shows the enqueue only, on the host's clock. It stands in the slot's proxy
@@ -374,6 +436,7 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
         count_part(&comm->groups, memory_order_relaxed);
     if (event->group_api.graph) {
         atomic_store_explicit(&recorder->captures, true, memory_order_relaxed);
+        muster_arming_stop(&recorder->arming);
         capturing = true;
         return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
     }
@@ -411,8 +474,7 @@ void *muster_track_start(struct muster_recorder *recorder, const void *context,
         comm = muster_recorder_comm(recorder, context);
         return comm ? coll_api_start(recorder, comm, &event->op) : NULL;
     case MUSTER_EVENT_P2P_API:
-        comm = event->op.graph ? muster_recorder_comm(recorder, context) : NULL;
-        return comm ? captured(recorder, comm, event->op.dtype) : NULL;
+        return p2p_api_start(recorder, context, &event->op);
     case MUSTER_EVENT_COLL:
         comm = comm_of(recorder, context, event);
         return comm ? coll_start(recorder, comm, event) : NULL;

@@ -5,7 +5,8 @@
 
 void lab_open(struct lab *lab, bool armed, bool host_times)
 {
-    struct muster_recorder_options options = {.armed = armed, .host_times = host_times};
+    struct muster_recorder_options options = {.arming = {.possible = armed, .always = armed},
+                                              .host_times = host_times};
     options.file.map = aligned_alloc(64, (sizeof(struct muster_segment) + 63) / 64 * 64);
     assert_non_null(options.file.map);
     memset((void *)options.file.map, 0, sizeof(struct muster_segment));

@@ -50,10 +50,11 @@ static void a_send_ends_when_its_channels_are_quiet(void **state)
     (void)state;
     struct lab lab;
     lab_open(&lab, true, false);
+    uint64_t before = muster_now_ns();
     void *op = lab_p2p(&lab, lab.ctx, MUSTER_FUNC_SEND, 2, 1024, 16);
     for (unsigned c = 0; c < 4; c++)
         lab_kernel_stop(&lab, lab_kernel(&lab, op, c, GPU_NOW + c), GPU_NOW + 100);
-    lab_drain(&lab, 0);
+    muster_drain_pass(lab.rec, before); /* however slow this machine is */
     assert_int_equal(lab_count(&lab, MUSTER_FUNC_SEND), 0);
     lab_drain(&lab, MUSTER_NS_PER_S);
     assert_int_equal(lab_row(&lab, MUSTER_FUNC_SEND)->sum_ns, 100);
