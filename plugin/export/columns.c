@@ -14,6 +14,7 @@ enum {
     SIZE = 1 << MUSTER_BY_SIZE,
     MERGE = MUSTER_COLUMN_MERGE,
     QUIET = MUSTER_COLUMN_QUIET,
+    SUMS = MUSTER_COLUMN_SUMS,
 };
 
 static const struct muster_column rank_columns[] = {
@@ -73,7 +74,7 @@ static const struct muster_column op_columns[] = {
     {"count", COLUMN(op, count, U64), .head = "count"},
     {"graph_ops", COLUMN(op, graph_ops, U64), .head = "graph", .unit = "ops", .flags = QUIET},
     {"api_only", COLUMN(op, api_only, U64)},
-    {"bytes", COLUMN(op, bytes, BYTES), .head = "bytes"},
+    {"bytes", COLUMN(op, bytes, BYTES), .head = "bytes", .flags = SUMS},
     {"source", COLUMN(op, source, STR)},
     {"timed_ops", COLUMN(op, timed_ops, U64)},
     {"total_us", COLUMN(op, total_us, REAL), 0, "total", "ms", 1e-3, 1},

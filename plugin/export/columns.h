@@ -20,6 +20,7 @@ enum muster_cell_type {
 enum muster_column_flags {
     MUSTER_COLUMN_MERGE = 1 << 0, /* text: left out where all rows agree */
     MUSTER_COLUMN_QUIET = 1 << 1, /* text: left out where all are 0 */
+    MUSTER_COLUMN_SUMS = 1 << 2,  /* text: only of rows that fold several kinds of operations */
 };
 
 struct muster_column {

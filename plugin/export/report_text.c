@@ -45,7 +45,7 @@ static void cell_text(char *to, const struct muster_column *column, const void *
 
 struct grid {
     const struct muster_table *table;
-    const char *rows;
+    const void *const *row;
     size_t n;
     unsigned by;
     size_t *width; /* of each column; 0: left out */
@@ -59,7 +59,9 @@ static size_t width_of(const struct grid *grid, const struct muster_column *colu
     bool same = true;
     bool empty = true;
     size_t width;
-    if (!column->head || (column->by && !(column->by & grid->by))) {
+    bool fits = !column->by || (column->by & grid->by);
+    bool folded = grid->by & (1u << MUSTER_BY_COMM | 1u << MUSTER_BY_SIZE);
+    if (!column->head || !fits || ((column->flags & MUSTER_COLUMN_SUMS) && !folded)) {
         return 0;
     }
     width = strlen(column->head);
@@ -67,7 +69,7 @@ static size_t width_of(const struct grid *grid, const struct muster_column *colu
         width = strlen(column->unit);
     }
     for (size_t i = 0; i < grid->n; i++) {
-        cell_text(i ? text : first, column, grid->rows + i * grid->table->row_bytes);
+        cell_text(i ? text : first, column, grid->row[i]);
         const char *now = i ? text : first;
         same = same && strcmp(first, now) == 0;
         empty = empty && (strcmp(now, "-") == 0 ||
@@ -109,10 +111,10 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
     fputc('\n', out);
 }
 
-static int put_table(FILE *out, const struct muster_table *table, unsigned by, const void *rows,
-                     size_t n)
+static int put_rows(FILE *out, const struct muster_table *table, unsigned by,
+                    const void *const *row, size_t n)
 {
-    struct grid grid = {.table = table, .rows = rows, .n = n, .by = by};
+    struct grid grid = {.table = table, .row = row, .n = n, .by = by};
     bool units = false;
     grid.width = calloc(table->columns, sizeof *grid.width);
     if (!grid.width) {
@@ -127,10 +129,38 @@ static int put_table(FILE *out, const struct muster_table *table, unsigned by, c
         put_line(&grid, out, NULL, true);
     }
     for (size_t i = 0; i < n; i++) {
-        put_line(&grid, out, grid.rows + i * table->row_bytes, false);
+        put_line(&grid, out, row[i], false);
     }
     free(grid.width);
     return 0;
+}
+
+/* The first `limit` of the rows that `is` (NULL: all), under a title; nothing if there are none. */
+static int put_table(FILE *out, const char *title, const struct muster_table *table, unsigned by,
+                     const void *rows, size_t n, bool (*is)(const void *row), size_t limit)
+{
+    const void **row = malloc((n + 1) * sizeof *row);
+    size_t found = 0;
+    int result = 0;
+    if (!row) {
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const void *at = (const char *)rows + i * table->row_bytes;
+        if (!is || is(at)) {
+            row[found++] = at;
+        }
+    }
+    if (found) {
+        fprintf(out, "\n%s", title);
+        if (found > limit) {
+            fprintf(out, ", the first %zu of %zu kinds (--by op shows all)", limit, found);
+        }
+        fputc('\n', out);
+        result = put_rows(out, table, by, row, found < limit ? found : limit);
+    }
+    free(row);
+    return result;
 }
 
 static int by_text(const void *left, const void *right)
@@ -216,40 +246,45 @@ static void put_header(const struct muster_report *report, FILE *out)
     put_timing(report, out);
 }
 
+static bool is_p2p(const void *row)
+{
+    return ((const struct muster_report_op *)row)->peer >= 0;
+}
+
+static bool is_collective(const void *row)
+{
+    return !is_p2p(row);
+}
+
 static int put_ops(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
 {
-    size_t n = rows == MUSTER_ROWS_OP || report->ops < TOP ? report->ops : TOP;
-    if (!n) {
-        return 0;
+    size_t limit = rows == MUSTER_ROWS_OP ? SIZE_MAX : TOP;
+    unsigned by = 1u << report->by;
+    if (report->by != MUSTER_BY_OP) {
+        return put_table(out, "operations of all ranks together", &muster_op_table, by, report->op,
+                         report->ops, NULL, limit);
     }
-    if (n < report->ops) {
-        fprintf(out,
-                "\noperations of all ranks together, the %zu of %zu kinds that took longest "
-                "(--by op shows all)\n",
-                n, report->ops);
-    } else {
-        fputs("\noperations of all ranks together\n", out);
-    }
-    return put_table(out, &muster_op_table, 1u << report->by, report->op, n);
+    return put_table(out, "collectives, all ranks together", &muster_op_table, by, report->op,
+                     report->ops, is_collective, limit) ||
+                   put_table(out, "sends and receives", &muster_op_table, by, report->op,
+                             report->ops, is_p2p, limit)
+               ? -1
+               : 0;
 }
 
 int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
 {
     put_header(report, out);
-    if (rows != MUSTER_ROWS_OP) {
-        fputs("\nranks\n", out);
-        if (put_table(out, &muster_rank_table, 0, report->rank, report->ranks)) {
-            return -1;
-        }
+    if (rows != MUSTER_ROWS_OP && put_table(out, "ranks", &muster_rank_table, 0, report->rank,
+                                            report->ranks, NULL, SIZE_MAX)) {
+        return -1;
     }
     if (rows != MUSTER_ROWS_RANK && put_ops(report, rows, out)) {
         return -1;
     }
-    if (rows == MUSTER_ROWS_BOTH && report->nets) {
-        fputs("\nnetwork\n", out);
-        if (put_table(out, &muster_net_table, 0, report->net, report->nets)) {
-            return -1;
-        }
+    if (rows == MUSTER_ROWS_BOTH && put_table(out, "network, by rank and peer", &muster_net_table,
+                                              0, report->net, report->nets, NULL, SIZE_MAX)) {
+        return -1;
     }
     if (report->gaps) {
         fputs("\nnot seen, or to be read with care\n", out);

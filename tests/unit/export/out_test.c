@@ -1,0 +1,197 @@
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "export/report_out.h"
+#include "fixture.h"
+
+/* Four ranks with times, rank 3 without; a send; a communicator with an unkind name. */
+static struct muster_run *sample(void)
+{
+    struct muster_run *run = fixture_run(4);
+    struct muster_op send = fixture_op(2, 0, 5 * US);
+    for (size_t p = 0; p < 4; p++) {
+        fixture_comm(run, p, 1, 0xabcdef0123456789, (int32_t)p, 4);
+        for (uint64_t i = 0; i < 10; i++) {
+            fixture_add(run, p, fixture_op(1, i, p == 3 ? 0 : (100 + p) * US));
+        }
+    }
+    strcpy(fixture_comm(run, 0, 2, 0xdef, 1, 2)->name, "a,\"b\"");
+    send.func = MUSTER_FUNC_SEND;
+    send.peer = 0;
+    fixture_add(run, 0, send);
+    run->process[0].segment->drops[MUSTER_DROP_TIME_BACK] = 3;
+    return run;
+}
+
+static char *written(const struct muster_report *report, int format, enum muster_report_rows rows)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    if (format == 't') {
+        assert_int_equal(muster_report_text(report, rows, out), 0);
+    } else if (format == 'j') {
+        muster_report_json(report, out);
+    } else {
+        muster_report_csv(report, rows, out);
+    }
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static const char *string(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static void json_has_the_documented_fields(void **state)
+{
+    static const char *const rank_keys[] = {
+        "rank",   "rank_source", "host",   "pid",     "local_rank", "gpu",
+        "nccl",   "ops",         "bytes",  "busy_us", "wait_us",    "late_us",
+        "p50_us", "p99_us",      "timing", "drops",   "lost_log",   "exit"};
+    static const char *const op_keys[] = {
+        "comm",   "comm_name", "nranks",    "nnodes",          "func",  "size",
+        "algo",   "proto",     "channels",  "count",           "bytes", "p50_us",
+        "p99_us", "algbw_gbs", "busbw_gbs", "transfer_p50_us", "peer"};
+    struct muster_run *run = sample();
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    char *text = written(&report, 'j', MUSTER_ROWS_BOTH);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    (void)state;
+    assert_non_null(json);
+    const json_t *rank = json_array_get(json_object_get(json, "ranks"), 0);
+    const json_t *last = json_array_get(json_object_get(json, "ranks"), 3);
+    const json_t *op = json_array_get(json_object_get(json, "ops"), 0);
+    for (size_t i = 0; i < sizeof rank_keys / sizeof *rank_keys; i++) {
+        assert_non_null(json_object_get(rank, rank_keys[i]));
+    }
+    for (size_t i = 0; i < sizeof op_keys / sizeof *op_keys; i++) {
+        assert_non_null(json_object_get(op, op_keys[i]));
+    }
+    assert_string_equal(string(op, "comm"), "abcdef0123456789");
+    assert_string_equal(string(op, "func"), "AllReduce");
+    assert_string_equal(string(rank, "nccl"), "2.28.9");
+    assert_string_equal(string(rank, "exit"), "finalized");
+    assert_string_equal(string(json_object_get(rank, "timing"), "source"), "gpu");
+    assert_true(json_is_null(json_object_get(json_object_get(rank, "gpu"), "index")));
+    assert_true(json_is_null(json_object_get(last, "busy_us")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(rank, "drops"), "total")),
+                     3);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(rank, "drops"), "time_backwards")), 3);
+    assert_true(json_is_array(json_object_get(json, "run")));
+    assert_true(json_is_array(json_object_get(json, "net")));
+    assert_true(json_is_array(json_object_get(json, "gaps")));
+    json_decref(json);
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+static size_t count_of(const char *text, char wanted)
+{
+    size_t n = 0;
+    bool quoted = false;
+    for (; *text; text++) {
+        quoted ^= *text == '"';
+        n += !quoted && *text == wanted;
+    }
+    return n;
+}
+
+static void csv_rows_have_the_fields_of_the_header(void **state)
+{
+    static const struct {
+        enum muster_report_by by;
+        enum muster_report_rows rows;
+        size_t lines;
+        const char *starts;
+    } cases[] = {
+        {MUSTER_BY_OP, MUSTER_ROWS_RANK, 5, "rank,rank_source,host,pid,local_rank,gpu.index,"},
+        {MUSTER_BY_OP, MUSTER_ROWS_BOTH, 5, "rank,rank_source,"},
+        {MUSTER_BY_OP, MUSTER_ROWS_OP, 3, "comm,comm_name,nranks,"},
+        {MUSTER_BY_COMM, MUSTER_ROWS_OP, 3, "comm,comm_name,nranks,nnodes,ranks_seen,count,"},
+        {MUSTER_BY_SIZE, MUSTER_ROWS_OP, 3, "nranks,func,size,count,"},
+    };
+    struct muster_run *run = sample();
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct muster_report report = fixture_report(run, cases[i].by);
+        char *text = written(&report, 'c', cases[i].rows);
+        size_t lines = count_of(text, '\n');
+        assert_int_equal(lines, cases[i].lines);
+        assert_true(strncmp(text, cases[i].starts, strlen(cases[i].starts)) == 0);
+        assert_int_equal(count_of(text, ',') % lines, 0);
+        assert_int_equal(strstr(text, "\"a,\"\"b\"\"\"") != NULL,
+                         cases[i].rows == MUSTER_ROWS_OP && cases[i].by != MUSTER_BY_SIZE);
+        free(text);
+        muster_report_free(&report);
+    }
+    fixture_free(run);
+}
+
+static void text_is_aligned_and_narrow(void **state)
+{
+    struct muster_run *run = sample();
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    char *text = written(&report, 't', MUSTER_ROWS_BOTH);
+    size_t ranks = 0;
+    (void)state;
+    assert_non_null(strstr(text, "4 ranks on 1 host, NCCL 2.28.9"));
+    assert_non_null(strstr(text, "31 (75.6 %) timed by the GPUs' own clocks"));
+    assert_non_null(strstr(text, "time_backwards"));
+    assert_null(strstr(text, " lost log")); /* nothing was lost */
+    size_t table = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        size_t n = strlen(line);
+        assert_true(n == 0 || line[n - 1] != ' ');
+        if (strncmp(line, "  - ", 4) != 0) {
+            assert_true(n <= 120);
+        }
+        table = strcmp(line, "ranks") == 0 ? 1 : table && line[0] == ' ' ? table + 1 : 0;
+        ranks += table > 3; /* two lines of headings */
+    }
+    assert_int_equal(ranks, 4);
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+static void text_tells_when_it_shows_only_some(void **state)
+{
+    struct muster_run *run = fixture_run(1);
+    (void)state;
+    for (uint32_t c = 1; c <= 30; c++) {
+        fixture_comm(run, 0, c, c, 0, 4);
+        fixture_add(run, 0, fixture_op(c, 0, c * US));
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    char *text = written(&report, 't', MUSTER_ROWS_BOTH);
+    assert_non_null(strstr(text, "the first 20 of 30 kinds"));
+    assert_non_null(strstr(text, "and 26 more")); /* partly seen communicators */
+    free(text);
+    text = written(&report, 't', MUSTER_ROWS_OP);
+    assert_null(strstr(text, "the first 20 of 30 kinds"));
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_has_the_documented_fields),
+        cmocka_unit_test(csv_rows_have_the_fields_of_the_header),
+        cmocka_unit_test(text_is_aligned_and_narrow),
+        cmocka_unit_test(text_tells_when_it_shows_only_some),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
