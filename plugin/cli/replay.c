@@ -405,8 +405,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     }
     snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
     set_out(&replay, given.out);
-    if (set_speed(&replay, given.speed) || find_plugin(&replay, given.plugin) ||
-        list_files(&replay, argv[at])) {
+    if (set_speed(&replay, given.speed) || list_files(&replay, argv[at]) ||
+        find_plugin(&replay, given.plugin)) {
         free(replay.rank);
         return MUSTER_STATUS_USAGE;
     }
