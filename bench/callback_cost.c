@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cost_worker.h"
 #include "cli/scratch.h"
+#include "cost_worker.h"
+#include "recorded.h"
 
 static const char usage[] =
     "usage: callback_cost [--threads N] [--rounds N] PLUGIN.so...\n"
@@ -175,6 +176,11 @@ static int finish_workers(struct bench *bench, struct muster_err *err)
         }
     printf("\n# %llu collectives shown by %u threads in %u rounds\n", (unsigned long long)shown,
            bench->threads, bench->rounds);
+    struct bench_recorded recorded;
+    if (bench_recorded(bench->dir, &recorded))
+        printf("# muster recorded %llu of them and dropped %llu things, in %llu processes\n",
+               (unsigned long long)recorded.ops, (unsigned long long)recorded.drops,
+               (unsigned long long)recorded.processes);
     return 0;
 }
 

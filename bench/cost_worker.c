@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 enum {
-    BURST = 256,      /* collectives without a pause, far fewer than a plugin can hold in flight */
+    BURST = 256,      /* collectives without a pause */
+    IN_FLIGHT = 2048, /* of all threads without a pause: fewer than a plugin can hold */
     WARM = 8,         /* of a burst that are not counted: the pause cooled the caches */
     WHOLE = 4,        /* collectives per sample of a whole one */
     PAUSE_US = 10000, /* for the plugin's own thread to empty what the burst left */
@@ -55,22 +56,30 @@ static void count(const struct cost_plan *plan, struct cost_hist *hist, unsigned
     hist->n[row][bucket]++;
 }
 
+static int burst(const struct cost_plan *plan)
+{
+    int share = IN_FLIGHT / (int)plan->threads;
+    return share < BURST ? share : BURST;
+}
+
 static void burst_of_calls(struct measured_thread *thread)
 {
     const struct cost_plan *plan = &thread->process->plan;
-    for (int i = 0; i < BURST; i++) {
+    const int n = burst(plan);
+    for (int i = 0; i < n; i++) {
         bench_lane_collective_sampled(&thread->lane, plan->timed);
         for (unsigned k = 0; i >= WARM && k < thread->lane.samples; k++)
             count(plan, thread->hist, thread->lane.sample[k].call,
                   (double)thread->lane.sample[k].ticks - plan->tick_cost.ticks);
     }
-    thread->collectives += BURST;
+    thread->collectives += (uint64_t)n;
 }
 
 static void burst_of_wholes(struct measured_thread *thread)
 {
     const struct cost_plan *plan = &thread->process->plan;
-    for (int i = 0; i < BURST; i += WHOLE) {
+    const int n = burst(plan);
+    for (int i = 0; i < n; i += WHOLE) {
         uint64_t begin = bench_ticks();
         for (int k = 0; k < WHOLE; k++)
             bench_lane_collective(&thread->lane, plan->timed);
@@ -78,7 +87,7 @@ static void burst_of_wholes(struct measured_thread *thread)
         if (i >= WARM)
             count(plan, thread->hist, COST_WHOLE, ticks / WHOLE);
     }
-    thread->collectives += BURST;
+    thread->collectives += (uint64_t)n;
 }
 
 static void *measure(void *arg)

@@ -295,7 +295,8 @@ int muster_allreduce_probe(const char *nccl, unsigned deadline_s,
         waitpid(pid, NULL, 0);
     }
     if (!answered)
-        return muster_fail(err, "the CUDA driver gave no answer in %u s", deadline_s);
+        return muster_fail(err, "the CUDA driver or NCCL crashed, or gave no answer in %u s",
+                           deadline_s);
     if (answer.rc)
         return muster_fail(err, "%s", answer.err.text);
     *probe = answer.probe;

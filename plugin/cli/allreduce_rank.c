@@ -105,6 +105,12 @@ static int open_device(struct rank *rank)
     return 0;
 }
 
+/* In the stream's order: a fill outside it would not wait for the stream, nor it for the fill. */
+static int fill(struct rank *rank, muster_cuda_ptr to, uint32_t word, size_t floats)
+{
+    return cuda_ok(rank, rank->cuda.fill32(to, word, floats, rank->stream), "cuMemsetD32Async");
+}
+
 static int open_buffers(struct rank *rank)
 {
     const struct muster_allreduce_plan *plan = &rank->plan;
@@ -115,9 +121,7 @@ static int open_buffers(struct rank *rank)
     size_t bytes = rank->floats * sizeof(float);
     if (cuda_ok(rank, rank->cuda.alloc(&rank->send, bytes), "cuMemAlloc") ||
         cuda_ok(rank, rank->cuda.alloc(&rank->recv, bytes), "cuMemAlloc") ||
-        cuda_ok(rank,
-                rank->cuda.fill32(rank->send, float_bits((float)(rank->index + 1)), rank->floats),
-                "cuMemsetD32"))
+        fill(rank, rank->send, float_bits((float)(rank->index + 1)), rank->floats))
         return -1;
     return 0;
 }
@@ -181,8 +185,8 @@ static int verify(struct rank *rank, size_t floats)
     int rc = 0;
     if (!got)
         return muster_fail(&rank->err, "no memory for %zu values", floats);
-    if (cuda_ok(rank, rank->cuda.fill32(rank->recv, UINT32_MAX, floats), "cuMemsetD32") ||
-        barrier(rank) || all_reduce(rank, floats) || finish_stream(rank) ||
+    if (fill(rank, rank->recv, UINT32_MAX, floats) || barrier(rank) || all_reduce(rank, floats) ||
+        finish_stream(rank) ||
         cuda_ok(rank, rank->cuda.to_host(got, rank->recv, floats * sizeof *got), "cuMemcpyDtoH"))
         rc = -1;
     for (size_t i = 0; rc == 0 && i < floats; i++)
@@ -246,8 +250,7 @@ static int run_sizes(struct rank *rank)
 
 static int fill_recv(struct rank *rank)
 {
-    return cuda_ok(rank, rank->cuda.fill32_async(rank->recv, 0, rank->floats, rank->stream),
-                   "cuMemsetD32Async");
+    return fill(rank, rank->recv, 0, rank->floats);
 }
 
 /* How long filling the receive buffer keeps this GPU busy: the unit of a late GPU's extra work. */

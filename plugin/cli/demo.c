@@ -8,7 +8,7 @@
 #include "cli/allreduce.h"
 #include "cli/cmd.h"
 #include "cli/demo_recording.h"
-#include "cli/locate.h"
+#include "cli/environment.h"
 #include "cli/report.h"
 #include "cli/scratch.h"
 
@@ -57,25 +57,16 @@ static int look_for_gpus(const struct demo_options *given, struct muster_allredu
     return 0;
 }
 
-/* NCCL 2.27.3 takes only names of the form lib*.so, hence the search path. */
-static int set_library_path(const char *plugin)
-{
-    char path[2 * PATH_MAX];
-    const char *slash = strrchr(plugin, '/'), *old = getenv("LD_LIBRARY_PATH");
-    snprintf(path, sizeof path, "%.*s%s%s", (int)(slash - plugin), plugin, old && *old ? ":" : "",
-             old ? old : "");
-    return setenv("LD_LIBRARY_PATH", path, 1);
-}
-
 static int set_environment(const char *run, struct muster_err *err)
 {
-    char plugin[PATH_MAX];
-    if (muster_locate_library(MUSTER_PROFILER_LIBRARY, plugin, sizeof plugin, err))
+    const struct muster_capture capture = {.dir = run};
+    struct muster_environment environment;
+    /* Whatever the user's configuration says of timing: the demo shows GPU times. */
+    if (muster_environment_plan(&capture, &environment, err) ||
+        muster_environment_add(&environment, "MUSTER_TIMING", "full", err) ||
+        muster_environment_add(&environment, "MUSTER_OFF", "0", err))
         return -1;
-    if (set_library_path(plugin) || setenv("NCCL_PROFILER_PLUGIN", MUSTER_PROFILER_LIBRARY, 1) ||
-        setenv("MUSTER_DIR", run, 1) || setenv("MUSTER_TIMING", "full", 1))
-        return muster_fail(err, "no memory for the environment");
-    return 0;
+    return muster_environment_apply(&environment, err);
 }
 
 static struct muster_allreduce_plan make_plan(int gpus, const char *nccl)
@@ -113,9 +104,10 @@ static int play_recording(const char *scratch, const char *run, const char *why,
 {
     char *argv[] = {(char *)"replay", (char *)(uintptr_t)scratch, (char *)"--out",
                     (char *)(uintptr_t)run, NULL};
-    printf("No job on GPUs here (%s). So this is a recording of one:\n%d GPUs (NVIDIA H200), NCCL "
-           "2.28.9, 45 training steps; from the sixth step on rank %d had %d ms\nmore GPU work "
-           "before each step.\n\n",
+    printf("No job on GPUs here: %s.\n"
+           "So this is a recording of one: %d ranks, each on an NVIDIA H200, NCCL 2.28.9, 45 "
+           "training\n"
+           "steps; from the sixth step on rank %d had %d ms more GPU work before each step.\n\n",
            why, MUSTER_DEMO_RANKS, MUSTER_DEMO_LATE_RANK, MUSTER_DEMO_LATE_MS);
     fflush(stdout);
     if (muster_demo_recording_write(scratch, err))

@@ -26,8 +26,7 @@ struct muster_cuda {
     int (*alloc)(muster_cuda_ptr *ptr, size_t bytes);
     int (*free)(muster_cuda_ptr ptr);
     int (*to_host)(void *to, muster_cuda_ptr from, size_t bytes);
-    int (*fill32)(muster_cuda_ptr to, uint32_t value, size_t words);
-    int (*fill32_async)(muster_cuda_ptr to, uint32_t value, size_t words, void *stream);
+    int (*fill32)(muster_cuda_ptr to, uint32_t value, size_t words, void *stream);
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_wait)(void *stream);
     int (*stream_destroy)(void *stream);

@@ -26,7 +26,6 @@ int cuCtxSetCurrent(void *context);
 int cuMemAlloc_v2(uint64_t *ptr, size_t bytes);
 int cuMemFree_v2(uint64_t ptr);
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);
-int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t words);
 int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream);
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamSynchronize(void *stream);
@@ -109,18 +108,12 @@ EXPORT int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
     return 0;
 }
 
-EXPORT int cuMemsetD32_v2(uint64_t to, uint32_t value, size_t words)
+EXPORT int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream)
 {
     uint32_t *word = (uint32_t *)(uintptr_t)to;
     for (size_t i = 0; i < words; i++)
         word[i] = value;
-    return 0;
-}
-
-EXPORT int cuMemsetD32Async(uint64_t to, uint32_t value, size_t words, void *stream)
-{
-    (void)stream;
-    return cuMemsetD32_v2(to, value, words);
+    return stream ? 0 : 400;
 }
 
 EXPORT int cuStreamCreate(void **stream, unsigned flags)
