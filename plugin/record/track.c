@@ -61,7 +61,8 @@ static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_com
     if (timed) {
         flags |= MUSTER_OP_IN_BLOCK;
         muster_arming_spend(arming);
-        if (!atomic_load_explicit(&comm->was_armed, memory_order_relaxed)) {
+        if (recorder->options.host_times &&
+            !atomic_load_explicit(&comm->was_armed, memory_order_relaxed)) {
             atomic_store_explicit(&comm->was_armed, true, memory_order_relaxed);
             atomic_store_explicit(&arming->settle_ns, now + SETTLE_NS, memory_order_relaxed);
         }
@@ -265,12 +266,13 @@ static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *com
     if (marks & MUSTER_CALL_CAPTURED)
         return replayed(recorder, comm, &event->op, MUSTER_DTYPE_UNKNOWN, true);
     uint64_t number = muster_comm_p2p_number(comm, event->op.func, event->op.root_or_peer);
-    void *handle = open_op(recorder, comm, &event->op,
-                           &(struct opening){.number = number,
-                                             .state = MUSTER_SLOT_LAUNCHED,
-                                             .kind = MUSTER_HANDLE_OP,
-                                             .timed = marks & MUSTER_CALL_TIMED,
-                                             .p2p = true});
+    void *handle =
+        open_op(recorder, comm, &event->op,
+                &(struct opening){.number = number,
+                                  .state = MUSTER_SLOT_LAUNCHED,
+                                  .kind = MUSTER_HANDLE_OP,
+                                  .timed = recorder->arming.always || (marks & MUSTER_CALL_TIMED),
+                                  .p2p = true});
     /* The first block begins with the first pair that is used: a communicator without sends must
      * not keep the mask up for them. */
     turn(recorder, comm, &comm->p2p_block, number == 0 ? 0 : number + 1);
@@ -377,6 +379,14 @@ static void refuse_times(struct muster_recorder *recorder, struct muster_comm *c
     muster_recorder_drop(recorder, comm, reason);
 }
 
+/* Stamps that lie in the future would make every later stop of their channels look like a step
+ * back. */
+static void forget_last_stops(struct muster_comm *comm)
+{
+    for (unsigned c = 0; c < MUSTER_CHANNELS; c++)
+        atomic_store_explicit(&comm->channel[c].last_stop, 0, memory_order_relaxed);
+}
+
 static void channel_ended(struct muster_recorder *recorder, struct muster_comm *comm,
                           struct muster_seg_slot *slot)
 {
@@ -384,8 +394,10 @@ static void channel_ended(struct muster_recorder *recorder, struct muster_comm *
     if (slot->p2p || ended >= slot->channels) {
         uint64_t now = muster_now_ns();
         atomic_store_explicit(&slot->touched_ns, now, memory_order_relaxed);
-        if (recorder->options.host_times && longer_than_host(slot, now))
+        if (recorder->options.host_times && longer_than_host(slot, now)) {
             refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_LONG);
+            forget_last_stops(comm);
+        }
     }
     /* Release: pairs with the acquire in muster_slot_op; the times above are visible with it. */
     atomic_store_explicit(&slot->ended, ended, memory_order_release);
