@@ -50,13 +50,9 @@ static bool add_event(struct maker *maker, size_t at)
         .next_member = MUSTER_PLAN_NONE,
         .kind = (uint8_t)call->kind,
     };
-    if (call->kind == MUSTER_EVENT_COLL_API || call->kind == MUSTER_EVENT_P2P_API) {
-        event->captured = call->event.op.graph;
-    }
     join_group(plan->event, number, event->group);
-    if (call->kind == MUSTER_EVENT_PROXY_OP && event->parent != MUSTER_PLAN_NONE) {
-        plan->event[event->parent].network = true;
-        plan->pid = plan->pid ? plan->pid : call->event.proxy_op.pid;
+    if (call->kind == MUSTER_EVENT_PROXY_OP && event->parent != MUSTER_PLAN_NONE && !plan->pid) {
+        plan->pid = call->event.proxy_op.pid;
     }
     plan->event_of[at] = number;
     plan->context_of[at] = muster_ids_get(&maker->contexts, call->ctx);

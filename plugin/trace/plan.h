@@ -1,6 +1,6 @@
 /*
- * What playing a trace needs to know beforehand: its events numbered from 0, with parents, the
- * operations of every group, and which of them use the network.
+ * What playing a trace needs to know beforehand: its events numbered from 0, with parents and
+ * the operations of every group.
  */
 #ifndef MUSTER_TRACE_PLAN_H
 #define MUSTER_TRACE_PLAN_H
@@ -18,12 +18,8 @@ struct muster_plan_event {
     uint32_t group;                                  /* COLL, P2P: the GROUP event */
     uint32_t first_member, last_member, next_member; /* a GROUP's operations */
     uint8_t kind;
-    bool captured; /* COLL_API, P2P_API: into a CUDA graph */
-    bool network;  /* COLL, P2P: has proxy operations */
     /* The player's. */
     bool fresh;       /* GROUP_API: the mask that it read is still its first operation's */
-    bool shown;       /* captured COLL_API, P2P_API: its operation was delivered once */
-    bool suppressed;  /* GROUP and all below: NCCL would have kept silent */
     unsigned mask;    /* as NCCL keeps it for the event and its descendants */
     unsigned op_mask; /* GROUP_API: of its first operation with a mask */
     void *handle;     /* the plugin's; NULL: none, or not delivered */

@@ -126,32 +126,6 @@ static unsigned mask_at_start(struct player *player, struct muster_plan_event *e
     }
 }
 
-/* A captured plan calls the host at every replay only if it has network proxies or was captured
- * with KernelCh in the mask. Otherwise its events come once, at the capture; the first replay in
- * the trace stands for that. */
-static bool silent_replay(struct player *player, const struct muster_plan_event *group)
-{
-    bool silent = group->first_member != MUSTER_PLAN_NONE && player->driver->api >= 5;
-    struct muster_plan_event *member = event_at(player, group->first_member);
-    for (; silent && member; member = event_at(player, member->next_member)) {
-        const struct muster_plan_event *api = event_at(player, member->parent);
-        silent = api && api->captured && api->shown && !member->network &&
-                 !muster_mask_wants(player->driver->api, api->mask, MUSTER_EVENT_KERNEL_CH);
-    }
-    return silent;
-}
-
-static void mark_shown(struct player *player, const struct muster_plan_event *group)
-{
-    struct muster_plan_event *member = event_at(player, group->first_member);
-    for (; member; member = event_at(player, member->next_member)) {
-        struct muster_plan_event *api = event_at(player, member->parent);
-        if (api) {
-            api->shown = true;
-        }
-    }
-}
-
 static bool is_operation(const struct muster_plan_event *event)
 {
     return event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P;
@@ -163,13 +137,7 @@ static bool is_delivered(struct player *player, struct muster_plan_event *event)
     const struct muster_plan_event *parent = event_at(player, event->parent);
     const struct muster_plan_event *group = event_at(player, event->group);
     event->mask = mask_at_start(player, event);
-    if (event->kind == MUSTER_EVENT_GROUP) {
-        event->suppressed = silent_replay(player, event);
-        mark_shown(player, event);
-    } else {
-        event->suppressed = (group && group->suppressed) || (parent && parent->suppressed);
-    }
-    if (event->suppressed || !muster_mask_wants(api, event->mask, event->kind)) {
+    if (!muster_mask_wants(api, event->mask, event->kind)) {
         return false;
     }
     if (is_operation(event)) {
