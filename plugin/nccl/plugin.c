@@ -117,6 +117,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
     identity->log_enabled = plugin.settings.log_max > 0;
     struct muster_recorder_options options = {.arming = arming_of(&plugin.settings, identity, mask),
                                               .host_times = identity->replay_speed == 0,
+                                              .group_handles = identity->api < 5,
                                               .named_by_event = identity->api < 4};
     err->text[0] = '\0';
     switch (muster_segment_create(&options.file, plugin.settings.segment_dir, identity, err)) {

@@ -34,6 +34,7 @@ struct muster_recorder_options {
     struct muster_log_writer *log; /* NULL: none */
     struct muster_arming arming;   /* which operations are timed */
     bool host_times;               /* false in a replay: host times mean nothing */
+    bool group_handles;            /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
 };
 

@@ -479,7 +479,9 @@ void *muster_track_start(struct muster_recorder *recorder, const void *context,
     case MUSTER_EVENT_PROXY_OP:
         return muster_proxy_op_start(recorder, context, event);
     case MUSTER_EVENT_GROUP: /* before 2.28 NCCL shows no operations in a group without a handle */
-        return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, 0, 0);
+        return recorder->options.group_handles
+                   ? muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, 0, 0)
+                   : NULL;
     case MUSTER_EVENT_GROUP_API:
         return group_api_start(recorder, muster_recorder_comm(recorder, context), event);
     case MUSTER_EVENT_COLL_API:

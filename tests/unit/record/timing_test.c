@@ -73,11 +73,13 @@ static void implausible_stamps_are_refused_by_reason_and_the_operation_still_cou
     kernels(&lab, op, 4 * (uint64_t)GPU_NOW, 0); /* stop at and before start */
     assert_int_equal(lab_drops(&lab, MUSTER_DROP_TIME_ORDER), CHANNELS);
     op = lab_collective(&lab, lab.ctx, MUSTER_FUNC_ALL_REDUCE, 1);
-    kernels(&lab, op, GPU_NOW, 100); /* before the first one's stop */
+    kernels(&lab, op, 2 * (uint64_t)GPU_NOW, 20); /* good, in spite of the first one's stop */
+    op = lab_collective(&lab, lab.ctx, MUSTER_FUNC_ALL_REDUCE, 1);
+    kernels(&lab, op, GPU_NOW, 20); /* before the good one's stop */
     assert_int_equal(lab_drops(&lab, MUSTER_DROP_TIME_BACK), CHANNELS);
     lab_drain(&lab, 0);
-    assert_int_equal(lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 3);
-    assert_int_equal(lab_row(&lab, MUSTER_FUNC_ALL_REDUCE)->timed, 0);
+    assert_int_equal(lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 4);
+    assert_int_equal(lab_row(&lab, MUSTER_FUNC_ALL_REDUCE)->timed, 1);
     lab_close(&lab);
 }
 
