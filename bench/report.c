@@ -39,7 +39,8 @@ struct bench {
     char run_dir[PATH_MAX], segment_dir[PATH_MAX];
 };
 
-/* A step of the training job in tests/traces/late-gpu: five all-reduces on one communicator. */
+/* A step of the training job in tests/traces/recordings/late-gpu: five all-reduces on one
+ * communicator. */
 static struct muster_op make_op(uint64_t number, unsigned rank)
 {
     static const uint64_t counts[SIZES] = {1 << 20, 4 << 20, 1 << 16, 256, 8 << 20};

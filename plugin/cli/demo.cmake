@@ -8,7 +8,7 @@ add_library(muster_scratch STATIC scratch.c)
 target_link_libraries(muster_scratch PUBLIC muster_flags muster_base)
 
 # A recording of a real 4-GPU job with a late rank, inside the command.
-set(demo_recording ${PROJECT_SOURCE_DIR}/tests/traces/late-gpu)
+set(demo_recording ${PROJECT_SOURCE_DIR}/tests/traces/recordings/late-gpu)
 file(GLOB demo_recording_files CONFIGURE_DEPENDS ${demo_recording}/rank-*.jsonl.xz)
 add_library(muster_demo_recording STATIC demo_recording.c)
 target_link_libraries(muster_demo_recording PUBLIC muster_flags muster_base)
