@@ -164,8 +164,8 @@ static const char *why_no_times(const struct muster_report_rank *rank)
         return who->why_not_armed[0] ? who->why_not_armed : "no GPU times: not possible here";
     }
     if (who->timing == MUSTER_TIMING_AUTO) {
-        return "no GPU times: MUSTER_TIMING=auto takes none in this version; full takes them, and "
-               "slows small operations by about 30 %";
+        return "no GPU times: MUSTER_TIMING is auto, which times blocks of operations, and none "
+               "was reported; full times all, and slows small operations by about 30 %";
     }
     return "no GPU times: NCCL reported none";
 }

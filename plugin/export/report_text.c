@@ -17,7 +17,7 @@ static void cell_text(char *to, const struct muster_column *column, const void *
     }
     switch (cell.type) {
     case MUSTER_CELL_STR:
-        muster_text_copy(to, CELL, cell.str);
+        muster_text_copy(to, CELL, strcmp(cell.str, "unknown") == 0 ? "-" : cell.str);
         break;
     case MUSTER_CELL_ID:
         snprintf(to, CELL, "%016" PRIx64, cell.u64);
@@ -216,6 +216,9 @@ static void put_timing(const struct muster_report *report, FILE *out)
         }
     }
     fprintf(out, "%" PRIu64 " operations", ops);
+    if (ops && !timed[0] && !timed[1] && !timed[2]) {
+        fputs(", none timed", out);
+    }
     for (size_t s = 0; s < 3; s++) {
         if (timed[s]) {
             fprintf(out, ", %" PRIu64 " (%.1f %%) timed by %s", timed[s],
@@ -278,6 +281,12 @@ int muster_report_text(const struct muster_report *report, enum muster_report_ro
     if (rows != MUSTER_ROWS_OP && put_table(out, "ranks", &muster_rank_table, 0, report->rank,
                                             report->ranks, NULL, SIZE_MAX)) {
         return -1;
+    }
+    if (rows != MUSTER_ROWS_OP && report->joint) {
+        fputs(
+            "  busy: timed operations in sum. wait: of that, for ranks that came later. late: how "
+            "long\n  the rank that waited longest in each operation waited for this one.\n",
+            out);
     }
     if (rows != MUSTER_ROWS_RANK && put_ops(report, rows, out)) {
         return -1;

@@ -323,7 +323,7 @@ static void without_times_there_are_no_zeros(void **state)
     assert_true(isnan(report.rank[0].p50_us));
     assert_true(isnan(report.op[0].algbw_gbs));
     assert_string_equal(report.rank[0].source, "none");
-    assert_true(fixture_gap(&report, "MUSTER_TIMING=auto takes none"));
+    assert_true(fixture_gap(&report, "MUSTER_TIMING is auto"));
     muster_report_free(&report);
     fixture_free(run);
 }
