@@ -109,7 +109,7 @@ static void *measure(void *arg)
 static int load(struct process *process, struct cost_hist *hist, struct muster_err *err)
 {
     const struct cost_plan *plan = &process->plan;
-    if (muster_driver_open(&process->driver, plan->plugin, 0, 0, err))
+    if (muster_driver_open(&process->driver, plan->plugin, plan->api, 0, err))
         return -1;
     if (process->driver.api < 4)
         return muster_fail(err, "%s: its newest interface is v%u; v4 or newer is needed",

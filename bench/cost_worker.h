@@ -30,6 +30,7 @@ struct cost_plan {
     const char *plugin;
     const char *timing;  /* MUSTER_TIMING unless the environment has one */
     const char *run_dir; /* MUSTER_DIR */
+    unsigned api;        /* interface version; 0: the newest it has */
     bool timed;          /* collectives with KernelCh events */
     unsigned threads;
     double tick_ns;
