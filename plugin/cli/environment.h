@@ -28,7 +28,7 @@ extern const char *const muster_capture_timings[]; /* the first: as the configur
     {"dir", 'd', MUSTER_OPT_TEXT, offsetof(struct muster_capture, dir), "DIR",                     \
      .help = "run directory"},                                                                     \
     {"log-max", 0, MUSTER_OPT_SIZE, offsetof(struct muster_capture, log_max), "SIZE",              \
-     .help = "log bytes a process, beyond which the oldest operations go (256MiB)"},               \
+     .help = "log bytes a process; beyond, the oldest operations go (256MiB)"},               \
     {"trace", 0, MUSTER_OPT_TEXT, offsetof(struct muster_capture, trace), "DIR",                   \
      .help = "record the call trace there, for bug reports; slow"},                                \
     {"config", 'c', MUSTER_OPT_TEXT, offsetof(struct muster_capture, config), "FILE",              \

@@ -90,21 +90,25 @@ static int own_dir(struct muster_environment *environment, struct place *place,
     return muster_environment_add(environment, "MUSTER_DIR", place->dir, err);
 }
 
-/* The variables are set already. A configuration that cannot be read is the plugin's to complain
- * about: the job runs with the defaults. */
+/* The variables are set already. With a configuration that cannot be read the plugin takes all
+ * defaults, so that only it knows where. */
 static int choose_dir(struct muster_environment *environment, struct place *place,
                       struct muster_err *err)
 {
     struct muster_settings settings;
     struct muster_seg_identity self;
-    muster_settings_load(&settings, NULL);
+    struct muster_err wrong;
     muster_identity_read(&self);
     bool one_of_many = self.rank >= 0 && self.rank_source == MUSTER_RANK_FROM_ENV;
     place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && !self.rank);
+    place->dir[0] = '\0';
+    if (muster_settings_load(&settings, &wrong)) {
+        fprintf(stderr, "muster run: %s: the job runs with the defaults\n", wrong.text);
+        return 0;
+    }
     if (muster_run_dir_known(settings.dir)) {
         return muster_run_dir_choose(place->dir, sizeof place->dir, settings.dir, 0, err);
     }
-    place->dir[0] = '\0';
     return one_of_many ? 0 : own_dir(environment, place, err);
 }
 

@@ -1,0 +1,304 @@
+"""The command as a shell sees it: help, errors, exit statuses, run and env.
+
+usage: cli_test.py MUSTER [unittest options]
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MUSTER = None
+
+# What a launcher or the caller's shell may have set, and what decides where muster writes.
+FOREIGN = ("MUSTER_", "NCCL_", "SLURM_", "PBS_", "LSB_", "TORCHELASTIC_", "OMPI_", "PMI")
+RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def env(self, **more):
+        kept = {k: v for k, v in os.environ.items()
+                if not k.startswith(FOREIGN) and k not in RANKS}
+        return {**kept, "TMPDIR": self.folder.name, **more}
+
+    def muster(self, *args, env=None, **how):
+        how.setdefault("stdout", subprocess.PIPE)
+        how.setdefault("stderr", subprocess.PIPE)
+        return subprocess.run([MUSTER, *args], env=self.env(**(env or {})), text=True,
+                              cwd=self.folder.name, timeout=60, check=False, **how)
+
+
+class Help(Case):
+    COMMANDS = ("run", "demo", "report", "replay", "env", "version", "help")
+
+    def test_lists_every_command_on_stdout(self):
+        for call in (["help"], ["--help"], ["-h"]):
+            done = self.muster(*call)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for name in self.COMMANDS:
+                self.assertIn(f"\n  {name} ", done.stdout)
+
+    def test_every_command_explains_itself(self):
+        for name in self.COMMANDS:
+            done = self.muster(name, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertIn(f"usage: muster {name}", done.stdout)
+            self.assertIn("--help", done.stdout)
+            self.assertEqual(self.muster("help", name).stdout, done.stdout)
+            self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_config_topic_names_every_variable(self):
+        done = self.muster("help", "config")
+        self.assertEqual(done.returncode, 0)
+        for name in ("MUSTER_DIR", "MUSTER_TIMING", "MUSTER_LOG_MAX", "MUSTER_OFF"):
+            self.assertIn(name, done.stdout)
+
+    def test_version_names_interfaces(self):
+        done = self.muster("version")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^muster \d+\.\d+\.\d+\n")
+        self.assertIn("v1 to v7", done.stdout)
+        self.assertEqual(self.muster("--version").stdout, done.stdout)
+
+
+class WrongCalls(Case):
+    def wrong(self, *args):
+        done = self.muster(*args)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+        return done.stderr
+
+    def test_no_command(self):
+        self.assertIn("which command?", self.wrong())
+
+    def test_unknown_command(self):
+        self.assertIn("unknown command reprot, did you mean report?", self.wrong("reprot"))
+        self.assertNotIn("did you mean", self.wrong("zzzzzz"))
+        self.assertIn("unknown command", self.wrong("help", "reprot"))
+
+    def test_unknown_option(self):
+        self.assertIn("muster report: unknown option --fromat, did you mean --format?",
+                      self.wrong("report", "--fromat", "json"))
+        self.assertIn("did you mean --format?", self.wrong("report", "--fromat=json"))
+        self.assertIn("muster report: unknown option -Z", self.wrong("report", "-Z"))
+
+    def test_values(self):
+        self.assertIn('--format: "jsno" is not text, json or csv, did you mean json?',
+                      self.wrong("report", "--format", "jsno"))
+        self.assertIn("--format needs a value", self.wrong("report", "--format"))
+        self.assertIn("--format needs a value", self.wrong("report", "-f"))
+        self.assertIn("--live takes no value", self.wrong("report", "--live=yes"))
+        self.assertIn('"much" is not a size', self.wrong("env", "--log-max", "much"))
+
+    def test_operands(self):
+        self.assertIn("which command?", self.wrong("run"))
+        self.assertIn("which command?", self.wrong("run", "--quiet", "--"))
+        self.assertIn("`muster run`", self.wrong("env", "true"))
+        self.assertIn("--live", self.wrong("report", "--live", "somewhere"))
+        self.assertIn("one topic", self.wrong("help", "run", "report"))
+
+    def test_help_follows_an_error_on_stderr(self):
+        self.assertIn("usage: muster report", self.wrong("report", "--bogus"))
+
+
+class Report(Case):
+    def test_no_such_run(self):
+        done = self.muster("report", "nowhere")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("nowhere", done.stderr)
+
+    def test_no_run_at_all(self):
+        done = self.muster("report")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("muster report: ", done.stderr)
+
+    def test_garbage(self):
+        for name, content in (("a.seg", b"no segment"), ("a.log", os.urandom(4096)),
+                              ("b.seg", b"\0" * 2000000)):
+            with open(os.path.join(self.folder.name, name), "wb") as file:
+                file.write(content)
+        done = self.muster("report", self.folder.name)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"[ab]\.(seg|log)|" + self.folder.name)
+
+
+class Output(Case):
+    def test_full_stdout_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            for call in (["help"], ["version"], ["env"], ["report", "--help"]):
+                done = self.muster(*call, stdout=full)
+                self.assertEqual(done.returncode, 2, call)
+                self.assertIn("standard output: No space left on device", done.stderr)
+
+    def test_closed_stdout_is_an_error(self):
+        done = subprocess.run(["sh", "-c", f"'{MUSTER}' version >&-"], env=self.env(),
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write to standard output", done.stderr)
+
+
+class Run(Case):
+    def test_passes_the_exit_status_on(self):
+        for status in (0, 1, 2, 77, 255):
+            done = self.muster("run", "-q", "-n", "--", "sh", "-c", f"exit {status}")
+            self.assertEqual((done.returncode, done.stderr), (status, ""))
+
+    def test_passes_death_by_signal_on(self):
+        done = self.muster("run", "-n", "--", "sh", "-c", "kill -KILL $$")
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL)
+
+    def test_options_behind_the_command_are_its_own(self):
+        done = self.muster("run", "-n", "echo", "--help", "-n")
+        self.assertEqual((done.returncode, done.stdout), (0, "--help -n\n"))
+
+    def test_commands_that_cannot_run(self):
+        done = self.muster("run", "--", "no-such-command")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("cannot run no-such-command: No such file or directory", done.stderr)
+        done = self.muster("run", "--", "/")
+        self.assertEqual(done.returncode, 126)
+        self.assertIn("cannot run /: Permission denied", done.stderr)
+
+    def test_says_when_nothing_was_recorded(self):
+        done = self.muster("run", "--", "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+        self.assertIn("nothing was recorded", done.stderr)
+
+    def variables(self, *options, env=None):
+        done = self.muster("run", "-n", *options, "--", "env", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line), done
+
+    def test_sets_what_nccl_and_the_plugin_read(self):
+        with open(os.path.join(self.folder.name, "c.yaml"), "w", encoding="ascii") as file:
+            file.write("muster: 1\n")
+        got, _ = self.variables("--timing", "full", "--dir", "here", "--log-max", "1MiB",
+                                "--trace", "/t", "--config", "c.yaml", "--quiet",
+                                env={"LD_LIBRARY_PATH": "/a:/b"})
+        self.assertEqual(got["NCCL_PROFILER_PLUGIN"], "libnccl-profiler-muster.so")
+        first = got["LD_LIBRARY_PATH"].split(":")
+        self.assertTrue(os.path.exists(os.path.join(first[0], "libnccl-profiler-muster.so")))
+        self.assertEqual(first[1:], ["/a", "/b"])
+        self.assertEqual(got["MUSTER_TIMING"], "full")
+        self.assertEqual(os.path.realpath(os.path.dirname(got["MUSTER_DIR"])),
+                         os.path.realpath(self.folder.name))
+        self.assertEqual(os.path.basename(got["MUSTER_DIR"]), "here")
+        self.assertEqual(got["MUSTER_LOG_MAX"], str(1 << 20))
+        self.assertEqual(got["MUSTER_TRACE"], "/t")
+        self.assertTrue(os.path.isabs(got["MUSTER_CONFIG"]))
+        self.assertEqual(got["MUSTER_LOG_LEVEL"], "error")
+
+    def test_chooses_a_directory_unless_a_launcher_does(self):
+        got, _ = self.variables()
+        self.assertRegex(got["MUSTER_DIR"], r"/muster-\d{8}T\d{6}Z-\d+$")
+        got, _ = self.variables(env={"SLURM_JOB_ID": "7"})
+        self.assertNotIn("MUSTER_DIR", got)
+        got, _ = self.variables(env={"RANK": "3"})
+        self.assertNotIn("MUSTER_DIR", got)
+        got, _ = self.variables(env={"MUSTER_DIR": "/given", "RANK": "3"})
+        self.assertEqual(got["MUSTER_DIR"], "/given")
+
+    def test_a_wrong_configuration_does_not_stop_the_job(self):
+        done = self.muster("run", "-n", "--config", "no.yaml", "--", "sh", "-c", "exit 3")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no.yaml", done.stderr)
+
+    def test_says_that_another_plugin_is_replaced(self):
+        got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": "other.so"})
+        self.assertEqual(got["NCCL_PROFILER_PLUGIN"], "libnccl-profiler-muster.so")
+        self.assertIn("NCCL_PROFILER_PLUGIN=other.so is replaced", done.stderr)
+
+    def test_warns_of_launchers_that_drop_variables(self):
+        for name, warns in (("ssh", True), ("mpirun", True), ("torchrun", False)):
+            path = os.path.join(self.folder.name, name)
+            with open(path, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\n")
+            os.chmod(path, 0o755)
+            done = self.muster("run", "-n", "--", path)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual("may not pass variables on" in done.stderr, warns, name)
+        done = self.muster("run", "-n", "--", os.path.join(self.folder.name, "mpirun"), "-x", "A")
+        self.assertEqual(done.stderr, "")
+
+    def test_only_local_rank_0_speaks_at_the_end(self):
+        for rank, local, speaks in (("0", "0", True), ("4", "0", True), ("1", "1", False)):
+            done = self.muster("run", "--", "true", env={"RANK": rank, "LOCAL_RANK": local})
+            self.assertEqual("nothing was recorded" in done.stderr, speaks, rank)
+
+    def test_forwards_signals(self):
+        script = ("trap 'echo got USR1' USR1; trap 'echo got TERM; exit 5' TERM; echo ready; "
+                  "while :; do read -r _; done")
+        with subprocess.Popen([MUSTER, "run", "-n", "--", "bash", "-c", script],
+                              env=self.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True, cwd=self.folder.name) as job:
+            self.assertEqual(job.stdout.readline(), "ready\n")
+            job.send_signal(signal.SIGUSR1)
+            job.stdin.write("\n")
+            job.stdin.flush()
+            self.assertEqual(job.stdout.readline(), "got USR1\n")
+            job.send_signal(signal.SIGTERM)
+            job.stdin.write("\n")
+            job.stdin.flush()
+            self.assertEqual(job.stdout.readline(), "got TERM\n")
+            self.assertEqual(job.wait(30), 5)
+
+
+class Env(Case):
+    def test_is_for_a_shell(self):
+        odd = "it's $HOME \"quoted\""
+        script = (f"eval \"$('{MUSTER}' env --timing full --dir \"/$ODD\")\"; "
+                  'printf "%s\\n" "$NCCL_PROFILER_PLUGIN" "$MUSTER_TIMING" "$MUSTER_DIR" '
+                  '"$LD_LIBRARY_PATH"')
+        for before in (None, "/before"):
+            env = self.env(ODD=odd)
+            env.pop("LD_LIBRARY_PATH", None)
+            if before:
+                env["LD_LIBRARY_PATH"] = before
+            done = subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, text=True,
+                                  timeout=60, check=True)
+            plugin, timing, folder, path = done.stdout.splitlines()
+            self.assertEqual(plugin, "libnccl-profiler-muster.so")
+            self.assertEqual((timing, folder), ("full", "/" + odd))
+            self.assertEqual(path.split(":")[1:], [before] if before else [])
+
+
+class Recorded(Case):
+    """One replay, read in every format."""
+
+    def test_formats_agree(self):
+        recording = os.environ.get("MUSTER_TEST_RECORDING")
+        done = self.muster("run", "--dir", "out", "--timing", "full", "--", MUSTER, "replay",
+                           recording, "--speed", "max", "--out", "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("collectives, all ranks together", done.stderr)
+        text = self.muster("report", "out")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertLessEqual(max(map(len, text.stdout.splitlines())), 120)
+        report = json.loads(self.muster("report", "out", "--format", "json").stdout)
+        self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "gaps"])
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
+        self.assertEqual(sum(rank["ops"] for rank in report["ranks"]),
+                         sum(op["count"] for op in report["ops"]))
+        late = [rank["late_us"] for rank in report["ranks"]]
+        self.assertEqual(late.index(max(late)), 2)
+        for by, rows in (("rank", report["ranks"]), ("op", report["ops"])):
+            table = self.muster("report", "out", "--format", "csv", "--by", by).stdout.splitlines()
+            self.assertEqual(len(table), len(rows) + 1)
+            self.assertEqual([name for name in table[0].split(",") if "." not in name],
+                             [name for name in rows[0] if not isinstance(rows[0][name], dict)])
+        newest = self.muster("report", "--format", "json")
+        self.assertEqual(newest.returncode, 2)  # "out" is not named muster-*
+        os.rename(os.path.join(self.folder.name, "out"),
+                  os.path.join(self.folder.name, "muster-1"))
+        self.assertEqual(self.muster("report").returncode, 0)
+
+
+if __name__ == "__main__":
+    MUSTER = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
