@@ -241,16 +241,16 @@ static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, str
 {
     struct muster_seg_identity *identity = &writer->segment->identity;
     char dir[MUSTER_SEG_PATH];
-    struct muster_err second;
+    struct muster_err first, second;
     if (create_in(writer, identity->run_dir, identity->file_stem, sizeof(identity->file_stem),
-                  max_bytes, err) == 0)
+                  max_bytes, &first) == 0)
         return 0;
     if (fallback_dir(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
         muster_check_owner(dir, &second) != 0 ||
         create_in(writer, dir, identity->file_stem, sizeof(identity->file_stem), max_bytes,
                   &second) != 0)
-        return muster_fail(err, "%.250s; nor under TMPDIR: %.220s", err->text, second.text);
-    muster_log(MUSTER_LOG_WARN, "%s; this run is written to %s", err->text, dir);
+        return muster_fail(err, "%.250s; nor under TMPDIR: %.220s", first.text, second.text);
+    muster_log(MUSTER_LOG_WARN, "%s; this run is written to %s", first.text, dir);
     memcpy(identity->run_dir, dir, sizeof(identity->run_dir));
     return 0;
 }
@@ -275,13 +275,14 @@ static struct muster_log_writer *new_writer(const struct muster_segment_file *fi
 int muster_log_writer_start(struct muster_log_writer **writer, struct muster_segment_file *file,
                             uint64_t max_bytes, struct muster_err *err)
 {
-    struct muster_err reason;
     struct muster_log_writer *made = new_writer(file);
     if (!made)
         return muster_fail(err, "no memory for a log writer");
-    if (create_file(made, max_bytes, &reason) != 0) {
+    if (create_file(made, max_bytes, err) != 0) {
+        sem_destroy(&made->wake);
+        sem_destroy(&made->done);
         free(made);
-        return muster_fail(err, "%s", reason.text);
+        return -1;
     }
     open_frame(made);
     /* At once, so that even a process that dies within the second left its name. */

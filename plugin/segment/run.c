@@ -1,0 +1,332 @@
+#include "segment/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "segment/log_read.h"
+#include "segment/read.h"
+#include "segment/reap.h"
+#include "segment/run_process.h"
+
+/* A file of the run directory, or a live segment, that has not found its process yet. */
+struct file {
+    char *path;
+    bool segment;
+    bool alive;
+    bool used;
+    struct muster_seg_identity identity;
+};
+
+struct load {
+    struct muster_run *run;
+    struct muster_found *found; /* in the segment directory */
+    size_t founds;
+    struct file *file;
+    size_t files;
+};
+
+static void add_file(struct load *load, const char *path, bool segment, bool alive)
+{
+    struct file file = {.segment = segment, .alive = alive};
+    struct muster_err err;
+    struct muster_segment *copy;
+    unsigned unstable;
+    int rc;
+    if (!segment)
+        rc = muster_log_read_identity(path, &file.identity, &err);
+    else if ((rc = alive ? muster_segment_read_live(path, &copy, &unstable, &err)
+                         : muster_segment_read(path, &copy, &err)) == 0) {
+        file.identity = copy->identity;
+        free(copy);
+    }
+    if (rc != 0) {
+        muster_run_note(load->run, "%s", err.text);
+        return;
+    }
+    if (!(file.path = strdup(path)) || !muster_grow(&load->file, load->files, sizeof(file))) {
+        free(file.path);
+        return;
+    }
+    load->file[load->files++] = file;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static void add_files_of(struct load *load, const char *dir)
+{
+    DIR *entries = opendir(dir);
+    if (!entries) {
+        muster_run_note(load->run, "%s: %s", dir, strerror(errno));
+        return;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(entries))) {
+        char path[MUSTER_SEG_PATH + 300];
+        bool segment = ends_with(entry->d_name, ".seg");
+        if (entry->d_name[0] == '.' || !(segment || ends_with(entry->d_name, ".log")))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+        add_file(load, path, segment, false);
+    }
+    closedir(entries);
+}
+
+static bool same_dir(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+/* A dead process's segment goes where it belongs; if that fails it is read where it lies. */
+static void settle_found(struct load *load, const struct muster_found *found)
+{
+    struct muster_err err;
+    int rc = found->alive ? 1 : muster_reap_one(found->path, &err);
+    if (rc < 0)
+        muster_run_note(load->run, "%s stays: %s", found->path, err.text);
+    /* Gone: another process has just put it there. */
+    if (rc != 0 && access(found->path, F_OK) == 0)
+        add_file(load, found->path, true, found->alive);
+}
+
+static bool identity_of(const struct muster_found *found, struct muster_seg_identity *identity)
+{
+    struct muster_segment *segment;
+    unsigned unstable;
+    if (muster_segment_read_live(found->path, &segment, &unstable, NULL) != 0)
+        return false;
+    *identity = segment->identity;
+    free(segment);
+    return true;
+}
+
+static void load_dir(struct load *load, const char *dir)
+{
+    for (size_t i = 0; i < load->founds; i++) {
+        struct muster_seg_identity identity;
+        if (identity_of(&load->found[i], &identity) && same_dir(identity.run_dir, dir))
+            settle_found(load, &load->found[i]);
+    }
+    add_files_of(load, dir);
+}
+
+/* The log that belongs to a segment found by itself. */
+static void add_log_of(struct load *load, const struct muster_seg_identity *identity)
+{
+    char path[MUSTER_SEG_PATH + 300];
+    struct stat file;
+    snprintf(path, sizeof(path), "%s/%s.log", identity->run_dir, identity->file_stem);
+    if (identity->file_stem[0] && stat(path, &file) == 0)
+        add_file(load, path, false, false);
+}
+
+static void load_pid(struct load *load, uint64_t pid)
+{
+    size_t before = load->files;
+    for (size_t i = 0; i < load->founds; i++) {
+        struct muster_seg_identity identity;
+        if (!identity_of(&load->found[i], &identity) || identity.pid != pid)
+            continue;
+        add_file(load, load->found[i].path, true, load->found[i].alive);
+        add_log_of(load, &identity);
+    }
+    if (load->files == before)
+        muster_run_note(load->run,
+                        "%llu: no segment of this pid is there; if the process is over, "
+                        "name its run directory",
+                        (unsigned long long)pid);
+}
+
+static void load_live(struct load *load)
+{
+    for (size_t i = 0; i < load->founds; i++) {
+        struct muster_seg_identity identity;
+        if (!identity_of(&load->found[i], &identity))
+            continue;
+        add_file(load, load->found[i].path, true, load->found[i].alive);
+        add_log_of(load, &identity);
+    }
+}
+
+static void add_source(struct load *load, const char *name)
+{
+    char *copy = strdup(name);
+    if (copy && muster_grow(&load->run->source, load->run->sources, sizeof(copy)))
+        load->run->source[load->run->sources++] = copy;
+    else
+        free(copy);
+}
+
+static void load_named(struct load *load, const char *name)
+{
+    struct stat file;
+    uint64_t pid;
+    add_source(load, name);
+    if (stat(name, &file) == 0 && S_ISDIR(file.st_mode))
+        load_dir(load, name);
+    else if (muster_text_u64(name, &pid))
+        load_pid(load, pid);
+    else
+        muster_run_note(load->run, "%s: neither a run directory nor a pid", name);
+}
+
+static void load_newest(struct load *load)
+{
+    glob_t found;
+    const char *newest = NULL;
+    struct timespec when = {0};
+    if (glob("./muster-*", 0, NULL, &found) != 0) {
+        muster_run_note(load->run, "no ./muster-* here; name a run directory or a pid");
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat file;
+        if (stat(found.gl_pathv[i], &file) != 0 || !S_ISDIR(file.st_mode))
+            continue;
+        if (newest && (file.st_mtim.tv_sec < when.tv_sec || (file.st_mtim.tv_sec == when.tv_sec &&
+                                                             file.st_mtim.tv_nsec <= when.tv_nsec)))
+            continue;
+        newest = found.gl_pathv[i];
+        when = file.st_mtim;
+    }
+    if (newest)
+        load_named(load, newest);
+    else
+        muster_run_note(load->run, "no ./muster-* here; name a run directory or a pid");
+    globfree(&found);
+}
+
+static bool same_process(const struct muster_seg_identity *a, const struct muster_seg_identity *b)
+{
+    return a->pid == b->pid && a->start_ticks == b->start_ticks && a->boot_hash == b->boot_hash &&
+           a->begin_unix_ns == b->begin_unix_ns && strcmp(a->file_stem, b->file_stem) == 0;
+}
+
+static bool read_pieces(struct load *load, const struct file *file, struct muster_pieces *pieces)
+{
+    struct muster_err err;
+    unsigned unstable = 0;
+    int rc;
+    if (!file->segment)
+        rc = muster_log_read(file->path, &pieces->log, &err);
+    else if (file->alive)
+        rc = muster_segment_read_live(file->path, &pieces->segment, &unstable, &err);
+    else
+        rc = muster_segment_read(file->path, &pieces->segment, &err);
+    if (rc != 0)
+        muster_run_note(load->run, "%s", err.text);
+    if (unstable)
+        muster_run_note(load->run, "%s: %u entries left out, they never stood still", file->path,
+                        unstable);
+    pieces->has_log |= rc == 0 && !file->segment;
+    pieces->alive |= rc == 0 && file->alive;
+    return rc == 0;
+}
+
+/* The file and the first other one of the same process: a log to its segment. */
+static void load_process(struct load *load, size_t first)
+{
+    struct muster_pieces pieces = {0};
+    struct file *file = &load->file[first];
+    bool any = false, segment = false, log = false;
+    for (size_t i = first; i < load->files; i++) {
+        struct file *other = &load->file[i];
+        if (other->used || !same_process(&file->identity, &other->identity))
+            continue;
+        /* Found twice, by two names of one directory: once is enough. */
+        other->used = true;
+        if (other->segment ? segment : log)
+            continue;
+        if (!read_pieces(load, other, &pieces))
+            continue;
+        segment |= other->segment;
+        log |= !other->segment;
+        any = true;
+    }
+    if (any)
+        muster_run_add(load->run, &pieces);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct muster_seg_identity *one = &((const struct muster_process *)a)->identity;
+    const struct muster_seg_identity *two = &((const struct muster_process *)b)->identity;
+    if (one->rank != two->rank)
+        return one->rank < two->rank ? -1 : 1;
+    int host = strcmp(one->host, two->host);
+    if (host != 0)
+        return host;
+    return (one->pid > two->pid) - (one->pid < two->pid);
+}
+
+static const char *segment_dir(const struct muster_run_query *query)
+{
+    const char *dir = query->segment_dir ? query->segment_dir : getenv("MUSTER_SEGMENT_DIR");
+    return dir && *dir ? dir : "/dev/shm";
+}
+
+static void load_all(struct load *load, const struct muster_run_query *query)
+{
+    load->founds = muster_find_segments(segment_dir(query), &load->found);
+    for (size_t i = 0; i < query->runs; i++)
+        load_named(load, query->run[i]);
+    if (query->live)
+        load_live(load);
+    else if (query->runs == 0)
+        load_newest(load);
+    for (size_t i = 0; i < load->files; i++)
+        if (!load->file[i].used)
+            load_process(load, i);
+    if (load->run->processes > 0)
+        qsort(load->run->process, load->run->processes, sizeof(*load->run->process), by_rank);
+}
+
+int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
+                    struct muster_err *err)
+{
+    struct muster_run got = {0};
+    struct load load = {.run = &got};
+    load_all(&load, query);
+    for (size_t i = 0; i < load.files; i++)
+        free(load.file[i].path);
+    free(load.file);
+    muster_found_free(load.found, load.founds);
+    if (got.processes > 0) {
+        *run = got;
+        return 0;
+    }
+    if (got.notes > 0)
+        muster_fail(err, "%s", got.note[0]);
+    else if (got.sources > 0)
+        muster_fail(err, "%s: no segments and no logs", got.source[0]);
+    else
+        muster_fail(err, "no live segments of this user in %s", segment_dir(query));
+    muster_run_free(&got);
+    return -1;
+}
+
+void muster_run_free(struct muster_run *run)
+{
+    for (size_t i = 0; i < run->sources; i++)
+        free(run->source[i]);
+    for (size_t i = 0; i < run->processes; i++)
+        muster_process_free(&run->process[i]);
+    for (size_t i = 0; i < run->notes; i++)
+        free(run->note[i]);
+    free(run->source);
+    free(run->process);
+    free(run->note);
+    memset(run, 0, sizeof(*run));
+}

@@ -1,0 +1,240 @@
+#include "fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "segment/read.h"
+#include "segment/reap.h"
+
+static struct muster_segment_file create_ok(const struct fixture *fixture)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    struct muster_err err;
+    fixture_identity(fixture, &identity);
+    assert_int_equal(muster_segment_create(&file, fixture->shm, &identity, &err),
+                     MUSTER_SEGMENT_OK);
+    return file;
+}
+
+static void drop(struct muster_segment_file *file)
+{
+    munmap(file->map, sizeof(*file->map));
+    if (file->lock_fd >= 0)
+        close(file->lock_fd);
+}
+
+static void a_new_segment_can_be_read(void **state)
+{
+    struct muster_segment_file file = create_ok(*state);
+    struct muster_segment *copy;
+    struct muster_err err;
+    struct stat stat_seg, stat_lock;
+    unsigned unstable;
+    assert_true(file.shared);
+    assert_int_equal(stat(file.path, &stat_seg), 0);
+    assert_int_equal(stat(file.lock_path, &stat_lock), 0);
+    assert_int_equal(stat_seg.st_mode & 0777, 0600);
+    assert_int_equal(stat_lock.st_mode & 0777, 0600);
+    assert_int_equal(stat_seg.st_size, sizeof(struct muster_segment));
+    assert_true((size_t)stat_seg.st_blocks * 512 >= sizeof(struct muster_segment));
+    assert_int_equal(muster_segment_read_live(file.path, &copy, &unstable, &err), 0);
+    assert_int_equal(unstable, 0);
+    assert_int_equal(copy->identity.pid, getpid());
+    assert_int_equal(copy->comm[MUSTER_SEG_COMMS].uid, MUSTER_SEG_OTHER_UID);
+    free(copy);
+    drop(&file);
+}
+
+static void a_second_copy_of_the_library_is_told(void **state)
+{
+    struct muster_segment_file file = create_ok(*state), second;
+    struct muster_seg_identity identity;
+    struct muster_err err;
+    fixture_identity(*state, &identity);
+    assert_int_equal(
+        muster_segment_create(&second, ((struct fixture *)*state)->shm, &identity, &err),
+        MUSTER_SEGMENT_DUPLICATE);
+    assert_non_null(strstr(err.text, "another copy"));
+    assert_int_equal(access(file.path, F_OK), 0);
+    drop(&file);
+}
+
+/* The lock must survive whatever the same process does with segments. */
+static void others_see_that_the_owner_lives(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = create_ok(fixture);
+    struct muster_found *found;
+    muster_reap(fixture->shm);
+    size_t n = muster_find_segments(fixture->shm, &found);
+    assert_int_equal(n, 1);
+    assert_true(found[0].alive && found[0].own);
+    muster_found_free(found, n);
+    pid_t pid = fork();
+    if (pid == 0) {
+        n = muster_find_segments(fixture->shm, &found);
+        _exit(n == 1 && found[0].alive && !found[0].own ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    drop(&file);
+}
+
+static void expect_anonymous(const char *dir, const struct fixture *fixture, const char *why)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    struct muster_err err = {""};
+    fixture_identity(fixture, &identity);
+    assert_int_equal(muster_segment_create(&file, dir, &identity, &err), MUSTER_SEGMENT_OK);
+    assert_false(file.shared);
+    assert_int_equal(file.lock_fd, -1);
+    assert_string_equal(file.path, "");
+    assert_int_equal(file.map->magic, MUSTER_SEG_MAGIC);
+    if (!strstr(err.text, why))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, why);
+    drop(&file);
+}
+
+static void a_disk_is_no_place_for_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    expect_anonymous("/proc/self", fixture, "not a tmpfs");
+    expect_anonymous("/dev/shm/there-is-no-such", fixture, "No such file");
+    expect_anonymous("/dev/null", fixture, "Not a directory");
+}
+
+static void a_link_of_another_user_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    char link[128];
+    if (geteuid() != 0)
+        skip();
+    fixture_path(link, sizeof(link), fixture->run, "link");
+    assert_int_equal(symlink(fixture->shm, link), 0);
+    assert_int_equal(lchown(link, 12345, 12345), 0);
+    expect_anonymous(link, fixture, "symbolic link of another user");
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+}
+
+static void a_file_of_another_user_is_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    if (geteuid() != 0)
+        skip();
+    struct muster_segment_file file = create_ok(fixture);
+    char path[MUSTER_SEG_PATH];
+    strcpy(path, file.path);
+    unlink(file.lock_path);
+    drop(&file);
+    assert_int_equal(chown(path, 12345, 12345), 0);
+    expect_anonymous(fixture->shm, fixture, "another user");
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+}
+
+static void a_link_in_place_of_the_lock_is_not_followed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = create_ok(fixture);
+    char target[128], lock[MUSTER_SEG_PATH];
+    strcpy(lock, file.lock_path);
+    unlink(file.path);
+    unlink(lock);
+    drop(&file);
+    fixture_path(target, sizeof(target), fixture->run, "target");
+    assert_int_equal(symlink(target, lock), 0);
+    expect_anonymous(fixture->shm, fixture, "no file stands there");
+    assert_int_not_equal(access(target, F_OK), 0);
+}
+
+/* Needs the right to mount; without it nothing is shown here. */
+static void a_full_tmpfs_costs_the_live_view_only(void **state)
+{
+    struct fixture *fixture = *state;
+    if (mount("none", fixture->shm, "tmpfs", 0, "size=4m,mode=700") != 0)
+        skip();
+    expect_anonymous(fixture->shm, fixture, "too full");
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+    assert_int_equal(umount(fixture->shm), 0);
+    assert_int_equal(mount("none", fixture->shm, "tmpfs", 0, "size=64m,nr_inodes=2"), 0);
+    expect_anonymous(fixture->shm, fixture, "No space left");
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+    assert_int_equal(umount(fixture->shm), 0);
+}
+
+static void archiving_moves_it_to_the_run_directory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = create_ok(fixture);
+    struct muster_segment *copy;
+    struct muster_err err;
+    char path[256], name[64];
+    fixture_comm(file.map);
+    assert_int_equal(muster_segment_archive(&file, &err), 0);
+    snprintf(name, sizeof(name), "host-%d.seg", (int)getpid());
+    assert_int_equal(
+        muster_segment_read(fixture_path(path, sizeof(path), fixture->run, name), &copy, &err), 0);
+    assert_string_equal(copy->comm[0].name, "dp");
+    free(copy);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+    assert_int_equal(fixture_count(fixture->run, ""), 3); /* with . and .. */
+    drop(&file);
+}
+
+static void a_failed_archive_keeps_the_segment(void **state)
+{
+    struct muster_segment_file file = create_ok(*state);
+    struct muster_err err;
+    strcpy(file.map->identity.run_dir, "/dev/null/no");
+    assert_int_equal(muster_segment_archive(&file, &err), -1);
+    assert_non_null(strstr(err.text, "/dev/null/no"));
+    assert_int_equal(access(file.path, F_OK), 0);
+    drop(&file);
+}
+
+static void a_forked_child_archives_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = create_ok(fixture);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(muster_segment_archive(&file, NULL) == -1 ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(file.path, F_OK), 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 0);
+    drop(&file);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_new_segment_can_be_read),
+        TEST(a_second_copy_of_the_library_is_told),
+        TEST(others_see_that_the_owner_lives),
+        TEST(a_disk_is_no_place_for_segments),
+        TEST(a_link_of_another_user_is_refused),
+        TEST(a_file_of_another_user_is_left_alone),
+        TEST(a_link_in_place_of_the_lock_is_not_followed),
+        TEST(a_full_tmpfs_costs_the_live_view_only),
+        TEST(archiving_moves_it_to_the_run_directory),
+        TEST(a_failed_archive_keeps_the_segment),
+        TEST(a_forked_child_archives_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
