@@ -1,0 +1,148 @@
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "segment/identity.h"
+
+static const char *const variables[] = {"RANK",
+                                        "SLURM_PROCID",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "PMI_RANK",
+                                        "PMIX_RANK",
+                                        "LOCAL_RANK",
+                                        "SLURM_LOCALID",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID",
+                                        "WORLD_SIZE",
+                                        "SLURM_NTASKS",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_SIZE",
+                                        "MUSTER_REPLAY",
+                                        "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID",
+                                        "PBS_JOBID",
+                                        "LSB_JOBID",
+                                        "TORCHELASTIC_RUN_ID",
+                                        "NCCL_HOSTID"};
+
+static int clear(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+static void launchers_tell_the_rank(void **state)
+{
+    (void)state;
+    static const char *const names[][3] = {
+        {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
+        {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"}};
+    struct muster_seg_identity identity;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        clear(NULL);
+        setenv(names[i][0], "12", 1);
+        setenv(names[i][1], "4", 1);
+        setenv(names[i][2], "16", 1);
+        muster_identity_read(&identity);
+        assert_int_equal(identity.rank, 12);
+        assert_int_equal(identity.local_rank, 4);
+        assert_int_equal(identity.world, 16);
+        assert_int_equal(identity.rank_source, MUSTER_RANK_FROM_ENV);
+    }
+}
+
+static void without_a_launcher_the_rank_is_open(void **state)
+{
+    (void)state;
+    struct muster_seg_identity identity;
+    setenv("RANK", "-1", 1);
+    setenv("SLURM_PROCID", "many", 1);
+    setenv("PMI_RANK", "99999999999", 1);
+    muster_identity_read(&identity);
+    assert_int_equal(identity.rank, -1);
+    assert_int_equal(identity.rank_source, MUSTER_RANK_FROM_COMM);
+    assert_int_equal(identity.replay_speed, 0);
+}
+
+static void the_process_and_host_are_named(void **state)
+{
+    (void)state;
+    struct muster_seg_identity identity;
+    char stem[64];
+    setenv("NCCL_HOSTID", "node7", 1);
+    setenv("MUSTER_REPLAY", "max", 1);
+    muster_identity_read(&identity);
+    snprintf(stem, sizeof(stem), "node7-%d", (int)getpid());
+    assert_string_equal(identity.file_stem, stem);
+    assert_string_equal(identity.host, "node7");
+    assert_int_equal(identity.pid, getpid());
+    assert_true(identity.start_ticks > 0);
+    assert_int_equal(identity.replay_speed, UINT32_MAX);
+    setenv("MUSTER_REPLAY", "8", 1);
+    muster_identity_read(&identity);
+    assert_int_equal(identity.replay_speed, 8);
+}
+
+static void expect_dir(const char *configured, const char *expected)
+{
+    char dir[MUSTER_SEG_PATH], cwd[MUSTER_SEG_PATH], absolute[2 * MUSTER_SEG_PATH];
+    struct muster_err err;
+    assert_int_equal(muster_run_dir_choose(dir, sizeof(dir), configured, 0xdeadbeef01020304, &err),
+                     0);
+    assert_non_null(getcwd(cwd, sizeof(cwd)));
+    snprintf(absolute, sizeof(absolute), "%s/%s", cwd, expected);
+    assert_string_equal(dir, expected[0] == '/' ? expected : absolute);
+}
+
+static void the_run_directory_follows_the_job(void **state)
+{
+    (void)state;
+    assert_false(muster_run_dir_known(""));
+    expect_dir("", "muster-deadbeef");
+    setenv("TORCHELASTIC_RUN_ID", "none", 1);
+    assert_false(muster_run_dir_known(""));
+    expect_dir("", "muster-deadbeef");
+    setenv("TORCHELASTIC_RUN_ID", "../a b", 1);
+    expect_dir("", "muster-.._a_b");
+    setenv("LSB_JOBID", "77", 1);
+    expect_dir("", "muster-77");
+    setenv("PBS_JOBID", "88.server", 1);
+    expect_dir("", "muster-88.server");
+    setenv("SLURM_JOB_ID", "99", 1);
+    expect_dir("", "muster-99");
+    setenv("SLURM_STEP_ID", "3", 1);
+    expect_dir("", "muster-99.3");
+    assert_true(muster_run_dir_known(""));
+    expect_dir("here/there", "here/there");
+    expect_dir("/there", "/there");
+}
+
+static void a_path_too_long_is_an_error(void **state)
+{
+    (void)state;
+    char dir[MUSTER_SEG_PATH], path[MUSTER_SEG_PATH + 10];
+    struct muster_err err;
+    memset(path, 'x', sizeof(path));
+    path[0] = '/';
+    path[sizeof(path) - 1] = 0;
+    assert_int_equal(muster_run_dir_choose(dir, sizeof(dir), path, 0, &err), -1);
+    assert_non_null(strstr(err.text, "too long"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, clear)
+    const struct CMUnitTest tests[] = {
+        TEST(launchers_tell_the_rank),        TEST(without_a_launcher_the_rank_is_open),
+        TEST(the_process_and_host_are_named), TEST(the_run_directory_follows_the_job),
+        TEST(a_path_too_long_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

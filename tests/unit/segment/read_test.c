@@ -1,0 +1,181 @@
+#include "fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "segment/image.h"
+#include "segment/read.h"
+#include "segment/rows.h"
+#include "segment/seqlock.h"
+
+static struct muster_segment *fresh(void **state)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment *segment = aligned_alloc(64, sizeof(*segment));
+    memset(segment, 0, sizeof(*segment));
+    fixture_identity(*state, &identity);
+    muster_segment_init(segment, &identity);
+    fixture_comm(segment);
+    return segment;
+}
+
+static void expect_refused(const struct muster_segment *segment, size_t bytes, const char *why)
+{
+    struct muster_segment *copy;
+    struct muster_err err;
+    assert_int_equal(muster_segment_parse("x.seg", segment, bytes, &copy, &err), -1);
+    assert_non_null(strstr(err.text, "x.seg"));
+    if (!strstr(err.text, why))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, why);
+}
+
+static void foreign_segments_are_refused_in_words(void **state)
+{
+    struct muster_segment *segment = fresh(state);
+    size_t bytes = sizeof(*segment);
+    expect_refused(segment, 0, "0 bytes are too few");
+    expect_refused(segment, bytes - 1, "cut short");
+    segment->version = 2;
+    expect_refused(segment, bytes, "segment format 2, this muster reads 1");
+    segment->version = 0;
+    expect_refused(segment, bytes, "segment format 0");
+    segment->version = MUSTER_SEG_VERSION;
+    segment->row_bytes += 64;
+    expect_refused(segment, bytes, "another layout");
+    segment->row_bytes -= 64;
+    segment->magic = 0;
+    expect_refused(segment, bytes, "not finished being created");
+    segment->magic = 0x464c457f;
+    expect_refused(segment, bytes, "not a muster segment");
+    segment->magic = MUSTER_SEG_MAGIC;
+    strcpy(segment->identity.file_stem, "../../etc/passwd");
+    expect_refused(segment, bytes, "no file name");
+    strcpy(segment->identity.file_stem, "x");
+    strcpy(segment->identity.run_dir, "relative");
+    expect_refused(segment, bytes, "not absolute");
+    free(segment);
+}
+
+static void a_segment_cut_off_anywhere_is_refused(void **state)
+{
+    struct muster_segment *segment = fresh(state), *copy;
+    struct muster_err err;
+    for (size_t bytes = 0; bytes < sizeof(*segment); bytes += bytes < 4096 ? 1 : 4093) {
+        void *part = malloc(bytes ? bytes : 1);
+        memcpy(part, segment, bytes);
+        assert_int_equal(muster_segment_parse("x", part, bytes, &copy, &err), -1);
+        free(part);
+    }
+    free(segment);
+}
+
+/* 0xff everywhere behind the strides: nothing may come out that indexes or prints badly. */
+static void what_is_out_of_range_becomes_unknown(void **state)
+{
+    struct muster_segment *segment = fresh(state), *copy;
+    struct muster_err err;
+    size_t from = offsetof(struct muster_segment, heartbeat_mono_ns);
+    memset((char *)segment + from, 0xff, sizeof(*segment) - from);
+    memset(segment->identity.hostname, '\n', sizeof(segment->identity.hostname));
+    assert_int_equal(muster_segment_parse("x", segment, sizeof(*segment), &copy, &err), 0);
+    assert_int_equal(strlen(copy->identity.hostname), sizeof(copy->identity.hostname) - 1);
+    assert_null(strchr(copy->identity.hostname, '\n'));
+    assert_true(strlen(copy->comm[0].name) < MUSTER_SEG_NAME);
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        assert_true(copy->row[i].func < MUSTER_FUNCS && copy->row[i].algo < MUSTER_ALGOS &&
+                    copy->row[i].proto < MUSTER_PROTOS);
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+        assert_int_equal(atomic_load(&copy->slot_state[i]), 0);
+    for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
+        assert_true(copy->ring[i].source < MUSTER_SOURCES);
+    assert_int_equal(atomic_load(&copy->exit_state), MUSTER_EXIT_OPEN);
+    muster_rows_undo(copy);
+    free(copy);
+    free(segment);
+}
+
+static void files_that_are_none_are_errors(void **state)
+{
+    struct muster_segment *copy;
+    struct muster_err err;
+    unsigned unstable;
+    char fifo[256];
+    fixture_path(fifo, sizeof(fifo), ((struct fixture *)*state)->run, "fifo.seg");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(muster_segment_read(fifo, &copy, &err), -1);
+    assert_int_equal(muster_segment_read("/nowhere", &copy, &err), -1);
+    assert_non_null(strstr(err.text, "No such file"));
+    assert_int_equal(muster_segment_read_live("/nowhere", &copy, &unstable, &err), -1);
+    assert_int_equal(muster_segment_read_live("/dev/null", &copy, &unstable, &err), -1);
+}
+
+struct writer {
+    struct muster_segment *segment;
+    _Atomic bool stop;
+};
+
+/* Changes two rows and the ring without pause, as the drain thread does. In each row bytes is 64
+ * times count, in each ring entry end_ns twice begin_ns. */
+static void *write_always(void *arg)
+{
+    struct writer *writer = arg;
+    struct muster_segment *segment = writer->segment;
+    for (uint64_t n = 0; !atomic_load(&writer->stop); n++) {
+        struct muster_seg_row *row = &segment->row[20 + n % 2];
+        muster_seg_write_begin(&row->seq);
+        row->count++;
+        row->bytes += 64;
+        muster_seg_write_end(&row->seq);
+        struct muster_op *op = &segment->ring[n % MUSTER_SEG_RING];
+        op->comm = 1;
+        op->begin_ns = n;
+        op->end_ns = 2 * n;
+        atomic_store_explicit(&segment->ring_head, n + 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static void a_segment_in_motion_is_never_read_mixed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    fixture_identity(fixture, &identity);
+    assert_int_equal(muster_segment_create(&file, fixture->shm, &identity, NULL),
+                     MUSTER_SEGMENT_OK);
+    file.map->row[20].comm = file.map->row[21].comm = 1;
+    struct writer writer = {.segment = file.map};
+    pthread_t thread;
+    pthread_create(&thread, NULL, write_always, &writer);
+    for (int i = 0; i < 30; i++) {
+        struct muster_segment *copy;
+        unsigned unstable;
+        assert_int_equal(muster_segment_read_live(file.path, &copy, &unstable, NULL), 0);
+        for (unsigned r = 20; r < 22; r++)
+            assert_int_equal(copy->row[r].bytes, 64 * copy->row[r].count);
+        for (unsigned n = 0; n < MUSTER_SEG_RING; n++)
+            if (copy->ring[n].comm)
+                assert_int_equal(copy->ring[n].end_ns, 2 * copy->ring[n].begin_ns);
+        free(copy);
+    }
+    atomic_store(&writer.stop, true);
+    pthread_join(thread, NULL);
+    munmap(file.map, sizeof(*file.map));
+    close(file.lock_fd);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(foreign_segments_are_refused_in_words),   TEST(a_segment_cut_off_anywhere_is_refused),
+        TEST(what_is_out_of_range_becomes_unknown),    TEST(files_that_are_none_are_errors),
+        TEST(a_segment_in_motion_is_never_read_mixed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "segment/log_write.h"
+#include "segment/run.h"
+
+enum { LONG_MS = 60000, BIG = 256 << 20 };
+
+static struct muster_segment_file open_segment(const struct fixture *fixture)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    fixture_identity(fixture, &identity);
+    identity.rank = 3;
+    if (muster_segment_create(&file, fixture->shm, &identity, NULL) != MUSTER_SEGMENT_OK ||
+        !file.shared)
+        abort();
+    fixture_comm(file.map);
+    return file;
+}
+
+static void retire(struct muster_segment_file *file, struct muster_log_writer *writer,
+                   uint64_t from, uint64_t to)
+{
+    for (uint64_t n = from; n < to; n++) {
+        struct muster_op op = fixture_op(n);
+        fixture_retire(file->map, &op);
+        if (writer)
+            muster_log_put(writer, &op);
+    }
+}
+
+static void load(const struct fixture *fixture, const char *name, struct muster_run *run)
+{
+    const char *names[] = {name};
+    struct muster_run_query query = {
+        .run = names, .runs = name != NULL, .live = !name, .segment_dir = fixture->shm};
+    struct muster_err err;
+    if (muster_run_load(&query, run, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static uint64_t total(const struct muster_segment *segment)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        count += segment->row[i].comm ? segment->row[i].count : 0;
+    return count;
+}
+
+static void assert_ops(const struct muster_process *process, uint64_t from, uint64_t n)
+{
+    assert_true(process->ops >= n);
+    for (uint64_t i = 0; i < n; i++) {
+        struct muster_op expected = fixture_op(from + i);
+        assert_memory_equal(&process->op[i], &expected, sizeof(expected));
+    }
+}
+
+static void a_finished_process_is_read_from_log_and_segment(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_log_writer *writer;
+    struct muster_run run;
+    assert_int_equal(muster_log_writer_start(&writer, &file, BIG, NULL), 0);
+    retire(&file, writer, 0, 3000);
+    atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
+    assert_true(muster_log_writer_finish(writer, LONG_MS));
+    load(fixture, fixture->run, &run);
+    assert_int_equal(run.processes, 1);
+    assert_int_equal(run.process[0].state, MUSTER_PROCESS_FINALIZED);
+    assert_int_equal(run.process[0].identity.rank, 3);
+    assert_int_equal(run.process[0].ops, 3000);
+    assert_int_equal(run.process[0].ops_missing, 0);
+    assert_ops(&run.process[0], 0, 3000);
+    assert_int_equal(total(run.process[0].segment), 3000);
+    assert_string_equal(muster_process_comm(&run.process[0], 1)->name, "dp");
+    assert_null(muster_process_comm(&run.process[0], 2));
+    assert_int_equal(run.notes, 0);
+    muster_run_free(&run);
+    munmap(file.map, sizeof(*file.map));
+    close(file.lock_fd);
+}
+
+/* In the child: 1,500 operations, no log, three in flight of which two count. */
+static void die_without_a_log(const struct fixture *fixture)
+{
+    struct muster_segment_file file = open_segment(fixture);
+    retire(&file, NULL, 0, 1500);
+    fixture_slot(file.map, 0, 1500, MUSTER_SLOT_DONE);
+    fixture_slot(file.map, 9, 1501, MUSTER_SLOT_LAUNCHED);
+    fixture_slot(file.map, 10, 1502, MUSTER_SLOT_CALLED);
+    fixture_slot(file.map, 11, 1499, MUSTER_SLOT_RESTING);
+}
+
+static void a_killed_process_is_read_and_put_away(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    pid_t pid = fixture_killed_process(die_without_a_log, fixture);
+    load(fixture, fixture->run, &run);
+    assert_int_equal(run.processes, 1);
+    struct muster_process *process = &run.process[0];
+    assert_int_equal(process->state, MUSTER_PROCESS_KILLED);
+    assert_int_equal(process->identity.pid, pid);
+    assert_int_equal(total(process->segment), 1502);
+    assert_int_equal(process->ops, MUSTER_SEG_RING - 1 + 2);
+    assert_int_equal(process->ops_missing, 1500 - MUSTER_SEG_RING + 1);
+    assert_ops(process, 1500 - MUSTER_SEG_RING + 1, MUSTER_SEG_RING - 1);
+    assert_int_equal(process->op[process->ops - 2].number, 1500);
+    assert_int_equal(process->op[process->ops - 1].number, 1501);
+    muster_run_free(&run);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
+    load(fixture, fixture->run, &run); /* the same again from the archive */
+    assert_int_equal(run.process[0].state, MUSTER_PROCESS_KILLED);
+    assert_int_equal(total(run.process[0].segment), 1502);
+    muster_run_free(&run);
+}
+
+/* The log is behind the ring when the process dies. */
+static void die_with_a_log(const struct fixture *fixture)
+{
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_log_writer *writer;
+    struct muster_segment_file copy = file;
+    if (muster_log_writer_start(&writer, &copy, BIG, NULL) != 0)
+        abort();
+    retire(&file, writer, 0, 2000);
+    /* Makes the log whole so far; the segment goes with it, so put another in its place. */
+    muster_log_writer_finish(writer, LONG_MS);
+    char archived[256];
+    snprintf(archived, sizeof(archived), "%s/host-%d.seg", fixture->run, (int)getpid());
+    unlink(archived);
+    int fd = open(file.path, O_CREAT | O_WRONLY, 0600);
+    retire(&file, NULL, 2000, 2600);
+    if (write(fd, file.map, sizeof(*file.map)) != (ssize_t)sizeof(*file.map))
+        abort();
+    close(fd);
+}
+
+static void log_and_ring_of_a_killed_process_join_without_seam(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    fixture_killed_process(die_with_a_log, fixture);
+    load(fixture, fixture->run, &run);
+    assert_int_equal(run.processes, 1);
+    assert_int_equal(run.process[0].state, MUSTER_PROCESS_KILLED);
+    assert_int_equal(run.process[0].ops, 2600);
+    assert_int_equal(run.process[0].ops_missing, 0);
+    assert_ops(&run.process[0], 0, 2600);
+    assert_int_equal(total(run.process[0].segment), 2600);
+    muster_run_free(&run);
+}
+
+static void die_with_the_machine(const struct fixture *fixture)
+{
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_log_writer *writer;
+    char archived[256];
+    if (muster_log_writer_start(&writer, &file, BIG, NULL) != 0)
+        abort();
+    retire(&file, writer, 0, 400);
+    fixture_slot(file.map, 5, 400, MUSTER_SLOT_LAUNCHED);
+    fixture_slot(file.map, 6, 401, MUSTER_SLOT_CALLED);
+    atomic_store(&file.map->comm[0].calls, 402);
+    muster_log_writer_finish(writer, LONG_MS);
+    snprintf(archived, sizeof(archived), "%s/host-%d.seg", fixture->run, (int)getpid());
+    unlink(archived);
+}
+
+static void a_log_alone_gives_the_same_picture(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    fixture_killed_process(die_with_the_machine, fixture);
+    load(fixture, fixture->run, &run);
+    assert_int_equal(run.processes, 1);
+    struct muster_process *process = &run.process[0];
+    assert_int_equal(process->state, MUSTER_PROCESS_KILLED);
+    assert_int_equal(process->ops, 401);
+    assert_ops(process, 0, 400);
+    assert_int_equal(process->op[400].number, 400);
+    assert_int_equal(total(process->segment), 401);
+    assert_int_equal(atomic_load(&process->segment->comm[0].calls), 402);
+    assert_string_equal(process->segment->comm[0].name, "dp");
+    assert_int_equal(run.notes, 1);
+    assert_non_null(strstr(run.note[0], "only the log is left"));
+    muster_run_free(&run);
+}
+
+static void a_living_process_is_read_and_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_run run;
+    char pid[32];
+    retire(&file, NULL, 0, 10);
+    fixture_slot(file.map, 0, 10, MUSTER_SLOT_LAUNCHED);
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    const char *names[] = {fixture->run, pid, NULL};
+    for (int i = 0; i < 3; i++) {
+        load(fixture, names[i], &run);
+        assert_int_equal(run.processes, 1);
+        assert_int_equal(run.process[0].state, MUSTER_PROCESS_RUNNING);
+        assert_int_equal(run.process[0].ops, 11);
+        assert_int_equal(total(run.process[0].segment), 11);
+        muster_run_free(&run);
+    }
+    assert_int_equal(access(file.path, F_OK), 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 0);
+    munmap(file.map, sizeof(*file.map));
+    close(file.lock_fd);
+}
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    FILE *out = fopen(fixture_path(path, sizeof(path), dir, name), "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void what_cannot_be_read_is_said_and_the_rest_is_read(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    fixture_killed_process(die_without_a_log, fixture);
+    put_file(fixture->run, "a.log", "hello");
+    put_file(fixture->run, "b.seg", "");
+    put_file(fixture->run, "notes.txt", "not looked at");
+    load(fixture, fixture->run, &run);
+    assert_int_equal(run.processes, 1);
+    assert_int_equal(run.notes, 2);
+    muster_run_free(&run);
+}
+
+static void expect_nothing(const struct fixture *fixture, const char *name, const char *why)
+{
+    const char *names[] = {name};
+    struct muster_run_query query = {
+        .run = names, .runs = name != NULL, .live = !name, .segment_dir = fixture->shm};
+    struct muster_run run;
+    struct muster_err err;
+    assert_int_equal(muster_run_load(&query, &run, &err), -1);
+    if (!strstr(err.text, why))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, why);
+}
+
+static void nothing_to_read_is_an_error_in_words(void **state)
+{
+    struct fixture *fixture = *state;
+    expect_nothing(fixture, fixture->run, "no segments and no logs");
+    expect_nothing(fixture, "/nowhere", "neither a run directory nor a pid");
+    expect_nothing(fixture, "4000000", "no segment of this pid");
+    expect_nothing(fixture, NULL, "no live segments");
+}
+
+static void without_a_name_the_newest_run_is_taken(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    struct muster_err err;
+    struct muster_run_query query = {.segment_dir = fixture->shm};
+    char *before = get_current_dir_name(), path[256];
+    fixture_killed_process(die_without_a_log, fixture);
+    load(fixture, fixture->run, &run); /* archives */
+    muster_run_free(&run);
+    assert_int_equal(chdir(fixture->shm), 0);
+    assert_int_equal(muster_run_load(&query, &run, &err), -1);
+    assert_non_null(strstr(err.text, "no ./muster-*"));
+    fixture_path(path, sizeof(path), fixture->shm, "muster-123");
+    assert_int_equal(symlink(fixture->run, path), 0);
+    assert_int_equal(muster_run_load(&query, &run, &err), 0);
+    assert_string_equal(run.source[0], "./muster-123");
+    muster_run_free(&run);
+    assert_int_equal(chdir(before), 0);
+    free(before);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_finished_process_is_read_from_log_and_segment),
+        TEST(a_killed_process_is_read_and_put_away),
+        TEST(log_and_ring_of_a_killed_process_join_without_seam),
+        TEST(a_log_alone_gives_the_same_picture),
+        TEST(a_living_process_is_read_and_left_alone),
+        TEST(what_cannot_be_read_is_said_and_the_rest_is_read),
+        TEST(nothing_to_read_is_an_error_in_words),
+        TEST(without_a_name_the_newest_run_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
