@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 
-enum { OPTIONS_MAX = 32, HELP_COLUMN = 26 };
+enum { OPTIONS_MAX = 32, HELP_COLUMN = 30, HELP_WIDTH = 100 };
 
 /* getopt_long's view of a table. Long options return FIRST_LONG + index, so that those without a
  * letter need none. */
@@ -218,6 +218,23 @@ int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *
     return optind;
 }
 
+/* Wraps at blanks; every further line begins in HELP_COLUMN. */
+static void put_wrapped(FILE *out, const char *text)
+{
+    while (strlen(text) > HELP_WIDTH - HELP_COLUMN) {
+        size_t n = HELP_WIDTH - HELP_COLUMN;
+        while (n && text[n] != ' ') {
+            n--;
+        }
+        if (n == 0) {
+            break;
+        }
+        fprintf(out, "%.*s\n%*s", (int)n, text, HELP_COLUMN, "");
+        text += n + 1;
+    }
+    fprintf(out, "%s\n", text);
+}
+
 static void help_line(FILE *out, char letter, const char *name, const char *value, const char *help)
 {
     char left[64];
@@ -226,7 +243,8 @@ static void help_line(FILE *out, char letter, const char *name, const char *valu
         snprintf(dash, sizeof dash, "-%c, ", letter);
     }
     snprintf(left, sizeof left, "%s--%s%s%s", dash, name, value ? " " : "", value ? value : "");
-    fprintf(out, "  %-*s  %s\n", HELP_COLUMN, left, help);
+    fprintf(out, "  %-*s  ", HELP_COLUMN - 4, left);
+    put_wrapped(out, help);
 }
 
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
