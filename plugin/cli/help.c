@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/manual.h"
 #include "config/settings.h"
 #include "segment/layout.h"
 
 static void list_commands(FILE *out)
 {
-    fputs("muster: what every NCCL operation of a job cost, rank by rank\n\n"
+    fputs("muster: " MUSTER_SUMMARY "\n\n"
           "usage: muster COMMAND [options] [arguments]\n\n",
           out);
     for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
@@ -22,19 +23,39 @@ static void list_commands(FILE *out)
           out);
 }
 
+struct help_options {
+    bool man, completion;
+};
+
+static const struct muster_opt help_table[] = {
+    {"man", 'm', MUSTER_OPT_FLAG, offsetof(struct help_options, man),
+     .help = "as a manual page, for man -l"},
+    {"completion", 0, MUSTER_OPT_FLAG, offsetof(struct help_options, completion),
+     .help = "print what makes bash complete muster's words"},
+    {.name = NULL},
+};
+
 static int help(const struct muster_cmd *self, int argc, char **argv)
 {
+    struct help_options options = {0};
     int status;
-    int at = muster_opt_parse(self, argc, argv, NULL, &status);
+    int at = muster_opt_parse(self, argc, argv, &options, &status);
     if (at < 0) {
         return status;
+    }
+    if (at + 1 < argc) {
+        return muster_opt_wrong(self, "one topic at a time, not also \"%s\"", argv[at + 1]);
+    }
+    if (options.completion) {
+        muster_completion(stdout);
+        return MUSTER_STATUS_OK;
+    }
+    if (options.man) {
+        return muster_manual(argv[at], stdout) ? muster_cmd_unknown(argv[at]) : MUSTER_STATUS_OK;
     }
     if (at == argc) {
         list_commands(stdout);
         return MUSTER_STATUS_OK;
-    }
-    if (at + 1 < argc) {
-        return muster_opt_wrong(self, "one topic at a time, not also \"%s\"", argv[at + 1]);
     }
     if (strcmp(argv[at], "config") == 0) {
         muster_settings_help(stdout);
@@ -51,7 +72,8 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
 const struct muster_cmd muster_cmd_help = {
     .name = "help",
     .summary = "explain a command, or the configuration",
-    .usage = "[COMMAND | config]",
+    .usage = "[COMMAND | config] [options]",
+    .options = help_table,
     .run = help,
 };
 

@@ -1,0 +1,21 @@
+# Writes muster(1), every page that it refers to, and the completion below FOLDER. Called by the
+# build with MUSTER, the command.
+function(ask file)
+  execute_process(COMMAND ${MUSTER} help ${ARGN} OUTPUT_FILE ${file} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "muster help ${ARGN}: ${status}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${FOLDER})
+file(MAKE_DIRECTORY ${FOLDER}/man1 ${FOLDER}/man5)
+ask(${FOLDER}/completion --completion)
+ask(${FOLDER}/man1/muster.1 --man)
+file(STRINGS ${FOLDER}/man1/muster.1 references REGEX "^\\.BR muster\\\\-[a-z]+ \\([15]\\)")
+foreach(reference ${references})
+  string(REGEX REPLACE "^\\.BR muster\\\\-([a-z]+) \\(([15])\\).*" "\\1;\\2" page ${reference})
+  list(GET page 0 topic)
+  list(GET page 1 section)
+  ask(${FOLDER}/man${section}/muster-${topic}.${section} --man ${topic})
+endforeach()
+file(TOUCH ${FOLDER}/done)
