@@ -10,14 +10,16 @@
 uint32_t muster_process_nccl(const void *caller)
 {
     typedef int get_version(int *version);
-    get_version *get = (get_version *)dlsym(RTLD_DEFAULT, "ncclGetVersion");
+    get_version *get = NULL;
     Dl_info info;
-    if (!get && caller && dladdr(caller, &info) && info.dli_fname) {
-        /* Frameworks load NCCL privately. The handle is kept: it only counts a reference to a
-         * library that is calling us. */
+    /* Frameworks load NCCL privately, so the library that calls is asked first. The handle is
+     * kept: it only counts a reference. */
+    if (caller && dladdr(caller, &info) && info.dli_fname) {
         void *nccl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         get = nccl ? (get_version *)dlsym(nccl, "ncclGetVersion") : NULL;
     }
+    if (!get)
+        get = (get_version *)dlsym(RTLD_DEFAULT, "ncclGetVersion");
     int version = 0;
     if (!get || get(&version) != 0 || version < 0)
         return 0;
