@@ -49,22 +49,73 @@ int muster_build_offer(struct muster_build *build, const struct muster_member *m
     return 0;
 }
 
-static int by_number(const void *left, const void *right)
+enum { KEY_BYTES = sizeof(uint64_t) + sizeof(uint32_t) };
+
+/* Byte `i` of the key, from the lowest: first the number's, then the stream's. */
+static unsigned key_byte(const struct muster_peer_op *op, unsigned i)
 {
-    const struct muster_peer_op *a = left;
-    const struct muster_peer_op *b = right;
-    if (a->stream != b->stream) {
-        return a->stream < b->stream ? -1 : 1;
+    uint64_t part =
+        i < sizeof op->number ? op->number >> (8 * i) : op->stream >> (8 * (i - sizeof op->number));
+    return part & 0xff;
+}
+
+/* By stream and number. A radix sort, because millions of operations come as a few ascending runs
+ * whose keys differ in few bytes: a byte in which all agree costs nothing. */
+static int sort(struct muster_build *build)
+{
+    size_t n = build->peer_ops;
+    struct muster_peer_op *from = build->peer_op;
+    struct muster_peer_op *to = malloc((n + 1) * sizeof *to);
+    size_t(*with)[256] = calloc(KEY_BYTES, sizeof *with);
+    if (!to || !with) {
+        free(to);
+        free(with);
+        return -1;
     }
-    if (a->number != b->number) {
-        return a->number < b->number ? -1 : 1;
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned b = 0; b < KEY_BYTES; b++) {
+            with[b][key_byte(&from[i], b)]++;
+        }
     }
-    return a->member < b->member ? -1 : a->member > b->member;
+    for (unsigned b = 0; b < KEY_BYTES && n; b++) {
+        if (with[b][key_byte(&from[0], b)] == n) {
+            continue;
+        }
+        for (size_t at = 0, v = 0; v < 256; v++) {
+            size_t own = with[b][v];
+            with[b][v] = at;
+            at += own;
+        }
+        for (size_t i = 0; i < n; i++) {
+            to[with[b][key_byte(&from[i], b)]++] = from[i];
+        }
+        struct muster_peer_op *swap = from;
+        from = to;
+        to = swap;
+    }
+    free(to);
+    free(with);
+    build->peer_op = from;
+    build->peer_op_room = n + 1;
+    return 0;
 }
 
 static void add(double *sum, double us)
 {
     *sum = isnan(*sum) ? us : *sum + us;
+}
+
+/* Whether every rank has it once, and they called the same. `last` holds, for each member, the
+ * operation where it was met last. */
+static bool agree(const struct muster_peer_op *op, size_t n, const struct muster_peer_op **last)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (last[op[i].member] == op || op[i].func != op->func || op[i].count != op->count) {
+            return false;
+        }
+        last[op[i].member] = op;
+    }
+    return true;
 }
 
 /* The same operation on all ranks that are seen. */
@@ -75,11 +126,6 @@ static int compare(struct muster_build *build, const struct muster_peer_op *op, 
     uint64_t shortest = op->ns;
     uint64_t longest = op->ns;
     for (size_t i = 1; i < n; i++) {
-        if (op[i].member == op[i - 1].member || op[i].func != op->func ||
-            op[i].count != op->count) {
-            report->mismatched++;
-            return 0;
-        }
         shortest = op[i].ns < shortest ? op[i].ns : shortest;
         longest = op[i].ns > longest ? op[i].ns : longest;
     }
@@ -97,19 +143,24 @@ static int compare(struct muster_build *build, const struct muster_peer_op *op, 
 
 int muster_build_joint(struct muster_build *build)
 {
+    const struct muster_peer_op **last = calloc(build->members + 1, sizeof *last);
+    int result = last ? sort(build) : -1;
     const struct muster_peer_op *op = build->peer_op;
-    if (build->peer_ops) {
-        qsort(build->peer_op, build->peer_ops, sizeof *build->peer_op, by_number);
-    }
-    for (size_t i = 0, next; i < build->peer_ops; i = next) {
-        for (next = i + 1; next < build->peer_ops && op[next].stream == op[i].stream &&
-                           op[next].number == op[i].number;
-             next++) {
+    for (size_t i = 0, next; i < build->peer_ops && result == 0; i = next) {
+        next = i + 1;
+        while (next < build->peer_ops && op[next].stream == op[i].stream &&
+               op[next].number == op[i].number) {
+            next++;
         }
-        if (next - i == build->report->comm[op[i].stream >> 1].seen &&
-            compare(build, &op[i], next - i)) {
-            return -1;
+        if (next - i != build->report->comm[op[i].stream >> 1].seen) {
+            continue;
+        }
+        if (agree(&op[i], next - i, last)) {
+            result = compare(build, &op[i], next - i);
+        } else {
+            build->report->mismatched++;
         }
     }
-    return 0;
+    free(last);
+    return result;
 }

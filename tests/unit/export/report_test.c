@@ -177,6 +177,39 @@ static void a_rank_recorded_twice_is_not_compared(void **state)
     fixture_free(run);
 }
 
+static void an_operation_met_twice_is_not_compared_with_itself(void **state)
+{
+    struct muster_run *run = fixture_run(2);
+    (void)state;
+    for (size_t p = 0; p < 2; p++) {
+        fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
+        fixture_add(run, 0, fixture_op(1, 5, (p + 1) * 10 * US));
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_int_equal(report.joint, 0);
+    assert_true(isnan(report.rank[0].late_us));
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+static void numbers_of_any_size_are_matched(void **state)
+{
+    static const uint64_t numbers[] = {UINT64_MAX, 0, 1ull << 40, 256, 3};
+    struct muster_run *run = fixture_run(2);
+    (void)state;
+    for (size_t p = 0; p < 2; p++) {
+        fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
+        for (size_t i = 0; i < 5; i++) {
+            fixture_add(run, p, fixture_op(1, numbers[p ? i : 4 - i], (p + 1) * 10 * US));
+        }
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_int_equal(report.joint, 5);
+    assert_near(report.rank[0].late_us, 50, 1e-9);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 static struct muster_report hundred(struct muster_run **run, bool all_known)
 {
     *run = fixture_run(1);
@@ -430,6 +463,8 @@ int main(void)
         cmocka_unit_test(only_the_same_timed_operation_is_compared),
         cmocka_unit_test(rooted_and_paired_operations_are_not_compared),
         cmocka_unit_test(a_rank_recorded_twice_is_not_compared),
+        cmocka_unit_test(an_operation_met_twice_is_not_compared_with_itself),
+        cmocka_unit_test(numbers_of_any_size_are_matched),
         cmocka_unit_test(percentiles_are_exact_where_all_is_known),
         cmocka_unit_test(percentiles_come_from_the_histogram_otherwise),
         cmocka_unit_test(bandwidth_is_that_of_nccl_tests),
