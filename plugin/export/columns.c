@@ -15,13 +15,15 @@ enum {
     MERGE = MUSTER_COLUMN_MERGE,
     QUIET = MUSTER_COLUMN_QUIET,
     SUMS = MUSTER_COLUMN_SUMS,
+    TWINS = MUSTER_COLUMN_TWINS,
 };
 
 static const struct muster_column rank_columns[] = {
     {"rank", COLUMN(rank, rank, I64), .head = "rank"},
     {"rank_source", COLUMN(rank, rank_source, STR)},
-    {"host", COLUMN(rank, host, STR), .head = "host", .flags = MERGE},
-    {"pid", COLUMN(rank, pid, U64)},
+    {"host", COLUMN(rank, host, STR)},
+    {NULL, COLUMN(rank, host_text, STR), .head = "host", .flags = MERGE},
+    {"pid", COLUMN(rank, pid, U64), .head = "pid", .flags = TWINS},
     {"local_rank", COLUMN(rank, local_rank, I64)},
     {"gpu.index", COLUMN(rank, gpu_index, I64), .head = "gpu"},
     {"gpu.pci", COLUMN(rank, gpu_pci, STR)},

@@ -21,10 +21,11 @@ enum muster_column_flags {
     MUSTER_COLUMN_MERGE = 1 << 0, /* text: left out where all rows agree */
     MUSTER_COLUMN_QUIET = 1 << 1, /* text: left out where all are 0 */
     MUSTER_COLUMN_SUMS = 1 << 2,  /* text: only of rows that fold several kinds of operations */
+    MUSTER_COLUMN_TWINS = 1 << 3, /* text: only where two rows have the same first column */
 };
 
 struct muster_column {
-    const char *name; /* JSON and CSV; "a.b" is member b of object a in JSON */
+    const char *name; /* JSON and CSV; "a.b" is member b of object a in JSON; NULL: text only */
     enum muster_cell_type type;
     size_t offset;
     unsigned by;      /* 1 << enum muster_report_by: the rows of operations that have it; 0: all */

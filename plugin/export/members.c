@@ -215,6 +215,12 @@ static const char *exit_word(enum muster_process_state state)
     return words[state];
 }
 
+static const char *host_text(const struct muster_seg_identity *who)
+{
+    size_t n = strlen(who->hostname);
+    return n && strncmp(who->host, who->hostname, n) == 0 ? who->hostname : who->host;
+}
+
 static void describe(struct muster_report_rank *rank, const struct muster_process *process)
 {
     const struct muster_seg_identity *who = &process->identity;
@@ -222,7 +228,7 @@ static void describe(struct muster_report_rank *rank, const struct muster_proces
         .rank = who->rank,
         .rank_source = who->rank_source == MUSTER_RANK_FROM_ENV ? "env" : "comm",
         .host = or_null(who->host),
-        .hostname = or_null(who->hostname),
+        .host_text = or_null(host_text(who)),
         .pid = who->pid,
         .local_rank = who->local_rank,
         .gpu_index = -1,

@@ -28,7 +28,7 @@ struct muster_report_rank {
     int64_t rank;
     const char *rank_source; /* "env" or "comm" */
     const char *host;
-    const char *hostname;
+    const char *host_text; /* for people: the hostname, where the identity only adds to it */
     uint64_t pid;
     int64_t local_rank;
     int64_t gpu_index;

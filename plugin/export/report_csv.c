@@ -53,7 +53,7 @@ static void write_rows(FILE *out, const struct muster_table *table, unsigned by,
         const char *comma = "";
         for (size_t c = 0; c < table->columns; c++) {
             const struct muster_column *column = &table->column[c];
-            if (column->by && !(column->by & by)) {
+            if (!column->name || (column->by && !(column->by & by))) {
                 continue;
             }
             fputs(comma, out);

@@ -52,6 +52,9 @@ static void write_row(struct muster_json *json, const struct muster_table *table
     muster_json_object(json, NULL);
     for (size_t c = 0; c < table->columns; c++) {
         const char *name = table->column[c].name;
+        if (!name) {
+            continue;
+        }
         size_t letters = object_letters(name);
         struct muster_cell cell = muster_cell(&table->column[c], row);
         if (open && (object_letters(open) != letters || strncmp(open, name, letters) != 0)) {

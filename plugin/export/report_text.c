@@ -51,6 +51,21 @@ struct grid {
     size_t *width; /* of each column; 0: left out */
 };
 
+/* Whether two rows that follow each other have the same first column. */
+static bool has_twins(const struct grid *grid)
+{
+    char before[CELL];
+    char text[CELL];
+    for (size_t i = 0; i < grid->n; i++) {
+        cell_text(text, &grid->table->column[0], grid->row[i]);
+        if (i && strcmp(before, text) == 0) {
+            return true;
+        }
+        memcpy(before, text, sizeof before);
+    }
+    return false;
+}
+
 /* Width of a column, 0 where it would tell nothing. */
 static size_t width_of(const struct grid *grid, const struct muster_column *column)
 {
@@ -61,6 +76,9 @@ static size_t width_of(const struct grid *grid, const struct muster_column *colu
     size_t width;
     bool fits = !column->by || (column->by & grid->by);
     bool folded = grid->by & (1u << MUSTER_BY_COMM | 1u << MUSTER_BY_SIZE);
+    if ((column->flags & MUSTER_COLUMN_TWINS) && !has_twins(grid)) {
+        return 0;
+    }
     if (!column->head || !fits || ((column->flags & MUSTER_COLUMN_SUMS) && !folded)) {
         return 0;
     }
@@ -235,7 +253,7 @@ static void put_header(const struct muster_report *report, FILE *out)
 {
     const struct muster_run *run = report->run;
     size_t hosts = count_hosts(report);
-    fputs("run ", out);
+    fputs(run->sources ? "run " : "what lives on this host", out);
     for (size_t i = 0; i < run->sources && i < 4; i++) {
         fprintf(out, "%s%s", i ? ", " : "", run->source[i]);
     }

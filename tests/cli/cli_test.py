@@ -3,12 +3,14 @@
 usage: cli_test.py MUSTER [unittest options]
 """
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 MUSTER = None
@@ -247,6 +249,27 @@ class Run(Case):
             job.stdin.flush()
             self.assertEqual(job.stdout.readline(), "got TERM\n")
             self.assertEqual(job.wait(30), 5)
+
+    def test_the_terminal_interrupts_the_command_once(self):
+        script = ("n=0; trap 'n=$((n + 1)); echo interrupt' INT; echo ready; "
+                  "until read -r _; do :; done; echo total $n; exit 9")
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+
+        def own_terminal():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+        with subprocess.Popen([MUSTER, "run", "-n", "--", "bash", "-c", script],
+                              env=self.env(), stdin=slave, stdout=subprocess.PIPE, text=True,
+                              cwd=self.folder.name, preexec_fn=own_terminal) as job:
+            os.close(slave)
+            self.assertEqual(job.stdout.readline(), "ready\n")
+            os.write(master, b"\x03")
+            self.assertEqual(job.stdout.readline(), "interrupt\n")
+            os.write(master, b"\n")
+            self.assertEqual(job.stdout.readline(), "total 1\n")
+            self.assertEqual(job.wait(30), 9)
 
 
 class Env(Case):
