@@ -15,8 +15,8 @@ struct muster_handle_ids {
     uint32_t bucket[MUSTER_HANDLE_IDS]; /* entry + 1; 0: empty */
     struct muster_handle_ids_entry {
         const void *handle;
-        uint64_t id;
-        uint32_t next; /* of the bucket, as above; newest first */
+        uint64_t id;   /* 0: forgotten */
+        uint32_t next; /* of the bucket, as above */
         uint8_t kind;
     } entry[MUSTER_HANDLE_IDS]; /* number n in entry n % MUSTER_HANDLE_IDS */
 };

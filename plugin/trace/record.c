@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct muster_trace_recorder {
     uint64_t flushed_ns;
     struct muster_trace_who who;
     char host[128], gpu[64];
+    struct muster_trace_recorder *next_closed;
     uint64_t contexts;             /* numbered so far */
     const void *context[CONTEXTS]; /* number n in entry n % CONTEXTS */
     struct muster_handle_ids handles;
@@ -137,6 +139,18 @@ static void give_up(struct muster_trace_recorder *recorder)
     recorder->out = NULL;
 }
 
+/* Closed recorders keep their memory: NCCL's threads may still be on their way here. The list is
+ * for leak checkers. */
+static _Atomic(struct muster_trace_recorder *) closed;
+
+static void keep(struct muster_trace_recorder *recorder)
+{
+    recorder->next_closed = atomic_load_explicit(&closed, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&closed, &recorder->next_closed, recorder,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 void muster_trace_recorder_close(struct muster_trace_recorder *recorder)
 {
     if (!recorder || recorder->pid != getpid()) {
@@ -149,8 +163,10 @@ void muster_trace_recorder_close(struct muster_trace_recorder *recorder)
         fclose(recorder->out);
         recorder->out = NULL;
     }
+    free(recorder->buffer);
+    recorder->buffer = NULL;
     pthread_mutex_unlock(&recorder->mutex);
-    /* The memory stays: NCCL's threads may still be on their way here. */
+    keep(recorder);
 }
 
 /* False: nothing is to be recorded. Else the mutex is held. */

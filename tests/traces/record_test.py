@@ -58,7 +58,7 @@ def main(muster, recordings):
             environment = dict(os.environ, MUSTER_TIMING="full", MUSTER_TRACE=copies)
             subprocess.run([muster, "replay", folder, "--speed", "max", "--out",
                             os.path.join(scratch, "run")], check=True, env=environment,
-                           timeout=120, stderr=subprocess.DEVNULL)
+                           timeout=120)
             for rank, path in recording.files(folder).items():
                 wrong.append(compare(path, os.path.join(copies, f"rank-{rank}.jsonl")))
     wrong = [text for text in wrong if text]
