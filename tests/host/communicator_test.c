@@ -274,6 +274,91 @@ static void launches_on_a_groups_own_thread_after_its_end_are_recorded(void **st
     expect_everywhere(nonblocking, is_finalized);
 }
 
+/* What each init asks for, and in what state the mask is after all of them. */
+static void several_inits(struct standin *nccl)
+{
+    struct standin_comm *comm[8];
+
+    for (unsigned i = 0; i < 8; i++) {
+        comm[i] = open_comm(nccl, 0x300 + i);
+        nccl->ledger->note[i] = standin_mask(nccl);
+        standin_call_times(comm[i], &small, 2);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        standin_comm_destroy(comm[i]);
+}
+
+static void every_init_asks_for_the_same_safe_events(void **state)
+{
+    static const char *const timings[] = {"light", "full"};
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        for (unsigned i = 0; i < 2; i++) {
+            standin_lab_run(&lab, api, timings[i], several_inits);
+            uint64_t mask = lab.ledger->note[0];
+            for (unsigned n = 1; n < 8; n++)
+                assert_int_equal(lab.ledger->note[n], mask);
+            assert_true(mask & STANDIN_COLL);
+            assert_true(mask & STANDIN_P2P);
+            assert_false(mask & STANDIN_PROXY_CTRL);
+            assert_int_equal((mask & STANDIN_KERNEL_CH) != 0, i == 1 && api >= 5);
+            standin_lab_end(&lab);
+        }
+    }
+}
+
+static void *init_main(void *memory)
+{
+    struct standin_comm **comm = memory;
+
+    *comm = open_comm((*comm)->nccl, (*comm)->hash);
+    return NULL;
+}
+
+static void *destroy_main(void *memory)
+{
+    struct standin_comm **comm = memory;
+
+    standin_comm_destroy(*comm);
+    return NULL;
+}
+
+/* Runs it for all at once, each on a thread that then ends. */
+static void on_short_lived_threads(struct standin_comm **comm, unsigned n, void *(*run)(void *))
+{
+    pthread_t thread[16];
+
+    for (unsigned i = 0; i < n; i++)
+        if (pthread_create(&thread[i], NULL, run, &comm[i]))
+            standin_die("no thread");
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void job_threads(struct standin *nccl)
+{
+    struct standin_comm wanted[16], *comm[16];
+
+    standin_load(nccl);
+    for (unsigned i = 0; i < 16; i++) {
+        wanted[i] = (struct standin_comm){.nccl = nccl, .hash = 0x400 + i};
+        comm[i] = &wanted[i];
+    }
+    on_short_lived_threads(comm, 16, init_main);
+    for (unsigned i = 0; i < 16; i++)
+        standin_call_times(comm[i], &small, 5);
+    on_short_lived_threads(comm, 16, destroy_main);
+    standin_unload(nccl);
+}
+
+static void concurrent_inits_and_finalizes_on_threads_that_end_are_kept(void **state)
+{
+    (void)state;
+    expect_everywhere(job_threads, is_finalized);
+}
+
 static void hostile_names(struct standin *nccl)
 {
     static const char *const names[] = {"a\nb\x1b[31m\x7f\"\\", "", "\xff\xfe\xc3",
@@ -391,6 +476,8 @@ int main(void)
         cmocka_unit_test(stops_after_finalize_of_a_split_communicator_are_harmless),
         cmocka_unit_test(sixty_four_communicators_on_eight_threads_are_exact),
         cmocka_unit_test(launches_on_a_groups_own_thread_after_its_end_are_recorded),
+        cmocka_unit_test(every_init_asks_for_the_same_safe_events),
+        cmocka_unit_test(concurrent_inits_and_finalizes_on_threads_that_end_are_kept),
         cmocka_unit_test(communicator_names_with_control_characters_are_made_harmless),
         cmocka_unit_test(a_communicator_of_4096_ranks_is_recorded),
         cmocka_unit_test(beyond_128_communicators_operations_count_under_other),

@@ -320,6 +320,7 @@ static void put_body(unsigned char *at, const struct standin_event *event, unsig
 void *standin_descriptor(unsigned api, const struct standin_event *event)
 {
     static const size_t bytes[] = {0, 120, 128, 120, 104, 112, 112, 136};
+    static const unsigned newest[] = {0, 0x20, 0x20, 0x80, 0x80, 0x800, 0x4000, 0x8000};
     unsigned char *at = guarded_mine()->descriptor_end - bytes[api];
 
     memset(at, 0x5a, bytes[api]);
@@ -329,7 +330,8 @@ void *standin_descriptor(unsigned api, const struct standin_event *event)
         put8(at, 0, event->type);
     put_pointer(at, 8, event->parent);
     put32(at, 16, (uint32_t)event->rank);
-    put_body(at, event, api);
+    if (event->type <= newest[api])
+        put_body(at, event, api);
     return at;
 }
 

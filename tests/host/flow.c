@@ -45,12 +45,12 @@ unsigned standin_op_channels(const struct standin_op *op)
 
 /* --- the ledger ------------------------------------------------------------------------------ */
 
-/* nccl-tests' size. Up to v3 nothing says how many ranks there are. */
+/* nccl-tests' size. v3 alone says neither how many ranks there are nor the traffic. */
 static uint64_t op_bytes(const struct standin_task *task)
 {
     const struct standin_op *op = &task->op;
     bool gathers = is(op, "AllGather") || is(op, "ReduceScatter");
-    unsigned ranks = gathers && task->comm->nccl->gen->api >= 4 ? (unsigned)task->comm->nranks : 1;
+    unsigned ranks = gathers && task->comm->nccl->gen->api != 3 ? (unsigned)task->comm->nranks : 1;
 
     return op->count * op_element(op) * ranks;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +33,12 @@ static void clean_environment(const struct standin_lab *lab)
 
 static void child_main(const struct standin_lab *lab, standin_scenario *scenario)
 {
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
     static struct standin nccl;
 
+    /* cmocka's handlers would take a crash here for one of the test itself. */
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+        signal(fatal[i], SIG_DFL);
     clean_environment(lab);
     standin_open(&nccl, lab->api, lab->ledger);
     scenario(&nccl);
@@ -41,8 +46,13 @@ static void child_main(const struct standin_lab *lab, standin_scenario *scenario
     exit(0);
 }
 
+/* Of the newest lab: a failing test leaves without ending it. */
+static struct standin_lab unended;
+
 static void lab_begin(struct standin_lab *lab, unsigned api, const char *timing)
 {
+    if (unended.ledger)
+        standin_lab_end(&unended);
     memset(lab, 0, sizeof(*lab));
     lab->api = api;
     lab->timing = timing;
@@ -54,6 +64,7 @@ static void lab_begin(struct standin_lab *lab, unsigned api, const char *timing)
         mmap(NULL, sizeof(*lab->ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(lab->ledger != MAP_FAILED);
     pthread_mutex_init(&lab->ledger->lock, NULL);
+    unended = *lab;
 }
 
 static int lab_child(struct standin_lab *lab, standin_scenario *scenario)
@@ -77,6 +88,7 @@ static void lab_load(struct standin_lab *lab)
 
     if (muster_run_load(&query, &lab->run, &err))
         fail_msg("interface v%u, timing %s: %s", lab->api, lab->timing, err.text);
+    unended = *lab;
 }
 
 void standin_lab_run_nothing(struct standin_lab *lab, unsigned api, const char *timing,
@@ -125,6 +137,7 @@ void standin_lab_end(struct standin_lab *lab)
     munmap(lab->ledger, sizeof(*lab->ledger));
     remove_directory(lab->dir);
     remove_directory(lab->segment_dir);
+    memset(&unended, 0, sizeof(unended));
 }
 
 static unsigned count_files(const char *path)
@@ -209,6 +222,27 @@ static void describe(const struct standin_lab *lab, const struct standin_ledger_
                 muster_proto_word(entry->proto), entry->size_log2);
 }
 
+static void describe_drops(const struct standin_lab *lab)
+{
+    for (unsigned i = 0; i < MUSTER_DROPS; i++)
+        if (standin_lab_drops(lab, i))
+            print_error("dropped: %llu %s\n", (unsigned long long)standin_lab_drops(lab, i),
+                        muster_drop_word(i));
+}
+
+static void describe_untimed(const struct standin_lab *lab)
+{
+    const struct muster_process *process = standin_lab_process(lab);
+
+    for (size_t i = 0; lab->api >= 5 && i < process->ops; i++) {
+        const struct muster_op *op = &process->op[i];
+        if (op->source != MUSTER_SOURCE_GPU)
+            print_error("untimed: %s number %llu of communicator %u, flags %#x, channels %u\n",
+                        muster_func_word(op->func), (unsigned long long)op->number, op->comm,
+                        op->flags, op->channels);
+    }
+}
+
 static bool row_is(const struct muster_process *process, const struct muster_seg_row *row,
                    const struct standin_ledger_entry *entry)
 {
@@ -248,8 +282,12 @@ static void expect_entry(const struct standin_lab *lab, const struct standin_led
             got.api_only != entry->api_only || got.host_timed != entry->host_timed ||
             got.timed != entry->timed || got.sum_ns != entry->sum_ns ||
             got.max_ns != entry->max_ns || (entry->timed && got.min_ns != entry->min_ns);
-    if (wrong)
+    if (wrong) {
         describe(lab, entry, "recorded differently");
+        describe_drops(lab);
+        if (!strcmp(lab->timing, "full"))
+            describe_untimed(lab);
+    }
     assert_int_equal(got.count, entry->count);
     assert_int_equal(got.bytes, entry->bytes);
     assert_int_equal(got.graph, entry->graph);

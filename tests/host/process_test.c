@@ -1,9 +1,13 @@
 /* The process around the plugin: floods, kills, forks. */
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,26 +34,30 @@ static void flood(struct standin *nccl)
     standin_comm_destroy(comm);
 }
 
-static void a_hundred_thousand_operations_in_flight_are_counted_or_counted_as_dropped(void **state)
+static void expect_flood(unsigned api, const char *timing)
 {
-    static const char *const timings[] = {"light", "full"};
     struct standin_lab lab;
 
+    standin_lab_run(&lab, api, timing, flood);
+    uint64_t ops = standin_lab_count(&lab, MUSTER_FUNC_ALL_GATHER);
+    assert_int_equal(ops + standin_lab_drops(&lab, MUSTER_DROP_NO_SLOT), FLOOD);
+    assert_true(ops >= MUSTER_SEG_SLOTS - 64);
+    assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_GATHER),
+                     ops * 40 * (api != 3 ? 2 : 1));
+    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 50);
+    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNC_ALL_REDUCE),
+                     !strcmp(timing, "full") && api >= 5 ? 50 : 0);
+    standin_lab_end(&lab);
+}
+
+static void a_hundred_thousand_operations_in_flight_are_counted_or_counted_as_dropped(void **state)
+{
     (void)state;
-    for (unsigned api = 1; api <= standin_generations_n; api++) {
-        for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], flood);
-            uint64_t ops = standin_lab_count(&lab, MUSTER_FUNC_ALL_GATHER);
-            assert_int_equal(ops + standin_lab_drops(&lab, MUSTER_DROP_NO_SLOT), FLOOD);
-            assert_true(ops >= MUSTER_SEG_SLOTS - 64);
-            assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_GATHER),
-                             ops * 40 * (api >= 4 ? 2 : 1));
-            assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 50);
-            assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNC_ALL_REDUCE),
-                             i == 1 && api >= 5 ? 50 : 0);
-            standin_lab_end(&lab);
-        }
-    }
+    expect_flood(1, "light");
+    expect_flood(4, "light");
+    expect_flood(5, "light");
+    expect_flood(5, "full");
+    expect_flood(7, "full");
 }
 
 static void killed(struct standin *nccl)
@@ -186,6 +194,164 @@ static void switched_off_it_asks_for_nothing_and_leaves_nothing(void **state)
     }
 }
 
+static void *call_for_ever(void *memory)
+{
+    struct standin_comm *comm = memory;
+
+    for (;;)
+        standin_call(comm, &flood_op);
+    return NULL;
+}
+
+/* Exit handlers run while NCCL's threads go on calling. */
+static void exits_while_called(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &pair);
+    pthread_t thread;
+
+    standin_call_times(comm, &small, 100);
+    for (unsigned i = 0; i < 3; i++)
+        if (pthread_create(&thread, NULL, call_for_ever, standin_comm_init(nccl, &pair)))
+            standin_die("no thread");
+    standin_wait_retired(500);
+    exit(0);
+}
+
+static void calls_that_go_on_during_exit_are_harmless(void **state)
+{
+    static const char *const timings[] = {"light", "full"};
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 4; api <= standin_generations_n; api++) {
+        for (unsigned i = 0; i < 2; i++) {
+            standin_lab_run(&lab, api, timings[i], exits_while_called);
+            assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 100);
+            assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_EXITED);
+            standin_lab_end(&lab);
+        }
+    }
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char block[65536];
+    FILE *in = fopen(from, "re"), *out = fopen(to, "we");
+    size_t n;
+
+    if (!in || !out)
+        standin_die("cannot copy %s to %s", from, to);
+    while ((n = fread(block, 1, sizeof(block), in)) > 0)
+        if (fwrite(block, 1, n, out) != n)
+            standin_die("cannot write %s", to);
+    fclose(in);
+    if (fclose(out))
+        standin_die("cannot write %s", to);
+}
+
+static void two_copies(struct standin *nccl)
+{
+    static struct standin second;
+    char path[64] = "/tmp/muster-copy-XXXXXX";
+
+    close(mkstemp(path));
+    copy_file(nccl->path, path);
+    standin_open(&second, nccl->gen->api, NULL);
+    second.path = path;
+    struct standin_comm *comm = standin_comm_init(nccl, &pair);
+    standin_call_times(comm, &small, 10);
+    standin_comm_sync(comm);
+    struct standin_comm *other = standin_comm_init(&second, &pair);
+    unlink(path);
+    standin_call_times(other, &flood_op, 10);
+    standin_comm_sync(other);
+    standin_call_times(comm, &small, 10);
+    standin_comm_destroy(other);
+    standin_comm_destroy(comm);
+    standin_close(&second);
+}
+
+static void a_second_copy_of_the_library_steps_back(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "light", two_copies);
+        assert_int_equal(standin_ledger_count(lab.ledger), 20);
+        standin_lab_expect_all(&lab);
+        standin_lab_end(&lab);
+    }
+}
+
+static void status_field(const char *path, const char *field, char *value, size_t size)
+{
+    char line[512];
+    size_t length = strlen(field);
+    FILE *file = fopen(path, "re");
+
+    value[0] = 0;
+    while (file && fgets(line, sizeof(line), file))
+        if (!strncmp(line, field, length) && line[length] == ':')
+            snprintf(value, size, "%s", line + length + 1);
+    if (file)
+        fclose(file);
+}
+
+static void *init_with_affinity(void *memory)
+{
+    struct standin_comm **comm = memory;
+    cpu_set_t one;
+
+    /* As NCCL does while it initialises: near the GPU, for a moment. */
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    *comm = standin_comm_init((*comm)->nccl, &pair);
+    return NULL;
+}
+
+static void looks_at_threads(struct standin *nccl)
+{
+    struct standin_comm wanted = {.nccl = nccl}, *comm = &wanted;
+    char path[320], name[64], mine[256], theirs[256], blocked[64];
+    struct dirent *entry;
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, init_with_affinity, &comm))
+        standin_die("no thread");
+    pthread_join(thread, NULL);
+    standin_call(comm, &small);
+    status_field("/proc/self/status", "Cpus_allowed", mine, sizeof(mine));
+    DIR *dir = opendir("/proc/self/task");
+    while ((entry = readdir(dir))) {
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+        status_field(path, "Name", name, sizeof(name));
+        if (strncmp(name, "\tmuster-", 8))
+            continue;
+        status_field(path, "Cpus_allowed", theirs, sizeof(theirs));
+        status_field(path, "SigBlk", blocked, sizeof(blocked));
+        nccl->ledger->note[0]++;
+        nccl->ledger->note[1] += strcmp(mine, theirs) != 0;
+        nccl->ledger->note[2] += (~strtoull(blocked, NULL, 16) & 0x7ffbfeff) != 0;
+    }
+    closedir(dir);
+    standin_comm_destroy(comm);
+}
+
+/* Of the signals that can be blocked the first 31 count; 9 and 19 cannot be. */
+static void threads_of_muster_take_no_signals_and_not_the_callers_cpus(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    standin_lab_run(&lab, 5, "full", looks_at_threads);
+    assert_true(lab.ledger->note[0] >= 2);
+    assert_int_equal(lab.ledger->note[1], 0);
+    assert_int_equal(lab.ledger->note[2], 0);
+    standin_lab_end(&lab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +359,9 @@ int main(void)
         cmocka_unit_test(what_was_recorded_survives_sigkill),
         cmocka_unit_test(a_forked_child_leaves_its_parents_recording_alone),
         cmocka_unit_test(a_forked_childs_death_is_not_taken_for_its_parents),
+        cmocka_unit_test(calls_that_go_on_during_exit_are_harmless),
+        cmocka_unit_test(a_second_copy_of_the_library_steps_back),
+        cmocka_unit_test(threads_of_muster_take_no_signals_and_not_the_callers_cpus),
         cmocka_unit_test(switched_off_it_asks_for_nothing_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
