@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,10 @@
 #define MULTIARCH "."
 #endif
 
-/* From the folder of the command. */
+/* From the folder of the command; the last is where the library was to be installed. */
 static const char *const places[] = {
-    ".", "../lib", "../lib/" MULTIARCH, "../lib64", "../nccl", /* the build tree */
+    ".",           "../lib", "../lib/" MULTIARCH, "../lib64", "../nccl", /* the build tree */
+    MUSTER_LIBDIR,
 };
 
 static int own_folder(char folder[PATH_MAX], struct muster_err *err)
@@ -41,12 +43,14 @@ int muster_locate_library(const char *name, char *path, size_t size, struct must
         return -1;
     }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(tried, sizeof tried, "%s/%s/%s", folder, places[i], name);
+        bool absolute = places[i][0] == '/';
+        snprintf(tried, sizeof tried, "%s%s%s/%s", absolute ? "" : folder, absolute ? "" : "/",
+                 places[i], name);
         if (realpath(tried, real) && strlen(real) < size) {
             memcpy(path, real, strlen(real) + 1);
             return 0;
         }
     }
-    return muster_fail(err, "%s: neither in %s nor in lib, lib64 or lib/%s beside it", name, folder,
-                       MULTIARCH);
+    return muster_fail(err, "%s: neither in %s, nor in lib, lib64 or lib/%s beside it, nor in %s",
+                       name, folder, MULTIARCH, MUSTER_LIBDIR);
 }

@@ -10,7 +10,8 @@
 #define MUSTER_PROFILER_LIBRARY "libnccl-profiler-muster.so"
 
 /* The absolute path of a library of muster. Looks beside the command, in lib, lib64 and
- * lib/<multiarch> beside its folder, and in the build tree. err names the places. */
+ * lib/<multiarch> beside its folder, in the build tree, and where the build was to be installed.
+ * err names the places. */
 int muster_locate_library(const char *name, char *path, size_t size, struct muster_err *err);
 
 #endif
