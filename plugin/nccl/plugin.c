@@ -26,6 +26,7 @@ static struct {
     uint32_t unnamed;      /* v1 to v3: communicators alive */
     struct muster_settings settings;
     struct muster_seg_identity identity;
+    struct muster_cuda cuda; /* filled where identity.mark is set */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
     _Atomic uint64_t traced; /* handles made for the trace alone */
@@ -35,12 +36,16 @@ static struct {
 
 /* The events to ask for, with or without kernels. What an interface does not know is left out; of
  * what is asked for NCCL adds the parents itself. */
-static int mask_of(const struct muster_settings *settings, uint32_t api, bool timed)
+static int mask_of(const struct muster_settings *settings,
+                   const struct muster_seg_identity *identity, bool timed)
 {
+    uint32_t api = identity->api;
     int known = api <= 2 ? 0x3f : api <= 4 ? 0xff : api == 5 ? 0xfff : 0x7fff;
     int mask = BIT(COLL) | BIT(P2P);
     if (api >= 4) /* before, counts, bytes and host times only */
         mask |= BIT(PROXY_OP) | BIT(CE_COLL);
+    if (identity->mark)
+        mask |= BIT(KERNEL_LAUNCH);
     if (timed)
         mask |= BIT(KERNEL_CH) | BIT(PROXY_STEP);
     if (settings->trace[0]) {
@@ -97,8 +102,8 @@ static struct muster_arming arming_of(const struct muster_settings *settings,
 {
     return (struct muster_arming){
         .mask = mask,
-        .resting = mask_of(settings, identity->api, false),
-        .timing = mask_of(settings, identity->api, true),
+        .resting = mask_of(settings, identity, false),
+        .timing = mask_of(settings, identity, true),
         .possible = identity->armed,
         .always = identity->armed &&
                   (settings->timing == MUSTER_TIMING_FULL || settings->trace[0] != '\0'),
@@ -117,6 +122,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
     identity->log_enabled = plugin.settings.log_max > 0;
     struct muster_recorder_options options = {.arming = arming_of(&plugin.settings, identity, mask),
                                               .host_times = identity->replay_speed == 0,
+                                              .cuda = identity->mark ? &plugin.cuda : NULL,
                                               .group_handles = identity->api < 5,
                                               .named_by_event = identity->api < 4};
     err->text[0] = '\0';
@@ -159,7 +165,9 @@ static void prepare_locked(uint32_t api, const void *caller)
     plugin.identity.nccl = muster_process_nccl(caller);
     plugin.identity.api = api;
     plugin.identity.timing = (uint32_t)plugin.settings.timing;
-    plugin.identity.mark = plugin.settings.mark;
+    /* Marks need to know what is being captured into a graph: v5 on. */
+    plugin.identity.mark = plugin.settings.mark && api >= 5 && plugin.identity.replay_speed == 0 &&
+                           muster_process_cuda(&plugin.cuda);
     decide_armed(&plugin.identity, &plugin.settings);
 }
 
@@ -209,7 +217,7 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 
-    *mask = off ? 0 : mask_of(&plugin.settings, init->api, false);
+    *mask = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
     if (recorder) {
         *context = muster_recorder_comm_open(recorder, init, &gpu);
         *mask = muster_arming_mask(&recorder->arming);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/statvfs.h>
 
 /* Below this much free /dev/shm kernel timing stays off. 64 MiB fails with two ranks. */
@@ -65,6 +66,33 @@ void muster_process_gpu(struct muster_gpu *gpu)
             print_uuid(gpu->uuid, sizeof gpu->uuid, &uuid);
     }
     dlclose(cuda);
+}
+
+bool muster_process_cuda(struct muster_cuda *cuda)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!library)
+        return false;
+    struct {
+        const char *name;
+        void *to;
+    } wanted[] = {
+        {"cuCtxGetCurrent", &cuda->ctx_get_current},
+        {"cuCtxSetCurrent", &cuda->ctx_set_current},
+        {"cuEventCreate", &cuda->event_create},
+        {"cuEventRecord", &cuda->event_record},
+        {"cuEventQuery", &cuda->event_query},
+        {"cuStreamIsCapturing", &cuda->stream_is_capturing},
+        {"cuThreadExchangeStreamCaptureMode", &cuda->exchange_capture_mode},
+    };
+    /* The handle is kept: marks are queried until the process ends. */
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = dlsym(library, wanted[i].name);
+        if (!function)
+            return false;
+        memcpy(wanted[i].to, &function, sizeof function);
+    }
+    return true;
 }
 
 bool muster_process_shm_suffices(char *why, size_t size)

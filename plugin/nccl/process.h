@@ -19,6 +19,10 @@ uint32_t muster_process_nccl(const void *caller);
  * init. Index -1 without CUDA. */
 void muster_process_gpu(struct muster_gpu *gpu);
 
+/* The driver's functions for completion marks; false without CUDA, or with a driver that lacks
+ * one. */
+bool muster_process_cuda(struct muster_cuda *cuda);
+
 /* Kernel timing makes NCCL connect proxies through /dev/shm and die if there is no room (NCCL
  * issue 2326). False with the reason in `why`. */
 bool muster_process_shm_suffices(char *why, size_t size);

@@ -21,6 +21,8 @@ enum {
 };
 #define MUSTER_NO_NUMBER UINT64_MAX
 
+struct muster_mark_context;
+
 /* A channel's kernel between its start and its stop. Written by the communicator's proxy thread;
  * atomic because NCCL does not promise that it is one thread for ever. */
 struct muster_open_stamp {
@@ -55,6 +57,9 @@ struct muster_comm {
     _Atomic uint64_t graph_calls;         /* number of the next operation replayed from a graph */
     _Atomic bool was_armed;               /* an operation of it was timed before */
     _Atomic uint64_t ended_ns;            /* call of the newest operation whose kernels ended */
+    struct muster_mark_context *marks;    /* NULL: none */
+    void *launch_stream;                  /* between a launch's start and stop; one thread's */
+    _Atomic uint64_t called_ns;           /* newest call */
     bool may_arm;                         /* among the first of the process: may start blocks */
     struct muster_block_state block, p2p_block;
     uint32_t peers;

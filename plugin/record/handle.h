@@ -23,8 +23,9 @@ enum muster_handle_kind {
     MUSTER_HANDLE_CAPTURE_GROUP, /* a group call whose operations go into a graph */
     MUSTER_HANDLE_CALL,          /* a call without a slot; index: enum muster_call_mark;
                                     generation: its datatype */
-    MUSTER_HANDLE_PROXY_STEP,    /* this kind + step % 8; index: proxy slot */
-    MUSTER_HANDLE_KINDS = MUSTER_HANDLE_PROXY_STEP + 8
+    MUSTER_HANDLE_PROXY_STEP,    /* index: proxy slot and step % 8 */
+    MUSTER_HANDLE_LAUNCH,        /* index: communicator */
+    MUSTER_HANDLE_KINDS
 };
 enum muster_call_mark {
     MUSTER_CALL_CAPTURED = 1, /* recorded into a CUDA graph */

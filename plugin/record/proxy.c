@@ -40,11 +40,11 @@ static struct muster_proxy_slot *slot_of(struct muster_recorder *recorder, const
         muster_recorder_drop(recorder, NULL, MUSTER_DROP_FOREIGN);
         return NULL;
     }
-    bool proxy = h.kind == MUSTER_HANDLE_PROXY_OP || h.kind >= MUSTER_HANDLE_PROXY_STEP;
-    if (proxy && h.index < MUSTER_PROXY_SLOTS &&
-        atomic_load_explicit(&pool->state[h.index], memory_order_acquire) ==
-            muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED))
-        return &pool->slot[h.index];
+    bool proxy = h.kind == MUSTER_HANDLE_PROXY_OP || h.kind == MUSTER_HANDLE_PROXY_STEP;
+    unsigned index = h.index % MUSTER_PROXY_SLOTS; /* above it, of a step: which */
+    if (proxy && atomic_load_explicit(&pool->state[index], memory_order_acquire) ==
+                     muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED))
+        return &pool->slot[index];
     muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
     return NULL;
 }
@@ -138,7 +138,7 @@ void muster_proxy_op_stop(struct muster_recorder *recorder, const void *handle)
     }
     struct muster_handle h = muster_handle_unpack(handle);
     /* Release: pairs with the acquire in muster_proxy_retire. */
-    atomic_store_explicit(&recorder->proxies.state[h.index],
+    atomic_store_explicit(&recorder->proxies.state[h.index % MUSTER_PROXY_SLOTS],
                           muster_slot_word(h.generation, MUSTER_SLOT_DONE), memory_order_release);
 }
 
@@ -153,8 +153,8 @@ void *muster_proxy_step_start(struct muster_recorder *recorder, const struct mus
         return NULL;
     unsigned at = (unsigned)event->proxy_step.step % MUSTER_PROXY_STEPS;
     slot->step[at] = (struct muster_proxy_step){.open = true};
-    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_PROXY_STEP + at, parent.generation,
-                              parent.index);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_PROXY_STEP, parent.generation,
+                              at * MUSTER_PROXY_SLOTS + parent.index % MUSTER_PROXY_SLOTS);
 }
 
 static uint32_t wait_of_state(unsigned state)
@@ -187,7 +187,7 @@ static void step_turns(struct muster_proxy_slot *slot, struct muster_proxy_step 
 
 static struct muster_proxy_step *step_of(struct muster_proxy_slot *slot, const void *handle)
 {
-    unsigned at = muster_handle_unpack(handle).kind - MUSTER_HANDLE_PROXY_STEP;
+    unsigned at = muster_handle_unpack(handle).index / MUSTER_PROXY_SLOTS % MUSTER_PROXY_STEPS;
     return slot->step[at].open ? &slot->step[at] : NULL;
 }
 

@@ -41,6 +41,10 @@ int muster_recorder_create(struct muster_recorder **out,
         free(recorder);
         return muster_fail(err, "cannot start the drain thread: %s", strerror(code));
     }
+    if (options->cuda) {
+        recorder->marks.cuda = *options->cuda;
+        recorder->marks.possible = muster_marks_start(&recorder->marks) == 0;
+    }
     *out = recorder;
     return 0;
 }
@@ -64,6 +68,7 @@ void muster_recorder_exit(struct muster_recorder *recorder)
 {
     if (atomic_load_explicit(&recorder->closed, memory_order_relaxed))
         return;
+    atomic_store_explicit(&recorder->marks.stopped, true, memory_order_relaxed);
     bool held;
     lock_for_exit(&recorder->drain_lock, &held);
     if (held) {
@@ -170,6 +175,7 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
         comm->calls = &comm->own;
         seg->comm[MUSTER_SEG_COMMS].folded++;
     }
+    comm->marks = muster_marks_context(&recorder->marks);
     comm->may_arm = recorder->arming.possible && !recorder->arming.always &&
                     recorder->comms_made++ < MUSTER_ARMING_COMMS;
     atomic_store_explicit(&comm->cursor, comm->index * 509u, memory_order_relaxed);

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "record/comm.h"
+#include "record/mark.h"
 #include "record/proxy.h"
 #include "segment/file.h"
 #include "segment/log_write.h"
@@ -31,10 +32,11 @@ struct muster_gpu {
 
 struct muster_recorder_options {
     struct muster_segment_file file;
-    struct muster_log_writer *log; /* NULL: none */
-    struct muster_arming arming;   /* which operations are timed */
-    bool host_times;               /* false in a replay: host times mean nothing */
-    bool group_handles;            /* up to v4: groups need a handle */
+    struct muster_log_writer *log;  /* NULL: none */
+    struct muster_arming arming;    /* which operations are timed */
+    const struct muster_cuda *cuda; /* for completion marks; NULL: none */
+    bool host_times;                /* false in a replay: host times mean nothing */
+    bool group_handles;             /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
 };
 
@@ -54,6 +56,7 @@ struct muster_recorder {
     uint32_t comms_made;
 
     struct muster_proxy_pool proxies;
+    struct muster_marks marks;
 
     /* The drain thread's; at exit the exiting thread's. */
     pthread_mutex_t drain_lock;

@@ -72,6 +72,12 @@ static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_com
     return flags;
 }
 
+/* Which of the communicator's kernels runs what is launched now. */
+static uint32_t launch_of(const struct muster_comm *comm)
+{
+    return (uint32_t)atomic_load_explicit(&comm->calls->launches, memory_order_relaxed);
+}
+
 struct opening {
     uint64_t number;
     uint16_t flags;
@@ -91,6 +97,8 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
         return NULL;
     slot->number = how->number;
     slot->enqueue_ns = muster_now_ns();
+    atomic_store_explicit(&comm->called_ns, slot->enqueue_ns, memory_order_relaxed);
+    slot->launch = launch_of(comm);
     slot->count = op->count;
     slot->comm = comm->uid;
     slot->peer = op->root_or_peer;
@@ -191,6 +199,8 @@ static void *launch_called(struct muster_recorder *recorder, void *parent,
     slot->algo = op->algo;
     slot->proto = op->proto;
     slot->channels = op->channels;
+    slot->launch =
+        launch_of(atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_relaxed));
     publish(recorder, h.index, h.generation, MUSTER_SLOT_LAUNCHED);
     return muster_handle_pack(recorder->nonce, kind, h.generation, h.index);
 }
@@ -458,6 +468,31 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
     return NULL;
 }
 
+static void *launch_start(const struct muster_recorder *recorder, struct muster_comm *comm,
+                          const struct muster_event *event)
+{
+    if (!comm || !comm->marks)
+        return NULL;
+    comm->launch_stream = event->kernel_launch.stream;
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_LAUNCH,
+                              atomic_load_explicit(&comm->generation, memory_order_relaxed),
+                              comm->index);
+}
+
+static void launch_stop(struct muster_recorder *recorder, struct muster_handle h)
+{
+    struct muster_comm *comm = muster_recorder_comm(
+        recorder, muster_handle_pack(h.nonce, MUSTER_HANDLE_CONTEXT, h.generation, h.index));
+    if (!comm)
+        return;
+    /* One thread launches for a communicator at a time. */
+    uint64_t launch = atomic_load_explicit(&comm->calls->launches, memory_order_relaxed) + 1;
+    atomic_store_explicit(&comm->calls->launches, launch, memory_order_relaxed);
+    if (!muster_arming_on(&recorder->arming)) /* in a block the kernels' own stamps tell */
+        muster_mark_launch(&recorder->marks, comm, comm->launch_stream, launch,
+                           atomic_load_explicit(&comm->called_ns, memory_order_relaxed));
+}
+
 static struct muster_comm *comm_of(struct muster_recorder *recorder, const void *context,
                                    const struct muster_event *event)
 {
@@ -495,6 +530,8 @@ void *muster_track_start(struct muster_recorder *recorder, const void *context,
     case MUSTER_EVENT_P2P:
         comm = comm_of(recorder, context, event);
         return comm ? p2p_start(recorder, comm, event) : NULL;
+    case MUSTER_EVENT_KERNEL_LAUNCH:
+        return launch_start(recorder, muster_recorder_comm(recorder, context), event);
     case MUSTER_EVENT_CE_COLL:
         return ce_start(recorder, event);
     default:
@@ -508,7 +545,7 @@ void muster_track_state(struct muster_recorder *recorder, const void *handle, un
     struct muster_handle h = muster_handle_unpack(handle);
     if (h.nonce != recorder->nonce)
         return;
-    if (h.kind >= MUSTER_HANDLE_PROXY_STEP)
+    if (h.kind == MUSTER_HANDLE_PROXY_STEP)
         muster_proxy_step_state(recorder, handle, state, args);
     else if (h.kind == MUSTER_HANDLE_KERNEL_CH && state == MUSTER_STATE_KERNEL_CH_STOP &&
              args->given)
@@ -522,12 +559,14 @@ void muster_track_stop(struct muster_recorder *recorder, const void *handle)
     struct muster_handle h = muster_handle_unpack(handle);
     if (h.nonce != recorder->nonce)
         return;
-    if (h.kind >= MUSTER_HANDLE_PROXY_STEP)
+    if (h.kind == MUSTER_HANDLE_PROXY_STEP)
         muster_proxy_step_stop(recorder, handle);
     else if (h.kind == MUSTER_HANDLE_PROXY_OP)
         muster_proxy_op_stop(recorder, handle);
     else if (h.kind == MUSTER_HANDLE_CE)
         ce_stop(recorder, handle);
+    else if (h.kind == MUSTER_HANDLE_LAUNCH)
+        launch_stop(recorder, h);
     else if (h.kind == MUSTER_HANDLE_CAPTURE_GROUP)
         capturing = false;
 }

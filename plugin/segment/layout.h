@@ -121,7 +121,10 @@ struct muster_seg_comm {
     _Atomic uint64_t calls;     /* collectives called: the next operation number */
     _Atomic uint64_t call_hash; /* rolling, over function, count, datatype and root */
     struct muster_seg_call call[MUSTER_SEG_CALLS]; /* entry number % 16 */
-    uint64_t spare[6];
+    _Atomic uint64_t launches;       /* kernels that NCCL launched for it; 0: not watched */
+    _Atomic uint64_t launches_ended; /* of them, known to have ended */
+    _Atomic uint64_t ended_ns;       /* when that was seen; monotonic */
+    uint64_t spare[3];
 };
 
 /* Exact totals of one class of operations. */
@@ -197,7 +200,7 @@ struct muster_seg_slot {
     uint8_t spare;
     uint32_t group;         /* the communicator's group call it was made in */
     uint32_t recorder_comm; /* index in the recorder's table */
-    uint32_t spare_word;
+    uint32_t launch;        /* low bits of muster_seg_comm.launches when it was shown */
 
     _Alignas(64) _Atomic uint64_t begin_ns; /* 0: none yet */
     _Atomic uint64_t end_ns;
