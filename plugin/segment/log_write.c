@@ -45,7 +45,6 @@ static void release(struct muster_log_writer *writer)
     /* Both orders: what the other owner did is over before memory goes. */
     if (atomic_fetch_sub_explicit(&writer->owners, 1, memory_order_acq_rel) > 1)
         return;
-    muster_log_file_close(&writer->file);
     muster_log_states_free(&writer->states);
     sem_destroy(&writer->wake);
     sem_destroy(&writer->done);
@@ -212,6 +211,7 @@ static void *writer_main(void *arg)
         muster_log(MUSTER_LOG_WARN, "the totals are not kept: %s", err.text);
         whole = false;
     }
+    muster_log_file_close(&writer->file);
     atomic_store_explicit(&writer->complete, whole, memory_order_release);
     sem_post(&writer->done);
     release(writer);
@@ -290,6 +290,7 @@ int muster_log_writer_start(struct muster_log_writer **writer, struct muster_seg
     int rc = muster_thread_start("muster-log", writer_main, made);
     if (rc) {
         unlink(made->file.path);
+        muster_log_file_close(&made->file);
         atomic_store_explicit(&made->owners, 1, memory_order_relaxed);
         release(made);
         return muster_fail(err, "no thread for the log: %s", strerror(rc));
