@@ -13,7 +13,7 @@ TMPDIR=$dir/tmp MUSTER_TIMING=light MUSTER_OFF=1 "$muster" demo --recording --ou
 grep -q 'No job on GPUs here: --recording was given' "$dir/out" || fail "no reason"
 grep -q '908 operations, 908 (100.0 %) timed' "$dir/out" || fail "not every operation was recorded and timed"
 [ "$(ls "$dir/run"/*.seg | wc -l)" = 4 ] || fail "--out does not hold four ranks"
-[ -z "$(ls -A "$dir/tmp" "$dir/cwd" | grep -v -e : -e '^$')" ] || fail "something was left behind"
+[ -z "$(find "$dir/tmp" "$dir/cwd" -mindepth 1)" ] || fail "something was left behind"
 
 # Rank 2 was late: it waited least and the others for it.
 "$muster" report --format csv --by rank "$dir/run" > "$dir/out"
