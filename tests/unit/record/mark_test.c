@@ -1,5 +1,7 @@
 #include "lab.h"
 
+#include <string.h>
+
 /* A driver whose events are over when the test says so. */
 static struct {
     int recorded, queries, over, capturing, failing, capture_mode;
