@@ -18,10 +18,10 @@ set(CPACK_PACKAGE_NAME muster)
 set(CPACK_PACKAGE_VENDOR muster)
 set(CPACK_PACKAGE_CONTACT ${MUSTER_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "what every NCCL operation of a job cost, rank by rank")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION_SUMMARY}
- A profiler plugin that NCCL loads into a training job, and the command muster
- that reports from its recordings. The job stays unchanged; GPUs, CUDA and NCCL
- are not needed to install it or to read recordings.")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+  "A profiler plugin that NCCL loads into a training job, and the command muster
+that reports from its recordings. The job stays unchanged; GPUs, CUDA and NCCL
+are not needed to install it or to read recordings.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
