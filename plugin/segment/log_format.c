@@ -42,12 +42,19 @@ void muster_log_get_bytes(struct muster_log_source *source, void *data, size_t b
 
 uint64_t muster_log_get_u(struct muster_log_source *source)
 {
+    const uint8_t *at = source->at, *end = source->end;
     uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && source->at < source->end && !source->bad; shift += 7) {
-        uint8_t byte = *source->at++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
+    if (source->bad)
+        return 0;
+    if (end - at > 10)
+        end = at + 10;
+    for (unsigned shift = 0; at < end; shift += 7) {
+        uint64_t byte = *at++;
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            source->at = at;
             return value;
+        }
     }
     source->bad = true;
     return 0;
