@@ -99,6 +99,14 @@ static int start(char **argv, const sigset_t *mask, pid_t *child)
     return why;
 }
 
+/* What came for the command after its end must not hit this process once it listens again. */
+static void forget_pending(const sigset_t *set)
+{
+    static const struct timespec now = {0};
+    while (sigtimedwait(set, NULL, &now) > 0) {
+    }
+}
+
 int muster_child_run(char **argv, struct muster_err *err)
 {
     sigset_t set = watched();
@@ -114,6 +122,7 @@ int muster_child_run(char **argv, struct muster_err *err)
         status = why == ENOENT ? NOT_FOUND : NOT_RUN;
     } else {
         status = wait_for(child, &set);
+        forget_pending(&set);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     return status;

@@ -233,26 +233,31 @@ class Run(Case):
             done = self.muster("run", "--", "true", env={"RANK": rank, "LOCAL_RANK": local})
             self.assertEqual("nothing was recorded" in done.stderr, speaks, rank)
 
+    def job(self, script, **how):
+        """A Python script as the command, its SIGINT, SIGTERM and SIGUSR1 blocked."""
+        head = ("import signal, sys\n"
+                "watched = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}\n"
+                "signal.pthread_sigmask(signal.SIG_BLOCK, watched)\n"
+                "print('ready', flush=True)\n")
+        job = subprocess.Popen([MUSTER, "run", "-n", "--", sys.executable, "-c", head + script],
+                               env=self.env(), stdout=subprocess.PIPE, text=True,
+                               cwd=self.folder.name, **how)
+        self.assertEqual(job.stdout.readline(), "ready\n")
+        return job
+
     def test_forwards_signals(self):
-        script = ("trap 'echo got USR1' USR1; trap 'echo got TERM; exit 5' TERM; echo ready; "
-                  "while :; do read -r _; done")
-        with subprocess.Popen([MUSTER, "run", "-n", "--", "bash", "-c", script],
-                              env=self.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              text=True, cwd=self.folder.name) as job:
-            self.assertEqual(job.stdout.readline(), "ready\n")
-            job.send_signal(signal.SIGUSR1)
-            job.stdin.write("\n")
-            job.stdin.flush()
-            self.assertEqual(job.stdout.readline(), "got USR1\n")
-            job.send_signal(signal.SIGTERM)
-            job.stdin.write("\n")
-            job.stdin.flush()
-            self.assertEqual(job.stdout.readline(), "got TERM\n")
+        wait = "print(signal.Signals(signal.sigwait(watched)).name, flush=True)\n"
+        with self.job(2 * wait + "sys.exit(5)") as job:
+            for number in (signal.SIGUSR1, signal.SIGTERM):
+                job.send_signal(number)
+                self.assertEqual(job.stdout.readline(), number.name + "\n")
             self.assertEqual(job.wait(30), 5)
 
     def test_the_terminal_interrupts_the_command_once(self):
-        script = ("n=0; trap 'n=$((n + 1)); echo interrupt' INT; echo ready; "
-                  "until read -r _; do :; done; echo total $n; exit 9")
+        script = ("signal.sigwait({signal.SIGINT})\n"
+                  "print('interrupt', flush=True)\n"
+                  "sys.stdin.readline()\n"
+                  "sys.exit(10 + len(signal.sigpending()))")
         master, slave = os.openpty()
         self.addCleanup(os.close, master)
 
@@ -260,16 +265,12 @@ class Run(Case):
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
-        with subprocess.Popen([MUSTER, "run", "-n", "--", "bash", "-c", script],
-                              env=self.env(), stdin=slave, stdout=subprocess.PIPE, text=True,
-                              cwd=self.folder.name, preexec_fn=own_terminal) as job:
+        with self.job(script, stdin=slave, preexec_fn=own_terminal) as job:
             os.close(slave)
-            self.assertEqual(job.stdout.readline(), "ready\n")
             os.write(master, b"\x03")
             self.assertEqual(job.stdout.readline(), "interrupt\n")
             os.write(master, b"\n")
-            self.assertEqual(job.stdout.readline(), "total 1\n")
-            self.assertEqual(job.wait(30), 9)
+            self.assertEqual(job.wait(30), 10)
 
 
 class Env(Case):
