@@ -242,12 +242,15 @@ static struct muster_recorder *start_late(const struct muster_event *event)
 /* Before 2.28 NCCL shows no operation whose group has no handle, the first one included. */
 static char group_before_start;
 
-/* In a trace every event has a handle, so that its stop and its children are seen. */
+/* In a trace every event has a handle of its own, so that its stop and its children are seen. */
 static void *handle_for_trace(const struct muster_recorder *recorder, void *handle)
 {
-    if (handle && muster_handle_unpack(handle).kind != MUSTER_HANDLE_GROUP)
+    struct muster_handle h = muster_handle_unpack(handle);
+    if (handle && h.kind != MUSTER_HANDLE_GROUP && h.kind != MUSTER_HANDLE_CALL)
         return handle;
     uint64_t n = atomic_fetch_add_explicit(&plugin.traced, 1, memory_order_relaxed);
+    if (handle && h.kind == MUSTER_HANDLE_CALL)
+        return muster_call_pack(h.nonce, muster_call_dtype(h), muster_call_marks(h), (uint32_t)n);
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, (uint32_t)(n >> 16),
                               (unsigned)n & 0xffff);
 }
@@ -307,7 +310,11 @@ void muster_plugin_fini(void *context)
         return;
     }
     pthread_mutex_lock(&plugin.lock);
-    bool last = plugin.unnamed > 0 && --plugin.unnamed == 0;
+    /* NCCL finalizes communicators that never ran init, with NULL, and some twice: whatever is
+     * still alive at the last finalize ends with it. */
+    if (context && plugin.unnamed > 0)
+        plugin.unnamed--;
+    bool last = context && plugin.unnamed == 0;
     pthread_mutex_unlock(&plugin.lock);
     if (last)
         muster_recorder_comm_close_all(recorder);

@@ -23,7 +23,7 @@ enum {
 /* How long a slot that was given up early stays out of use: late callbacks may be inside it. */
 #define REST_NS (50 * MUSTER_NS_PER_MS)
 
-enum verdict { KEEP, RETIRE, RETIRE_EARLY, RETIRE_CALL, DISCARD };
+enum verdict { KEEP, RETIRE, RETIRE_EARLY, RETIRE_CALL };
 
 static uint64_t age(uint64_t now, uint64_t then)
 {
@@ -70,18 +70,16 @@ static enum verdict judge_parts(const struct muster_recorder *recorder, struct m
 }
 
 /* A call without a launch: blocked in NCCL, or of a kind whose launch NCCL does not show. It is
- * the latter once the communicator was called again, in another group. */
-static enum verdict judge_call(const struct muster_comm *comm, const struct muster_seg_slot *slot,
+ * the latter once the communicator was called again, in another group, or is finalized. */
+static enum verdict judge_call(const struct muster_recorder *recorder,
+                               const struct muster_comm *comm, const struct muster_seg_slot *slot,
                                uint64_t now)
 {
     uint64_t calls = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
     bool moved_on = calls > slot->number + 1 &&
                     atomic_load_explicit(&comm->groups, memory_order_relaxed) != slot->group;
-    if (moved_on && age(now, slot->enqueue_ns) > PATIENCE_NS)
-        return RETIRE_CALL;
-    if (over_for(comm, now, MUSTER_NS_PER_S))
-        return moved_on ? RETIRE_CALL : DISCARD;
-    return KEEP;
+    bool waited = recorder->exiting || age(now, slot->enqueue_ns) > PATIENCE_NS;
+    return (moved_on && waited) || over_for(comm, now, 0) ? RETIRE_CALL : KEEP;
 }
 
 static void release_slot(struct muster_segment *seg, unsigned i, uint32_t generation)
@@ -166,16 +164,13 @@ static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t wor
     const struct muster_seg_slot *slot = &seg->slot[i];
     struct muster_comm *comm =
         atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
-    enum verdict verdict = state == MUSTER_SLOT_CALLED ? judge_call(comm, slot, now)
+    enum verdict verdict = state == MUSTER_SLOT_CALLED ? judge_call(recorder, comm, slot, now)
                                                        : judge_parts(recorder, comm, slot, now);
     if (verdict == KEEP)
         return;
     if (state == MUSTER_SLOT_CALLED && !take_call_back(seg, i, generation))
         return;
-    if (verdict == DISCARD)
-        recorder->rest_until_ns[i] = now + REST_NS;
-    else
-        retire(recorder, i, generation, verdict, now);
+    retire(recorder, i, generation, verdict, now);
 }
 
 /* Keeps some communicator entries free: the finished ones with the fewest operations go to

@@ -21,8 +21,7 @@ enum muster_handle_kind {
     MUSTER_HANDLE_KERNEL_CH,     /* index: communicator; generation: channel and stamp number */
     MUSTER_HANDLE_GROUP,         /* nothing: old NCCL needs a group's handle not to be NULL */
     MUSTER_HANDLE_CAPTURE_GROUP, /* a group call whose operations go into a graph */
-    MUSTER_HANDLE_CALL,          /* a call without a slot; index: enum muster_call_mark;
-                                    generation: its datatype */
+    MUSTER_HANDLE_CALL,          /* a call without a slot: see muster_call_pack */
     MUSTER_HANDLE_PROXY_STEP,    /* index: proxy slot and step % 8 */
     MUSTER_HANDLE_LAUNCH,        /* index: communicator */
     MUSTER_HANDLE_KINDS
@@ -49,6 +48,25 @@ static inline void *muster_handle_pack(uint32_t nonce, unsigned kind, uint32_t g
     uint64_t bits = (uint64_t)nonce << 44 | (uint64_t)kind << 40 |
                     (uint64_t)(generation & MUSTER_GENERATION_MASK) << 16 | (index & 0xffff);
     return (void *)(uintptr_t)bits;
+}
+
+/* A call's handle: its marks in the low two bits of the index, its datatype in the low eight of
+ * the generation; what is left holds a serial number where handles must differ (in traces). */
+static inline void *muster_call_pack(uint32_t nonce, unsigned dtype, unsigned marks,
+                                     uint32_t serial)
+{
+    return muster_handle_pack(nonce, MUSTER_HANDLE_CALL, (serial >> 14) << 8 | (dtype & 0xff),
+                              (serial << 2 | (marks & 3)) & 0xffff);
+}
+
+static inline unsigned muster_call_dtype(struct muster_handle call)
+{
+    return call.generation & 0xff;
+}
+
+static inline unsigned muster_call_marks(struct muster_handle call)
+{
+    return call.index & 3;
 }
 
 static inline struct muster_handle muster_handle_unpack(const void *handle)

@@ -72,6 +72,7 @@ void muster_recorder_exit(struct muster_recorder *recorder)
     bool held;
     lock_for_exit(&recorder->drain_lock, &held);
     if (held) {
+        recorder->exiting = true;
         muster_drain_pass(recorder, muster_now_ns());
         atomic_store_explicit(&recorder->closed, true, memory_order_relaxed);
         pthread_mutex_unlock(&recorder->drain_lock);

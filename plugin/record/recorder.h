@@ -63,6 +63,7 @@ struct muster_recorder {
     struct muster_row_index rows;
     uint64_t rest_until_ns[MUSTER_SEG_SLOTS];
     unsigned slots_used; /* at the last scan */
+    bool exiting;        /* the last pass: nothing more will come */
     uint64_t heartbeat_ns;
 };
 

@@ -143,14 +143,16 @@ struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, cons
 static void *captured(struct muster_recorder *recorder, struct muster_comm *comm, uint8_t dtype)
 {
     atomic_fetch_add_explicit(&comm->calls->captured, 1, memory_order_relaxed);
-    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CALL, dtype, MUSTER_CALL_CAPTURED);
+    return muster_call_pack(recorder->nonce, dtype, MUSTER_CALL_CAPTURED, 0);
 }
 
 /* What a call without a slot left in its handle; 0 for any other parent. */
 static unsigned call_marks(const struct muster_recorder *recorder, const void *parent)
 {
     struct muster_handle h = muster_handle_unpack(parent);
-    return parent && h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CALL ? h.index : 0;
+    return parent && h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CALL
+               ? muster_call_marks(h)
+               : 0;
 }
 
 /* NCCL reads the mask before an operation's first callback: what operation `next` needs is set in
@@ -263,7 +265,7 @@ static void *coll_start(struct muster_recorder *recorder, struct muster_comm *co
     }
     struct muster_handle parent = muster_handle_unpack(event->parent);
     if (call_marks(recorder, event->parent) & MUSTER_CALL_CAPTURED)
-        return replayed(recorder, comm, op, parent.generation, false);
+        return replayed(recorder, comm, op, muster_call_dtype(parent), false);
     if (!event->parent || parent.nonce != recorder->nonce || parent.kind != MUSTER_HANDLE_OP)
         return NULL; /* its call was dropped, and counted there */
     return launch_called(recorder, event->parent, op, MUSTER_HANDLE_OP);
@@ -299,8 +301,7 @@ static void *p2p_api_start(struct muster_recorder *recorder, const void *context
         return comm ? captured(recorder, comm, op->dtype) : NULL;
     }
     return muster_arming_on(&recorder->arming)
-               ? muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CALL, op->dtype,
-                                    MUSTER_CALL_TIMED)
+               ? muster_call_pack(recorder->nonce, op->dtype, MUSTER_CALL_TIMED, 0)
                : NULL;
 }
 

@@ -1,0 +1,67 @@
+"""Compares a report with what a job says that it did.
+
+usage: compare.py REPORT.json JOB.json [--tolerance]
+JOB.json holds "issued" ({"AllReduce 4096 B": n, "barrier": n, "AllGather": n}): every rank of the
+report must show just these collectives, called or captured. With "median_us" ({bytes: us}) the
+report's p50 of that all-reduce must agree within 5 %, below 32 MiB within 5 % or 6 us.
+Prints a line per check; exit status 1 if one fails.
+"""
+import json
+import sys
+
+report, job = (json.load(open(path)) for path in sys.argv[1:3])
+failed = False
+
+
+def check(what, found, expected, good):
+    global failed
+    failed |= not good
+    print("%-4s %-44s found %-14s expected %s" % ("ok" if good else "FAIL", what, found, expected))
+
+
+def wanted(issued):
+    """Function and exact total of bytes, where the job gives sizes."""
+    counts, sizes = {}, {}
+    for name, n in issued.items():
+        words = name.split()
+        func = "AllReduce" if words[0] == "barrier" else words[0]
+        counts[func] = counts.get(func, 0) + n
+        if len(words) == 3:
+            sizes[func] = sizes.get(func, 0) + n * int(words[1])
+        elif words[0] == "barrier":
+            sizes[func] = sizes.get(func, 0) + 4 * n
+    return counts, sizes
+
+
+def per_func(rows, nranks):
+    """Operations of all ranks together; the report's rows are per communicator."""
+    counts, sizes = {}, {}
+    for row in rows:
+        if row.get("peer") is None:
+            counts[row["func"]] = counts.get(row["func"], 0) + row["count"]
+            sizes[row["func"]] = sizes.get(row["func"], 0) + row["bytes"]
+    return counts, sizes
+
+
+ranks = report["ranks"]
+counts, sizes = wanted(job["issued"])
+found_counts, found_sizes = per_func(report["ops"], len(ranks))
+captured = sum(r["captured"] for r in ranks)
+graph = sum(r["graph_ops"] for r in ranks)
+for func, n in sorted(counts.items()):
+    found = found_counts.get(func, 0)
+    if captured and func == "AllReduce":
+        found += captured - graph
+    check("%s on %d ranks" % (func, len(ranks)), found, n * len(ranks), found == n * len(ranks))
+    if func in sizes and not captured:
+        found = found_sizes.get(func, 0)
+        check("bytes of %s" % func, found, sizes[func] * len(ranks), found == sizes[func] * len(ranks))
+for func in sorted(set(found_counts) - set(counts)):
+    check("%s, which the job never called" % func, found_counts[func], 0, False)
+for size, expected in job.get("median_us", {}).items():
+    rows = [r for r in report["ops"] if r["func"] == "AllReduce" and r["size"] == int(size)]
+    p50 = rows[0]["p50_us"] if len(rows) == 1 else None
+    slack = 0.05 * expected if int(size) >= 32 << 20 else max(0.05 * expected, 6)
+    good = p50 is not None and abs(p50 - expected) <= slack
+    check("p50 of %s B, us, within %.1f" % (size, slack), p50, "%.1f" % expected, good)
+sys.exit(failed)
