@@ -1,0 +1,115 @@
+"""Where a job's recording cannot go as usual: it is told in a line, the job does not notice, and the
+report is as right as it can be. Usage: places_test.py MUSTER RECORDING"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MUSTER, RECORDING = sys.argv.pop(1), sys.argv.pop(1)
+RANKS = 4
+
+
+def mount(path, options):
+    """A tmpfs of its own; False where that is not allowed."""
+    return os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "none", path], stderr=subprocess.DEVNULL,
+        check=False).returncode == 0
+
+
+class Places(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.segments = tempfile.mkdtemp(dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, self.segments, True)
+        self.replay(self.path("undisturbed"))
+        self.expected = self.totals(self.path("undisturbed"))
+        self.assertEqual([row[0] for row in self.expected], list(range(RANKS)))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def mounted(self, name, options):
+        path = self.path(name)
+        os.mkdir(path)
+        if not mount(path, options):
+            self.skipTest("may not mount here")
+        self.addCleanup(subprocess.run, ["umount", path], check=False)
+        return path
+
+    def start(self, run, *options, **variables):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_")}
+        env.update(MUSTER_SEGMENT_DIR=self.segments, TMPDIR=self.folder)
+        env.update(variables)
+        return subprocess.Popen([MUSTER, "replay", RECORDING, "--speed", "max", "--out", run,
+                                 *options], env=env, stdin=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+
+    def finish(self, job):
+        stderr = job.communicate(timeout=120)[1]
+        self.assertEqual(job.returncode, 0, stderr)
+        return stderr
+
+    def replay(self, run, **variables):
+        return self.finish(self.start(run, **variables))
+
+    def report(self, *runs):
+        done = subprocess.run([MUSTER, "report", "--format", "json", *runs], check=False,
+                              env={**os.environ, "MUSTER_SEGMENT_DIR": self.segments},
+                              stdout=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0)
+        return json.loads(done.stdout)
+
+    def totals(self, *runs):
+        return sorted((row["rank"], row["ops"], row["bytes"], row["exit"])
+                      for row in self.report(*runs)["ranks"])
+
+    def test_full_shared_memory_costs_the_live_view_only(self):
+        full = self.mounted("shm", "size=4m")
+        stderr = self.replay(self.path("run"), MUSTER_SEGMENT_DIR=full)
+        self.assertEqual(stderr.count("no live view"), RANKS)
+        self.assertIn(f"{full}: too full", stderr)
+        self.assertEqual(os.listdir(full), [])
+        self.assertEqual(self.totals(self.path("run")), self.expected)
+
+    def test_segments_on_a_disk_cost_the_live_view_only(self):
+        stderr = self.replay(self.path("run"), MUSTER_SEGMENT_DIR="/proc")
+        self.assertEqual(stderr.count("/proc: not a tmpfs"), RANKS)
+        self.assertEqual(self.totals(self.path("run")), self.expected)
+
+    def test_an_unwritable_run_directory_moves_under_tmpdir(self):
+        stderr = self.replay("/proc/nowhere/muster-5")
+        self.assertEqual(stderr.count(f"this run is written to {self.path('muster-5')}"), RANKS)
+        self.assertEqual(self.totals(self.path("muster-5")), self.expected)
+
+    def test_nowhere_to_write_does_not_stop_the_job(self):
+        stderr = self.replay("/proc/nowhere/muster-5", TMPDIR="/proc")
+        self.assertIn("/proc/nowhere/muster-5", stderr)
+
+    def test_a_full_disk_keeps_the_totals(self):
+        run = os.path.join(self.mounted("disk", "size=64k"), "run")
+        stderr = self.replay(run)
+        self.assertIn("No space left on device", stderr)
+        # A rank that found no room for its first bytes went where an unwritable directory's go.
+        runs = [path for path in (run, self.path("run")) if os.path.isdir(path)]
+        self.assertEqual(self.totals(*runs), self.expected)
+
+    def test_two_jobs_at_once_stay_apart(self):
+        jobs = [self.start(self.path(name), "--hold", "1") for name in "ab"]
+        for job in jobs:
+            self.finish(job)
+        for name in "ab":
+            self.assertEqual(self.totals(self.path(name)), self.expected)
+        self.assertEqual(os.listdir(self.segments), [])
+
+    def test_two_jobs_in_one_run_directory_lose_nothing(self):
+        for job in [self.start(self.path("run"), "--hold", "1") for _ in range(2)]:
+            self.finish(job)
+        self.assertEqual(self.totals(self.path("run")), sorted(2 * self.expected))
+
+
+if __name__ == "__main__":
+    unittest.main()
