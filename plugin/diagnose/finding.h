@@ -1,0 +1,96 @@
+/*
+ * What muster says about a job: one finding is one sentence that somebody can act on, with its
+ * evidence and with what could not be seen. Fields and words: docs/interface.md, "muster
+ * diagnose". The same struct comes out of the live leader, `muster diagnose`, logs and hooks.
+ */
+#ifndef MUSTER_DIAGNOSE_FINDING_H
+#define MUSTER_DIAGNOSE_FINDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/vocab.h"
+
+enum muster_finding_kind {
+    MUSTER_FINDING_LATE_RANK,
+    MUSTER_FINDING_SLOW_TRANSFER,
+    MUSTER_FINDING_HANG_ABSENT,
+    MUSTER_FINDING_HANG_DEAD,
+    MUSTER_FINDING_HANG_MISMATCH,
+    MUSTER_FINDING_HANG_STUCK,
+    MUSTER_FINDING_HANG_ORDER,
+    MUSTER_FINDING_PATH_DEGRADED,
+    MUSTER_FINDING_PATH_MISSING,
+    MUSTER_FINDING_POLICY_DIVERGENCE,
+    MUSTER_FINDING_KINDS
+};
+
+enum muster_finding_mode {
+    MUSTER_MODE_NONE,
+    MUSTER_MODE_PERSISTENT,
+    MUSTER_MODE_INTERMITTENT,
+    MUSTER_MODE_ONCE
+};
+enum muster_finding_cause { MUSTER_CAUSE_UNKNOWN, MUSTER_CAUSE_GPU, MUSTER_CAUSE_HOST };
+
+enum { MUSTER_FINDING_LINES = 16, MUSTER_FINDING_LINE = 256, MUSTER_FINDING_RANKS = 64 };
+
+struct muster_finding_lines {
+    char line[MUSTER_FINDING_LINES][MUSTER_FINDING_LINE];
+    unsigned n;
+};
+
+struct muster_finding {
+    enum muster_finding_kind kind;
+    uint64_t comm;                      /* NCCL's id */
+    uint64_t comms[2];                  /* hang_order: both; else 0 */
+    int32_t rank[MUSTER_FINDING_RANKS]; /* guilty global ranks, the guiltiest first */
+    unsigned ranks;
+    int32_t victim[MUSTER_FINDING_RANKS];
+    unsigned victims;
+    char host[128]; /* of the first guilty rank */
+    int32_t gpu;    /* its GPU; -1: not known */
+    bool has_op;
+    struct {
+        uint8_t func, dtype;
+        uint64_t index; /* operation number */
+        uint64_t bytes;
+        int32_t root; /* -1: none */
+    } op;
+    enum muster_finding_mode mode;   /* late_rank only */
+    enum muster_finding_cause cause; /* late_rank only */
+    uint64_t since_unix_ns;
+    bool resolved;
+    double cost_s;     /* lost so far by those who waited */
+    double cost_share; /* of the run */
+    double confidence; /* share of generated cases with this evidence that were right */
+    struct muster_finding_lines evidence, not_observable;
+    char advice[MUSTER_FINDING_LINE];
+};
+
+struct muster_findings {
+    struct muster_finding *finding;
+    size_t n, room;
+    struct muster_finding_lines not_observable; /* of the whole run */
+};
+
+/* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
+const char *muster_finding_word(enum muster_finding_kind kind);
+const char *muster_finding_mode_word(enum muster_finding_mode mode);
+const char *muster_finding_cause_word(enum muster_finding_cause cause);
+
+/* A new, zeroed finding at the end (gpu -1, root -1); NULL: no memory. */
+struct muster_finding *muster_findings_add(struct muster_findings *findings);
+void muster_findings_free(struct muster_findings *findings);
+
+/* Printf into the next free line; a line too many is left out, a long one is cut. */
+__attribute__((format(printf, 2, 3))) void muster_finding_say(struct muster_finding_lines *lines,
+                                                              const char *fmt, ...);
+
+/* The one sentence, for logs and people. */
+void muster_finding_sentence(const struct muster_finding *finding, char *to, size_t size);
+void muster_finding_json(const struct muster_finding *finding, struct muster_json *json);
+
+#endif
