@@ -184,7 +184,8 @@ static void make_room_for_comms(struct muster_recorder *recorder)
         struct muster_seg_comm *entry = &seg->comm[i];
         if (__atomic_load_n(&entry->uid, __ATOMIC_ACQUIRE) == 0)
             spare++;
-        else if (entry->end_ns != 0 && (!least || entry->retired < least->retired))
+        else if (__atomic_load_n(&entry->end_ns, __ATOMIC_RELAXED) != 0 &&
+                 (!least || entry->retired < least->retired))
             least = entry;
     }
     if (spare >= SPARE_ENTRIES || !least)

@@ -223,7 +223,8 @@ static void comm_close_locked(struct muster_recorder *recorder, struct muster_co
     uint64_t now = muster_now_ns();
     atomic_store_explicit(&comm->finalized_ns, now, memory_order_relaxed);
     atomic_store_explicit(&comm->alive, false, memory_order_relaxed);
-    comm->calls->end_ns = now;
+    /* Relaxed: pairs with make_room_for_comms, which then takes the lock that is held here. */
+    __atomic_store_n(&comm->calls->end_ns, now, __ATOMIC_RELAXED);
     muster_arming_leave(&recorder->arming, &comm->block);
     muster_arming_leave(&recorder->arming, &comm->p2p_block);
     count_alive(recorder->seg, -1);
