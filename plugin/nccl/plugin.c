@@ -217,11 +217,13 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 
-    *mask = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
+    int wanted = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
     if (recorder) {
         *context = muster_recorder_comm_open(recorder, init, &gpu);
-        *mask = muster_arming_mask(&recorder->arming);
+        wanted = muster_arming_mask(&recorder->arming);
     }
+    /* Once: all communicators share it, and others read it and write it meanwhile. */
+    __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
     struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
     if (trace)
         muster_trace_init(trace, *context, init);
