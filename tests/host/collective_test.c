@@ -185,7 +185,7 @@ static void groups(struct standin *nccl)
         for (unsigned i = 0; i < 7; i++)
             standin_group_call(&group, comm,
                                &(struct standin_op){.func = i % 2 ? "AllReduce" : "ReduceScatter",
-                                                    .count = 100 << i});
+                                                    .count = 100ull << i});
         standin_group_end(&group);
         standin_group_begin(&group, nccl);
         for (int peer = 0; peer < NRANKS; peer++) { /* ncclAlltoAll, the own rank included */

@@ -361,9 +361,10 @@ static void concurrent_inits_and_finalizes_on_threads_that_end_are_kept(void **s
 
 static void hostile_names(struct standin *nccl)
 {
+    static const char longer_than_kept[] = "012345678901234567890123456789012345678901234567890"
+                                           "123456789012345678901234567890123456789";
     static const char *const names[] = {"a\nb\x1b[31m\x7f\"\\", "", "\xff\xfe\xc3",
-                                        "0123456789012345678901234567890123456789012345678901234567"
-                                        "89012345678901234567890123456789"};
+                                        longer_than_kept};
 
     for (unsigned i = 0; i < 4; i++) {
         struct standin_comm *comm = standin_comm_init(

@@ -233,13 +233,16 @@ static void describe_drops(const struct standin_lab *lab)
 static void describe_untimed(const struct standin_lab *lab)
 {
     const struct muster_process *process = standin_lab_process(lab);
+    unsigned left = 10;
 
-    for (size_t i = 0; lab->api >= 5 && i < process->ops; i++) {
+    for (size_t i = 0; lab->api >= 5 && i < process->ops && left; i++) {
         const struct muster_op *op = &process->op[i];
-        if (op->source != MUSTER_SOURCE_GPU)
-            print_error("untimed: %s number %llu of communicator %u, flags %#x, channels %u\n",
-                        muster_func_word(op->func), (unsigned long long)op->number, op->comm,
-                        op->flags, op->channels);
+        if (op->source == MUSTER_SOURCE_GPU)
+            continue;
+        left--;
+        print_error("untimed: %s number %llu of communicator %u, flags %#x, channels %u\n",
+                    muster_func_word(op->func), (unsigned long long)op->number, op->comm, op->flags,
+                    op->channels);
     }
 }
 

@@ -74,17 +74,22 @@ void standin_open(struct standin *nccl, unsigned api, struct standin_ledger *led
 
 void standin_close(struct standin *nccl)
 {
-    struct standin_comm *comm, *next;
+    struct standin_comm *comm, *next, *left = NULL;
 
     standin_worker_destroy(nccl->callbacks);
     nccl->callbacks = NULL;
-    for (comm = atomic_load(&nccl->destroyed); comm; comm = next) {
-        next = comm->next_destroyed;
-        if (comm->own_gpu)
-            free(comm->gpu);
-        free(comm);
+    for (comm = atomic_load(&nccl->comms); comm; comm = next) {
+        next = comm->next;
+        if (comm->destroyed) {
+            if (comm->own_gpu)
+                free(comm->gpu);
+            free(comm);
+        } else {
+            comm->next = left;
+            left = comm;
+        }
     }
-    atomic_store(&nccl->destroyed, NULL);
+    atomic_store(&nccl->comms, left);
 }
 
 void standin_load(struct standin *nccl)
@@ -244,12 +249,10 @@ struct standin_comm *standin_comm_init(struct standin *nccl,
     standin_load(nccl);
     call_init(comm);
     comm->proxy = proxy_get(config);
+    comm->next = atomic_load(&nccl->comms);
+    while (!atomic_compare_exchange_weak(&nccl->comms, &comm->next, comm))
+        ;
     return comm;
-}
-
-void standin_comm_init_again(struct standin_comm *comm)
-{
-    call_init(comm);
 }
 
 void standin_comm_sync(struct standin_comm *comm)
@@ -258,6 +261,12 @@ void standin_comm_sync(struct standin_comm *comm)
     comm->launcher = NULL;
     standin_worker_drain(comm->nccl->callbacks);
     standin_worker_drain(comm->proxy->worker);
+}
+
+void standin_comm_init_again(struct standin_comm *comm)
+{
+    standin_comm_sync(comm);
+    call_init(comm);
 }
 
 void standin_comm_destroy(struct standin_comm *comm)
@@ -273,9 +282,7 @@ void standin_comm_destroy(struct standin_comm *comm)
     if (comm->context || nccl->gen->finalize_null)
         standin_finalize(nccl, comm->context);
     standin_unload(nccl);
-    comm->next_destroyed = atomic_load(&nccl->destroyed);
-    while (!atomic_compare_exchange_weak(&nccl->destroyed, &comm->next_destroyed, comm))
-        ;
+    comm->destroyed = true;
 }
 
 void standin_comm_init_failing(struct standin *nccl)

@@ -49,10 +49,10 @@ struct standin {
     void *library;
     void *const *_Atomic table; /* name, init, start, stop, record, finalize; NULL: unloaded */
     int refs;
-    int mask;                               /* __atomic: plugins write it from any thread */
-    _Atomic unsigned group_mask;            /* 2.23 to 2.25 */
-    struct standin_worker *callbacks;       /* CUDA's callback thread */
-    struct standin_comm *_Atomic destroyed; /* memory kept for proxies that outlive it */
+    int mask;                           /* __atomic: plugins write it from any thread */
+    _Atomic unsigned group_mask;        /* 2.23 to 2.25 */
+    struct standin_worker *callbacks;   /* CUDA's callback thread */
+    struct standin_comm *_Atomic comms; /* all ever made: proxies outlive destroyed ones */
 };
 
 static inline unsigned standin_mask(const struct standin *nccl)
@@ -101,7 +101,8 @@ struct standin_comm {
     int rank, nranks, nnodes;
     uint64_t seq[5];
     uint64_t ce_seq;
-    struct standin_comm *next_destroyed;
+    bool destroyed;
+    struct standin_comm *next;
 };
 
 struct standin_comm_config {
