@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Real jobs on this machine's GPUs, and whether muster says of them what they did.
+# usage: run.sh MUSTER    Exit status 77: skipped, no two GPUs or no PyTorch here.
+set -u
+muster=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
+if [ "$gpus" -lt 2 ] || ! python3 -c 'import torch' 2>/dev/null; then
+  echo "skipped: needs two GPUs and PyTorch"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# One process per GPU of train.py; standard output is the job's own account.
+ranks() {
+  local port=$((20000 + RANDOM % 12000)) r pids=() rc=0
+  for r in $(seq 0 $((gpus - 1))); do
+    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$gpus MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+      timeout 120 python3 "$here/train.py" "$@" &
+    pids+=($!)
+  done
+  for r in "${pids[@]}"; do wait "$r" || rc=$?; done
+  return $rc
+}
+export -f ranks
+export gpus here
+
+for timing in full light auto; do
+  echo "== all-reduces under $timing"
+  "$muster" run --no-report --timing $timing --dir "$work/$timing" -- bash -c 'ranks timed 100' |
+    grep '^{' >"$work/$timing.job" || failed=1
+  # Only full times every operation, so only there can medians be compared.
+  [ $timing = full ] || sed -i 's/"median_us": {[^}]*}/"median_us": {}/' "$work/$timing.job"
+  "$muster" report "$work/$timing" --format json >"$work/$timing.json" || failed=1
+  python3 "$here/compare.py" "$work/$timing.json" "$work/$timing.job" || failed=1
+done
+
+echo "== the same weights with and without muster"
+without=$(ranks model 30 | grep '^{')
+with=$("$muster" run --no-report --timing full --dir "$work/model" -- bash -c 'ranks model 30' | grep '^{')
+echo "$without"
+[ -n "$with" ] && [ "$with" = "$without" ] || { echo "FAIL: $with"; failed=1; }
+
+echo "== a trace of a live job plays back to the same report"
+"$muster" run --no-report --trace "$work/trace" --dir "$work/traced" -- bash -c 'ranks model 5' >/dev/null || failed=1
+MUSTER_TIMING=full "$muster" replay "$work/trace" --speed max --out "$work/replayed" || failed=1
+for run in traced replayed; do
+  "$muster" report "$work/$run" --format csv --by rank >"$work/$run.csv" || failed=1
+done
+python3 - "$work/traced.csv" "$work/replayed.csv" <<'EOF' || failed=1
+import csv, sys
+live, played = ([(r["rank"], r["ops"], r["bytes"]) for r in csv.DictReader(open(p))] for p in sys.argv[1:])
+print(live, played)
+sys.exit(live != played)
+EOF
+
+echo "== $([ $failed = 0 ] && echo all right || echo FAILED)"
+exit $failed
