@@ -41,7 +41,10 @@ echo "== the same weights with and without muster"
 without=$(ranks model 30 | grep '^{')
 with=$("$muster" run --no-report --timing full --dir "$work/model" -- bash -c 'ranks model 30' | grep '^{')
 echo "$without"
-[ -n "$with" ] && [ "$with" = "$without" ] || { echo "FAIL: $with"; failed=1; }
+if [ -z "$with" ] || [ "$with" != "$without" ]; then
+  echo "FAIL: $with"
+  failed=1
+fi
 
 echo "== a trace of a live job plays back to the same report"
 "$muster" run --no-report --trace "$work/trace" --dir "$work/traced" -- bash -c 'ranks model 5' >/dev/null || failed=1
