@@ -73,7 +73,8 @@ muster=$(find_file libnccl-profiler-muster.so)
 command=$(find_file muster)
 null=$(find_file libnull-plugin.so)
 for file in "$program" "$muster" "$null"; do
-    [ -n "$file" ] || die "$build: no allreduce, libnccl-profiler-muster.so and libnull-plugin.so in it: see --build"
+    [ -n "$file" ] ||
+        die "$build: needs allreduce, libnccl-profiler-muster.so and libnull-plugin.so: see --build"
 done
 for plugin in ${others[@]+"${others[@]}"}; do
     [ -f "$plugin" ] || die "$plugin: no such file"
@@ -178,7 +179,7 @@ check_case() {
             note "$1: $("$command" report --format json "$work/run" 2>/dev/null |
                 python3 "$here/overhead_stats.py" --describe)"
         ;;
-    *.so) ! grep -ihs 'profiler' "$work"/nccl.* | head -n 2 ;;
+    *.so) grep -ihs profiler "$work"/nccl.* | head -n 2 ;;
     esac
     rm -f "$work"/nccl.*
 }
