@@ -1,0 +1,232 @@
+/* The command with every allocation and every file operation failing in turn. */
+#include "driven.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ENDLESS = 20000 };
+
+/* One rank, one communicator, one all-reduce; no finalize, so that the exit does the rest. */
+static const char recording[] =
+    "{\"op\":\"meta\",\"format\":1,\"api\":5,\"nccl\":22809,\"rank\":0,\"nranks\":2,"
+    "\"host\":\"node0\",\"local_rank\":0,\"gpu\":\"NVIDIA H200\"}\n"
+    "{\"t\":1,\"tid\":1,\"op\":\"init\",\"ctx\":1,\"comm\":\"0f603734786571cf\",\"name\":\"\","
+    "\"nNodes\":1,\"nranks\":2,\"rank\":0}\n"
+    "{\"t\":2,\"tid\":1,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":256,\"parent\":0,\"graph\":0,"
+    "\"depth\":1}\n"
+    "{\"t\":3,\"tid\":1,\"op\":\"start\",\"ctx\":1,\"h\":2,\"type\":512,\"parent\":1,"
+    "\"func\":\"AllReduce\",\"count\":1,\"dt\":\"ncclFloat32\",\"root\":0,\"stream\":\"(nil)\","
+    "\"graph\":0}\n"
+    "{\"t\":4,\"tid\":1,\"op\":\"stop\",\"h\":2,\"type\":512}\n"
+    "{\"t\":5,\"tid\":1,\"op\":\"start\",\"ctx\":1,\"h\":7,\"type\":2,\"parent\":2,\"rank\":0,"
+    "\"seq\":0,\"func\":\"AllReduce\",\"count\":1,\"dt\":\"ncclFloat32\",\"root\":0,\"nch\":1,"
+    "\"nwarps\":3,\"algo\":\"RING\",\"proto\":\"LL\",\"pgroup\":0}\n"
+    "{\"t\":6,\"tid\":1,\"op\":\"stop\",\"h\":7,\"type\":2}\n";
+
+static const struct failure {
+    int family, error;
+    bool onwards;
+} failures[] = {{FAULT_MEMORY, ENOMEM, false}, {FAULT_MEMORY, ENOMEM, true},
+                {FAULT_FILES, EACCES, false},  {FAULT_FILES, EIO, false},
+                {FAULT_FILES, ENOSPC, true},   {FAULT_FILES, EINTR, false}};
+
+/* A line of the report's gaps that the right report does not have. */
+static bool says_more(const char *out, const char *right)
+{
+    char line[4096];
+
+    for (const char *at = out; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, ",\n"), at);
+        if ((!strncmp(line, "    \"", 5) || !strncmp(line, "  - ", 4)) && !strstr(right, line))
+            return true;
+    }
+    return false;
+}
+
+/* What is counted: behind the names of the runs. */
+static const char *body(const char *report)
+{
+    const char *ranks = strstr(report, "ranks\n");
+
+    if (report[0] == '{')
+        ranks = strstr(report, "\"ranks\"");
+    return ranks ? ranks : report;
+}
+
+/* The exit status is one of the command's own; failure is said in words. */
+static void judge_command(const struct driven *driven, const char *what)
+{
+    const struct fault_plan *plan = driven->plan;
+
+    if (!WIFEXITED(driven->status) || WEXITSTATUS(driven->status) > 2)
+        fail_msg("%s (%s): left with %#x\n%s", what, plan->call, driven->status, driven->err);
+    if (WEXITSTATUS(driven->status) && !driven->err[0])
+        fail_msg("%s (%s): status %d and no word", what, plan->call, WEXITSTATUS(driven->status));
+}
+
+typedef void prepare_fn(struct driven *driven);
+typedef void judge_fn(struct driven *driven, const char *what);
+
+static void every_call(struct driven *driven, const char *const *argv, prepare_fn *prepare,
+                       judge_fn *judge)
+{
+    struct fault_plan *plan = driven->plan;
+    char what[96];
+
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+        unsigned clean = 0;
+        plan->family = failures[i].family;
+        plan->error = failures[i].error;
+        plan->onwards = failures[i].onwards;
+        for (plan->at = 1; clean < 2; plan->at++) {
+            prepare(driven);
+            driven_run_again(driven, argv);
+            snprintf(what, sizeof(what), "muster %s, call %llu, errno %d%s", argv[1],
+                     (unsigned long long)plan->at, plan->error, plan->onwards ? " and on" : "");
+            judge(driven, what);
+            clean = driven_failed(driven) ? 0 : clean + 1;
+            assert_true(plan->at < ENDLESS);
+        }
+        print_message("muster %s: %llu calls failed in turn, errno %d%s\n", argv[1],
+                      (unsigned long long)plan->at - 3, plan->error,
+                      plan->onwards ? ", with all later ones" : "");
+        plan->at = 0;
+    }
+}
+
+/* ---- report ---- */
+
+static char report[DRIVEN_TEXT];
+
+static void nothing(struct driven *driven)
+{
+    driven_restart(driven);
+}
+
+static void judge_report(struct driven *driven, const char *what)
+{
+    judge_command(driven, what);
+    if (driven->status || !strcmp(body(driven->out), body(report)))
+        return;
+    if (!driven->err[0] && !says_more(driven->out, report))
+        fail_msg("%s (%s): status 0, nothing said, and\n%s\ninstead of\n%s", what,
+                 driven->plan->call, driven->out, report);
+}
+
+static void a_report_is_right_or_says_what_failed(void **state)
+{
+    static const char *const formats[] = {"json", "csv", "text"};
+    struct driven *driven = *state;
+    const char *const job[] = {MUSTER_TEST_JOB, "5", NULL};
+
+    driven_run(driven, job);
+    assert_int_equal(driven->status, 0);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        const char *const argv[] = {MUSTER_TEST_COMMAND, "report",   driven->run,
+                                    "--format",          formats[i], NULL};
+        driven_run_again(driven, argv);
+        assert_int_equal(driven->status, 0);
+        memcpy(report, driven->out, sizeof(report));
+        every_call(driven, argv, nothing, judge_report);
+    }
+}
+
+/* ---- replay ---- */
+
+static void write_recording(struct driven *driven)
+{
+    char path[160];
+
+    driven_clear(driven);
+    snprintf(path, sizeof(path), "%s/recording", driven->base);
+    mkdir(path, 0700);
+    strcat(path, "/rank-0.jsonl");
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(recording, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void judge_replay(struct driven *driven, const char *what)
+{
+    struct driven_totals got;
+
+    judge_command(driven, what);
+    driven_totals(driven, &got);
+    if (got.ops > 1)
+        fail_msg("%s: %llu operations of 1", what, (unsigned long long)got.ops);
+    if (got.ops == 0 && !driven->err[0] && !got.says_missing)
+        fail_msg("%s (%s): nothing recorded, nothing said", what, driven->plan->call);
+    if (driven_leftovers(driven))
+        fail_msg("%s (%s): files are left for good", what, driven->plan->call);
+}
+
+static void a_replay_plays_or_says_what_failed(void **state)
+{
+    struct driven *driven = *state;
+    struct driven_totals got;
+    char folder[96];
+    const char *const argv[] = {
+        MUSTER_TEST_COMMAND, "replay",           folder,  "--speed",   "max",
+        "--plugin",          MUSTER_TEST_PLUGIN, "--out", driven->run, NULL};
+
+    snprintf(folder, sizeof(folder), "%s/recording", driven->base);
+    write_recording(driven);
+    driven_run_again(driven, argv);
+    assert_int_equal(driven->status, 0);
+    driven_totals(driven, &got);
+    assert_int_equal(got.ops, 1);
+    every_call(driven, argv, write_recording, judge_replay);
+}
+
+/* ---- run ---- */
+
+/* The job's own status, or a word why it was not started. Fork and exec may be refused as well. */
+static void judge_run(struct driven *driven, const char *what)
+{
+    int status = WIFEXITED(driven->status) ? WEXITSTATUS(driven->status) : -1;
+    struct driven_totals got;
+
+    if (status != 0 && status != 2 && status != 126 && status != 127)
+        fail_msg("%s (%s): left with %#x\n%s", what, driven->plan->call, driven->status,
+                 driven->err);
+    if (status != 0 && !driven->err[0])
+        fail_msg("%s (%s): status %d and no word", what, driven->plan->call, status);
+    driven_totals(driven, &got);
+    uint64_t issued = driven_issued(driven);
+    if (got.ops > issued || (got.ops < issued && !driven->err[0]))
+        fail_msg("%s (%s): %llu operations of %llu\n%s", what, driven->plan->call,
+                 (unsigned long long)got.ops, (unsigned long long)issued, driven->err);
+    if (driven_leftovers(driven))
+        fail_msg("%s (%s): files are left for good", what, driven->plan->call);
+}
+
+static void a_run_passes_the_job_on_or_says_what_failed(void **state)
+{
+    struct driven *driven = *state;
+    const char *const argv[] = {MUSTER_TEST_COMMAND, "run", "--", MUSTER_TEST_JOB, "5", NULL};
+
+    driven_clear(driven);
+    driven_run_again(driven, argv);
+    assert_int_equal(driven->status, 0);
+    assert_non_null(strstr(driven->err, "AllReduce"));
+    every_call(driven, argv, driven_clear, judge_run);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_report_is_right_or_says_what_failed),
+        TEST(a_replay_plays_or_says_what_failed),
+        TEST(a_run_passes_the_job_on_or_says_what_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

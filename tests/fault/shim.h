@@ -1,0 +1,14 @@
+/* Between the files of the preloaded shim. */
+#ifndef MUSTER_TESTS_FAULT_SHIM_H
+#define MUSTER_TESTS_FAULT_SHIM_H
+
+#include "plan.h"
+
+/* Counts a call; true: it is to fail, with *error. */
+bool fault_now(enum fault_family family, const char *call, int *error);
+/* Whether failing means doing half. */
+bool fault_cuts(void);
+/* The function of that name behind the shim. */
+void *fault_next(const char *name);
+
+#endif
