@@ -247,7 +247,7 @@ def compare(kind, options, end):
 
 
 def drive(arguments):
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("--with", dest="dir", required=True)
     parser.add_argument("--kind", choices=("ddp", "fsdp", "both"), default="both")
     parser.add_argument("--pairs", type=int, default=5)
