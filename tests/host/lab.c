@@ -48,11 +48,20 @@ static void child_main(const struct standin_lab *lab, standin_scenario *scenario
 
 /* Of the newest lab: a failing test leaves without ending it. */
 static struct standin_lab unended;
+static pid_t owner;
+
+static void end_unended(void)
+{
+    if (unended.ledger && getpid() == owner)
+        standin_lab_end(&unended);
+}
 
 static void lab_begin(struct standin_lab *lab, unsigned api, const char *timing)
 {
-    if (unended.ledger)
-        standin_lab_end(&unended);
+    end_unended();
+    if (!owner)
+        atexit(end_unended);
+    owner = getpid();
     memset(lab, 0, sizeof(*lab));
     lab->api = api;
     lab->timing = timing;
