@@ -1,0 +1,131 @@
+/*
+ * What diagnosis looks at: the recorded operations of several ranks side by side, without where
+ * they came from. Made from a loaded run, or fed by hand (the live leader feeds what it read from
+ * segments, tests feed what they invented); then finished, then only read. No clock of one GPU is
+ * ever compared with another's; host times are comparable inside one host.
+ *
+ * Memory is what was put in: 64 bytes an operation, and as much again while it is being finished.
+ * A view belongs to one thread.
+ */
+#ifndef MUSTER_DIAGNOSE_VIEW_H
+#define MUSTER_DIAGNOSE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "segment/op.h"
+#include "segment/run.h"
+
+#define MUSTER_SELF_UNKNOWN UINT64_MAX
+enum { MUSTER_VIEW_NONE = UINT32_MAX }; /* no class, no index */
+
+/* One GPU of one process: what is usually called a rank. */
+struct muster_view_gpu {
+    int32_t rank; /* global; -1: not known */
+    int32_t gpu_index;
+    const char *host; /* docs/interface.md, "Host"; never NULL */
+    uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
+    uint8_t timing;   /* enum muster_timing */
+    bool host_times;  /* enqueue_ns means something: not replayed at full speed */
+    /* Not in the view: dropped, lost, overwritten operations. */
+    uint64_t missing;
+    /* Set by finish: its operations with GPU times, by begin, over all communicators. */
+    uint32_t *order; /* indices in view->op */
+    uint32_t ordered;
+};
+
+struct muster_view_comm {
+    uint64_t id;
+    uint32_t nranks; /* 0: not known */
+    uint32_t nnodes;
+    bool twice; /* a rank stands in it twice: its ranks are not compared */
+    char name[MUSTER_SEG_NAME];
+    uint32_t first_member, members; /* after finish; by rank. members: ranks seen */
+};
+
+/* One rank's part in one communicator. */
+struct muster_view_member {
+    uint32_t comm, gpu; /* indices */
+    int32_t rank;       /* in the communicator */
+    uint32_t first_op, ops;
+};
+
+/* What operations are alike in. */
+struct muster_view_class {
+    uint8_t func, dtype, algo, proto;
+    uint8_t size_log2; /* segment/rows.h */
+    int32_t root;      /* of a rooted collective; else -1 */
+    bool graph;
+};
+
+struct muster_view_op {
+    uint64_t number;
+    uint64_t enqueue_ns;
+    uint64_t begin_ns, end_ns; /* 0, 0: no times that can be true */
+    uint64_t count;
+    uint64_t self_ns; /* docs/interface.md, "self time"; 0 inside a unit of overlapping operations;
+                         MUSTER_SELF_UNKNOWN: not timed, or what came before is not known */
+    uint32_t class;
+    uint32_t before; /* class of the operation that ended last before; MUSTER_VIEW_NONE */
+    uint32_t member; /* before finish: its handle; then its index */
+    int32_t peer;
+    uint16_t flags; /* enum muster_op_flags */
+    uint8_t source;
+    uint8_t func;
+};
+
+/* Network proxy totals of one directed pair; struct muster_seg_net says what they mean. */
+struct muster_view_net {
+    uint32_t member;
+    int32_t peer; /* rank in the communicator */
+    bool send;
+    uint64_t count, bytes, steps;
+    uint64_t gpu_wait_ns, credit_wait_ns, net_wait_ns, flush_ns;
+};
+
+struct muster_view {
+    struct muster_view_gpu *gpu;
+    struct muster_view_comm *comm;
+    struct muster_view_member *member; /* after finish by (comm, rank) */
+    struct muster_view_class *class;
+    struct muster_view_op *op; /* after finish by (member, eager before graph, collectives before
+                                  sends and receives by function and peer, number) */
+    struct muster_view_net *net;
+    size_t gpus, comms, members, classes, ops, nets;
+    uint64_t strays; /* operations of communicators that nothing describes */
+    bool failed;     /* out of memory while feeding; finish tells */
+    struct muster_view_index *index;
+};
+
+/* Everything of the run. On failure (no memory) *view is empty. The view keeps pointers into the
+ * run (host names): free it first. */
+int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
+                       struct muster_err *err);
+
+/* Feeding by hand: a zeroed view; GPUs, then communicators' members, operations and network
+ * totals in any order, then finish. Indices are those to be given later; what is out of memory
+ * shows in finish. `gpu` is copied, its order ignored. */
+uint32_t muster_view_add_gpu(struct muster_view *view, const struct muster_view_gpu *gpu);
+/* The communicator's part that runs on `gpu`; a communicator is made where its id is new. Ids of 0
+ * are nobody else's. The handle is for muster_view_add_op and _net only. */
+uint32_t muster_view_add_member(struct muster_view *view, uint32_t gpu, uint64_t comm_id,
+                                int32_t rank, uint32_t nranks, uint32_t nnodes, const char *name);
+void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op);
+void muster_view_add_net(struct muster_view *view, uint32_t member,
+                         const struct muster_seg_net *net);
+/* Sorts, finds self times. Captured calls, which ran nothing, are left out. On failure *view is
+ * freed. */
+int muster_view_finish(struct muster_view *view, struct muster_err *err);
+
+void muster_view_free(struct muster_view *view);
+
+/* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
+static inline bool muster_view_scored(const struct muster_view_op *op)
+{
+    return op->source == MUSTER_SOURCE_GPU && op->end_ns > op->begin_ns &&
+           !(op->flags & (MUSTER_OP_UNSCORED | MUSTER_OP_INCOMPLETE));
+}
+
+#endif
