@@ -115,8 +115,7 @@ uint32_t muster_view_add_member(struct muster_view *view, uint32_t gpu, uint64_t
 void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op);
 void muster_view_add_net(struct muster_view *view, uint32_t member,
                          const struct muster_seg_net *net);
-/* Sorts, finds self times. Captured calls, which ran nothing, are left out. On failure *view is
- * freed. */
+/* Sorts, finds self times. On failure *view is freed. */
 int muster_view_finish(struct muster_view *view, struct muster_err *err);
 
 void muster_view_free(struct muster_view *view);

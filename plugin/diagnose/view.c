@@ -1,0 +1,212 @@
+#include "diagnose/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "diagnose/view_build.h"
+#include "segment/rows.h"
+#include "segment/table.h"
+
+static struct muster_view_index *index_of(struct muster_view *view)
+{
+    if (!view->index) {
+        view->index = calloc(1, sizeof *view->index);
+        view->failed |= !view->index;
+    }
+    return view->index;
+}
+
+/* A new, zeroed element of an array; NULL: no memory. */
+static void *add(struct muster_view *view, void *array, size_t *n, size_t size)
+{
+    char *first;
+    if (!muster_grow(array, *n, size)) {
+        view->failed = true;
+        return NULL;
+    }
+    memcpy(&first, array, sizeof first);
+    return memset(first + (*n)++ * size, 0, size);
+}
+
+uint32_t muster_view_add_gpu(struct muster_view *view, const struct muster_view_gpu *gpu)
+{
+    struct muster_view_gpu *own = add(view, &view->gpu, &view->gpus, sizeof *own);
+    if (!own) {
+        return MUSTER_VIEW_NONE;
+    }
+    *own = *gpu;
+    own->order = NULL;
+    own->ordered = 0;
+    return (uint32_t)view->gpus - 1;
+}
+
+uint32_t muster_view_add_member(struct muster_view *view, uint32_t gpu, uint64_t comm_id,
+                                int32_t rank, uint32_t nranks, uint32_t nnodes, const char *name)
+{
+    struct muster_view_index *index = gpu < view->gpus ? index_of(view) : NULL;
+    struct muster_view_feed *feed =
+        index ? add(view, &index->feed, &index->feeds, sizeof *feed) : NULL;
+    if (!feed) {
+        return MUSTER_VIEW_NONE;
+    }
+    feed->id = comm_id;
+    feed->rank = rank;
+    feed->nranks = nranks;
+    feed->nnodes = nnodes;
+    feed->gpu = gpu;
+    feed->handle = (uint32_t)index->feeds - 1;
+    muster_text_copy(feed->name, sizeof feed->name, name);
+    return feed->handle;
+}
+
+static bool same_class(const struct muster_view_class *a, const struct muster_view_class *b)
+{
+    return a->func == b->func && a->dtype == b->dtype && a->algo == b->algo &&
+           a->proto == b->proto && a->size_log2 == b->size_log2 && a->root == b->root &&
+           a->graph == b->graph;
+}
+
+static size_t hash_class(const struct muster_view_class *class)
+{
+    uint64_t x = (uint64_t) class->func | (uint64_t) class->dtype << 8 |
+                 (uint64_t) class->algo << 16 | (uint64_t) class->proto << 24 |
+                 (uint64_t) class->size_log2 << 32 | (uint64_t) class->graph << 40;
+    x = (x + (uint32_t) class->root * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (size_t)(x >> 32 ^ x);
+}
+
+static bool rehash(struct muster_view *view, struct muster_view_index *index)
+{
+    size_t slots = index->slots ? 2 * index->slots : 64;
+    uint32_t *slot = calloc(slots, sizeof *slot);
+    if (!slot) {
+        view->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < view->classes; i++) {
+        size_t at = hash_class(&view->class[i]) & (slots - 1);
+        while (slot[at]) {
+            at = (at + 1) & (slots - 1);
+        }
+        slot[at] = (uint32_t)i + 1;
+    }
+    free(index->slot);
+    index->slot = slot;
+    index->slots = slots;
+    return true;
+}
+
+static uint32_t class_of(struct muster_view *view, const struct muster_view_class *class)
+{
+    struct muster_view_index *index = view->index;
+    if (2 * view->classes >= index->slots && !rehash(view, index)) {
+        return MUSTER_VIEW_NONE;
+    }
+    size_t at = hash_class(class) & (index->slots - 1);
+    while (index->slot[at]) {
+        if (same_class(&view->class[index->slot[at] - 1], class)) {
+            return index->slot[at] - 1;
+        }
+        at = (at + 1) & (index->slots - 1);
+    }
+    struct muster_view_class *own = add(view, &view->class, &view->classes, sizeof *own);
+    if (!own) {
+        return MUSTER_VIEW_NONE;
+    }
+    *own = *class;
+    index->slot[at] = (uint32_t)view->classes;
+    return index->slot[at] - 1;
+}
+
+static bool rooted(unsigned func)
+{
+    return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
+           func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
+}
+
+void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
+{
+    struct muster_view_index *index = view->index;
+    if (!index || member >= index->feeds || view->ops >= MUSTER_VIEW_NONE) {
+        view->strays++;
+        return;
+    }
+    uint32_t nranks = index->feed[member].nranks;
+    struct muster_view_class class = {
+        .func = op->func,
+        .dtype = op->dtype,
+        .algo = op->algo,
+        .proto = op->proto,
+        .size_log2 = muster_size_log2(muster_op_size_bytes(op->func, op->dtype, op->count, nranks)),
+        .root = rooted(op->func) ? op->peer : -1,
+        .graph = (op->flags & MUSTER_OP_GRAPH) != 0,
+    };
+    uint32_t at = class_of(view, &class);
+    struct muster_view_op *own = add(view, &view->op, &view->ops, sizeof *own);
+    if (!own) {
+        return;
+    }
+    bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
+                 !(op->flags & (MUSTER_OP_INCOMPLETE | MUSTER_OP_CAPTURE));
+    *own = (struct muster_view_op){
+        .number = op->number,
+        .enqueue_ns = op->enqueue_ns,
+        .begin_ns = timed ? op->begin_ns : 0,
+        .end_ns = timed ? op->end_ns : 0,
+        .count = op->count,
+        .self_ns = MUSTER_SELF_UNKNOWN,
+        .class = at,
+        .before = MUSTER_VIEW_NONE,
+        .member = member,
+        .peer = op->peer,
+        .flags = op->flags,
+        .source = timed ? op->source : MUSTER_SOURCE_NONE,
+        .func = op->func,
+    };
+}
+
+void muster_view_add_net(struct muster_view *view, uint32_t member,
+                         const struct muster_seg_net *net)
+{
+    struct muster_view_net *own = add(view, &view->net, &view->nets, sizeof *own);
+    if (own) {
+        *own = (struct muster_view_net){
+            .member = member,
+            .peer = net->peer,
+            .send = net->send != 0,
+            .count = net->count,
+            .bytes = net->bytes,
+            .steps = net->steps,
+            .gpu_wait_ns = net->gpu_wait_ns,
+            .credit_wait_ns = net->credit_wait_ns,
+            .net_wait_ns = net->net_wait_ns,
+            .flush_ns = net->flush_ns,
+        };
+    }
+}
+
+void muster_view_index_free(struct muster_view *view)
+{
+    if (view->index) {
+        free(view->index->feed);
+        free(view->index->slot);
+        free(view->index);
+        view->index = NULL;
+    }
+}
+
+void muster_view_free(struct muster_view *view)
+{
+    for (size_t i = 0; i < view->gpus; i++) {
+        free(view->gpu[i].order);
+    }
+    free(view->gpu);
+    free(view->comm);
+    free(view->member);
+    free(view->class);
+    free(view->op);
+    free(view->net);
+    muster_view_index_free(view);
+    memset(view, 0, sizeof *view);
+}
