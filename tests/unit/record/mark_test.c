@@ -46,7 +46,7 @@ static int is_capturing(void *stream, int *status)
 }
 static int exchange(int *mode)
 {
-    gpu.capture_mode = *mode;
+    __atomic_store_n(&gpu.capture_mode, *mode, __ATOMIC_RELEASE);
     return 0;
 }
 
