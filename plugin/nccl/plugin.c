@@ -56,20 +56,24 @@ static int mask_of(const struct muster_settings *settings,
     return mask & known;
 }
 
-/* Whether kernels may be timed: asked for, and safe here. */
+/* Whether this communicator's kernels may be timed: asked for, and safe here. */
 static bool decide_armed(struct muster_seg_identity *identity,
-                         const struct muster_settings *settings)
+                         const struct muster_settings *settings,
+                         const struct muster_event_init *init)
 {
-    identity->armed = false;
     if (settings->timing == MUSTER_TIMING_LIGHT && !settings->trace[0])
         return false;
-    if (identity->api < 5)
+    if (init->api < 5) {
         snprintf(identity->why_not_armed, sizeof identity->why_not_armed,
                  "NCCL before 2.28.3 cannot time kernels safely");
-    else if (identity->replay_speed != 0 ||
-             muster_process_shm_suffices(identity->why_not_armed, sizeof identity->why_not_armed))
-        identity->armed = true;
-    return identity->armed;
+        return false;
+    }
+    if (identity->replay_speed != 0)
+        return true;
+    int hosts = init->nnodes > 0 ? init->nnodes : 1;
+    int local_ranks = init->nranks > 0 ? (init->nranks + hosts - 1) / hosts : 1;
+    return muster_process_shm_suffices((unsigned)local_ranks, identity->why_not_armed,
+                                       sizeof identity->why_not_armed);
 }
 
 static void in_forked_child(void)
@@ -153,7 +157,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
     return 0;
 }
 
-static void prepare_locked(uint32_t api, const void *caller)
+static void prepare_locked(const struct muster_event_init *init, const void *caller)
 {
     plugin.prepared = true;
     struct muster_err err;
@@ -163,12 +167,12 @@ static void prepare_locked(uint32_t api, const void *caller)
     plugin.failed = plugin.settings.off;
     muster_identity_read(&plugin.identity);
     plugin.identity.nccl = muster_process_nccl(caller);
-    plugin.identity.api = api;
+    plugin.identity.api = init->api;
     plugin.identity.timing = (uint32_t)plugin.settings.timing;
     /* Marks need to know what is being captured into a graph: v5 on. */
-    plugin.identity.mark = plugin.settings.mark && api >= 5 && plugin.identity.replay_speed == 0 &&
-                           muster_process_cuda(&plugin.cuda);
-    decide_armed(&plugin.identity, &plugin.settings);
+    plugin.identity.mark = plugin.settings.mark && init->api >= 5 &&
+                           plugin.identity.replay_speed == 0 && muster_process_cuda(&plugin.cuda);
+    plugin.identity.armed = decide_armed(&plugin.identity, &plugin.settings, init);
 }
 
 /* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
@@ -199,6 +203,17 @@ static void learn_rank_locked(struct muster_recorder *recorder,
     identity->world = init->nranks;
 }
 
+/* The mask is the process's: a communicator that is not safe to time ends timing for all. */
+static void disarm_locked(struct muster_recorder *recorder, const struct muster_event_init *init)
+{
+    struct muster_seg_identity *identity = &recorder->seg->identity;
+    if (!identity->armed || decide_armed(identity, &plugin.settings, init))
+        return;
+    identity->armed = false;
+    muster_arming_forbid(&recorder->arming);
+    muster_log(MUSTER_LOG_WARN, "no GPU times from here on: %s", identity->why_not_armed);
+}
+
 void muster_plugin_init(void **context, int *mask, const struct muster_event_init *init,
                         const void *caller)
 {
@@ -207,13 +222,15 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     *context = &plugin; /* not ours to any check: every call with it is a no-op */
     pthread_mutex_lock(&plugin.lock);
     if (!plugin.prepared)
-        prepare_locked(init->api, caller);
+        prepare_locked(init, caller);
     /* v1 to v3 name no communicator before their first event: see start_late. */
     plugin.unnamed += init->api < 4;
     struct muster_recorder *recorder =
         init->api >= 4 ? recorder_for(init->comm_hash, &gpu, mask) : NULL;
-    if (recorder)
+    if (recorder) {
         learn_rank_locked(recorder, init);
+        disarm_locked(recorder, init);
+    }
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-/* Below this much free /dev/shm kernel timing stays off. 64 MiB fails with two ranks. */
-#define SHM_NEEDED (256ull << 20)
+#define SHM_PER_RANK (34ull << 20)
 
 uint32_t muster_process_nccl(const void *caller)
 {
@@ -95,7 +94,7 @@ bool muster_process_cuda(struct muster_cuda *cuda)
     return true;
 }
 
-bool muster_process_shm_suffices(char *why, size_t size)
+bool muster_process_shm_suffices(unsigned local_ranks, char *why, size_t size)
 {
     struct statvfs shm;
     if (statvfs("/dev/shm", &shm) != 0) {
@@ -103,9 +102,10 @@ bool muster_process_shm_suffices(char *why, size_t size)
         return false;
     }
     uint64_t left = (uint64_t)shm.f_bavail * shm.f_frsize;
-    if (left >= SHM_NEEDED)
+    uint64_t needed = 2 * SHM_PER_RANK * local_ranks;
+    if (left >= needed)
         return true;
-    snprintf(why, size, "/dev/shm has %llu MiB free, kernel timing needs %llu MiB",
-             (unsigned long long)(left >> 20), SHM_NEEDED >> 20);
+    snprintf(why, size, "/dev/shm has %llu MiB free; timing kernels of %u ranks needs %llu MiB",
+             (unsigned long long)(left >> 20), local_ranks, (unsigned long long)(needed >> 20));
     return false;
 }

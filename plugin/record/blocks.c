@@ -79,6 +79,13 @@ void muster_arming_leave(struct muster_arming *arming, struct muster_block_state
     set_wants(arming, state, false);
 }
 
+void muster_arming_forbid(struct muster_arming *arming)
+{
+    atomic_store_explicit(&arming->forbidden, true, memory_order_relaxed);
+    atomic_store_explicit(&arming->stopped, true, memory_order_relaxed);
+    write_mask(arming);
+}
+
 void muster_arming_stop(struct muster_arming *arming)
 {
     if (!arming->always && !atomic_exchange_explicit(&arming->stopped, true, memory_order_relaxed))

@@ -38,10 +38,10 @@ struct muster_arming {
     bool possible;            /* kernel timing is wanted and safe in this process */
     bool always;              /* `full` */
     _Atomic bool stopped;     /* a CUDA graph was captured: no block any more */
+    _Atomic bool forbidden;   /* it became unsafe: nothing is timed any more, not even in `full` */
     _Atomic uint32_t wanting; /* communicators inside a block */
     _Atomic int32_t budget;   /* operations of the process that may still be timed */
-    _Atomic uint64_t
-        settle_ns; /* until then nothing is judged: a first arming stalls the process */
+    _Atomic uint64_t settle_ns; /* nothing called before is judged: a first arming stalls all */
 };
 
 /* One communicator's part: for collectives, and for its sends and receives. */
@@ -53,7 +53,7 @@ struct muster_block_state {
 static inline bool muster_arming_on(const struct muster_arming *arming)
 {
     if (arming->always)
-        return true;
+        return !atomic_load_explicit(&arming->forbidden, memory_order_relaxed);
     return atomic_load_explicit(&arming->wanting, memory_order_relaxed) != 0 &&
            atomic_load_explicit(&arming->budget, memory_order_relaxed) > 0 &&
            !atomic_load_explicit(&arming->stopped, memory_order_relaxed);
@@ -71,6 +71,10 @@ void muster_arming_leave(struct muster_arming *arming, struct muster_block_state
 
 /* A CUDA graph is being captured: the mask would be frozen into it. For good. */
 void muster_arming_stop(struct muster_arming *arming);
+
+/* Another communicator's kernels could not be timed safely, and the mask is the process's: for
+ * good, and also in `full`. Before that communicator's first operation. */
+void muster_arming_forbid(struct muster_arming *arming);
 
 /* What the mask has to be now; also what an init writes. */
 int muster_arming_mask(const struct muster_arming *arming);

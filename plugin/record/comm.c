@@ -48,9 +48,10 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 uint64_t muster_comm_called(struct muster_comm *comm, const struct muster_event_op *op)
 {
     struct muster_seg_comm *entry = comm->calls;
-    /* Relaxed: NCCL forbids two threads in one communicator at once, and other processes only
-     * look on. */
-    uint64_t number = atomic_fetch_add_explicit(&entry->calls, 1, memory_order_relaxed);
+    /* Load and store: NCCL forbids two threads in one communicator at once, and other processes
+     * only look on. */
+    uint64_t number = atomic_load_explicit(&entry->calls, memory_order_relaxed);
+    atomic_store_explicit(&entry->calls, number + 1, memory_order_relaxed);
     uint64_t hash = atomic_load_explicit(&entry->call_hash, memory_order_relaxed);
     hash = mix(hash, op->count);
     hash = mix(hash,

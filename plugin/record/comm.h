@@ -59,7 +59,6 @@ struct muster_comm {
     _Atomic uint64_t ended_ns;            /* call of the newest operation whose kernels ended */
     struct muster_mark_context *marks;    /* NULL: none */
     void *launch_stream;                  /* between a launch's start and stop; one thread's */
-    _Atomic uint64_t called_ns;           /* newest call */
     bool may_arm;                         /* among the first of the process: may start blocks */
     struct muster_block_state block, p2p_block;
     uint32_t peers;

@@ -79,6 +79,8 @@ void muster_mark_launch(struct muster_marks *marks, struct muster_comm *comm, vo
     mark->uid = comm->uid;
     mark->launch = launch;
     bool recorded = marks->cuda.event_record(mark->event, stream) == 0;
+    if (recorded)
+        atomic_store_explicit(&comm->calls->launches_marked, launch, memory_order_relaxed);
     /* Release: pairs with the acquire in look. */
     atomic_store_explicit(&mark->state, recorded ? RECORDED : FREE, memory_order_release);
 }

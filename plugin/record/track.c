@@ -11,7 +11,7 @@ enum {
     WARM_UP = 3, /* first operations of a communicator that are never judged */
 };
 
-#define SETTLE_NS (200 * MUSTER_NS_PER_MS)
+#define SETTLE_NS MUSTER_NS_PER_S
 
 /* Set between a captured group's start and stop: what is launched then goes into the graph. */
 static _Thread_local bool capturing;
@@ -22,9 +22,11 @@ static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct 
 {
     struct muster_segment *seg = recorder->seg;
     for (unsigned probe = 0; probe < PROBES; probe++) {
+        /* Load and store: two threads that meet here are told apart by the exchange below. */
         unsigned stride = probe < PROBES / 4 ? 1 : STRIDE;
-        unsigned i = atomic_fetch_add_explicit(&comm->cursor, stride, memory_order_relaxed) %
-                     MUSTER_SEG_SLOTS;
+        unsigned cursor = atomic_load_explicit(&comm->cursor, memory_order_relaxed);
+        atomic_store_explicit(&comm->cursor, cursor + stride, memory_order_relaxed);
+        unsigned i = cursor % MUSTER_SEG_SLOTS;
         uint32_t word = atomic_load_explicit(&seg->slot_state[i], memory_order_relaxed);
         if ((word & 0xff) != MUSTER_SLOT_FREE)
             continue;
@@ -52,7 +54,7 @@ static void publish(struct muster_recorder *recorder, unsigned index, uint32_t g
 }
 
 /* What a timed operation is, and whether this one may be judged: the first arming of a
- * communicator stalls the whole process for some 50 ms. */
+ * communicator stalls the whole process for some 50 ms, until it is launched. */
 static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_comm *comm, bool timed,
                              uint64_t now)
 {
@@ -65,6 +67,7 @@ static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_com
             !atomic_load_explicit(&comm->was_armed, memory_order_relaxed)) {
             atomic_store_explicit(&comm->was_armed, true, memory_order_relaxed);
             atomic_store_explicit(&arming->settle_ns, now + SETTLE_NS, memory_order_relaxed);
+            flags |= MUSTER_OP_ARMING;
         }
     }
     if (now < atomic_load_explicit(&arming->settle_ns, memory_order_relaxed))
@@ -97,7 +100,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
         return NULL;
     slot->number = how->number;
     slot->enqueue_ns = muster_now_ns();
-    atomic_store_explicit(&comm->called_ns, slot->enqueue_ns, memory_order_relaxed);
+    atomic_store_explicit(&comm->calls->called_ns, slot->enqueue_ns, memory_order_relaxed);
     slot->launch = launch_of(comm);
     slot->count = op->count;
     slot->comm = comm->uid;
@@ -491,7 +494,7 @@ static void launch_stop(struct muster_recorder *recorder, struct muster_handle h
     atomic_store_explicit(&comm->calls->launches, launch, memory_order_relaxed);
     if (!muster_arming_on(&recorder->arming)) /* in a block the kernels' own stamps tell */
         muster_mark_launch(&recorder->marks, comm, comm->launch_stream, launch,
-                           atomic_load_explicit(&comm->called_ns, memory_order_relaxed));
+                           atomic_load_explicit(&comm->calls->called_ns, memory_order_relaxed));
 }
 
 static struct muster_comm *comm_of(struct muster_recorder *recorder, const void *context,

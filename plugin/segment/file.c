@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "segment/image.h"
+#include "segment/snapshot.h"
 
 enum { SHARE_OF_FREE = 8, NAME_BYTES = 128 };
 
@@ -235,8 +237,15 @@ int muster_segment_archive(struct muster_segment_file *file, struct muster_err *
     const struct muster_seg_identity *identity = &file->map->identity;
     /* What is wrong with the directory shows when the file is made. */
     muster_make_dir(identity->run_dir);
-    if (muster_segment_store(identity->run_dir, identity->file_stem, file->map,
-                             sizeof(struct muster_segment), err) != 0)
+    /* NCCL's threads may still be writing: what is stored must stand still. */
+    struct muster_segment *image = malloc(sizeof *image);
+    if (!image)
+        return muster_fail(err, "no memory to store the segment");
+    muster_snapshot(image, file->map, sizeof *image);
+    int rc =
+        muster_segment_store(identity->run_dir, identity->file_stem, image, sizeof *image, err);
+    free(image);
+    if (rc != 0)
         return -1;
     if (file->shared) {
         unlink(file->path);

@@ -121,10 +121,12 @@ struct muster_seg_comm {
     _Atomic uint64_t calls;     /* collectives called: the next operation number */
     _Atomic uint64_t call_hash; /* rolling, over function, count, datatype and root */
     struct muster_seg_call call[MUSTER_SEG_CALLS]; /* entry number % 16 */
-    _Atomic uint64_t launches;       /* kernels that NCCL launched for it; 0: not watched */
-    _Atomic uint64_t launches_ended; /* of them, known to have ended */
-    _Atomic uint64_t ended_ns;       /* when that was seen; monotonic */
-    uint64_t spare[3];
+    _Atomic uint64_t launches;        /* kernels that NCCL launched for it; 0: not watched */
+    _Atomic uint64_t launches_ended;  /* of them, known to have ended */
+    _Atomic uint64_t ended_ns;        /* when that was seen; monotonic */
+    _Atomic uint64_t launches_marked; /* the newest launch with a completion mark behind it */
+    _Atomic uint64_t called_ns;       /* newest operation's call; monotonic */
+    uint64_t spare[1];
 };
 
 /* Exact totals of one class of operations. */

@@ -192,6 +192,10 @@ static void get_comm_state(struct decoder *decoder)
     state.captured = muster_log_get_u(in);
     state.calls = muster_log_get_u(in);
     muster_log_get_bytes(in, &state.call_hash, sizeof(state.call_hash));
+    state.called_ns = muster_log_get_u(in);
+    state.launches = muster_log_get_u(in);
+    state.launches_marked = muster_log_get_u(in);
+    state.launches_ended = muster_log_get_u(in);
     state.calls_listed = (uint32_t)muster_log_get_max(in, MUSTER_SEG_CALLS);
     for (uint32_t i = 0; i < state.calls_listed; i++)
         get_call(in, &state.call[i]);

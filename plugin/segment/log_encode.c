@@ -209,6 +209,10 @@ bool muster_log_encode_comm_state(struct muster_log_encoder *encoder,
     muster_log_put_u(sink, state->captured);
     muster_log_put_u(sink, state->calls);
     muster_log_put_bytes(sink, &state->call_hash, sizeof(state->call_hash));
+    muster_log_put_u(sink, state->called_ns);
+    muster_log_put_u(sink, state->launches);
+    muster_log_put_u(sink, state->launches_marked);
+    muster_log_put_u(sink, state->launches_ended);
     muster_log_put_u(sink, state->calls_listed);
     for (uint32_t i = 0; i < state->calls_listed; i++)
         put_call(sink, &state->call[i]);

@@ -104,6 +104,7 @@ struct muster_log_comm_state {
     uint64_t captured;
     uint64_t calls;
     uint64_t call_hash;
+    uint64_t called_ns, launches, launches_marked, launches_ended; /* segment/layout.h */
     struct muster_seg_call call[MUSTER_SEG_CALLS]; /* the last calls_listed, oldest first */
     struct muster_log_pending *pending;            /* `listed` of them */
 };

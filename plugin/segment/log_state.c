@@ -152,10 +152,15 @@ static uint64_t fill_state(struct muster_log_states *states, unsigned entry,
     state->captured = atomic_load_explicit(&comm->captured, memory_order_relaxed);
     state->calls = atomic_load_explicit(&comm->calls, memory_order_relaxed);
     state->call_hash = atomic_load_explicit(&comm->call_hash, memory_order_relaxed);
+    state->called_ns = atomic_load_explicit(&comm->called_ns, memory_order_relaxed);
+    state->launches = atomic_load_explicit(&comm->launches, memory_order_relaxed);
+    state->launches_marked = atomic_load_explicit(&comm->launches_marked, memory_order_relaxed);
+    state->launches_ended = atomic_load_explicit(&comm->launches_ended, memory_order_relaxed);
     fill_calls(state, comm,
                atomic_load_explicit(&states->segment->comm[entry].calls, memory_order_acquire));
-    uint64_t facts[] = {state->uid,      state->end_ns, state->retired,
-                        state->captured, state->calls,  state->call_hash};
+    uint64_t facts[] = {state->uid,       state->end_ns,          state->retired,
+                        state->captured,  state->calls,           state->call_hash,
+                        state->called_ns, state->launches_marked, state->launches_ended};
     uint64_t hash = muster_hash(MUSTER_HASH_SEED, facts, sizeof(facts));
     hash = fill_outstanding(states, state, hash);
     return hash ? hash : 1;

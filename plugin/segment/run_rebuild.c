@@ -84,8 +84,15 @@ static void add_pending(struct rebuild *rebuild, const struct muster_log_pending
     slot->proto = pending->op.proto;
     slot->channels = pending->op.channels;
     slot->p2p = muster_func_is_p2p(pending->op.func);
-    /* Without `ended`: the log has no times of them, so none must be taken from here. */
-    atomic_store_explicit(&slot->started, pending->started, memory_order_relaxed);
+    /* Only what is unfinished: the log has no times of the rest, so none must be taken from here. */
+    if (pending->started != pending->ended) {
+        atomic_store_explicit(&slot->started, pending->started, memory_order_relaxed);
+        atomic_store_explicit(&slot->ended, pending->ended, memory_order_relaxed);
+    }
+    if (pending->proxy_started != pending->proxy_ended) {
+        atomic_store_explicit(&slot->proxy_started, pending->proxy_started, memory_order_relaxed);
+        atomic_store_explicit(&slot->proxy_ended, pending->proxy_ended, memory_order_relaxed);
+    }
     enum muster_slot_state state = pending->launched ? MUSTER_SLOT_LAUNCHED : MUSTER_SLOT_CALLED;
     atomic_store_explicit(&rebuild->segment->slot_state[i], muster_slot_word(1, state),
                           memory_order_relaxed);
@@ -106,6 +113,10 @@ static void fill_state(struct rebuild *rebuild, const struct muster_log_seen *se
     atomic_store_explicit(&comm->captured, state->captured, memory_order_relaxed);
     atomic_store_explicit(&comm->calls, state->calls, memory_order_relaxed);
     atomic_store_explicit(&comm->call_hash, state->call_hash, memory_order_relaxed);
+    atomic_store_explicit(&comm->called_ns, state->called_ns, memory_order_relaxed);
+    atomic_store_explicit(&comm->launches, state->launches, memory_order_relaxed);
+    atomic_store_explicit(&comm->launches_marked, state->launches_marked, memory_order_relaxed);
+    atomic_store_explicit(&comm->launches_ended, state->launches_ended, memory_order_relaxed);
     for (uint32_t i = 0; i < state->calls_listed; i++)
         comm->call[state->call[i].number % MUSTER_SEG_CALLS] = state->call[i];
 }
