@@ -1,0 +1,161 @@
+#include "cli/survey.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bounded.h"
+#include "topology/hwloc.h"
+#include "topology/sysfs.h"
+
+enum { HWLOC_MS = 5000, NVML_MS = 8000 };
+
+const char *muster_sysfs_root(void)
+{
+    const char *root = getenv("MUSTER_SYSFS");
+    return root && *root ? root : "/sys";
+}
+
+const char *muster_procfs_root(void)
+{
+    const char *root = getenv("MUSTER_PROCFS");
+    return root && *root ? root : "/proc";
+}
+
+static int hwloc_work(void *arg, int fd, struct muster_err *err)
+{
+    char *xml;
+    size_t n;
+    (void)arg;
+    if (muster_hwloc_live(&xml, &n, err))
+        return -1;
+    int rc = muster_bounded_write(fd, xml, n, err);
+    free(xml);
+    return rc;
+}
+
+static int nvml_work(void *arg, int fd, struct muster_err *err)
+{
+    struct muster_nvml *nvml = arg;
+    return muster_nvml_read(nvml, err) ? -1 : muster_bounded_write(fd, nvml, sizeof *nvml, err);
+}
+
+static int renew(struct muster_machine **machine, struct muster_err *err)
+{
+    muster_machine_free(*machine);
+    *machine = NULL;
+    return muster_machine_new(machine, err);
+}
+
+/* 1: hwloc is no use here, err says why. */
+static int by_hwloc(struct muster_machine *machine, struct muster_err *err)
+{
+    char *xml;
+    size_t n;
+    if (muster_bounded("hwloc", hwloc_work, NULL, HWLOC_MS, &xml, &n, err))
+        return 1;
+    int rc = muster_hwloc_read(machine, "hwloc", xml, n, err) ? 1 : 0;
+    free(xml);
+    if (rc == 0 && machine->nodes == 0) {
+        muster_fail(err, "hwloc shows no PCI devices");
+        rc = 1;
+    }
+    return rc;
+}
+
+static int find_tree(struct muster_survey *survey, struct muster_err *err)
+{
+    struct muster_err why;
+    bool foreign = strcmp(muster_sysfs_root(), "/sys") != 0;
+    if (renew(&survey->machine, err))
+        return -1;
+    if (!foreign && by_hwloc(survey->machine, &why) == 0)
+        return 0;
+    if (renew(&survey->machine, err))
+        return -1;
+    if (!foreign)
+        muster_machine_note(survey->machine, "%.120s; the PCI tree is from /sys", why.text);
+    if (muster_sysfs_read(survey->machine, muster_sysfs_root(), &why))
+        muster_machine_note(survey->machine, "no PCI tree: %.120s", why.text);
+    return 0;
+}
+
+static void add_nvml(struct muster_survey *survey)
+{
+    char *bytes;
+    size_t n;
+    struct muster_nvml *blank = calloc(1, sizeof *blank);
+    if (blank &&
+        muster_bounded("NVML", nvml_work, blank, NVML_MS, &bytes, &n, &survey->no_nvml) == 0) {
+        if (n == sizeof *survey->nvml)
+            survey->nvml = (struct muster_nvml *)(void *)bytes;
+        else
+            free(bytes);
+    }
+    free(blank);
+    if (survey->nvml)
+        muster_nvml_annotate(survey->machine, survey->nvml);
+    else
+        muster_machine_note(survey->machine, "%.140s", survey->no_nvml.text);
+}
+
+int muster_survey_live(struct muster_survey *survey, struct muster_err *err)
+{
+    memset(survey, 0, sizeof *survey);
+    if (find_tree(survey, err)) {
+        muster_survey_free(survey);
+        return -1;
+    }
+    muster_sysfs_annotate(survey->machine, muster_sysfs_root());
+    add_nvml(survey);
+    return 0;
+}
+
+int muster_survey_xml(struct muster_survey *survey, const char *path, struct muster_err *err)
+{
+    memset(survey, 0, sizeof *survey);
+    if (muster_machine_new(&survey->machine, err))
+        return -1;
+    if (muster_hwloc_read_file(survey->machine, path, err)) {
+        muster_survey_free(survey);
+        return -1;
+    }
+    for (int i = 0; i < survey->machine->gpus; i++)
+        if (survey->machine->gpu[i].nvlinks < 0)
+            muster_machine_note(survey->machine, "no NVLink bandwidths in this file");
+    muster_machine_note(survey->machine,
+                        "an XML file tells what links do, not what they could: no degraded links");
+    return 0;
+}
+
+void muster_survey_free(struct muster_survey *survey)
+{
+    muster_machine_free(survey->machine);
+    free(survey->nvml);
+    survey->machine = NULL;
+    survey->nvml = NULL;
+}
+
+int muster_survey_cpus(uint64_t numa)
+{
+    char list[1024], *at = list;
+    cpu_set_t allowed;
+    int n = 0;
+    if (numa == 0 || (numa & (numa - 1)) || sched_getaffinity(0, sizeof allowed, &allowed) ||
+        !muster_sysfs_line(muster_sysfs_root(), list, sizeof list,
+                           "devices/system/node/node%d/cpulist", __builtin_ctzll(numa)))
+        return -1;
+    while (*at) {
+        char *end;
+        unsigned long first = strtoul(at, &end, 10), last = first;
+        if (end == at)
+            break;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+            n += CPU_ISSET(cpu, &allowed) != 0;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return n;
+}

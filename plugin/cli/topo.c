@@ -1,0 +1,68 @@
+/* `muster topo`: what lies between this machine's GPUs and NICs. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cmd.h"
+#include "cli/survey.h"
+#include "cli/topo_out.h"
+
+enum format { TEXT, JSON };
+
+struct topo_options {
+    int format;
+    const char *xml;
+};
+
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct muster_opt options[] = {
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct topo_options, format), "FORMAT", formats,
+     .help = "text or json (text)"},
+    {"xml", 'x', MUSTER_OPT_TEXT, offsetof(struct topo_options, xml), "FILE",
+     .help = "a machine that hwloc wrote down (lstopo FILE.xml), instead of this one"},
+    {.name = NULL},
+};
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct topo_options given = {0};
+    struct muster_survey survey;
+    struct muster_err err;
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &given, &status);
+    if (at < 0)
+        return status;
+    if (at < argc)
+        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
+    struct muster_faults *faults = calloc(1, sizeof *faults);
+    int rc = !faults     ? muster_fail(&err, "out of memory")
+             : given.xml ? muster_survey_xml(&survey, given.xml, &err)
+                         : muster_survey_live(&survey, &err);
+    if (rc) {
+        fprintf(stderr, "muster topo: %s\n", err.text);
+        free(faults);
+        return MUSTER_STATUS_USAGE;
+    }
+    muster_faults_find(survey.machine, faults);
+    if (given.format == JSON)
+        muster_topo_json(survey.machine, faults, stdout);
+    else
+        muster_topo_text(survey.machine, faults, stdout);
+    muster_survey_free(&survey);
+    free(faults);
+    return MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_topo = {
+    .name = "topo",
+    .summary = "show GPUs, NICs and the paths between them: what they can, what they negotiated",
+    .usage = "[options]",
+    .about =
+        "Classes of paths, as in nvidia-smi topo -m, from near to far: NV# (so many NVLinks),\n"
+        "PIX (one PCIe switch), PXB (several), PHB (a CPU's host bridge), NODE (host bridges\n"
+        "of one NUMA node), SYS (between NUMA nodes). \"degraded\": a link does less than both\n"
+        "of its ends can. MUSTER_SYSFS stands for /sys.\n",
+    .options = options,
+    .run = run,
+};
