@@ -1,0 +1,101 @@
+/*
+ * Generated jobs with known culprits, for scoring plugin/diagnose. Made from the steps of real
+ * recordings (extract.py) by simulating what collectives do: nobody goes on before the last has
+ * come. A case is a pure function of its seed. Shares no code with the detector: of muster it knows
+ * only what an operation looks like (segment/op.h).
+ */
+#ifndef BENCH_ACCURACY_GENERATE_H
+#define BENCH_ACCURACY_GENERATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "segment/layout.h"
+
+enum {
+    MODELS_MAX = 8,
+    POSITIONS_MAX = 64,
+    BASE_RANKS = 4,
+    RANKS_MAX = 1024,
+    GUILTY_MAX = 2,
+};
+
+enum group { GROUP_WORLD, GROUP_TP, GROUP_DP };
+
+struct position {
+    enum group group;
+    uint8_t func;
+    uint64_t count;
+};
+
+struct model {
+    char name[32];
+    unsigned positions, steps;
+    struct position position[POSITIONS_MAX];
+    uint64_t *transfer_ns;          /* [step * positions + position] */
+    int64_t (*self_ns)[BASE_RANKS]; /* the same; -1: not known */
+    uint64_t p99_ns[POSITIONS_MAX]; /* of the ranks' deviations from their median */
+    bool sockets;
+};
+
+struct models {
+    struct model model[MODELS_MAX];
+    unsigned n;
+};
+
+/* Exits with a message where the file is not what extract.py writes. */
+void models_read(const char *path, struct models *models);
+void models_free(struct models *models);
+
+enum fault { FAULT_NONE, FAULT_LATE, FAULT_SLOW };
+
+struct scenario {
+    uint64_t seed;
+    const struct model *model;
+    enum fault fault;
+    unsigned ranks, steps;
+    unsigned guilty[GUILTY_MAX], n_guilty; /* slow: from, to */
+    uint64_t delay_ns;
+    double share;         /* of the places that the delay can hit */
+    bool everywhere;      /* every position of the step can be hit; else one */
+    unsigned position;    /* that one */
+    double factor;        /* slow: transfers over the guilty link */
+    bool jitter;          /* a delay of somebody else each time */
+    unsigned pause_every; /* steps between checkpoints of all ranks; 0: none */
+    bool blocks;          /* timed in blocks */
+    double dropped;       /* share of operations that are missing */
+    unsigned hidden;      /* ranks that are not seen, the last ones that are not guilty */
+    bool guilty_hidden;
+    bool host; /* the delay is on the host: its call comes late */
+};
+
+/* What the case is; `large`: up to RANKS_MAX ranks. */
+void scenario_draw(const struct models *models, uint64_t seed, bool large, struct scenario *to);
+
+/* What came out besides the operations. */
+struct outcome {
+    uint64_t timed;    /* operations per rank with GPU times */
+    uint64_t affected; /* of them, hit by the delay on the first guilty rank */
+    uint64_t p99_ns;   /* clean deviation of the classes that can be hit, the largest */
+};
+
+struct sink {
+    void *arg;
+    /* Ranks that are seen, in order; then their communicators; then operations in the order of
+     * their begin, and network totals. `comm` of the operation is not set. */
+    uint32_t (*gpu)(void *arg, unsigned rank);
+    uint32_t (*member)(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,
+                       unsigned nnodes);
+    void (*op)(void *arg, uint32_t member, const struct muster_op *op);
+    void (*net)(void *arg, uint32_t member, const struct muster_seg_net *net);
+};
+
+void scenario_play(const struct scenario *scenario, const struct sink *sink,
+                   struct outcome *outcome);
+
+/* "seed 7: clean, 4 ranks, ..." */
+void scenario_say(const struct scenario *scenario, FILE *out);
+
+#endif

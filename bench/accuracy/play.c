@@ -1,0 +1,332 @@
+/* What the ranks of a case do, operation by operation, on an ideal clock; and what each GPU's own
+ * clock makes of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vocab.h"
+#include "draw.h"
+#include "generate.h"
+
+enum { BLOCK = 64, ONE_IN = 34, GROUPS = 3 };
+
+/* One communicator of one rank. */
+struct part {
+    uint32_t member;
+    bool seen;
+    uint64_t number;
+    uint64_t id;
+};
+
+struct rank {
+    uint32_t gpu;
+    bool seen;
+    unsigned base; /* whose deviations in the recording it has */
+    double end_ns; /* of its last operation */
+    double skew_ns, drift, lead_ns;
+    uint64_t last_call_ns;
+    struct part part[GROUPS];
+};
+
+struct play {
+    const struct scenario *scenario;
+    const struct sink *sink;
+    struct outcome *outcome;
+    struct draw draw;
+    struct rank *rank;
+    double *begin_ns;
+    bool *hit;
+    uint64_t link_wait_ns[2]; /* the two links between the nodes, by turns */
+    double slow_ns;           /* sum of transfers */
+    uint64_t net_ops;
+};
+
+/* Communicator of the rank in the group: who is in it is a range with a stride. */
+static void members_of(const struct scenario *s, enum group group, unsigned rank, unsigned *first,
+                       unsigned *stride, unsigned *n)
+{
+    *first = group == GROUP_TP ? rank / 2 * 2 : group == GROUP_DP ? rank % 2 : 0;
+    *stride = group == GROUP_DP ? 2 : 1;
+    *n = group == GROUP_TP ? 2 : group == GROUP_DP ? s->ranks / 2 : s->ranks;
+}
+
+static bool is_guilty(const struct scenario *s, unsigned rank)
+{
+    return rank == s->guilty[0] || (s->n_guilty > 1 && rank == s->guilty[1]);
+}
+
+static void hide(struct play *play)
+{
+    const struct scenario *s = play->scenario;
+    unsigned left = s->hidden;
+    for (unsigned r = 0; r < s->ranks; r++) {
+        play->rank[r].seen = true;
+    }
+    if (s->guilty_hidden && left) {
+        play->rank[s->guilty[0]].seen = false;
+        left--;
+    }
+    for (unsigned r = s->ranks; r-- > 0 && left;) {
+        if (s->fault != FAULT_LATE || !is_guilty(s, r)) {
+            play->rank[r].seen = false;
+            left--;
+        }
+    }
+}
+
+static void set_up(struct play *play)
+{
+    const struct scenario *s = play->scenario;
+    unsigned turn = draw_below(&play->draw, BASE_RANKS);
+    hide(play);
+    for (unsigned r = 0; r < s->ranks; r++) {
+        struct rank *rank = &play->rank[r];
+        rank->base = (r + turn) % BASE_RANKS;
+        rank->end_ns = 1e9;
+        rank->skew_ns = 1e6 * (draw_unit(&play->draw) - 0.5) * 2;
+        rank->drift = 50e-6 * (draw_unit(&play->draw) - 0.5) * 2;
+        rank->lead_ns = draw_log(&play->draw, 20e3, 5e6);
+        rank->gpu = rank->seen ? play->sink->gpu(play->sink->arg, r) : 0;
+    }
+    for (unsigned r = 0; r < s->ranks; r++) {
+        struct rank *rank = &play->rank[r];
+        bool used[GROUPS] = {false};
+        for (unsigned p = 0; p < s->model->positions; p++) {
+            used[s->model->position[p].group] = true;
+        }
+        for (unsigned g = 0; g < GROUPS; g++) {
+            unsigned first, stride, n;
+            members_of(s, g, r, &first, &stride, &n);
+            rank->part[g].id = s->seed << 32 | (g + 1) << 16 | (first + 1);
+            if (used[g] && rank->seen) {
+                rank->part[g].member =
+                    play->sink->member(play->sink->arg, rank->gpu, rank->part[g].id,
+                                       (r - first) / stride, n, s->model->sockets ? 2 : 1);
+            }
+        }
+    }
+}
+
+/* How long the rank is busy before the operation, as the recording has it: what all ranks did in
+ * `step`, and this rank's deviation there, or for ranks beyond the recording's in another step. */
+static double self_ns(struct play *play, unsigned rank, unsigned step, unsigned p)
+{
+    const struct model *model = play->scenario->model;
+    const int64_t *own = model->self_ns[step * model->positions + p];
+    if (rank < BASE_RANKS) {
+        return (double)own[play->rank[rank].base];
+    }
+    unsigned other = draw_below(&play->draw, model->steps);
+    const int64_t *there = model->self_ns[other * model->positions + p];
+    int64_t low = there[0];
+    int64_t low_own = own[0];
+    for (unsigned r = 1; r < BASE_RANKS; r++) {
+        low = there[r] < low ? there[r] : low;
+        low_own = own[r] < low_own ? own[r] : low_own;
+    }
+    return (double)(low_own + there[play->rank[rank].base] - low);
+}
+
+static bool timed(const struct scenario *s, const struct part *part)
+{
+    if (!s->blocks) {
+        return true;
+    }
+    uint64_t block = part->number / BLOCK;
+    struct draw draw = {.state = part->id + block / ONE_IN * 7919};
+    uint64_t place = block < ONE_IN ? 0 : draw_u64(&draw) % ONE_IN;
+    return block % ONE_IN == place;
+}
+
+static uint64_t stamp(const struct rank *rank, double ns)
+{
+    double own = 1.8e18 / 1e3 + rank->skew_ns + ns * (1 + rank->drift);
+    return (uint64_t)own / 32 * 32;
+}
+
+static void emit(struct play *play, unsigned r, const struct position *position, double begin_ns,
+                 double end_ns, double lead_ns)
+{
+    const struct scenario *s = play->scenario;
+    struct rank *rank = &play->rank[r];
+    struct part *part = &rank->part[position->group];
+    bool gpu = timed(s, part);
+    uint64_t call_ns = (uint64_t)(begin_ns - lead_ns);
+    call_ns = call_ns > rank->last_call_ns ? call_ns : rank->last_call_ns + 1000;
+    struct muster_op op = {
+        .number = part->number++,
+        .enqueue_ns = call_ns,
+        .begin_ns = gpu ? stamp(rank, begin_ns) : 0,
+        .end_ns = gpu ? stamp(rank, end_ns) : 0,
+        .count = position->count,
+        .peer = -1,
+        .func = position->func,
+        .dtype = MUSTER_DTYPE_FLOAT32,
+        .algo = MUSTER_ALGO_RING,
+        .proto = MUSTER_PROTO_SIMPLE,
+        .channels = 8,
+        .source = gpu ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE,
+        .flags = (uint16_t)((gpu ? MUSTER_OP_IN_BLOCK : 0) |
+                            (part->number <= 3 ? MUSTER_OP_UNSCORED : 0)),
+    };
+    rank->last_call_ns = call_ns;
+    if (r == (s->fault == FAULT_LATE ? s->guilty[0] : 0) && gpu) {
+        play->outcome->timed++;
+        play->outcome->affected += play->hit[r];
+    }
+    if (rank->seen && !draw_chance(&play->draw, s->dropped)) {
+        play->sink->op(play->sink->arg, part->member, &op);
+    }
+}
+
+static double transfer_ns(struct play *play, unsigned step, unsigned p)
+{
+    const struct scenario *s = play->scenario;
+    double own = (double)s->model->transfer_ns[step * s->model->positions + p];
+    if (s->fault == FAULT_SLOW && s->model->position[p].count > 4096) {
+        own *= s->factor;
+    }
+    return own;
+}
+
+/* What the network proxies would have waited: on the slow link the sender for the network. */
+static void wait_on_links(struct play *play, double ns)
+{
+    const struct scenario *s = play->scenario;
+    for (unsigned link = 0; link < 2; link++) {
+        unsigned sender = link ? s->ranks - 1 : s->ranks / 2 - 1;
+        bool slow = s->fault == FAULT_SLOW && s->guilty[0] == sender;
+        double share = slow                     ? 0.7 + 0.2 * draw_unit(&play->draw)
+                       : s->fault == FAULT_SLOW ? 0.08 * draw_unit(&play->draw)
+                                                : 0.3 + 0.3 * draw_unit(&play->draw);
+        play->link_wait_ns[link] += (uint64_t)(share * ns);
+    }
+    play->slow_ns += ns;
+    play->net_ops++;
+}
+
+static void collective(struct play *play, unsigned step, unsigned p, unsigned first,
+                       unsigned stride, unsigned n)
+{
+    const struct scenario *s = play->scenario;
+    const struct position *position = &s->model->position[p];
+    double last = 0;
+    for (unsigned i = 0; i < n; i++) {
+        last = fmax(last, play->begin_ns[first + i * stride]);
+    }
+    double transfer = transfer_ns(play, step, p);
+    if (s->model->sockets) {
+        wait_on_links(play, transfer);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        unsigned r = first + i * stride;
+        double spread = s->model->sockets ? 0.15 * transfer : 1500;
+        double end = last + transfer + spread * draw_unit(&play->draw);
+        double lead = s->host && play->hit[r] ? 6000 : play->rank[r].lead_ns;
+        emit(play, r, position, play->begin_ns[r], end, lead);
+        play->rank[r].end_ns = end;
+    }
+}
+
+static bool can_hit(const struct scenario *s, unsigned p)
+{
+    return s->everywhere || p == s->position;
+}
+
+static void begin_all(struct play *play, unsigned step, unsigned p, unsigned unlucky)
+{
+    const struct scenario *s = play->scenario;
+    for (unsigned r = 0; r < s->ranks; r++) {
+        play->begin_ns[r] = play->rank[r].end_ns + self_ns(play, r, step, p);
+        bool own = s->fault == FAULT_LATE && is_guilty(s, r) && can_hit(s, p) &&
+                   draw_chance(&play->draw, s->share);
+        bool jitter = s->jitter && p == s->position && r == unlucky;
+        play->hit[r] = own || jitter;
+        if (play->hit[r]) {
+            double delay = (double)s->delay_ns * (0.9 + 0.2 * draw_unit(&play->draw));
+            play->begin_ns[r] += r == s->guilty[1] && s->n_guilty > 1 ? 0.8 * delay : delay;
+        }
+    }
+}
+
+static void pause_all(struct play *play)
+{
+    double common = draw_log(&play->draw, 20e6, 2e9);
+    for (unsigned r = 0; r < play->scenario->ranks; r++) {
+        play->rank[r].end_ns += common * (1 + 0.1 * draw_unit(&play->draw));
+    }
+}
+
+static void one_step(struct play *play, unsigned number)
+{
+    const struct scenario *s = play->scenario;
+    unsigned step = draw_below(&play->draw, s->model->steps);
+    unsigned unlucky =
+        draw_chance(&play->draw, 0.5) ? draw_below(&play->draw, s->ranks) : RANKS_MAX;
+    if (s->pause_every && number % s->pause_every == s->pause_every - 1) {
+        pause_all(play);
+    }
+    for (unsigned p = 0; p < s->model->positions; p++) {
+        begin_all(play, step, p, unlucky);
+        for (unsigned r = 0; r < s->ranks; r++) {
+            unsigned first, stride, n;
+            members_of(s, s->model->position[p].group, r, &first, &stride, &n);
+            if (r == first) {
+                collective(play, step, p, first, stride, n);
+            }
+        }
+    }
+}
+
+static void emit_links(struct play *play)
+{
+    const struct scenario *s = play->scenario;
+    unsigned half = s->ranks / 2;
+    for (unsigned link = 0; link < 2; link++) {
+        unsigned from = link ? s->ranks - 1 : half - 1;
+        unsigned to = link ? 0 : half;
+        struct muster_seg_net net = {.peer = (int32_t)to,
+                                     .send = 1,
+                                     .count = play->net_ops,
+                                     .bytes = play->net_ops << 23,
+                                     .steps = play->net_ops * 8,
+                                     .gpu_wait_ns = (uint64_t)play->slow_ns / 2,
+                                     .net_wait_ns = play->link_wait_ns[link]};
+        if (play->rank[from].seen) {
+            play->sink->net(play->sink->arg, play->rank[from].part[GROUP_WORLD].member, &net);
+        }
+        net.peer = (int32_t)from;
+        net.send = 0;
+        net.net_wait_ns = (uint64_t)(play->slow_ns * 0.9);
+        if (play->rank[to].seen) {
+            play->sink->net(play->sink->arg, play->rank[to].part[GROUP_WORLD].member, &net);
+        }
+    }
+}
+
+void scenario_play(const struct scenario *s, const struct sink *sink, struct outcome *outcome)
+{
+    struct play play = {.scenario = s, .sink = sink, .outcome = outcome};
+    play.draw.state = s->seed * 0x9e3779b97f4a7c15ull + 17;
+    play.rank = calloc(s->ranks + 1, sizeof *play.rank);
+    play.begin_ns = calloc(s->ranks + 1, sizeof *play.begin_ns);
+    play.hit = calloc(s->ranks + 1, sizeof *play.hit);
+    memset(outcome, 0, sizeof *outcome);
+    if (!play.rank || !play.begin_ns || !play.hit) {
+        exit(2);
+    }
+    for (unsigned p = 0; p < s->model->positions; p++) {
+        if (can_hit(s, p) && s->model->p99_ns[p] > outcome->p99_ns) {
+            outcome->p99_ns = s->model->p99_ns[p];
+        }
+    }
+    set_up(&play);
+    for (unsigned step = 0; step < s->steps; step++) {
+        one_step(&play, step);
+    }
+    if (s->model->sockets) {
+        emit_links(&play);
+    }
+    free(play.rank);
+    free(play.begin_ns);
+    free(play.hit);
+}
