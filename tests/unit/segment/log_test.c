@@ -154,6 +154,10 @@ static void states_come_out(void **state)
                                          .retired = 8,
                                          .calls = 9,
                                          .call_hash = 0xabcdef,
+                                         .called_ns = 77,
+                                         .launches = 12,
+                                         .launches_marked = 11,
+                                         .launches_ended = 10,
                                          .pending = &pending};
     comm.call[0] = (struct muster_seg_call){7, -1, MUSTER_FUNC_BROADCAST, MUSTER_DTYPE_INT8, 8};
     struct muster_log_process_state process = {11, 12, MUSTER_EXIT_EXITED, 3, 4, 5};
@@ -167,6 +171,10 @@ static void states_come_out(void **state)
     assert_int_equal(log.seen[0].state.outstanding, 70);
     assert_int_equal(log.seen[0].state.calls, 9);
     assert_int_equal(log.seen[0].state.call_hash, 0xabcdef);
+    assert_int_equal(log.seen[0].state.called_ns, 77);
+    assert_int_equal(log.seen[0].state.launches, 12);
+    assert_int_equal(log.seen[0].state.launches_marked, 11);
+    assert_int_equal(log.seen[0].state.launches_ended, 10);
     assert_memory_equal(&log.seen[0].state.call[0], &comm.call[0], sizeof(comm.call[0]));
     assert_memory_equal(&log.seen[0].state.pending[0], &pending, sizeof(pending));
     muster_log_free(&log);

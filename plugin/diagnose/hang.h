@@ -1,0 +1,120 @@
+/*
+ * Why a job stands still. Pure functions: a view of what every rank called, launched and is known
+ * to have ended, per communicator, goes in; findings come out. The order of decisions: a process
+ * that is gone, another operation in the same place, a rank that never came, and only then an
+ * operation that all entered and none ends; what a rank misses because it waits elsewhere is laid
+ * to what it waits for.
+ *
+ * Times are each rank's own CLOCK_MONOTONIC; ranks of several hosts are compared on the clock of
+ * the day, and only to seconds. A view belongs to one thread.
+ */
+#ifndef MUSTER_DIAGNOSE_HANG_H
+#define MUSTER_DIAGNOSE_HANG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "diagnose/finding.h"
+#include "segment/run.h"
+
+enum { MUSTER_HANG_HISTORY = 1024 }; /* calls kept of one rank in one communicator */
+
+/* A collective as one rank called it. */
+struct muster_hang_call {
+    uint64_t number_plus_1; /* 0: the entry is free */
+    uint64_t count;
+    uint64_t enqueue_ns; /* 0: not known */
+    int32_t root;
+    uint8_t func, dtype;
+};
+
+/* The sends to, or receives from, one peer. */
+struct muster_hang_pair {
+    int32_t peer; /* rank in the communicator */
+    bool send;
+    bool open;           /* one of them is known to be unfinished */
+    uint64_t posted;     /* how many */
+    uint64_t count;      /* of the newest one */
+    uint64_t enqueue_ns; /* of the newest one */
+    uint8_t dtype;
+};
+
+enum muster_hang_ended {
+    MUSTER_HANG_UNKNOWN, /* whether its operations ended is not observable */
+    MUSTER_HANG_IDLE,    /* all that it launched has ended */
+    MUSTER_HANG_OPEN,    /* something that it launched has not ended */
+};
+
+/* One rank in one communicator. */
+struct muster_hang_member {
+    uint32_t uid; /* of the communicator in its process */
+    int32_t rank; /* global */
+    int32_t comm_rank;
+    int32_t gpu;        /* -1: not known */
+    const char *host;   /* of the view's source */
+    uint64_t boot_hash; /* equal: one CLOCK_MONOTONIC */
+    uint32_t pid;
+    enum muster_process_state state;
+    bool over;         /* it finalized the communicator */
+    bool from_log;     /* its segment is not visible: known to the second */
+    uint64_t begin_ns; /* of the process */
+    uint64_t seen_ns;  /* up to then it is known what it did */
+    uint64_t heartbeat_ns;
+    int64_t to_unix_ns; /* add to a time of this rank's */
+    uint64_t called_ns; /* newest call; 0: none */
+    uint64_t calls;     /* collectives called */
+    uint64_t call_hash;
+    uint64_t captured;   /* calls that went into graphs */
+    uint64_t done;       /* collectives below are known to have ended on this rank */
+    uint64_t in_call_ns; /* since when its newest call has not been launched; 0: it has */
+    enum muster_hang_ended ended;
+    bool proxies_open;                /* a network proxy has begun and not ended */
+    char ended_by[96];                /* the evidence for `ended`, in words; "" none */
+    struct muster_hang_call *history; /* call n in entry n & (history_size - 1) */
+    uint32_t history_size;            /* a power of two, or 0 */
+    struct muster_hang_pair *pair;
+    uint32_t pairs;
+};
+
+struct muster_hang_comm {
+    uint64_t id;
+    uint32_t nranks;                   /* 0: not known */
+    struct muster_hang_member *member; /* by comm_rank */
+    uint32_t members;
+    bool twice; /* a rank is in it twice: a used hash came back, or a process was restarted */
+};
+
+struct muster_hang_view {
+    struct muster_hang_comm *comm;
+    size_t comms;
+};
+
+/* What is known of one process. */
+struct muster_hang_source {
+    const struct muster_segment *segment;
+    enum muster_process_state state;
+    const struct muster_op *op; /* in the order of retirement; may be NULL */
+    size_t ops;
+    uint64_t seen_ns; /* 0: up to its last heartbeat */
+    bool from_log;
+};
+
+/* A zeroed view is empty. False: no memory; the view may hold a part. The source's segment stays
+ * until the view is freed. Communicators of one process: members with their own ranks. */
+bool muster_hang_add(struct muster_hang_view *view, const struct muster_hang_source *source);
+/* Everything of a loaded run. Processes that live on this host are known up to now. */
+int muster_hang_view_of_run(const struct muster_run *run, struct muster_hang_view *view,
+                            struct muster_err *err);
+void muster_hang_view_free(struct muster_hang_view *view);
+
+/* Appends a finding for every hang that lasted `threshold_ns`. False: no memory. */
+bool muster_hang_find(struct muster_hang_view *view, uint64_t threshold_ns,
+                      struct muster_findings *findings);
+
+/* Call n of a member if it is remembered, else NULL. */
+const struct muster_hang_call *muster_hang_call(const struct muster_hang_member *member,
+                                                uint64_t number);
+
+#endif

@@ -1,0 +1,216 @@
+#include "diagnose/hang_case.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "segment/table.h"
+
+/* A job that is killed as a whole does not go within one instant. */
+#define TOGETHER_NS (2 * MUSTER_NS_PER_S)
+
+struct muster_hang_case *muster_hang_case_add(struct muster_hang_cases *cases,
+                                              struct muster_hang_comm *comm,
+                                              enum muster_finding_kind kind)
+{
+    uint8_t *role = calloc(comm->members ? comm->members : 1, 1);
+    if (!role || !muster_grow(&cases->at, cases->n, sizeof *cases->at)) {
+        free(role);
+        return NULL;
+    }
+    struct muster_hang_case *hang = &cases->at[cases->n++];
+    memset(hang, 0, sizeof *hang);
+    hang->comm = comm;
+    hang->role = role;
+    hang->because_of = SIZE_MAX;
+    hang->finding.kind = kind;
+    hang->finding.comm = comm->id;
+    hang->finding.gpu = -1;
+    hang->finding.op.root = -1;
+    return hang;
+}
+
+uint64_t muster_hang_waited_ns(const struct muster_hang_member *member)
+{
+    uint64_t since = member->called_ns ? member->called_ns : member->begin_ns;
+    return member->seen_ns > since ? member->seen_ns - since : 0;
+}
+
+uint64_t muster_hang_unix_ns(const struct muster_hang_member *member, uint64_t own_ns)
+{
+    return own_ns + (uint64_t)member->to_unix_ns;
+}
+
+uint64_t muster_hang_latest_unix_ns(const struct muster_hang_comm *comm)
+{
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < comm->members; i++) {
+        uint64_t seen = muster_hang_unix_ns(&comm->member[i], comm->member[i].seen_ns);
+        if (seen > latest)
+            latest = seen;
+    }
+    return latest;
+}
+
+bool muster_hang_gone(const struct muster_hang_member *member)
+{
+    return member->state != MUSTER_PROCESS_RUNNING;
+}
+
+bool muster_hang_died_first(const struct muster_hang_comm *comm,
+                            const struct muster_hang_member *member, uint64_t waiting_since,
+                            uint64_t threshold_ns)
+{
+    uint64_t went = muster_hang_unix_ns(member, member->seen_ns);
+    bool alone = went + TOGETHER_NS < muster_hang_latest_unix_ns(comm);
+    return muster_hang_gone(member) && alone && went < waiting_since + threshold_ns;
+}
+
+static uint64_t since_of(const struct muster_hang_member *member)
+{
+    uint64_t own = member->called_ns ? member->called_ns : member->begin_ns;
+    return muster_hang_unix_ns(member, own);
+}
+
+void muster_hang_case_close(struct muster_hang_case *hang)
+{
+    struct muster_finding *finding = &hang->finding;
+    const struct muster_hang_comm *comm = hang->comm;
+    double lived = 0;
+    for (uint32_t i = 0; i < comm->members; i++) {
+        const struct muster_hang_member *member = &comm->member[i];
+        uint8_t role = hang->role[i];
+        lived += (double)(member->seen_ns - member->begin_ns) / 1e9;
+        if ((role & MUSTER_HANG_GUILTY) && finding->ranks < MUSTER_FINDING_RANKS) {
+            if (finding->ranks == 0) {
+                muster_text_copy(finding->host, sizeof finding->host, member->host);
+                finding->gpu = member->gpu;
+            }
+            finding->rank[finding->ranks++] = member->rank;
+        }
+        if (!(role & MUSTER_HANG_VICTIM))
+            continue;
+        finding->cost_s += (double)muster_hang_waited_ns(member) / 1e9;
+        if (role == MUSTER_HANG_VICTIM && finding->victims < MUSTER_FINDING_RANKS)
+            finding->victim[finding->victims++] = member->rank;
+        if (finding->since_unix_ns == 0 || since_of(member) < finding->since_unix_ns)
+            finding->since_unix_ns = since_of(member);
+    }
+    finding->cost_share = lived > 0 ? finding->cost_s / lived : 0;
+    if (finding->cost_share > 1)
+        finding->cost_share = 1;
+}
+
+static bool rooted(unsigned func)
+{
+    return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
+           func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
+}
+
+void muster_hang_case_op(struct muster_hang_case *hang, uint64_t number,
+                         const struct muster_hang_call *call)
+{
+    struct muster_finding *finding = &hang->finding;
+    finding->has_op = true;
+    finding->op.index = number;
+    finding->op.root = -1;
+    if (!call)
+        return;
+    finding->op.func = call->func;
+    finding->op.dtype = call->dtype;
+    finding->op.bytes =
+        muster_op_size_bytes(call->func, call->dtype, call->count, hang->comm->nranks);
+    if (rooted(call->func))
+        finding->op.root = call->root;
+}
+
+void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,
+                           uint64_t number)
+{
+    enum { BEFORE = 2, AFTER = 2 };
+    char text[MUSTER_FINDING_LINE];
+    size_t used = (size_t)snprintf(text, sizeof text, "rank %" PRId32 " called", member->rank);
+    uint64_t from = number > BEFORE ? number - BEFORE : 0;
+    for (uint64_t n = from; n <= number + AFTER && used < sizeof text; n++) {
+        const struct muster_hang_call *call = muster_hang_call(member, n);
+        if (!call)
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
+                                 n == number ? "here " : "", n, muster_func_word(call->func),
+                                 call->count, muster_dtype_word(call->dtype));
+        if (rooted(call->func) && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, " root %" PRId32, call->root);
+    }
+    if (used < sizeof text && member->calls <= number + AFTER)
+        snprintf(text + used, sizeof text - used, ", then nothing");
+    muster_finding_say(&hang->finding.evidence, "%s", text);
+}
+
+static const char *state_text(const struct muster_hang_member *member)
+{
+    switch (member->state) {
+    case MUSTER_PROCESS_KILLED:
+        return member->from_log ? "its log has stopped" : "it is gone without its exit handlers";
+    case MUSTER_PROCESS_EXITED:
+        return "it left with the communicator alive";
+    case MUSTER_PROCESS_FINALIZED:
+        return "it finalized its communicators and left";
+    case MUSTER_PROCESS_RUNNING:
+        break;
+    }
+    return member->over ? "it lives and has finalized the communicator" : "it lives";
+}
+
+void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member)
+{
+    struct muster_finding_lines *lines = &hang->finding.evidence;
+    muster_finding_say(lines,
+                       "rank %" PRId32 " (pid %" PRIu32 " on %s) made %" PRIu64
+                       " calls, the last %.1f s before it was last seen; %s",
+                       member->rank, member->pid, member->host, member->calls,
+                       (double)muster_hang_waited_ns(member) / 1e9, state_text(member));
+    bool alive = member->state == MUSTER_PROCESS_RUNNING;
+    uint64_t silent =
+        member->seen_ns > member->heartbeat_ns ? member->seen_ns - member->heartbeat_ns : 0;
+    if (alive && silent > 3 * MUSTER_NS_PER_S)
+        muster_finding_say(lines,
+                           "rank %" PRId32 "'s process has not run for %.1f s: it is stopped, "
+                           "frozen or starved of CPU",
+                           member->rank, (double)silent / 1e9);
+    if (member->ended_by[0])
+        muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
+}
+
+void muster_hang_say_limits(struct muster_hang_case *hang)
+{
+    struct muster_finding_lines *lines = &hang->finding.not_observable;
+    const struct muster_hang_comm *comm = hang->comm;
+    unsigned unknown = 0, captured = 0, logs = 0;
+    for (uint32_t i = 0; i < comm->members; i++) {
+        unknown += comm->member[i].ended == MUSTER_HANG_UNKNOWN;
+        captured += comm->member[i].captured > 0;
+        logs += comm->member[i].from_log;
+    }
+    if (unknown)
+        muster_finding_say(lines,
+                           "whether operations ended on %u of %u ranks: no completion mark, kernel "
+                           "or network event tells; judged by the order of calls",
+                           unknown, comm->members);
+    if (comm->nranks > comm->members)
+        muster_finding_say(lines, "%u of %u ranks: no segment and no log of them is visible here",
+                           comm->nranks - comm->members, comm->nranks);
+    if (captured)
+        muster_finding_say(lines,
+                           "replays of CUDA graphs, which %u ranks captured: they are not "
+                           "in the order of calls",
+                           captured);
+    if (logs)
+        muster_finding_say(lines,
+                           "the live state of %u ranks of other hosts: known from logs, to "
+                           "the second",
+                           logs);
+}
