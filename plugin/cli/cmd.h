@@ -30,6 +30,7 @@ extern const struct muster_cmd muster_cmd_run;
 extern const struct muster_cmd muster_cmd_replay;
 extern const struct muster_cmd muster_cmd_demo;
 extern const struct muster_cmd muster_cmd_report;
+extern const struct muster_cmd muster_cmd_diagnose;
 extern const struct muster_cmd muster_cmd_topo;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;

@@ -32,8 +32,6 @@ static int check_name(const char *name, struct muster_err *err)
 {
     if (is_setting(name) || muster_variable_is_internal(name))
         return 0;
-    if (muster_variable_is_later(name))
-        return muster_fail(err, "%s: not supported by this version", name);
     const char *nearest = muster_setting_nearest_variable(name);
     if (nearest)
         return muster_fail(err, "%s: unknown variable, did you mean %s?", name, nearest);

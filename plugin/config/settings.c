@@ -6,7 +6,8 @@
 #include "config/table.h"
 #include "config/yaml.h"
 
-static const char version_key[] = "muster";
+static const char version_key[] = "muster", on_key[] = "on";
+static const char policy_key[] = "policy"; /* policy/policy.h reads it */
 
 void muster_settings_default(struct muster_settings *settings)
 {
@@ -15,6 +16,7 @@ void muster_settings_default(struct muster_settings *settings)
         const struct muster_setting *setting = &muster_settings_table[i];
         muster_setting_set(settings, setting, setting->fallback, NULL);
     }
+    muster_on_default(settings->on);
 }
 
 static bool is_section(const char *name)
@@ -38,7 +40,8 @@ static int fail_unknown(const char *file, const struct muster_yaml_node *node, c
                                 "unknown key '%s', write '%s:' inside '%.*s:'", key, dot + 1,
                                 (int)(dot - nearest), nearest);
     if (!nearest)
-        nearest = muster_text_nearest(key, (const char *const[]){version_key, "capture"}, 2);
+        nearest = muster_text_nearest(
+            key, (const char *const[]){version_key, "capture", "diagnose", on_key, policy_key}, 5);
     if (nearest)
         return muster_yaml_fail(err, file, node->key_place, "unknown key '%s', did you mean '%s'?",
                                 key, nearest);
@@ -108,11 +111,13 @@ static int apply_root(struct muster_settings *settings, const char *file,
     for (const struct muster_yaml_node *n = root->first; n; n = n->next) {
         char key[160];
         snprintf(key, sizeof(key), "%.100s", n->key);
-        if (strcmp(key, version_key) == 0)
+        if (strcmp(key, version_key) == 0 || strcmp(key, policy_key) == 0)
             continue;
-        if (muster_key_is_later(key))
-            return muster_yaml_fail(err, file, n->key_place,
-                                    "'%s' is not supported by this version", key);
+        if (strcmp(key, on_key) == 0) {
+            if (muster_on_apply(settings->on, file, n, err) != 0)
+                return -1;
+            continue;
+        }
         if (!is_section(key))
             return fail_unknown(file, n, key, err);
         if (apply_section(settings, file, n, err) != 0)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "config/on.h"
 #include "segment/layout.h"
 
 struct muster_settings {
@@ -22,6 +23,8 @@ struct muster_settings {
     uint64_t log_max;
     char trace[MUSTER_SEG_PATH]; /* "": none */
     int log_level;               /* enum muster_log_level */
+    uint64_t hang_seconds;
+    struct muster_on on[MUSTER_ON_KINDS]; /* by enum muster_finding_kind */
 };
 
 void muster_settings_default(struct muster_settings *settings);

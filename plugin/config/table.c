@@ -89,41 +89,28 @@ const struct muster_setting muster_settings_table[] = {
         .fallback = "warn",
         .help = "what muster itself says on stderr",
     },
+    {
+        .key = "diagnose.hang_seconds",
+        .variable = "MUSTER_DIAGNOSE_HANG_SECONDS",
+        .short_variable = "MUSTER_HANG_SECONDS",
+        .type = MUSTER_SETTING_NUMBER,
+        .offset = AT(hang_seconds),
+        .min = 1,
+        .max = 1000000,
+        .fallback = "10",
+        .help = "how long nothing may move before it is called a hang",
+    },
 };
 const size_t muster_settings_count = COUNT_OF(muster_settings_table);
 
 static const char *const internal_variables[] = {
-    "MUSTER_CONFIG", "MUSTER_REPLAY", "MUSTER_RUN_ID", "MUSTER_SYSFS", "MUSTER_PROCFS",
+    "MUSTER_CONFIG", "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256", "MUSTER_REPLAY",
+    "MUSTER_RUN_ID", "MUSTER_SYSFS",         "MUSTER_PROCFS",
 };
-static const char *const later_keys[] = {"diagnose", "on", "policy"};
-static const char *const later_variables[] = {"MUSTER_DIAGNOSE_", "MUSTER_HANG_SECONDS",
-                                              "MUSTER_ON_", "MUSTER_POLICY_"};
-
 bool muster_variable_is_internal(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(internal_variables); i++) {
         if (strcmp(name, internal_variables[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool muster_key_is_later(const char *key)
-{
-    for (size_t i = 0; i < COUNT_OF(later_keys); i++) {
-        if (strcmp(key, later_keys[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool muster_variable_is_later(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(later_variables); i++) {
-        const char *known = later_variables[i];
-        size_t length = strlen(known);
-        bool is_prefix = known[length - 1] == '_';
-        if (is_prefix ? strncmp(name, known, length) == 0 : strcmp(name, known) == 0)
             return true;
     }
     return false;
@@ -147,6 +134,15 @@ static bool parse_size(const struct muster_setting *setting, const char *text, u
     if (!muster_text_size(text, &bytes) || bytes < setting->min || bytes > setting->max)
         return false;
     *value = bytes;
+    return true;
+}
+
+static bool parse_number(const struct muster_setting *setting, const char *text, uint64_t *value)
+{
+    uint64_t number;
+    if (!muster_text_u64(text, &number) || number < setting->min || number > setting->max)
+        return false;
+    *value = number;
     return true;
 }
 
@@ -188,6 +184,8 @@ static bool parse_value(struct muster_settings *settings, const struct muster_se
         return parse_bool(text, (bool *)base);
     case MUSTER_SETTING_SIZE:
         return parse_size(setting, text, (uint64_t *)(void *)base);
+    case MUSTER_SETTING_NUMBER:
+        return parse_number(setting, text, (uint64_t *)(void *)base);
     case MUSTER_SETTING_WORD:
         return parse_word(setting, text, (int *)(void *)base);
     case MUSTER_SETTING_PATH:
@@ -225,6 +223,10 @@ void muster_setting_expected(const struct muster_setting *setting, char *to, siz
         muster_text_bytes(min, sizeof(min), setting->min);
         muster_text_bytes(max, sizeof(max), setting->max);
         snprintf(to, size, "a size from %s to %s", min, max);
+        break;
+    case MUSTER_SETTING_NUMBER:
+        snprintf(to, size, "a whole number from %llu to %llu", (unsigned long long)setting->min,
+                 (unsigned long long)setting->max);
         break;
     case MUSTER_SETTING_PATH:
         snprintf(to, size, "a path of at most %d bytes without control characters",
@@ -271,13 +273,15 @@ const char *muster_setting_nearest_key(const char *key)
 
 const char *muster_setting_nearest_variable(const char *name)
 {
-    const char *known[2 * COUNT_OF(muster_settings_table) + 1];
+    enum { INTERNAL_SHOWN = 3 }; /* those that people set */
+    const char *known[2 * COUNT_OF(muster_settings_table) + INTERNAL_SHOWN];
     const size_t rest = strlen("MUSTER_"); /* common to all, and no part of the likeness */
     for (size_t i = 0; i < muster_settings_count; i++) {
         known[2 * i] = muster_settings_table[i].short_variable + rest;
         known[2 * i + 1] = muster_settings_table[i].variable + rest;
     }
-    known[2 * muster_settings_count] = internal_variables[0] + rest;
+    for (size_t i = 0; i < INTERNAL_SHOWN; i++)
+        known[2 * muster_settings_count + i] = internal_variables[i] + rest;
     if (strlen(name) <= rest)
         return NULL;
     const char *nearest = muster_text_nearest(name + rest, known, COUNT_OF(known));

@@ -12,7 +12,8 @@
 enum muster_setting_type {
     MUSTER_SETTING_BOOL,
     MUSTER_SETTING_SIZE,
-    MUSTER_SETTING_WORD, /* one of `words`; the value is its index */
+    MUSTER_SETTING_NUMBER, /* whole */
+    MUSTER_SETTING_WORD,   /* one of `words`; the value is its index */
     MUSTER_SETTING_PATH,
 };
 
@@ -22,7 +23,7 @@ struct muster_setting {
     const char *short_variable; /* "MUSTER_LOG_MAX"; wins over the long one */
     enum muster_setting_type type;
     size_t offset;            /* in struct muster_settings */
-    uint64_t min, max;        /* of a size */
+    uint64_t min, max;        /* of a size or number */
     const char *const *words; /* of a word, NULL at the end */
     const char *fallback;     /* the default, as one would write it */
     const char *help;
@@ -34,9 +35,6 @@ extern const size_t muster_settings_count;
 /* The variable that names the file, those that muster sets for itself or that only its command
  * reads: known, and no settings. */
 bool muster_variable_is_internal(const char *name);
-/* Words of versions to come: a top-level key, a variable. */
-bool muster_key_is_later(const char *key);
-bool muster_variable_is_later(const char *name);
 
 /* Sets one value. The error says only "expected ..., found ...": the caller knows where. */
 int muster_setting_set(struct muster_settings *settings, const struct muster_setting *setting,

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/on.h"
+
+_Static_assert((int)MUSTER_ON_KINDS == (int)MUSTER_FINDING_KINDS, "one list of kinds");
 
 static const char *word_of(const char *const *words, size_t n, size_t i)
 {
@@ -15,11 +18,7 @@ static const char *word_of(const char *const *words, size_t n, size_t i)
 
 const char *muster_finding_word(enum muster_finding_kind kind)
 {
-    static const char *const words[MUSTER_FINDING_KINDS] = {
-        "late_rank",  "slow_transfer", "hang_absent",   "hang_dead",    "hang_mismatch",
-        "hang_stuck", "hang_order",    "path_degraded", "path_missing", "policy_divergence",
-    };
-    return word_of(words, MUSTER_FINDING_KINDS, (size_t)kind);
+    return word_of(muster_on_kind_words, MUSTER_FINDING_KINDS, (size_t)kind);
 }
 
 const char *muster_finding_mode_word(enum muster_finding_mode mode)

@@ -52,8 +52,9 @@ struct muster_hang_member {
     uint32_t uid; /* of the communicator in its process */
     int32_t rank; /* global */
     int32_t comm_rank;
-    int32_t gpu;        /* -1: not known */
-    const char *host;   /* of the view's source */
+    int32_t gpu;      /* -1: not known */
+    const char *host; /* of the view's source */
+    const char *run_dir;
     uint64_t boot_hash; /* equal: one CLOCK_MONOTONIC */
     uint32_t pid;
     enum muster_process_state state;

@@ -17,16 +17,36 @@ const struct muster_hang_call *muster_hang_call(const struct muster_hang_member 
     return call->number_plus_1 == number + 1 ? call : NULL;
 }
 
-static struct muster_hang_comm *comm_of(struct muster_hang_view *view, uint64_t id)
+static bool has_rank(const struct muster_hang_comm *comm, int32_t rank)
 {
-    for (size_t i = 0; i < view->comms; i++) {
-        if (view->comm[i].id == id)
-            return &view->comm[i];
+    for (uint32_t i = 0; i < comm->members; i++) {
+        if (comm->member[i].comm_rank == rank)
+            return true;
     }
+    return false;
+}
+
+/* The communicator that a process's entry belongs to. Two jobs that use one id (the same recording
+ * played twice) are told apart by their directories; one job may have several of these. */
+static struct muster_hang_comm *comm_of(struct muster_hang_view *view,
+                                        const struct muster_seg_comm *entry, const char *run_dir)
+{
+    struct muster_hang_comm *other = NULL;
+    for (size_t i = 0; i < view->comms; i++) {
+        struct muster_hang_comm *comm = &view->comm[i];
+        if (comm->id != entry->id)
+            continue;
+        if (strcmp(comm->member[0].run_dir, run_dir) == 0)
+            return comm;
+        if (!other && !has_rank(comm, entry->rank))
+            other = comm;
+    }
+    if (other)
+        return other;
     if (!muster_grow(&view->comm, view->comms, sizeof *view->comm))
         return NULL;
     struct muster_hang_comm *comm = &view->comm[view->comms++];
-    *comm = (struct muster_hang_comm){.id = id};
+    *comm = (struct muster_hang_comm){.id = entry->id};
     return comm;
 }
 
@@ -198,6 +218,7 @@ static void describe(struct muster_hang_member *member, const struct muster_hang
         .comm_rank = entry->rank,
         .gpu = entry->gpu_index,
         .host = who->host,
+        .run_dir = who->run_dir,
         .boot_hash = who->boot_hash,
         .pid = who->pid,
         .state = source->state,
@@ -239,7 +260,7 @@ static void name_ranks(struct muster_hang_view *view, const struct muster_seg_id
 static bool add_member(struct muster_hang_view *view, const struct muster_hang_source *source,
                        const struct muster_seg_comm *entry, struct place *place)
 {
-    struct muster_hang_comm *comm = comm_of(view, entry->id);
+    struct muster_hang_comm *comm = comm_of(view, entry, source->segment->identity.run_dir);
     if (!comm || !muster_grow(&comm->member, comm->members, sizeof *comm->member))
         return false;
     struct muster_hang_member *member = &comm->member[comm->members];

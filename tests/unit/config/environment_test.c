@@ -104,26 +104,36 @@ static void unknown_variables_name_the_nearest(void **state)
     expect_error("MUSTER_: unknown variable");
 }
 
-static void variables_of_later_versions_are_told_from_typos(void **state)
+static void the_hang_threshold_is_a_whole_number_of_seconds(void **state)
 {
     (void)state;
-    static const char *const later[] = {"MUSTER_HANG_SECONDS", "MUSTER_DIAGNOSE_HANG_SECONDS",
-                                        "MUSTER_POLICY_INLINE"};
-    for (size_t i = 0; i < 3; i++) {
-        clearenv();
-        setenv(later[i], "1", 1);
-        expect_error("not supported by this version");
-    }
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.hang_seconds, 10);
+    setenv("MUSTER_DIAGNOSE_HANG_SECONDS", "20", 1);
+    setenv("MUSTER_HANG_SECONDS", "3", 1);
+    assert_int_equal(muster_settings_load(&settings, &err), 0);
+    assert_int_equal(settings.hang_seconds, 3);
+    setenv("MUSTER_HANG_SECONDS", "2.5", 1);
+    expect_error("MUSTER_HANG_SECONDS: expected a whole number from 1 to 1000000, found '2.5'");
+    setenv("MUSTER_HANG_SECONDS", "0", 1);
+    expect_error("MUSTER_HANG_SECONDS: expected a whole number from 1 to 1000000, found '0'");
 }
 
 static void what_the_command_sets_is_accepted(void **state)
 {
     (void)state;
-    static const char *const known[] = {"MUSTER_REPLAY", "MUSTER_RUN_ID", "MUSTER_SYSFS",
-                                        "MUSTER_PROCFS"};
-    for (size_t i = 0; i < 4; i++)
+    static const char *const known[] = {"MUSTER_REPLAY", "MUSTER_RUN_ID",        "MUSTER_SYSFS",
+                                        "MUSTER_PROCFS", "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256"};
+    for (size_t i = 0; i < 6; i++)
         setenv(known[i], "x", 1);
     assert_int_equal(muster_settings_load(&settings, &err), 0);
+}
+
+static void a_misspelt_policy_variable_gets_a_hint(void **state)
+{
+    (void)state;
+    setenv("MUSTER_POLICY_SHA", "x", 1);
+    expect_error("MUSTER_POLICY_SHA: unknown variable, did you mean MUSTER_POLICY_SHA256?");
 }
 
 static void bad_values_name_their_variable(void **state)
@@ -214,7 +224,7 @@ int main(void)
         cmocka_unit_test_setup(short_wins_over_long_wins_over_file, clean_environment),
         cmocka_unit_test_setup(empty_variables_count_as_not_set, clean_environment),
         cmocka_unit_test_setup(unknown_variables_name_the_nearest, clean_environment),
-        cmocka_unit_test_setup(variables_of_later_versions_are_told_from_typos, clean_environment),
+        cmocka_unit_test_setup(the_hang_threshold_is_a_whole_number_of_seconds, clean_environment),
         cmocka_unit_test_setup(what_the_command_sets_is_accepted, clean_environment),
         cmocka_unit_test_setup(bad_values_name_their_variable, clean_environment),
         cmocka_unit_test_setup(off_needs_nothing_else_to_be_right, clean_environment),

@@ -117,8 +117,8 @@ static void an_empty_document(void **state)
 static void every_kind_of_node(void **state)
 {
     (void)state;
-    parse_with_every_allocation_failing("muster: 1\npolicy: [[a, {b: 'x'}], !t d]\n", -1);
-    parse_with_every_allocation_failing("muster: 1\npolicy:\n- - >\n    x\n- {a: [b]}\n", -1);
+    parse_with_every_allocation_failing("muster: 1\npolity: [[a, {b: 'x'}], !t d]\n", -1);
+    parse_with_every_allocation_failing("muster: 1\npolity:\n- - >\n    x\n- {a: [b]}\n", -1);
 }
 
 int main(void)

@@ -123,14 +123,48 @@ static void a_file_says_which_format_it_is(void **state)
     expect_error("muster:\n", "c.yaml:1:8: muster: expected 1, found no value");
 }
 
-static void words_of_later_versions_are_told_from_typos(void **state)
+static void actions_replace_the_defaults_of_their_finding(void **state)
 {
     (void)state;
-    expect_error("muster: 1\npolicy: {}\n",
-                 "c.yaml:2:1: 'policy' is not supported by this version");
-    expect_error("muster: 1\ndiagnose: {hang_seconds: 3}\n",
-                 "c.yaml:2:1: 'diagnose' is not supported by this version");
-    expect_error("muster: 1\non: {}\n", "c.yaml:2:1: 'on' is not supported by this version");
+    static const char yaml[] = "muster: 1\ndiagnose: {hang_seconds: 3}\non:\n"
+                               "  hang_dead: [log, abort]\n"
+                               "  late_rank: report\n"
+                               "  hang_stuck:\n  - exec: [notify, --job, a b]\n"
+                               "  hang_order: []\n";
+    struct muster_settings settings;
+    struct muster_err err;
+    const char *argv[MUSTER_ON_ARGS + 1];
+    assert_int_equal(muster_settings_parse(&settings, "c.yaml", yaml, strlen(yaml), &err), 0);
+    assert_int_equal(settings.hang_seconds, 3);
+    const struct muster_on *dead = &settings.on[3], *late = &settings.on[0];
+    const struct muster_on *stuck = &settings.on[5], *order = &settings.on[6];
+    assert_true(dead->log && dead->abort && !dead->report && dead->args == 0);
+    assert_true(late->report && !late->log && !late->abort);
+    assert_true(!order->log && !order->report);
+    assert_true(settings.on[2].log && settings.on[2].report && !settings.on[2].abort);
+    muster_on_argv(stuck, argv);
+    assert_string_equal(argv[0], "notify");
+    assert_string_equal(argv[2], "a b");
+    assert_null(argv[3]);
+}
+
+static void wrong_actions_are_refused(void **state)
+{
+    (void)state;
+    expect_error("muster: 1\non: {hang_ded: log}\n",
+                 "c.yaml:2:6: on: unknown finding 'hang_ded', did you mean 'hang_dead'?");
+    expect_error("muster: 1\non: {hang_dead: shout}\n",
+                 "c.yaml:2:17: on.hang_dead: expected log, report, abort or exec: [COMMAND...], "
+                 "found 'shout'");
+    expect_error("muster: 1\non: {hang_stuck: abort}\n",
+                 "c.yaml:2:18: on.hang_stuck: abort is for hang_absent, hang_dead and "
+                 "hang_mismatch only");
+    expect_error("muster: 1\non: {hang_dead: [{exec: notify}]}\n",
+                 "c.yaml:2:25: on.hang_dead: expected exec: [COMMAND, ARGUMENT...]");
+    expect_error("muster: 1\non: [log]\n", "c.yaml:2:5: on: expected findings and actions");
+    expect_error("muster: 1\ndiagnose: {hang_second: 3}\n",
+                 "c.yaml:2:12: unknown key 'diagnose.hang_second', did you mean "
+                 "'diagnose.hang_seconds'?");
 }
 
 static void a_path_that_does_not_fit_is_refused_whole(void **state)
@@ -216,7 +250,8 @@ int main(void)
         cmocka_unit_test(unknown_keys_name_the_nearest),
         cmocka_unit_test(bad_values_say_what_was_expected),
         cmocka_unit_test(a_file_says_which_format_it_is),
-        cmocka_unit_test(words_of_later_versions_are_told_from_typos),
+        cmocka_unit_test(actions_replace_the_defaults_of_their_finding),
+        cmocka_unit_test(wrong_actions_are_refused),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused_whole),
         cmocka_unit_test(variables_follow_from_their_keys),
         cmocka_unit_test(help_tells_all),

@@ -1,0 +1,306 @@
+/* `muster diagnose`: which rank, which path, which hang. */
+#include "cli/diagnose.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "config/settings.h"
+#include "diagnose/diagnose.h"
+#include "diagnose/watch.h"
+#include "segment/read.h"
+#include "segment/reap.h"
+#include "segment/table.h"
+
+enum format { FORMAT_TEXT, FORMAT_JSON };
+enum { SCHEMA = 1 };
+
+struct options {
+    bool live, follow;
+    int format;
+    uint64_t hang_seconds; /* 0: as configured */
+};
+
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct muster_opt table[] = {
+    {"live", 0, MUSTER_OPT_FLAG, offsetof(struct options, live),
+     .help = "every process of yours on this host"},
+    {"follow", 0, MUSTER_OPT_FLAG, offsetof(struct options, follow),
+     .help = "look each second, print what is new and what is over, until interrupted"},
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
+     .help = "text or json; with --follow a JSON object a line (text)"},
+    {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
+     .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
+    {.name = NULL},
+};
+
+/* ---- printing ---- */
+
+static void print_lines(const struct muster_finding_lines *lines, const char *head, FILE *out)
+{
+    for (unsigned i = 0; i < lines->n; i++)
+        fprintf(out, "  %s%s\n", head, lines->line[i]);
+}
+
+void muster_diagnose_print(const struct muster_finding *finding, FILE *out)
+{
+    char text[1024];
+    muster_finding_sentence(finding, text, sizeof text);
+    fprintf(out, "%s\n", text);
+    print_lines(&finding->evidence, "", out);
+    print_lines(&finding->not_observable, "not observable: ", out);
+    if (finding->advice[0])
+        fprintf(out, "  next: %s\n", finding->advice);
+    fprintf(out, "  confidence %.2f\n", finding->confidence);
+}
+
+static void print_text(const struct muster_run *run, const struct muster_findings *findings)
+{
+    for (size_t i = 0; i < findings->n; i++)
+        muster_diagnose_print(&findings->finding[i], stdout);
+    if (findings->n == 0)
+        puts("no findings");
+    for (unsigned i = 0; i < findings->not_observable.n; i++)
+        printf("not observable: %s\n", findings->not_observable.line[i]);
+    for (size_t i = 0; i < run->notes; i++)
+        printf("not observable: %s\n", run->note[i]);
+}
+
+static void json_strings(struct muster_json *json, const char *key, char *const *text, size_t n)
+{
+    muster_json_array(json, key);
+    for (size_t i = 0; i < n; i++)
+        muster_json_str(json, NULL, text[i]);
+    muster_json_end(json);
+}
+
+static void print_json(const struct muster_run *run, const struct muster_findings *findings)
+{
+    struct muster_json json;
+    muster_json_begin(&json, stdout, true);
+    muster_json_object(&json, NULL);
+    muster_json_u64(&json, "version", SCHEMA);
+    muster_json_str(&json, "muster", MUSTER_VERSION);
+    json_strings(&json, "run", run->source, run->sources);
+    muster_json_array(&json, "findings");
+    for (size_t i = 0; i < findings->n; i++) {
+        muster_json_object(&json, NULL);
+        muster_finding_json(&findings->finding[i], &json);
+        muster_json_end(&json);
+    }
+    muster_json_end(&json);
+    muster_json_array(&json, "not_observable");
+    for (unsigned i = 0; i < findings->not_observable.n; i++)
+        muster_json_str(&json, NULL, findings->not_observable.line[i]);
+    for (size_t i = 0; i < run->notes; i++)
+        muster_json_str(&json, NULL, run->note[i]);
+    muster_json_end(&json);
+    muster_json_end(&json);
+    fputc('\n', stdout);
+}
+
+/* ---- where to look ---- */
+
+static const char *segment_dir(void)
+{
+    const char *dir = getenv("MUSTER_SEGMENT_DIR");
+    return dir && *dir ? dir : "/dev/shm";
+}
+
+/* The run directories of what lives here: a rank that died stands there, not among the living. */
+struct places {
+    char **dir;
+    size_t n;
+};
+
+static void add_place(struct places *places, const char *dir)
+{
+    struct stat st;
+    for (size_t i = 0; i < places->n; i++) {
+        if (strcmp(places->dir[i], dir) == 0)
+            return;
+    }
+    char *copy = stat(dir, &st) == 0 ? strdup(dir) : NULL;
+    if (copy && muster_grow(&places->dir, places->n, sizeof *places->dir))
+        places->dir[places->n++] = copy;
+    else
+        free(copy);
+}
+
+static struct places live_places(void)
+{
+    struct muster_found *found;
+    struct places places = {NULL, 0};
+    size_t n = muster_find_segments(segment_dir(), &found);
+    for (size_t i = 0; i < n; i++) {
+        struct muster_segment *segment;
+        unsigned unstable;
+        if (!found[i].alive ||
+            muster_segment_read_live(found[i].path, &segment, &unstable, NULL) != 0)
+            continue;
+        if (segment->identity.run_dir[0])
+            add_place(&places, segment->identity.run_dir);
+        free(segment);
+    }
+    muster_found_free(found, n);
+    return places;
+}
+
+static void free_places(struct places *places)
+{
+    for (size_t i = 0; i < places->n; i++)
+        free(places->dir[i]);
+    free(places->dir);
+}
+
+static uint64_t hang_ns(const struct options *options)
+{
+    struct muster_settings settings;
+    if (options->hang_seconds)
+        return options->hang_seconds * MUSTER_NS_PER_S;
+    muster_settings_load(&settings, NULL);
+    return settings.hang_seconds * MUSTER_NS_PER_S;
+}
+
+static int look(const struct options *options, const struct muster_run_query *query,
+                struct muster_run *run, struct muster_findings *findings, struct muster_err *err)
+{
+    struct muster_run_query with_dirs = *query;
+    struct places places = {NULL, 0};
+    if (options->live) {
+        places = live_places();
+        with_dirs.run = (const char *const *)places.dir;
+        with_dirs.runs = places.n;
+    }
+    int rc = muster_run_load(&with_dirs, run, err);
+    free_places(&places);
+    if (rc != 0)
+        return -1;
+    if (muster_diagnose_run(run, hang_ns(options), findings, err) == 0)
+        return 0;
+    muster_findings_free(findings);
+    muster_run_free(run);
+    return -1;
+}
+
+void muster_diagnose_append(const struct muster_run *run, FILE *out)
+{
+    const struct options options = {0};
+    struct muster_findings findings = {0};
+    struct muster_err err;
+    if (muster_diagnose_run(run, hang_ns(&options), &findings, &err) != 0)
+        fprintf(out, "no findings: %s\n", err.text);
+    for (size_t i = 0; i < findings.n; i++) {
+        fputs(i == 0 ? "\nfindings\n" : "", out);
+        muster_diagnose_print(&findings.finding[i], out);
+    }
+    muster_findings_free(&findings);
+}
+
+/* ---- once, and again and again ---- */
+
+static int once(const struct options *options, const struct muster_run_query *query)
+{
+    struct muster_run run;
+    struct muster_findings findings = {0};
+    struct muster_err err;
+    size_t unresolved = 0;
+    if (look(options, query, &run, &findings, &err) != 0) {
+        fprintf(stderr, "muster diagnose: %s\n", err.text);
+        return MUSTER_STATUS_USAGE;
+    }
+    for (size_t i = 0; i < findings.n; i++)
+        unresolved += !findings.finding[i].resolved;
+    if (options->format == FORMAT_JSON)
+        print_json(&run, &findings);
+    else
+        print_text(&run, &findings);
+    muster_findings_free(&findings);
+    muster_run_free(&run);
+    return unresolved ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+}
+
+static void tell(void *arg, const struct muster_finding *finding)
+{
+    const struct options *options = arg;
+    struct muster_json json;
+    if (options->format == FORMAT_TEXT) {
+        muster_diagnose_print(finding, stdout);
+    } else {
+        muster_json_begin(&json, stdout, false);
+        muster_json_object(&json, NULL);
+        muster_finding_json(finding, &json);
+        muster_json_end(&json);
+        fputc('\n', stdout);
+    }
+    fflush(stdout);
+}
+
+static bool any_runs(const struct muster_run *run)
+{
+    for (size_t i = 0; i < run->processes; i++) {
+        if (run->process[i].state == MUSTER_PROCESS_RUNNING)
+            return true;
+    }
+    return false;
+}
+
+/* Until nothing lives any more, or it is interrupted. Directories and processes may come later. */
+static int follow(struct options *options, const struct muster_run_query *query)
+{
+    struct muster_watch watch = {0};
+    bool seen = false, running = true;
+    while (running && !ferror(stdout)) {
+        struct muster_run run;
+        struct muster_findings findings = {0};
+        struct muster_err err;
+        if (look(options, query, &run, &findings, &err) == 0) {
+            muster_watch_update(&watch, &findings, tell, options);
+            running = any_runs(&run);
+            seen = true;
+            muster_findings_free(&findings);
+            muster_run_free(&run);
+        } else {
+            running = !(seen && options->live);
+        }
+        if (running)
+            nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+    int status = muster_watch_unresolved(&watch) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+    muster_watch_free(&watch);
+    return status;
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct options options = {.format = FORMAT_TEXT};
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    if (at < 0)
+        return status;
+    if (options.live && at < argc)
+        return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);
+    struct muster_run_query query = {
+        .run = (const char *const *)&argv[at],
+        .runs = (size_t)(argc - at),
+        .live = options.live,
+    };
+    return options.follow ? follow(&options, &query) : once(&options, &query);
+}
+
+const struct muster_cmd muster_cmd_diagnose = {
+    .name = "diagnose",
+    .summary = "which rank or path holds a job back, and why it hangs",
+    .usage = "[RUN... | --live] [options]",
+    .about =
+        "RUN is a run directory or the pid of a live process; several are taken together, of\n"
+        "several hosts, too. Without RUN: the newest ./muster-* directory. The kinds and\n"
+        "fields of findings are explained in docs/interface.md. --follow ends when the job\n"
+        "does. Exit status: 1 with unresolved findings, 0 without, 2 if nothing can be read.\n",
+    .options = table,
+    .run = run,
+};

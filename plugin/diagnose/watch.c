@@ -1,0 +1,76 @@
+#include "diagnose/watch.h"
+
+#include <string.h>
+
+static bool is_hang(const struct muster_finding *finding)
+{
+    return finding->kind >= MUSTER_FINDING_HANG_ABSENT &&
+           finding->kind <= MUSTER_FINDING_HANG_ORDER;
+}
+
+bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b)
+{
+    bool rank = a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
+    if (a->kind != b->kind || a->comm != b->comm || !rank)
+        return false;
+    return !is_hang(a) || a->op.index == b->op.index;
+}
+
+static struct muster_finding *find(const struct muster_findings *in,
+                                   const struct muster_finding *finding)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->finding[i].resolved && muster_watch_same(&in->finding[i], finding))
+            return &in->finding[i];
+    }
+    return NULL;
+}
+
+/* A place for one more; NULL: full of unresolved ones, or no memory. */
+static struct muster_finding *place(struct muster_findings *known)
+{
+    if (known->n < MUSTER_WATCH_MAX)
+        return muster_findings_add(known);
+    for (size_t i = 0; i < known->n; i++) {
+        if (known->finding[i].resolved)
+            return &known->finding[i];
+    }
+    return NULL;
+}
+
+void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
+                         muster_watch_tell *tell, void *arg)
+{
+    for (size_t i = 0; i < watch->known.n; i++) {
+        struct muster_finding *old = &watch->known.finding[i];
+        if (old->resolved || !is_hang(old) || find(now, old))
+            continue;
+        old->resolved = true;
+        tell(arg, old);
+    }
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        struct muster_finding *known = find(&watch->known, finding);
+        bool is_new = !known;
+        if (is_new)
+            known = place(&watch->known);
+        if (!known)
+            continue;
+        *known = *finding;
+        if (is_new)
+            tell(arg, known);
+    }
+}
+
+size_t muster_watch_unresolved(const struct muster_watch *watch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < watch->known.n; i++)
+        n += !watch->known.finding[i].resolved;
+    return n;
+}
+
+void muster_watch_free(struct muster_watch *watch)
+{
+    muster_findings_free(&watch->known);
+}

@@ -1,0 +1,26 @@
+/* Findings over time: what is new, and what is over. One thread. */
+#ifndef MUSTER_DIAGNOSE_WATCH_H
+#define MUSTER_DIAGNOSE_WATCH_H
+
+#include "diagnose/finding.h"
+
+enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give way */
+
+struct muster_watch {
+    struct muster_findings known; /* resolved ones included */
+};
+
+/* Told once when a finding is new, and once when it is resolved. */
+typedef void muster_watch_tell(void *arg, const struct muster_finding *finding);
+
+/* Same kind, communicator, operation and first guilty rank. */
+bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
+
+/* `now`: all that holds at this moment. A known hang that is not among it is resolved; findings of
+ * other kinds stand for the run. */
+void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
+                         muster_watch_tell *tell, void *arg);
+size_t muster_watch_unresolved(const struct muster_watch *watch);
+void muster_watch_free(struct muster_watch *watch);
+
+#endif
