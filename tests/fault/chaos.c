@@ -14,6 +14,21 @@
 #include "base/clock.h"
 #include "chaos.h"
 
+/* Sanitizers: a search for leaks in a forked child waits for threads that it does not have, and
+ * hundreds of processes would each sleep for a second at their exit. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "atexit_sleep_ms=0";
+}
+
 static void print_tally(const struct chaos_tally *tally, double seconds)
 {
     printf("%u runs in %.0f s: %u jobs (%u pairs at once) with %llu operations on %u "
