@@ -29,6 +29,7 @@ struct muster_view_gpu {
     uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
+    int64_t unix_ns;  /* to be added to enqueue_ns for the time since 1970 */
     /* Not in the view: dropped, lost, overwritten operations. */
     uint64_t missing;
     /* Set by finish: its operations with GPU times, by begin, over all communicators. */

@@ -1,0 +1,12 @@
+/* Confidence: the share of generated cases with this evidence in which the finding was right
+ * (bench/accuracy, seeds 1 to 100; docs/diagnosis.md). Not a feeling. */
+#ifndef MUSTER_DIAGNOSE_CONFIDENCE_H
+#define MUSTER_DIAGNOSE_CONFIDENCE_H
+
+#include <stdint.h>
+
+/* `hits`: operations that the rank was late in; `others`: those of another rank, typically, at the
+ * same size of delay; `ranks`: compared. */
+double muster_confidence_late(uint32_t hits, uint32_t others, uint32_t ranks);
+
+#endif

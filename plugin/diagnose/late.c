@@ -1,0 +1,135 @@
+#include "diagnose/late.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "diagnose/late_build.h"
+
+enum { VERDICTS_MAX = 6 }; /* communicators whose clean verdict is told */
+
+static unsigned scale_of(uint64_t ns)
+{
+    unsigned scale = 0;
+    while (scale + 1 < MUSTER_LATE_SCALES && ns >= MUSTER_LATE_FLOOR_NS << (scale + 1)) {
+        scale++;
+    }
+    return scale;
+}
+
+static int tally(const struct muster_view *view, struct muster_late_comm *comm,
+                 struct muster_late_part *part)
+{
+    struct muster_late_walk walk;
+    uint32_t n = view->comm[comm->comm].members;
+    part += view->comm[comm->comm].first_member;
+    comm->tally = calloc(n, sizeof *comm->tally);
+    if (!comm->tally || muster_late_walk_begin(&walk, view, comm->comm)) {
+        return -1;
+    }
+    while (muster_late_walk_next(&walk)) {
+        comm->compared++;
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t blame_ns = walk.blame_ns[i];
+            part[i].late_ns += walk.late_ns[i];
+            part[i].blame_ns += blame_ns;
+            if (blame_ns >= MUSTER_LATE_FLOOR_NS) {
+                unsigned scale = scale_of(blame_ns);
+                comm->tally[i].hits[scale]++;
+                comm->tally[i].sum_ns[scale] += blame_ns;
+            }
+        }
+    }
+    muster_late_walk_end(&walk);
+    return 0;
+}
+
+static int one_comm(const struct muster_view *view, struct muster_late_comm *comm,
+                    struct muster_late_part *part, struct muster_late_guilts *guilts)
+{
+    size_t before = guilts->n;
+    int result = tally(view, comm, part);
+    if (result == 0 && comm->compared) {
+        result = muster_late_judge(view, comm, guilts);
+        comm->guilty = guilts->n > before;
+        comm->smallest_ns = muster_late_smallest_ns(view, comm);
+    }
+    free(comm->tally);
+    comm->tally = NULL;
+    return result;
+}
+
+static int by_compared(const void *left, const void *right)
+{
+    const struct muster_late_comm *a = left;
+    const struct muster_late_comm *b = right;
+    return a->compared > b->compared ? -1 : a->compared < b->compared;
+}
+
+/* What the verdict on each communicator without a culprit is worth. */
+static void say_verdicts(const struct muster_view *view, struct muster_late_comm *comm, size_t n,
+                         struct muster_finding_lines *to)
+{
+    size_t told = 0;
+    size_t left = 0;
+    qsort(comm, n, sizeof *comm, by_compared);
+    for (size_t c = 0; c < n; c++) {
+        const struct muster_view_comm *own = &view->comm[comm[c].comm];
+        if (comm[c].guilty || own->nranks == 1) {
+            continue;
+        }
+        if (told == VERDICTS_MAX) {
+            left++;
+            continue;
+        }
+        told++;
+        if (comm[c].smallest_ns) {
+            muster_finding_say(to,
+                               "communicator %016" PRIx64 ": no rank of the %u seen (of %u) is "
+                               "late; one that is late by %" PRIu64 " us in a fifth of the "
+                               "%" PRIu64 " operations compared would have been named",
+                               own->id, own->members, own->nranks,
+                               (uint64_t)(comm[c].smallest_ns / MUSTER_NS_PER_US),
+                               comm[c].compared);
+        } else {
+            muster_finding_say(to,
+                               "communicator %016" PRIx64 ": %" PRIu64 " operations could be "
+                               "compared between the %u ranks seen (of %u), too few or too "
+                               "uneven to name a late rank",
+                               own->id, comm[c].compared, own->members, own->nranks);
+        }
+    }
+    if (left) {
+        muster_finding_say(to, "%zu more communicators without a late rank", left);
+    }
+}
+
+int muster_diagnose_late(const struct muster_view *view, struct muster_findings *findings,
+                         struct muster_err *err)
+{
+    struct muster_late_guilts guilts = {0};
+    struct muster_late_comm *comm = calloc(view->comms + 1, sizeof *comm);
+    struct muster_late_part *part = calloc(view->members + 1, sizeof *part);
+    size_t n = 0;
+    int result = comm && part ? 0 : -1;
+    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+        if (muster_joint_possible(&view->comm[c])) {
+            comm[n].comm = c;
+            result = one_comm(view, &comm[n++], part, &guilts);
+        }
+    }
+    if (result == 0) {
+        result = muster_late_word(view, &guilts, part, findings);
+    }
+    if (result == 0) {
+        result = muster_late_stages(view, findings);
+    }
+    if (result == 0) {
+        say_verdicts(view, comm, n, &findings->not_observable);
+    }
+    free(comm);
+    free(part);
+    free(guilts.guilt);
+    return result ? muster_fail(err, "out of memory while looking for late ranks") : 0;
+}
