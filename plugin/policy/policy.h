@@ -52,7 +52,7 @@ struct muster_policy_match {
 /* Combinations of algorithm and protocol are bits: see muster_policy_combination. */
 struct muster_rule {
     char name[MUSTER_POLICY_NAME];
-    struct muster_yaml_place place; /* of the name */
+    struct muster_yaml_place place; /* of the rule */
     uint32_t collectives;           /* bit 1 << enum muster_func; 0: any */
     struct muster_policy_match match[MUSTER_KEYS];
     bool leave;       /* explicitly nothing */
@@ -61,8 +61,16 @@ struct muster_rule {
     uint8_t channels; /* 0: no opinion */
 };
 
+/* What a rule writes, boiled down. */
+struct muster_advice {
+    uint32_t keep;    /* combinations whose cost stays as it is */
+    bool keep_others; /* and so does that of those which muster does not know */
+    uint8_t channels; /* 0: no opinion */
+};
+
 struct muster_policy {
     struct muster_rule *rule;
+    struct muster_advice *advice; /* of each rule */
     struct muster_policy_range *range;
     unsigned rules, ranges;
     bool matches_nvlink_domains, matches_pipe_ops; /* some rule does */
@@ -116,7 +124,7 @@ struct muster_query {
 /* The slow, plain way: index of the first rule that matches, or MUSTER_POLICY_NO_RULE. */
 int muster_policy_match(const struct muster_policy *policy, const struct muster_query *query);
 
-/* Why a rule does not match: "bytes 32 KiB is not in 64 KiB..1 GiB"; true and "" if it does. */
+/* Why a rule does not match: "bytes 32 KiB is not 64 KiB..1 GiB"; true and "" if it does. */
 bool muster_rule_explain(const struct muster_policy *policy, const struct muster_rule *rule,
                          const struct muster_query *query, char *to, size_t size);
 /* "all_reduce, reduce_scatter; bytes 64 KiB..1 GiB; nodes >= 2"; "everything". */
@@ -146,20 +154,21 @@ struct muster_cost_table {
     float *cost; /* row a: enum muster_algo a + 1; column p: enum muster_proto p + 1 */
     unsigned algos, protos;
 };
-/* Added to the cost of what a rule does not prefer, or avoids: 1,000 seconds, less than the hour
- * from which on NCCL takes an entry for impossible. */
+/* Added to the cost of what a rule does not prefer, or avoids: 1,000 seconds. Less than the hour
+ * from which on NCCL (up to 2.28) takes an entry for impossible. */
 #define MUSTER_POLICY_PENALTY 1e9f
 
 enum muster_applied {
-    MUSTER_APPLIED_NOTHING,     /* the rule wants nothing */
+    MUSTER_APPLIED_NOTHING,     /* there was nothing to write */
     MUSTER_APPLIED,             /* table or channels were written */
     MUSTER_APPLIED_NOT_OFFERED, /* nothing of what the rule keeps is offered: nothing written */
 };
-/* Writes what the rule wants. Entries below 0 and NaN are never touched, *channels only set to 1 to
- * MUSTER_POLICY_CHANNELS, and not where a CollNet algorithm may win, whose channels NCCL does not
- * bound. */
-enum muster_applied muster_policy_apply(const struct muster_rule *rule,
-                                        const struct muster_cost_table *table, int *channels);
+/* Writes what a rule wants. Entries below 0 and NaN are never touched; *channels only where the
+ * wish is at most `channel_limit`, and only 1 where a CollNet algorithm may win, whose channels
+ * NCCL does not bound by those it has. */
+enum muster_applied muster_policy_apply(const struct muster_advice *advice,
+                                        const struct muster_cost_table *table,
+                                        unsigned channel_limit, int *channels);
 
 /* JSON Schema (draft 2020-12) of a document's `policy:`, for editors. */
 void muster_policy_schema(FILE *out);

@@ -122,8 +122,9 @@ static void the_hang_threshold_is_a_whole_number_of_seconds(void **state)
 static void what_the_command_sets_is_accepted(void **state)
 {
     (void)state;
-    static const char *const known[] = {"MUSTER_REPLAY", "MUSTER_RUN_ID",        "MUSTER_SYSFS",
-                                        "MUSTER_PROCFS", "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256"};
+    static const char *const known[] = {"MUSTER_REPLAY",        "MUSTER_RUN_ID",
+                                        "MUSTER_SYSFS",         "MUSTER_PROCFS",
+                                        "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256"};
     for (size_t i = 0; i < 6; i++)
         setenv(known[i], "x", 1);
     assert_int_equal(muster_settings_load(&settings, &err), 0);
@@ -226,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup(unknown_variables_name_the_nearest, clean_environment),
         cmocka_unit_test_setup(the_hang_threshold_is_a_whole_number_of_seconds, clean_environment),
         cmocka_unit_test_setup(what_the_command_sets_is_accepted, clean_environment),
+        cmocka_unit_test_setup(a_misspelt_policy_variable_gets_a_hint, clean_environment),
         cmocka_unit_test_setup(bad_values_name_their_variable, clean_environment),
         cmocka_unit_test_setup(off_needs_nothing_else_to_be_right, clean_environment),
         cmocka_unit_test_setup(files_that_cannot_be_read, clean_environment),

@@ -1,0 +1,175 @@
+#include "policy/parse.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/settings.h"
+#include "policy/sha256.h"
+
+enum { ERRORS_SAID = 100 };
+
+static const char policy_key[] = "policy";
+
+static void say(struct muster_policy_parser *parser, struct muster_yaml_place place, bool warning,
+                const char *text)
+{
+    unsigned *count = warning ? &parser->warnings : &parser->errors;
+    if ((*count)++ >= ERRORS_SAID || !parser->say)
+        return;
+    struct muster_policy_message message = {.file = parser->file,
+                                            .line = place.line,
+                                            .column = place.column,
+                                            .warning = warning,
+                                            .text = text};
+    parser->say(parser->to, &message);
+}
+
+__attribute__((format(printf, 3, 0))) static void word(char *text, size_t size, const char *fmt,
+                                                       va_list args)
+{
+    vsnprintf(text, size, fmt, args);
+    muster_text_copy(text, size, text); /* keys and values may hold control characters */
+}
+
+bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
+                         const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    word(text, sizeof(text), fmt, args);
+    va_end(args);
+    say(parser, place, false, text);
+    return false;
+}
+
+void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_place place,
+                        const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    word(text, sizeof(text), fmt, args);
+    va_end(args);
+    say(parser, place, true, text);
+}
+
+/* An error of plugin/config, "name:line:column: text" or "name: text", whose name may have been
+ * shortened: the place is behind it. */
+static void say_foreign(struct muster_policy_parser *parser, const struct muster_err *err)
+{
+    struct muster_yaml_place place = {0, 0};
+    size_t length = strlen(parser->file);
+    for (const char *at = err->text; (at = strchr(at, ':')); at++) {
+        size_t name = (size_t)(at - err->text);
+        int n = 0;
+        if (name > length || strncmp(err->text, parser->file + length - name, name) != 0)
+            continue;
+        if (sscanf(at, ":%u:%u: %n", &place.line, &place.column, &n) == 2 && n > 0) {
+            say(parser, place, false, at + n);
+            return;
+        }
+        if (name == length && at[1] == ' ') {
+            say(parser, (struct muster_yaml_place){0, 0}, false, at + 2);
+            return;
+        }
+    }
+    say(parser, (struct muster_yaml_place){0, 0}, false, err->text);
+}
+
+static void parse_list(struct muster_policy_parser *parser, const struct muster_yaml_node *list)
+{
+    if (muster_yaml_is_null(list))
+        return;
+    if (list->kind != MUSTER_YAML_LIST) {
+        char found[80];
+        muster_yaml_describe(list, found, sizeof(found));
+        muster_policy_error(parser, list->place, "policy: expected a list of rules, found %s",
+                            found);
+        return;
+    }
+    unsigned rules = 0;
+    for (const struct muster_yaml_node *n = list->first; n; n = n->next) {
+        if (++rules > MUSTER_POLICY_RULES) {
+            muster_policy_error(parser, n->place, "more than %d rules", MUSTER_POLICY_RULES);
+            return;
+        }
+        muster_policy_parse_rule(parser, n);
+    }
+}
+
+static void parse_root(struct muster_policy_parser *parser, const struct muster_yaml_node *root)
+{
+    if (root->kind != MUSTER_YAML_MAP)
+        return;
+    for (const struct muster_yaml_node *n = root->first; n; n = n->next)
+        if (strcmp(n->key, policy_key) == 0)
+            parse_list(parser, n);
+}
+
+static void parse_document(struct muster_policy_parser *parser, const char *text, size_t bytes)
+{
+    struct muster_yaml_node *root;
+    struct muster_settings others;
+    struct muster_err err;
+    if (bytes > MUSTER_POLICY_BYTES) {
+        muster_policy_error(parser, (struct muster_yaml_place){0, 0}, "larger than %d MiB",
+                            MUSTER_POLICY_BYTES >> 20);
+        return;
+    }
+    if (muster_yaml_parse(&root, parser->file, text, bytes, &err) != 0) {
+        say_foreign(parser, &err);
+        return;
+    }
+    /* A misspelt `policy:` or version must not pass for a document without rules. */
+    if (muster_settings_parse(&others, parser->file, text, bytes, &err) != 0)
+        say_foreign(parser, &err);
+    parse_root(parser, root);
+    muster_yaml_free(root);
+    muster_policy_check_all(parser);
+}
+
+static void make_advice(struct muster_policy *policy)
+{
+    for (unsigned i = 0; i < policy->rules; i++) {
+        const struct muster_rule *rule = &policy->rule[i];
+        policy->advice[i] = (struct muster_advice){
+            .keep = (rule->prefer ? rule->prefer : UINT32_MAX) & ~rule->avoid,
+            .keep_others = rule->prefer == 0,
+            .channels = rule->channels,
+        };
+    }
+}
+
+int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
+                        size_t bytes, muster_policy_say *to_say, void *to)
+{
+    struct muster_policy *made = calloc(1, sizeof(*made));
+    struct muster_policy_parser parser = {.policy = made, .file = file, .say = to_say, .to = to};
+    if (made)
+        parse_document(&parser, text, bytes);
+    if (made && parser.errors == 0)
+        made->advice = calloc(made->rules + 1, sizeof(*made->advice));
+    if (!made || (parser.errors == 0 && !made->advice))
+        muster_policy_error(&parser, (struct muster_yaml_place){0, 0}, "out of memory");
+    if (parser.errors) {
+        muster_policy_free(made);
+        return -1;
+    }
+    make_advice(made);
+    muster_sha256(made->sha256, text, bytes);
+    *policy = made;
+    return 0;
+}
+
+void muster_policy_free(struct muster_policy *policy)
+{
+    if (!policy)
+        return;
+    free(policy->rule);
+    free(policy->range);
+    free(policy->advice);
+    free(policy);
+}
