@@ -16,6 +16,7 @@ import sys
 from collections import defaultdict
 
 RANKS = 4
+WARM_UP = 3  # first steps: a rank is late in them because it connects
 # Recording; whether it has tensor- and data-parallel pairs; rank whose delay is taken out.
 RECORDINGS = (("clean", False, None), ("fsdp-clean", False, None), ("net-clean", False, None),
               ("late-tpdp", True, 1))
@@ -98,17 +99,17 @@ def model(name, folder, pairs, guilty):
     pattern = words[start - n:start]
     places = [steps_of(ops, pattern) for ops in ranks]
     steps = min(len(p) for p in places)
-    print("model", name, n, steps)
+    print("model", name, n, steps - WARM_UP)
     for op in ranks[0][start - n:start]:
         print("pos", group_of(op, pairs), op["func"], op["count"])
-    for s in range(steps):
+    for s in range(WARM_UP, steps):
         for i in range(n):
             own = [ranks[r][places[r][s] + i] for r in range(RANKS)]
             self_ns = [o["self"] for o in own]
             if guilty is not None:
                 self_ns[guilty] = min(self_ns[guilty], self_ns[guilty ^ 1])
             transfer = min(o["end"] - o["begin"] for o in own)
-            print("op", s, i, transfer, *self_ns)
+            print("op", s - WARM_UP, i, transfer, *self_ns)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,17 @@ static unsigned draw_ranks(struct draw *draw, const struct model *model, bool la
     return ranks;
 }
 
+/* Two at most: fewer than half of those that are seen, and not both of a pair, where nobody is left
+ * to compare them with. */
 static void draw_guilty(struct draw *draw, struct scenario *to)
 {
-    to->n_guilty = to->ranks >= 4 && draw_chance(draw, 0.2) ? 2 : 1;
+    bool pairs = to->model->position[0].group != GROUP_WORLD;
+    unsigned least = pairs ? 8 : 5;
+    to->n_guilty = to->ranks - to->hidden >= least && draw_chance(draw, 0.2) ? 2 : 1;
     to->guilty[0] = draw_below(draw, to->ranks);
     do {
         to->guilty[1] = draw_below(draw, to->ranks);
-    } while (to->guilty[1] == to->guilty[0]);
+    } while (to->guilty[1] / (pairs ? 2 : 1) == to->guilty[0] / (pairs ? 2 : 1));
 }
 
 /* The ring goes from the last rank of a node to the first of the next. */

@@ -1,0 +1,285 @@
+/*
+ * accuracy: how often plugin/diagnose is right on generated jobs whose culprits are known.
+ * A finding is right if kind and guilty ranks are the ones of the case and no other rank is named.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "diagnose/late.h"
+#include "diagnose/transfer.h"
+#include "generate.h"
+
+static const char usage[] =
+    "usage: accuracy --models FILE [--from SEED] [--to SEED] [--large] [--say] [--evidence]\n"
+    "--models FILE  what extract.py wrote\n"
+    "--from, --to   seeds, both included (default 101 to 200; 1 to 100 are for tuning)\n"
+    "--cases N      cases a seed (default 20)\n"
+    "--large        32 to 1024 ranks\n"
+    "--say          print each case that is not right\n"
+    "--evidence     print hits, others, ranks and right or wrong of each late_rank found\n";
+
+struct options {
+    const char *models;
+    uint64_t from, to, cases;
+    bool large, say, evidence;
+};
+
+/* Delay over the clean p99 deviation, and share of the timed operations that it hits. */
+enum { RATIOS = 6, SHARES = 4 };
+static const double ratio_of[RATIOS] = {0, 0.5, 1, 2, 5, 20};
+static const double share_of[SHARES] = {0, 0.05, 0.1, 0.2};
+
+struct score {
+    uint64_t cases, clean, found, right, wrong, ops;
+    uint64_t eligible, eligible_right;
+    uint64_t slow, slow_right;
+    uint64_t n[RATIOS][SHARES], ok[RATIOS][SHARES];
+    uint64_t diagnose_ns;
+};
+
+static uint32_t add_gpu(void *arg, unsigned rank)
+{
+    return muster_view_add_gpu(arg, &(struct muster_view_gpu){.rank = (int32_t)rank,
+                                                              .gpu_index = (int32_t)rank % 8,
+                                                              .host = "host",
+                                                              .timing = MUSTER_TIMING_FULL,
+                                                              .host_times = true});
+}
+
+static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,
+                           unsigned nnodes)
+{
+    return muster_view_add_member(arg, gpu, id, (int32_t)rank, nranks, nnodes, "");
+}
+
+static void add_op(void *arg, uint32_t member, const struct muster_op *op)
+{
+    muster_view_add_op(arg, member, op);
+}
+
+static void add_net(void *arg, uint32_t member, const struct muster_seg_net *net)
+{
+    muster_view_add_net(arg, member, net);
+}
+
+enum verdict { RIGHT, MISSED, WRONG };
+
+/* All findings together must name the guilty, and nobody else. */
+static enum verdict judge(const struct scenario *s, const struct muster_findings *findings)
+{
+    enum muster_finding_kind kind =
+        s->fault == FAULT_SLOW ? MUSTER_FINDING_SLOW_TRANSFER : MUSTER_FINDING_LATE_RANK;
+    bool named[GUILTY_MAX] = {false};
+    unsigned n = 0;
+    for (size_t f = 0; f < findings->n; f++) {
+        const struct muster_finding *finding = &findings->finding[f];
+        if (s->fault == FAULT_NONE || s->guilty_hidden || finding->kind != kind) {
+            return WRONG;
+        }
+        for (unsigned i = 0; i < finding->ranks; i++) {
+            unsigned rank = (unsigned)finding->rank[i];
+            unsigned g = rank == s->guilty[0] ? 0 : 1;
+            if (g >= s->n_guilty || rank != s->guilty[g] ||
+                (s->fault == FAULT_SLOW && rank != s->guilty[i])) {
+                return WRONG;
+            }
+            n += !named[g];
+            named[g] = true;
+        }
+    }
+    if (s->fault == FAULT_NONE || s->guilty_hidden) {
+        return RIGHT;
+    }
+    return n == s->n_guilty ? RIGHT : n ? WRONG : MISSED;
+}
+
+static int diagnose(const struct scenario *s, struct muster_findings *findings,
+                    struct outcome *outcome, struct score *score)
+{
+    struct muster_view view = {0};
+    struct muster_err err = {""};
+    const struct sink sink = {&view, add_gpu, add_member, add_op, add_net};
+    memset(findings, 0, sizeof *findings);
+    scenario_play(s, &sink, outcome);
+    score->ops += view.ops;
+    uint64_t begin = muster_now_ns();
+    if (muster_view_finish(&view, &err) || muster_diagnose_late(&view, findings, &err) ||
+        muster_diagnose_transfer(&view, findings, &err)) {
+        fprintf(stderr, "accuracy: %s\n", err.text);
+        return -1;
+    }
+    score->diagnose_ns += muster_now_ns() - begin;
+    muster_view_free(&view);
+    return 0;
+}
+
+static void count_late(const struct outcome *outcome, const struct scenario *s,
+                       enum verdict verdict, struct score *score)
+{
+    double ratio = (double)s->delay_ns / (double)(outcome->p99_ns ? outcome->p99_ns : 1);
+    double share = (double)outcome->affected / (double)(outcome->timed ? outcome->timed : 1);
+    unsigned i = RATIOS - 1;
+    unsigned j = SHARES - 1;
+    while (i && ratio < ratio_of[i]) {
+        i--;
+    }
+    while (j && share < share_of[j] * 0.999) {
+        j--;
+    }
+    score->n[i][j]++;
+    score->ok[i][j] += verdict == RIGHT;
+    if (ratio >= 5 && share >= 0.2 && outcome->timed >= 200) {
+        score->eligible++;
+        score->eligible_right += verdict == RIGHT;
+    }
+}
+
+static bool must_be_found(const struct outcome *outcome, const struct scenario *s)
+{
+    return s->fault == FAULT_SLOW ||
+           (s->fault == FAULT_LATE && !s->guilty_hidden && outcome->timed >= 200 &&
+            s->delay_ns >= 5 * outcome->p99_ns && 5 * outcome->affected >= outcome->timed);
+}
+
+static void explain(const struct scenario *s, const struct muster_findings *findings,
+                    enum verdict verdict)
+{
+    char text[1024];
+    printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
+    scenario_say(s, stdout);
+    printf("\n");
+    for (size_t f = 0; f < findings->n; f++) {
+        muster_finding_sentence(&findings->finding[f], text, sizeof text);
+        printf("    %s\n", text);
+    }
+}
+
+static int one_case(const struct options *options, const struct models *models, uint64_t seed,
+                    struct score *score)
+{
+    struct scenario s;
+    struct muster_findings findings;
+    struct outcome outcome;
+    scenario_draw(models, seed, options->large, &s);
+    if (diagnose(&s, &findings, &outcome, score)) {
+        return -1;
+    }
+    enum verdict verdict = judge(&s, &findings);
+    score->cases++;
+    score->clean += s.fault == FAULT_NONE || s.guilty_hidden;
+    score->found += findings.n > 0;
+    score->right += findings.n > 0 && verdict == RIGHT;
+    score->wrong += verdict == WRONG;
+    if (s.fault == FAULT_SLOW) {
+        score->slow++;
+        score->slow_right += verdict == RIGHT;
+    } else if (s.fault == FAULT_LATE && !s.guilty_hidden) {
+        count_late(&outcome, &s, verdict, score);
+    }
+    if (options->say && (verdict == WRONG || (verdict == MISSED && must_be_found(&outcome, &s)))) {
+        explain(&s, &findings, verdict);
+    }
+    if (options->evidence && findings.n) {
+        printf("evidence %s %u %.3f %s\n", muster_finding_word(findings.finding[0].kind), s.ranks,
+               findings.finding[0].confidence, verdict == RIGHT ? "right" : "wrong");
+        printf("    %s\n", findings.finding[0].evidence.line[0]);
+    }
+    muster_findings_free(&findings);
+    return 0;
+}
+
+static void print_score(const struct options *options, const struct score *score)
+{
+    printf("seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64 " cases each%s: %" PRIu64 " cases, %" PRIu64
+           " without a culprit in view, %" PRIu64 " operations, %.1f million a second\n",
+           options->from, options->to, options->cases, options->large ? ", large" : "",
+           score->cases, score->clean, score->ops,
+           1e3 * (double)score->ops / (double)(score->diagnose_ns ? score->diagnose_ns : 1));
+    printf("precision %.4f (%" PRIu64 " of %" PRIu64 " cases with findings right)\n",
+           score->found ? (double)score->right / (double)score->found : 1, score->right,
+           score->found);
+    printf("recall %.4f where the delay is at least 5 x p99 and hits 20 %% of at least 200 timed "
+           "operations (%" PRIu64 " of %" PRIu64 ")\n",
+           score->eligible ? (double)score->eligible_right / (double)score->eligible : 1,
+           score->eligible_right, score->eligible);
+    printf("slow transfers found %" PRIu64 " of %" PRIu64 "\n", score->slow_right, score->slow);
+    printf(
+        "recall by delay / p99 (down) and share of operations hit (across): cases in brackets\n");
+    printf("%10s  %-16s%-16s%-16s%-16s\n", "", "0 to 5 %", "5 to 10 %", "10 to 20 %", "20 % on");
+    for (unsigned i = 0; i < RATIOS; i++) {
+        printf("%9gx ", ratio_of[i]);
+        for (unsigned j = 0; j < SHARES; j++) {
+            double n = (double)score->n[i][j];
+            char cell[32];
+            snprintf(cell, sizeof cell, n > 0 ? "%.3f (%.0f)" : "-",
+                     n > 0 ? (double)score->ok[i][j] / n : 0, n);
+            printf(" %-15s", cell);
+        }
+        printf("\n");
+    }
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"models", required_argument, NULL, 'm'}, {"from", required_argument, NULL, 'f'},
+        {"to", required_argument, NULL, 't'},     {"cases", required_argument, NULL, 'c'},
+        {"large", no_argument, NULL, 'l'},        {"say", no_argument, NULL, 's'},
+        {"evidence", no_argument, NULL, 'e'},     {NULL, 0, NULL, 0},
+    };
+    *options = (struct options){.from = 101, .to = 200, .cases = 20};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'm':
+            options->models = optarg;
+            break;
+        case 'f':
+            options->from = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            options->to = strtoull(optarg, NULL, 10);
+            break;
+        case 'c':
+            options->cases = strtoull(optarg, NULL, 10);
+            break;
+        case 'l':
+            options->large = true;
+            break;
+        case 's':
+            options->say = true;
+            break;
+        case 'e':
+            options->evidence = true;
+            break;
+        default:
+            return -1;
+        }
+    }
+    return options->models && options->from <= options->to ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct models models;
+    struct score score = {0};
+    int result = 0;
+    if (parse(argc, argv, &options)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    models_read(options.models, &models);
+    for (uint64_t seed = options.from; seed <= options.to && result == 0; seed++) {
+        for (uint64_t i = 0; i < options.cases && result == 0; i++) {
+            result = one_case(&options, &models, seed * 1000 + i, &score);
+        }
+    }
+    models_free(&models);
+    if (result == 0) {
+        print_score(&options, &score);
+    }
+    return result ? 1 : 0;
+}
