@@ -183,9 +183,15 @@ static void pair_stuck(struct muster_hang_cases *cases)
 
 static bool same_guilt(const struct muster_hang_case *a, const struct muster_hang_case *b)
 {
-    return a->finding.kind == b->finding.kind && a->finding.ranks == b->finding.ranks &&
-           a->finding.ranks > 0 &&
-           memcmp(a->finding.rank, b->finding.rank, a->finding.ranks * sizeof(int32_t)) == 0;
+    if (a->finding.kind != b->finding.kind || a->finding.ranks != b->finding.ranks ||
+        a->finding.ranks == 0)
+        return false;
+    for (uint32_t i = 0; i < a->comm->members; i++) {
+        if (a->role[i] == MUSTER_HANG_GUILTY &&
+            role_in(b, &a->comm->member[i]) != MUSTER_HANG_GUILTY)
+            return false;
+    }
+    return true;
 }
 
 /* One rank that is missing everywhere is one finding, that of the communicator that waits longest.

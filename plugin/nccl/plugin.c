@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "config/settings.h"
+#include "diagnose/live.h"
 #include "nccl/process.h"
 #include "record/handle.h"
 #include "record/recorder.h"
@@ -149,6 +150,10 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
         return -1;
     if (plugin.settings.trace[0])
         open_trace(gpu);
+    struct muster_live_options live = {&recorder->options.file, &plugin.settings,
+                                       &recorder->closed};
+    if (muster_live_start(&live, err) != 0)
+        muster_log(MUSTER_LOG_WARN, "nothing is diagnosed while the job runs: %s", err->text);
     pthread_atfork(NULL, NULL, in_forked_child);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);

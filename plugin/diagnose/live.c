@@ -1,0 +1,282 @@
+#include "diagnose/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "diagnose/live_read.h"
+#include "diagnose/watch.h"
+
+enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
+#define LOOK_NS  MUSTER_NS_PER_S
+#define AGAIN_NS (10 * MUSTER_NS_PER_S) /* while nothing moves */
+/* How long a finding stands before the process ends itself, and how sure it has to be. */
+#define GRACE_NS    (10 * MUSTER_NS_PER_S)
+#define SURE_ENOUGH 0.95
+
+/* What one communicator did, over all ranks of this host. */
+struct motion {
+    uint64_t id, mark, since_ns;
+};
+
+struct muster_live {
+    struct muster_live_options options;
+    uint64_t hang_ns;
+    bool may_abort;
+    struct muster_live_peers peers;
+    struct motion motion[MUSTER_SEG_COMMS];
+    unsigned motions;
+    uint64_t judged_ns; /* the last time; 0: never */
+    struct muster_watch watch;
+    uint64_t abort_at_ns; /* 0: no reason to */
+    struct muster_finding last_words;
+    uint64_t minute_ns;
+    unsigned lines; /* logged in this minute */
+    int fd;         /* of the findings file; -1: not opened yet */
+    uint64_t written;
+};
+
+/* ---- telling ---- */
+
+static void open_file(struct muster_live *live)
+{
+    const struct muster_seg_identity *who = &live->options.file->map->identity;
+    char path[MUSTER_SEG_PATH + 160];
+    snprintf(path, sizeof path, "%s/%s.findings.jsonl", who->run_dir, who->file_stem);
+    live->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* A finding a line; what does not fit the bound is left out. */
+static void write_finding(struct muster_live *live, const struct muster_finding *finding)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    struct muster_json json;
+    if (!memory)
+        return;
+    muster_json_begin(&json, memory, false);
+    muster_json_object(&json, NULL);
+    muster_finding_json(finding, &json);
+    muster_json_end(&json);
+    fputc('\n', memory);
+    bool whole = fclose(memory) == 0;
+    if (live->fd < 0)
+        open_file(live);
+    if (whole && live->fd >= 0 && live->written + bytes <= FILE_MAX &&
+        write(live->fd, text, bytes) == (ssize_t)bytes)
+        live->written += bytes;
+    free(text);
+}
+
+static void log_finding(struct muster_live *live, const struct muster_finding *finding)
+{
+    char text[480];
+    uint64_t now = muster_now_ns();
+    if (now - live->minute_ns > 60 * MUSTER_NS_PER_S) {
+        live->minute_ns = now;
+        live->lines = 0;
+    }
+    if (live->lines++ >= LINES_A_MINUTE)
+        return;
+    muster_finding_sentence(finding, text, sizeof text);
+    muster_log(MUSTER_LOG_WARN, "%s", text);
+}
+
+static const struct muster_live_peer *own_peer(const struct muster_live *live)
+{
+    for (size_t i = 0; i < live->peers.n; i++) {
+        if (live->peers.peer[i].own)
+            return &live->peers.peer[i];
+    }
+    return NULL;
+}
+
+static bool leads(const struct muster_live *live, uint64_t id)
+{
+    const struct muster_live_peer *own = own_peer(live);
+    if (!own || !muster_live_holds(own, id))
+        return false;
+    for (size_t i = 0; i < live->peers.n; i++) {
+        const struct muster_live_peer *peer = &live->peers.peer[i];
+        if (peer->alive && !peer->own && muster_live_before(peer, own) &&
+            muster_live_holds(peer, id))
+            return false;
+    }
+    return true;
+}
+
+static void tell(void *arg, const struct muster_finding *finding)
+{
+    struct muster_live *live = arg;
+    const struct muster_on *on = &live->options.settings->on[finding->kind];
+    if (!leads(live, finding->comm))
+        return;
+    if (on->log)
+        log_finding(live, finding);
+    write_finding(live, finding);
+}
+
+/* ---- ending the process ---- */
+
+static void weigh_abort(struct muster_live *live, const struct muster_findings *now,
+                        uint64_t now_ns)
+{
+    const struct muster_live_peer *own = own_peer(live);
+    bool reason = false;
+    for (size_t i = 0; i < now->n && !reason; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        reason = live->options.settings->on[finding->kind].abort &&
+                 finding->confidence >= SURE_ENOUGH && own && muster_live_holds(own, finding->comm);
+        if (reason)
+            live->last_words = *finding;
+    }
+    if (!reason)
+        live->abort_at_ns = 0;
+    else if (live->abort_at_ns == 0)
+        live->abort_at_ns = now_ns + GRACE_NS;
+}
+
+static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
+{
+    char text[480];
+    if (live->abort_at_ns == 0 || now_ns < live->abort_at_ns)
+        return;
+    muster_finding_sentence(&live->last_words, text, sizeof text);
+    muster_log(MUSTER_LOG_ERROR, "aborting, as configured: %s", text);
+    abort();
+}
+
+/* ---- looking ---- */
+
+static struct motion *motion_of(struct muster_live *live, uint64_t id)
+{
+    for (unsigned i = 0; i < live->motions; i++) {
+        if (live->motion[i].id == id)
+            return &live->motion[i];
+    }
+    if (live->motions == MUSTER_SEG_COMMS)
+        return NULL;
+    live->motion[live->motions] = (struct motion){.id = id};
+    return &live->motion[live->motions++];
+}
+
+static uint64_t mark_of(const struct muster_live *live, uint64_t id)
+{
+    uint64_t mark = 0;
+    for (size_t i = 0; i < live->peers.n; i++) {
+        const struct muster_live_peer *peer = &live->peers.peer[i];
+        for (unsigned c = 0; c < peer->comms; c++) {
+            if (peer->comm[c].id == id)
+                mark = mark * 31 + peer->comm[c].mark + peer->alive;
+        }
+    }
+    return mark;
+}
+
+/* Communicators that are gone make room. */
+static void drop_gone(struct muster_live *live, const struct muster_live_peer *own)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < live->motions; i++) {
+        if (muster_live_holds(own, live->motion[i].id))
+            live->motion[kept++] = live->motion[i];
+    }
+    live->motions = kept;
+}
+
+/* Whether there is something to judge: nothing has moved for the threshold, or something moves
+ * again that was found to hang. */
+static bool worth_judging(struct muster_live *live, const struct muster_live_peer *own,
+                          uint64_t now_ns)
+{
+    bool worth = false, moved = false;
+    drop_gone(live, own);
+    for (unsigned i = 0; i < own->comms; i++) {
+        uint64_t id = own->comm[i].id;
+        struct motion *motion = live->may_abort || leads(live, id) ? motion_of(live, id) : NULL;
+        if (!motion)
+            continue;
+        uint64_t mark = mark_of(live, id);
+        if (mark != motion->mark || motion->since_ns == 0) {
+            motion->mark = mark;
+            motion->since_ns = now_ns;
+            moved = true;
+        }
+        uint64_t due = motion->since_ns + live->hang_ns;
+        worth |= now_ns >= due && (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
+    }
+    return worth || (moved && muster_watch_unresolved(&live->watch) > 0);
+}
+
+void muster_live_look(struct muster_live *live, uint64_t now_ns)
+{
+    struct muster_findings now = {0};
+    muster_live_peers_look(&live->peers, live->options.settings->segment_dir,
+                           &live->options.file->map->identity);
+    const struct muster_live_peer *own = own_peer(live);
+    if (own && worth_judging(live, own, now_ns)) {
+        live->judged_ns = now_ns;
+        if (muster_live_judge(&live->peers, live->hang_ns, &now)) {
+            muster_watch_update(&live->watch, &now, tell, live);
+            weigh_abort(live, &now, now_ns);
+        }
+        muster_findings_free(&now);
+    }
+    abort_if_due(live, now_ns);
+}
+
+struct muster_live *muster_live_new(const struct muster_live_options *options)
+{
+    struct muster_live *live = aligned_alloc(64, (sizeof *live + 63) / 64 * 64);
+    if (!live)
+        return NULL;
+    memset(live, 0, sizeof *live);
+    live->options = *options;
+    live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
+    live->fd = -1;
+    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
+        live->may_abort |= options->settings->on[i].abort;
+    return live;
+}
+
+void muster_live_free(struct muster_live *live)
+{
+    if (live->fd >= 0)
+        close(live->fd);
+    muster_watch_free(&live->watch);
+    muster_live_peers_free(&live->peers);
+    free(live);
+}
+
+static void *live_main(void *arg)
+{
+    struct muster_live *live = arg;
+    while (!atomic_load_explicit(live->options.closed, memory_order_relaxed)) {
+        muster_live_look(live, muster_now_ns());
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS - 1}, NULL);
+    }
+    muster_live_free(live);
+    return NULL;
+}
+
+int muster_live_start(const struct muster_live_options *options, struct muster_err *err)
+{
+    if (!options->file->shared)
+        return 0;
+    struct muster_live *live = muster_live_new(options);
+    int rc = live ? muster_thread_start("muster-diag", live_main, live) : ENOMEM;
+    if (rc == 0)
+        return 0;
+    if (live)
+        muster_live_free(live);
+    return muster_fail(err, "no diagnosis thread: %s", strerror(rc));
+}

@@ -1,0 +1,33 @@
+/*
+ * Diagnosis inside a job: a thread of every process looks once a second at the segments of its run
+ * on this host, with pread like any reader. For each communicator the living process with the
+ * lowest pid leads; the others only look whether it lives. Reading is cheap (tables of calls)
+ * until nothing has moved for the threshold; then everything is read and judged.
+ */
+#ifndef MUSTER_DIAGNOSE_LIVE_H
+#define MUSTER_DIAGNOSE_LIVE_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "config/settings.h"
+#include "segment/file.h"
+
+struct muster_live_options {
+    const struct muster_segment_file *file; /* of this process; both live until its end */
+    const struct muster_settings *settings;
+    const _Atomic bool *closed; /* the thread ends once it is set */
+};
+
+struct muster_live;
+
+/* Starts the thread, "muster-diag", which is never joined. Nothing to do without a segment that
+ * others can see. */
+int muster_live_start(const struct muster_live_options *options, struct muster_err *err);
+
+/* For tests: the same without a thread, and one look at a time. */
+struct muster_live *muster_live_new(const struct muster_live_options *options);
+void muster_live_look(struct muster_live *live, uint64_t now_ns);
+void muster_live_free(struct muster_live *live);
+
+#endif

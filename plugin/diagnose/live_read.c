@@ -1,0 +1,170 @@
+#include "diagnose/live_read.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "segment/read.h"
+#include "segment/reap.h"
+#include "segment/table.h"
+
+static bool read_table(const char *path, struct muster_live_table *table)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    ssize_t n = pread(fd, table->bytes, sizeof table->bytes, 0);
+    close(fd);
+    const struct muster_segment *segment = (const void *)table->bytes;
+    return n == (ssize_t)sizeof table->bytes && segment->magic == MUSTER_SEG_MAGIC &&
+           segment->version == MUSTER_SEG_VERSION && segment->size == sizeof *segment &&
+           segment->comm_bytes == sizeof(struct muster_seg_comm) &&
+           segment->header_bytes == offsetof(struct muster_segment, comm);
+}
+
+/* Torn entries do no harm: they only say that something moves. */
+static void take_comms(struct muster_live_peer *peer, const struct muster_segment *segment)
+{
+    peer->comms = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+        const struct muster_seg_comm *comm = &segment->comm[i];
+        if (comm->uid == 0 || comm->id == 0)
+            continue;
+        uint64_t facts[] = {comm->uid,    comm->calls,          comm->called_ns,
+                            comm->end_ns, comm->launches_ended, comm->launches_marked};
+        peer->comm[peer->comms++] = (struct muster_live_calls){
+            comm->id, muster_hash(MUSTER_HASH_SEED, facts, sizeof facts)};
+    }
+}
+
+static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const char *path)
+{
+    for (size_t i = 0; i < peers->n; i++) {
+        if (strcmp(peers->peer[i].path, path) == 0)
+            return &peers->peer[i];
+    }
+    if (peers->n == MUSTER_LIVE_PROCESSES || strlen(path) >= sizeof peers->peer->path ||
+        !muster_grow(&peers->peer, peers->n, sizeof *peers->peer))
+        return NULL;
+    struct muster_live_peer *peer = &peers->peer[peers->n++];
+    memset(peer, 0, sizeof *peer);
+    snprintf(peer->path, sizeof peer->path, "%s", path);
+    return peer;
+}
+
+static void look_at(struct muster_live_peers *peers, const struct muster_found *found,
+                    const struct muster_seg_identity *own)
+{
+    if (!read_table(found->path, &peers->table))
+        return;
+    const struct muster_segment *segment = (const void *)peers->table.bytes;
+    struct muster_seg_identity who = segment->identity;
+    if (muster_identity_check(found->path, &who, NULL) != 0 || who.boot_hash != own->boot_hash ||
+        strcmp(who.host, own->host) != 0 || strcmp(who.run_dir, own->run_dir) != 0)
+        return;
+    struct muster_live_peer *peer = peer_of(peers, found->path);
+    if (!peer)
+        return;
+    peer->identity = who;
+    peer->exit_state = segment->exit_state;
+    peer->alive = found->alive;
+    peer->own = found->own;
+    peer->seen = true;
+    take_comms(peer, segment);
+}
+
+void muster_live_peers_look(struct muster_live_peers *peers, const char *dir,
+                            const struct muster_seg_identity *own)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(dir, &found);
+    for (size_t i = 0; i < peers->n; i++)
+        peers->peer[i].seen = false;
+    for (size_t i = 0; i < n; i++)
+        look_at(peers, &found[i], own);
+    muster_found_free(found, n);
+    /* One that has gone from here was archived: its process is over. */
+    for (size_t i = 0; i < peers->n; i++)
+        peers->peer[i].alive &= peers->peer[i].seen;
+}
+
+void muster_live_peers_free(struct muster_live_peers *peers)
+{
+    free(peers->peer);
+}
+
+bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b)
+{
+    if (a->identity.pid != b->identity.pid)
+        return a->identity.pid < b->identity.pid;
+    return a->identity.start_ticks < b->identity.start_ticks;
+}
+
+bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id)
+{
+    for (unsigned i = 0; i < peer->comms; i++) {
+        if (peer->comm[i].id == id)
+            return true;
+    }
+    return false;
+}
+
+static enum muster_process_state state_of(const struct muster_live_peer *peer,
+                                          const struct muster_segment *segment)
+{
+    if (peer->alive)
+        return MUSTER_PROCESS_RUNNING;
+    switch (segment->exit_state) {
+    case MUSTER_EXIT_FINALIZED:
+        return MUSTER_PROCESS_FINALIZED;
+    case MUSTER_EXIT_EXITED:
+        return MUSTER_PROCESS_EXITED;
+    default:
+        return MUSTER_PROCESS_KILLED;
+    }
+}
+
+static struct muster_segment *read_whole(const struct muster_live_peer *peer)
+{
+    struct muster_segment *segment = NULL;
+    char path[MUSTER_SEG_PATH + 300];
+    unsigned unstable;
+    snprintf(path, sizeof path, "%s", peer->path);
+    if (!peer->seen)
+        snprintf(path, sizeof path, "%s/%s.seg", peer->identity.run_dir, peer->identity.file_stem);
+    int rc = peer->alive ? muster_segment_read_live(path, &segment, &unstable, NULL)
+                         : muster_segment_read(path, &segment, NULL);
+    return rc == 0 ? segment : NULL;
+}
+
+bool muster_live_judge(const struct muster_live_peers *peers, uint64_t hang_ns,
+                       struct muster_findings *findings)
+{
+    struct muster_segment **copy = calloc(peers->n ? peers->n : 1, sizeof *copy);
+    struct muster_hang_view view = {0};
+    bool whole = copy != NULL;
+    for (size_t i = 0; whole && i < peers->n; i++) {
+        copy[i] = read_whole(&peers->peer[i]);
+        if (!copy[i])
+            continue;
+        uint64_t head = copy[i]->ring_head;
+        struct muster_hang_source source = {
+            .segment = copy[i],
+            .state = state_of(&peers->peer[i], copy[i]),
+            .op = copy[i]->ring,
+            .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
+            .seen_ns = peers->peer[i].alive ? muster_now_ns() : 0,
+        };
+        whole = muster_hang_add(&view, &source);
+    }
+    whole = whole && muster_hang_find(&view, hang_ns, findings);
+    muster_hang_view_free(&view);
+    for (size_t i = 0; copy && i < peers->n; i++)
+        free(copy[i]);
+    free(copy);
+    return whole;
+}

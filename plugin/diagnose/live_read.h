@@ -1,0 +1,48 @@
+/* The segments of one run on this host, as the live diagnosis reads them. One thread. */
+#ifndef MUSTER_DIAGNOSE_LIVE_READ_H
+#define MUSTER_DIAGNOSE_LIVE_READ_H
+
+#include "diagnose/hang.h"
+#include "segment/layout.h"
+
+enum { MUSTER_LIVE_PROCESSES = 1024 };
+
+/* The beginning of a segment, up to the table of communicators. */
+struct muster_live_table {
+    _Alignas(64) unsigned char bytes[offsetof(struct muster_segment, row)];
+};
+
+struct muster_live_peer {
+    char path[MUSTER_SEG_PATH + 300];
+    struct muster_seg_identity identity;
+    uint32_t exit_state;
+    bool alive;
+    bool own;
+    bool seen; /* in this round */
+    struct muster_live_calls {
+        uint64_t id;
+        uint64_t mark; /* changes with every call, end and finalize */
+    } comm[MUSTER_SEG_COMMS];
+    unsigned comms;
+};
+
+struct muster_live_peers {
+    struct muster_live_peer *peer;
+    size_t n;
+    struct muster_live_table table; /* scratch */
+};
+
+/* Looks at every segment in `dir` that belongs to the run and host of `own`. */
+void muster_live_peers_look(struct muster_live_peers *peers, const char *dir,
+                            const struct muster_seg_identity *own);
+void muster_live_peers_free(struct muster_live_peers *peers);
+
+/* Whether `a` goes before `b` in the order of leaders. */
+bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b);
+bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id);
+
+/* Reads all segments in full and judges. False: no memory. */
+bool muster_live_judge(const struct muster_live_peers *peers, uint64_t hang_ns,
+                       struct muster_findings *findings);
+
+#endif
