@@ -46,14 +46,15 @@ static int tally(const struct muster_view *view, struct muster_late_comm *comm,
 }
 
 static int one_comm(const struct muster_view *view, struct muster_late_comm *comm,
-                    struct muster_late_part *part, struct muster_late_guilts *guilts)
+                    const struct muster_late_span *span, struct muster_late_part *part,
+                    struct muster_late_guilts *guilts)
 {
     size_t before = guilts->n;
     int result = tally(view, comm, part);
     if (result == 0 && comm->compared) {
-        result = muster_late_judge(view, comm, guilts);
+        result = muster_late_judge(view, comm, span, guilts);
         comm->guilty = guilts->n > before;
-        comm->smallest_ns = muster_late_smallest_ns(view, comm);
+        comm->smallest_ns = muster_late_smallest_ns(view, comm, span);
     }
     free(comm->tally);
     comm->tally = NULL;
@@ -111,12 +112,13 @@ int muster_diagnose_late(const struct muster_view *view, struct muster_findings 
     struct muster_late_guilts guilts = {0};
     struct muster_late_comm *comm = calloc(view->comms + 1, sizeof *comm);
     struct muster_late_part *part = calloc(view->members + 1, sizeof *part);
+    struct muster_late_span *span = muster_late_spans(view);
     size_t n = 0;
-    int result = comm && part ? 0 : -1;
+    int result = comm && part && span ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && result == 0; c++) {
         if (muster_joint_possible(&view->comm[c])) {
             comm[n].comm = c;
-            result = one_comm(view, &comm[n++], part, &guilts);
+            result = one_comm(view, &comm[n++], span, part, &guilts);
         }
     }
     if (result == 0) {
@@ -130,6 +132,7 @@ int muster_diagnose_late(const struct muster_view *view, struct muster_findings 
     }
     free(comm);
     free(part);
+    free(span);
     free(guilts.guilt);
     return result ? muster_fail(err, "out of memory while looking for late ranks") : 0;
 }

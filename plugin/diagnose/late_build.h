@@ -32,10 +32,10 @@ struct muster_late_part {
 /* A place in the training step: what was called, after what. */
 struct muster_late_place {
     uint32_t class, before;
-    uint32_t count;       /* 0: free */
-    uint32_t seen;        /* of them, up to the current operation */
-    uint32_t hits;        /* of the rank that is looked at */
-    uint32_t first;       /* of them, as `seen` was */
+    uint32_t count; /* 0: free */
+    uint32_t seen;  /* of them, up to the current operation */
+    uint32_t hits;  /* of the rank that is looked at */
+    uint32_t first; /* of them, as `seen` was */
 };
 
 struct muster_late_places {
@@ -62,6 +62,15 @@ int muster_late_walk_begin(struct muster_late_walk *walk, const struct muster_vi
 bool muster_late_walk_next(struct muster_late_walk *walk);
 void muster_late_walk_end(struct muster_late_walk *walk);
 
+/* Time that the operations of a GPU cover with what lies between them, as far as that is known. */
+struct muster_late_span {
+    uint64_t covered_ns;
+    uint64_t active_ns; /* without the long part of long pauses: checkpoints, evaluation */
+};
+
+/* Of each GPU of the view; the caller frees. NULL: no memory. */
+struct muster_late_span *muster_late_spans(const struct muster_view *view);
+
 /* A guilty member of a communicator. */
 struct muster_late_guilt {
     uint32_t comm, member, gpu; /* indices in the view */
@@ -69,7 +78,8 @@ struct muster_late_guilt {
     uint32_t hits, others;      /* how often; how often another rank, typically */
     uint64_t cost_ns;
     uint64_t compared;
-    double share; /* of the time covered */
+    double share;                   /* of the time covered */
+    uint64_t covered_ns, active_ns; /* struct muster_late_span */
 };
 
 struct muster_late_guilts {
@@ -79,15 +89,13 @@ struct muster_late_guilts {
 
 /* Judges one communicator. Guilts are appended. -1: no memory. */
 int muster_late_judge(const struct muster_view *view, const struct muster_late_comm *comm,
-                      struct muster_late_guilts *guilts);
+                      const struct muster_late_span *span, struct muster_late_guilts *guilts);
 
 /* The smallest delay, in a fifth of the operations compared, that would have been named; 0: none
  * would. */
 uint64_t muster_late_smallest_ns(const struct muster_view *view,
-                                 const struct muster_late_comm *comm);
-
-/* Time that the known operations of a GPU cover, with what lies between them. */
-uint64_t muster_late_covered_ns(const struct muster_view *view, uint32_t gpu);
+                                 const struct muster_late_comm *comm,
+                                 const struct muster_late_span *span);
 
 /* What the operations of a guilty member tell beyond being late. */
 struct muster_late_detail {
@@ -103,7 +111,7 @@ int muster_late_look(const struct muster_view *view, const struct muster_late_gu
                      struct muster_late_detail *detail);
 
 /* Words the findings of all guilts. -1: no memory. */
-int muster_late_word(const struct muster_view *view, const struct muster_late_guilts *guilts,
+int muster_late_word(const struct muster_view *view, struct muster_late_guilts *guilts,
                      const struct muster_late_part *part, struct muster_findings *findings);
 
 /* Ranks outside of `finding` that were late, or waited, in other communicators because of it. */

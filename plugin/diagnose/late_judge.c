@@ -10,11 +10,17 @@
 #include "diagnose/late_build.h"
 #include "segment/table.h"
 
-#define CHANCE      0.01 /* that a clean communicator names somebody by luck, at one size of delay */
-#define SHARE_MIN   0.005 /* of the covered time: less is not worth a finding */
+#define CHANCE      0.005 /* that a clean communicator names somebody by luck, at one size of delay */
+#define SHARE_MIN   0.003 /* of the time without long pauses: less is not worth a finding */
+#define ALSO_LUCK   0.1   /* the same for a rank beside a guilty one */
 #define DOMINANCE   3     /* as often, and for as much, as the other ranks typically */
 #define CONCENTRATE 0.7   /* of the cost: the delays that make up this much are the delays */
-enum { HITS_MIN = 8 };
+enum {
+    HITS_MIN = 8,
+    ALSO_MIN = 4,  /* beside another guilty rank */
+    ALSO_PART = 5, /* of what the guiltiest is to blame for */
+    EVEN = 3,      /* octaves */
+};
 
 /* P(at least `hits` of hits + others fall on one of two sides that are equally likely). */
 static double by_luck(uint32_t hits, uint32_t others)
@@ -47,6 +53,8 @@ static int by_value(const void *left, const void *right)
 struct level {
     uint32_t *hits;
     uint64_t *sum_ns;
+    uint64_t *even_ns; /* the same with long delays cut to a few times the size of delay: one pause
+                          must not outweigh what happens in every step */
     uint32_t usual_hits;
     uint64_t usual_ns;
     uint32_t most_hits;
@@ -62,11 +70,19 @@ struct judging {
     void *memory;
 };
 
-/* The lower median of the others, for a member that is above it. */
+/* The upper median of the others, for a member that is above it. */
 static uint64_t usual(struct judging *judging)
 {
     qsort(judging->sorted, judging->n, sizeof *judging->sorted, by_value);
-    return judging->sorted[(judging->n - 2) / 2];
+    return judging->sorted[(judging->n - 1) / 2];
+}
+
+static uint64_t even(const struct judging *judging, uint32_t i, unsigned j)
+{
+    unsigned cut = j + EVEN < MUSTER_LATE_SCALES ? j + EVEN : MUSTER_LATE_SCALES - 1;
+    const struct level *from = &judging->level[j];
+    const struct level *to = &judging->level[cut];
+    return from->sum_ns[i] - to->sum_ns[i] + to->hits[i] * (MUSTER_LATE_FLOOR_NS << cut);
 }
 
 static int set_up(struct judging *judging, const struct muster_view *view,
@@ -78,28 +94,32 @@ static int set_up(struct judging *judging, const struct muster_view *view,
     judging->view = view;
     judging->comm = comm;
     judging->n = n;
-    judging->memory = calloc(cells + n, sizeof *judging->sorted + sizeof *judging->level[0].hits);
+    judging->memory =
+        calloc(2 * cells + n, sizeof *judging->sorted + sizeof *judging->level[0].hits);
     if (!judging->memory) {
         return -1;
     }
     uint64_t *sums = judging->memory;
-    uint32_t *hits = (uint32_t *)(sums + cells + n);
-    judging->sorted = sums + cells;
+    uint32_t *hits = (uint32_t *)(sums + 2 * cells + n);
+    judging->sorted = sums + 2 * cells;
     for (unsigned j = MUSTER_LATE_SCALES; j-- > 0;) {
         struct level *level = &judging->level[j];
         const struct level *above = j + 1 < MUSTER_LATE_SCALES ? level + 1 : NULL;
         level->hits = hits + (size_t)j * n;
         level->sum_ns = sums + (size_t)j * n;
+        level->even_ns = sums + cells + (size_t)j * n;
         for (uint32_t i = 0; i < n; i++) {
             level->hits[i] = comm->tally[i].hits[j] + (above ? above->hits[i] : 0);
             level->sum_ns[i] = comm->tally[i].sum_ns[j] + (above ? above->sum_ns[i] : 0);
             level->most_hits =
                 level->hits[i] > level->most_hits ? level->hits[i] : level->most_hits;
-            level->most_ns = level->sum_ns[i] > level->most_ns ? level->sum_ns[i] : level->most_ns;
+            level->even_ns[i] = even(judging, i, j);
+            level->most_ns =
+                level->even_ns[i] > level->most_ns ? level->even_ns[i] : level->most_ns;
             judging->sorted[i] = level->hits[i];
         }
         level->usual_hits = (uint32_t)usual(judging);
-        memcpy(judging->sorted, level->sum_ns, n * sizeof *judging->sorted);
+        memcpy(judging->sorted, level->even_ns, n * sizeof *judging->sorted);
         level->usual_ns = usual(judging);
     }
     return 0;
@@ -111,22 +131,46 @@ static bool stands_out(const struct judging *judging, uint32_t hits, uint32_t ot
            by_luck(hits, others) * judging->n <= CHANCE;
 }
 
-static bool guilty_at(const struct judging *judging, uint32_t i, unsigned j, uint64_t covered_ns)
+/* Beside a rank that is guilty already at this size of delay, another one need not stand out by
+ * itself. */
+static bool stands_beside(uint32_t hits, uint32_t most, uint32_t others)
+{
+    return hits >= ALSO_MIN && hits >= most / DOMINANCE && hits / DOMINANCE >= others &&
+           by_luck(hits, others) <= ALSO_LUCK;
+}
+
+static bool guilty_at(const struct judging *judging, uint32_t i, unsigned j,
+                      const struct muster_late_span *span)
 {
     const struct level *level = &judging->level[j];
-    return stands_out(judging, level->hits[i], level->usual_hits) &&
-           level->sum_ns[i] / DOMINANCE >= level->usual_ns &&
-           (double)level->sum_ns[i] >= SHARE_MIN * (double)covered_ns;
+    bool most = stands_out(judging, level->most_hits, level->usual_hits);
+    return (stands_out(judging, level->hits[i], level->usual_hits) ||
+            (most && stands_beside(level->hits[i], level->most_hits, level->usual_hits))) &&
+           level->even_ns[i] / DOMINANCE >= level->usual_ns &&
+           level->even_ns[i] >= level->most_ns / ALSO_PART &&
+           (double)level->even_ns[i] >= SHARE_MIN * (double)span->active_ns;
+}
+
+/* What it is to blame for from this size of delay on, up to where the others' are as frequent. */
+static uint64_t cost(const struct judging *judging, uint32_t i, unsigned scale)
+{
+    unsigned end = scale + 1;
+    while (end < MUSTER_LATE_SCALES && judging->level[end].hits[i] &&
+           judging->level[end].hits[i] / DOMINANCE >= judging->level[end].usual_hits) {
+        end++;
+    }
+    uint64_t beyond_ns = end < MUSTER_LATE_SCALES ? judging->level[end].sum_ns[i] : 0;
+    return judging->level[scale].sum_ns[i] - beyond_ns;
 }
 
 /* The size of the delays that make up most of what the member is to blame for. */
 static unsigned main_scale(const struct judging *judging, uint32_t i, unsigned lowest,
-                           uint64_t covered_ns)
+                           const struct muster_late_span *span)
 {
     unsigned scale = lowest;
-    double enough = CONCENTRATE * (double)judging->level[lowest].sum_ns[i];
+    double enough = CONCENTRATE * (double)cost(judging, i, lowest);
     for (unsigned j = lowest; j < MUSTER_LATE_SCALES; j++) {
-        if ((double)judging->level[j].sum_ns[i] >= enough && guilty_at(judging, i, j, covered_ns)) {
+        if ((double)cost(judging, i, j) >= enough && guilty_at(judging, i, j, span)) {
             scale = j;
         }
     }
@@ -134,13 +178,14 @@ static unsigned main_scale(const struct judging *judging, uint32_t i, unsigned l
 }
 
 static int add_guilt(const struct judging *judging, uint32_t i, unsigned lowest,
-                     uint64_t covered_ns, struct muster_late_guilts *guilts)
+                     const struct muster_late_span *span, struct muster_late_guilts *guilts)
 {
     const struct muster_view_comm *comm = &judging->view->comm[judging->comm->comm];
     if (!muster_grow(&guilts->guilt, guilts->n, sizeof *guilts->guilt)) {
         return -1;
     }
-    unsigned scale = main_scale(judging, i, lowest, covered_ns);
+    unsigned scale = main_scale(judging, i, lowest, span);
+    uint64_t cost_ns = cost(judging, i, scale);
     guilts->guilt[guilts->n++] = (struct muster_late_guilt){
         .comm = judging->comm->comm,
         .member = comm->first_member + i,
@@ -148,15 +193,17 @@ static int add_guilt(const struct judging *judging, uint32_t i, unsigned lowest,
         .scale = scale,
         .hits = judging->level[scale].hits[i],
         .others = judging->level[scale].usual_hits,
-        .cost_ns = judging->level[scale].sum_ns[i],
+        .cost_ns = cost_ns,
         .compared = judging->comm->compared,
-        .share = (double)judging->level[scale].sum_ns[i] / (double)(covered_ns ? covered_ns : 1),
+        .covered_ns = span->covered_ns,
+        .active_ns = span->active_ns,
+        .share = (double)cost_ns / (double)(span->covered_ns ? span->covered_ns : 1),
     };
     return 0;
 }
 
 int muster_late_judge(const struct muster_view *view, const struct muster_late_comm *comm,
-                      struct muster_late_guilts *guilts)
+                      const struct muster_late_span *span, struct muster_late_guilts *guilts)
 {
     struct judging judging;
     if (set_up(&judging, view, comm)) {
@@ -168,10 +215,9 @@ int muster_late_judge(const struct muster_view *view, const struct muster_late_c
             continue;
         }
         uint32_t gpu = view->member[view->comm[comm->comm].first_member + i].gpu;
-        uint64_t covered_ns = muster_late_covered_ns(view, gpu);
         for (unsigned j = 0; j < MUSTER_LATE_SCALES; j++) {
-            if (guilty_at(&judging, i, j, covered_ns)) {
-                result = add_guilt(&judging, i, j, covered_ns, guilts);
+            if (guilty_at(&judging, i, j, &span[gpu])) {
+                result = add_guilt(&judging, i, j, &span[gpu], guilts);
                 break;
             }
         }
@@ -181,7 +227,8 @@ int muster_late_judge(const struct muster_view *view, const struct muster_late_c
 }
 
 uint64_t muster_late_smallest_ns(const struct muster_view *view,
-                                 const struct muster_late_comm *comm)
+                                 const struct muster_late_comm *comm,
+                                 const struct muster_late_span *span)
 {
     struct judging judging;
     uint64_t smallest = 0;
@@ -189,35 +236,16 @@ uint64_t muster_late_smallest_ns(const struct muster_view *view,
         return 0;
     }
     uint32_t gpu = view->member[view->comm[comm->comm].first_member].gpu;
-    uint64_t covered_ns = muster_late_covered_ns(view, gpu);
     uint32_t hits = (uint32_t)(comm->compared / 5);
     for (unsigned j = 0; j < MUSTER_LATE_SCALES && !smallest; j++) {
         const struct level *level = &judging.level[j];
         uint64_t delay_ns = MUSTER_LATE_FLOOR_NS << j;
         uint64_t sum_ns = delay_ns * hits;
         if (stands_out(&judging, hits, level->most_hits) && sum_ns / DOMINANCE >= level->most_ns &&
-            (double)sum_ns >= SHARE_MIN * (double)covered_ns) {
+            (double)sum_ns >= SHARE_MIN * (double)span[gpu].active_ns) {
             smallest = delay_ns;
         }
     }
     free(judging.memory);
     return smallest;
-}
-
-uint64_t muster_late_covered_ns(const struct muster_view *view, uint32_t gpu)
-{
-    const struct muster_view_gpu *own = &view->gpu[gpu];
-    uint64_t covered_ns = 0;
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < own->ordered; i++) {
-        const struct muster_view_op *op = &view->op[own->order[i]];
-        if (op->end_ns > end) {
-            uint64_t from = op->self_ns == MUSTER_SELF_UNKNOWN && op->begin_ns > end ? op->begin_ns
-                            : end                                                    ? end
-                                                                                     : op->begin_ns;
-            covered_ns += op->end_ns - from;
-            end = op->end_ns;
-        }
-    }
-    return covered_ns;
 }

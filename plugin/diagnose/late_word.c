@@ -9,12 +9,33 @@
 #include "diagnose/confidence.h"
 #include "diagnose/late_build.h"
 
-#define PERSISTENT 0.6 /* of the operations at the places where the rank is late */
-#define CARRIES    0.3 /* of the cost: lateness without own excess that is worth naming */
+#define PERSISTENT 0.6   /* of the operations at the places where the rank is late */
+#define RARE       0.15  /* a rank late less often than so, at the places where it is */
+#define RARE_SHARE 0.015 /* must have cost this much of the time */
+#define CARRIES    0.3   /* of the cost: lateness without own excess that is worth naming */
 
 static double ms(uint64_t ns)
 {
     return (double)ns / (double)MUSTER_NS_PER_MS;
+}
+
+/* Leaves out who was late rarely and for little: single delays of one rank are ordinary. */
+static int drop_rare(const struct muster_view *view, struct muster_late_guilts *guilts)
+{
+    size_t kept = 0;
+    for (size_t g = 0; g < guilts->n; g++) {
+        const struct muster_late_guilt *guilt = &guilts->guilt[g];
+        struct muster_late_detail detail;
+        if (muster_late_look(view, guilt, &detail)) {
+            return -1;
+        }
+        if (detail.rate >= RARE ||
+            (double)guilt->cost_ns >= RARE_SHARE * (double)guilt->active_ns) {
+            guilts->guilt[kept++] = *guilt;
+        }
+    }
+    guilts->n = kept;
+    return 0;
 }
 
 static int by_cost(const void *left, const void *right)
@@ -41,8 +62,7 @@ static void say_guilt(const struct muster_view *view, const struct muster_late_g
                        "each time by at least %" PRIu64 " us, together %.3f ms, %.2f %% of the "
                        "%.1f ms that its timed operations cover",
                        (uint64_t)((MUSTER_LATE_FLOOR_NS << guilt->scale) / MUSTER_NS_PER_US),
-                       ms(guilt->cost_ns), 100 * guilt->share,
-                       ms(muster_late_covered_ns(view, guilt->gpu)));
+                       ms(guilt->cost_ns), 100 * guilt->share, ms(guilt->covered_ns));
 }
 
 static void say_detail(const struct muster_view *view, const struct muster_late_detail *detail,
@@ -173,12 +193,12 @@ static void add_rank(struct muster_finding *finding, int32_t rank)
     }
 }
 
-int muster_late_word(const struct muster_view *view, const struct muster_late_guilts *guilts,
+int muster_late_word(const struct muster_view *view, struct muster_late_guilts *guilts,
                      const struct muster_late_part *part, struct muster_findings *findings)
 {
     size_t *of = calloc(guilts->n + 1, sizeof *of);
-    int result = of ? 0 : -1;
-    if (guilts->n && of) {
+    int result = of ? drop_rare(view, guilts) : -1;
+    if (guilts->n && result == 0) {
         qsort(guilts->guilt, guilts->n, sizeof *guilts->guilt, by_cost);
     }
     for (size_t g = 0; g < guilts->n && result == 0; g++) {
