@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "segment/seqlock.h"
 
 enum {
     CROWDED = MUSTER_SEG_SLOTS * 3 / 4, /* slots in use that make room by force */
@@ -195,7 +196,9 @@ static void make_room_for_comms(struct muster_recorder *recorder)
     struct muster_seg_comm *other = muster_seg_other(seg);
     other->folded++;
     other->retired += least->retired;
-    memset((void *)least, 0, sizeof *least);
+    muster_seg_write_begin(&least->seq);
+    memset((char *)least + sizeof least->seq, 0, sizeof *least - sizeof least->seq);
+    muster_seg_write_end(&least->seq);
     pthread_mutex_unlock(&recorder->comm_lock);
 }
 

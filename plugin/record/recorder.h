@@ -20,7 +20,10 @@
 #include "segment/log_write.h"
 #include "segment/rows.h"
 
-enum { MUSTER_COMM_HASH = 4096 }; /* power of two, twice MUSTER_COMMS */
+enum {
+    MUSTER_COMM_HASH = 4096, /* power of two, twice MUSTER_COMMS */
+    MUSTER_CAPTURING = 16,   /* threads that may capture at once */
+};
 
 /* The GPU of a communicator; index -1 and empty strings where it is not known. */
 struct muster_gpu {
@@ -48,6 +51,7 @@ struct muster_recorder {
     pid_t pid;
     _Atomic bool closed;   /* set after fork in the child, and at exit: nothing is recorded */
     _Atomic bool captures; /* a CUDA graph was captured in this process */
+    _Atomic uintptr_t capturing[MUSTER_CAPTURING]; /* threads inside a captured group */
 
     pthread_mutex_t comm_lock; /* opening and closing communicators */
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];

@@ -13,8 +13,42 @@ enum {
 
 #define SETTLE_NS MUSTER_NS_PER_S
 
-/* Set between a captured group's start and stop: what is launched then goes into the graph. */
-static _Thread_local bool capturing;
+/* What is launched between a captured group's start and stop goes into the graph. Not a variable
+ * of the thread: in a library that is loaded late its first use would allocate. */
+static uintptr_t this_thread(void)
+{
+    return (uintptr_t)pthread_self();
+}
+
+static void replace_capturing(struct muster_recorder *recorder, uintptr_t from, uintptr_t to)
+{
+    for (unsigned i = 0; i < MUSTER_CAPTURING; i++) {
+        uintptr_t expected = from;
+        if (atomic_compare_exchange_strong_explicit(&recorder->capturing[i], &expected, to,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            return;
+    }
+}
+
+static bool is_capturing(const struct muster_recorder *recorder)
+{
+    uintptr_t self = this_thread();
+    for (unsigned i = 0; i < MUSTER_CAPTURING; i++)
+        if (atomic_load_explicit(&recorder->capturing[i], memory_order_relaxed) == self)
+            return true;
+    return false;
+}
+
+static void capture_begins(struct muster_recorder *recorder)
+{
+    if (!is_capturing(recorder))
+        replace_capturing(recorder, 0, this_thread());
+}
+
+static void capture_ends(struct muster_recorder *recorder)
+{
+    replace_capturing(recorder, this_thread(), 0);
+}
 
 /* A free slot, now FILLING, under a new generation; NULL when 16 in a row are taken. */
 static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -224,7 +258,7 @@ static void restore_dtype(struct muster_event_op *op, uint8_t dtype)
 static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm,
                       const struct muster_event_op *op, uint32_t dtype, bool p2p)
 {
-    if (capturing)
+    if (is_capturing(recorder))
         return NULL; /* shown once while it is captured: nothing runs yet */
     struct muster_event_op real = *op;
     restore_dtype(&real, (uint8_t)dtype);
@@ -463,12 +497,11 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
     if (event->group_api.graph) {
         atomic_store_explicit(&recorder->captures, true, memory_order_relaxed);
         muster_arming_stop(&recorder->arming);
-        capturing = true;
+        capture_begins(recorder);
         return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
     }
-    /* The thread's variable is a function call away: only for processes that capture at all. */
     if (atomic_load_explicit(&recorder->captures, memory_order_relaxed))
-        capturing = false;
+        capture_ends(recorder); /* should its stop have been lost */
     return NULL;
 }
 
@@ -572,5 +605,5 @@ void muster_track_stop(struct muster_recorder *recorder, const void *handle)
     else if (h.kind == MUSTER_HANDLE_LAUNCH)
         launch_stop(recorder, h);
     else if (h.kind == MUSTER_HANDLE_CAPTURE_GROUP)
-        capturing = false;
+        capture_ends(recorder);
 }

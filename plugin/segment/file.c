@@ -118,6 +118,8 @@ static int fill(int fd)
     static const char zero[1 << 16];
     size_t size = sizeof(struct muster_segment);
     int rc;
+    if (!muster_file_size_allowed(size))
+        return EFBIG;
     do {
         rc = posix_fallocate(fd, 0, (off_t)size);
     } while (rc == EINTR);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,13 @@ void muster_segment_init(struct muster_segment *segment, const struct muster_seg
     __atomic_store_n(&segment->magic, MUSTER_SEG_MAGIC, __ATOMIC_RELEASE);
 }
 
+bool muster_file_size_allowed(uint64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           limit.rlim_cur >= bytes;
+}
+
 int muster_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
 {
     const char *from = data;
@@ -42,7 +50,7 @@ int muster_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
     return 0;
 }
 
-/* A file left by a process that died half way has our temporary name only if the pid came back. */
+/* Whoever died half way left a file of this name. Its segment's lock keeps others out. */
 static int open_temporary(int dir, const char *name)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -55,6 +63,8 @@ static int open_temporary(int dir, const char *name)
 static int store_in(int dir, const char *temporary, const char *name, const void *image,
                     size_t bytes)
 {
+    if (!muster_file_size_allowed(bytes))
+        return EFBIG;
     int fd = open_temporary(dir, temporary);
     if (fd < 0)
         return errno;
@@ -76,7 +86,7 @@ int muster_segment_store(const char *dir, const char *stem, const void *image, s
     int n = snprintf(name, sizeof(name), "%s.seg", stem);
     if (n < 5 || (size_t)n >= sizeof(name) || strchr(stem, '/'))
         return muster_fail(err, "no file name for a segment: \"%s\"", stem);
-    snprintf(temporary, sizeof(temporary), ".%s.%d", name, (int)getpid());
+    snprintf(temporary, sizeof(temporary), ".%s.part", name);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return muster_fail(err, "%s: %s", dir, strerror(errno));

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SEGMENT_IMAGE_H
 #define MUSTER_SEGMENT_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -11,6 +12,10 @@
  * it (magic first, or a whole copy) sees the rest. */
 void muster_segment_init(struct muster_segment *segment,
                          const struct muster_seg_identity *identity);
+
+/* Whether the process may make a file this large (ulimit -f): one byte more is a signal that ends
+ * it. */
+bool muster_file_size_allowed(uint64_t bytes);
 
 /* Writes all bytes at `offset`, through short writes and EINTR. Returns 0 or an errno value. */
 int muster_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);

@@ -118,6 +118,13 @@ static int check_run_dir(const struct muster_seg_identity *identity, struct must
     return muster_check_owner(identity->run_dir, err);
 }
 
+/* Its process died while it made it: nothing was recorded. */
+static bool is_unfinished(const void *data, size_t bytes)
+{
+    static const uint64_t none;
+    return bytes < sizeof(none) || memcmp(data, &none, sizeof(none)) == 0;
+}
+
 static int move_out(const char *path, const char *lock, struct muster_err *err)
 {
     void *data;
@@ -125,8 +132,9 @@ static int move_out(const char *path, const char *lock, struct muster_err *err)
     struct muster_segment *segment;
     if (muster_file_load(path, sizeof(*segment), &data, &bytes, err) != 0)
         return -1;
-    int rc = muster_segment_parse(path, data, bytes, &segment, err);
-    if (rc == 0) {
+    bool unfinished = is_unfinished(data, bytes);
+    int rc = unfinished ? 0 : muster_segment_parse(path, data, bytes, &segment, err);
+    if (rc == 0 && !unfinished) {
         rc = check_run_dir(&segment->identity, err);
         if (rc == 0)
             rc = muster_segment_store(segment->identity.run_dir, segment->identity.file_stem, data,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -159,6 +160,19 @@ static void a_link_in_place_of_the_lock_is_not_followed(void **state)
 }
 
 /* Needs the right to mount; without it nothing is shown here. */
+/* Writing beyond the limit would end the job by SIGXFSZ. */
+static void a_small_file_size_limit_costs_the_live_view_only(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 100 << 10;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    expect_anonymous(fixture->shm, fixture, "File too large");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
 static void a_full_tmpfs_costs_the_live_view_only(void **state)
 {
     struct fixture *fixture = *state;
@@ -231,6 +245,7 @@ int main(void)
         TEST(a_link_of_another_user_is_refused),
         TEST(a_file_of_another_user_is_left_alone),
         TEST(a_link_in_place_of_the_lock_is_not_followed),
+        TEST(a_small_file_size_limit_costs_the_live_view_only),
         TEST(a_full_tmpfs_costs_the_live_view_only),
         TEST(archiving_moves_it_to_the_run_directory),
         TEST(a_failed_archive_keeps_the_segment),

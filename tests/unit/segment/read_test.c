@@ -40,8 +40,10 @@ static void foreign_segments_are_refused_in_words(void **state)
     size_t bytes = sizeof(*segment);
     expect_refused(segment, 0, "0 bytes are too few");
     expect_refused(segment, bytes - 1, "cut short");
-    segment->version = 2;
-    expect_refused(segment, bytes, "segment format 2, this muster reads 1");
+    segment->version = 99;
+    expect_refused(segment, bytes, "segment format 99, this muster reads 2");
+    segment->version = 1;
+    expect_refused(segment, bytes, "segment format 1");
     segment->version = 0;
     expect_refused(segment, bytes, "segment format 0");
     segment->version = MUSTER_SEG_VERSION;
@@ -94,6 +96,9 @@ static void what_is_out_of_range_becomes_unknown(void **state)
     for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
         assert_true(copy->ring[i].source < MUSTER_SOURCES);
     assert_int_equal(atomic_load(&copy->exit_state), MUSTER_EXIT_OPEN);
+    assert_int_equal(atomic_load(&copy->policy.state), MUSTER_POLICY_NONE);
+    for (unsigned i = 0; i < MUSTER_SEG_RULES; i++)
+        assert_true(strlen(copy->policy.rule[i].name) < MUSTER_SEG_NAME);
     muster_rows_undo(copy);
     free(copy);
     free(segment);
