@@ -125,11 +125,13 @@ static int judge(const char *what, int status, const struct answer *answer, stru
     return 0;
 }
 
-int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsigned deadline_ms,
-                   char **bytes, size_t *n, struct muster_err *err)
+int muster_bounded_partly(const char *what, muster_bounded_work *work, void *arg,
+                          unsigned deadline_ms, char **bytes, size_t *n, struct muster_err *err)
 {
     struct answer answer = {NULL, 0, 0};
     int ends[2], status = 0;
+    *bytes = NULL;
+    *n = 0;
     if (pipe2(ends, O_CLOEXEC))
         return muster_fail(err, "%s: cannot make a pipe: %s", what, strerror(errno));
     fflush(NULL);
@@ -149,12 +151,21 @@ int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsig
         rc = muster_fail(err, "%s: no answer in %u ms", what, deadline_ms);
     if (rc == 0)
         rc = judge(what, status, &answer, err);
-    if (rc) {
-        free(answer.bytes);
-        return -1;
-    }
-    answer.bytes[answer.n] = '\0';
+    if (answer.bytes)
+        answer.bytes[answer.n] = '\0';
     *bytes = answer.bytes;
     *n = answer.n;
+    return rc;
+}
+
+int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsigned deadline_ms,
+                   char **bytes, size_t *n, struct muster_err *err)
+{
+    char *answer = NULL;
+    if (muster_bounded_partly(what, work, arg, deadline_ms, &answer, n, err)) {
+        free(answer);
+        return -1;
+    }
+    *bytes = answer;
     return 0;
 }

@@ -32,6 +32,7 @@ extern const struct muster_cmd muster_cmd_demo;
 extern const struct muster_cmd muster_cmd_report;
 extern const struct muster_cmd muster_cmd_diagnose;
 extern const struct muster_cmd muster_cmd_topo;
+extern const struct muster_cmd muster_cmd_doctor;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;
 extern const struct muster_cmd muster_cmd_help;

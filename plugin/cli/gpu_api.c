@@ -38,6 +38,17 @@ static const struct symbol cuda_symbols[] = {
     {NULL, 0},
 };
 
+static const struct symbol p2p_symbols[] = {
+    {"cuDeviceCanAccessPeer", offsetof(struct muster_cuda_p2p, can_access)},
+    {"cuCtxEnablePeerAccess", offsetof(struct muster_cuda_p2p, enable)},
+    {"cuMemcpyPeerAsync", offsetof(struct muster_cuda_p2p, copy_peer)},
+    {"cuDeviceGetPCIBusId", offsetof(struct muster_cuda_p2p, bus_id)},
+    {"cuModuleLoadData", offsetof(struct muster_cuda_p2p, module_load)},
+    {"cuModuleGetFunction", offsetof(struct muster_cuda_p2p, function)},
+    {"cuLaunchKernel", offsetof(struct muster_cuda_p2p, launch)},
+    {NULL, 0},
+};
+
 static const struct symbol nccl_symbols[] = {
     {"ncclGetVersion", offsetof(struct muster_nccl, version)},
     {"ncclGetUniqueId", offsetof(struct muster_nccl, unique_id)},
@@ -75,6 +86,12 @@ int muster_cuda_open(struct muster_cuda *cuda, struct muster_err *err)
     }
     *cuda = found;
     return 0;
+}
+
+int muster_cuda_p2p_open(const struct muster_cuda *cuda, struct muster_cuda_p2p *p2p,
+                         struct muster_err *err)
+{
+    return find_symbols(cuda->library, "libcuda.so.1", p2p_symbols, p2p, err);
 }
 
 static void *open_matches(const char *pattern)

@@ -38,6 +38,19 @@ struct muster_cuda {
     int (*error_name)(int code, const char **name);
 };
 
+/* What moves data between GPUs; muster_cuda_p2p_open fills it from an open driver. */
+struct muster_cuda_p2p {
+    int (*can_access)(int *can, int device, int peer);
+    int (*enable)(void *context, unsigned flags); /* access from the current context */
+    int (*copy_peer)(muster_cuda_ptr to, void *to_context, muster_cuda_ptr from, void *from_context,
+                     size_t bytes, void *stream);
+    int (*bus_id)(char *text, int size, int device);
+    int (*module_load)(void **module, const void *ptx);
+    int (*function)(void **function, void *module, const char *name);
+    int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                  unsigned bz, unsigned shared, void *stream, void **params, void **extra);
+};
+
 struct muster_nccl_id {
     char bytes[128];
 };
@@ -57,6 +70,9 @@ struct muster_nccl {
 
 /* Loads the driver and initialises it. Not before a fork: the driver does not survive one. */
 int muster_cuda_open(struct muster_cuda *cuda, struct muster_err *err);
+
+int muster_cuda_p2p_open(const struct muster_cuda *cuda, struct muster_cuda_p2p *p2p,
+                         struct muster_err *err);
 
 /* Loads NCCL: `path` if it is given, else libnccl.so.2 as the loader finds it, else out of the
  * Python environments around ($VIRTUAL_ENV, $CONDA_PREFIX, python3 on PATH, /usr, /usr/local). */

@@ -8,11 +8,17 @@
 #include "cli/cmd.h"
 
 const struct muster_cmd *const muster_commands[] = {
-    &muster_cmd_run,    &muster_cmd_demo,
-    &muster_cmd_report, &muster_cmd_diagnose,
-    &muster_cmd_replay, &muster_cmd_topo,
-    &muster_cmd_env,    &muster_cmd_version,
-    &muster_cmd_help,   NULL,
+    &muster_cmd_run,
+    &muster_cmd_demo,
+    &muster_cmd_report,
+    &muster_cmd_diagnose,
+    &muster_cmd_replay,
+    &muster_cmd_topo,
+    &muster_cmd_doctor,
+    &muster_cmd_env,
+    &muster_cmd_version,
+    &muster_cmd_help,
+    NULL,
 };
 
 enum { COMMANDS = sizeof muster_commands / sizeof *muster_commands - 1 };

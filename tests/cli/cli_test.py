@@ -38,7 +38,7 @@ class Case(unittest.TestCase):
 
 
 class Help(Case):
-    COMMANDS = ("run", "demo", "report", "replay", "topo", "env", "version", "help")
+    COMMANDS = ("run", "demo", "report", "replay", "topo", "doctor", "env", "version", "help")
 
     def test_lists_every_command_on_stdout(self):
         for call in (["help"], ["--help"], ["-h"]):

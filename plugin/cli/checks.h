@@ -1,0 +1,64 @@
+/*
+ * The results of `muster doctor`: a check has an id that never changes, a status, what was found
+ * and what was expected. Text in `found` is what `compare` compares between hosts, so it holds no
+ * figures that differ from run to run.
+ */
+#ifndef MUSTER_CLI_CHECKS_H
+#define MUSTER_CLI_CHECKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum muster_check_status {
+    MUSTER_CHECK_OK,
+    MUSTER_CHECK_UNCHECKED, /* could not be seen; found says why */
+    MUSTER_CHECK_WARNING,
+    MUSTER_CHECK_PROBLEM,
+};
+
+enum { MUSTER_CHECKS = 96, MUSTER_CHECK_EVIDENCE = 64 };
+
+struct muster_check {
+    const char *id, *class_id;
+    enum muster_check_status status;
+    char found[384], expected[192], advice[320];
+    char *evidence[MUSTER_CHECK_EVIDENCE];
+    int evidences;
+    uint64_t begin_ns;
+    double ms;
+};
+
+struct muster_checks {
+    struct muster_check at[MUSTER_CHECKS];
+    int n;
+};
+
+/* A new one, OK and empty. Its time runs until the next begins. Never NULL: ids beyond the table
+ * share the last place, which tests would find. */
+struct muster_check *muster_check_begin(struct muster_checks *checks, const char *id,
+                                        const char *class_id);
+void muster_checks_end(struct muster_checks *checks); /* stops the last one's time */
+void muster_checks_free(struct muster_checks *checks);
+
+#define MUSTER_CHECK_FORMAT __attribute__((format(printf, 2, 3)))
+MUSTER_CHECK_FORMAT void muster_check_found(struct muster_check *check, const char *fmt, ...);
+MUSTER_CHECK_FORMAT void muster_check_expected(struct muster_check *check, const char *fmt, ...);
+MUSTER_CHECK_FORMAT void muster_check_advice(struct muster_check *check, const char *fmt, ...);
+MUSTER_CHECK_FORMAT void muster_check_evidence(struct muster_check *check, const char *fmt, ...);
+/* found says why nothing could be seen. */
+MUSTER_CHECK_FORMAT void muster_check_unchecked(struct muster_check *check, const char *fmt, ...);
+/* Raises the status; never lowers it. */
+void muster_check_worse(struct muster_check *check, enum muster_check_status status);
+
+const char *muster_check_word(enum muster_check_status status);
+
+/* Text: problems and warnings in full, the rest a line each where `all`. */
+void muster_checks_text(const struct muster_checks *checks, bool all, FILE *out);
+void muster_checks_json(const struct muster_checks *checks, const char *host, const char *host_id,
+                        FILE *out);
+/* 1 with a problem, else 0. */
+int muster_checks_exit(const struct muster_checks *checks);
+
+#endif

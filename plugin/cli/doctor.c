@@ -1,0 +1,173 @@
+/* `muster doctor`: what on this host would spoil a job. */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "cli/allreduce.h"
+#include "cli/cmd.h"
+#include "cli/doctor_compare.h"
+
+enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
+
+struct doctor_options {
+    int format;
+    bool all, active, passive;
+    const char *nccl;
+};
+
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct muster_opt options[] = {
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct doctor_options, format), "FORMAT", formats,
+     .help = "text or json (text)"},
+    {"all", 'a', MUSTER_OPT_FLAG, offsetof(struct doctor_options, all),
+     .help = "show what is well and what could not be checked, too"},
+    {"active", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, active),
+     .help = "test the paths between GPUs even if they are in use"},
+    {"passive", 'p', MUSTER_OPT_FLAG, offsetof(struct doctor_options, passive),
+     .help = "no tests on GPUs"},
+    {"nccl", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, nccl), "PATH",
+     .help = "libnccl.so.2 that the job will load (default: the loader's, else a Python "
+             "environment's)"},
+    {.name = NULL},
+};
+
+static unsigned count_ranks(const struct muster_survey *survey)
+{
+    static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
+    uint64_t n;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && muster_text_u64(text, &n) && n > 0 && n <= 4096)
+            return (unsigned)n;
+    }
+    return survey->machine->gpus ? (unsigned)survey->machine->gpus : 1;
+}
+
+static int examine(const struct doctor_options *given, struct muster_err *err)
+{
+    struct muster_survey survey;
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_doctor *doctor = calloc(1, sizeof *doctor);
+    struct muster_host host;
+    int status = -1;
+    if (!checks || !doctor)
+        muster_fail(err, "out of memory");
+    else if (muster_survey_live(&survey, err) == 0) {
+        *doctor = (struct muster_doctor){
+            .checks = checks,
+            .survey = &survey,
+            .sysfs = muster_sysfs_root(),
+            .procfs = muster_procfs_root(),
+            .nccl = given->nccl,
+            .local_ranks = count_ranks(&survey),
+            .activity = given->passive  ? MUSTER_DOCTOR_PASSIVE
+                        : given->active ? MUSTER_DOCTOR_ACTIVE
+                                        : MUSTER_DOCTOR_AUTO,
+        };
+        muster_doctor_nccl(doctor);
+        muster_doctor_environment(doctor);
+        muster_doctor_network(doctor);
+        muster_doctor_limits(doctor);
+        muster_doctor_host(doctor);
+        muster_doctor_versions(doctor);
+        muster_doctor_gpus(doctor);
+        muster_doctor_fabric(doctor);
+        muster_doctor_active(doctor);
+        muster_checks_end(checks);
+        muster_host_read(&host, getenv("NCCL_HOSTID"));
+        if (given->format == JSON)
+            muster_checks_json(checks, host.name, host.id, stdout);
+        else
+            muster_checks_text(checks, given->all, stdout);
+        status = muster_checks_exit(checks);
+        muster_checks_free(checks);
+        muster_survey_free(&survey);
+    }
+    free(checks);
+    free(doctor);
+    return status;
+}
+
+static int add_file(struct muster_comparison *comparison, const char *path, struct muster_err *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = -1;
+    char *text = NULL;
+    if (fd < 0 || fstat(fd, &status)) {
+        muster_fail(err, "%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(status.st_mode) || status.st_size > REPORT_MAX) {
+        muster_fail(err, "%s: not a regular file of at most 16 MiB", path);
+    } else if (!(text = malloc((size_t)status.st_size + 1))) {
+        muster_fail(err, "out of memory");
+    } else {
+        ssize_t n = read(fd, text, (size_t)status.st_size);
+        rc = n < 0 ? muster_fail(err, "%s: %s", path, strerror(errno))
+                   : muster_comparison_add(comparison, path, text, (size_t)n, err);
+    }
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int compare(char *const *files, int n, bool json, struct muster_err *err)
+{
+    struct muster_comparison *comparison = muster_comparison_new();
+    int rc = comparison ? 0 : muster_fail(err, "out of memory");
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = add_file(comparison, files[i], err);
+    if (rc == 0)
+        rc = muster_comparison_print(comparison, json, stdout);
+    muster_comparison_free(comparison);
+    return rc;
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct doctor_options given = {0};
+    struct muster_err err;
+    int status, rc;
+    if (muster_allreduce_is_rank(argc, argv))
+        return muster_allreduce_rank(argv[argc - 1]);
+    int at = muster_opt_parse(self, argc, argv, &given, &status);
+    if (at < 0)
+        return status;
+    if (at < argc && strcmp(argv[at], "compare") != 0)
+        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
+    if (at < argc && argc - at < 3)
+        return muster_opt_wrong(self, "compare needs two or more reports");
+    if (given.active && given.passive)
+        return muster_opt_wrong(self, "--active and --passive exclude each other");
+    rc = at < argc ? compare(argv + at + 1, argc - at - 1, given.format == JSON, &err)
+                   : examine(&given, &err);
+    if (rc < 0) {
+        fprintf(stderr, "muster doctor: %s\n", err.text);
+        return MUSTER_STATUS_USAGE;
+    }
+    return rc ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_doctor = {
+    .name = "doctor",
+    .summary = "look for what on this host would spoil a job, before it runs",
+    .usage = "[options] [compare REPORT REPORT...]",
+    .about =
+        "Run it where the job runs: in its container, with its environment. Needs no rights.\n"
+        "Every check is bounded in time; tests on GPUs run in processes of their own that are\n"
+        "killed when they hang. `compare` takes the JSON of several hosts and shows what\n"
+        "differs, worst first. Exit status: 1 with a problem (compare: a difference that\n"
+        "matters), 0 with warnings only. docs/doctor.md lists the checks. MUSTER_SYSFS and\n"
+        "MUSTER_PROCFS stand for /sys and /proc.\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,20 @@
+/* Differences between the doctor's reports of several hosts. */
+#ifndef MUSTER_CLI_DOCTOR_COMPARE_H
+#define MUSTER_CLI_DOCTOR_COMPARE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+struct muster_comparison; /* opaque */
+
+/* Loads one report from text; `name` is for errors. Hosts are compared in the order of loading. */
+struct muster_comparison *muster_comparison_new(void);
+int muster_comparison_add(struct muster_comparison *comparison, const char *name, const char *text,
+                          size_t size, struct muster_err *err);
+/* Worst first. Returns 1 if anything differs that has to be equal, else 0. */
+int muster_comparison_print(struct muster_comparison *comparison, bool json, FILE *out);
+void muster_comparison_free(struct muster_comparison *comparison);
+
+#endif

@@ -1,0 +1,214 @@
+/* The environment that NCCL will see: variables and the files that add to them. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/conf_file.h"
+#include "cli/doctor.h"
+
+extern char **environ;
+
+enum { VARIABLES_MAX = 512, CONF_MAX = 64 << 10 };
+
+struct environment {
+    struct muster_env_variable at[VARIABLES_MAX];
+    size_t n;
+    char *owned[VARIABLES_MAX];
+    size_t owned_n;
+};
+
+static bool is_ours(const char *name)
+{
+    static const char *const prefixes[] = {"NCCL", "TORCH_", "CUDA_", "NCLL",    "NCL_", "NCC_",
+                                           "NNCL", "CNCL",   "nccl",  "ENABLE_", "Nccl"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static void add(struct environment *environment, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || !is_ours(text) || environment->n == VARIABLES_MAX)
+        return;
+    char *copy = strdup(text);
+    if (!copy)
+        return;
+    copy[equals - text] = '\0';
+    environment->owned[environment->owned_n++] = copy;
+    environment->at[environment->n++] =
+        (struct muster_env_variable){copy, copy + (equals - text) + 1};
+}
+
+static bool is_set(const struct environment *environment, const char *name)
+{
+    for (size_t i = 0; i < environment->n; i++)
+        if (strcmp(environment->at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void read_conf(struct environment *environment, struct muster_check *check, const char *path)
+{
+    struct muster_conf *conf = malloc(sizeof *conf);
+    char *text = malloc(CONF_MAX), line[512];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 && text ? read(fd, text, CONF_MAX) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0 && conf) {
+        muster_conf_parse(conf, text, (size_t)n);
+        for (int i = 0; i < conf->n; i++) {
+            bool set = is_set(environment, conf->at[i].name);
+            muster_check_evidence(check, "%s:%u sets %s=%s%s", path, conf->at[i].line,
+                                  conf->at[i].name, conf->at[i].value,
+                                  set ? ", but it is set already: without effect" : "");
+            snprintf(line, sizeof line, "%s=%s", conf->at[i].name, conf->at[i].value);
+            if (!set)
+                add(environment, line);
+        }
+    }
+    free(text);
+    free(conf);
+}
+
+/* NCCL_CONF_FILE instead of ~/.nccl.conf, then /etc/nccl.conf. */
+static void read_files(struct muster_doctor *doctor, struct environment *environment)
+{
+    char path[PATH_MAX];
+    const char *given = getenv("NCCL_CONF_FILE"), *home = getenv("HOME");
+    struct muster_check *check = muster_check_begin(doctor->checks, "env.files", "F37");
+    if (given && *given) {
+        if (access(given, R_OK)) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_evidence(check, "NCCL_CONF_FILE=%s: %s", given, strerror(errno));
+        }
+        read_conf(environment, check, given);
+    } else if (home && *home) {
+        snprintf(path, sizeof path, "%s/.nccl.conf", home);
+        read_conf(environment, check, path);
+    }
+    read_conf(environment, check, "/etc/nccl.conf");
+    if (access("/var/run/nvidia-topologyd/virtualTopology.xml", R_OK) == 0)
+        muster_check_evidence(check, "/var/run/nvidia-topologyd/virtualTopology.xml replaces the "
+                                     "PCI topology");
+    muster_check_found(check,
+                       check->evidences ? "files set or change what NCCL does (%d lines)"
+                                        : "no file sets variables for NCCL",
+                       check->evidences);
+    muster_check_expected(check, "the same on every host");
+}
+
+static int compare_variables(const void *a, const void *b)
+{
+    const struct muster_env_variable *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static void list_all(struct muster_doctor *doctor, struct environment *environment)
+{
+    int n = 0;
+    struct muster_check *check = muster_check_begin(doctor->checks, "env.set", "F37");
+    qsort(environment->at, environment->n, sizeof *environment->at, compare_variables);
+    for (size_t i = 0; i < environment->n; i++)
+        if (!strncmp(environment->at[i].name, "NCCL", 4) ||
+            !strncmp(environment->at[i].name, "TORCH_NCCL", 10)) {
+            muster_check_evidence(check, "%s=%s", environment->at[i].name,
+                                  environment->at[i].value);
+            n++;
+        }
+    muster_check_found(check, "%d variables for NCCL", n);
+}
+
+static const struct {
+    const char *id, *class_id, *expected, *advice;
+} rules[MUSTER_ENV_RULES] = {
+    {"env.unread", "F18,F38", "variables that somebody reads",
+     "remove them, or do what they meant "
+     "where it is read"},
+    {"env.misspelt", "F38", "names as NCCL and PyTorch spell them", "correct the names"},
+    {"env.removed", "F38", "variables that this NCCL reads", "remove or replace them"},
+    {"env.legacy", "F38", "the current spelling, once", "use the TORCH_NCCL_ names"},
+    {"env.number", "F38", "numbers: NCCL reads text as 0", "write 1 or 0"},
+    {"env.value", "F38,F40", "values that NCCL knows", "correct the values"},
+    {"env.contradiction", "F39,F42", "no two variables that exclude each other",
+     "remove the one that does not count"},
+    {"env.costly", "F39", "no leftovers of old advice", "remove them unless measured to help here"},
+    {"env.unsafe", "F41,F71", "nothing that can give wrong data or hang", "remove them"},
+};
+
+static void add_remarks(struct muster_doctor *doctor, const struct muster_env_remarks *remarks)
+{
+    for (int rule = 0; rule < MUSTER_ENV_RULES; rule++) {
+        char names[256] = "";
+        struct muster_check *check =
+            muster_check_begin(doctor->checks, rules[rule].id, rules[rule].class_id);
+        for (int i = 0; i < remarks->n; i++) {
+            const struct muster_env_remark *remark = &remarks->at[i];
+            if ((int)remark->rule != rule)
+                continue;
+            muster_check_worse(check, remark->grave ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+            muster_check_evidence(check, "%s", remark->text);
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", remark->name);
+        }
+        muster_check_found(check, "%s", *names ? names : "none");
+        muster_check_expected(check, "%s", rules[rule].expected);
+        if (*names)
+            muster_check_advice(check, "%s", rules[rule].advice);
+    }
+}
+
+static bool has_entries(const char *root, const char *below)
+{
+    char path[PATH_MAX];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/%s", root, below);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return false;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        found |= entry->d_name[0] != '.';
+    closedir(dir);
+    return found;
+}
+
+void muster_doctor_environment(struct muster_doctor *doctor)
+{
+    struct environment *environment = calloc(1, sizeof *environment);
+    struct muster_env_remarks *remarks = calloc(1, sizeof *remarks);
+    char **strings = NULL;
+    size_t strings_n = 0;
+    if (!environment || !remarks)
+        goto out;
+    for (char **variable = environ; *variable; variable++)
+        add(environment, *variable);
+    read_files(doctor, environment);
+    list_all(doctor, environment);
+    if (doctor->loaded >= 0)
+        strings_n = muster_nccl_strings(doctor->library[doctor->loaded].path, &strings);
+    const struct muster_env_input input = {
+        .at = environment->at,
+        .n = environment->n,
+        .nccl = muster_doctor_version(doctor),
+        /* a library that hides its strings is no authority */
+        .strings = strings_n > 50 ? (const char *const *)strings : NULL,
+        .strings_n = strings_n,
+        .infiniband = has_entries(doctor->sysfs, "class/infiniband"),
+        .nvlink = doctor->survey->machine->gpus > 0 && doctor->survey->machine->gpu[0].nvlinks > 0,
+    };
+    muster_env_judge(&input, remarks);
+    add_remarks(doctor, remarks);
+out:
+    if (strings)
+        muster_strings_free(strings, strings_n);
+    for (size_t i = 0; environment && i < environment->owned_n; i++)
+        free(environment->owned[i]);
+    free(environment);
+    free(remarks);
+}

@@ -1,0 +1,313 @@
+/* GPUs as NVML and the PCI tree show them, at rest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/doctor.h"
+#include "topology/faults.h"
+#include "topology/paths.h"
+
+static struct muster_check *begin(struct muster_doctor *doctor, const char *id,
+                                  const char *class_id, const char *expected)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, id, class_id);
+    muster_check_expected(check, "%s", expected);
+    if (!doctor->survey->nvml)
+        muster_check_unchecked(check, "%.300s", doctor->survey->no_nvml.text);
+    return check;
+}
+
+static void check_present(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.present", "F46,F17", "every GPU of the host answers");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    int answering = 0, in_tree = 0;
+    for (int i = 0; i < nvml->gpus; i++)
+        answering += nvml->gpu[i].uuid[0] != '\0';
+    for (int i = 0; i < doctor->survey->machine->gpus; i++)
+        in_tree += doctor->survey->machine->gpu[i].node >= 0;
+    muster_check_found(check, "%d x %s", answering, nvml->gpus ? nvml->gpu[0].name : "no GPU");
+    if (answering < nvml->gpus) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_evidence(check, "%d GPUs do not answer", nvml->gpus - answering);
+        muster_check_advice(check, "a GPU that fell off the bus: look for Xid 79, reset or drain");
+    }
+    if (in_tree > nvml->gpus) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "%d GPUs in the PCI tree, %d visible to the driver here",
+                              in_tree, nvml->gpus);
+        muster_check_advice(check, "GPUs hidden from this container cannot be reached by P2P: give "
+                                   "every container all GPUs of the job");
+    }
+}
+
+static void check_fabric(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.fabric", "F49,F50", "fabric state completed, where there is one");
+    static const char *const states[] = {"not supported", "not started", "in progress",
+                                         "completed"};
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "no fabric manager needed");
+    for (int i = 0; i < nvml->gpus; i++) {
+        int state = nvml->gpu[i].fabric_state;
+        if (state <= 0 || state > 3)
+            continue;
+        muster_check_found(check, "fabric %s", states[state]);
+        if (state != 3 || nvml->gpu[i].fabric_status != 0) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_evidence(check, "GPU %d: fabric %s, status %d", i, states[state],
+                                  nvml->gpu[i].fabric_status);
+            muster_check_advice(check, "start nvidia-fabricmanager of the driver's version; after "
+                                       "its restart the GPUs need a reset");
+        }
+    }
+}
+
+static void check_links(struct muster_doctor *doctor, const struct muster_faults *faults)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.nvlink", "F55,F51", "as many links on every GPU, without errors");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    const struct muster_machine *machine = doctor->survey->machine;
+    if (!nvml)
+        return;
+    muster_check_found(
+        check, machine->gpus && machine->gpu[0].nvlinks > 0 ? "%d NVLinks on GPU 0" : "no NVLink",
+        machine->gpus ? machine->gpu[0].nvlinks : 0);
+    for (int i = 0; i < faults->n; i++)
+        if (faults->at[i].kind == MUSTER_FAULT_NVLINK) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_evidence(check, "%s", faults->at[i].text);
+            muster_check_advice(check, "links that are down: reset the GPU, else drain the host");
+        }
+    for (int i = 0; i < nvml->gpus; i++)
+        for (int j = 0; j < MUSTER_NVML_LINKS; j++)
+            if (nvml->gpu[i].link[j].errors) {
+                muster_check_worse(check, MUSTER_CHECK_WARNING);
+                muster_check_evidence(check, "GPU %d link %d: %llu errors", i, j,
+                                      (unsigned long long)nvml->gpu[i].link[j].errors);
+                muster_check_advice(check, "errors that grow during a job mark a bad link");
+            }
+}
+
+static void check_pcie(struct muster_doctor *doctor, const struct muster_faults *faults)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "gpu.pcie", "F54");
+    const struct muster_machine *machine = doctor->survey->machine;
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    muster_check_expected(check, "links as wide and fast as both ends can");
+    if (machine->hidden || (machine->gpus == 0 && machine->nics == 0)) {
+        muster_check_unchecked(check, machine->hidden ? "PCI tree hidden by the hypervisor"
+                                                      : "no GPU or NIC in the PCI tree");
+    } else {
+        muster_check_found(check, "no link short of what it can");
+    }
+    for (int i = 0; i < faults->n; i++) {
+        const struct muster_fault *fault = &faults->at[i];
+        if (fault->kind == MUSTER_FAULT_NVLINK || fault->kind == MUSTER_FAULT_NIC)
+            continue;
+        muster_check_evidence(check, "%s", fault->text);
+        if (fault->kind == MUSTER_FAULT_IDLE)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "links below what they can");
+        muster_check_advice(check, "reseat the card, look at the slot and the BIOS");
+    }
+    for (int i = 0; nvml && i < nvml->gpus; i++) {
+        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
+        if (gpu->pcie_width && gpu->pcie_width < gpu->pcie_max_width) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_found(check, "links below what they can");
+            muster_check_evidence(check, "GPU %d: NVML says x%d of x%d", i, gpu->pcie_width,
+                                  gpu->pcie_max_width);
+        }
+        if (gpu->pcie_replays > 1000)
+            muster_check_evidence(check, "GPU %d: %lld PCIe replays", i,
+                                  (long long)gpu->pcie_replays);
+    }
+}
+
+static void check_clocks(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.clocks", "F53", "nothing but idleness limits the clocks");
+    static const struct {
+        int64_t bit;
+        const char *text;
+        bool grave;
+    } reasons[] = {
+        {MUSTER_CLOCK_HW_SLOWDOWN, "hardware slowdown", true},
+        {MUSTER_CLOCK_HW_THERMAL, "hardware thermal slowdown", true},
+        {MUSTER_CLOCK_POWER_BRAKE, "power brake", true},
+        {MUSTER_CLOCK_SW_THERMAL, "thermal limit", true},
+        {MUSTER_CLOCK_SW_POWER_CAP, "power cap", false},
+    };
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "no limit seen, at rest");
+    for (int i = 0; i < nvml->gpus; i++)
+        for (size_t j = 0; j < sizeof reasons / sizeof *reasons; j++) {
+            if (nvml->gpu[i].limits < 0 || !(nvml->gpu[i].limits & reasons[j].bit))
+                continue;
+            muster_check_evidence(check, "GPU %d: %s, %d MHz of %d, %d C", i, reasons[j].text,
+                                  nvml->gpu[i].sm_mhz, nvml->gpu[i].sm_max_mhz,
+                                  nvml->gpu[i].temperature);
+            if (reasons[j].grave) {
+                muster_check_worse(check, MUSTER_CHECK_WARNING);
+                muster_check_found(check, "clocks are limited");
+                muster_check_advice(check, "that GPU holds all ranks: look at cooling and power");
+            }
+        }
+}
+
+static void check_memory(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.ecc", "F51", "no uncorrected errors, no rows to be remapped");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "no uncorrected errors");
+    for (int i = 0; i < nvml->gpus; i++) {
+        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
+        if (gpu->ecc_uncorrected > 0 || gpu->remap_pending > 0 || gpu->remap_failed > 0) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_found(check, "memory errors");
+            muster_check_evidence(check, "GPU %d: %lld uncorrected, remap pending %d, failed %d", i,
+                                  (long long)gpu->ecc_uncorrected, gpu->remap_pending,
+                                  gpu->remap_failed);
+            muster_check_advice(check, "reset the GPU; replace it if rows cannot be remapped");
+        }
+    }
+}
+
+static void check_mig(struct muster_doctor *doctor)
+{
+    struct muster_check *check = begin(doctor, "gpu.mig", "F55", "MIG off");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "MIG off");
+    for (int i = 0; i < nvml->gpus; i++)
+        if (nvml->gpu[i].mig == 1) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_found(check, "MIG on");
+            muster_check_evidence(check, "GPU %d", i);
+            muster_check_advice(check, "MIG slices have no P2P and no NVLink between them");
+        }
+}
+
+static void check_use(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.in_use", "F53,F36", "no other process on the GPUs");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "not in use");
+    for (int i = 0; i < nvml->gpus; i++) {
+        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
+        bool full = gpu->memory_total && gpu->memory_used > gpu->memory_total / 20;
+        if (gpu->processes <= 0 && !full)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "in use");
+        muster_check_evidence(check, "GPU %d: %d processes, %llu of %llu MiB in use, %d %% busy", i,
+                              gpu->processes > 0 ? gpu->processes : 0,
+                              (unsigned long long)(gpu->memory_used >> 20),
+                              (unsigned long long)(gpu->memory_total >> 20), gpu->utilization);
+        muster_check_advice(check, "a rank that shares its GPU is late: end what was left behind");
+    }
+}
+
+static void check_p2p(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        begin(doctor, "gpu.p2p_status", "F43,F46", "the driver allows P2P between all pairs");
+    const struct muster_machine *machine = doctor->survey->machine;
+    int ok = 0, refused = 0;
+    if (!doctor->survey->nvml)
+        return;
+    for (int a = 0; a < machine->gpus; a++)
+        for (int b = 0; b < machine->gpus; b++) {
+            int state = machine->p2p[a][b];
+            ok += state == MUSTER_P2P_OK;
+            if (a == b || state == MUSTER_P2P_OK || state == MUSTER_P2P_UNKNOWN)
+                continue;
+            refused++;
+            muster_check_evidence(check, "GPU %d to %d: %s", a, b, muster_p2p_word(state));
+        }
+    muster_check_found(check, refused ? "P2P is refused for some pairs"
+                              : ok    ? "P2P between all pairs"
+                                      : "a single GPU, or not told");
+    if (refused) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "GeForce boards and some chipsets have none; else look at IOMMU "
+                                   "and ACS (gpu.iommu)");
+    }
+}
+
+static void check_virtual(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "gpu.virtual", "F47");
+    const struct muster_machine *machine = doctor->survey->machine;
+    const char *file = getenv("NCCL_TOPO_FILE");
+    muster_check_expected(check, "a PCI tree as it is, or a topology file");
+    muster_check_found(check, machine->hidden ? "a virtual machine that hides the PCI tree"
+                              : machine->virtual_machine ? "a virtual machine"
+                                                         : "no virtual machine");
+    bool linked = machine->gpus > 1 && machine->nvlinks[0][1] > 0;
+    if (machine->hidden && machine->gpus > 1 && !file) {
+        if (!linked)
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "%s",
+                              linked ? "NVLink joins the GPUs all the same"
+                                     : "NCCL sees no path between the GPUs");
+        muster_check_advice(check, "NCCL_TOPO_FILE from the cloud's documentation gives NCCL the "
+                                   "real tree");
+    }
+}
+
+static void check_nics(struct muster_doctor *doctor, const struct muster_faults *faults)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "gpu.nic", "F33,F60");
+    muster_check_expected(check, "as many fabric NICs near each socket's GPUs");
+    if (doctor->survey->machine->hidden) {
+        muster_check_unchecked(check, "PCI tree hidden by the hypervisor");
+        return;
+    }
+    muster_check_found(check, "balanced");
+    for (int i = 0; i < faults->n; i++)
+        if (faults->at[i].kind == MUSTER_FAULT_NIC) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_found(check, "unequal");
+            muster_check_evidence(check, "%s", faults->at[i].text);
+            muster_check_advice(check, "a NIC in the wrong slot, or one that is missing");
+        }
+}
+
+void muster_doctor_gpus(struct muster_doctor *doctor)
+{
+    struct muster_faults *faults = calloc(1, sizeof *faults);
+    if (!faults)
+        return;
+    muster_faults_find(doctor->survey->machine, faults);
+    check_present(doctor);
+    check_fabric(doctor);
+    check_links(doctor, faults);
+    check_pcie(doctor, faults);
+    check_nics(doctor, faults);
+    check_clocks(doctor);
+    check_memory(doctor);
+    check_mig(doctor);
+    check_use(doctor);
+    check_p2p(doctor);
+    check_virtual(doctor);
+    free(faults);
+}

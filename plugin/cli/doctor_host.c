@@ -1,0 +1,223 @@
+/* Memory, swap, namespaces and identity of this host. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "base/text.h"
+#include "cli/doctor.h"
+#include "cli/proc_text.h"
+#include "topology/sysfs.h"
+
+enum { FILE_MAX = 64 << 10, SWAPS_MAX = 8, CAP_SYS_NICE = 23 };
+
+/* All of a small file; empty where it cannot be read. */
+static bool read_proc(const struct muster_doctor *doctor, const char *below, char *text)
+{
+    char path[PATH_MAX];
+    size_t used = 0;
+    snprintf(path, sizeof path, "%s/%s", doctor->procfs, below);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    text[0] = '\0';
+    if (fd < 0)
+        return false;
+    for (ssize_t n = 1; n > 0 && used<FILE_MAX - 1; used += n> 0 ? (size_t)n : 0)
+        n = read(fd, text + used, FILE_MAX - 1 - used);
+    text[used] = '\0';
+    close(fd);
+    return used > 0;
+}
+
+static bool is_network_disk(const struct muster_doctor *doctor, const char *file)
+{
+    static const char *const names[] = {"/dev/nbd", "/dev/rbd", "/dev/drbd"};
+    char link[PATH_MAX], path[PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(file, names[i], strlen(names[i])) == 0)
+            return true;
+    const char *slash = strrchr(file, '/');
+    snprintf(path, sizeof path, "%s/class/block/%s", doctor->sysfs, slash ? slash + 1 : file);
+    ssize_t n = readlink(path, link, sizeof link - 1);
+    if (n <= 0)
+        return false;
+    link[n] = '\0';
+    return strstr(link, "/session") != NULL; /* iSCSI */
+}
+
+static void check_swap(struct muster_doctor *doctor, char *text, char *mounts)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.swap", "F12");
+    struct muster_swap swap[SWAPS_MAX];
+    char type[64], size[32];
+    muster_check_expected(check, "no swap on a network device");
+    if (!read_proc(doctor, "swaps", text)) {
+        muster_check_unchecked(check, "%s/swaps cannot be read", doctor->procfs);
+        return;
+    }
+    int n = muster_proc_swaps(text, swap, SWAPS_MAX);
+    muster_check_found(check, n ? "%d swap areas" : "no swap", n);
+    read_proc(doctor, "mounts", mounts);
+    for (int i = 0; i < n; i++) {
+        bool file = strncmp(swap[i].file, "/dev/", 5) != 0;
+        bool network = file ? muster_proc_mount_type(mounts, swap[i].file, type, sizeof type) &&
+                                  muster_proc_is_network(type)
+                            : is_network_disk(doctor, swap[i].file);
+        muster_text_bytes(size, sizeof size, swap[i].used_kib * 1024);
+        muster_check_evidence(check, "%s%s, %s in use", swap[i].file,
+                              network ? " is on the network" : "", size);
+        if (network) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_found(check, "swap on a network device");
+            muster_check_advice(check, "swap on local storage or not at all: ranks stall in it for "
+                                       "minutes");
+        } else if (swap[i].used_kib > 4u << 20) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_advice(check, "much is swapped out already: the host is short of memory");
+        }
+    }
+}
+
+static void check_memory(struct muster_doctor *doctor, char *text)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.memory", "F11,F12");
+    char total[32], left[32];
+    muster_check_expected(check, "a tenth of the memory available");
+    if (!read_proc(doctor, "meminfo", text) || muster_proc_field(text, "MemTotal", 10) <= 0) {
+        muster_check_unchecked(check, "%s/meminfo cannot be read", doctor->procfs);
+        return;
+    }
+    long long all = muster_proc_field(text, "MemTotal", 10);
+    long long available = muster_proc_field(text, "MemAvailable", 10);
+    muster_text_bytes(total, sizeof total, (uint64_t)all * 1024);
+    muster_check_found(check, "enough memory is available");
+    muster_text_bytes(left, sizeof left, available > 0 ? (uint64_t)available * 1024 : 0);
+    muster_check_evidence(check, "%s of %s available", left, total);
+    if (available >= 0 && available < all / 10) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "less than a tenth of the memory is available");
+        muster_check_advice(check, "end what uses it, or expect ranks to be killed or to swap");
+    }
+}
+
+static void check_pressure(struct muster_doctor *doctor, char *text)
+{
+    static const char *const kinds[] = {"memory", "io", "cpu"};
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.pressure", "F12,F33");
+    int seen = 0;
+    char path[64];
+    muster_check_expected(check, "nothing stalls before the job starts");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        snprintf(path, sizeof path, "pressure/%s", kinds[i]);
+        double full = read_proc(doctor, path, text) ? muster_proc_pressure(text) : -1;
+        seen += full >= 0;
+        if (full < 10)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "%s: everything stalled %.0f %% of the last minute", kinds[i],
+                              full);
+        muster_check_advice(check, "find what loads this host");
+    }
+    if (!seen)
+        muster_check_unchecked(check, "this kernel tells no pressure");
+    else
+        muster_check_found(check, check->evidences ? "under pressure" : "no pressure");
+}
+
+static void check_identity(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.identity", "F28,F67");
+    const char *given = getenv("NCCL_HOSTID");
+    char link[128], boot[64];
+    struct stat shm;
+    static const char *const namespaces[] = {"ipc", "mnt", "pid", "net"};
+    for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/ns/%s", namespaces[i]);
+        ssize_t n = readlink(path, link, sizeof link - 1);
+        if (n > 0)
+            muster_check_evidence(check, "namespace %.*s", (int)n, link);
+    }
+    if (stat("/dev/shm", &shm) == 0)
+        muster_check_evidence(check, "/dev/shm is device %llx", (unsigned long long)shm.st_dev);
+    if (muster_sysfs_line(doctor->procfs, boot, sizeof boot, "sys/kernel/random/boot_id"))
+        muster_check_evidence(check, "boot id %s", boot);
+    muster_check_found(check, given && *given ? "NCCL_HOSTID is set" : "hostname and boot id");
+    muster_check_expected(check,
+                          "ranks of one host share /dev/shm; hosts differ in name or boot id");
+    if (given && *given) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "NCCL_HOSTID equal on two hosts makes NCCL try what cannot work "
+                                   "between them");
+    }
+}
+
+static void check_sys_nice(struct muster_doctor *doctor, char *text)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.cumem", "F29");
+    int nccl = muster_doctor_version(doctor);
+    long long caps =
+        read_proc(doctor, "self/status", text) ? muster_proc_field(text, "CapEff", 16) : -1;
+    muster_check_expected(check, "CAP_SYS_NICE for NCCL 2.24.0 to 2.26.4");
+    muster_check_found(check, caps < 0                     ? "capabilities unknown"
+                              : caps & 1ll << CAP_SYS_NICE ? "CAP_SYS_NICE"
+                                                           : "no CAP_SYS_NICE");
+    if (caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) && nccl >= 22400 && nccl < 22605 &&
+        access("/.dockerenv", F_OK) == 0) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "docker: --cap-add SYS_NICE, or NCCL 2.26.5 and later, or "
+                                   "NCCL_CUMEM_HOST_ENABLE=0");
+    }
+}
+
+static void check_kernel_log(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.kernel_log", "F51,F52");
+    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    char record[4096];
+    int xids = 0;
+    muster_check_expected(check, "no Xid of an NVIDIA GPU but 45");
+    if (fd < 0) {
+        muster_check_unchecked(check,
+                               "the kernel log cannot be read here (%s): a missing Xid "
+                               "proves nothing",
+                               strerror(errno));
+        return;
+    }
+    for (int i = 0; i < 100000; i++) {
+        ssize_t n = read(fd, record, sizeof record - 1);
+        if (n < 0 && errno == EPIPE)
+            continue;
+        if (n <= 0)
+            break;
+        record[n] = '\0';
+        char *xid = strstr(record, "NVRM: Xid");
+        if (!xid || strstr(xid, "): 45,"))
+            continue;
+        xid[strcspn(xid, "\n")] = '\0';
+        muster_check_evidence(check, "%.150s", xid);
+        xids++;
+    }
+    close(fd);
+    muster_check_found(check, xids ? "%d Xid events since boot" : "no Xid event", xids);
+    if (xids) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "drain the host and look at the GPUs named");
+    }
+}
+
+void muster_doctor_host(struct muster_doctor *doctor)
+{
+    char *text = calloc(2, FILE_MAX);
+    if (!text)
+        return;
+    check_swap(doctor, text, text + FILE_MAX);
+    check_memory(doctor, text);
+    check_pressure(doctor, text);
+    check_identity(doctor);
+    check_sys_nice(doctor, text);
+    check_kernel_log(doctor);
+    free(text);
+}

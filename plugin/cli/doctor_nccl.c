@@ -1,0 +1,199 @@
+/* Which NCCL libraries there are, and which one a process here would load. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/bounded.h"
+#include "cli/doctor.h"
+#include "cli/gpu_api.h"
+
+enum { LOAD_MS = 15000, LIBRARY_MAX = 1 << 30, STRINGS_MAX = 4096, NAME_MAX_LENGTH = 96 };
+
+struct mapped {
+    const char *at;
+    size_t n;
+};
+
+static bool map_file(const char *path, struct mapped *file)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool ok = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+              status.st_size <= LIBRARY_MAX;
+    if (ok) {
+        void *at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        ok = at != MAP_FAILED;
+        *file = (struct mapped){at, (size_t)status.st_size};
+    }
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+int muster_nccl_version_in(const char *path)
+{
+    static const char mark[] = "NCCL version ";
+    struct mapped file;
+    int code = 0;
+    if (!map_file(path, &file))
+        return 0;
+    for (const char *at = file.at; code == 0;) {
+        size_t left = file.n - (size_t)(at - file.at);
+        const char *found = memmem(at, left, mark, sizeof mark - 1);
+        char text[32] = "";
+        unsigned major, minor, patch;
+        if (!found)
+            break;
+        at = found + sizeof mark - 1;
+        left = file.n - (size_t)(at - file.at);
+        memcpy(text, at, left < sizeof text - 1 ? left : sizeof text - 1);
+        if (sscanf(text, "%3u.%3u.%3u", &major, &minor, &patch) == 3)
+            code = (int)(major * 10000 + minor * 100 + patch);
+    }
+    munmap((void *)(uintptr_t)file.at, file.n);
+    return code;
+}
+
+static bool is_name(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+size_t muster_nccl_strings(const char *path, char ***strings)
+{
+    static const char mark[] = "NCCL_";
+    struct mapped file;
+    size_t n = 0;
+    if (!map_file(path, &file))
+        return 0;
+    char **found = calloc(STRINGS_MAX, sizeof *found);
+    for (const char *at = file.at, *end = file.at + file.n; found && n < STRINGS_MAX;) {
+        const char *hit = memmem(at, (size_t)(end - at), mark, sizeof mark - 1);
+        const char *stop = hit;
+        if (!hit)
+            break;
+        while (stop < end && is_name(*stop) && stop - hit < NAME_MAX_LENGTH)
+            stop++;
+        /* a C string of its own: between two zero bytes */
+        if ((hit == file.at || hit[-1] == '\0') && stop < end && *stop == '\0') {
+            found[n] = strndup(hit, (size_t)(stop - hit));
+            n += found[n] != NULL;
+        }
+        at = stop;
+    }
+    munmap((void *)(uintptr_t)file.at, file.n);
+    if (found)
+        qsort(found, n, sizeof *found, compare_strings);
+    *strings = found;
+    return n;
+}
+
+void muster_strings_free(char **strings, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(strings[i]);
+    free(strings);
+}
+
+static int load_work(void *arg, int fd, struct muster_err *err)
+{
+    const struct muster_doctor *doctor = arg;
+    struct muster_nccl_library library = {.version = 0};
+    struct muster_nccl nccl;
+    struct link_map *map = NULL;
+    if (muster_nccl_open(&nccl, doctor->nccl, err) ||
+        muster_nccl_check(&nccl, nccl.version(&library.version), "ncclGetVersion", err))
+        return -1;
+    if (dlinfo(nccl.library, RTLD_DI_LINKMAP, &map) == 0 && map)
+        muster_text_copy(library.path, sizeof library.path, map->l_name);
+    return muster_bounded_write(fd, &library, sizeof library, err);
+}
+
+static int add_library(struct muster_doctor *doctor, const char *path)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real) || strlen(real) >= sizeof doctor->library[0].path)
+        return -1;
+    for (int i = 0; i < doctor->libraries; i++)
+        if (strcmp(doctor->library[i].path, real) == 0)
+            return i;
+    if (doctor->libraries == MUSTER_DOCTOR_LIBRARIES)
+        return -1;
+    muster_text_copy(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path, real);
+    doctor->library[doctor->libraries].version = muster_nccl_version_in(real);
+    return doctor->libraries++;
+}
+
+static void add_matches(struct muster_doctor *doctor, const char *folder, const char *below)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    if (!folder || !*folder ||
+        snprintf(pattern, sizeof pattern, "%s/%slibnccl.so*", folder, below) >=
+            (int)sizeof pattern ||
+        glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        add_library(doctor, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static void find_all(struct muster_doctor *doctor)
+{
+    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu",
+                                          "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64",
+                                          "/usr/local/lib",
+                                          "/usr/lib",
+                                          "/usr/local/cuda/lib64",
+                                          "/usr/local/nccl/lib"};
+    static const char *const below[] = {"lib/python3*/site-packages/nvidia/nccl/lib/",
+                                        "lib/python3*/dist-packages/nvidia/nccl/lib/", "lib/"};
+    const char *prefixes[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local", "/usr",
+                              "/opt/conda"};
+    const char *path = getenv("LD_LIBRARY_PATH");
+    char *copy = path ? strdup(path) : NULL, *rest = NULL;
+    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder;
+         folder = strtok_r(NULL, ":", &rest))
+        add_matches(doctor, folder, "");
+    free(copy);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        add_matches(doctor, folders[i], "");
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        for (size_t j = 0; j < sizeof below / sizeof *below; j++)
+            add_matches(doctor, prefixes[i], below[j]);
+}
+
+void muster_doctor_nccl(struct muster_doctor *doctor)
+{
+    struct muster_err err;
+    char *bytes;
+    size_t n;
+    doctor->loaded = -1;
+    if (muster_bounded("NCCL", load_work, doctor, LOAD_MS, &bytes, &n, &err)) {
+        muster_text_copy(doctor->not_loaded, sizeof doctor->not_loaded, err.text);
+    } else {
+        struct muster_nccl_library library;
+        if (n == sizeof library) {
+            memcpy(&library, bytes, n);
+            library.path[sizeof library.path - 1] = '\0';
+            doctor->loaded = add_library(doctor, library.path);
+            if (doctor->loaded >= 0)
+                doctor->library[doctor->loaded].version = library.version;
+        }
+        free(bytes);
+    }
+    find_all(doctor);
+}

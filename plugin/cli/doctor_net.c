@@ -1,0 +1,301 @@
+/* Interfaces, addresses and ports that the job's set-up will use. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/bounded.h"
+#include "cli/doctor.h"
+#include "cli/interfaces.h"
+#include "topology/sysfs.h"
+
+enum { RESOLVE_MS = 3000 };
+
+static unsigned mask_bits(const struct sockaddr *mask)
+{
+    const unsigned char *byte;
+    unsigned n = 0, bytes;
+    if (!mask)
+        return 128;
+    if (mask->sa_family == AF_INET6) {
+        byte = ((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr.s6_addr;
+        bytes = 16;
+    } else {
+        byte = (const unsigned char *)&((const struct sockaddr_in *)(const void *)mask)->sin_addr;
+        bytes = 4;
+    }
+    for (unsigned i = 0; i < bytes; i++)
+        n += (unsigned)__builtin_popcount(byte[i]);
+    return n;
+}
+
+static void take_address(struct muster_interface *to, const struct sockaddr *from)
+{
+    to->family = from->sa_family;
+    if (from->sa_family == AF_INET)
+        memcpy(&to->address, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+    else if (from->sa_family == AF_INET6)
+        to->address = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+}
+
+static int read_interfaces(const char *sysfs, struct muster_interfaces *interfaces)
+{
+    struct ifaddrs *list;
+    char path[PATH_MAX];
+    if (getifaddrs(&list))
+        return -1;
+    interfaces->n = 0;
+    for (struct ifaddrs *at = list; at && interfaces->n < MUSTER_INTERFACES; at = at->ifa_next) {
+        if (!at->ifa_addr ||
+            (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
+            continue;
+        struct muster_interface *to = &interfaces->at[interfaces->n++];
+        *to = (struct muster_interface){.flags = at->ifa_flags};
+        muster_text_copy(to->name, sizeof to->name, at->ifa_name);
+        take_address(to, at->ifa_addr);
+        to->prefix = mask_bits(at->ifa_netmask);
+        snprintf(path, sizeof path, "%s/devices/virtual/net/%s", sysfs, to->name);
+        to->is_virtual = access(path, F_OK) == 0;
+    }
+    freeifaddrs(list);
+    return 0;
+}
+
+static void print_address(const struct muster_interface *interface, char *text, size_t size)
+{
+    char address[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(interface->family, &interface->address, address, sizeof address);
+    snprintf(text, size, "%s %s/%u", interface->name, address, interface->prefix);
+}
+
+static void judge_chosen(struct muster_check *check, const struct muster_interface *first,
+                         bool several_hosts)
+{
+    if (muster_interfaces_loopback(first)) {
+        muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "lo reaches no other host: name the right interface in "
+                                   "NCCL_SOCKET_IFNAME (^docker0 alone lets lo in: ^docker,lo)");
+    } else if (muster_interfaces_link_local(first)) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "a link-local address is not routed: name the right interface "
+                                   "in NCCL_SOCKET_IFNAME");
+    } else if (first->is_virtual && strncmp(first->name, "bond", 4) != 0 &&
+               strncmp(first->name, "team", 4) != 0 && strncmp(first->name, "vlan", 4) != 0 &&
+               strncmp(first->name, "ib", 2) != 0 && !strchr(first->name, '.')) {
+        muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+        muster_check_advice(check,
+                            "%s is a virtual interface (bridge, veth, tunnel): other hosts may "
+                            "not reach it; name the right one in NCCL_SOCKET_IFNAME",
+                            first->name);
+    }
+}
+
+static bool several_hosts(void)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES"), *groups = getenv("GROUP_WORLD_SIZE");
+    const char *world = getenv("WORLD_SIZE"), *local = getenv("LOCAL_WORLD_SIZE");
+    return (nodes && atoi(nodes) > 1) || (groups && atoi(groups) > 1) ||
+           (world && local && atoi(world) > atoi(local));
+}
+
+static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
+                         const char *id, const char *ifname)
+{
+    struct muster_choice choice;
+    char text[96];
+    struct muster_check *check = muster_check_begin(doctor->checks, id, "F19,F20,F21,F24");
+    muster_interfaces_choose(interfaces, ifname, getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
+    muster_check_expected(check, "an interface that the other hosts reach");
+    if (choice.n == 0) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "no interface%s%s: NCCL fails at init",
+                           ifname ? " for NCCL_SOCKET_IFNAME=" : "", ifname ? ifname : "");
+        muster_check_advice(check, "unset NCCL_SOCKET_IFNAME, or name one of this host's");
+    } else {
+        print_address(&interfaces->at[choice.at[0]], text, sizeof text);
+        muster_check_found(check, "%s (%s)", interfaces->at[choice.at[0]].name,
+                           muster_interfaces_why(choice.why));
+        muster_check_evidence(check, "bootstrap: %s", text);
+        for (int i = 1; i < choice.n; i++) {
+            print_address(&interfaces->at[choice.at[i]], text, sizeof text);
+            muster_check_evidence(check, "also for data without RDMA: %s", text);
+        }
+        judge_chosen(check, &interfaces->at[choice.at[0]], several_hosts());
+    }
+    for (int i = 0; i < interfaces->n; i++)
+        if (!(interfaces->at[i].flags & IFF_RUNNING)) {
+            print_address(&interfaces->at[i], text, sizeof text);
+            muster_check_evidence(check, "not running, left out: %s", text);
+        }
+}
+
+static void check_pattern(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
+{
+    const char *ifname = getenv("NCCL_SOCKET_IFNAME");
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.pattern", "F22");
+    muster_check_expected(check, "a pattern that takes only what it names");
+    for (int i = 0; ifname && i < interfaces->n; i++)
+        if (interfaces->at[i].family == AF_INET &&
+            muster_interfaces_by_prefix(ifname, interfaces->at[i].name)) {
+            muster_check_evidence(check, "NCCL_SOCKET_IFNAME=%s also takes %s", ifname,
+                                  interfaces->at[i].name);
+        }
+    muster_check_found(check,
+                       check->evidences > 1 ? "the pattern takes %d interfaces by prefix"
+                                            : "nothing unexpected",
+                       check->evidences);
+    if (check->evidences > 1) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "put = before the name: =%s", ifname);
+    }
+}
+
+static void check_subnets(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.subnet", "F23");
+    char a[96], b[96];
+    muster_check_expected(check, "one interface a subnet");
+    for (int i = 0; i < interfaces->n; i++)
+        for (int j = i + 1; j < interfaces->n; j++) {
+            const struct muster_interface *x = &interfaces->at[i], *y = &interfaces->at[j];
+            if (strcmp(x->name, y->name) == 0 || x->family != AF_INET || y->family != AF_INET ||
+                muster_interfaces_link_local(x) || x->prefix >= 32 || y->prefix >= 32 ||
+                !muster_interfaces_same_subnet(x, y) || x->prefix != y->prefix)
+                continue;
+            print_address(x, a, sizeof a);
+            print_address(y, b, sizeof b);
+            muster_check_evidence(check, "%s and %s", a, b);
+        }
+    muster_check_found(check, "%s", check->evidences ? "interfaces share a subnet" : "none shared");
+    if (check->evidences) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check,
+                            "the kernel sends through either: separate subnets, or routes by "
+                            "source address");
+    }
+}
+
+static int resolve_work(void *arg, int fd, struct muster_err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    struct sockaddr_storage first = {0};
+    int rc = getaddrinfo(arg, NULL, &hints, &list);
+    if (rc)
+        return muster_fail(err, "%s", gai_strerror(rc));
+    memcpy(&first, list->ai_addr, list->ai_addrlen);
+    freeaddrinfo(list);
+    return muster_bounded_write(fd, &first, sizeof first, err);
+}
+
+static bool port_taken(unsigned port)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, off = 0;
+    bool six = fd >= 0;
+    if (!six)
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (six)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    int rc = six ? bind(fd, (struct sockaddr *)&any, sizeof any)
+                 : bind(fd, (struct sockaddr *)&any4, sizeof any4);
+    bool taken = rc != 0 && errno == EADDRINUSE;
+    if (rc == 0)
+        taken = listen(fd, 1) != 0 && errno == EADDRINUSE;
+    close(fd);
+    return taken;
+}
+
+static bool is_local(const struct muster_interfaces *interfaces, const struct muster_interface *of)
+{
+    for (int i = 0; i < interfaces->n; i++)
+        if (interfaces->at[i].family == of->family &&
+            memcmp(&interfaces->at[i].address, &of->address, of->family == AF_INET ? 4 : 16) == 0)
+            return true;
+    return false;
+}
+
+static void check_master(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
+{
+    const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.master", "F36");
+    struct muster_interface master = {.prefix = 0};
+    struct muster_err err;
+    char *bytes, text[96];
+    size_t n;
+    uint64_t number;
+    if (!address || !*address) {
+        muster_check_found(check, "MASTER_ADDR is not set");
+        return;
+    }
+    muster_check_expected(check, "an address that every host reaches, and a free port");
+    if (muster_bounded("MASTER_ADDR", resolve_work, (void *)(uintptr_t)address, RESOLVE_MS, &bytes,
+                       &n, &err)) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "MASTER_ADDR=%.100s does not resolve: %.120s", address, err.text);
+        return;
+    }
+    take_address(&master, (const struct sockaddr *)(const void *)bytes);
+    free(bytes);
+    print_address(&master, text, sizeof text);
+    bool local = is_local(interfaces, &master);
+    muster_check_found(check, "MASTER_ADDR=%.100s is%.60s, %s", address, text,
+                       local ? "this host" : "another host");
+    if (muster_interfaces_loopback(&master) && several_hosts()) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_advice(check, "a loopback address means every host itself: use the address of "
+                                   "rank 0's host");
+    }
+    if (local && port && muster_text_u64(port, &number) && number > 0 && number < 65536 &&
+        port_taken((unsigned)number)) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "port %s is in use", port);
+        muster_check_advice(check, "unless the job runs already: another MASTER_PORT, and end "
+                                   "processes that were left behind");
+    }
+}
+
+static void check_ports(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.ports", "F25");
+    char range[64];
+    unsigned low, high;
+    if (!muster_sysfs_line(doctor->procfs, range, sizeof range,
+                           "sys/net/ipv4/ip_local_port_range") ||
+        sscanf(range, "%u %u", &low, &high) != 2) {
+        muster_check_unchecked(check, "ip_local_port_range cannot be read");
+        return;
+    }
+    muster_check_found(check, "NCCL will listen on ports %u to %u", low, high);
+    muster_check_expected(check, "open between all hosts, both ways (needs the other hosts: not "
+                                 "checked)");
+    if (high < low || high - low < 1000) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "a large job needs more ports");
+    }
+}
+
+void muster_doctor_network(struct muster_doctor *doctor)
+{
+    struct muster_interfaces *interfaces = calloc(1, sizeof *interfaces);
+    const char *ifname = getenv("NCCL_SOCKET_IFNAME"), *oob = getenv("NCCL_OOB_NET_IFNAME");
+    if (!interfaces || read_interfaces(doctor->sysfs, interfaces)) {
+        muster_check_unchecked(muster_check_begin(doctor->checks, "net.interface", "F19"),
+                               "interfaces cannot be listed: %s", strerror(errno));
+    } else {
+        check_choice(doctor, interfaces, "net.interface", ifname);
+        if (oob && *oob)
+            check_choice(doctor, interfaces, "net.oob", oob);
+        check_pattern(doctor, interfaces);
+        check_subnets(doctor, interfaces);
+        check_master(doctor, interfaces);
+    }
+    check_ports(doctor);
+    free(interfaces);
+}

@@ -1,0 +1,176 @@
+/* Driver, CUDA and NCCL: what is there, what would be loaded, what is known to be bad. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bounded.h"
+#include "cli/doctor.h"
+#include "cli/known_bad.h"
+#include "topology/sysfs.h"
+
+static void print_version(int code, char *text, size_t size)
+{
+    if (code)
+        snprintf(text, size, "%d.%d.%d", code / 10000, code / 100 % 100, code % 100);
+    else
+        snprintf(text, size, "unknown version");
+}
+
+static void check_loaded(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "version.nccl", "F34");
+    char text[32];
+    int seen = 0;
+    muster_check_expected(check, "the same version on every rank");
+    for (int i = 0; i < doctor->libraries; i++) {
+        print_version(doctor->library[i].version, text, sizeof text);
+        muster_check_evidence(check, "%s at %s%s", text, doctor->library[i].path,
+                              i == doctor->loaded ? " (loaded)" : "");
+        for (int j = 0; j < i; j++)
+            seen += doctor->library[j].version != doctor->library[i].version;
+    }
+    if (doctor->loaded < 0) {
+        muster_check_unchecked(check, "%.300s", doctor->not_loaded);
+    } else {
+        print_version(muster_doctor_version(doctor), text, sizeof text);
+        muster_check_found(check, "NCCL %s", text);
+    }
+    const char *preload = getenv("LD_PRELOAD"), *image = getenv("NCCL_VERSION");
+    if (preload && strstr(preload, "nccl"))
+        muster_check_evidence(check, "LD_PRELOAD=%.200s", preload);
+    if (image)
+        muster_check_evidence(check,
+                              "NCCL_VERSION=%.40s is what the image was built with, not what "
+                              "is loaded",
+                              image);
+    if (seen && doctor->loaded >= 0) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "several versions are installed: see that every rank loads the "
+                                   "same (frameworks may bring another)");
+    }
+}
+
+static void check_bad_nccl(struct muster_doctor *doctor)
+{
+    const char *class_id = "F68-F74";
+    int version = muster_doctor_version(doctor);
+    const char *bad = version ? muster_known_bad_nccl(version, &class_id) : NULL;
+    struct muster_check *check = muster_check_begin(doctor->checks, "version.nccl_bad", class_id);
+    if (!version) {
+        muster_check_unchecked(check, "no NCCL could be loaded");
+        return;
+    }
+    muster_check_found(check, "%s", bad ? bad : "nothing known against this NCCL");
+    if (bad)
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+    for (int i = 0; doctor->survey->nvml && i < doctor->survey->nvml->gpus; i++) {
+        const struct muster_nvml_gpu *gpu = &doctor->survey->nvml->gpu[i];
+        const char *text = muster_known_too_new(gpu->major, gpu->minor, version);
+        if (text) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_found(check, "%s", text);
+            muster_check_advice(check, "upgrade NCCL");
+        }
+    }
+}
+
+static void check_driver(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "version.driver", "F35,F44");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    char kernel[128];
+    muster_check_expected(check, "a driver not on the list of bad ones, of its library's version");
+    if (!nvml) {
+        muster_check_unchecked(check, "%.300s", doctor->survey->no_nvml.text);
+        return;
+    }
+    muster_check_found(check, "driver %s, CUDA %d.%d", nvml->driver, nvml->cuda / 1000,
+                       nvml->cuda % 1000 / 10);
+    for (int i = 0; i < nvml->gpus; i++) {
+        const char *bad = muster_known_bad_driver(
+            nvml->driver, nvml->gpu[i].name, nvml->gpu[i].link[0].state == MUSTER_NVLINK_ACTIVE);
+        if (bad) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_advice(check, "%s; until then NCCL_P2P_DISABLE=1", bad);
+        }
+    }
+    if (muster_sysfs_line(doctor->sysfs, kernel, sizeof kernel, "module/nvidia/version") &&
+        nvml->driver[0] && strcmp(kernel, nvml->driver) != 0) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_evidence(check, "kernel module %s, library %s", kernel, nvml->driver);
+        muster_check_advice(check, "reload the module or reboot: it is of another version than the "
+                                   "library");
+    }
+}
+
+/* The N of "2.28.9+cudaN.M". */
+static int library_cuda(const char *path)
+{
+    const char *cuda = strstr(path, "cu13") || strstr(path, "cuda-13")   ? "13"
+                       : strstr(path, "cu12") || strstr(path, "cuda-12") ? "12"
+                                                                         : "0";
+    return atoi(cuda);
+}
+
+static void check_cuda(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "version.cuda", "F35");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    const char *compat = getenv("LD_LIBRARY_PATH");
+    muster_check_expected(check, "a driver that is not older than the CUDA runtime");
+    if (!nvml || doctor->loaded < 0) {
+        muster_check_unchecked(check, "no driver or no NCCL");
+        return;
+    }
+    const char *gap =
+        muster_known_cuda_gap(nvml->cuda, library_cuda(doctor->library[doctor->loaded].path));
+    muster_check_found(check, "%s", gap ? gap : "no gap seen");
+    if (gap) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_advice(check, "a newer driver, or NCCL for CUDA %d", nvml->cuda / 1000);
+    }
+    if (compat && strstr(compat, "/compat"))
+        muster_check_evidence(check, "forward compatibility is in LD_LIBRARY_PATH: then "
+                                     "NCCL_CUMEM_HOST_ENABLE=0");
+}
+
+static int load_plugin(void *arg, int fd, struct muster_err *err)
+{
+    void *library = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
+    return library ? muster_bounded_write(fd, "ok", 2, err) : muster_fail(err, "%s", dlerror());
+}
+
+static void check_net_plugin(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.plugin", "F63");
+    const char *given = getenv("NCCL_NET_PLUGIN");
+    char name[512], *bytes;
+    struct muster_err err;
+    size_t n;
+    muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
+    if (!given || !*given || strcmp(given, "none") == 0) {
+        muster_check_found(check, "NCCL_NET_PLUGIN names none");
+        return;
+    }
+    bool path = strchr(given, '/') || strstr(given, ".so");
+    snprintf(name, sizeof name, path ? "%s" : "libnccl-net-%s.so", given);
+    if (muster_bounded("the network plugin", load_plugin, name, 10000, &bytes, &n, &err) == 0) {
+        muster_check_found(check, "%s loads", name);
+        free(bytes);
+        return;
+    }
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "%.100s does not load", name);
+    muster_check_evidence(check, "%s", err.text);
+    muster_check_advice(check, "NCCL falls back to its own IB or TCP without an error: install it; "
+                               "NCCL_NET makes the failure loud");
+}
+
+void muster_doctor_versions(struct muster_doctor *doctor)
+{
+    check_loaded(doctor);
+    check_bad_nccl(doctor);
+    check_driver(doctor);
+    check_cuda(doctor);
+    check_net_plugin(doctor);
+}

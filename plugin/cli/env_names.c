@@ -1,0 +1,278 @@
+/* Which names are read at all. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "cli/env_rules.h"
+#include "cli/env_table.h"
+
+enum { NAMES_MAX = 512 };
+
+void muster_env_remark(struct muster_env_remarks *remarks, enum muster_env_rule rule, bool grave,
+                       const struct muster_env_variable *of, const char *fmt, ...)
+{
+    va_list args;
+    if (remarks->n == MUSTER_ENV_REMARKS) {
+        remarks->dropped++;
+        return;
+    }
+    struct muster_env_remark *remark = &remarks->at[remarks->n++];
+    *remark = (struct muster_env_remark){.rule = rule, .grave = grave, .name = of->name};
+    int n = snprintf(remark->text, sizeof remark->text, "%.64s=%.40s: ", of->name, of->value);
+    va_start(args, fmt);
+    vsnprintf(remark->text + n, sizeof remark->text - (size_t)n, fmt, args);
+    va_end(args);
+}
+
+const struct muster_env_variable *muster_env_find(const struct muster_env_input *input,
+                                                  const char *name)
+{
+    for (size_t i = 0; i < input->n; i++)
+        if (strcmp(input->at[i].name, name) == 0)
+            return &input->at[i];
+    return NULL;
+}
+
+long long muster_env_number(const struct muster_env_input *input, const char *name,
+                            long long otherwise)
+{
+    const struct muster_env_variable *variable = muster_env_find(input, name);
+    if (!variable || !*variable->value)
+        return otherwise;
+    errno = 0;
+    long long value = strtoll(variable->value, NULL, 0);
+    return errno ? otherwise : value;
+}
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static const struct muster_env_known *known_nccl(const char *name)
+{
+    for (size_t i = 0; i < muster_env_nccl_n; i++)
+        if (strcmp(muster_env_nccl[i].name, name) == 0)
+            return &muster_env_nccl[i];
+    return NULL;
+}
+
+static const struct muster_env_torch *known_torch(const char *name)
+{
+    for (size_t i = 0; i < muster_env_pytorch_n; i++)
+        if (strcmp(muster_env_pytorch[i].name, name) == 0)
+            return &muster_env_pytorch[i];
+    return NULL;
+}
+
+static const struct muster_env_torch *torch_of_legacy(const char *name)
+{
+    for (size_t i = 0; i < muster_env_pytorch_n; i++)
+        if (*muster_env_pytorch[i].legacy && strcmp(muster_env_pytorch[i].legacy, name) == 0)
+            return &muster_env_pytorch[i];
+    return NULL;
+}
+
+static const struct muster_env_removed *removed(const char *name)
+{
+    for (size_t i = 0; i < muster_env_gone_n; i++)
+        if (strcmp(muster_env_gone[i].name, name) == 0)
+            return &muster_env_gone[i];
+    return NULL;
+}
+
+/* Read by build scripts, images, tests or plugins, not by NCCL itself: nothing to say. */
+static bool belongs_to_others(const char *name)
+{
+    static const char *const prefixes[] = {
+        "NCCL_OFI_",     "NCCL_FASTSOCKET_", "NCCL_INSPECTOR_",
+        "NCCL_PROFILE_", "NCCL_TESTS_",      "NCCL_GPUDIRECTTCPX_",
+        "NCCL_UCX_",     "NCCL_TELEMETRY_",  "NCCL_SHARP_"};
+    static const char *const names[] = {
+        "NCCL_VERSION", "NCCL_HOME",         "NCCL_ROOT",    "NCCL_ROOT_DIR", "NCCL_DIR",
+        "NCCL_LIB_DIR", "NCCL_INCLUDE_DIR",  "NCCL_LIBRARY", "NCCL_PATH",     "NCCL_LIBRARIES",
+        "NCCL_LIBS",    "NCCL_INCLUDE_PATH", "NCCL_LIB_PATH"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (starts(name, prefixes[i]))
+            return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(a, *(const char *const *)b);
+}
+
+static bool in_library(const struct muster_env_input *input, const char *name)
+{
+    return input->strings &&
+           bsearch(name, input->strings, input->strings_n, sizeof *input->strings, compare_strings);
+}
+
+static const char *nearest(const char *name)
+{
+    const char *names[NAMES_MAX];
+    char upper[96];
+    size_t n = 0, i;
+    for (i = 0; i < muster_env_nccl_n && n < NAMES_MAX; i++)
+        names[n++] = muster_env_nccl[i].name;
+    for (i = 0; i < muster_env_pytorch_n && n < NAMES_MAX; i++)
+        names[n++] = muster_env_pytorch[i].name;
+    for (i = 0; name[i] && i + 1 < sizeof upper; i++)
+        upper[i] = (char)toupper((unsigned char)name[i]);
+    upper[i] = '\0';
+    /* The common prefix makes every name alike: a typo is few letters of the rest. */
+    const char *near = muster_text_nearest(upper, names, n);
+    if (near && (starts(upper, "NCCL_") || starts(upper, "TORCH_NCCL_")) &&
+        strlen(near) > strlen(upper) + 3)
+        return NULL;
+    if (near && starts(upper, "NCCL_") && starts(near, "NCCL_")) {
+        const char *one[] = {near + 5};
+        return muster_text_nearest(upper + 5, one, 1) ? near : NULL;
+    }
+    return near;
+}
+
+static bool never_read(const char *name)
+{
+    static const char *const names[] = {
+        "NCCL_TIMEOUT",        "TORCH_NCCL_TIMEOUT", "TORCH_DISTRIBUTED_TIMEOUT",
+        "NCCL_ABORT_ON_ERROR", "NCCL_BLOCKING",      "NCCL_COMM_TIMEOUT"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void judge_unread(const struct muster_env_variable *variable,
+                         struct muster_env_remarks *remarks)
+{
+    const char *name = variable->name;
+    if (strstr(name, "TIMEOUT") && !strstr(name, "IB"))
+        muster_env_remark(remarks, MUSTER_ENV_UNREAD, false, variable,
+                          "neither NCCL nor PyTorch reads it; a timeout is given where the process "
+                          "group is made (timeout=)");
+    else
+        muster_env_remark(remarks, MUSTER_ENV_UNREAD, false, variable,
+                          "neither NCCL nor PyTorch reads it");
+}
+
+static void judge_legacy(const struct muster_env_input *input,
+                         const struct muster_env_variable *variable,
+                         const struct muster_env_torch *torch, struct muster_env_remarks *remarks)
+{
+    const struct muster_env_variable *now = muster_env_find(input, torch->name);
+    if (now)
+        muster_env_remark(remarks, MUSTER_ENV_LEGACY, strcmp(now->value, variable->value) != 0,
+                          variable, "shadowed by %s=%.40s", torch->name, now->value);
+    else if (strcmp(torch->name, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == 0)
+        muster_env_remark(remarks, MUSTER_ENV_LEGACY, false, variable,
+                          "old spelling of %s, which torchrun sets to 1 itself: then this one does "
+                          "not count",
+                          torch->name);
+    else
+        muster_env_remark(remarks, MUSTER_ENV_LEGACY, false, variable,
+                          "old spelling of %s (PyTorch 2.2 and later)", torch->name);
+}
+
+static void judge_removed(const struct muster_env_input *input,
+                          const struct muster_env_variable *variable,
+                          const struct muster_env_removed *gone, struct muster_env_remarks *remarks)
+{
+    if (gone->last && input->nccl && input->nccl <= gone->last)
+        return;
+    if (gone->last)
+        muster_env_remark(remarks, MUSTER_ENV_REMOVED, false, variable,
+                          "not read since NCCL %d.%d.%d%s%s", gone->last / 10000,
+                          gone->last / 100 % 100, gone->last % 100, *gone->instead ? "; use " : "",
+                          gone->instead);
+    else
+        muster_env_remark(remarks, MUSTER_ENV_REMOVED, false, variable,
+                          "no NCCL of the last years reads it%s%s", *gone->instead ? "; use " : "",
+                          gone->instead);
+}
+
+static void judge_known(const struct muster_env_input *input,
+                        const struct muster_env_variable *variable,
+                        const struct muster_env_known *known, struct muster_env_remarks *remarks)
+{
+    bool read = input->strings ? in_library(input, variable->name)
+                               : input->nccl == 0 || input->nccl >= known->since;
+    if (!read)
+        muster_env_remark(remarks, MUSTER_ENV_UNREAD, false, variable,
+                          "not read by the NCCL here; it came with %d.%d.%d", known->since / 10000,
+                          known->since / 100 % 100, known->since % 100);
+}
+
+/* Names that somebody may have meant for NCCL. */
+static bool looks_like_ours(const char *name)
+{
+    static const char *const prefixes[] = {"NCCL",   "NCLL_", "NCC_",       "NCL_",     "NNCL_",
+                                           "NCCCL_", "CNCL_", "TORCH_NCCL", "TORCH_FR_"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncasecmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* CUDA's own names are many; only near misses of those that matter here are told. */
+static void judge_cuda(const struct muster_env_variable *variable,
+                       struct muster_env_remarks *remarks)
+{
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
+                                        "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
+                                        "CUDA_MODULE_LOADING"};
+    enum { TYPO = 3 };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], variable->name) == 0)
+            return;
+    const char *near = muster_text_nearest(variable->name, names, sizeof names / sizeof *names);
+    if (near && labs((long)strlen(near) - (long)strlen(variable->name)) < TYPO)
+        muster_env_remark(remarks, MUSTER_ENV_MISSPELT, false, variable, "did you mean %s?", near);
+}
+
+static void judge_name(const struct muster_env_input *input,
+                       const struct muster_env_variable *variable,
+                       struct muster_env_remarks *remarks)
+{
+    const char *name = variable->name, *near;
+    const struct muster_env_known *known = known_nccl(name);
+    const struct muster_env_removed *gone = removed(name);
+    const struct muster_env_torch *torch = torch_of_legacy(name);
+    if (starts(name, "CUDA_"))
+        judge_cuda(variable, remarks);
+    if (torch)
+        judge_legacy(input, variable, torch, remarks);
+    if (torch || known_torch(name) || !looks_like_ours(name) || belongs_to_others(name))
+        return;
+    if (known)
+        judge_known(input, variable, known, remarks);
+    else if (in_library(input, name))
+        return;
+    else if (gone)
+        judge_removed(input, variable, gone, remarks);
+    else if (never_read(name))
+        judge_unread(variable, remarks);
+    else if ((near = nearest(name)))
+        muster_env_remark(remarks, MUSTER_ENV_MISSPELT, false, variable,
+                          "read by nobody; did you mean %s?", near);
+    else
+        judge_unread(variable, remarks);
+}
+
+void muster_env_judge(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+{
+    memset(remarks, 0, sizeof *remarks);
+    for (size_t i = 0; i < input->n; i++)
+        judge_name(input, &input->at[i], remarks);
+    muster_env_judge_values(input, remarks);
+    muster_env_judge_together(input, remarks);
+}

@@ -1,0 +1,79 @@
+#include "cli/proc_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double muster_proc_pressure(const char *text)
+{
+    const char *full = strstr(text, "full ");
+    const char *average = full ? strstr(full, "avg60=") : NULL;
+    double value = average ? strtod(average + strlen("avg60="), NULL) : -1;
+    return value >= 0 && value <= 100 ? value : -1;
+}
+
+int muster_proc_swaps(const char *text, struct muster_swap *swap, int room)
+{
+    int n = 0;
+    const char *line = strchr(text, '\n');
+    for (; line && n < room; line = strchr(line + 1, '\n')) {
+        unsigned long long kib, used;
+        char file[128], type[32];
+        if (sscanf(line + 1, "%127s %31s %llu %llu", file, type, &kib, &used) != 4)
+            continue;
+        swap[n] = (struct muster_swap){.kib = kib, .used_kib = used};
+        memcpy(swap[n].file, file, sizeof file);
+        n++;
+    }
+    return n;
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    return strncmp(path, folder, n) == 0 && (n == 1 || path[n] == '/' || path[n] == '\0');
+}
+
+bool muster_proc_mount_type(const char *mounts, const char *path, char *type, size_t size)
+{
+    size_t best = 0;
+    while (*mounts) {
+        char folder[256], kind[64];
+        if (sscanf(mounts, "%*s %255s %63s", folder, kind) == 2 && is_below(path, folder) &&
+            strlen(folder) >= best) {
+            best = strlen(folder);
+            snprintf(type, size, "%s", kind);
+        }
+        mounts += strcspn(mounts, "\n");
+        mounts += *mounts == '\n';
+    }
+    return best > 0;
+}
+
+bool muster_proc_is_network(const char *type)
+{
+    static const char *const types[] = {"nfs",        "nfs4",   "cifs", "smb3", "lustre",    "ceph",
+                                        "fuse.sshfs", "beegfs", "gpfs", "9p",   "glusterfs", "afs"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return false;
+}
+
+long long muster_proc_field(const char *text, const char *key, int base)
+{
+    size_t n = strlen(key);
+    while (*text) {
+        if (strncmp(text, key, n) == 0 && text[n] == ':') {
+            char *end;
+            const char *value = text + n + 1;
+            unsigned long long number = strtoull(value, &end, base);
+            return end == value ? -1 : (long long)(number & INT64_MAX);
+        }
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return -1;
+}

@@ -1,0 +1,27 @@
+/* The kernel's text files that doctor reads, parsed. Pure. */
+#ifndef MUSTER_CLI_PROC_TEXT_H
+#define MUSTER_CLI_PROC_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "full avg10=1.23 avg60=..." of /proc/pressure/X: the value of avg60; -1: not there. */
+double muster_proc_pressure(const char *text);
+
+struct muster_swap {
+    char file[128];
+    uint64_t kib, used_kib;
+};
+/* Lines of /proc/swaps after the heading. Returns how many, at most `room`. */
+int muster_proc_swaps(const char *text, struct muster_swap *swap, int room);
+
+/* The file system that holds an absolute path, from /proc/mounts: its type; false: unknown. */
+bool muster_proc_mount_type(const char *mounts, const char *path, char *type, size_t size);
+/* Types whose pages come over a network. */
+bool muster_proc_is_network(const char *type);
+
+/* "Key:   123 kB" of meminfo and status; -1: not there. */
+long long muster_proc_field(const char *text, const char *key, int base);
+
+#endif
