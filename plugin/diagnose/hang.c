@@ -176,9 +176,10 @@ static bool stands_still(const struct muster_hang_comm *comm, uint64_t number, u
         const struct muster_hang_member *member = &comm->member[i];
         if (member->calls <= number || member->over || member->ended == MUSTER_HANG_IDLE)
             continue;
-        if (muster_hang_waited_ns(member) < threshold)
+        bool long_enough = muster_hang_waited_ns(member) >= threshold;
+        if (!long_enough && !muster_hang_gone(member))
             return false;
-        waiting++;
+        waiting += long_enough;
     }
     return waiting > 0;
 }
@@ -254,7 +255,10 @@ static bool find_waiting(const struct muster_hang_cases *cases, struct muster_ha
         const struct muster_hang_member *member = &comm->member[i];
         if (member->calls <= number || member->over || member->ended == MUSTER_HANG_IDLE)
             continue;
-        if (muster_hang_waited_ns(member) < cases->threshold_ns)
+        bool long_enough = muster_hang_waited_ns(member) >= cases->threshold_ns;
+        if (!long_enough && muster_hang_gone(member))
+            continue;
+        if (!long_enough)
             return false;
         const struct muster_hang_call *call = muster_hang_call(member, number);
         uint64_t own = call && call->enqueue_ns ? call->enqueue_ns : member->called_ns;
