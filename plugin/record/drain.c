@@ -38,6 +38,14 @@ static bool over_for(const struct muster_comm *comm, uint64_t now, uint64_t ns)
     return at != 0 && age(now, at) >= ns;
 }
 
+/* A mark behind its launch is over, or a later operation's kernels are. */
+static bool ended_unseen(const struct muster_comm *comm, const struct muster_seg_slot *slot)
+{
+    uint64_t ended = atomic_load_explicit(&comm->calls->launches_ended, memory_order_relaxed);
+    return (slot->launch != 0 && (uint32_t)ended >= slot->launch) ||
+           slot->enqueue_ns < atomic_load_explicit(&comm->ended_ns, memory_order_relaxed);
+}
+
 static enum verdict judge_parts(const struct muster_recorder *recorder, struct muster_comm *comm,
                                 const struct muster_seg_slot *slot, uint64_t now)
 {
@@ -56,9 +64,8 @@ static enum verdict judge_parts(const struct muster_recorder *recorder, struct m
             atomic_store_explicit(&comm->ended_ns, slot->enqueue_ns, memory_order_relaxed);
             return RETIRE;
         }
-        /* Its kernels will not come: a later operation's have ended, or room is needed. */
-        bool passed = started == 0 && slot->enqueue_ns < atomic_load_explicit(&comm->ended_ns,
-                                                                              memory_order_relaxed);
+        /* Its kernels will not come: it has ended all the same, or room is needed. */
+        bool passed = started == 0 && ended_unseen(comm, slot);
         bool crowded = recorder->slots_used > CROWDED;
         bool waited = age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
         return given_up || (waited && (passed || crowded)) ? RETIRE_EARLY : KEEP;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "record/capture.h"
 #include "record/comm.h"
 #include "record/mark.h"
 #include "record/proxy.h"
@@ -22,7 +23,6 @@
 
 enum {
     MUSTER_COMM_HASH = 4096, /* power of two, twice MUSTER_COMMS */
-    MUSTER_CAPTURING = 16,   /* threads that may capture at once */
 };
 
 /* The GPU of a communicator; index -1 and empty strings where it is not known. */
@@ -49,9 +49,8 @@ struct muster_recorder {
     struct muster_arming arming;
     uint32_t nonce;
     pid_t pid;
-    _Atomic bool closed;   /* set after fork in the child, and at exit: nothing is recorded */
-    _Atomic bool captures; /* a CUDA graph was captured in this process */
-    _Atomic uintptr_t capturing[MUSTER_CAPTURING]; /* threads inside a captured group */
+    _Atomic bool closed; /* set after fork in the child, and at exit: nothing is recorded */
+    struct muster_capture capture;
 
     pthread_mutex_t comm_lock; /* opening and closing communicators */
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];

@@ -2,53 +2,15 @@
 
 #include "base/clock.h"
 #include "record/handle.h"
+#include "record/kernel.h"
 
 enum {
-    STRIDE = 67,     /* leaves a neighbour's run of slots behind */
-    PROBES = 16,     /* slots tried before an operation is dropped */
-    STAMP_BITS = 18, /* of a kernel handle's generation; above them the channel */
-    STAMP_MASK = (1 << STAMP_BITS) - 1,
+    STRIDE = 67, /* leaves a neighbour's run of slots behind */
+    PROBES = 16, /* slots tried before an operation is dropped */
     WARM_UP = 3, /* first operations of a communicator that are never judged */
 };
 
 #define SETTLE_NS MUSTER_NS_PER_S
-
-/* What is launched between a captured group's start and stop goes into the graph. Not a variable
- * of the thread: in a library that is loaded late its first use would allocate. */
-static uintptr_t this_thread(void)
-{
-    return (uintptr_t)pthread_self();
-}
-
-static void replace_capturing(struct muster_recorder *recorder, uintptr_t from, uintptr_t to)
-{
-    for (unsigned i = 0; i < MUSTER_CAPTURING; i++) {
-        uintptr_t expected = from;
-        if (atomic_compare_exchange_strong_explicit(&recorder->capturing[i], &expected, to,
-                                                    memory_order_relaxed, memory_order_relaxed))
-            return;
-    }
-}
-
-static bool is_capturing(const struct muster_recorder *recorder)
-{
-    uintptr_t self = this_thread();
-    for (unsigned i = 0; i < MUSTER_CAPTURING; i++)
-        if (atomic_load_explicit(&recorder->capturing[i], memory_order_relaxed) == self)
-            return true;
-    return false;
-}
-
-static void capture_begins(struct muster_recorder *recorder)
-{
-    if (!is_capturing(recorder))
-        replace_capturing(recorder, 0, this_thread());
-}
-
-static void capture_ends(struct muster_recorder *recorder)
-{
-    replace_capturing(recorder, this_thread(), 0);
-}
 
 /* A free slot, now FILLING, under a new generation; NULL when 16 in a row are taken. */
 static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -238,6 +200,10 @@ static void *launch_called(struct muster_recorder *recorder, void *parent,
     slot->algo = op->algo;
     slot->proto = op->proto;
     slot->channels = op->channels;
+    if (kind == MUSTER_HANDLE_CE) /* no kernel will be reported */
+        slot->flags &= (uint16_t)~MUSTER_OP_IN_BLOCK;
+    if (slot->flags & MUSTER_OP_ARMING) /* NCCL has made its connections: the stall is over */
+        atomic_store_explicit(&recorder->arming.settle_ns, muster_now_ns(), memory_order_relaxed);
     slot->launch =
         launch_of(atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_relaxed));
     publish(recorder, h.index, h.generation, MUSTER_SLOT_LAUNCHED);
@@ -258,7 +224,7 @@ static void restore_dtype(struct muster_event_op *op, uint8_t dtype)
 static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm,
                       const struct muster_event_op *op, uint32_t dtype, bool p2p)
 {
-    if (is_capturing(recorder))
+    if (muster_capture_is_on(&recorder->capture))
         return NULL; /* shown once while it is captured: nothing runs yet */
     struct muster_event_op real = *op;
     restore_dtype(&real, (uint8_t)dtype);
@@ -371,138 +337,20 @@ static void ce_stop(struct muster_recorder *recorder, const void *handle)
     atomic_store_explicit(&slot->proxy_ended, 1, memory_order_release);
 }
 
-/* Counters of one operation's parts are loaded and stored, not added atomically: all its kernel
- * events come from one thread, the communicator's proxy. */
-static uint32_t count_part(_Atomic uint32_t *counter, memory_order order)
-{
-    uint32_t n = atomic_load_explicit(counter, memory_order_relaxed) + 1;
-    atomic_store_explicit(counter, n, order);
-    return n;
-}
-
-static void *kernel_ch_start(struct muster_recorder *recorder, const struct muster_event *event)
-{
-    struct muster_seg_slot *slot = muster_track_slot(recorder, event->parent);
-    if (!slot)
-        return NULL;
-    struct muster_comm *comm =
-        atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
-    unsigned ch = event->kernel_ch.channel;
-    if (ch >= MUSTER_CHANNELS) {
-        muster_recorder_drop(recorder, comm, MUSTER_DROP_CHANNEL);
-        return NULL;
-    }
-    struct muster_handle parent = muster_handle_unpack(event->parent);
-    struct muster_channel *channel = &comm->channel[ch];
-    uint32_t number = count_part(&channel->stamps, memory_order_relaxed) & STAMP_MASK;
-    struct muster_open_stamp *open = &channel->open[number % MUSTER_OPEN_STAMPS];
-    uint64_t start = event->kernel_ch.ptimer;
-    atomic_store_explicit(&open->number, number, memory_order_relaxed);
-    atomic_store_explicit(&open->slot, parent.index, memory_order_relaxed);
-    atomic_store_explicit(&open->generation, parent.generation, memory_order_relaxed);
-    atomic_store_explicit(&open->start, start, memory_order_relaxed);
-
-    uint64_t begin = atomic_load_explicit(&slot->begin_ns, memory_order_relaxed);
-    if (begin == 0 || start < begin)
-        atomic_store_explicit(&slot->begin_ns, start, memory_order_relaxed);
-    count_part(&slot->started, memory_order_relaxed);
-    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_KERNEL_CH, ch << STAMP_BITS | number,
-                              comm->index);
-}
-
-/* The GPU and host clocks run at nearly one rate; a thousandth and a microsecond allow for what
- * they differ. */
-static bool longer_than_host(const struct muster_seg_slot *slot, uint64_t now)
-{
-    uint64_t begin = atomic_load_explicit(&slot->begin_ns, memory_order_relaxed);
-    uint64_t end = atomic_load_explicit(&slot->end_ns, memory_order_relaxed);
-    uint64_t host = now - slot->enqueue_ns;
-    return end > begin && end - begin > host + host / 1000 + MUSTER_NS_PER_US;
-}
-
-static void refuse_times(struct muster_recorder *recorder, struct muster_comm *comm,
-                         struct muster_seg_slot *slot, enum muster_drop reason)
-{
-    atomic_store_explicit(&slot->bad, (uint32_t)reason + 1, memory_order_relaxed);
-    muster_recorder_drop(recorder, comm, reason);
-}
-
-/* Stamps that lie in the future would make every later stop of their channels look like a step
- * back. */
-static void forget_last_stops(struct muster_comm *comm)
-{
-    for (unsigned c = 0; c < MUSTER_CHANNELS; c++)
-        atomic_store_explicit(&comm->channel[c].last_stop, 0, memory_order_relaxed);
-}
-
-static void channel_ended(struct muster_recorder *recorder, struct muster_comm *comm,
-                          struct muster_seg_slot *slot)
-{
-    uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_relaxed) + 1;
-    if (slot->p2p || ended >= slot->channels) {
-        uint64_t now = muster_now_ns();
-        atomic_store_explicit(&slot->touched_ns, now, memory_order_relaxed);
-        if (recorder->options.host_times && longer_than_host(slot, now)) {
-            refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_LONG);
-            forget_last_stops(comm);
-        }
-    }
-    /* Release: pairs with the acquire in muster_slot_op; the times above are visible with it. */
-    atomic_store_explicit(&slot->ended, ended, memory_order_release);
-}
-
-static void kernel_ch_stop(struct muster_recorder *recorder, const void *handle, uint64_t stop)
-{
-    struct muster_handle h = muster_handle_unpack(handle);
-    struct muster_comm *comm =
-        h.index < MUSTER_COMMS
-            ? atomic_load_explicit(&recorder->comm[h.index], memory_order_acquire)
-            : NULL;
-    if (!comm) {
-        muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
-        return;
-    }
-    struct muster_channel *channel = &comm->channel[h.generation >> STAMP_BITS];
-    uint32_t number = h.generation & STAMP_MASK;
-    struct muster_open_stamp *open = &channel->open[number % MUSTER_OPEN_STAMPS];
-    if (atomic_load_explicit(&open->number, memory_order_relaxed) != number) {
-        muster_recorder_drop(recorder, comm, MUSTER_DROP_STALE);
-        return;
-    }
-    atomic_store_explicit(&open->number, UINT32_MAX, memory_order_relaxed); /* one stop a start */
-    struct muster_seg_slot *slot = muster_track_slot(
-        recorder, muster_handle_pack(recorder->nonce, MUSTER_HANDLE_OP,
-                                     atomic_load_explicit(&open->generation, memory_order_relaxed),
-                                     atomic_load_explicit(&open->slot, memory_order_relaxed)));
-    if (!slot)
-        return;
-    uint64_t last = atomic_load_explicit(&channel->last_stop, memory_order_relaxed);
-    if (stop <= atomic_load_explicit(&open->start, memory_order_relaxed)) {
-        refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_ORDER);
-    } else if (stop < last) {
-        refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_BACK);
-    } else {
-        atomic_store_explicit(&channel->last_stop, stop, memory_order_relaxed);
-        if (stop > atomic_load_explicit(&slot->end_ns, memory_order_relaxed))
-            atomic_store_explicit(&slot->end_ns, stop, memory_order_relaxed);
-    }
-    channel_ended(recorder, comm, slot);
-}
-
 static void *group_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
                              const struct muster_event *event)
 {
-    if (comm)
-        count_part(&comm->groups, memory_order_relaxed);
-    if (event->group_api.graph) {
-        atomic_store_explicit(&recorder->captures, true, memory_order_relaxed);
-        muster_arming_stop(&recorder->arming);
-        capture_begins(recorder);
-        return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
+    if (comm) {
+        uint32_t groups = atomic_load_explicit(&comm->groups, memory_order_relaxed);
+        atomic_store_explicit(&comm->groups, groups + 1, memory_order_relaxed);
     }
-    if (atomic_load_explicit(&recorder->captures, memory_order_relaxed))
-        capture_ends(recorder); /* should its stop have been lost */
-    return NULL;
+    if (!event->group_api.graph) {
+        muster_capture_ends(&recorder->capture); /* should its stop have been lost */
+        return NULL;
+    }
+    muster_capture_begins(&recorder->capture);
+    muster_arming_stop(&recorder->arming);
+    return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
 }
 
 static void *launch_start(const struct muster_recorder *recorder, struct muster_comm *comm,
@@ -545,7 +393,7 @@ void *muster_track_start(struct muster_recorder *recorder, const void *context,
     struct muster_comm *comm;
     switch (event->kind) {
     case MUSTER_EVENT_KERNEL_CH:
-        return kernel_ch_start(recorder, event);
+        return muster_kernel_start(recorder, event);
     case MUSTER_EVENT_PROXY_STEP:
         return muster_proxy_step_start(recorder, event);
     case MUSTER_EVENT_PROXY_OP:
@@ -586,7 +434,7 @@ void muster_track_state(struct muster_recorder *recorder, const void *handle, un
         muster_proxy_step_state(recorder, handle, state, args);
     else if (h.kind == MUSTER_HANDLE_KERNEL_CH && state == MUSTER_STATE_KERNEL_CH_STOP &&
              args->given)
-        kernel_ch_stop(recorder, handle, args->ptimer);
+        muster_kernel_stop(recorder, handle, args->ptimer);
     else if (h.kind == MUSTER_HANDLE_PROXY_OP && state == MUSTER_STATE_PROXY_OP_IN_PROGRESS)
         muster_proxy_op_progress(recorder, handle);
 }
@@ -605,5 +453,5 @@ void muster_track_stop(struct muster_recorder *recorder, const void *handle)
     else if (h.kind == MUSTER_HANDLE_LAUNCH)
         launch_stop(recorder, h);
     else if (h.kind == MUSTER_HANDLE_CAPTURE_GROUP)
-        capture_ends(recorder);
+        muster_capture_ends(&recorder->capture);
 }

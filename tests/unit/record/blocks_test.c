@@ -175,6 +175,37 @@ static void the_first_arming_is_not_judged(void **state)
     lab_close(&world.lab);
 }
 
+static void what_follows_the_first_arming_is_judged(void **state)
+{
+    (void)state;
+    struct world world;
+    world_open(&world);
+    void *ctx = lab_comm(&world.lab, 0xabc, 4, 1, 5);
+    for (unsigned n = 0; n < 6; n++)
+        collective(&world, ctx);
+    lab_drain(&world.lab, 0);
+    assert_int_equal(lab_last(&world.lab)->number, 5);
+    assert_false(lab_last(&world.lab)->flags & MUSTER_OP_UNSCORED);
+    lab_close(&world.lab);
+}
+
+/* As its stop shows: copy engines run no kernel, so there is nothing to wait for. */
+static void a_copy_engine_collective_inside_a_block_is_retired(void **state)
+{
+    (void)state;
+    struct world world;
+    world_open(&world);
+    void *ctx = lab_comm(&world.lab, 0xabc, 4, 1, 6);
+    struct muster_event_op op = lab_op(MUSTER_FUNC_ALL_GATHER, 1 << 24);
+    struct muster_event ce = {
+        .kind = MUSTER_EVENT_CE_COLL, .parent = lab_call(&world.lab, ctx, &op), .op = op};
+    muster_track_stop(world.lab.rec, muster_track_start(world.lab.rec, ctx, &ce));
+    lab_drain(&world.lab, 0);
+    assert_int_equal(lab_count(&world.lab, MUSTER_FUNC_ALL_GATHER), 1);
+    assert_int_equal(lab_last(&world.lab)->source, MUSTER_SOURCE_HOST);
+    lab_close(&world.lab);
+}
+
 /* All sends of a group are called, and the mask read for them, before the first is launched. */
 static void a_group_of_sends_is_timed_as_it_was_called(void **state)
 {
@@ -216,6 +247,8 @@ int main(void)
         cmocka_unit_test(a_captured_graph_ends_all_blocks),
         cmocka_unit_test(a_closed_communicator_gives_the_mask_back),
         cmocka_unit_test(the_first_arming_is_not_judged),
+        cmocka_unit_test(what_follows_the_first_arming_is_judged),
+        cmocka_unit_test(a_copy_engine_collective_inside_a_block_is_retired),
         cmocka_unit_test(a_group_of_sends_is_timed_as_it_was_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
