@@ -11,3 +11,8 @@ double muster_confidence_transfer(size_t links)
 {
     return links > 2 ? 0.99 : 0.95;
 }
+
+double muster_confidence_stage(void)
+{
+    return 0.8;
+}

@@ -13,4 +13,8 @@ double muster_confidence_late(uint32_t hits, uint32_t others, uint32_t ranks);
 /* `links`: between hosts, that the slow one was compared with, itself included. */
 double muster_confidence_transfer(size_t links);
 
+/* The slowest stage of a chain of sends and receives: no generated cases, so a guess on the low
+ * side. */
+double muster_confidence_stage(void);
+
 #endif

@@ -9,15 +9,6 @@
 
 enum { VERDICTS_MAX = 6 }; /* communicators whose clean verdict is told */
 
-static unsigned scale_of(uint64_t ns)
-{
-    unsigned scale = 0;
-    while (scale + 1 < MUSTER_LATE_SCALES && ns >= MUSTER_LATE_FLOOR_NS << (scale + 1)) {
-        scale++;
-    }
-    return scale;
-}
-
 static int tally(const struct muster_view *view, struct muster_late_comm *comm,
                  struct muster_late_part *part)
 {
@@ -34,11 +25,7 @@ static int tally(const struct muster_view *view, struct muster_late_comm *comm,
             uint64_t blame_ns = walk.blame_ns[i];
             part[i].late_ns += walk.late_ns[i];
             part[i].blame_ns += blame_ns;
-            if (blame_ns >= MUSTER_LATE_FLOOR_NS) {
-                unsigned scale = scale_of(blame_ns);
-                comm->tally[i].hits[scale]++;
-                comm->tally[i].sum_ns[scale] += blame_ns;
-            }
+            muster_late_add(&comm->tally[i], blame_ns);
         }
     }
     muster_late_walk_end(&walk);
@@ -125,7 +112,7 @@ int muster_diagnose_late(const struct muster_view *view, struct muster_findings 
         result = muster_late_word(view, &guilts, part, findings);
     }
     if (result == 0) {
-        result = muster_late_stages(view, findings);
+        result = muster_late_stages(view, span, findings);
     }
     if (result == 0) {
         say_verdicts(view, comm, n, &findings->not_observable);

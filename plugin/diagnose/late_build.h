@@ -119,7 +119,11 @@ int muster_late_victims(const struct muster_view *view, const struct muster_late
                         size_t lead, const struct muster_late_part *part,
                         struct muster_finding *finding);
 
-/* Sends and receives. */
-int muster_late_stages(const struct muster_view *view, struct muster_findings *findings);
+/* Counts one operation that a rank is to blame for. */
+void muster_late_add(struct muster_late_tally *tally, uint64_t blame_ns);
+
+/* Sends and receives. -1: no memory. */
+int muster_late_stages(const struct muster_view *view, const struct muster_late_span *span,
+                       struct muster_findings *findings);
 
 #endif

@@ -22,6 +22,19 @@ enum {
     EVEN = 3,      /* octaves */
 };
 
+void muster_late_add(struct muster_late_tally *tally, uint64_t blame_ns)
+{
+    unsigned scale = 0;
+    if (blame_ns < MUSTER_LATE_FLOOR_NS) {
+        return;
+    }
+    while (scale + 1 < MUSTER_LATE_SCALES && blame_ns >= MUSTER_LATE_FLOOR_NS << (scale + 1)) {
+        scale++;
+    }
+    tally->hits[scale]++;
+    tally->sum_ns[scale] += blame_ns;
+}
+
 /* P(at least `hits` of hits + others fall on one of two sides that are equally likely). */
 static double by_luck(uint32_t hits, uint32_t others)
 {

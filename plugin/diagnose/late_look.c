@@ -37,7 +37,8 @@ static bool behind(const struct muster_late_walk *walk, uint32_t own, int64_t *s
     const struct muster_view_member *member = &view->member[joint->comm->first_member];
     const struct muster_view_gpu *gpu = &view->gpu[member[own].gpu];
     size_t n = 0;
-    if (!gpu->host_times) {
+    /* NCCL shows a replay when it runs, not when it was called. */
+    if (!gpu->host_times || (joint->op[own]->flags & MUSTER_OP_GRAPH)) {
         return false;
     }
     for (uint32_t i = 0; i < joint->comm->members; i++) {

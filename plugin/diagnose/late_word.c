@@ -116,9 +116,12 @@ static void say_limits(const struct muster_view *view, const struct muster_late_
                            missing);
     }
     if (!detail->host_known) {
-        muster_finding_say(to, gpu->host_times
-                                   ? "cause: no other rank of its host is seen"
-                                   : "cause: host times mean nothing in a replay at full speed");
+        muster_finding_say(to, "cause: %s",
+                           detail->first->flags & MUSTER_OP_GRAPH
+                               ? "the host's calls of graph replays are not seen"
+                           : gpu->host_times ? "no other rank of its host is seen"
+                                             : "host times mean nothing in a replay at full "
+                                               "speed");
     }
 }
 
