@@ -1,13 +1,10 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/document.h"
 #include "config/settings.h"
 #include "config/table.h"
-#include "config/yaml.h"
 
 static const char common_prefix[] = "MUSTER_";
 
@@ -74,49 +71,14 @@ static int apply_variables(struct muster_settings *settings, const struct muster
     return apply_variable(settings, setting, setting->short_variable, err);
 }
 
-static ssize_t read_fully(int fd, char *to, size_t size)
-{
-    size_t n = 0;
-    while (n < size) {
-        ssize_t got = read(fd, to + n, size - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        n += (size_t)got;
-    }
-    return (ssize_t)n;
-}
-
-static int parse_descriptor(struct muster_settings *settings, const char *path, int fd,
-                            struct muster_err *err)
-{
-    const size_t size = MUSTER_YAML_BYTES + 1; /* one more, to see that it is too large */
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return muster_fail(err, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return muster_fail(err, "%s: not a regular file", path);
-    char *yaml = malloc(size);
-    if (!yaml)
-        return muster_fail(err, "%s: out of memory", path);
-    ssize_t bytes = read_fully(fd, yaml, size);
-    int failed = bytes < 0 ? muster_fail(err, "%s: %s", path, strerror(errno))
-                           : muster_settings_parse(settings, path, yaml, (size_t)bytes, err);
-    free(yaml);
-    return failed;
-}
-
 static int parse_file(struct muster_settings *settings, const char *path, struct muster_err *err)
 {
-    /* Not blocking, so that a FIFO without a writer is refused and does not hang the job. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return muster_fail(err, "MUSTER_CONFIG: %s: %s", path, strerror(errno));
-    int failed = parse_descriptor(settings, path, fd, err);
-    close(fd);
+    struct muster_document document;
+    struct muster_err why;
+    if (muster_document_read(&document, path, &why) != 0)
+        return muster_fail(err, "MUSTER_CONFIG: %s", why.text);
+    int failed = muster_settings_parse(settings, path, document.text, document.bytes, err);
+    muster_document_free(&document);
     return failed;
 }
 

@@ -11,6 +11,7 @@
 #include "config/settings.h"
 #include "diagnose/live.h"
 #include "nccl/process.h"
+#include "nccl/steering.h"
 #include "record/handle.h"
 #include "record/recorder.h"
 #include "record/track.h"
@@ -22,7 +23,8 @@ enum { EXIT_WRITE_MS = 2000 };
 /* The one thing in the process that NCCL's calls without a context of their own can find. */
 static struct {
     pthread_mutex_t lock;  /* set-up */
-    _Atomic bool prepared; /* settings read, once */
+    bool configured;       /* settings read, once */
+    _Atomic bool prepared; /* and what the profiler needs beside them */
     _Atomic bool failed;   /* or switched off: every call is a no-op */
     uint32_t unnamed;      /* v1 to v3: communicators alive */
     struct muster_settings settings;
@@ -82,6 +84,7 @@ static void in_forked_child(void)
     struct muster_recorder *recorder = atomic_load(&plugin.recorder);
     if (recorder)
         muster_recorder_forked(recorder);
+    muster_steering_detach();
     atomic_store(&plugin.trace, NULL);
     plugin.failed = true;
 }
@@ -154,7 +157,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
                                        &recorder->closed};
     if (muster_live_start(&live, err) != 0)
         muster_log(MUSTER_LOG_WARN, "nothing is diagnosed while the job runs: %s", err->text);
-    pthread_atfork(NULL, NULL, in_forked_child);
+    muster_steering_attach(options.file.map);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
     muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank,
@@ -162,13 +165,31 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
     return 0;
 }
 
-static void prepare_locked(const struct muster_event_init *init, const void *caller)
+static void configure_locked(void)
 {
-    plugin.prepared = true;
     struct muster_err err;
+    if (plugin.configured)
+        return;
+    plugin.configured = true;
     if (muster_settings_load(&plugin.settings, &err) != 0)
         muster_log(MUSTER_LOG_ERROR, "%s; the defaults are used", err.text);
     muster_log_set_level((enum muster_log_level)plugin.settings.log_level);
+}
+
+const struct muster_settings *muster_plugin_settings(void)
+{
+    pthread_mutex_lock(&plugin.lock);
+    configure_locked();
+    pthread_mutex_unlock(&plugin.lock);
+    return &plugin.settings;
+}
+
+static void prepare_locked(const struct muster_event_init *init, const void *caller)
+{
+    plugin.prepared = true;
+    /* Now: v1 to v3 record from their first event on, and a child forked before it must not. */
+    pthread_atfork(NULL, NULL, in_forked_child);
+    configure_locked();
     plugin.failed = plugin.settings.off;
     muster_identity_read(&plugin.identity);
     plugin.identity.nccl = muster_process_nccl(caller);

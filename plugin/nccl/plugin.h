@@ -6,6 +6,7 @@
 #ifndef MUSTER_NCCL_PLUGIN_H
 #define MUSTER_NCCL_PLUGIN_H
 
+#include "config/settings.h"
 #include "record/event.h"
 
 /* `caller`: an address inside the NCCL library that calls (to find its version). Always sets
@@ -17,5 +18,8 @@ void muster_plugin_start(void *context, void **handle, const struct muster_event
 void muster_plugin_state(void *handle, unsigned state, const struct muster_event_args *args);
 void muster_plugin_stop(void *handle);
 void muster_plugin_fini(void *context);
+
+/* Read once, whichever of profiler and tuner NCCL initialises first. */
+const struct muster_settings *muster_plugin_settings(void);
 
 #endif

@@ -17,8 +17,7 @@
 #include "config/yaml.h"
 
 enum {
-    MUSTER_POLICY_BYTES = 1 << 20,   /* of a document */
-    MUSTER_POLICY_INLINE = 96 << 10, /* of a document in the environment */
+    MUSTER_POLICY_BYTES = 1 << 20, /* of a document */
     MUSTER_POLICY_RULES = 4096,
     MUSTER_POLICY_NAME = 64,        /* of a rule, terminator included */
     MUSTER_POLICY_RANGES = 16,      /* in one list */

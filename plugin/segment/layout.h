@@ -3,9 +3,9 @@
  * process lives, copied into the run directory afterwards. It is an ABI between processes of any
  * muster version: only offsets, no pointers; little-endian; change means a new MUSTER_SEG_VERSION.
  *
- * Writers: NCCL's threads (slots, muster_seg_comm.call), the drain thread (all else). Readers copy
- * the file with pread and never map it. What the drain thread writes in one piece carries a
- * `seq`: odd while it is being written (see seg_write_begin in segment/seqlock.h).
+ * Writers: NCCL's threads (slots, muster_seg_comm.call, policy), the drain thread (all else).
+ * Readers copy the file with pread and never map it. What the drain thread writes in one piece
+ * carries a `seq`: odd while it is being written (see seg_write_begin in segment/seqlock.h).
  *
  * Retiring an operation moves it from its slot to a row. `undo` makes that one step for whoever
  * reads after a SIGKILL: while undo.armed is 1 the row may be half changed; the reader restores it
@@ -23,7 +23,7 @@
 #include "segment/op.h"
 
 #define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 1u
+#define MUSTER_SEG_VERSION 2u
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -31,7 +31,8 @@ enum {
     MUSTER_SEG_NETS = 256,
     MUSTER_SEG_SLOTS = 4096,
     MUSTER_SEG_RING = 1024,
-    MUSTER_SEG_CALLS = 16, /* last calls kept per communicator */
+    MUSTER_SEG_CALLS = 16,  /* last calls kept per communicator */
+    MUSTER_SEG_RULES = 128, /* rules of a policy with an entry of their own, but for the last */
     MUSTER_SEG_PATH = 1024,
     MUSTER_SEG_NAME = 64,
     MUSTER_CHANNELS = 64, /* NCCL's MAXCHANNELS since 2.25 */
@@ -217,6 +218,40 @@ struct muster_seg_slot {
     uint32_t spare2;
 };
 
+enum muster_policy_state {
+    MUSTER_POLICY_NONE,    /* no rules, or the tuner is not loaded */
+    MUSTER_POLICY_ACTIVE,  /* decides */
+    MUSTER_POLICY_INVALID, /* has errors: off as a whole */
+    MUSTER_POLICY_REFUSED, /* MUSTER_POLICY_SHA256 names another one: off */
+    MUSTER_POLICY_STATES
+};
+
+struct muster_seg_rule {
+    char name[MUSTER_SEG_NAME];
+    _Atomic uint64_t hits;        /* the tuner was asked, and this rule decided */
+    _Atomic uint64_t not_offered; /* of them: NCCL offered nothing of what the rule keeps */
+    uint32_t line;
+    uint32_t spare;
+    uint64_t spare2;
+};
+
+/* Written when the tuner reads its policy; `state` last. Only the counters change afterwards, by
+ * NCCL's threads. */
+struct muster_seg_policy {
+    _Atomic uint32_t state; /* enum muster_policy_state */
+    uint32_t rules;         /* of the policy; those beyond MUSTER_SEG_RULES share the last entry */
+    uint32_t tuner_api;     /* tuner interface version that NCCL chose; 0: it loaded none */
+    uint32_t spare;
+    uint8_t sha256[32]; /* of the document with the policy */
+    uint64_t spare2[6];
+    struct muster_seg_rule rule[MUSTER_SEG_RULES];
+};
+
+static inline uint32_t muster_seg_rule_entry(uint32_t rule)
+{
+    return rule < MUSTER_SEG_RULES ? rule : MUSTER_SEG_RULES - 1;
+}
+
 /* slot_state word: generation << 8 | enum muster_slot_state. */
 static inline uint32_t muster_slot_word(uint32_t generation, enum muster_slot_state state)
 {
@@ -261,6 +296,7 @@ struct muster_segment {
     _Atomic uint32_t slot_state[MUSTER_SEG_SLOTS];
     struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
     struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % MUSTER_SEG_RING */
+    struct muster_seg_policy policy;
 };
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
@@ -272,5 +308,7 @@ _Static_assert(sizeof(struct muster_segment) <= 1 << 20, "the default budget of 
 
 const char *muster_drop_word(unsigned drop);
 const char *muster_exit_word(unsigned exit_state);
+/* "none", "active", "invalid", "refused". */
+const char *muster_policy_state_word(unsigned state);
 
 #endif

@@ -144,8 +144,17 @@ static void check_slot(struct muster_seg_slot *slot)
     slot->proto = known(slot->proto, MUSTER_PROTOS);
 }
 
+static void check_policy(struct muster_seg_policy *policy)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_RULES; i++)
+        clean(policy->rule[i].name, sizeof(policy->rule[i].name));
+    if (atomic_load_explicit(&policy->state, memory_order_relaxed) >= MUSTER_POLICY_STATES)
+        atomic_store_explicit(&policy->state, MUSTER_POLICY_NONE, memory_order_relaxed);
+}
+
 static void check_entries(struct muster_segment *segment)
 {
+    check_policy(&segment->policy);
     for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
         check_comm(&segment->comm[i]);
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)

@@ -30,3 +30,14 @@ const char *muster_exit_word(unsigned exit_state)
         return "unknown";
     }
 }
+
+const char *muster_policy_state_word(unsigned state)
+{
+    static const char *const words[MUSTER_POLICY_STATES] = {
+        [MUSTER_POLICY_NONE] = "none",
+        [MUSTER_POLICY_ACTIVE] = "active",
+        [MUSTER_POLICY_INVALID] = "invalid",
+        [MUSTER_POLICY_REFUSED] = "refused",
+    };
+    return state < MUSTER_POLICY_STATES ? words[state] : "unknown";
+}

@@ -12,16 +12,19 @@ fail()
     failed=1
 }
 
-expected=$(printf 'ncclProfiler_v%s\n' 1 2 3 4 5 6 7)
+expected=$(
+    printf 'ncclProfiler_v%s\n' 1 2 3 4 5 6 7
+    printf 'ncclTunerPlugin_v%s\n' 2 3 4 5 6 7
+)
 # Format of nm: address, type, name; D or R for data, which is what NCCL looks up. A second line of
 # defence against an instrumented build's own symbols is the version script, so no exception here.
 exported=$("$nm" -D --defined-only "$plugin" | awk '{ print $3 }' | sort)
-[ "$exported" = "$expected" ] || fail "exports are not the seven tables: $(echo $exported)"
+[ "$exported" = "$expected" ] || fail "exports are not the thirteen tables: $(echo $exported)"
 code=$("$nm" -D --defined-only "$plugin" | awk '$2 !~ /^[DR]$/ { print $3 }')
 [ -z "$code" ] || fail "not data symbols: $(echo $code)"
 
 listed=$(sed -n 's/^ *\(nccl[A-Za-z0-9_]*\);$/\1/p' "$map" | sort)
-[ "$listed" = "$expected" ] || fail "$map does not list the seven tables"
+[ "$listed" = "$expected" ] || fail "$map does not list the thirteen tables"
 
 dynamic=$("$readelf" -dW "$plugin")
 echo "$dynamic" | grep -q 'NODELETE' || fail "the NODELETE flag is missing"
