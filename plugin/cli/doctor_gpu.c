@@ -85,14 +85,22 @@ static void check_links(struct muster_doctor *doctor, const struct muster_faults
             muster_check_evidence(check, "%s", faults->at[i].text);
             muster_check_advice(check, "links that are down: reset the GPU, else drain the host");
         }
-    for (int i = 0; i < nvml->gpus; i++)
-        for (int j = 0; j < MUSTER_NVML_LINKS; j++)
-            if (nvml->gpu[i].link[j].errors) {
-                muster_check_worse(check, MUSTER_CHECK_WARNING);
-                muster_check_evidence(check, "GPU %d link %d: %llu errors", i, j,
-                                      (unsigned long long)nvml->gpu[i].link[j].errors);
-                muster_check_advice(check, "errors that grow during a job mark a bad link");
-            }
+    for (int i = 0; i < nvml->gpus; i++) {
+        unsigned long long corrected = 0;
+        for (int j = 0; j < MUSTER_NVML_LINKS; j++) {
+            const struct muster_nvml_link *link = &nvml->gpu[i].link[j];
+            corrected += link->corrected;
+            if (link->recoveries == 0)
+                continue;
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_evidence(check, "GPU %d link %d: retrained %llu times", i, j,
+                                  (unsigned long long)link->recoveries);
+            muster_check_advice(check, "a link that retrains during a job is a bad one");
+        }
+        if (corrected)
+            muster_check_evidence(check, "GPU %d: %llu corrected errors on all links together", i,
+                                  corrected);
+    }
 }
 
 static void check_pcie(struct muster_doctor *doctor, const struct muster_faults *faults)

@@ -161,7 +161,12 @@ static void find_all(struct muster_doctor *doctor)
                                           "/usr/local/nccl/lib"};
     static const char *const below[] = {"lib/python3*/site-packages/nvidia/nccl/lib/",
                                         "lib/python3*/dist-packages/nvidia/nccl/lib/", "lib/"};
-    const char *prefixes[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local", "/usr",
+    char python[PATH_MAX];
+    const char *prefixes[] = {getenv("VIRTUAL_ENV"),
+                              getenv("CONDA_PREFIX"),
+                              muster_python_prefix(python, sizeof python) ? python : NULL,
+                              "/usr/local",
+                              "/usr",
                               "/opt/conda"};
     const char *path = getenv("LD_LIBRARY_PATH");
     char *copy = path ? strdup(path) : NULL, *rest = NULL;

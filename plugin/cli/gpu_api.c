@@ -124,9 +124,8 @@ static void *open_below(const char *prefix)
     return library;
 }
 
-/* The prefix of the python3 that PATH finds first. Its link is not resolved: that of a virtual
- * environment points out of it. */
-static bool python_prefix(char *prefix, size_t size)
+/* Its link is not resolved: that of a virtual environment points out of it. */
+bool muster_python_prefix(char *prefix, size_t size)
 {
     const char *path = getenv("PATH");
     while (path && *path) {
@@ -147,7 +146,7 @@ static void *find_nccl(void)
     const char *prefixes[] = {
         getenv("VIRTUAL_ENV"),
         getenv("CONDA_PREFIX"),
-        python_prefix(python, sizeof python) ? python : NULL,
+        muster_python_prefix(python, sizeof python) ? python : NULL,
         "/usr/local",
         "/usr",
     };

@@ -11,6 +11,7 @@ enum {
     NVML_SUCCESS = 0,
     NVML_INSUFFICIENT_SIZE = 7,
     FIELD_NVLINK_SPEED_COMMON = 90, /* MB/s */
+    FIELD_NVLINK_SPEED = 164,       /* MB/s of the link that the scope names */
     ABSENT = -1,                    /* the library has no such function */
 };
 
@@ -172,7 +173,7 @@ static struct muster_pci from_nvml(const struct nvml_pci *pci)
 static void read_link(const struct api *api, void *device, unsigned at,
                       struct muster_nvml_link *link)
 {
-    enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2, COUNTERS = 4 };
+    enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2, RECOVERY = 1, COUNTERS = 4 };
     struct nvml_pci pci = {0};
     unsigned version;
     int active = 0, type = -1;
@@ -191,18 +192,30 @@ static void read_link(const struct api *api, void *device, unsigned at,
         link->remote = MUSTER_NVLINK_TO_SWITCH;
     for (int counter = 0; counter < COUNTERS; counter++) {
         unsigned long long value;
-        if (GOT(link_errors, device, at, counter, &value) && value < UINT32_MAX)
-            link->errors += value;
+        if (!GOT(link_errors, device, at, counter, &value) || value >= UINT32_MAX)
+            continue;
+        if (counter == RECOVERY)
+            link->recoveries += value;
+        else
+            link->corrected += value;
     }
+}
+
+static uint32_t read_speed(const struct api *api, void *device, unsigned id, unsigned scope)
+{
+    struct nvml_field field = {.id = id, .scope = scope};
+    bool ok = GOT(fields, device, 1, &field) && field.result == NVML_SUCCESS;
+    return ok && field.value.u32 < 1000000 ? field.value.u32 : 0;
 }
 
 static void read_links(const struct api *api, void *device, struct muster_nvml_gpu *gpu)
 {
-    struct nvml_field field = {.id = FIELD_NVLINK_SPEED_COMMON};
     for (unsigned i = 0; i < MUSTER_NVML_LINKS; i++)
         read_link(api, device, i, &gpu->link[i]);
-    if (GOT(fields, device, 1, &field) && field.result == NVML_SUCCESS && field.value.u32 < 1000000)
-        gpu->link_mbps = field.value.u32;
+    gpu->link_mbps = read_speed(api, device, FIELD_NVLINK_SPEED_COMMON, 0);
+    for (unsigned i = 0; i < MUSTER_NVML_LINKS && gpu->link_mbps == 0; i++)
+        if (gpu->link[i].state == MUSTER_NVLINK_ACTIVE)
+            gpu->link_mbps = read_speed(api, device, FIELD_NVLINK_SPEED, i);
 }
 
 static void read_state(const struct api *api, void *device, struct muster_nvml_gpu *gpu)

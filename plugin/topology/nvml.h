@@ -25,7 +25,8 @@ struct muster_nvml_link {
     uint8_t state, remote;
     uint8_t version;
     struct muster_pci to;
-    uint64_t errors; /* replay + recovery + CRC, since the driver was loaded */
+    uint64_t recoveries; /* the link had to be retrained */
+    uint64_t corrected;  /* replays and CRC errors: some are normal. Since the driver was loaded */
 };
 
 struct muster_nvml_gpu {

@@ -6,9 +6,9 @@
 
 double muster_nvlink_gbs(unsigned version)
 {
-    /* NVIDIA's data sheets: P100 160 GB/s both ways over 4 links, V100 300/6, A100 600/12,
-     * H100 900/18, B200 1800/18 */
-    static const double gbs[] = {0, 20, 25, 25, 25, 50};
+    /* Numbered by NVML: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0. NVIDIA's data sheets: P100 160 GB/s both
+     * ways over 4 links, V100 300/6, A100 600/12, H100 900/18, B200 1800/18. */
+    static const double gbs[] = {0, 20, 25, 25, 25, 25, 25, 50};
     return version < sizeof gbs / sizeof *gbs ? gbs[version] : 0;
 }
 
