@@ -174,8 +174,7 @@ static int new_finding(const struct muster_view *view, const struct muster_late_
                     : detail.rate >= PERSISTENT ? MUSTER_MODE_PERSISTENT
                                                 : MUSTER_MODE_INTERMITTENT;
     finding->cause = detail.cause;
-    finding->confidence =
-        muster_confidence_late(guilt->hits, guilt->others, view->comm[guilt->comm].members);
+    finding->confidence = muster_confidence_late(guilt->hits, guilt->others);
     set_op(view, &view->comm[guilt->comm], &detail, finding);
     say_guilt(view, guilt, finding);
     say_detail(view, &detail, finding);

@@ -137,7 +137,7 @@ static void word(const struct muster_view *view, uint32_t c, const struct link *
     double excess = (link[0].wait - usual) * (double)net->bytes;
     double most = (double)moved->transfer_ns;
     finding->cost_s = (excess < most ? excess : most) / (double)MUSTER_NS_PER_S;
-    finding->confidence = muster_confidence_transfer(links);
+    finding->confidence = muster_confidence_transfer();
     muster_finding_say(&finding->evidence,
                        "sending from rank %" PRId32 " (host %s) to rank %" PRId32 " (host %s) "
                        "waited %.2f s for the network, %.1f times as long a byte as the other "
