@@ -100,7 +100,6 @@ static void print_json(const struct muster_run *run, const struct muster_finding
         muster_json_str(&json, NULL, run->note[i]);
     muster_json_end(&json);
     muster_json_end(&json);
-    fputc('\n', stdout);
 }
 
 /* ---- where to look ---- */
@@ -191,11 +190,16 @@ void muster_diagnose_append(const struct muster_run *run, FILE *out)
 {
     const struct options options = {0};
     struct muster_findings findings = {0};
+    struct muster_settings settings;
     struct muster_err err;
+    unsigned shown = 0;
     if (muster_diagnose_run(run, hang_ns(&options), &findings, &err) != 0)
         fprintf(out, "no findings: %s\n", err.text);
+    muster_settings_load(&settings, NULL);
     for (size_t i = 0; i < findings.n; i++) {
-        fputs(i == 0 ? "\nfindings\n" : "", out);
+        if (!settings.on[findings.finding[i].kind].report)
+            continue;
+        fputs(shown++ == 0 ? "\nfindings\n" : "", out);
         muster_diagnose_print(&findings.finding[i], out);
     }
     muster_findings_free(&findings);
@@ -235,7 +239,6 @@ static void tell(void *arg, const struct muster_finding *finding)
         muster_json_object(&json, NULL);
         muster_finding_json(finding, &json);
         muster_json_end(&json);
-        fputc('\n', stdout);
     }
     fflush(stdout);
 }

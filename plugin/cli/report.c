@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "cli/cmd.h"
+#include "cli/diagnose.h"
 #include "export/report_out.h"
 
 static enum muster_report_by rows_by(enum muster_report_format format,
@@ -47,6 +48,9 @@ int muster_report_print(const struct muster_run_query *query, enum muster_report
     if (result == 0) {
         result = print(&report, format, choice, out, err);
         muster_report_free(&report);
+    }
+    if (result == 0 && format == MUSTER_FORMAT_TEXT) {
+        muster_diagnose_append(&run, out);
     }
     muster_run_free(&run);
     return result;

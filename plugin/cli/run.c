@@ -12,6 +12,7 @@
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/environment.h"
+#include "cli/hooks.h"
 #include "cli/report.h"
 #include "config/settings.h"
 #include "segment/identity.h"
@@ -168,6 +169,16 @@ static void print_report(const struct place *place)
     globfree(&found);
 }
 
+/* Commands on findings: of this host's first rank only, like the report. */
+static struct muster_hooks *start_hooks(const struct place *place)
+{
+    struct muster_settings settings;
+    if (!place->reports || muster_settings_load(&settings, NULL)) {
+        return NULL;
+    }
+    return muster_hooks_start(&settings, place->dir);
+}
+
 static int prepare(const struct run_options *options, struct place *place, struct muster_err *err)
 {
     struct muster_environment environment;
@@ -200,7 +211,9 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         fprintf(stderr, "muster run: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
     }
+    struct muster_hooks *hooks = start_hooks(&place);
     status = muster_child_run(argv + at, &err);
+    muster_hooks_finish(hooks);
     if (err.text[0]) {
         fprintf(stderr, "muster run: %s\n", err.text);
     } else if (!options.no_report && place.reports) {

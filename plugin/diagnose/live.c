@@ -67,7 +67,6 @@ static void write_finding(struct muster_live *live, const struct muster_finding 
     muster_json_object(&json, NULL);
     muster_finding_json(finding, &json);
     muster_json_end(&json);
-    fputc('\n', memory);
     bool whole = fclose(memory) == 0;
     if (live->fd < 0)
         open_file(live);

@@ -1,0 +1,143 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/hooks.h"
+
+enum { PASSED_ON = 4096, AT_MOST = 65536, PAUSE_MS = 20 };
+
+struct hook {
+    const char *name;
+    pid_t pid;
+    int in, out; /* our ends; -1: closed */
+    const char *text;
+    size_t left;
+    size_t printed;
+};
+
+static int spawn(struct hook *hook, const char *const *argv, const int in[2], const int out[2])
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    char *words[MUSTER_ON_ARGS + 1];
+    memcpy(words, argv, sizeof words);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, out[1], STDERR_FILENO);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                        POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    int rc = posix_spawnp(&hook->pid, words[0], &files, &attr, words, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    return rc;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void give(struct hook *hook)
+{
+    ssize_t n = write(hook->in, hook->text, hook->left);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        hook->text += n;
+        hook->left -= (size_t)n;
+    }
+    if (n < 0 || hook->left == 0)
+        close_end(&hook->in);
+}
+
+static void take(struct hook *hook)
+{
+    char text[1024];
+    ssize_t n = read(hook->out, text, sizeof text);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        close_end(&hook->out);
+        return;
+    }
+    if (hook->printed < PASSED_ON)
+        fwrite(text, 1, (size_t)n, stderr);
+    hook->printed += (size_t)n;
+}
+
+/* False once it has to go: late, or it prints without end. */
+static bool serve(struct hook *hook, uint64_t end_ns)
+{
+    struct pollfd fds[] = {{.fd = hook->in, .events = POLLOUT},
+                           {.fd = hook->out, .events = POLLIN}};
+    poll(fds, 2, PAUSE_MS);
+    if (hook->in >= 0 && fds[0].revents)
+        give(hook);
+    if (hook->out >= 0 && fds[1].revents)
+        take(hook);
+    if (hook->printed > AT_MOST)
+        fprintf(stderr, "muster run: hook %s: ended, it printed more than %d bytes\n", hook->name,
+                AT_MOST);
+    else if (muster_now_ns() > end_ns)
+        fprintf(stderr, "muster run: hook %s: ended, it took too long\n", hook->name);
+    else
+        return true;
+    return false;
+}
+
+static void wait_for(struct hook *hook, unsigned deadline_ms)
+{
+    uint64_t end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS;
+    int status;
+    while (waitpid(hook->pid, &status, WNOHANG) == 0) {
+        if (serve(hook, end_ns))
+            continue;
+        kill(-hook->pid, SIGKILL);
+        waitpid(hook->pid, &status, 0);
+        return;
+    }
+    while (hook->out >= 0 && hook->printed <= AT_MOST &&
+           poll(&(struct pollfd){.fd = hook->out, .events = POLLIN}, 1, 0) > 0)
+        take(hook);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fprintf(stderr, "muster run: hook %s failed (%s %d)\n", hook->name,
+                WIFEXITED(status) ? "status" : "signal",
+                WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
+{
+    struct hook hook = {.name = argv[0], .in = -1, .out = -1, .text = text, .left = bytes};
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    int rc = pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ? errno : spawn(&hook, argv, in, out);
+    close_end(&in[0]);
+    close_end(&out[1]);
+    hook.in = in[1];
+    hook.out = out[0];
+    if (rc != 0) {
+        fprintf(stderr, "muster run: hook %s: %s\n", argv[0], strerror(rc));
+    } else {
+        fcntl(hook.in, F_SETFL, O_NONBLOCK);
+        fcntl(hook.out, F_SETFL, O_NONBLOCK);
+        wait_for(&hook, deadline_ms);
+    }
+    close_end(&hook.in);
+    close_end(&hook.out);
+}

@@ -1,0 +1,21 @@
+/*
+ * Commands that a configuration runs on findings (`on: KIND: exec:`). They run here, not in the
+ * training processes: a thread follows the findings that the job writes into its run directory.
+ */
+#ifndef MUSTER_CLI_HOOKS_H
+#define MUSTER_CLI_HOOKS_H
+
+#include "config/settings.h"
+
+struct muster_hooks;
+
+/* NULL: no kind has a command, or no memory. dir is copied. */
+struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, const char *dir);
+/* Runs what is left; NULL is accepted. The thread ends by itself. */
+void muster_hooks_finish(struct muster_hooks *hooks);
+
+/* Runs a command once with `text` on its standard input; it has `deadline_ms`, and what it prints
+ * beyond a few KiB is not passed on, much beyond ends it. Both are said on stderr. */
+void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms);
+
+#endif

@@ -1,0 +1,83 @@
+"""Recorded hangs played again: the live leader, `muster diagnose --live` and `muster diagnose RUN`
+name the rank in every timing mode; a clean recording, held as long, has no finding.
+
+usage: hang_test.py MUSTER RECORDINGS"""
+
+import concurrent.futures
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+CASES = (("hang-absent", "hang_absent", 1), ("hang-mismatch", "hang_mismatch", 2),
+         ("clean", None, None))
+TIMINGS = ("full", "auto", "light")
+HOLD_S, THRESHOLD_S, DEADLINE_S = 9, 3, 60
+
+
+def diagnose(muster, environment, *what):
+    done = subprocess.run([muster, "diagnose", *what, "--format", "json"], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+
+def verdict(findings):
+    hangs = [finding for finding in findings if finding["kind"].startswith("hang_")]
+    return [(finding["kind"], finding["ranks"], finding["resolved"]) for finding in hangs]
+
+
+class Case:
+    def __init__(self, muster, recordings, scratch, name, kind, rank, timing):
+        self.name, self.muster = f"{name} {timing}", muster
+        self.expected = [(kind, [rank], False)] if kind else []
+        self.run = os.path.join(scratch, name + "-" + timing)
+        segments = tempfile.mkdtemp(dir="/dev/shm")
+        self.environment = dict(os.environ, MUSTER_TIMING=timing, MUSTER_SEGMENT_DIR=segments,
+                                MUSTER_HANG_SECONDS=str(THRESHOLD_S))
+        self.job = subprocess.Popen(
+            [muster, "replay", os.path.join(recordings, name), "--speed", "20", "--hold",
+             str(HOLD_S), "--out", self.run], env=self.environment, stderr=subprocess.PIPE)
+
+    def wait_for_live(self):
+        """What --live says once it says something, or all the while."""
+        live = []
+        while self.job.poll() is None and not live:
+            document = diagnose(self.muster, self.environment, "--live")[1]
+            live = verdict(document["findings"]) if document else []
+            time.sleep(0.5)
+        return live
+
+    def check(self):
+        wrong = []
+        live = self.wait_for_live()
+        said = self.job.communicate(timeout=DEADLINE_S)[1].decode()
+        os.rmdir(self.environment["MUSTER_SEGMENT_DIR"])
+        lines = [json.loads(line) for path in glob.glob(self.run + "/*.findings.jsonl")
+                 for line in open(path)]
+        status, document = diagnose(self.muster, self.environment, self.run)
+        for what, found in (("--live", live), ("leader", verdict(lines)),
+                            ("RUN", verdict(document["findings"]))):
+            if found != self.expected:
+                wrong.append(f"{self.name}: {what} says {found}, expected {self.expected}")
+        if status != (1 if self.expected else 0):
+            wrong.append(f"{self.name}: exit status {status}")
+        if self.expected and said.count(self.expected[0][0]) != 1:
+            wrong.append(f"{self.name}: on stderr: {said!r}")
+        return wrong
+
+
+def main(muster, recordings):
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = [Case(muster, recordings, scratch, *case, timing)
+                 for case in CASES for timing in TIMINGS]
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            wrong = [line for lines in pool.map(Case.check, cases) for line in lines]
+    print("\n".join(wrong) or f"{len(cases)} right, live, by the leader and afterwards")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
