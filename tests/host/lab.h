@@ -32,8 +32,8 @@ void standin_lab_run_nothing(struct standin_lab *lab, unsigned api, const char *
                              standin_scenario *scenario);
 void standin_lab_end(struct standin_lab *lab); /* removes all files */
 
-/* For scenarios: waits until so many operations of this process were moved to rows, as its segment
- * says. Ends the process after a minute. */
+/* For scenarios: waits until so many operations of this process were moved to rows or dropped, as
+ * its segment says. Ends the process after a minute. */
 void standin_wait_retired(uint64_t operations);
 
 /* Row by row: count, bytes, replays, calls only, and (full timing) the GPU's times equal what was

@@ -29,7 +29,7 @@ static void flood(struct standin *nccl)
     standin_call_times(comm, &flood_op, FLOOD);
     standin_worker_release(comm->proxy->worker);
     standin_comm_sync(comm);
-    standin_wait_retired(MUSTER_SEG_SLOTS);
+    standin_wait_retired(FLOOD);
     standin_call_times(comm, &small, 50);
     standin_comm_destroy(comm);
 }
@@ -322,18 +322,11 @@ static void *init_with_affinity(void *memory)
     return NULL;
 }
 
-static void looks_at_threads(struct standin *nccl)
+static void look_at_each_thread(struct standin *nccl, const char *mine)
 {
-    struct standin_comm wanted = {.nccl = nccl}, *comm = &wanted;
-    char path[320], name[64], mine[256], theirs[256], blocked[64];
+    char path[320], name[64], theirs[256], blocked[64];
     struct dirent *entry;
-    pthread_t thread;
 
-    if (pthread_create(&thread, NULL, init_with_affinity, &comm))
-        standin_die("no thread");
-    pthread_join(thread, NULL);
-    standin_call(comm, &small);
-    status_field("/proc/self/status", "Cpus_allowed", mine, sizeof(mine));
     DIR *dir = opendir("/proc/self/task");
     while ((entry = readdir(dir))) {
         snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
@@ -347,6 +340,23 @@ static void looks_at_threads(struct standin *nccl)
         nccl->ledger->note[2] += (~strtoull(blocked, NULL, 16) & 0x7ffbfeff) != 0;
     }
     closedir(dir);
+}
+
+static void looks_at_threads(struct standin *nccl)
+{
+    struct standin_comm wanted = {.nccl = nccl}, *comm = &wanted;
+    char mine[256];
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, init_with_affinity, &comm))
+        standin_die("no thread");
+    pthread_join(thread, NULL);
+    standin_call(comm, &small);
+    status_field("/proc/self/status", "Cpus_allowed", mine, sizeof(mine));
+    while (nccl->ledger->note[0] < 2) { /* a thread takes its name after it was started */
+        memset(nccl->ledger->note, 0, 3 * sizeof(nccl->ledger->note[0]));
+        look_at_each_thread(nccl, mine);
+    }
     standin_comm_destroy(comm);
 }
 
