@@ -1,5 +1,9 @@
 #include "policy/policy.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum { KNOWN = MUSTER_POLICY_ALGOS * MUSTER_POLICY_PROTOS };
 
 #define ROW(algo) (((1u << MUSTER_POLICY_PROTOS) - 1) << (algo - 1) * MUSTER_POLICY_PROTOS)
@@ -9,6 +13,22 @@ enum { KNOWN = MUSTER_POLICY_ALGOS * MUSTER_POLICY_PROTOS };
 static inline bool offered(float cost)
 {
     return cost >= 0;
+}
+
+/* Bit i: entry i is offered. Half of a decision's time where it is done one by one. */
+static inline uint32_t offered_bits(const float *cost, unsigned entries)
+{
+    uint32_t bits = 0;
+    unsigned i = 0;
+#ifdef __SSE2__
+    for (; i + 4 <= entries; i += 4) {
+        __m128 offers = _mm_cmpge_ps(_mm_loadu_ps(&cost[i]), _mm_setzero_ps());
+        bits |= (uint32_t)_mm_movemask_ps(offers) << i;
+    }
+#endif
+    for (; i < entries; i++)
+        bits |= (uint32_t)offered(cost[i]) << i;
+    return bits;
 }
 
 static enum muster_applied set_channels(const struct muster_advice *advice, unsigned limit,
@@ -31,9 +51,7 @@ static enum muster_applied result_of(bool wrote, enum muster_applied channels)
 static enum muster_applied apply_known(const struct muster_advice *advice, float *cost,
                                        unsigned entries, unsigned limit, int *channels)
 {
-    uint32_t there = 0;
-    for (unsigned i = 0; i < entries; i++)
-        there |= (uint32_t)offered(cost[i]) << i;
+    uint32_t there = offered_bits(cost, entries);
     uint32_t kept = there & advice->keep;
     if (!kept)
         return MUSTER_APPLIED_NOT_OFFERED;
