@@ -56,8 +56,8 @@ static void *thread_main(void *arg)
 {
     struct start start = *(struct start *)arg;
     free(arg);
-    prctl(PR_SET_NAME, start.name, 0, 0, 0);
     use_cpus_of_process();
+    prctl(PR_SET_NAME, start.name, 0, 0, 0);
     return start.main(start.arg);
 }
 
