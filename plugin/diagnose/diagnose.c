@@ -1,6 +1,8 @@
 #include "diagnose/diagnose.h"
 
 #include "diagnose/hang.h"
+#include "diagnose/late.h"
+#include "diagnose/transfer.h"
 
 static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
                       struct muster_findings *findings, struct muster_err *err)
@@ -13,8 +15,23 @@ static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
     return whole ? 0 : muster_fail(err, "out of memory for the findings");
 }
 
+static int find_slow(const struct muster_run *run, struct muster_findings *findings,
+                     struct muster_err *err)
+{
+    struct muster_view view;
+    if (muster_view_of_run(run, &view, err) != 0)
+        return -1;
+    int rc = muster_diagnose_late(&view, findings, err);
+    if (rc == 0)
+        rc = muster_diagnose_transfer(&view, findings, err);
+    muster_view_free(&view);
+    return rc;
+}
+
 int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
                         struct muster_findings *findings, struct muster_err *err)
 {
-    return find_hangs(run, hang_ns, findings, err);
+    if (find_hangs(run, hang_ns, findings, err) != 0)
+        return -1;
+    return find_slow(run, findings, err);
 }
