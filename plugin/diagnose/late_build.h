@@ -1,4 +1,5 @@
-/* What the parts of the search for late ranks share. Between late*.c only. */
+/* What the parts of the search for late ranks share. Between late*.c only, but for
+ * muster_late_spans. */
 #ifndef MUSTER_DIAGNOSE_LATE_BUILD_H
 #define MUSTER_DIAGNOSE_LATE_BUILD_H
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/joint.h"
+#include "diagnose/late_build.h"
 
 #define WAIT_SHARE                                                                                 \
     0.3 /* of all transfers: what the sender of a slow link waits for the network                  \
@@ -28,6 +29,8 @@ struct link {
 /* What the collectives of a communicator took when everybody was there. */
 struct moved {
     uint64_t ops, transfer_ns;
+    const struct muster_view_op *first, *longest;
+    uint64_t longest_ns;
 };
 
 static int measure(const struct muster_view *view, uint32_t comm, struct moved *moved)
@@ -47,6 +50,11 @@ static int measure(const struct muster_view *view, uint32_t comm, struct moved *
         }
         moved->ops++;
         moved->transfer_ns += shortest;
+        moved->first = moved->first ? moved->first : joint.any;
+        if (shortest > moved->longest_ns) {
+            moved->longest_ns = shortest;
+            moved->longest = joint.any;
+        }
     }
     muster_joint_end(&joint);
     return 0;
@@ -118,8 +126,22 @@ static double s(uint64_t ns)
     return (double)ns / (double)MUSTER_NS_PER_S;
 }
 
+static void set_op(const struct muster_view *view, const struct muster_view_comm *comm,
+                   const struct moved *moved, struct muster_finding *finding)
+{
+    const struct muster_view_op *op = moved->longest;
+    const struct muster_view_class *class = &view->class[op->class];
+    const struct muster_view_gpu *gpu = &view->gpu[view->member[moved->first->member].gpu];
+    finding->has_op = true;
+    finding->op.func = op->func;
+    finding->op.dtype = class->dtype;
+    finding->op.index = op->number;
+    finding->op.bytes = muster_op_size_bytes(op->func, class->dtype, op->count, comm->nranks);
+    finding->since_unix_ns = moved->first->enqueue_ns + (uint64_t)gpu->unix_ns;
+}
+
 static void word(const struct muster_view *view, uint32_t c, const struct link *link, size_t links,
-                 const struct moved *moved, struct muster_finding *finding)
+                 const struct moved *moved, uint64_t covered_ns, struct muster_finding *finding)
 {
     const struct muster_view_comm *comm = &view->comm[c];
     const struct muster_view_net *net = link[0].net;
@@ -134,9 +156,11 @@ static void word(const struct muster_view *view, uint32_t c, const struct link *
     finding->ranks = 2;
     muster_text_copy(finding->host, sizeof finding->host, from->host);
     finding->gpu = from->gpu_index;
-    double excess = (link[0].wait - usual) * (double)net->bytes;
-    double most = (double)moved->transfer_ns;
-    finding->cost_s = (excess < most ? excess : most) / (double)MUSTER_NS_PER_S;
+    set_op(view, comm, moved, finding);
+    /* Without the slow link the others set the pace. */
+    finding->cost_s = s(moved->transfer_ns) * (1 - usual / link[0].wait);
+    finding->cost_share =
+        covered_ns ? finding->cost_s * (double)MUSTER_NS_PER_S / (double)covered_ns : 0;
     finding->confidence = muster_confidence_transfer();
     muster_finding_say(&finding->evidence,
                        "sending from rank %" PRId32 " (host %s) to rank %" PRId32 " (host %s) "
@@ -177,7 +201,8 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
                              struct muster_err *err)
 {
     struct link *link = calloc(view->nets + 1, sizeof *link);
-    int result = link ? 0 : -1;
+    struct muster_late_span *span = muster_late_spans(view);
+    int result = link && span ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && view->nets && result == 0; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
         struct moved moved;
@@ -194,9 +219,11 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
         struct muster_finding *finding = muster_findings_add(findings);
         result = finding ? 0 : -1;
         if (finding) {
-            word(view, c, link, n, &moved, finding);
+            uint32_t gpu = view->member[link[0].net->member].gpu;
+            word(view, c, link, n, &moved, span[gpu].covered_ns, finding);
         }
     }
     free(link);
+    free(span);
     return result ? muster_fail(err, "out of memory while looking for slow transfers") : 0;
 }

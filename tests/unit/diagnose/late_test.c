@@ -1,0 +1,321 @@
+/* Who is named late, and who is not. */
+#include "ranks.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 30 };
+
+/* Everybody works for a millisecond, then two operations. */
+static void step(struct ranks *ranks, unsigned comm)
+{
+    for (unsigned r = 0; r < ranks->n; r++) {
+        ranks_work(ranks, r, 1 * MS);
+    }
+    ranks_do(ranks, comm, 1 << 20, 100 * US, true, 0);
+    ranks_do(ranks, comm, 256, 10 * US, true, 0);
+}
+
+static struct ranks four(void)
+{
+    struct ranks ranks;
+    ranks_begin(&ranks, 4);
+    ranks_comm(&ranks, 0, 0, 1, 4, 4);
+    return ranks;
+}
+
+static void test_late_rank_with_its_cost(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < STEPS; s++) {
+        ranks_work(&ranks, 2, 500 * US);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    const struct muster_finding *finding = &findings.finding[0];
+    assert_int_equal(finding->kind, MUSTER_FINDING_LATE_RANK);
+    assert_int_equal(finding->ranks, 1);
+    assert_int_equal(finding->rank[0], 2);
+    assert_int_equal(finding->gpu, 2);
+    assert_int_equal(finding->mode, MUSTER_MODE_PERSISTENT);
+    assert_int_equal(finding->op.func, MUSTER_FUNC_ALL_REDUCE);
+    assert_int_equal(finding->op.bytes, 4 << 20);
+    /* The first operation has no self time. */
+    assert_true(fabs(finding->cost_s - (STEPS - 1) * 500e-6) < 1e-9);
+    assert_true(fabs(finding->cost_share - 500.0 / 1610) < 0.02);
+    assert_true(finding->confidence > 0.9);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_clean_verdict_says_what_it_would_have_seen(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < STEPS; s++) {
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    assert_true(ranks_said(&findings.not_observable, "late by 16 us in a fifth of the 59"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_too_few_operations_say_so(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < 6; s++) {
+        ranks_work(&ranks, 1, 5 * MS);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    assert_true(ranks_said(&findings.not_observable, "too few or too uneven"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_turns_are_nobodys_fault(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < 4 * STEPS; s++) {
+        ranks_work(&ranks, s % 4, 2 * MS);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_two_culprits_in_one_finding(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    ranks_begin(&ranks, 6);
+    ranks_comm(&ranks, 0, 0, 1, 6, 6);
+    for (unsigned s = 0; s < STEPS; s++) {
+        ranks_work(&ranks, 1, 300 * US);
+        ranks_work(&ranks, 4, 400 * US);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].ranks, 2);
+    assert_int_equal(findings.finding[0].rank[0], 4);
+    assert_int_equal(findings.finding[0].rank[1], 1);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_intermittent(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < 4 * STEPS; s++) {
+        ranks_work(&ranks, 3, s % 4 == 1 ? 2 * MS : 0);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 3);
+    assert_int_equal(findings.finding[0].mode, MUSTER_MODE_INTERMITTENT);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+/* Pairs (0,1), (2,3) work, then pairs (0,2), (1,3) exchange: rank 1 delays rank 0, and through it
+ * rank 2; rank 3 waits for rank 1 itself. */
+static void test_victims_of_other_communicators_are_named_as_such(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    ranks_begin(&ranks, 4);
+    ranks_comm(&ranks, 0, 0, 1, 2, 2);
+    ranks_comm(&ranks, 1, 2, 1, 2, 2);
+    ranks_comm(&ranks, 2, 0, 2, 2, 2);
+    ranks_comm(&ranks, 3, 1, 2, 2, 2);
+    for (unsigned s = 0; s < STEPS; s++) {
+        for (unsigned r = 0; r < 4; r++) {
+            ranks_work(&ranks, r, r == 1 ? 2 * MS : 1 * MS);
+        }
+        ranks_do(&ranks, 0, 1 << 20, 50 * US, true, 0);
+        ranks_do(&ranks, 1, 1 << 20, 50 * US, true, 0);
+        ranks_do(&ranks, 2, 8 << 20, 200 * US, true, 0);
+        ranks_do(&ranks, 3, 8 << 20, 200 * US, true, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    const struct muster_finding *finding = &findings.finding[0];
+    assert_int_equal(finding->ranks, 1);
+    assert_int_equal(finding->rank[0], 1);
+    assert_int_equal(finding->comm, 0x100);
+    assert_int_equal(finding->victims, 3);
+    for (unsigned i = 0; i < finding->victims; i++) {
+        assert_int_not_equal(finding->victim[i], 1);
+    }
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_what_may_not_be_judged_is_not(void **state)
+{
+    (void)state;
+    static const uint16_t flags[] = {MUSTER_OP_UNSCORED, MUSTER_OP_INCOMPLETE};
+    for (unsigned f = 0; f < 2; f++) {
+        struct ranks ranks = four();
+        for (unsigned s = 0; s < STEPS; s++) {
+            ranks_work(&ranks, 2, 5 * MS);
+            ranks_do(&ranks, 0, 1 << 20, 100 * US, true, flags[f]);
+        }
+        struct muster_findings findings = ranks_diagnose(&ranks);
+        assert_int_equal(findings.n, 0);
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
+static void test_untimed_operations_give_no_finding(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < STEPS; s++) {
+        ranks_work(&ranks, 2, 5 * MS);
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, false, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    assert_true(ranks_said(&findings.not_observable, ": 0 operations could be compared"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_partial_view_is_said(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    ranks_begin(&ranks, 3);
+    ranks_comm(&ranks, 0, 0, 1, 3, 8);
+    for (unsigned s = 0; s < STEPS; s++) {
+        ranks_work(&ranks, 0, 800 * US);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 0);
+    assert_true(ranks_said(&findings.finding[0].not_observable, "5 of 8 ranks"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_host_is_the_cause_only_if_its_calls_were_late(void **state)
+{
+    (void)state;
+    for (unsigned host = 0; host < 2; host++) {
+        struct ranks ranks = four();
+        for (unsigned s = 0; s < STEPS; s++) {
+            for (unsigned r = 0; r < 4; r++) {
+                ranks.call_ns[r] = ranks.arrived_ns[0] + (host && r == 2 ? 500 * US : 0);
+            }
+            ranks_work(&ranks, 2, 500 * US);
+            step(&ranks, 0);
+        }
+        struct muster_findings findings = ranks_diagnose(&ranks);
+        assert_int_equal(findings.n, 1);
+        if (host) {
+            assert_int_equal(findings.finding[0].cause, MUSTER_CAUSE_HOST);
+        } else {
+            assert_int_not_equal(findings.finding[0].cause, MUSTER_CAUSE_HOST);
+        }
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
+/* A chain: every rank sends to the next. Rank `slow` takes `work_ns` between exchanges. */
+static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t work_ns)
+{
+    uint64_t clock_ns[4] = {0};
+    ranks_begin(ranks, 4);
+    ranks_comm(ranks, 0, 0, 1, 4, 4);
+    for (uint64_t s = 0; s < STEPS; s++) {
+        uint64_t last_ns = 0;
+        for (unsigned r = 0; r < 4; r++) {
+            clock_ns[r] += r == slow ? work_ns : 300 * US;
+            last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
+        }
+        for (unsigned r = 0; r < 4; r++) {
+            struct muster_op op = {.number = s,
+                                   .enqueue_ns = (s + 1) * MS,
+                                   .begin_ns = clock_ns[r] + ranks->skew_ns[r],
+                                   .end_ns = last_ns + 50 * US + ranks->skew_ns[r],
+                                   .count = 1 << 20,
+                                   .dtype = MUSTER_DTYPE_FLOAT32,
+                                   .source = MUSTER_SOURCE_GPU};
+            op.func = MUSTER_FUNC_SEND;
+            op.peer = (int32_t)r + 1;
+            if (r < 3) {
+                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
+            }
+            op.func = MUSTER_FUNC_RECV;
+            op.peer = (int32_t)r - 1;
+            if (r > 0) {
+                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
+            }
+            clock_ns[r] = last_ns + 50 * US;
+        }
+    }
+    return ranks_diagnose(ranks);
+}
+
+static void test_slowest_stage_of_a_chain(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = chain(&ranks, 2, 1300 * US);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 2);
+    assert_true(ranks_said(&findings.finding[0].evidence, "slowest stage"));
+    assert_true(ranks_said(&findings.finding[0].not_observable, "by design"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_stage_with_a_little_more_work_is_not_named(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = chain(&ranks, 2, 380 * US);
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_late_rank_with_its_cost),
+        cmocka_unit_test(test_clean_verdict_says_what_it_would_have_seen),
+        cmocka_unit_test(test_too_few_operations_say_so),
+        cmocka_unit_test(test_turns_are_nobodys_fault),
+        cmocka_unit_test(test_two_culprits_in_one_finding),
+        cmocka_unit_test(test_intermittent),
+        cmocka_unit_test(test_victims_of_other_communicators_are_named_as_such),
+        cmocka_unit_test(test_what_may_not_be_judged_is_not),
+        cmocka_unit_test(test_untimed_operations_give_no_finding),
+        cmocka_unit_test(test_partial_view_is_said),
+        cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),
+        cmocka_unit_test(test_slowest_stage_of_a_chain),
+        cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* What the view makes of operations: order, self times, and where there are none. */
+#include "ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct muster_op op_at(uint64_t number, uint64_t begin_us, uint64_t end_us)
+{
+    return (struct muster_op){.number = number,
+                              .enqueue_ns = (number + 1) * 10 * US,
+                              .begin_ns = begin_us * US,
+                              .end_ns = end_us * US,
+                              .count = 1024,
+                              .peer = -1,
+                              .func = MUSTER_FUNC_ALL_REDUCE,
+                              .dtype = MUSTER_DTYPE_FLOAT32,
+                              .source = end_us ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
+}
+
+struct one_gpu {
+    struct muster_view view;
+    uint32_t member[2];
+};
+
+static struct one_gpu one_gpu(void)
+{
+    struct one_gpu one = {.view = {0}};
+    uint32_t gpu = muster_view_add_gpu(&one.view, &(struct muster_view_gpu){.host = "h"});
+    one.member[0] = muster_view_add_member(&one.view, gpu, 1, 0, 2, 1, "a");
+    one.member[1] = muster_view_add_member(&one.view, gpu, 2, 0, 2, 1, "b");
+    return one;
+}
+
+static void finish(struct muster_view *view)
+{
+    struct muster_err err = {""};
+    assert_int_equal(muster_view_finish(view, &err), 0);
+}
+
+static void test_self_time_is_from_the_last_end_in_any_communicator(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op a = op_at(0, 100, 200);
+    struct muster_op b = op_at(0, 250, 300);
+    struct muster_op c = op_at(1, 310, 400);
+    b.enqueue_ns += 1;
+    muster_view_add_op(&one.view, one.member[0], &a);
+    muster_view_add_op(&one.view, one.member[1], &b);
+    muster_view_add_op(&one.view, one.member[0], &c);
+    finish(&one.view);
+    assert_int_equal(one.view.op[0].self_ns, MUSTER_SELF_UNKNOWN);
+    assert_int_equal(one.view.op[1].number, 1);
+    assert_int_equal(one.view.op[1].self_ns, 10 * US);
+    assert_int_equal(one.view.op[2].self_ns, 50 * US);
+    muster_view_free(&one.view);
+}
+
+static void test_overlapping_operations_are_one_unit(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op a = op_at(0, 100, 500);
+    struct muster_op b = op_at(0, 200, 300);
+    struct muster_op c = op_at(1, 510, 600);
+    b.enqueue_ns += 1;
+    muster_view_add_op(&one.view, one.member[0], &a);
+    muster_view_add_op(&one.view, one.member[1], &b);
+    muster_view_add_op(&one.view, one.member[0], &c);
+    finish(&one.view);
+    assert_int_equal(one.view.op[2].self_ns, 0);
+    assert_int_equal(one.view.op[1].self_ns, 10 * US);
+    muster_view_free(&one.view);
+}
+
+static void test_first_of_a_timed_block_has_no_self_time(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op ops[] = {op_at(0, 100, 200), op_at(1, 0, 0), op_at(2, 400, 500),
+                              op_at(3, 520, 600)};
+    for (size_t i = 0; i < 4; i++) {
+        muster_view_add_op(&one.view, one.member[0], &ops[i]);
+    }
+    finish(&one.view);
+    assert_int_equal(one.view.op[2].self_ns, MUSTER_SELF_UNKNOWN);
+    assert_int_equal(one.view.op[3].self_ns, 20 * US);
+    muster_view_free(&one.view);
+}
+
+static void test_hole_in_the_numbers_leaves_no_self_time_after_it(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op ops[] = {op_at(0, 100, 200), op_at(2, 400, 500), op_at(3, 520, 600)};
+    struct muster_op neighbour = op_at(0, 300, 310);
+    neighbour.enqueue_ns = 25 * US; /* called within the hole */
+    for (size_t i = 0; i < 3; i++) {
+        muster_view_add_op(&one.view, one.member[0], &ops[i]);
+    }
+    muster_view_add_op(&one.view, one.member[1], &neighbour);
+    finish(&one.view);
+    assert_int_equal(one.view.op[1].self_ns, MUSTER_SELF_UNKNOWN);
+    assert_int_equal(one.view.op[2].self_ns, 20 * US);
+    assert_int_equal(one.view.op[3].self_ns, MUSTER_SELF_UNKNOWN);
+    muster_view_free(&one.view);
+}
+
+static void test_operations_come_out_in_order_however_they_were_fed(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    for (uint64_t i = 0; i < 200; i++) {
+        uint64_t number = i * 77 % 200;
+        struct muster_op op = op_at(number, 100 + number * 10, 105 + number * 10);
+        op.flags = number % 3 == 0 ? MUSTER_OP_GRAPH : 0;
+        op.func = number % 5 == 1 ? MUSTER_FUNC_SEND : op.func;
+        op.peer = number % 5 == 1 ? (int32_t)number % 2 : -1;
+        muster_view_add_op(&one.view, one.member[i % 2], &op);
+    }
+    finish(&one.view);
+    for (size_t i = 1; i < one.view.ops; i++) {
+        const struct muster_view_op *a = &one.view.op[i - 1];
+        const struct muster_view_op *b = &one.view.op[i];
+        bool same = a->member == b->member && a->func == b->func && a->peer == b->peer &&
+                    ((a->flags ^ b->flags) & MUSTER_OP_GRAPH) == 0;
+        assert_true(a->member <= b->member);
+        assert_true(!same || a->number < b->number);
+    }
+    for (uint32_t i = 1; i < one.view.gpu[0].ordered; i++) {
+        const uint32_t *order = one.view.gpu[0].order;
+        assert_true(one.view.op[order[i - 1]].begin_ns <= one.view.op[order[i]].begin_ns);
+    }
+    assert_int_equal(one.view.gpu[0].ordered, 200);
+    muster_view_free(&one.view);
+}
+
+static void test_a_rank_fed_twice_marks_its_communicator(void **state)
+{
+    (void)state;
+    struct muster_view view = {0};
+    uint32_t gpu = muster_view_add_gpu(&view, &(struct muster_view_gpu){.host = "h"});
+    muster_view_add_member(&view, gpu, 7, 0, 2, 1, "");
+    muster_view_add_member(&view, gpu, 7, 0, 2, 1, "");
+    muster_view_add_member(&view, gpu, 8, 0, 2, 1, "");
+    finish(&view);
+    assert_int_equal(view.comms, 2);
+    assert_true(view.comm[0].twice);
+    assert_false(view.comm[1].twice);
+    muster_view_free(&view);
+}
+
+static void test_operations_of_nobody_are_counted(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op op = op_at(0, 1, 2);
+    muster_view_add_op(&one.view, 99, &op);
+    finish(&one.view);
+    assert_int_equal(one.view.strays, 1);
+    assert_int_equal(one.view.ops, 0);
+    muster_view_free(&one.view);
+}
+
+static void test_nothing_is_a_view_too(void **state)
+{
+    (void)state;
+    struct muster_view view = {0};
+    finish(&view);
+    assert_int_equal(view.ops + view.comms + view.gpus, 0);
+    muster_view_free(&view);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_self_time_is_from_the_last_end_in_any_communicator),
+        cmocka_unit_test(test_overlapping_operations_are_one_unit),
+        cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
+        cmocka_unit_test(test_hole_in_the_numbers_leaves_no_self_time_after_it),
+        cmocka_unit_test(test_operations_come_out_in_order_however_they_were_fed),
+        cmocka_unit_test(test_a_rank_fed_twice_marks_its_communicator),
+        cmocka_unit_test(test_operations_of_nobody_are_counted),
+        cmocka_unit_test(test_nothing_is_a_view_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
