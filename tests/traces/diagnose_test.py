@@ -1,0 +1,77 @@
+"""Replays every recording without a hang and compares the findings with what was injected.
+
+usage: diagnose_test.py MUSTER RECORDINGS
+
+In `full` everything that was injected must be found; in `auto` and `light` what is found must be
+right. Host times mean nothing at full speed, so the two recordings with network proxies are
+replayed at a quarter of the time."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+# Recording: (kind, guilty ranks in order, mode, victims).
+INJECTED = {
+    "clean": None,
+    "fsdp-clean": None,
+    "net-clean": None,
+    "late-gpu": ("late_rank", [2], "persistent", []),
+    "late-cpu": ("late_rank", [3], "persistent", []),
+    "late-tpdp": ("late_rank", [1], "persistent", [0, 2, 3]),
+    "late-pipeline": ("late_rank", [2], "persistent", []),
+    "late-graph": ("late_rank", [3], "persistent", []),
+    "kinds-2rank": ("late_rank", [1], "intermittent", []),
+    "net-throttled": ("slow_transfer", [1, 2], None, []),
+}
+
+
+def findings(muster, folder, run, timing, speed):
+    environment = dict(os.environ, MUSTER_TIMING=timing, MUSTER_SEGMENT_DIR="/dev/shm")
+    subprocess.run([muster, "replay", folder, "--speed", speed, "--out", run], check=True,
+                   env=environment, timeout=240)
+    done = subprocess.run([muster, "diagnose", run, "--format", "json"], timeout=60,
+                          stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)["findings"]
+    if done.returncode != bool(found):
+        raise SystemExit(f"{folder}: exit {done.returncode} with {len(found)} findings")
+    return found
+
+
+def problem(found, injected, must):
+    """What is wrong with the findings; None: nothing."""
+    if not found:
+        return "nothing found" if injected and must else None
+    if len(found) > 1 or not injected:
+        return f"found {[(f['kind'], f['ranks']) for f in found]}"
+    kind, ranks, mode, victims = injected
+    one = found[0]
+    if (one["kind"], one["ranks"]) != (kind, ranks):
+        return f"found {one['kind']} of {one['ranks']}"
+    if must and (one["mode"] != mode or sorted(one["victims"]) != victims):
+        return f"mode {one['mode']}, victims {one['victims']}"
+    if not 0 < one["cost_share"] <= 1 or not 0 < one["confidence"] <= 1 or not one["evidence"]:
+        return f"cost_share {one['cost_share']}, confidence {one['confidence']}"
+    return None
+
+
+def main(muster, recordings):
+    wrong = 0
+    for name, injected in INJECTED.items():
+        for timing in ("full", "auto", "light"):
+            speed = "4" if name.startswith("net") and timing == "full" else "max"
+            with tempfile.TemporaryDirectory() as run:
+                found = findings(muster, os.path.join(recordings, name), os.path.join(run, "out"),
+                                 timing, speed)
+            trouble = problem(found, injected, timing == "full")
+            wrong += trouble is not None
+            missed = injected is not None and not found
+            print(f"{name} {timing}: {trouble or ('missed' if missed else 'right')}", flush=True)
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
