@@ -7,9 +7,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "cli/cmd.h"
 #include "config/settings.h"
 #include "diagnose/diagnose.h"
+#include "diagnose/evidence.h"
 #include "diagnose/watch.h"
 #include "segment/read.h"
 #include "segment/reap.h"
@@ -165,6 +167,29 @@ static uint64_t hang_ns(const struct options *options)
     return settings.hang_seconds * MUSTER_NS_PER_S;
 }
 
+/* What the kernel says of absent ranks that live here. */
+static void add_evidence(const struct muster_run *run, struct muster_findings *findings)
+{
+    const struct muster_evidence_roots roots = {"/proc", "/sys"};
+    struct muster_host host;
+    muster_host_read(&host, NULL);
+    for (size_t i = 0; i < findings->n; i++) {
+        struct muster_finding *finding = &findings->finding[i];
+        for (size_t p = 0; p < run->processes; p++) {
+            const struct muster_process *process = &run->process[p];
+            if (finding->kind == MUSTER_FINDING_HANG_ABSENT &&
+                process->state == MUSTER_PROCESS_RUNNING &&
+                process->identity.boot_hash == host.boot_hash &&
+                muster_process_start_ticks((pid_t)process->identity.pid) ==
+                    process->identity.start_ticks &&
+                process->identity.rank == finding->rank[0] &&
+                strcmp(process->identity.host, finding->host) == 0)
+                muster_evidence_absent(&roots, process->identity.pid, finding->rank[0],
+                                       &finding->evidence);
+        }
+    }
+}
+
 static int look(const struct options *options, const struct muster_run_query *query,
                 struct muster_run *run, struct muster_findings *findings, struct muster_err *err)
 {
@@ -179,8 +204,10 @@ static int look(const struct options *options, const struct muster_run_query *qu
     free_places(&places);
     if (rc != 0)
         return -1;
-    if (muster_diagnose_run(run, hang_ns(options), findings, err) == 0)
+    if (muster_diagnose_run(run, hang_ns(options), findings, err) == 0) {
+        add_evidence(run, findings);
         return 0;
+    }
     muster_findings_free(findings);
     muster_run_free(run);
     return -1;

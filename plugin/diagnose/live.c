@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "diagnose/live_evidence.h"
 #include "diagnose/live_read.h"
 #include "diagnose/watch.h"
 
@@ -32,6 +33,7 @@ struct muster_live {
     uint64_t hang_ns;
     bool may_abort;
     struct muster_live_peers peers;
+    struct muster_live_evidence evidence;
     struct motion motion[MUSTER_SEG_COMMS];
     unsigned motions;
     uint64_t judged_ns; /* the last time; 0: never */
@@ -116,12 +118,15 @@ static bool leads(const struct muster_live *live, uint64_t id)
 static void tell(void *arg, const struct muster_finding *finding)
 {
     struct muster_live *live = arg;
+    struct muster_finding full = *finding;
     const struct muster_on *on = &live->options.settings->on[finding->kind];
     if (!leads(live, finding->comm))
         return;
+    if (!full.resolved)
+        muster_live_evidence_add(&live->evidence, &live->peers, muster_now_ns(), &full);
     if (on->log)
-        log_finding(live, finding);
-    write_finding(live, finding);
+        log_finding(live, &full);
+    write_finding(live, &full);
 }
 
 /* ---- ending the process ---- */
@@ -222,6 +227,8 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
     muster_live_peers_look(&live->peers, live->options.settings->segment_dir,
                            &live->options.file->map->identity);
     const struct muster_live_peer *own = own_peer(live);
+    if (own && own->comms > 0 && leads(live, own->comm[0].id))
+        muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
     if (own && worth_judging(live, own, now_ns)) {
         live->judged_ns = now_ns;
         if (muster_live_judge(&live->peers, live->hang_ns, &now)) {
@@ -252,6 +259,7 @@ void muster_live_free(struct muster_live *live)
     if (live->fd >= 0)
         close(live->fd);
     muster_watch_free(&live->watch);
+    muster_live_evidence_free(&live->evidence);
     muster_live_peers_free(&live->peers);
     free(live);
 }

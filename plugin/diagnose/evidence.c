@@ -1,0 +1,309 @@
+#include "diagnose/evidence.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+enum { TEXT = 4096, PATH = 1024, THREADS = 512, INTERFACES = 64 };
+
+/* The beginning of a small file, terminated; false: not readable. */
+__attribute__((format(printf, 2, 3))) static bool slurp(char text[TEXT], const char *fmt, ...)
+{
+    char path[PATH];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(path, sizeof path, fmt, args);
+    va_end(args);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, text, TEXT - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* The number behind `key` at the beginning of a line. */
+static uint64_t number_of(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, n) == 0 && (line[n] == ' ' || line[n] == '\t' || line[n] == ':'))
+            return strtoull(line + n + 1, NULL, 10);
+    }
+    return MUSTER_EVIDENCE_NONE;
+}
+
+/* ---- of the process ---- */
+
+/* Its cgroup of the unified hierarchy, "" for the root one. */
+static bool cgroup_of(const struct muster_evidence_roots *roots, uint32_t pid, char to[PATH])
+{
+    char text[TEXT];
+    char *at = slurp(text, "%s/%" PRIu32 "/cgroup", roots->proc, pid) ? strstr(text, "0::") : NULL;
+    if (!at || (at != text && at[-1] != '\n'))
+        return false;
+    at += strlen("0::");
+    at[strcspn(at, "\n")] = '\0';
+    if (strstr(at, ".."))
+        return false;
+    snprintf(to, PATH, "%s", strcmp(at, "/") == 0 ? "" : at);
+    return true;
+}
+
+static void read_cgroup(const struct muster_evidence_roots *roots, uint32_t pid,
+                        struct muster_evidence *evidence)
+{
+    char group[PATH], text[TEXT];
+    if (!cgroup_of(roots, pid, group))
+        return;
+    if (slurp(text, "%s/fs/cgroup%s/cpu.stat", roots->sys, group)) {
+        evidence->throttled = number_of(text, "nr_throttled");
+        evidence->throttled_us = number_of(text, "throttled_usec");
+    }
+    uint64_t quota, period;
+    if (slurp(text, "%s/fs/cgroup%s/cpu.max", roots->sys, group) &&
+        sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0)
+        evidence->quota_percent = quota * 100 / period;
+    if (slurp(text, "%s/fs/cgroup%s/memory.events", roots->sys, group))
+        evidence->oom_kills = number_of(text, "oom_kill");
+}
+
+static void read_threads(const struct muster_evidence_roots *roots, uint32_t pid,
+                         struct muster_evidence *evidence)
+{
+    char path[PATH], text[TEXT];
+    snprintf(path, sizeof path, "%s/%" PRIu32 "/task", roots->proc, pid);
+    DIR *tasks = opendir(path);
+    const struct dirent *task;
+    for (int n = 0; tasks && n < THREADS && (task = readdir(tasks)); n++) {
+        uint64_t run, wait;
+        if (task->d_name[0] == '.' ||
+            !slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid, task->d_name) ||
+            sscanf(text, "%" SCNu64 " %" SCNu64, &run, &wait) != 2)
+            continue;
+        if (evidence->run_ns == MUSTER_EVIDENCE_NONE)
+            evidence->run_ns = evidence->wait_ns = 0;
+        evidence->run_ns += run;
+        evidence->wait_ns += wait;
+    }
+    if (tasks)
+        closedir(tasks);
+}
+
+/* "0-3,8" is five. */
+static uint64_t width_of(const char *list)
+{
+    uint64_t n = 0;
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        uint64_t from = strtoull(list, &end, 10), to = from;
+        if (*end == '-')
+            to = strtoull(end + 1, &end, 10);
+        n += to >= from ? to - from + 1 : 0;
+        list = *end == ',' ? end + 1 : "";
+    }
+    return n;
+}
+
+static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
+                        struct muster_evidence *evidence)
+{
+    char text[TEXT];
+    const char *at;
+    if (slurp(text, "%s/%" PRIu32 "/status", roots->proc, pid)) {
+        if ((at = strstr(text, "\nState:\t")))
+            evidence->state = at[strlen("\nState:\t")];
+        if ((at = strstr(text, "\nCpus_allowed_list:\t")))
+            evidence->cpus = width_of(at + strlen("\nCpus_allowed_list:\t"));
+    }
+    if (slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) && strcmp(text, "0") != 0)
+        muster_text_copy(evidence->wchan, sizeof evidence->wchan, text);
+    /* A command name may hold anything but the last parenthesis. Field 12: major faults. */
+    uint64_t faults;
+    if (slurp(text, "%s/%" PRIu32 "/stat", roots->proc, pid) && (at = strrchr(text, ')')) &&
+        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %" SCNu64, &faults) == 1)
+        evidence->major_faults = faults;
+}
+
+/* ---- of the host ---- */
+
+static void read_host(const struct muster_evidence_roots *roots, struct muster_evidence *evidence)
+{
+    static const char *const kind[] = {"cpu", "memory", "io"};
+    char text[TEXT];
+    for (int i = 0; i < 3; i++) {
+        const char *at =
+            slurp(text, "%s/pressure/%s", roots->proc, kind[i]) ? strstr(text, "total=") : NULL;
+        if (at && strncmp(text, "some", 4) == 0)
+            evidence->stall_us[i] = strtoull(at + strlen("total="), NULL, 10);
+    }
+    /* The file is longer than what is read of other files. */
+    char path[PATH], line[128];
+    snprintf(path, sizeof path, "%s/vmstat", roots->proc);
+    FILE *vmstat = fopen(path, "re");
+    while (vmstat && fgets(line, sizeof line, vmstat)) {
+        if (strncmp(line, "pswpin ", 7) == 0)
+            evidence->swapped_in = strtoull(line + 7, NULL, 10);
+    }
+    if (vmstat)
+        fclose(vmstat);
+}
+
+static void add_counter(const struct muster_evidence_roots *roots, const char *interface,
+                        const char *name, uint64_t *sum)
+{
+    char text[TEXT];
+    if (!slurp(text, "%s/class/net/%s/statistics/%s", roots->sys, interface, name))
+        return;
+    *sum = (*sum == MUSTER_EVIDENCE_NONE ? 0 : *sum) + strtoull(text, NULL, 10);
+}
+
+static void read_network(const struct muster_evidence_roots *roots,
+                         struct muster_evidence *evidence)
+{
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/class/net", roots->sys);
+    DIR *interfaces = opendir(path);
+    const struct dirent *entry;
+    for (int n = 0; interfaces && n < INTERFACES && (entry = readdir(interfaces)); n++) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "lo") == 0)
+            continue;
+        add_counter(roots, entry->d_name, "rx_errors", &evidence->net_errors);
+        add_counter(roots, entry->d_name, "tx_errors", &evidence->net_errors);
+        add_counter(roots, entry->d_name, "rx_dropped", &evidence->net_drops);
+        add_counter(roots, entry->d_name, "tx_dropped", &evidence->net_drops);
+    }
+    if (interfaces)
+        closedir(interfaces);
+}
+
+void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pid,
+                          struct muster_evidence *evidence)
+{
+    uint64_t at_ns = evidence->at_ns;
+    memset(evidence, 0xff, sizeof *evidence); /* MUSTER_EVIDENCE_NONE everywhere */
+    evidence->at_ns = at_ns;
+    evidence->state = 0;
+    evidence->wchan[0] = '\0';
+    read_cgroup(roots, pid, evidence);
+    read_threads(roots, pid, evidence);
+    read_status(roots, pid, evidence);
+    read_host(roots, evidence);
+    read_network(roots, evidence);
+}
+
+/* ---- what changed ---- */
+
+static uint64_t grown(uint64_t before, uint64_t after)
+{
+    bool known = before != MUSTER_EVIDENCE_NONE && after != MUSTER_EVIDENCE_NONE;
+    return known && after > before ? after - before : 0;
+}
+
+#define FIELD(evidence, offset)                                                                    \
+    (*(const uint64_t *)(const void *)((const char *)(evidence) + (offset)))
+
+/* By how much it grew for the guilty one, if that is at least `least` and four times what it grew
+ * for any other; else 0. */
+static uint64_t stands_out(const struct muster_evidence guilty[2],
+                           const struct muster_evidence (*others)[2], unsigned n, size_t offset,
+                           uint64_t least)
+{
+    uint64_t mine = grown(FIELD(&guilty[0], offset), FIELD(&guilty[1], offset));
+    if (mine < least)
+        return 0;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t other = grown(FIELD(&others[i][0], offset), FIELD(&others[i][1], offset));
+        if (4 * other >= mine)
+            return 0;
+    }
+    return mine;
+}
+
+static void compare_cpu(const struct muster_evidence guilty[2],
+                        const struct muster_evidence (*others)[2], unsigned n,
+                        struct muster_finding_lines *lines)
+{
+    double s = (double)(guilty[1].at_ns - guilty[0].at_ns) / 1e9;
+    uint64_t grew =
+        stands_out(guilty, others, n, offsetof(struct muster_evidence, throttled_us), 10000);
+    if (grew && guilty[1].quota_percent != MUSTER_EVIDENCE_NONE)
+        muster_finding_say(lines,
+                           "its cgroup throttled it for %.2f s of %.0f s (quota: %.2f CPUs), the "
+                           "others not",
+                           (double)grew / 1e6, s, (double)guilty[1].quota_percent / 100);
+    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, wait_ns), 50000000);
+    if (grew)
+        muster_finding_say(lines,
+                           "its threads were ready and had no CPU for %.2f s of %.0f s, the "
+                           "others' not",
+                           (double)grew / 1e9, s);
+    uint64_t least = MUSTER_EVIDENCE_NONE;
+    for (unsigned i = 0; i < n; i++)
+        least = others[i][1].cpus < least ? others[i][1].cpus : least;
+    if (n > 0 && least != MUSTER_EVIDENCE_NONE && guilty[1].cpus < least)
+        muster_finding_say(lines, "it may use %" PRIu64 " CPUs, the others at least %" PRIu64,
+                           guilty[1].cpus, least);
+}
+
+void muster_evidence_compare(const struct muster_evidence guilty[2],
+                             const struct muster_evidence (*others)[2], unsigned n,
+                             struct muster_finding_lines *lines)
+{
+    compare_cpu(guilty, others, n, lines);
+    uint64_t grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, oom_kills), 1);
+    if (grew)
+        muster_finding_say(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
+                           grew);
+    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, major_faults), 100);
+    if (grew)
+        muster_finding_say(lines, "%" PRIu64 " of its page faults had to read from disk", grew);
+    if (guilty[1].state == 'D')
+        muster_finding_say(lines, "it sleeps uninterruptibly (state D) in %s",
+                           guilty[1].wchan[0] ? guilty[1].wchan : "the kernel");
+    /* The host's counters are the same for all its ranks: they hint, they accuse nobody. */
+    static const char *const kind[] = {"CPU", "memory", "I/O"};
+    uint64_t us = grown(guilty[0].at_ns, guilty[1].at_ns) / 1000;
+    for (int i = 0; i < 3; i++) {
+        uint64_t stall = grown(guilty[0].stall_us[i], guilty[1].stall_us[i]);
+        if (us > 0 && stall > us / 10)
+            muster_finding_say(lines, "its host: tasks waited for %s %.0f %% of the time (PSI)",
+                               kind[i], 100.0 * (double)stall / (double)us);
+    }
+    if ((grew = grown(guilty[0].swapped_in, guilty[1].swapped_in)) > 0)
+        muster_finding_say(lines, "its host: %" PRIu64 " pages swapped in", grew);
+    if ((grew = grown(guilty[0].net_errors, guilty[1].net_errors)) > 0)
+        muster_finding_say(lines, "its host: %" PRIu64 " errors on network interfaces", grew);
+    if ((grew = grown(guilty[0].net_drops, guilty[1].net_drops)) > 0)
+        muster_finding_say(lines, "its host: %" PRIu64 " packets dropped", grew);
+}
+
+void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
+                            struct muster_finding_lines *lines)
+{
+    struct muster_evidence now = {0};
+    char text[TEXT], call[48] = "";
+    muster_evidence_read(roots, pid, &now);
+    if (now.state == 0)
+        return;
+    if (slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' && text[0] <= '9')
+        snprintf(call, sizeof call, ", system call %lu", strtoul(text, NULL, 10));
+    muster_finding_say(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,
+                       now.wchan[0] ? ", waits in " : "", now.wchan, call);
+    if (now.state == 'T' || now.state == 't')
+        muster_finding_say(
+            lines, "rank %" PRId32 " is stopped: kill -CONT %" PRIu32 " lets it go on", rank, pid);
+    muster_finding_say(lines,
+                       "its stack: py-spy dump --pid %" PRIu32 ", or gdb -p %" PRIu32
+                       " -batch -ex 'thread apply all bt'",
+                       pid, pid);
+}

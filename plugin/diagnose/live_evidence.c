@@ -1,0 +1,93 @@
+#include "diagnose/live_evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/host.h"
+#include "segment/table.h"
+
+#define PERIOD_NS (10 * MUSTER_NS_PER_S)
+enum { OTHERS = 64 };
+
+static const struct muster_evidence_roots here = {"/proc", "/sys"};
+
+/* A place for each process; those that come later begin with their first reading. */
+static bool make_room(struct muster_live_evidence *evidence, size_t n, uint64_t now_ns,
+                      const struct muster_live_peers *peers)
+{
+    while (evidence->n < n) {
+        if (!muster_grow(&evidence->before, evidence->n, sizeof *evidence->before) ||
+            !muster_grow(&evidence->last, evidence->n, sizeof *evidence->last))
+            return false;
+        struct muster_evidence *first = &evidence->last[evidence->n];
+        first->at_ns = now_ns;
+        muster_evidence_read(&here, peers->peer[evidence->n].identity.pid, first);
+        evidence->before[evidence->n++] = *first;
+    }
+    return true;
+}
+
+void muster_live_evidence_sample(struct muster_live_evidence *evidence,
+                                 const struct muster_live_peers *peers, uint64_t now_ns)
+{
+    if (!make_room(evidence, peers->n, now_ns, peers) || now_ns - evidence->taken_ns < PERIOD_NS)
+        return;
+    evidence->taken_ns = now_ns;
+    for (size_t i = 0; i < peers->n; i++) {
+        if (!peers->peer[i].alive)
+            continue;
+        evidence->before[i] = evidence->last[i];
+        evidence->last[i].at_ns = now_ns;
+        muster_evidence_read(&here, peers->peer[i].identity.pid, &evidence->last[i]);
+    }
+}
+
+static size_t guilty_of(const struct muster_live_peers *peers, const struct muster_finding *finding)
+{
+    for (size_t i = 0; i < peers->n && finding->ranks > 0; i++) {
+        const struct muster_live_peer *peer = &peers->peer[i];
+        /* The start time tells a process of another pid namespace from one of ours. */
+        if (peer->alive && peer->identity.rank == finding->rank[0] &&
+            muster_live_holds(peer, finding->comm) &&
+            muster_process_start_ticks((pid_t)peer->identity.pid) == peer->identity.start_ticks)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static void pair_of(const struct muster_live_evidence *evidence,
+                    const struct muster_live_peers *peers, size_t i, uint64_t now_ns,
+                    struct muster_evidence pair[2])
+{
+    pair[0] = evidence->before[i];
+    pair[1].at_ns = now_ns;
+    muster_evidence_read(&here, peers->peer[i].identity.pid, &pair[1]);
+}
+
+void muster_live_evidence_add(struct muster_live_evidence *evidence,
+                              const struct muster_live_peers *peers, uint64_t now_ns,
+                              struct muster_finding *finding)
+{
+    struct muster_evidence guilty[2], others[OTHERS][2];
+    size_t at = guilty_of(peers, finding);
+    unsigned n = 0;
+    if (at == SIZE_MAX || !make_room(evidence, peers->n, now_ns, peers))
+        return;
+    if (finding->kind == MUSTER_FINDING_HANG_ABSENT)
+        muster_evidence_absent(&here, peers->peer[at].identity.pid, finding->rank[0],
+                               &finding->evidence);
+    pair_of(evidence, peers, at, now_ns, guilty);
+    for (size_t i = 0; i < peers->n && n < OTHERS; i++) {
+        if (i != at && peers->peer[i].alive && muster_live_holds(&peers->peer[i], finding->comm))
+            pair_of(evidence, peers, i, now_ns, others[n++]);
+    }
+    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, n,
+                            &finding->evidence);
+}
+
+void muster_live_evidence_free(struct muster_live_evidence *evidence)
+{
+    free(evidence->before);
+    free(evidence->last);
+}

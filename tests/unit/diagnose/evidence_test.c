@@ -1,0 +1,196 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "diagnose/evidence.h"
+
+/* Made-up /proc and /sys trees. Process 7 is the one looked at. */
+static char root[64], proc[80], sys[80];
+static const struct muster_evidence_roots roots = {proc, sys};
+
+static void put(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    for (char *slash = strchr(path + strlen(root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static int make_trees(void **state)
+{
+    (void)state;
+    strcpy(root, "/tmp/muster-evidence-XXXXXX");
+    if (!mkdtemp(root))
+        return -1;
+    snprintf(proc, sizeof proc, "%s/proc", root);
+    snprintf(sys, sizeof sys, "%s/sys", root);
+    put("proc/7/cgroup", "1:name=x:/\n0::/job/rank1\n");
+    put("proc/7/status", "Name:\tpython\nState:\tS (sleeping)\nCpus_allowed_list:\t0-3,8\n");
+    put("proc/7/stat", "7 (py) (x)) S 1 7 7 0 -1 4194560 100 0 55 0 1 2\n");
+    put("proc/7/wchan", "futex_wait_queue");
+    put("proc/7/task/7/schedstat", "1000 200 3\n");
+    put("proc/7/task/9/schedstat", "3000 100 3\n");
+    put("proc/vmstat", "nr_free_pages 5\npswpin 40\npswpout 2\n");
+    put("proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n");
+    put("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=2000\n");
+    put("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000\n");
+    put("sys/fs/cgroup/job/rank1/cpu.stat",
+        "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 70000\n");
+    put("sys/fs/cgroup/job/rank1/cpu.max", "50000 100000\n");
+    put("sys/fs/cgroup/job/rank1/memory.events", "low 0\noom 1\noom_kill 2\n");
+    put("sys/class/net/eth0/statistics/rx_errors", "1\n");
+    put("sys/class/net/eth0/statistics/tx_errors", "2\n");
+    put("sys/class/net/eth0/statistics/rx_dropped", "10\n");
+    put("sys/class/net/lo/statistics/rx_dropped", "1000\n");
+    return 0;
+}
+
+static int remove_trees(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static struct muster_evidence reading(uint64_t at_s)
+{
+    struct muster_evidence evidence = {.at_ns = at_s * 1000000000};
+    muster_evidence_read(&roots, 7, &evidence);
+    return evidence;
+}
+
+static bool says(const struct muster_finding_lines *lines, const char *text)
+{
+    for (unsigned i = 0; i < lines->n; i++) {
+        if (strstr(lines->line[i], text))
+            return true;
+    }
+    return false;
+}
+
+static void every_source_is_read(void **state)
+{
+    (void)state;
+    struct muster_evidence evidence = reading(0);
+    assert_int_equal(evidence.quota_percent, 50);
+    assert_int_equal(evidence.throttled, 4);
+    assert_int_equal(evidence.throttled_us, 70000);
+    assert_int_equal(evidence.oom_kills, 2);
+    assert_int_equal(evidence.run_ns, 4000);
+    assert_int_equal(evidence.wait_ns, 300);
+    assert_int_equal(evidence.cpus, 5);
+    assert_int_equal(evidence.major_faults, 55);
+    assert_int_equal(evidence.state, 'S');
+    assert_string_equal(evidence.wchan, "futex_wait_queue");
+    assert_int_equal(evidence.stall_us[0], 1000);
+    assert_int_equal(evidence.stall_us[2], 3000);
+    assert_int_equal(evidence.swapped_in, 40);
+    assert_int_equal(evidence.net_errors, 3);
+    assert_int_equal(evidence.net_drops, 10);
+}
+
+static void what_is_not_there_is_not_known(void **state)
+{
+    (void)state;
+    const struct muster_evidence_roots nowhere = {"/nonexistent", "/nonexistent"};
+    struct muster_evidence pair[2] = {{.at_ns = 0}, {.at_ns = 1}};
+    struct muster_finding_lines lines = {.n = 0};
+    muster_evidence_read(&nowhere, 7, &pair[0]);
+    muster_evidence_read(&nowhere, 7, &pair[1]);
+    assert_true(pair[0].throttled_us == MUSTER_EVIDENCE_NONE);
+    assert_true(pair[0].cpus == MUSTER_EVIDENCE_NONE);
+    muster_evidence_compare(pair, NULL, 0, &lines);
+    muster_evidence_absent(&nowhere, 7, 1, &lines);
+    assert_int_equal(lines.n, 0);
+}
+
+/* Each source, moved for the guilty process alone, and then for all. */
+static void what_moved_for_the_guilty_one_alone_is_said(void **state)
+{
+    (void)state;
+    struct muster_evidence guilty[2] = {reading(0), reading(0)}, others[1][2];
+    memcpy(others[0], guilty, sizeof guilty);
+    struct muster_finding_lines lines = {.n = 0};
+    put("sys/fs/cgroup/job/rank1/cpu.stat", "nr_throttled 90\nthrottled_usec 6070000\n");
+    put("sys/fs/cgroup/job/rank1/memory.events", "oom_kill 3\n");
+    put("proc/7/task/7/schedstat", "1000 2000000200 3\n");
+    put("proc/7/stat", "7 (py) (x)) D 1 7 7 0 -1 4194560 100 0 955 0 1 2\n");
+    put("proc/7/status", "Name:\tpython\nState:\tD (disk sleep)\nCpus_allowed_list:\t2\n");
+    put("proc/7/wchan", "nfs_wait_bit");
+    guilty[1] = reading(10);
+    others[0][1].at_ns = guilty[1].at_ns;
+    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
+    assert_true(says(&lines, "had no CPU for 2.00 s of 10 s"));
+    assert_true(says(&lines, "may use 1 CPUs, the others at least 5"));
+    assert_true(says(&lines, "1 processes killed"));
+    assert_true(says(&lines, "900 of its page faults"));
+    assert_true(says(&lines, "(state D) in nfs_wait_bit"));
+
+    memcpy(others[0], guilty, sizeof guilty);
+    lines.n = 0;
+    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    assert_int_equal(lines.n, 1); /* the state alone */
+}
+
+static void the_host_is_said_to_be_pressed(void **state)
+{
+    (void)state;
+    struct muster_evidence guilty[2] = {reading(0), reading(0)};
+    struct muster_finding_lines lines = {.n = 0};
+    put("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5003000\n");
+    put("proc/vmstat", "pswpin 140\n");
+    put("sys/class/net/eth0/statistics/rx_errors", "5\n");
+    put("sys/class/net/eth0/statistics/tx_dropped", "7\n");
+    guilty[1] = reading(10);
+    muster_evidence_compare(guilty, NULL, 0, &lines);
+    assert_true(says(&lines, "waited for I/O 50 % of the time"));
+    assert_true(says(&lines, "100 pages swapped in"));
+    assert_true(says(&lines, "4 errors on network interfaces"));
+    assert_true(says(&lines, "7 packets dropped"));
+    assert_int_equal(lines.n, 4);
+}
+
+static void an_absent_rank_is_described_and_left_alone(void **state)
+{
+    (void)state;
+    struct muster_finding_lines lines = {.n = 0};
+    put("proc/7/syscall", "202 0x7f 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f12\n");
+    muster_evidence_absent(&roots, 7, 1, &lines);
+    assert_true(says(&lines, "state S, waits in futex_wait_queue, system call 202"));
+    assert_true(says(&lines, "py-spy dump --pid 7"));
+    put("proc/7/status", "Name:\tpython\nState:\tT (stopped)\n");
+    lines.n = 0;
+    muster_evidence_absent(&roots, 7, 1, &lines);
+    assert_true(says(&lines, "kill -CONT 7"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_source_is_read, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(what_is_not_there_is_not_known, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(what_moved_for_the_guilty_one_alone_is_said, make_trees,
+                                        remove_trees),
+        cmocka_unit_test_setup_teardown(the_host_is_said_to_be_pressed, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(an_absent_rank_is_described_and_left_alone, make_trees,
+                                        remove_trees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
