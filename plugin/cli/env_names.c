@@ -173,6 +173,8 @@ static void judge_legacy(const struct muster_env_input *input,
     if (now)
         muster_env_remark(remarks, MUSTER_ENV_LEGACY, strcmp(now->value, variable->value) != 0,
                           variable, "shadowed by %s=%.40s", torch->name, now->value);
+    else if (starts(torch->name, "TORCH_FR_"))
+        return; /* PyTorch before 2.9 knows only the other name */
     else if (strcmp(torch->name, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == 0)
         muster_env_remark(remarks, MUSTER_ENV_LEGACY, false, variable,
                           "old spelling of %s, which torchrun sets to 1 itself: then this one does "

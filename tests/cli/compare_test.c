@@ -1,0 +1,127 @@
+/* What differs between hosts, worst first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/doctor_compare.h"
+
+#define REPORT(host, id, checks)                                                                   \
+    "{\"version\":1,\"host\":\"" host "\",\"host_id\":\"" id "\",\"checks\":[" checks "]}"
+#define CHECK(id, status, found)                                                                   \
+    "{\"id\":\"" id "\",\"status\":\"" status "\",\"found\":\"" found "\",\"evidence\":[]}"
+
+static int compare(const char *const *reports, int n, char **text, struct muster_err *err)
+{
+    size_t size;
+    struct muster_comparison *comparison = muster_comparison_new();
+    int rc = 0;
+    assert_non_null(comparison);
+    *text = NULL;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = muster_comparison_add(comparison, "file", reports[i], strlen(reports[i]), err);
+    if (rc == 0) {
+        FILE *out = open_memstream(text, &size);
+        rc = muster_comparison_print(comparison, false, out);
+        fclose(out);
+    }
+    muster_comparison_free(comparison);
+    return rc;
+}
+
+static void equal_hosts_do_not_differ(void **state)
+{
+    const char *const reports[] = {
+        REPORT("a", "1", CHECK("version.nccl", "ok", "NCCL 2.28.9")),
+        REPORT("b", "2", CHECK("version.nccl", "ok", "NCCL 2.28.9")),
+    };
+    char *text;
+    (void)state;
+    assert_int_equal(compare(reports, 2, &text, NULL), 0);
+    assert_string_equal(text, "2 hosts, 0 differences\n");
+    free(text);
+}
+
+static void differences_come_worst_first(void **state)
+{
+    const char *const reports[] = {
+        REPORT("a", "1",
+               CHECK("net.interface", "ok", "eth0") "," CHECK(
+                   "version.nccl", "ok", "NCCL 2.28.9") "," CHECK("limit.shm", "ok", "64 GiB")),
+        REPORT("b", "2",
+               CHECK("net.interface", "ok",
+                     "eth1") "," CHECK("version.nccl", "ok",
+                                       "NCCL 2.27.7") "," CHECK("limit.shm", "problem", "64 MiB")),
+    };
+    char *text;
+    (void)state;
+    assert_int_equal(compare(reports, 2, &text, NULL), 1);
+    const char *shm = strstr(text, "problem: limit.shm"),
+               *nccl = strstr(text, "should be equal: version.nccl"),
+               *net = strstr(text, "differs: net.interface");
+    assert_non_null(shm);
+    assert_true(shm < nccl && nccl < net);
+    assert_non_null(strstr(text, "    b: ok, NCCL 2.27.7\n"));
+    free(text);
+}
+
+static void a_host_that_stands_out_is_named_against_the_others(void **state)
+{
+    const char *const reports[] = {
+        REPORT("a", "1", CHECK("ib.ports", "ok", "8 RDMA ports")),
+        REPORT("b", "2", CHECK("ib.ports", "ok", "7 RDMA ports")),
+        REPORT("c", "3", CHECK("ib.ports", "ok", "8 RDMA ports")),
+        REPORT("d", "4", ""),
+    };
+    char *text;
+    (void)state;
+    assert_int_equal(compare(reports, 4, &text, NULL), 1);
+    assert_non_null(strstr(text, "    a, c: ok, 8 RDMA ports\n    b: ok, 7 RDMA ports\n    d: not "
+                                 "checked\n"));
+    free(text);
+}
+
+static void two_hosts_of_one_identity_are_a_problem(void **state)
+{
+    const char *const reports[] = {REPORT("a", "same", ""), REPORT("b", "same", "")};
+    char *text;
+    (void)state;
+    assert_int_equal(compare(reports, 2, &text, NULL), 1);
+    assert_non_null(strstr(text, "NCCL takes for one"));
+    free(text);
+}
+
+static void what_is_no_report_is_refused_with_a_place(void **state)
+{
+    static const char *const bad[][2] = {
+        {"{", "file:1:1"},
+        {"[]", "no \"checks\""},
+        {"{\"checks\":[]}", "version 0, expected 1"},
+        {"{\"version\":1,\"checks\":[{\"id\":3}]}", "check 0"},
+        {"{\"version\":1,\"checks\":[7]}", "check 0"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct muster_err err;
+        char *text;
+        assert_int_equal(compare(&bad[i][0], 1, &text, &err), -1);
+        assert_non_null(strstr(err.text, bad[i][1]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_hosts_do_not_differ),
+        cmocka_unit_test(differences_come_worst_first),
+        cmocka_unit_test(a_host_that_stands_out_is_named_against_the_others),
+        cmocka_unit_test(two_hosts_of_one_identity_are_a_problem),
+        cmocka_unit_test(what_is_no_report_is_refused_with_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

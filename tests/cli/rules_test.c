@@ -1,0 +1,200 @@
+/* The doctor's rules over made-up interfaces, files and versions. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/conf_file.h"
+#include "cli/interfaces.h"
+#include "cli/known_bad.h"
+#include "cli/proc_text.h"
+
+static void add(struct muster_interfaces *to, const char *name, const char *address,
+                unsigned prefix, bool running)
+{
+    struct muster_interface *at = &to->at[to->n++];
+    *at = (struct muster_interface){.flags = running ? IFF_UP | IFF_RUNNING : IFF_UP,
+                                    .prefix = prefix};
+    snprintf(at->name, sizeof at->name, "%s", name);
+    at->family = strchr(address, ':') ? AF_INET6 : AF_INET;
+    assert_int_equal(inet_pton(at->family, address, &at->address), 1);
+}
+
+static void typical_host(struct muster_interfaces *host)
+{
+    host->n = 0;
+    add(host, "lo", "127.0.0.1", 8, true);
+    add(host, "docker0", "172.17.0.1", 16, true);
+    add(host, "virbr0", "192.168.122.1", 24, true);
+    add(host, "eth1", "10.9.0.5", 24, false);
+    add(host, "br-12ab", "172.18.0.1", 16, true);
+    add(host, "eth0", "10.0.0.5", 24, true);
+    add(host, "bond0", "10.1.0.5", 24, true);
+    add(host, "bond0.12", "10.2.0.5", 24, true);
+    add(host, "lo", "::1", 128, true);
+    add(host, "eth0", "fe80::1", 64, true);
+}
+
+static const struct {
+    const char *ifname, *family;
+    const char *first; /* NULL: none */
+    int n;
+    enum muster_choice_why why;
+} choices[] = {
+    {NULL, NULL, "br-12ab", 4, MUSTER_CHOICE_OTHER},
+    {"eth0", NULL, "eth0", 1, MUSTER_CHOICE_VARIABLE},
+    {"eth", NULL, "eth0", 1, MUSTER_CHOICE_VARIABLE},
+    {"eth1", NULL, NULL, 0, MUSTER_CHOICE_VARIABLE}, /* not running */
+    {"bond0", NULL, "bond0", 2, MUSTER_CHOICE_VARIABLE},
+    {"=bond0", NULL, "bond0", 1, MUSTER_CHOICE_VARIABLE},
+    {"^docker0", NULL, "lo", 6, MUSTER_CHOICE_VARIABLE}, /* lets lo in */
+    {"^docker0,lo", NULL, "virbr0", 5, MUSTER_CHOICE_VARIABLE},
+    {"^docker,lo,virbr,br-", NULL, "eth0", 3, MUSTER_CHOICE_VARIABLE},
+    {"^=docker0,lo", NULL, "virbr0", 5, MUSTER_CHOICE_VARIABLE},
+    {"ens3", NULL, NULL, 0, MUSTER_CHOICE_VARIABLE},
+    {"e", NULL, "br-12ab", 4, MUSTER_CHOICE_OTHER}, /* one character is ignored */
+    {"", NULL, "br-12ab", 4, MUSTER_CHOICE_OTHER},
+    {"eth0,bond0", NULL, "eth0", 3, MUSTER_CHOICE_VARIABLE},
+    {"lo", "AF_INET6", NULL, 0, MUSTER_CHOICE_VARIABLE}, /* ::1 is skipped */
+    {NULL, "AF_INET6", "eth0", 1, MUSTER_CHOICE_OTHER},
+    {NULL, "IPv6", "br-12ab", 4, MUSTER_CHOICE_OTHER}, /* unknown text is ignored */
+    {"eth0:1234", NULL, "eth0", 1, MUSTER_CHOICE_VARIABLE},
+};
+
+static void interfaces_are_chosen_as_nccl_does(void **state)
+{
+    struct muster_interfaces host;
+    struct muster_choice choice;
+    (void)state;
+    typical_host(&host);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        muster_interfaces_choose(&host, choices[i].ifname, choices[i].family, NULL, &choice);
+        assert_int_equal(choice.n, choices[i].n);
+        assert_int_equal(choice.why, choices[i].why);
+        if (choices[i].first)
+            assert_string_equal(host.at[choice.at[0]].name, choices[i].first);
+    }
+}
+
+static void ib_comes_first_and_docker_last(void **state)
+{
+    struct muster_interfaces host = {.n = 0};
+    struct muster_choice choice;
+    (void)state;
+    add(&host, "lo", "127.0.0.1", 8, true);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    assert_int_equal(choice.why, MUSTER_CHOICE_LO);
+    add(&host, "docker0", "172.17.0.1", 16, true);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    assert_int_equal(choice.why, MUSTER_CHOICE_DOCKER);
+    add(&host, "eth0", "10.0.0.1", 24, true);
+    add(&host, "ib0", "10.3.0.1", 24, true);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    assert_int_equal(choice.why, MUSTER_CHOICE_IB);
+    assert_string_equal(host.at[choice.at[0]].name, "ib0");
+    host.n = 0;
+    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    assert_int_equal(choice.why, MUSTER_CHOICE_NONE);
+}
+
+static void comm_id_leads_to_its_subnet(void **state)
+{
+    struct muster_interfaces host, id = {.n = 0};
+    struct muster_choice choice;
+    (void)state;
+    typical_host(&host);
+    add(&id, "", "10.1.0.77", 0, true);
+    muster_interfaces_choose(&host, NULL, NULL, &id.at[0], &choice);
+    assert_int_equal(choice.why, MUSTER_CHOICE_COMM_ID);
+    assert_string_equal(host.at[choice.at[0]].name, "bond0");
+}
+
+static void prefixes_that_take_more_are_told(void **state)
+{
+    (void)state;
+    assert_true(muster_interfaces_by_prefix("bond0", "bond0.12"));
+    assert_false(muster_interfaces_by_prefix("bond0", "bond0"));
+    assert_false(muster_interfaces_by_prefix("=bond0", "bond0.12"));
+    assert_false(muster_interfaces_by_prefix("^bond0", "eth0"));
+    assert_true(muster_interfaces_match("mlx5_1", "mlx5_10"));
+}
+
+static void conf_lines_are_read_as_nccl_does(void **state)
+{
+    static const char text[] = "# NCCL_ALGO=ring\nNCCL_DEBUG=INFO\r\nno equals sign\n"
+                               "NCCL_X=a=b\n\n NCCL_Y=1";
+    struct muster_conf conf;
+    (void)state;
+    muster_conf_parse(&conf, text, sizeof text - 1);
+    assert_int_equal(conf.n, 3);
+    assert_string_equal(conf.at[0].name, "NCCL_DEBUG");
+    assert_string_equal(conf.at[0].value, "INFO");
+    assert_int_equal(conf.at[0].line, 2);
+    assert_string_equal(conf.at[1].value, "a=b");
+    assert_string_equal(conf.at[2].name, " NCCL_Y"); /* blanks are part of the name */
+}
+
+static void kernel_files_are_understood(void **state)
+{
+    struct muster_swap swap[4];
+    char type[64];
+    static const char mounts[] = "/dev/sda1 / ext4 rw 0 0\nsrv:/x /mnt/net nfs4 rw 0 0\n";
+    (void)state;
+    assert_float_equal(muster_proc_pressure("some avg10=1.00 avg60=2.00 avg300=3 total=4\n"
+                                            "full avg10=5.00 avg60=12.50 avg300=7 total=8\n"),
+                       12.5, 0.001);
+    assert_float_equal(muster_proc_pressure("some avg10=1"), -1, 0);
+    assert_int_equal(muster_proc_swaps("Filename Type Size Used Priority\n"
+                                       "/mnt/net/swap file 1048576 4096 -2\n/dev/sda2 partition "
+                                       "8 0 -3\nrubbish\n",
+                                       swap, 4),
+                     2);
+    assert_string_equal(swap[0].file, "/mnt/net/swap");
+    assert_int_equal(swap[0].used_kib, 4096);
+    assert_true(muster_proc_mount_type(mounts, swap[0].file, type, sizeof type));
+    assert_true(muster_proc_is_network(type));
+    assert_true(muster_proc_mount_type(mounts, "/mnt/network", type, sizeof type));
+    assert_false(muster_proc_is_network(type));
+    assert_int_equal(
+        muster_proc_field("MemTotal:  100 kB\nMemAvailable: 7 kB\n", "MemAvailable", 10), 7);
+    assert_int_equal(muster_proc_field("CapEff:\t00000000a80425fb\n", "CapEff", 16), 0xa80425fb);
+    assert_int_equal(muster_proc_field("MemTotal: x\n", "MemTotal", 10), -1);
+}
+
+static void versions_known_to_be_bad_are_named(void **state)
+{
+    const char *class_id = NULL;
+    (void)state;
+    assert_non_null(muster_known_bad_nccl(22602, &class_id));
+    assert_string_equal(class_id, "F71");
+    assert_null(muster_known_bad_nccl(22809, &class_id));
+    assert_non_null(muster_known_bad_driver("545.23.08", "NVIDIA GeForce RTX 3090", false));
+    assert_null(muster_known_bad_driver("545.23.08", "NVIDIA GeForce RTX 3090", true));
+    assert_null(muster_known_bad_driver("545.23.08", "NVIDIA H200", false));
+    assert_null(muster_known_bad_driver("535.154.05", "NVIDIA GeForce RTX 3090", false));
+    assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA GeForce RTX 4090", false));
+    assert_non_null(muster_known_too_new(12, 0, 22501));
+    assert_null(muster_known_too_new(12, 0, 22602));
+    assert_non_null(muster_known_cuda_gap(12020, 13));
+    assert_null(muster_known_cuda_gap(13000, 12));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interfaces_are_chosen_as_nccl_does),
+        cmocka_unit_test(ib_comes_first_and_docker_last),
+        cmocka_unit_test(comm_id_leads_to_its_subnet),
+        cmocka_unit_test(prefixes_that_take_more_are_told),
+        cmocka_unit_test(conf_lines_are_read_as_nccl_does),
+        cmocka_unit_test(kernel_files_are_understood),
+        cmocka_unit_test(versions_known_to_be_bad_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
