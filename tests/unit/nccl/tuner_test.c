@@ -227,6 +227,18 @@ static void a_file_that_changes_has_no_effect_and_is_said(void **state)
     assert_non_null(strstr(said, "the file with the policy has changed"));
 }
 
+static void too_much_in_the_environment_is_refused(void **state)
+{
+    (void)state;
+    char *text = malloc((96 << 10) + 2);
+    memset(text, '#', (96 << 10) + 1);
+    text[(96 << 10) + 1] = '\0';
+    setenv("MUSTER_POLICY_INLINE", text, 1);
+    free(text);
+    tuner_in_child(expect_untouched, said, sizeof(said));
+    assert_non_null(strstr(said, "MUSTER_POLICY_INLINE: larger than 96 KiB"));
+}
+
 static void an_unreadable_file_leaves_the_tuner_off(void **state)
 {
     (void)state;
@@ -462,6 +474,7 @@ int main(void)
         cmocka_unit_test_fresh(the_right_hash_is_accepted_in_either_case),
         cmocka_unit_test_fresh(the_configuration_file_holds_a_policy_too),
         cmocka_unit_test_fresh(a_file_that_changes_has_no_effect_and_is_said),
+        cmocka_unit_test_fresh(too_much_in_the_environment_is_refused),
         cmocka_unit_test_fresh(an_unreadable_file_leaves_the_tuner_off),
         cmocka_unit_test_fresh(v2_without_a_table_is_left_alone),
         cmocka_unit_test_fresh(what_nccl_ruled_out_is_never_revived),
