@@ -122,7 +122,7 @@ static void wait_for(struct hook *hook, unsigned deadline_ms)
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
+static void run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
 {
     struct hook hook = {.name = argv[0], .in = -1, .out = -1, .text = text, .left = bytes};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
@@ -140,4 +140,18 @@ void muster_hook_run(const char *const *argv, const char *text, size_t bytes, un
     }
     close_end(&hook.in);
     close_end(&hook.out);
+}
+
+void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
+{
+    /* A hook that does not read what it is given must not end `muster run`. */
+    static const struct timespec now = {0};
+    sigset_t pipe_set, before;
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+    run(argv, text, bytes, deadline_ms);
+    while (sigtimedwait(&pipe_set, NULL, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
