@@ -77,6 +77,7 @@ struct muster_late_guilt {
     uint32_t comm, member, gpu; /* indices in the view */
     unsigned scale;             /* its delays are of at least 16 us << scale */
     uint32_t hits, others;      /* how often; how often another rank, typically */
+    uint32_t high;              /* and how often the most frequent of the others */
     uint64_t cost_ns;
     uint64_t compared;
     double share;                   /* of the time covered */

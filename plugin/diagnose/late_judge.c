@@ -12,7 +12,7 @@
 
 #define CHANCE      0.005 /* that a clean communicator names somebody by luck, at one size of delay */
 #define SHARE_MIN   0.003 /* of the time without long pauses: less is not worth a finding */
-#define ALSO_LUCK   0.1   /* the same for a rank beside a guilty one */
+#define ALSO_CHANCE 0.5   /* the same for another rank beside a guilty one */
 #define DOMINANCE   3     /* as often, and for as much, as the other ranks typically */
 #define CONCENTRATE 0.7   /* of the cost: the delays that make up this much are the delays */
 enum {
@@ -68,7 +68,7 @@ struct level {
     uint64_t *sum_ns;
     uint64_t *even_ns; /* the same with long delays cut to a few times the size of delay: one pause
                           must not outweigh what happens in every step */
-    uint32_t usual_hits;
+    uint32_t usual_hits, high_hits;
     uint64_t usual_ns;
     uint32_t most_hits;
     uint64_t most_ns;
@@ -88,6 +88,13 @@ static uint64_t usual(struct judging *judging)
 {
     qsort(judging->sorted, judging->n, sizeof *judging->sorted, by_value);
     return judging->sorted[(judging->n - 1) / 2];
+}
+
+/* Ranks that may be late now and then, each by itself; more of them are how the job is. */
+static uint32_t guilty_at_most(uint32_t n)
+{
+    uint32_t most = n / 8 > 2 ? n / 8 : 2;
+    return n / 2 < most ? n / 2 : most;
 }
 
 static uint64_t even(const struct judging *judging, uint32_t i, unsigned j)
@@ -132,6 +139,7 @@ static int set_up(struct judging *judging, const struct muster_view *view,
             judging->sorted[i] = level->hits[i];
         }
         level->usual_hits = (uint32_t)usual(judging);
+        level->high_hits = (uint32_t)judging->sorted[n - 1 - guilty_at_most(n)];
         memcpy(judging->sorted, level->even_ns, n * sizeof *judging->sorted);
         level->usual_ns = usual(judging);
     }
@@ -146,10 +154,11 @@ static bool stands_out(const struct judging *judging, uint32_t hits, uint32_t ot
 
 /* Beside a rank that is guilty already at this size of delay, another one need not stand out by
  * itself. */
-static bool stands_beside(uint32_t hits, uint32_t most, uint32_t others)
+static bool stands_beside(const struct judging *judging, uint32_t hits, const struct level *level)
 {
-    return hits >= ALSO_MIN && hits >= most / DOMINANCE && hits / DOMINANCE >= others &&
-           by_luck(hits, others) <= ALSO_LUCK;
+    return hits >= ALSO_MIN && hits >= level->most_hits / DOMINANCE &&
+           hits / DOMINANCE >= level->usual_hits &&
+           by_luck(hits, level->usual_hits) * judging->n <= ALSO_CHANCE;
 }
 
 static bool guilty_at(const struct judging *judging, uint32_t i, unsigned j,
@@ -158,7 +167,7 @@ static bool guilty_at(const struct judging *judging, uint32_t i, unsigned j,
     const struct level *level = &judging->level[j];
     bool most = stands_out(judging, level->most_hits, level->usual_hits);
     return (stands_out(judging, level->hits[i], level->usual_hits) ||
-            (most && stands_beside(level->hits[i], level->most_hits, level->usual_hits))) &&
+            (most && stands_beside(judging, level->hits[i], level))) &&
            level->even_ns[i] / DOMINANCE >= level->usual_ns &&
            level->even_ns[i] >= level->most_ns / ALSO_PART &&
            (double)level->even_ns[i] >= SHARE_MIN * (double)span->active_ns;
@@ -206,6 +215,7 @@ static int add_guilt(const struct judging *judging, uint32_t i, unsigned lowest,
         .scale = scale,
         .hits = judging->level[scale].hits[i],
         .others = judging->level[scale].usual_hits,
+        .high = judging->level[scale].high_hits,
         .cost_ns = cost_ns,
         .compared = judging->comm->compared,
         .covered_ns = span->covered_ns,

@@ -11,6 +11,7 @@
 
 #define PERSISTENT 0.6   /* of the operations at the places where the rank is late */
 #define RARE       0.15  /* a rank late less often than so, at the places where it is */
+#define ALONE      3     /* times as often as others, for one that is not late persistently */
 #define RARE_SHARE 0.015 /* must have cost this much of the time */
 #define CARRIES    0.3   /* of the cost: lateness without own excess that is worth naming */
 
@@ -29,8 +30,10 @@ static int drop_rare(const struct muster_view *view, struct muster_late_guilts *
         if (muster_late_look(view, guilt, &detail)) {
             return -1;
         }
-        if (detail.rate >= RARE ||
-            (double)guilt->cost_ns >= RARE_SHARE * (double)guilt->active_ns) {
+        bool worth =
+            detail.rate >= RARE || (double)guilt->cost_ns >= RARE_SHARE * (double)guilt->active_ns;
+        bool alone = detail.rate >= PERSISTENT || guilt->hits / ALONE >= guilt->high;
+        if (worth && alone) {
             guilts->guilt[kept++] = *guilt;
         }
     }
