@@ -72,6 +72,12 @@ static void say_verdicts(const struct muster_view *view, struct muster_late_comm
             continue;
         }
         told++;
+        if (own->members < own->nranks) {
+            muster_finding_say(to,
+                               "communicator %016" PRIx64 ": %u of %u ranks are not observed; "
+                               "waits for them cannot be told from transfers",
+                               own->id, own->nranks - own->members, own->nranks);
+        }
         if (comm[c].smallest_ns) {
             muster_finding_say(to,
                                "communicator %016" PRIx64 ": no rank of the %u seen (of %u) is "
