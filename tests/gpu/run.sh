@@ -31,8 +31,8 @@ for timing in full light auto; do
   echo "== all-reduces under $timing"
   "$muster" run --no-report --timing $timing --dir "$work/$timing" -- bash -c 'ranks timed 100' |
     grep '^{' >"$work/$timing.job" || failed=1
-  # Only full times every operation, so only there can medians be compared.
-  [ $timing = full ] || sed -i 's/"median_us": {[^}]*}/"median_us": {}/' "$work/$timing.job"
+  # Only full times every operation, so only there can times be compared.
+  [ $timing = full ] || sed -i 's/"mean_us": {[^}]*}/"mean_us": {}/' "$work/$timing.job"
   "$muster" report "$work/$timing" --format json >"$work/$timing.json" || failed=1
   python3 "$here/compare.py" "$work/$timing.json" "$work/$timing.job" || failed=1
 done
