@@ -12,7 +12,8 @@
 
 #include "base/text.h"
 
-static bool read_line(const char *root, char *text, size_t size, const char *fmt, va_list args)
+__attribute__((format(printf, 4, 0))) static bool
+read_line(const char *root, char *text, size_t size, const char *fmt, va_list args)
 {
     char path[PATH_MAX], below[PATH_MAX / 2];
     text[0] = '\0';

@@ -3,3 +3,11 @@ muster_test(doctor_env_test env_test.c LIBS muster_doctor_rules)
 muster_test(doctor_rules_test rules_test.c LIBS muster_doctor_rules)
 muster_test(doctor_compare_test compare_test.c LIBS muster_doctor_rules)
 muster_test(doctor_bounded_test bounded_test.c LIBS muster_survey)
+
+find_package(Python3 COMPONENTS Interpreter)
+if(TARGET muster AND Python3_FOUND)
+  add_test(NAME doctor_test COMMAND ${Python3_EXECUTABLE} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/doctor_test.py $<TARGET_FILE:muster>
+    ${PROJECT_SOURCE_DIR}/docs/doctor.md)
+  set_tests_properties(doctor_test PROPERTIES TIMEOUT 300)
+endif()
