@@ -109,6 +109,12 @@ int muster_diagnose_late(const struct muster_view *view, struct muster_findings 
     size_t n = 0;
     int result = comm && part && span ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+        if (view->comm[c].id && view->comm[c].twice) {
+            muster_finding_say(&findings->not_observable,
+                               "communicator %016" PRIx64 ": a rank was recorded twice, its ranks "
+                               "are not compared",
+                               view->comm[c].id);
+        }
         if (muster_joint_possible(&view->comm[c])) {
             comm[n].comm = c;
             result = one_comm(view, &comm[n++], span, part, &guilts);

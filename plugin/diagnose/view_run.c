@@ -4,6 +4,8 @@
 
 #include "diagnose/view.h"
 
+enum { GPUS_MAX = 64 }; /* of one process */
+
 /* One communicator of one process. */
 struct part {
     uint32_t uid;
@@ -63,32 +65,62 @@ static size_t collect(const struct muster_process *process, struct part *part)
     return n;
 }
 
-/* Place among the ranks that one process has in the same communicator. */
-static uint32_t place(const struct part *part, size_t n, const struct part *own)
+static int by_id(const void *left, const void *right)
 {
-    uint32_t before = 0;
-    for (size_t i = 0; i < n && own->id; i++) {
-        before += part[i].id == own->id && part[i].rank < own->rank;
+    const struct part *a = *(const struct part *const *)left;
+    const struct part *b = *(const struct part *const *)right;
+    if (a->id != b->id) {
+        return a->id < b->id ? -1 : 1;
     }
-    return before;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* Place of a CUDA ordinal among those met so far. */
+static uint32_t ordinal_place(int32_t *known, uint32_t *gpus, int32_t index)
+{
+    uint32_t i = 0;
+    while (i < *gpus && known[i] != index) {
+        i++;
+    }
+    if (i == *gpus && *gpus < GPUS_MAX) {
+        known[(*gpus)++] = index;
+    }
+    return i < GPUS_MAX ? i : GPUS_MAX - 1;
 }
 
 /* CUDA ordinals tell a process's GPUs apart; where they are not known, several ranks of one
- * communicator do. Returns how many there are. */
+ * communicator do, in the order of rank. Returns how many there are; 0: no memory. */
 static uint32_t number_gpus(struct part *part, size_t n)
 {
+    int32_t known[GPUS_MAX];
     uint32_t gpus = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t same = 0;
-        while (part[i].gpu_index >= 0 && part[same].gpu_index != part[i].gpu_index) {
-            same++;
-        }
-        part[i].gpu = part[i].gpu_index < 0 ? place(part, n, &part[i])
-                      : same < i            ? part[same].gpu
-                                            : gpus;
-        gpus = part[i].gpu >= gpus ? part[i].gpu + 1 : gpus;
+    uint32_t most = 1;
+    uint32_t place = 0;
+    struct part **order = malloc((n + 1) * sizeof *order);
+    if (!order) {
+        return 0;
     }
-    return gpus;
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &part[i];
+        if (part[i].gpu_index >= 0) {
+            part[i].gpu = ordinal_place(known, &gpus, part[i].gpu_index);
+        }
+    }
+    qsort(order, n, sizeof *order, by_id);
+    for (size_t i = 0; i < n; i++) {
+        const struct part *before = i ? order[i - 1] : NULL;
+        bool same = before && order[i]->id && before->id == order[i]->id;
+        place = !same                            ? 0
+                : before->rank == order[i]->rank ? place
+                : place + 1 < GPUS_MAX           ? place + 1
+                                                 : place;
+        if (order[i]->gpu_index < 0) {
+            order[i]->gpu = !gpus || place < gpus ? place : 0;
+            most = place >= most ? place + 1 : most;
+        }
+    }
+    free(order);
+    return gpus ? gpus : most;
 }
 
 /* RANK and its like name a process: with several GPUs in it, the largest communicator tells. */
@@ -138,6 +170,10 @@ static int add_process(struct muster_view *view, const struct muster_process *pr
     }
     size_t n = collect(process, part);
     uint32_t gpus = number_gpus(part, n);
+    if (!gpus) {
+        free(part);
+        return -1;
+    }
     uint32_t first = (uint32_t)view->gpus;
     for (uint32_t g = 0; g < gpus; g++) {
         muster_view_add_gpu(view, &(struct muster_view_gpu){

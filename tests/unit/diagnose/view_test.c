@@ -174,6 +174,32 @@ static void test_nothing_is_a_view_too(void **state)
     muster_view_free(&view);
 }
 
+/* One process that drives two GPUs, of which only its log is left. */
+static void test_ranks_of_one_process_are_told_apart(void **state)
+{
+    (void)state;
+    struct muster_log_comm comm[] = {
+        {.uid = 1, .id = 5, .rank = 0, .nranks = 2, .name = "a"},
+        {.uid = 2, .id = 5, .rank = 1, .nranks = 2, .name = "a"},
+    };
+    struct muster_op op[] = {op_at(0, 100, 200), op_at(0, 150, 200)};
+    struct muster_process process = {.comm = comm, .comms = 2, .op = op, .ops = 2};
+    struct muster_run run = {.process = &process, .processes = 1};
+    struct muster_view view;
+    struct muster_err err = {""};
+    op[0].comm = 1;
+    op[1].comm = 2;
+    process.identity.rank = 7; /* of the process: names neither */
+    assert_int_equal(muster_view_of_run(&run, &view, &err), 0);
+    assert_int_equal(view.gpus, 2);
+    assert_int_equal(view.comms, 1);
+    assert_false(view.comm[0].twice);
+    assert_int_equal(view.gpu[view.member[0].gpu].rank, 0);
+    assert_int_equal(view.gpu[view.member[1].gpu].rank, 1);
+    assert_int_equal(view.member[0].ops + view.member[1].ops, 2);
+    muster_view_free(&view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_fed_twice_marks_its_communicator),
         cmocka_unit_test(test_operations_of_nobody_are_counted),
         cmocka_unit_test(test_nothing_is_a_view_too),
+        cmocka_unit_test(test_ranks_of_one_process_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
