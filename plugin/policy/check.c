@@ -139,10 +139,8 @@ static bool covers_ranges(const struct muster_policy *policy, struct muster_poli
 }
 
 static bool covers(const struct muster_policy *policy, const struct muster_rule *wide,
-                   const struct muster_rule *narrow)
+                   const struct muster_rule *narrow, uint32_t funcs)
 {
-    uint32_t all = all_funcs();
-    uint32_t funcs = narrow->collectives ? narrow->collectives : all;
     if (wide->collectives && funcs & ~wide->collectives)
         return false;
     for (unsigned key = 0; key < MUSTER_KEYS; key++) {
@@ -158,10 +156,11 @@ static bool covers(const struct muster_policy *policy, const struct muster_rule 
 static void check_covered(struct muster_policy_parser *parser)
 {
     const struct muster_policy *policy = parser->policy;
+    uint32_t all = all_funcs();
     for (unsigned j = 1; j < policy->rules; j++)
         for (unsigned i = 0; i < j; i++) {
             const struct muster_rule *wide = &policy->rule[i], *narrow = &policy->rule[j];
-            if (!covers(policy, wide, narrow))
+            if (!covers(policy, wide, narrow, narrow->collectives ? narrow->collectives : all))
                 continue;
             muster_policy_warn(parser, narrow->place,
                                "rule '%s' never decides: rule '%s' of line %u covers it",

@@ -57,26 +57,58 @@ void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_
 }
 
 /* An error of plugin/config, "name:line:column: text" or "name: text", whose name may have been
- * shortened: the place is behind it. */
+ * shortened: what is behind the place. */
+static const char *split_error(const char *error, const char *file, struct muster_yaml_place *place)
+{
+    size_t length = strlen(file);
+    *place = (struct muster_yaml_place){0, 0};
+    for (const char *at = error; (at = strchr(at, ':')); at++) {
+        size_t name = (size_t)(at - error);
+        struct muster_yaml_place found;
+        int n = 0;
+        if (name > length || strncmp(error, file + length - name, name) != 0)
+            continue;
+        if (sscanf(at, ":%u:%u: %n", &found.line, &found.column, &n) == 2 && n > 0) {
+            *place = found;
+            return at + n;
+        }
+        if (name == length && at[1] == ' ')
+            return at + 2;
+    }
+    return error;
+}
+
 static void say_foreign(struct muster_policy_parser *parser, const struct muster_err *err)
 {
-    struct muster_yaml_place place = {0, 0};
-    size_t length = strlen(parser->file);
-    for (const char *at = err->text; (at = strchr(at, ':')); at++) {
-        size_t name = (size_t)(at - err->text);
-        int n = 0;
-        if (name > length || strncmp(err->text, parser->file + length - name, name) != 0)
-            continue;
-        if (sscanf(at, ":%u:%u: %n", &place.line, &place.column, &n) == 2 && n > 0) {
-            say(parser, place, false, at + n);
-            return;
-        }
-        if (name == length && at[1] == ' ') {
-            say(parser, (struct muster_yaml_place){0, 0}, false, at + 2);
-            return;
-        }
+    struct muster_yaml_place place;
+    const char *text = split_error(err->text, parser->file, &place);
+    say(parser, place, false, text);
+}
+
+/* Whether >= stands there without quotes, or one column before: a bare > begins a block of text
+ * for YAML, and what it says of that helps nobody. */
+static bool is_bare_comparison(const char *text, size_t bytes, struct muster_yaml_place place)
+{
+    const char *at = text, *end = text + bytes;
+    for (unsigned line = 1; at && line < place.line; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
     }
-    say(parser, (struct muster_yaml_place){0, 0}, false, err->text);
+    if (!at || place.column < 2 || (size_t)(end - at) < place.column + 1)
+        return false;
+    at += place.column - 2;
+    return memcmp(at, ">=", 2) == 0 || memcmp(at + 1, ">=", 2) == 0;
+}
+
+static void say_yaml_error(struct muster_policy_parser *parser, const struct muster_err *err,
+                           const char *text, size_t bytes)
+{
+    struct muster_yaml_place place;
+    split_error(err->text, parser->file, &place);
+    if (is_bare_comparison(text, bytes, place))
+        muster_policy_error(parser, place, "put '>=...' in quotes: YAML gives a bare > a meaning");
+    else
+        say_foreign(parser, err);
 }
 
 static void parse_list(struct muster_policy_parser *parser, const struct muster_yaml_node *list)
@@ -120,7 +152,7 @@ static void parse_document(struct muster_policy_parser *parser, const char *text
         return;
     }
     if (muster_yaml_parse(&root, parser->file, text, bytes, &err) != 0) {
-        say_foreign(parser, &err);
+        say_yaml_error(parser, &err, text, bytes);
         return;
     }
     /* A misspelt `policy:` or version must not pass for a document without rules. */

@@ -64,6 +64,16 @@ static void the_numbers_are_nccls(void **state)
     }
 }
 
+/* A row or column of NCCL's cost table is the value less one: policies count on it. */
+static void rows_and_columns_of_the_cost_table_are_in_order(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < MUSTER_ALGO_PAT; row++)
+        assert_int_equal(muster_words_of_number(MUSTER_WORDS_ALGO, row), row + 1);
+    for (unsigned column = 0; column < MUSTER_PROTO_SIMPLE; column++)
+        assert_int_equal(muster_words_of_number(MUSTER_WORDS_PROTO, column), column + 1);
+}
+
 static void words_of_one_kind_are_not_words_of_another(void **state)
 {
     (void)state;
@@ -147,6 +157,7 @@ int main(void)
         cmocka_unit_test(every_value_has_a_word_and_comes_back),
         cmocka_unit_test(the_spellings_are_nccls),
         cmocka_unit_test(the_numbers_are_nccls),
+        cmocka_unit_test(rows_and_columns_of_the_cost_table_are_in_order),
         cmocka_unit_test(words_of_one_kind_are_not_words_of_another),
         cmocka_unit_test(another_word_at_the_same_address_is_seen_after_forget),
         cmocka_unit_test(an_unknown_word_is_not_remembered),

@@ -251,6 +251,16 @@ static void ranges(void **state)
                  "p.yaml:3:72: error: nodes: more than 16 ranges");
 }
 
+static void a_bare_comparison_gets_a_hint(void **state)
+{
+    (void)state;
+    expect_error(HEAD "- name: a\n  match:\n    nodes: >=2\n  leave: true\n",
+                 "p.yaml:5:13: error: put '>=...' in quotes: YAML gives a bare > a meaning");
+    expect_error(HEAD "- {name: a, match: {nodes: >=2}, leave: true}\n",
+                 "p.yaml:3:28: error: put '>=...' in quotes: YAML gives a bare > a meaning");
+    muster_policy_free(parse_good(HEAD "- {name: a, match: {nodes: <=2}, leave: true}\n"));
+}
+
 static void duplicates(void **state)
 {
     (void)state;
@@ -487,6 +497,7 @@ int main(void)
         cmocka_unit_test(versions),
         cmocka_unit_test(numbers),
         cmocka_unit_test(ranges),
+        cmocka_unit_test(a_bare_comparison_gets_a_hint),
         cmocka_unit_test(duplicates),
         cmocka_unit_test(aliases_and_anchors),
         cmocka_unit_test(combinations_that_nccl_does_not_have),
