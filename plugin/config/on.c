@@ -17,7 +17,7 @@ void muster_on_default(struct muster_on on[MUSTER_ON_KINDS])
 {
     memset(on, 0, MUSTER_ON_KINDS * sizeof *on);
     for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
-        on[i].log = on[i].report = true;
+        on[i].log = on[i].report = strncmp(muster_on_kind_words[i], "hang_", 5) == 0;
 }
 
 static int fail_action(const char *file, const struct muster_yaml_node *node, const char *kind,
