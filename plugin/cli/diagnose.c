@@ -221,7 +221,7 @@ void muster_diagnose_append(const struct muster_run *run, FILE *out)
     struct muster_err err;
     unsigned shown = 0;
     if (muster_diagnose_run(run, hang_ns(&options), &findings, &err) != 0)
-        fprintf(out, "no findings: %s\n", err.text);
+        fprintf(stderr, "muster: no findings: %s\n", err.text);
     muster_settings_load(&settings, NULL);
     for (size_t i = 0; i < findings.n; i++) {
         if (!settings.on[findings.finding[i].kind].report)
