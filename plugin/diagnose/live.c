@@ -108,7 +108,7 @@ static bool leads(const struct muster_live *live, uint64_t id)
         return false;
     for (size_t i = 0; i < live->peers.n; i++) {
         const struct muster_live_peer *peer = &live->peers.peer[i];
-        if (peer->alive && !peer->own && muster_live_before(peer, own) &&
+        if (peer->awake && !peer->own && muster_live_before(peer, own) &&
             muster_live_holds(peer, id))
             return false;
     }
@@ -120,8 +120,6 @@ static void tell(void *arg, const struct muster_finding *finding)
     struct muster_live *live = arg;
     struct muster_finding full = *finding;
     const struct muster_on *on = &live->options.settings->on[finding->kind];
-    if (!leads(live, finding->comm))
-        return;
     if (!full.resolved)
         muster_live_evidence_add(&live->evidence, &live->peers, muster_now_ns(), &full);
     if (on->log)
@@ -206,7 +204,8 @@ static bool worth_judging(struct muster_live *live, const struct muster_live_pee
     drop_gone(live, own);
     for (unsigned i = 0; i < own->comms; i++) {
         uint64_t id = own->comm[i].id;
-        struct motion *motion = live->may_abort || leads(live, id) ? motion_of(live, id) : NULL;
+        /* Followed without leading, too, so that whoever takes over knows how long it stands. */
+        struct motion *motion = motion_of(live, id);
         if (!motion)
             continue;
         uint64_t mark = mark_of(live, id);
@@ -216,9 +215,24 @@ static bool worth_judging(struct muster_live *live, const struct muster_live_pee
             moved = true;
         }
         uint64_t due = motion->since_ns + live->hang_ns;
-        worth |= now_ns >= due && (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
+        worth |= now_ns >= due && (live->may_abort || leads(live, id)) &&
+                 (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
     }
     return worth || (moved && muster_watch_unresolved(&live->watch) > 0);
+}
+
+/* What others lead is theirs to tell; should this process take over, it is new here. */
+static void keep_led(const struct muster_live *live, struct muster_findings *now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < now->n; i++) {
+        if (!leads(live, now->finding[i].comm))
+            continue;
+        if (kept != i)
+            now->finding[kept] = now->finding[i];
+        kept++;
+    }
+    now->n = kept;
 }
 
 void muster_live_look(struct muster_live *live, uint64_t now_ns)
@@ -232,8 +246,9 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
     if (own && worth_judging(live, own, now_ns)) {
         live->judged_ns = now_ns;
         if (muster_live_judge(&live->peers, live->hang_ns, &now)) {
-            muster_watch_update(&live->watch, &now, tell, live);
             weigh_abort(live, &now, now_ns);
+            keep_led(live, &now);
+            muster_watch_update(&live->watch, &now, tell, live);
         }
         muster_findings_free(&now);
     }

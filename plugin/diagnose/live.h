@@ -1,8 +1,8 @@
 /*
  * Diagnosis inside a job: a thread of every process looks once a second at the segments of its run
  * on this host, with pread like any reader. For each communicator the living process with the
- * lowest pid leads; the others only look whether it lives. Reading is cheap (tables of calls)
- * until nothing has moved for the threshold; then everything is read and judged.
+ * lowest pid leads, unless it is stopped; the others only follow what moves. Reading is cheap
+ * (tables of calls) until nothing has moved for the threshold; then everything is read and judged.
  */
 #ifndef MUSTER_DIAGNOSE_LIVE_H
 #define MUSTER_DIAGNOSE_LIVE_H

@@ -12,6 +12,9 @@
 #include "segment/reap.h"
 #include "segment/table.h"
 
+/* A heartbeat comes every 100 ms. */
+#define FRESH_NS (3 * MUSTER_NS_PER_S)
+
 static bool read_table(const char *path, struct muster_live_table *table)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -72,6 +75,7 @@ static void look_at(struct muster_live_peers *peers, const struct muster_found *
     peer->identity = who;
     peer->exit_state = segment->exit_state;
     peer->alive = found->alive;
+    peer->awake = found->alive && segment->heartbeat_mono_ns + FRESH_NS > muster_now_ns();
     peer->own = found->own;
     peer->seen = true;
     take_comms(peer, segment);
@@ -88,8 +92,10 @@ void muster_live_peers_look(struct muster_live_peers *peers, const char *dir,
         look_at(peers, &found[i], own);
     muster_found_free(found, n);
     /* One that has gone from here was archived: its process is over. */
-    for (size_t i = 0; i < peers->n; i++)
+    for (size_t i = 0; i < peers->n; i++) {
         peers->peer[i].alive &= peers->peer[i].seen;
+        peers->peer[i].awake &= peers->peer[i].seen;
+    }
 }
 
 void muster_live_peers_free(struct muster_live_peers *peers)

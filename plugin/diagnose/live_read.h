@@ -17,6 +17,7 @@ struct muster_live_peer {
     struct muster_seg_identity identity;
     uint32_t exit_state;
     bool alive;
+    bool awake; /* and its heartbeat is fresh: one that is stopped leads nothing */
     bool own;
     bool seen; /* in this round */
     struct muster_live_calls {

@@ -7,6 +7,7 @@ import concurrent.futures
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import time
 
 CASES = (("hang-absent", "hang_absent", 1), ("hang-mismatch", "hang_mismatch", 2),
          ("clean", None, None))
+BEREFT = ("hang-absent", "hang_absent", 1)  # the first leader is killed, the next one stopped
 TIMINGS = ("full", "auto", "light")
 HOLD_S, THRESHOLD_S, DEADLINE_S = 9, 3, 60
 
@@ -30,16 +32,45 @@ def verdict(findings):
 
 
 class Case:
-    def __init__(self, muster, recordings, scratch, name, kind, rank, timing):
+    def __init__(self, muster, recordings, scratch, name, kind, rank, timing, hold_s=HOLD_S,
+                 threshold_s=THRESHOLD_S):
         self.name, self.muster = f"{name} {timing}", muster
         self.expected = [(kind, [rank], False)] if kind else []
-        self.run = os.path.join(scratch, name + "-" + timing)
+        self.run = tempfile.mkdtemp(dir=scratch)
         segments = tempfile.mkdtemp(dir="/dev/shm")
         self.environment = dict(os.environ, MUSTER_TIMING=timing, MUSTER_SEGMENT_DIR=segments,
-                                MUSTER_HANG_SECONDS=str(THRESHOLD_S))
+                                MUSTER_HANG_SECONDS=str(threshold_s))
         self.job = subprocess.Popen(
             [muster, "replay", os.path.join(recordings, name), "--speed", "20", "--hold",
-             str(HOLD_S), "--out", self.run], env=self.environment, stderr=subprocess.PIPE)
+             str(hold_s), "--out", self.run], env=self.environment, stderr=subprocess.PIPE)
+
+    def test_another_leads_once_the_leader_is_gone(self):
+        """Kills rank 0, the leader, and stops rank 1, which would be next, once all have begun."""
+        while len(glob.glob(self.run + "/*.log")) < 4:
+            time.sleep(0.1)
+        time.sleep(4)  # less than the threshold, more than the calls take
+        ranks = subprocess.run(["pgrep", "-P", str(self.job.pid)], stdout=subprocess.PIPE,
+                               check=True).stdout.split()
+        ranks = sorted(int(pid) for pid in ranks)
+        os.kill(ranks[0], signal.SIGKILL)
+        os.kill(ranks[1], signal.SIGSTOP)
+        live = self.wait_for_live()
+        lines, end = [], time.monotonic() + DEADLINE_S
+        while not lines and time.monotonic() < end:
+            lines = self.written()
+            time.sleep(0.5)
+        os.kill(ranks[1], signal.SIGKILL)
+        self.job.terminate()
+        self.job.communicate(timeout=DEADLINE_S)
+        diagnose(self.muster, self.environment, self.run)  # puts their segments away
+        os.rmdir(self.environment["MUSTER_SEGMENT_DIR"])
+        return [f"{self.name}, leader gone: {what} says {found}"
+                for what, found in (("--live", live), ("leader", verdict(lines)))
+                if found != self.expected]
+
+    def written(self):
+        return [json.loads(line) for path in glob.glob(self.run + "/*.findings.jsonl")
+                for line in open(path)]
 
     def wait_for_live(self):
         """What --live says once it says something, or all the while."""
@@ -55,8 +86,7 @@ class Case:
         live = self.wait_for_live()
         said = self.job.communicate(timeout=DEADLINE_S)[1].decode()
         os.rmdir(self.environment["MUSTER_SEGMENT_DIR"])
-        lines = [json.loads(line) for path in glob.glob(self.run + "/*.findings.jsonl")
-                 for line in open(path)]
+        lines = self.written()
         status, document = diagnose(self.muster, self.environment, self.run)
         for what, found in (("--live", live), ("leader", verdict(lines)),
                             ("RUN", verdict(document["findings"]))):
@@ -73,8 +103,12 @@ def main(muster, recordings):
     with tempfile.TemporaryDirectory() as scratch:
         cases = [Case(muster, recordings, scratch, *case, timing)
                  for case in CASES for timing in TIMINGS]
-        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        bereft = Case(muster, recordings, scratch, *BEREFT, "full", DEADLINE_S,
+                      3 * THRESHOLD_S)
+        with concurrent.futures.ThreadPoolExecutor(len(cases) + 1) as pool:
+            alone = pool.submit(bereft.test_another_leads_once_the_leader_is_gone)
             wrong = [line for lines in pool.map(Case.check, cases) for line in lines]
+            wrong += alone.result()
     print("\n".join(wrong) or f"{len(cases)} right, live, by the leader and afterwards")
     return 1 if wrong else 0
 
