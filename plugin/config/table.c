@@ -48,7 +48,7 @@ const struct muster_setting muster_settings_table[] = {
         .offset = AT(timing),
         .words = timing_words,
         .fallback = "auto",
-        .help = "full: GPU times of every operation; light: of none; auto: as light for now",
+        .help = "full: GPU times of every operation; light: of none; auto: of 3 %, in blocks",
     },
     {
         .key = "capture.mark",

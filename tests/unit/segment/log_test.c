@@ -181,7 +181,7 @@ static void states_come_out(void **state)
     free(image.data);
 }
 
-/* design.md's figure, headers and all, for a second of training in full timing a frame. */
+/* Headers and all, for a second of training in full timing a frame. */
 static void an_operation_takes_less_than_32_bytes(void **state)
 {
     (void)state;
