@@ -197,6 +197,16 @@ static bool stands_out(const struct link *link, size_t n, const struct moved *mo
            (double)link[0].net->net_wait_ns >= WAIT_SHARE * (double)moved->transfer_ns;
 }
 
+/* Waits are on the host's clock, which a replay at full speed does not keep. */
+static bool waits_are_real(const struct muster_view *view, const struct muster_view_comm *comm)
+{
+    for (uint32_t m = 0; m < comm->members; m++) {
+        if (!view->gpu[view->member[comm->first_member + m].gpu].host_times)
+            return false;
+    }
+    return true;
+}
+
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
                              struct muster_err *err)
 {
@@ -207,7 +217,7 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
         const struct muster_view_comm *comm = &view->comm[c];
         struct moved moved;
         if (!muster_joint_possible(comm) || comm->members != comm->nranks ||
-            has_late_rank(findings, comm->id)) {
+            !waits_are_real(view, comm) || has_late_rank(findings, comm->id)) {
             continue;
         }
         size_t n = collect(view, c, link);

@@ -94,6 +94,17 @@ static void test_nothing_is_said_beside_a_late_rank(void **state)
     expect_none(&ranks);
 }
 
+static void test_nothing_is_said_of_a_replay_at_full_speed(void **state)
+{
+    (void)state;
+    struct ranks ranks = job(4, 0);
+    link_of(&ranks, 1, 2, 350 * MS);
+    link_of(&ranks, 3, 0, 7 * MS);
+    for (uint32_t g = 0; g < ranks.view.gpus; g++)
+        ranks.view.gpu[g].host_times = false;
+    expect_none(&ranks);
+}
+
 static void test_nothing_is_said_from_a_part_of_the_ranks(void **state)
 {
     (void)state;
@@ -118,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_links_that_wait_alike_are_fine),
         cmocka_unit_test(test_short_waits_are_fine),
         cmocka_unit_test(test_nothing_is_said_beside_a_late_rank),
+        cmocka_unit_test(test_nothing_is_said_of_a_replay_at_full_speed),
         cmocka_unit_test(test_nothing_is_said_from_a_part_of_the_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
