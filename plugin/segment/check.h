@@ -1,0 +1,18 @@
+/* What readers of a segment do to what they copied: a wrong frame is refused, what is out of range
+ * inside an entry becomes "unknown", text is terminated. */
+#ifndef MUSTER_SEGMENT_CHECK_H
+#define MUSTER_SEGMENT_CHECK_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "segment/layout.h"
+
+/* Magic, version and layout of an image of which `bytes` were read. */
+int muster_check_frame(const char *name, const struct muster_segment *segment, size_t bytes,
+                       struct muster_err *err);
+void muster_check_entries(struct muster_segment *segment);
+void muster_check_comm(struct muster_seg_comm *comm);
+void muster_check_op(struct muster_op *op);
+
+#endif
