@@ -145,4 +145,5 @@ def main():
         table(key, lives[key])
 
 
-main()
+if __name__ == "__main__":
+    main()
