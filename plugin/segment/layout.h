@@ -241,8 +241,8 @@ struct muster_seg_policy {
     _Atomic uint32_t state; /* enum muster_policy_state */
     uint32_t rules;         /* of the policy; those beyond MUSTER_SEG_RULES share the last entry */
     uint32_t tuner_api;     /* tuner interface version that NCCL chose; 0: it loaded none */
-    uint32_t spare;
-    uint8_t sha256[32]; /* of the document with the policy */
+    _Atomic uint32_t configured; /* 1: environment or file name a policy, loaded or not */
+    uint8_t sha256[32];          /* of the document with the policy */
     uint64_t spare2[6];
     struct muster_seg_rule rule[MUSTER_SEG_RULES];
 };

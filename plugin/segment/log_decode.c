@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "segment/log_policy.h"
 #include "segment/table.h"
 
 struct decoder {
@@ -220,6 +221,10 @@ static void get_record(struct decoder *decoder)
         get_process(decoder);
     else if (kind == MUSTER_LOG_COMM_STATE)
         get_comm_state(decoder);
+    else if (kind == MUSTER_LOG_POLICY)
+        muster_log_policy_get(decoder->log, &decoder->in);
+    else if (kind == MUSTER_LOG_RULE)
+        muster_log_policy_get_rule(decoder->log, &decoder->in);
     else
         decoder->in.bad = true;
 }

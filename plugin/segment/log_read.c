@@ -150,13 +150,18 @@ static void decode_all(struct scan *scan, struct muster_log_class *class)
     log->ops_missing = log->next_op - log->ops;
 }
 
+static bool is_known(uint32_t version)
+{
+    return version >= MUSTER_LOG_VERSION_MIN && version <= MUSTER_LOG_VERSION;
+}
+
 static bool header_copy(const uint8_t *data, size_t bytes, size_t at,
                         struct muster_log_header *header)
 {
     if (bytes < at + sizeof(*header))
         return false;
     memcpy(header, data + at, sizeof(*header));
-    return header->magic == MUSTER_LOG_MAGIC && header->version == MUSTER_LOG_VERSION &&
+    return header->magic == MUSTER_LOG_MAGIC && is_known(header->version) &&
            header->bytes == sizeof(*header) && header->slot_bytes == MUSTER_LOG_SLOT_BYTES &&
            header->crc == muster_log_header_crc(header);
 }
@@ -170,14 +175,14 @@ static int no_header(const char *name, const uint8_t *data, size_t bytes, struct
     memcpy(&header, data, sizeof(header));
     if (header.magic != MUSTER_LOG_MAGIC)
         return muster_fail(err, "%s: not a muster log", name);
-    if (header.version != MUSTER_LOG_VERSION)
-        return muster_fail(err, "%s: log format %u, this muster reads %u", name, header.version,
-                           MUSTER_LOG_VERSION);
+    if (!is_known(header.version))
+        return muster_fail(err, "%s: log format %u, this muster reads %u to %u", name,
+                           header.version, MUSTER_LOG_VERSION_MIN, MUSTER_LOG_VERSION);
     return muster_fail(err, "%s: the log's header is damaged", name);
 }
 
 static int parse_header(const char *name, const uint8_t *data, size_t bytes,
-                        struct muster_seg_identity *identity, struct muster_err *err)
+                        struct muster_log_header *to, struct muster_err *err)
 {
     struct muster_log_header header, second;
     bool first_good = header_copy(data, bytes, 0, &header);
@@ -188,7 +193,7 @@ static int parse_header(const char *name, const uint8_t *data, size_t bytes,
         header = second;
     if (muster_identity_check(name, &header.identity, err) != 0)
         return -1;
-    *identity = header.identity;
+    *to = header;
     return 0;
 }
 
@@ -201,8 +206,11 @@ int muster_log_parse(const char *name, const void *data, size_t bytes, struct mu
                      struct muster_err *err)
 {
     struct muster_log got = {0};
-    if (parse_header(name, data, bytes, &got.identity, err) != 0)
+    struct muster_log_header header;
+    if (parse_header(name, data, bytes, &header, err) != 0)
         return -1;
+    got.identity = header.identity;
+    got.version = header.version;
     struct muster_log_class *class = malloc(MUSTER_LOG_CLASSES * sizeof(*class));
     if (!class)
         return muster_fail(err, "%s: no memory", name);
@@ -237,7 +245,10 @@ int muster_log_read_identity(const char *path, struct muster_seg_identity *ident
     size_t bytes;
     if (muster_file_load(path, MUSTER_LOG_HEADER_BYTES, &data, &bytes, err) != 0)
         return -1;
-    int rc = parse_header(path, data, bytes, identity, err);
+    struct muster_log_header header;
+    int rc = parse_header(path, data, bytes, &header, err);
+    if (rc == 0)
+        *identity = header.identity;
     free(data);
     return rc;
 }
@@ -249,6 +260,7 @@ void muster_log_free(struct muster_log *log)
     free(log->op);
     free(log->comm);
     free(log->seen);
+    free(log->policy);
     muster_uid_free(&log->comm_index);
     muster_uid_free(&log->seen_index);
     memset(log, 0, sizeof(*log));

@@ -17,7 +17,9 @@ struct muster_log_seen {
 
 struct muster_log {
     struct muster_seg_identity identity;
-    struct muster_op *op; /* in the order of retirement; owned */
+    uint32_t version;
+    struct muster_seg_policy *policy; /* NULL: none was told; owned */
+    struct muster_op *op;             /* in the order of retirement; owned */
     size_t ops;
     struct muster_log_comm *comm; /* every communicator told; owned */
     size_t comms;

@@ -15,6 +15,7 @@
 #include "segment/image.h"
 #include "segment/log_encode.h"
 #include "segment/log_file.h"
+#include "segment/log_policy.h"
 #include "segment/log_queue.h"
 #include "segment/log_state.h"
 #include "segment/reap.h"
@@ -30,11 +31,14 @@ struct muster_log_writer {
     _Atomic uint32_t owners; /* the thread and whoever calls finish; the last one frees */
     sem_t wake, done;
     pid_t pid;
+    _Atomic(struct muster_kept *) keep;
+    _Atomic bool keeps;
     /* The thread's. */
     struct muster_segment_file segment_file;
     struct muster_log_file file;
     struct muster_log_encoder encoder;
     struct muster_log_states states;
+    struct muster_log_policy_told policy;
     size_t closed; /* bytes of a closed frame that could not be written yet */
     bool failing;
     bool reported; /* a failure was said */
@@ -46,6 +50,7 @@ static void release(struct muster_log_writer *writer)
     if (atomic_fetch_sub_explicit(&writer->owners, 1, memory_order_acq_rel) > 1)
         return;
     muster_log_states_free(&writer->states);
+    free(atomic_load_explicit(&writer->keep, memory_order_relaxed));
     sem_destroy(&writer->wake);
     sem_destroy(&writer->done);
     free(writer);
@@ -66,13 +71,20 @@ static bool report(struct muster_log_writer *writer, int error)
     return false;
 }
 
+/* What is told once is to be told again. */
+static void forget(struct muster_log_writer *writer)
+{
+    muster_log_states_forget(&writer->states);
+    memset(&writer->policy, 0, sizeof(writer->policy));
+}
+
 static void next_slot(struct muster_log_writer *writer)
 {
     uint32_t given_up = muster_log_file_next(&writer->file);
     atomic_fetch_add_explicit(&writer->segment->log_overwritten, given_up, memory_order_relaxed);
     /* What is told once must not wander out of a log that goes round. */
     if (writer->file.slot == 0 || writer->file.slot == writer->file.slots / 2)
-        muster_log_states_forget(&writer->states);
+        forget(writer);
 }
 
 static void open_frame(struct muster_log_writer *writer)
@@ -130,6 +142,9 @@ static bool write_states(struct muster_log_writer *writer)
     while (!muster_log_encode_process(&writer->encoder, &process))
         if (!make_room(writer))
             return false;
+    while (!muster_log_policy_write(&writer->policy, &writer->encoder, writer->segment))
+        if (!make_room(writer))
+            return false;
     muster_log_states_scan(&writer->states);
     struct muster_log_comm_state state;
     uint64_t hash;
@@ -148,6 +163,16 @@ static bool write_identity(struct muster_log_writer *writer)
     struct muster_seg_identity identity;
     muster_snapshot(&identity, &writer->segment->identity, sizeof(identity));
     return report(writer, muster_log_file_identity(&writer->file, &identity));
+}
+
+static void write_kept(struct muster_log_writer *writer)
+{
+    struct muster_err err;
+    /* Acquire: pairs with the release in muster_log_writer_keep. */
+    struct muster_kept *kept = atomic_exchange_explicit(&writer->keep, NULL, memory_order_acquire);
+    if (kept && muster_kept_write(kept, writer->segment->identity.run_dir, &err) != 0)
+        muster_log(MUSTER_LOG_WARN, "%s", err.text);
+    free(kept);
 }
 
 static bool write_round(struct muster_log_writer *writer)
@@ -204,6 +229,7 @@ static void *writer_main(void *arg)
         wait_for_work(writer);
         last = atomic_load_explicit(&writer->finish, memory_order_acquire);
         whole = write_round(writer);
+        write_kept(writer);
     }
     if (!whole)
         count_lost(writer);
@@ -303,6 +329,14 @@ static void wake(struct muster_log_writer *writer)
 {
     if (!atomic_exchange_explicit(&writer->woken, true, memory_order_seq_cst))
         sem_post(&writer->wake);
+}
+
+bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_kept *kept)
+{
+    if (atomic_exchange_explicit(&writer->keeps, true, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&writer->keep, kept, memory_order_release);
+    return true;
 }
 
 bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op)

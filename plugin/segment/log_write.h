@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "segment/file.h"
+#include "segment/kept.h"
 
 struct muster_log_writer;
 
@@ -25,6 +26,10 @@ int muster_log_writer_start(struct muster_log_writer **writer, struct muster_seg
 /* Hands over one retired operation. One caller (the drain thread); never blocks; false and
  * segment.lost_log + 1 when the queue is full. */
 bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op);
+
+/* Takes over a text and keeps it in the run directory: segment/kept.h. Any thread, once a writer;
+ * false: it has one already, and the text stays the caller's. */
+bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_kept *kept);
 
 /* At exit: writes what is queued and archives the segment, waiting at most `deadline_ms`. The
  * thread is left behind if the file system stalls. NULL is accepted. False: not everything was

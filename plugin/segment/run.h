@@ -28,6 +28,9 @@ struct muster_process {
                                        and operations in flight that count added to their rows.
                                        NULL if only the log is left */
     struct muster_seg_identity identity; /* also from the log */
+    bool policy_known; /* segment->policy tells: false of a log written before muster logged it.
+                          State, hash, tuner_api, and of each rule name, line, hits and not_offered
+                          are there also where only the log is left, as of its last second */
     struct muster_log_comm *comm;
     size_t comms;
     struct muster_op *op; /* known one by one, in the order of retirement: log, then ring, then in

@@ -223,6 +223,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
         return;
     }
     process.state = state_of(pieces, from_log);
+    process.policy_known = !from_log || pieces->log.version > MUSTER_LOG_VERSION_MIN;
     note_log(run, pieces, from_log);
     if (!put_together(&process, pieces, from_log))
         muster_run_note(run, "%s: no memory for all of it", process.identity.file_stem);

@@ -84,7 +84,8 @@ static void add_pending(struct rebuild *rebuild, const struct muster_log_pending
     slot->proto = pending->op.proto;
     slot->channels = pending->op.channels;
     slot->p2p = muster_func_is_p2p(pending->op.func);
-    /* Only what is unfinished: the log has no times of the rest, so none must be taken from here. */
+    /* Only what is unfinished: the log has no times of the rest, so none must be taken from here.
+     */
     if (pending->started != pending->ended) {
         atomic_store_explicit(&slot->started, pending->started, memory_order_relaxed);
         atomic_store_explicit(&slot->ended, pending->ended, memory_order_relaxed);
@@ -135,6 +136,13 @@ static void fill_process(struct rebuild *rebuild)
     atomic_store_explicit(&segment->log_overwritten, state->overwritten, memory_order_relaxed);
 }
 
+static void fill_policy(struct rebuild *rebuild)
+{
+    struct muster_seg_policy *to = &rebuild->segment->policy, *from = rebuild->log->policy;
+    if (from)
+        memcpy(to, from, sizeof(*to));
+}
+
 struct muster_segment *muster_run_rebuild(const struct muster_log *log)
 {
     struct rebuild rebuild = {.log = log, .rows = calloc(1, sizeof(*rebuild.rows))};
@@ -152,6 +160,7 @@ struct muster_segment *muster_run_rebuild(const struct muster_log *log)
     for (size_t i = 0; i < log->seens; i++)
         fill_state(&rebuild, &log->seen[i]);
     fill_process(&rebuild);
+    fill_policy(&rebuild);
     free(rebuild.rows);
     return rebuild.segment;
 }

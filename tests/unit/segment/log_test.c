@@ -1,10 +1,12 @@
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "segment/crc32c.h"
 #include "segment/log_encode.h"
+#include "segment/log_policy.h"
 #include "segment/log_read.h"
 
 static const struct muster_log_comm dp = {
@@ -182,6 +184,91 @@ static void states_come_out(void **state)
 }
 
 /* Headers and all, for a second of training in full timing a frame. */
+static void rule_of(struct muster_segment *segment, unsigned i, uint64_t hits)
+{
+    struct muster_seg_rule *rule = &segment->policy.rule[i];
+    snprintf(rule->name, sizeof(rule->name), "rule-%u", i);
+    rule->line = 3 + i;
+    atomic_store(&rule->hits, hits);
+    atomic_store(&rule->not_offered, hits / 2);
+}
+
+static void a_policy_comes_out_with_the_newest_counters(void **state)
+{
+    (void)state;
+    struct image image;
+    struct muster_log log;
+    struct muster_log_policy_told told = {0};
+    struct muster_segment *segment = calloc(1, sizeof(*segment));
+    begin_image(&image);
+    segment->policy.rules = 130; /* two more than have an entry */
+    segment->policy.tuner_api = 5;
+    memset(segment->policy.sha256, 0xab, 32);
+    for (unsigned i = 0; i < MUSTER_SEG_RULES; i++)
+        rule_of(segment, i, i);
+    atomic_store(&segment->policy.state, MUSTER_POLICY_ACTIVE);
+    assert_true(muster_log_policy_write(&told, &encoder, segment));
+    end_frame(&image);
+    assert_true(muster_log_policy_write(&told, &encoder, segment));
+    assert_true(muster_log_encode_empty(&encoder)); /* nothing has changed */
+    rule_of(segment, 7, 1000);
+    assert_true(muster_log_policy_write(&told, &encoder, segment));
+    end_frame(&image);
+    parse_ok(&image, image.bytes, &log);
+    assert_int_equal(log.damaged, 0);
+    assert_memory_equal(log.policy, &segment->policy, sizeof(segment->policy));
+    muster_log_free(&log);
+    free(segment);
+    free(image.data);
+}
+
+static void a_policy_that_does_not_fit_goes_on_in_the_next_frame(void **state)
+{
+    (void)state;
+    struct image image;
+    struct muster_log log;
+    struct muster_log_policy_told told = {0};
+    struct muster_segment *segment = calloc(1, sizeof(*segment));
+    begin_image(&image);
+    segment->policy.rules = 40;
+    for (unsigned i = 0; i < 40; i++)
+        rule_of(segment, i, 10 * i);
+    atomic_store(&segment->policy.state, MUSTER_POLICY_ACTIVE);
+    muster_log_encode_begin(&encoder, 200);
+    while (!muster_log_policy_write(&told, &encoder, segment)) {
+        end_frame(&image);
+        muster_log_encode_begin(&encoder, 400);
+    }
+    end_frame(&image);
+    assert_true(image.frames > 1);
+    parse_ok(&image, image.bytes, &log);
+    assert_memory_equal(log.policy, &segment->policy, sizeof(segment->policy));
+    muster_log_free(&log);
+    free(segment);
+    free(image.data);
+}
+
+static void a_log_of_the_first_version_is_read(void **state)
+{
+    (void)state;
+    struct image image;
+    struct muster_log log;
+    small_image(&image);
+    for (size_t at = 0; at <= MUSTER_LOG_COPY_BYTES; at += MUSTER_LOG_COPY_BYTES) {
+        struct muster_log_header header;
+        memcpy(&header, image.data + at, sizeof(header));
+        header.version = 1;
+        header.crc = muster_log_header_crc(&header);
+        memcpy(image.data + at, &header, sizeof(header));
+    }
+    parse_ok(&image, image.bytes, &log);
+    assert_int_equal(log.version, 1);
+    assert_int_equal(log.ops, 9);
+    assert_null(log.policy);
+    muster_log_free(&log);
+    free(image.data);
+}
+
 static void an_operation_takes_less_than_32_bytes(void **state)
 {
     (void)state;
@@ -354,7 +441,7 @@ static void foreign_files_are_refused_in_words(void **state)
     uint32_t other = MUSTER_LOG_VERSION + 1;
     for (int copy = 0; copy < 2; copy++)
         memcpy(image.data + copy * MUSTER_LOG_COPY_BYTES + 8, &other, sizeof(other));
-    expect_refused(&image, "log format 2, this muster reads 1");
+    expect_refused(&image, "log format 3, this muster reads 1 to 2");
     other = 0;
     memcpy(image.data + 8, &other, sizeof(other));
     expect_refused(&image, "log format 0");
@@ -412,6 +499,9 @@ int main(void)
         cmocka_unit_test(the_crc_is_the_known_one),
         cmocka_unit_test(what_was_put_comes_out),
         cmocka_unit_test(states_come_out),
+        cmocka_unit_test(a_policy_comes_out_with_the_newest_counters),
+        cmocka_unit_test(a_policy_that_does_not_fit_goes_on_in_the_next_frame),
+        cmocka_unit_test(a_log_of_the_first_version_is_read),
         cmocka_unit_test(an_operation_takes_less_than_32_bytes),
         cmocka_unit_test(a_full_frame_says_so_and_stays_whole),
         cmocka_unit_test(a_lost_operation_needs_a_new_frame),

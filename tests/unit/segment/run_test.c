@@ -162,6 +162,49 @@ static void log_and_ring_of_a_killed_process_join_without_seam(void **state)
     muster_run_free(&run);
 }
 
+static void steer_and_die(const struct fixture *fixture)
+{
+    static const char text[] = "muster: 1\npolicy: []\n";
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_log_writer *writer;
+    char archived[256];
+    if (muster_log_writer_start(&writer, &file, BIG, NULL) != 0)
+        abort();
+    struct muster_kept *kept = muster_kept_new("policy-abababab.yaml", text, strlen(text));
+    if (!kept || !muster_log_writer_keep(writer, kept) || muster_log_writer_keep(writer, kept))
+        abort();
+    file.map->policy.rules = 1;
+    file.map->policy.tuner_api = 5;
+    file.map->policy.sha256[0] = 0xab;
+    memcpy(file.map->policy.rule[0].name, "wan", 4);
+    atomic_store(&file.map->policy.rule[0].hits, 12);
+    atomic_store(&file.map->policy.state, MUSTER_POLICY_ACTIVE);
+    muster_log_writer_finish(writer, LONG_MS);
+    snprintf(archived, sizeof(archived), "%s/host-%d.seg", fixture->run, (int)getpid());
+    unlink(archived);
+}
+
+static void a_log_alone_tells_the_policy_and_its_text_is_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_run run;
+    fixture_killed_process(steer_and_die, fixture);
+    load(fixture, fixture->run, &run);
+    const struct muster_seg_policy *policy = &run.process[0].segment->policy;
+    assert_true(run.process[0].policy_known);
+    assert_int_equal(policy->state, MUSTER_POLICY_ACTIVE);
+    assert_int_equal(policy->sha256[0], 0xab);
+    assert_string_equal(policy->rule[0].name, "wan");
+    assert_int_equal(policy->rule[0].hits, 12);
+    muster_run_free(&run);
+    char path[256], text[64] = "";
+    FILE *file = fopen(fixture_path(path, sizeof(path), fixture->run, "policy-abababab.yaml"), "r");
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof(text) - 1, file), 21);
+    assert_string_equal(text, "muster: 1\npolicy: []\n");
+    fclose(file);
+}
+
 static void die_with_the_machine(const struct fixture *fixture)
 {
     struct muster_segment_file file = open_segment(fixture);
@@ -292,6 +335,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_log_alone_tells_the_policy_and_its_text_is_kept),
         TEST(a_finished_process_is_read_from_log_and_segment),
         TEST(a_killed_process_is_read_and_put_away),
         TEST(log_and_ring_of_a_killed_process_join_without_seam),
