@@ -1,0 +1,258 @@
+/*
+ * hangs: how often plugin/diagnose/hang is right on generated jobs that hang, or only look so.
+ * Right is what names the kind and the guilty ranks of the case and nobody else; where nothing
+ * hangs, or the guilty cannot be seen, right is to say nothing.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/hang.h"
+#include "hang_case.h"
+
+static const char usage[] =
+    "usage: hangs [--from SEED] [--to SEED] [--cases N] [--large] [--reach] [--say]\n"
+    "             [--evidence]\n"
+    "--from, --to   seeds, both included (default 101 to 200; 1 to 100 are for tuning)\n"
+    "--cases N      cases a seed (default 40)\n"
+    "--large        32 to 1024 ranks\n"
+    "--reach        fail unless precision is at least 0.99, and recall where completion shows\n"
+    "--say          print each case that is not right\n"
+    "--evidence     print kind, evidence and right or wrong of each finding\n";
+
+struct options {
+    uint64_t from, to, cases;
+    bool large, say, evidence, reach;
+};
+
+enum verdict { RIGHT, MISSED, WRONG, VERDICTS };
+
+struct score {
+    uint64_t cases, found, right;
+    uint64_t n[HANG_FAULTS][HANG_PROOFS][VERDICTS];
+    uint64_t partly[VERDICTS]; /* of jobs with hidden ranks */
+};
+
+static struct muster_findings diagnose(const struct hang_case *hang, const struct hang_job *job)
+{
+    struct hang_sight *sight = calloc(hang->ranks, sizeof *sight);
+    struct muster_hang_view view = {0};
+    struct muster_findings findings = {0};
+    bool whole = sight != NULL;
+    for (unsigned r = 0; r < hang->ranks && whole; r++) {
+        if (!hang_show(job, r, &sight[r])) {
+            continue;
+        }
+        uint64_t head = sight[r].segment->ring_head;
+        struct muster_hang_source source = {
+            .segment = sight[r].segment,
+            .state = sight[r].state,
+            .op = sight[r].segment->ring,
+            .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
+            .seen_ns = sight[r].seen_ns,
+            .from_log = sight[r].from_log,
+        };
+        whole = muster_hang_add(&view, &source);
+    }
+    if (!whole || !muster_hang_find(&view, (uint64_t)(HANG_THRESHOLD_S * 1e9), &findings)) {
+        exit(2);
+    }
+    muster_hang_view_free(&view);
+    for (unsigned r = 0; r < hang->ranks; r++) {
+        hang_hide(&sight[r]);
+    }
+    free(sight);
+    return findings;
+}
+
+/* A finding keeps the first so many ranks. */
+static unsigned expected(const struct hang_case *hang, const struct hang_truth *truth)
+{
+    unsigned n = 0;
+    for (unsigned r = 0; r < hang->ranks; r++) {
+        n += truth->guilty[r];
+    }
+    return n < MUSTER_FINDING_RANKS ? n : MUSTER_FINDING_RANKS;
+}
+
+static enum verdict judge(const struct hang_case *hang, const struct hang_truth *truth,
+                          const struct muster_findings *findings)
+{
+    bool named[HANG_RANKS_MAX] = {false};
+    unsigned n = 0;
+    if (findings->n == 0) {
+        return truth->found ? MISSED : RIGHT;
+    }
+    if (!truth->found) {
+        return WRONG;
+    }
+    for (size_t f = 0; f < findings->n; f++) {
+        const struct muster_finding *finding = &findings->finding[f];
+        if ((int)finding->kind != truth->kind || (!truth->named && finding->ranks)) {
+            return WRONG;
+        }
+        for (unsigned i = 0; i < finding->ranks; i++) {
+            if (!truth->guilty[finding->rank[i]]) {
+                return WRONG;
+            }
+            n += !named[finding->rank[i]];
+            named[finding->rank[i]] = true;
+        }
+    }
+    return !truth->named || n == expected(hang, truth) ? RIGHT : WRONG;
+}
+
+static void explain(const struct hang_case *hang, const struct hang_truth *truth,
+                    const struct muster_findings *findings, enum verdict verdict)
+{
+    char text[1024];
+    printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
+    hang_say(hang, stdout);
+    printf("; expected %s", truth->found ? muster_finding_word(truth->kind) : "nothing");
+    for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++) {
+        if (truth->guilty[r]) {
+            printf(" %u", r);
+        }
+    }
+    printf("\n");
+    for (size_t f = 0; f < findings->n; f++) {
+        muster_finding_sentence(&findings->finding[f], text, sizeof text);
+        printf("    %s\n", text);
+        for (unsigned i = 0; i < findings->finding[f].evidence.n; i++) {
+            printf("        %s\n", findings->finding[f].evidence.line[i]);
+        }
+    }
+    for (unsigned i = 0; i < findings->not_observable.n && i < 4; i++) {
+        printf("    not observable: %s\n", findings->not_observable.line[i]);
+    }
+}
+
+static void one_case(const struct options *options, uint64_t seed, struct score *score)
+{
+    static struct hang_truth truth;
+    struct hang_case hang;
+    hang_draw(seed, options->large, &hang);
+    struct hang_job *job = hang_play(&hang);
+    hang_tell(job, &truth);
+    struct muster_findings findings = diagnose(&hang, job);
+    enum verdict verdict = judge(&hang, &truth, &findings);
+    score->cases++;
+    score->found += findings.n > 0;
+    score->right += findings.n > 0 && verdict == RIGHT;
+    if (hang.hidden) {
+        score->partly[verdict]++;
+    } else {
+        score->n[hang.fault][hang.proof][verdict]++;
+    }
+    if (options->say && verdict != RIGHT) {
+        explain(&hang, &truth, &findings, verdict);
+    }
+    if (options->evidence && findings.n) {
+        printf("evidence %s %.4f %s\n", muster_finding_word(findings.finding[0].kind),
+               findings.finding[0].confidence, verdict == RIGHT ? "right" : "wrong");
+    }
+    muster_findings_free(&findings);
+    hang_free(job);
+}
+
+static void print_row(const struct score *score, enum hang_fault fault)
+{
+    printf("%-14s", hang_fault_word(fault));
+    for (unsigned proof = 0; proof < HANG_PROOFS; proof++) {
+        const uint64_t *n = score->n[fault][proof];
+        char cell[64];
+        snprintf(cell, sizeof cell, "%" PRIu64 "/%" PRIu64 "/%" PRIu64, n[RIGHT], n[MISSED],
+                 n[WRONG]);
+        printf(" %-14s", cell);
+    }
+    printf("\n");
+}
+
+static void print_score(const struct options *options, const struct score *score)
+{
+    printf("seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64 " cases each%s: %" PRIu64 " cases\n",
+           options->from, options->to, options->cases, options->large ? ", large" : "",
+           score->cases);
+    printf("precision %.4f (%" PRIu64 " of %" PRIu64 " cases with findings right)\n",
+           score->found ? (double)score->right / (double)score->found : 1, score->right,
+           score->found);
+    printf("right/missed/wrong by what happened (down) and what tells of completion (across)\n");
+    printf("%-14s", "");
+    for (unsigned proof = 0; proof < HANG_PROOFS; proof++) {
+        printf(" %-14s", hang_proof_word(proof));
+    }
+    printf("\n");
+    for (unsigned fault = 0; fault < HANG_FAULTS; fault++) {
+        print_row(score, fault);
+    }
+    printf("with ranks out of sight: %" PRIu64 "/%" PRIu64 "/%" PRIu64 "\n", score->partly[RIGHT],
+           score->partly[MISSED], score->partly[WRONG]);
+}
+
+/* Where kernel events tell, nothing should be missed. */
+static bool reached(const struct score *score)
+{
+    uint64_t right = 0, missed = 0;
+    for (unsigned fault = 0; fault < HANG_FAULTS; fault++) {
+        right += score->n[fault][HANG_BY_KERNELS][RIGHT];
+        missed += score->n[fault][HANG_BY_KERNELS][MISSED];
+    }
+    return 100 * score->right >= 99 * score->found && 100 * right >= 99 * (right + missed);
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"from", required_argument, NULL, 'f'},  {"to", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'c'}, {"reach", no_argument, NULL, 'r'},
+        {"large", no_argument, NULL, 'l'},       {"say", no_argument, NULL, 's'},
+        {"evidence", no_argument, NULL, 'e'},    {NULL, 0, NULL, 0},
+    };
+    *options = (struct options){.from = 101, .to = 200, .cases = 40};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'f':
+            options->from = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            options->to = strtoull(optarg, NULL, 10);
+            break;
+        case 'c':
+            options->cases = strtoull(optarg, NULL, 10);
+            break;
+        case 'l':
+            options->large = true;
+            break;
+        case 's':
+            options->say = true;
+            break;
+        case 'r':
+            options->reach = true;
+            break;
+        case 'e':
+            options->evidence = true;
+            break;
+        default:
+            return -1;
+        }
+    }
+    return options->from <= options->to ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct score score = {0};
+    if (parse(argc, argv, &options)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    for (uint64_t seed = options.from; seed <= options.to; seed++) {
+        for (uint64_t i = 0; i < options.cases; i++) {
+            one_case(&options, seed * 1000 + i, &score);
+        }
+    }
+    print_score(&options, &score);
+    return options.reach && !reached(&score) ? 1 : 0;
+}
