@@ -239,8 +239,10 @@ static void *drain_main(void *arg)
         nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
         pthread_mutex_lock(&recorder->drain_lock);
         bool closed = atomic_load_explicit(&recorder->closed, memory_order_relaxed);
-        if (!closed)
+        if (!closed) {
+            muster_fast_clock_tie(&recorder->clock);
             muster_drain_pass(recorder, muster_now_ns());
+        }
         pause = recorder->slots_used > BUSY ? BUSY_PAUSE_NS : PAUSE_NS;
         pthread_mutex_unlock(&recorder->drain_lock);
         if (closed)

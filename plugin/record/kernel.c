@@ -54,7 +54,7 @@ static bool longer_than_host(const struct muster_seg_slot *slot, uint64_t now)
 {
     uint64_t begin = atomic_load_explicit(&slot->begin_ns, memory_order_relaxed);
     uint64_t end = atomic_load_explicit(&slot->end_ns, memory_order_relaxed);
-    uint64_t host = now - slot->enqueue_ns;
+    uint64_t host = now > slot->enqueue_ns ? now - slot->enqueue_ns : 0;
     return end > begin && end - begin > host + host / 1000 + MUSTER_NS_PER_US;
 }
 
@@ -78,7 +78,7 @@ static void channel_ended(struct muster_recorder *recorder, struct muster_comm *
 {
     uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_relaxed) + 1;
     if (slot->p2p || ended >= slot->channels) {
-        uint64_t now = muster_now_ns();
+        uint64_t now = muster_fast_now_ns(&recorder->clock);
         atomic_store_explicit(&slot->touched_ns, now, memory_order_relaxed);
         if (recorder->options.host_times && longer_than_host(slot, now)) {
             refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_LONG);

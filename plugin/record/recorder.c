@@ -29,6 +29,7 @@ int muster_recorder_create(struct muster_recorder **out,
     recorder->options = *options;
     recorder->arming = options->arming;
     recorder->nonce = fresh_nonce();
+    muster_fast_clock_init(&recorder->clock);
     recorder->pid = getpid();
     pthread_mutex_init(&recorder->comm_lock, NULL);
     pthread_mutex_init(&recorder->drain_lock, NULL);

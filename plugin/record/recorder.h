@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "record/capture.h"
 #include "record/comm.h"
+#include "record/fast_clock.h"
 #include "record/mark.h"
 #include "record/proxy.h"
 #include "segment/file.h"
@@ -51,6 +52,7 @@ struct muster_recorder {
     pid_t pid;
     _Atomic bool closed; /* set after fork in the child, and at exit: nothing is recorded */
     struct muster_capture capture;
+    struct muster_fast_clock clock;
 
     pthread_mutex_t comm_lock; /* opening and closing communicators */
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];

@@ -95,7 +95,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     if (!slot)
         return NULL;
     slot->number = how->number;
-    slot->enqueue_ns = muster_now_ns();
+    slot->enqueue_ns = muster_fast_now_ns(&recorder->clock);
     atomic_store_explicit(&comm->calls->called_ns, slot->enqueue_ns, memory_order_relaxed);
     slot->launch = launch_of(comm);
     slot->count = op->count;

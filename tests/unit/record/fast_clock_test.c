@@ -1,0 +1,88 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "record/fast_clock.h"
+
+/* What a reading may be off: a tie's two readings are apart, and so are they at the next tie. */
+#define OFF_NS (5 * MUSTER_NS_PER_US)
+
+static void assert_agrees(const struct muster_fast_clock *clock)
+{
+    uint64_t before = muster_now_ns();
+    uint64_t fast = muster_fast_now_ns(clock);
+    uint64_t after = muster_now_ns();
+    assert_in_range(fast, before - OFF_NS, after + OFF_NS);
+}
+
+static bool tied(const struct muster_fast_clock *clock)
+{
+    return atomic_load(&clock->good_for) != 0;
+}
+
+/* False on machines whose kernel does not take the time from the counter. */
+static bool tie(struct muster_fast_clock *clock)
+{
+    *clock = (struct muster_fast_clock){0};
+    muster_fast_clock_init(clock);
+    for (int i = 0; i < 1000 && clock->possible && !tied(clock); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        muster_fast_clock_tie(clock);
+    }
+    return tied(clock);
+}
+
+static void test_agrees_with_the_clock(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock;
+    if (!tie(&clock))
+        skip();
+    for (int i = 0; i < 200; i++) {
+        for (int k = 0; k < 1000; k++)
+            assert_agrees(&clock);
+        muster_fast_clock_tie(&clock);
+    }
+}
+
+static void test_without_a_tie_it_is_the_clock(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock = {0};
+    assert_agrees(&clock);
+    muster_fast_clock_tie(&clock); /* not possible: no tie */
+    assert_false(tied(&clock));
+    assert_agrees(&clock);
+}
+
+static void test_a_tie_that_cannot_be_trusted_is_not_used(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock;
+    if (!tie(&clock))
+        skip();
+    atomic_store(&clock.ns, 1); /* whoever used the tie now would be wrong by hours */
+    uint64_t ticks = atomic_load(&clock.ticks), seq = atomic_load(&clock.seq);
+
+    atomic_store(&clock.seq, (uint32_t)seq + 1); /* half written */
+    assert_agrees(&clock);
+    atomic_store(&clock.seq, (uint32_t)seq);
+    atomic_store(&clock.ticks, ticks - atomic_load(&clock.good_for)); /* too old */
+    assert_agrees(&clock);
+    atomic_store(&clock.ticks, UINT64_MAX / 2); /* of another counter, ahead of this one */
+    assert_agrees(&clock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_the_clock),
+        cmocka_unit_test(test_without_a_tie_it_is_the_clock),
+        cmocka_unit_test(test_a_tie_that_cannot_be_trusted_is_not_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
