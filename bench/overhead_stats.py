@@ -122,10 +122,15 @@ def describe():
         ranks = report["ranks"]
         ops = sum(r["ops"] for r in ranks)
         timed = sum(r["timing"]["timed_ops"] for r in ranks)
-        drops = sum(d if isinstance(d, int) else sum(d.values()) for d in
-                    (r["drops"] for r in ranks))
-        print("NCCL %s, %d ranks, %d operations recorded, %.2f %% timed, %d drops" %
-              (ranks[0]["nccl"], len(ranks), ops, 100 * timed / max(ops, 1), drops))
+        drops = {}
+        for rank in ranks:
+            for reason, n in rank["drops"].items():
+                drops[reason] = drops.get(reason, 0) + n
+        total = drops.pop("total", 0)
+        reasons = ", ".join("%s %d" % d for d in sorted(drops.items()) if d[1])
+        print("NCCL %s, %d ranks, %d operations recorded, %.2f %% timed, %d drops%s" %
+              (ranks[0]["nccl"], len(ranks), ops, 100 * timed / max(ops, 1), total,
+               ": " + reasons if reasons else ""))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         print("no report: %s" % type(error).__name__)
 
