@@ -291,6 +291,7 @@ static int follow(struct options *options, const struct muster_run_query *query)
         if (look(options, query, &run, &findings, &err) == 0) {
             muster_watch_update(&watch, &findings, tell, options);
             running = any_runs(&run);
+            muster_watch_slow(&watch, &findings, !running, tell, options);
             seen = true;
             muster_findings_free(&findings);
             muster_run_free(&run);

@@ -1,5 +1,6 @@
 #include "diagnose/diagnose.h"
 
+#include "diagnose/divergence.h"
 #include "diagnose/hang.h"
 #include "diagnose/late.h"
 #include "diagnose/transfer.h"
@@ -15,8 +16,8 @@ static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
     return whole ? 0 : muster_fail(err, "out of memory for the findings");
 }
 
-static int find_slow(const struct muster_run *run, struct muster_findings *findings,
-                     struct muster_err *err)
+static int judge_operations(const struct muster_run *run, bool choices,
+                            struct muster_findings *findings, struct muster_err *err)
 {
     struct muster_view view;
     if (muster_view_of_run(run, &view, err) != 0)
@@ -24,8 +25,16 @@ static int find_slow(const struct muster_run *run, struct muster_findings *findi
     int rc = muster_diagnose_late(&view, findings, err);
     if (rc == 0)
         rc = muster_diagnose_transfer(&view, findings, err);
+    if (rc == 0 && choices)
+        rc = muster_diagnose_divergence(&view, false, findings, err);
     muster_view_free(&view);
     return rc;
+}
+
+int muster_diagnose_slow(const struct muster_run *run, struct muster_findings *findings,
+                         struct muster_err *err)
+{
+    return judge_operations(run, false, findings, err);
 }
 
 int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
@@ -33,5 +42,5 @@ int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
 {
     if (find_hangs(run, hang_ns, findings, err) != 0)
         return -1;
-    return find_slow(run, findings, err);
+    return judge_operations(run, true, findings, err);
 }

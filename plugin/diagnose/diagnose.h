@@ -10,4 +10,8 @@
 int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
                         struct muster_findings *findings, struct muster_err *err);
 
+/* late_rank and slow_transfer alone. */
+int muster_diagnose_slow(const struct muster_run *run, struct muster_findings *findings,
+                         struct muster_err *err);
+
 #endif

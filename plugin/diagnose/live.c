@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "diagnose/live_evidence.h"
 #include "diagnose/live_read.h"
+#include "diagnose/live_slow.h"
 #include "diagnose/watch.h"
 
 enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
@@ -34,6 +35,7 @@ struct muster_live {
     bool may_abort;
     struct muster_live_peers peers;
     struct muster_live_evidence evidence;
+    struct muster_live_slow *slow; /* NULL: nobody asked for late ranks, or no memory */
     struct motion motion[MUSTER_SEG_COMMS];
     unsigned motions;
     uint64_t judged_ns; /* the last time; 0: never */
@@ -113,6 +115,19 @@ static bool leads(const struct muster_live *live, uint64_t id)
             return false;
     }
     return true;
+}
+
+/* One process of a host looks for late ranks, those of all communicators: who is late in one may
+ * have been made late in another. */
+static bool first_of_host(const struct muster_live *live)
+{
+    const struct muster_live_peer *own = own_peer(live);
+    for (size_t i = 0; own && i < live->peers.n; i++) {
+        const struct muster_live_peer *peer = &live->peers.peer[i];
+        if (peer->awake && !peer->own && muster_live_before(peer, own))
+            return false;
+    }
+    return own != NULL;
 }
 
 static void tell(void *arg, const struct muster_finding *finding)
@@ -218,7 +233,7 @@ static bool worth_judging(struct muster_live *live, const struct muster_live_pee
         worth |= now_ns >= due && (live->may_abort || leads(live, id)) &&
                  (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
     }
-    return worth || (moved && muster_watch_unresolved(&live->watch) > 0);
+    return worth || (moved && muster_watch_hanging(&live->watch) > 0);
 }
 
 /* What others lead is theirs to tell; should this process take over, it is new here. */
@@ -233,6 +248,26 @@ static void keep_led(const struct muster_live *live, struct muster_findings *now
         kept++;
     }
     now->n = kept;
+}
+
+/* Returns when to come again. */
+static uint64_t take_slow(struct muster_live *live)
+{
+    if (!live->slow || !first_of_host(live))
+        return LOOK_NS;
+    return muster_live_slow_take(live->slow, &live->peers);
+}
+
+static void look_for_slow(struct muster_live *live, uint64_t now_ns)
+{
+    struct muster_findings now = {0};
+    bool waiting = live->watch.maybe.n > 0;
+    take_slow(live);
+    if (!live->slow || !first_of_host(live) || !muster_live_slow_due(live->slow, now_ns, waiting))
+        return;
+    if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now))
+        muster_watch_slow(&live->watch, &now, false, tell, live);
+    muster_findings_free(&now);
 }
 
 void muster_live_look(struct muster_live *live, uint64_t now_ns)
@@ -253,6 +288,12 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
         muster_findings_free(&now);
     }
     abort_if_due(live, now_ns);
+    look_for_slow(live, now_ns);
+}
+
+static bool is_told(const struct muster_on *on)
+{
+    return on->log || on->report || on->args > 0;
 }
 
 struct muster_live *muster_live_new(const struct muster_live_options *options)
@@ -264,8 +305,11 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     live->options = *options;
     live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
     live->fd = -1;
+    const struct muster_on *on = options->settings->on;
     for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
-        live->may_abort |= options->settings->on[i].abort;
+        live->may_abort |= on[i].abort;
+    if (is_told(&on[MUSTER_FINDING_LATE_RANK]) || is_told(&on[MUSTER_FINDING_SLOW_TRANSFER]))
+        live->slow = muster_live_slow_new();
     return live;
 }
 
@@ -275,6 +319,7 @@ void muster_live_free(struct muster_live *live)
         close(live->fd);
     muster_watch_free(&live->watch);
     muster_live_evidence_free(&live->evidence);
+    muster_live_slow_free(live->slow);
     muster_live_peers_free(&live->peers);
     free(live);
 }
@@ -282,9 +327,17 @@ void muster_live_free(struct muster_live *live)
 static void *live_main(void *arg)
 {
     struct muster_live *live = arg;
+    uint64_t look_ns = 0;
     while (!atomic_load_explicit(live->options.closed, memory_order_relaxed)) {
-        muster_live_look(live, muster_now_ns());
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS - 1}, NULL);
+        uint64_t now = muster_now_ns();
+        if (now >= look_ns) {
+            look_ns = now + LOOK_NS;
+            muster_live_look(live, now);
+        }
+        uint64_t pause = take_slow(live), left = look_ns - now;
+        pause = pause < left ? pause : left;
+        nanosleep(&(struct timespec){.tv_nsec = (long)(pause < LOOK_NS ? pause : LOOK_NS - 1)},
+                  NULL);
     }
     muster_live_free(live);
     return NULL;

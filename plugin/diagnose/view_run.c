@@ -161,6 +161,21 @@ static uint64_t missing_of(const struct muster_process *process)
     return missing;
 }
 
+static const struct muster_seg_policy *policy_of(const struct muster_process *process)
+{
+    return process->segment && process->policy_known ? &process->segment->policy : NULL;
+}
+
+static bool has_called(const struct muster_process *process)
+{
+    for (unsigned i = 0; process->segment && i < MUSTER_SEG_COMMS; i++) {
+        if (atomic_load_explicit(&process->segment->comm[i].calls, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int add_process(struct muster_view *view, const struct muster_process *process, uint32_t p)
 {
     size_t room = process->comms + (process->segment ? MUSTER_SEG_COMMS : 0);
@@ -183,6 +198,10 @@ static int add_process(struct muster_view *view, const struct muster_process *pr
                                       .process = p,
                                       .timing = (uint8_t)process->identity.timing,
                                       .host_times = process->identity.replay_speed != UINT32_MAX,
+                                      .unix_ns = (int64_t)(process->identity.begin_unix_ns -
+                                                           process->identity.begin_mono_ns),
+                                      .policy = policy_of(process),
+                                      .called = has_called(process),
                                       .missing = missing_of(process)});
     }
     for (size_t i = 0; i < n; i++) {

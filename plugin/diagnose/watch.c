@@ -8,6 +8,12 @@ static bool is_hang(const struct muster_finding *finding)
            finding->kind <= MUSTER_FINDING_HANG_ORDER;
 }
 
+static bool is_slow(const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_LATE_RANK ||
+           finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
+}
+
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b)
 {
     bool rank = a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
@@ -50,6 +56,8 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
     }
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
+        if (is_slow(finding))
+            continue;
         struct muster_finding *known = find(&watch->known, finding);
         bool is_new = !known;
         if (is_new)
@@ -60,6 +68,74 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
         if (is_new)
             tell(arg, known);
     }
+}
+
+/* ---- late ranks and slow transfers ---- */
+
+static bool names(const struct muster_finding *finding, int32_t rank)
+{
+    for (unsigned i = 0; i < finding->ranks; i++) {
+        if (finding->rank[i] == rank)
+            return true;
+    }
+    return false;
+}
+
+/* Whether `known` says at least what `finding` does. A transfer goes from one rank to another. */
+static bool covers(const struct muster_finding *known, const struct muster_finding *finding)
+{
+    bool all = known->kind == finding->kind;
+    if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER)
+        return all && known->rank[0] == finding->rank[0] && known->rank[1] == finding->rank[1];
+    for (unsigned i = 0; all && i < finding->ranks; i++)
+        all = names(known, finding->rank[i]);
+    return all;
+}
+
+static struct muster_finding *covering(const struct muster_findings *in,
+                                       const struct muster_finding *finding)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->finding[i].resolved && covers(&in->finding[i], finding))
+            return &in->finding[i];
+    }
+    return NULL;
+}
+
+static void remember(struct muster_watch *watch, const struct muster_findings *now)
+{
+    watch->maybe.n = 0;
+    for (size_t i = 0; i < now->n; i++) {
+        struct muster_finding *copy =
+            is_slow(&now->finding[i]) ? muster_findings_add(&watch->maybe) : NULL;
+        if (copy)
+            *copy = now->finding[i];
+    }
+}
+
+void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
+                       muster_watch_tell *tell, void *arg)
+{
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        if (!is_slow(finding) || covering(&watch->known, finding) ||
+            !(last || covering(&watch->maybe, finding)))
+            continue;
+        struct muster_finding *known = place(&watch->known);
+        if (!known)
+            continue;
+        *known = *finding;
+        tell(arg, known);
+    }
+    remember(watch, now);
+}
+
+size_t muster_watch_hanging(const struct muster_watch *watch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < watch->known.n; i++)
+        n += !watch->known.finding[i].resolved && is_hang(&watch->known.finding[i]);
+    return n;
 }
 
 size_t muster_watch_unresolved(const struct muster_watch *watch)
@@ -73,4 +149,5 @@ size_t muster_watch_unresolved(const struct muster_watch *watch)
 void muster_watch_free(struct muster_watch *watch)
 {
     muster_findings_free(&watch->known);
+    muster_findings_free(&watch->maybe);
 }

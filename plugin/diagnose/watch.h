@@ -8,6 +8,7 @@ enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give wa
 
 struct muster_watch {
     struct muster_findings known; /* resolved ones included */
+    struct muster_findings maybe; /* late ranks and slow transfers that were found once */
 };
 
 /* Told once when a finding is new, and once when it is resolved. */
@@ -17,10 +18,19 @@ typedef void muster_watch_tell(void *arg, const struct muster_finding *finding);
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
 
 /* `now`: all that holds at this moment. A known hang that is not among it is resolved; findings of
- * other kinds stand for the run. */
+ * other kinds stand for the run. Leaves late_rank and slow_transfer to the next function. */
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_tell *tell, void *arg);
+
+/* The same for late_rank and slow_transfer of `now`. They rest on counts, so that one is told only
+ * if it was found two times in a row, or if `last`: there will be no other time. Of a late rank
+ * that is known no more is told, in whatever communicator it is late and by how much. */
+void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
+                       muster_watch_tell *tell, void *arg);
+
+/* Of all kinds, of hangs alone. */
 size_t muster_watch_unresolved(const struct muster_watch *watch);
+size_t muster_watch_hanging(const struct muster_watch *watch);
 void muster_watch_free(struct muster_watch *watch);
 
 #endif

@@ -1,0 +1,31 @@
+/*
+ * Late ranks and slow transfers while the job runs: what the rings of this host's processes hold,
+ * a bounded window of it, judged by the functions that judge a recorded run. One thread, the live
+ * diagnosis' own; what it costs is measured, and looks follow each other so slowly that it takes
+ * less than a hundredth of a processor.
+ */
+#ifndef MUSTER_DIAGNOSE_LIVE_SLOW_H
+#define MUSTER_DIAGNOSE_LIVE_SLOW_H
+
+#include "diagnose/live_read.h"
+
+struct muster_live_slow;
+
+/* NULL: no memory. */
+struct muster_live_slow *muster_live_slow_new(void);
+void muster_live_slow_free(struct muster_live_slow *slow);
+
+/* Takes what is new in the rings of the living `peers`, whose order and number only grow. Returns
+ * after how many ns to come again, before the quickest ring has gone around if that is possible:
+ * 100 ms to 1 s. */
+uint64_t muster_live_slow_take(struct muster_live_slow *slow,
+                               const struct muster_live_peers *peers);
+
+/* Whether enough came since the last time; `waiting`: or something waits for its second look. */
+bool muster_live_slow_due(const struct muster_live_slow *slow, uint64_t now_ns, bool waiting);
+
+/* Adds what holds now to zeroed findings. False: no memory. */
+bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_live_peers *peers,
+                            uint64_t now_ns, struct muster_findings *findings);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The latest operations of one process, as many as comparing it with others needs: those with GPU
+ * times, and of what lies between them the first and the last of each stream, so that no hole in
+ * the numbers reaches into what was timed (view_self.c). One thread.
+ */
+#ifndef MUSTER_DIAGNOSE_WINDOW_H
+#define MUSTER_DIAGNOSE_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "segment/op.h"
+
+enum { MUSTER_WINDOW_STREAMS = 64 };
+
+/* Collectives of a communicator, its replayed ones, or its sends to or receives from one peer. */
+struct muster_window_stream {
+    uint32_t comm;
+    int32_t peer;
+    uint8_t func; /* of sends and receives; else 0 */
+    bool graph;
+    bool begun;   /* its first operation since the last timed one is kept */
+    bool waiting; /* `last` is not kept yet */
+    struct muster_op last;
+};
+
+struct muster_window {
+    struct muster_op *op;
+    size_t n;
+    uint64_t timed; /* ever taken with GPU times */
+    struct muster_window_stream stream[MUSTER_WINDOW_STREAMS];
+    unsigned streams;
+    bool gap; /* something without GPU times came since the last timed one */
+};
+
+/* Takes what was retired, in that order. With more than `most` the older half goes, and *halved is
+ * set. False: no memory; what was taken stays. */
+bool muster_window_take(struct muster_window *window, const struct muster_op *op, size_t n,
+                        size_t most, bool *halved);
+void muster_window_free(struct muster_window *window);
+
+#endif
