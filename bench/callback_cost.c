@@ -21,9 +21,11 @@ static const char usage[] =
     "--threads N  that many threads, each with a communicator, call at once (default 1)\n"
     "--rounds N   rounds per plugin, 504 collectives per thread each (default 20)\n"
     "--api V      use interface V, from 4 to 7, of all of them (default: each one's newest)\n"
-    "untimed collectives run under MUSTER_TIMING=light, timed ones under full, unless it is set\n";
+    "untimed collectives run under MUSTER_TIMING=light, timed ones under full, unless it is set\n"
+    "completion marks are made with functions that do nothing, or MARK_DRIVER=PATH's\n";
 
-enum { PLUGINS = 16, MODES = 2, OWN = 2 };
+enum { PLUGINS = 16, OWN = 2 };
+enum mode { UNTIMED, MARKED, TIMED, MODES };
 
 static const char *const own_plugins[OWN] = {"libnull-plugin.so", "libnull-plugin-handles.so"};
 static const char *const own_names[OWN] = {"null", "null+handles"};
@@ -33,6 +35,7 @@ struct bench {
     unsigned plugins;
     const char *path[PLUGINS];
     char own_path[OWN][PATH_MAX];
+    char cuda[PATH_MAX];
     struct cost_worker worker[MODES][PLUGINS];
     double step_ns; /* of the clock */
     char dir[PATH_MAX];
@@ -68,7 +71,13 @@ static int parse(int argc, char **argv, struct bench *bench)
     return bench->plugins > OWN ? 0 : -1;
 }
 
-/* The null plugins stand beside this program. */
+static void join(char path[PATH_MAX], const char *dir, const char *name)
+{
+    if ((size_t)snprintf(path, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
+        path[0] = '\0';
+}
+
+/* The null plugins and the driver stand beside this program. */
 static void find_own(struct bench *bench)
 {
     char exe[PATH_MAX];
@@ -76,11 +85,10 @@ static void find_own(struct bench *bench)
     exe[n > 0 ? n : 0] = '\0';
     const char *dir = dirname(exe);
     for (int i = 0; i < OWN; i++) {
-        if ((size_t)snprintf(bench->own_path[i], PATH_MAX, "%s/%s", dir, own_plugins[i]) >=
-            PATH_MAX)
-            bench->own_path[i][0] = '\0';
+        join(bench->own_path[i], dir, own_plugins[i]);
         bench->path[bench->plugins++] = bench->own_path[i];
     }
+    join(bench->cuda, dir, "mark-driver/libcuda.so.1");
 }
 
 static bool coarse(const struct bench *bench)
@@ -106,7 +114,8 @@ static int start_workers(struct bench *bench, struct muster_err *err)
     fflush(stdout);
     for (int mode = 0; mode < MODES; mode++)
         for (unsigned i = 0; i < bench->plugins; i++) {
-            plan.timed = mode == 1;
+            plan.timed = mode == TIMED;
+            plan.cuda = mode == MARKED ? bench->cuda : NULL;
             plan.timing = plan.timed ? "full" : "light";
             plan.plugin = bench->path[i];
             struct cost_worker *worker = &bench->worker[mode][i];
@@ -120,7 +129,8 @@ static int start_workers(struct bench *bench, struct muster_err *err)
 
 static bool skipped(const struct bench *bench, int mode, unsigned plugin)
 {
-    return mode == 1 && !bench->worker[mode][plugin].asks_kernel;
+    const struct cost_worker *worker = &bench->worker[mode][plugin];
+    return (mode == TIMED && !worker->asks_kernel) || (mode == MARKED && !worker->asks_launch);
 }
 
 static int run_rounds(struct bench *bench, struct muster_err *err)
@@ -153,7 +163,9 @@ static void print_row(const struct bench *bench, int mode, unsigned row, const c
 
 static void print_table(const struct bench *bench, int mode)
 {
-    printf("\n%-20s", mode ? "timed (8 channels)" : "untimed");
+    static const char *const titles[MODES] = {"untimed", "untimed, with marks",
+                                              "timed (8 channels)"};
+    printf("\n%-20s", titles[mode]);
     for (unsigned i = 0; i < bench->plugins; i++)
         printf(" %17.17s", bench->worker[mode][i].name);
     printf("\n%-20s", "ns");
@@ -161,12 +173,14 @@ static void print_table(const struct bench *bench, int mode)
         printf(" %8s %8s", "median", "p99");
     putchar('\n');
     for (unsigned row = 0; row < BENCH_CALLS; row++)
-        if (mode == 1 || row < BENCH_KERNEL_START)
+        if ((mode == TIMED || row < BENCH_KERNEL_START) &&
+            (mode == MARKED || row != BENCH_LAUNCH_MARK))
             print_row(bench, mode, row, bench_call_name((enum bench_call)row));
     print_row(bench, mode, COST_WHOLE, "whole collective");
     for (unsigned i = 0; i < bench->plugins; i++)
         if (skipped(bench, mode, i))
-            printf("# %s did not ask for KernelCh events\n", bench->worker[mode][i].name);
+            printf("# %s did not ask for %s events\n", bench->worker[mode][i].name,
+                   mode == TIMED ? "KernelCh" : "KernelLaunch");
 }
 
 static int finish_workers(struct bench *bench, struct muster_err *err)

@@ -10,9 +10,9 @@ enum {
 };
 
 static const char *const call_names[BENCH_CALLS] = {
-    "GroupApi start",     "GroupApi state",    "GroupApi stop",  "CollApi start", "CollApi stop",
-    "KernelLaunch start", "KernelLaunch stop", "Group start",    "Group stop",    "Coll start",
-    "Coll stop",          "KernelCh start",    "KernelCh state", "KernelCh stop",
+    "GroupApi start",     "GroupApi state",    "GroupApi stop",   "CollApi start",  "CollApi stop",
+    "KernelLaunch start", "KernelLaunch stop", "the same + mark", "Group start",    "Group stop",
+    "Coll start",         "Coll stop",         "KernelCh start",  "KernelCh state", "KernelCh stop",
 };
 
 const char *bench_call_name(enum bench_call call)
@@ -126,6 +126,15 @@ static inline void state(struct bench_lane *lane, bool sampled, enum bench_call 
     after(lane, sampled, call, begin);
 }
 
+/* A launch's stop is told apart from one that also left a mark. */
+static inline void launch_stop(struct bench_lane *lane, bool sampled, void *handle)
+{
+    uint64_t marks = lane->marks ? lane->marks() : 0;
+    stop(lane, sampled, BENCH_LAUNCH_STOP, handle);
+    if (sampled && handle && lane->marks && lane->marks() != marks)
+        lane->sample[lane->samples - 1].call = BENCH_LAUNCH_MARK;
+}
+
 static inline void kernel_v4(struct bench_lane *lane, void *coll, uint8_t channel)
 {
     lane->kernel.v4.parent = coll;
@@ -178,7 +187,7 @@ static inline void plan_v5(struct bench_lane *lane, bool timed, bool sampled)
     if (lane->launch_events) {
         lane->launch.v7.parent = group_api;
         void *launch = start(lane, sampled, BENCH_LAUNCH_START, &lane->launch);
-        stop(lane, sampled, BENCH_LAUNCH_STOP, launch);
+        launch_stop(lane, sampled, launch);
     }
     void *group = start(lane, sampled, BENCH_GROUP_START, &lane->group);
     lane->coll.v7.parent = coll_api;

@@ -20,6 +20,7 @@ enum bench_call {
     BENCH_COLL_API_STOP,
     BENCH_LAUNCH_START,
     BENCH_LAUNCH_STOP,
+    BENCH_LAUNCH_MARK, /* the stop of a launch that left a completion mark */
     BENCH_GROUP_START,
     BENCH_GROUP_STOP,
     BENCH_COLL_START,
@@ -45,6 +46,7 @@ struct bench_lane {
     const struct nccl_profiler_v1 *table; /* from `start` on the same in every version */
     unsigned api;
     bool api_events, launch_events; /* what the plugin's mask asks for */
+    uint64_t (*marks)(void);        /* this thread's marks so far; NULL: none are made */
     void *context;
     uint64_t gpu_ns; /* this GPU's clock */
     union {

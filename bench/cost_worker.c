@@ -1,5 +1,6 @@
 #include "cost_worker.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,7 +42,7 @@ struct process {
 /* The worker's answer to its start, and to its end. */
 struct answer {
     char name[64];
-    bool asks_kernel;
+    bool asks_kernel, asks_launch;
     bool failed;
     uint64_t collectives;
     struct muster_err err;
@@ -106,9 +107,26 @@ static void *measure(void *arg)
     }
 }
 
+/* Its name is the driver's, so that the plugin finds it loaded. */
+static int load_cuda(const struct cost_plan *plan, uint64_t (**marks)(void), struct muster_err *err)
+{
+    *marks = NULL;
+    if (!plan->cuda)
+        return 0;
+    void *library = dlopen(plan->cuda, RTLD_NOW | RTLD_GLOBAL);
+    void *function = library ? dlsym(library, "bench_marks_recorded") : NULL;
+    if (!function)
+        return muster_fail(err, "%s", dlerror());
+    memcpy(marks, &function, sizeof function);
+    return 0;
+}
+
 static int load(struct process *process, struct cost_hist *hist, struct muster_err *err)
 {
     const struct cost_plan *plan = &process->plan;
+    uint64_t (*marks)(void);
+    if (load_cuda(plan, &marks, err))
+        return -1;
     if (muster_driver_open(&process->driver, plan->plugin, plan->api, 0, err))
         return -1;
     if (process->driver.api < 4)
@@ -120,6 +138,7 @@ static int load(struct process *process, struct cost_hist *hist, struct muster_e
         thread->hist = &hist[i];
         if (bench_lane_init(&thread->lane, &process->driver, 0x6d757374 + i, &process->mask, err))
             return -1;
+        thread->lane.marks = marks;
     }
     return 0;
 }
@@ -156,6 +175,7 @@ static void serve(struct process *process, struct cost_hist *hist, int from, int
         snprintf(answer.name, sizeof answer.name, "%s v%u", process->driver.name,
                  process->driver.api);
     answer.asks_kernel = process->mask >> MUSTER_EVENT_KERNEL_CH & 1;
+    answer.asks_launch = process->mask >> MUSTER_EVENT_KERNEL_LAUNCH & 1;
     if (write(to, &answer, sizeof answer) != (ssize_t)sizeof answer || answer.failed)
         _exit(1);
     while (read(from, &order, 1) == 1 && order == 'r') {
@@ -236,6 +256,7 @@ int cost_worker_start(struct cost_worker *worker, const struct cost_plan *plan,
     }
     memcpy(worker->name, answer.name, sizeof worker->name);
     worker->asks_kernel = answer.asks_kernel;
+    worker->asks_launch = answer.asks_launch;
     return 0;
 }
 

@@ -32,6 +32,7 @@ struct cost_plan {
     const char *run_dir; /* MUSTER_DIR */
     unsigned api;        /* interface version; 0: the newest it has */
     bool timed;          /* collectives with KernelCh events */
+    const char *cuda;    /* library to load before the plugin, for completion marks; NULL: none */
     unsigned threads;
     double tick_ns;
     struct bench_tick_cost tick_cost;
@@ -44,6 +45,7 @@ struct cost_worker {
     struct cost_hist *hist; /* shared with the process; one per thread */
     char name[64];          /* the plugin's own, with the interface version */
     bool asks_kernel;       /* its mask has KernelCh */
+    bool asks_launch;       /* and KernelLaunch */
 };
 
 /* Starts the process and waits until the plugin is loaded and has its communicators. */
