@@ -19,6 +19,16 @@ void muster_text_copy(char *to, size_t size, const char *from)
     to[n] = '\0';
 }
 
+void muster_text_clean(char *text, size_t size)
+{
+    if (size == 0)
+        return;
+    text[size - 1] = '\0';
+    muster_text_copy(text, size, text);
+    size_t n = strlen(text);
+    memset(text + n, 0, size - n);
+}
+
 void muster_text_bytes(char *to, size_t size, uint64_t bytes)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -9,6 +9,8 @@
 /* Copies at most size - 1 bytes, always terminated; control characters become '?'. from may be
  * NULL. */
 void muster_text_copy(char *to, size_t size, const char *from);
+/* The same in place, for bytes that may lack an end; zeros behind it. */
+void muster_text_clean(char *text, size_t size);
 /* "4 KiB", "1.5 MiB", "512 B". */
 void muster_text_bytes(char *to, size_t size, uint64_t bytes);
 /* Whole decimal number without sign, tail or overflow. */

@@ -7,25 +7,15 @@
 #include "segment/read.h"
 #include "segment/rows.h"
 
-/* In place: terminated, no control characters, no stale bytes behind. */
-static void clean(char *text, size_t size)
-{
-    char copy[MUSTER_SEG_PATH];
-    text[size - 1] = 0;
-    muster_text_copy(copy, size, text);
-    memset(text, 0, size);
-    muster_text_copy(text, size, copy);
-}
-
 int muster_identity_check(const char *name, struct muster_seg_identity *identity,
                           struct muster_err *err)
 {
-    clean(identity->why_not_armed, sizeof(identity->why_not_armed));
-    clean(identity->host, sizeof(identity->host));
-    clean(identity->hostname, sizeof(identity->hostname));
-    clean(identity->gpu_name, sizeof(identity->gpu_name));
-    clean(identity->run_dir, sizeof(identity->run_dir));
-    clean(identity->file_stem, sizeof(identity->file_stem));
+    muster_text_clean(identity->why_not_armed, sizeof(identity->why_not_armed));
+    muster_text_clean(identity->host, sizeof(identity->host));
+    muster_text_clean(identity->hostname, sizeof(identity->hostname));
+    muster_text_clean(identity->gpu_name, sizeof(identity->gpu_name));
+    muster_text_clean(identity->run_dir, sizeof(identity->run_dir));
+    muster_text_clean(identity->file_stem, sizeof(identity->file_stem));
     if (identity->timing > MUSTER_TIMING_LIGHT)
         identity->timing = MUSTER_TIMING_AUTO;
     if (identity->rank_source > MUSTER_RANK_FROM_COMM)
@@ -45,9 +35,9 @@ static uint8_t known(uint8_t value, unsigned count)
 
 void muster_check_comm(struct muster_seg_comm *comm)
 {
-    clean(comm->gpu_pci, sizeof(comm->gpu_pci));
-    clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
-    clean(comm->name, sizeof(comm->name));
+    muster_text_clean(comm->gpu_pci, sizeof(comm->gpu_pci));
+    muster_text_clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
+    muster_text_clean(comm->name, sizeof(comm->name));
     for (unsigned i = 0; i < MUSTER_SEG_CALLS; i++) {
         comm->call[i].func = known(comm->call[i].func, MUSTER_FUNCS);
         comm->call[i].dtype = known(comm->call[i].dtype, MUSTER_DTYPES);
@@ -83,7 +73,7 @@ static void check_slot(struct muster_seg_slot *slot)
 static void check_policy(struct muster_seg_policy *policy)
 {
     for (unsigned i = 0; i < MUSTER_SEG_RULES; i++)
-        clean(policy->rule[i].name, sizeof(policy->rule[i].name));
+        muster_text_clean(policy->rule[i].name, sizeof(policy->rule[i].name));
     if (atomic_load_explicit(&policy->state, memory_order_relaxed) >= MUSTER_POLICY_STATES)
         atomic_store_explicit(&policy->state, MUSTER_POLICY_NONE, memory_order_relaxed);
 }
@@ -91,6 +81,7 @@ static void check_policy(struct muster_seg_policy *policy)
 void muster_check_entries(struct muster_segment *segment)
 {
     check_policy(&segment->policy);
+    muster_facts_check(&segment->facts);
     for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
         muster_check_comm(&segment->comm[i]);
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
@@ -109,6 +100,13 @@ void muster_check_entries(struct muster_segment *segment)
         atomic_store_explicit(&segment->exit_state, MUSTER_EXIT_OPEN, memory_order_relaxed);
 }
 
+/* Version 2 ends before the facts. */
+static size_t size_of_version(uint32_t version)
+{
+    return version == MUSTER_SEG_VERSION_MIN ? offsetof(struct muster_segment, facts)
+                                             : sizeof(struct muster_segment);
+}
+
 int muster_check_frame(const char *name, const struct muster_segment *segment, size_t bytes,
                        struct muster_err *err)
 {
@@ -118,10 +116,11 @@ int muster_check_frame(const char *name, const struct muster_segment *segment, s
         return muster_fail(err, "%s: a segment that was not finished being created", name);
     if (segment->magic != MUSTER_SEG_MAGIC)
         return muster_fail(err, "%s: not a muster segment", name);
-    if (segment->version != MUSTER_SEG_VERSION)
-        return muster_fail(err, "%s: segment format %u, this muster reads %u", name,
-                           segment->version, MUSTER_SEG_VERSION);
-    if (segment->size != sizeof(*segment) ||
+    if (segment->version < MUSTER_SEG_VERSION_MIN || segment->version > MUSTER_SEG_VERSION)
+        return muster_fail(err, "%s: segment format %u, this muster reads %u to %u", name,
+                           segment->version, MUSTER_SEG_VERSION_MIN, MUSTER_SEG_VERSION);
+    size_t size = size_of_version(segment->version);
+    if (segment->size != size ||
         segment->header_bytes != offsetof(struct muster_segment, comm) ||
         segment->comm_bytes != sizeof(struct muster_seg_comm) ||
         segment->row_bytes != sizeof(struct muster_seg_row) ||
@@ -129,8 +128,8 @@ int muster_check_frame(const char *name, const struct muster_segment *segment, s
         segment->slot_bytes != sizeof(struct muster_seg_slot) ||
         segment->op_bytes != sizeof(struct muster_op))
         return muster_fail(err, "%s: a segment of another layout (%u bytes, expected %zu)", name,
-                           segment->size, sizeof(*segment));
-    if (bytes < sizeof(*segment))
-        return muster_fail(err, "%s: cut short: %zu of %zu bytes", name, bytes, sizeof(*segment));
+                           segment->size, size);
+    if (bytes < size)
+        return muster_fail(err, "%s: cut short: %zu of %zu bytes", name, bytes, size);
     return 0;
 }

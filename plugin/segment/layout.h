@@ -3,7 +3,8 @@
  * process lives, copied into the run directory afterwards. It is an ABI between processes of any
  * muster version: only offsets, no pointers; little-endian; change means a new MUSTER_SEG_VERSION.
  *
- * Writers: NCCL's threads (slots, muster_seg_comm.call, policy), the drain thread (all else).
+ * Writers: NCCL's threads (slots, muster_seg_comm.call, policy), the sampler's thread (facts), the
+ * drain thread (all else).
  * Readers copy the file with pread and never map it. What the drain thread writes in one piece
  * carries a `seq`: odd while it is being written (see seg_write_begin in segment/seqlock.h).
  *
@@ -20,10 +21,12 @@
 
 #include "base/histogram.h"
 #include "base/vocab.h"
+#include "segment/facts.h"
 #include "segment/op.h"
 
 #define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 2u
+#define MUSTER_SEG_VERSION 3u
+#define MUSTER_SEG_VERSION_MIN 2u /* that is still read: has no facts */
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -297,6 +300,7 @@ struct muster_segment {
     struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
     struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % MUSTER_SEG_RING */
     struct muster_seg_policy policy;
+    _Alignas(64) struct muster_facts facts;
 };
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
@@ -304,6 +308,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 _Static_assert(sizeof(struct muster_seg_call) == 16, "shared layout");
 _Static_assert(sizeof(struct muster_seg_slot) == 128, "two cache lines");
 _Static_assert(sizeof(struct muster_seg_row) % 64 == 0, "shared layout");
+_Static_assert(offsetof(struct muster_segment, facts) == 1028096, "version 2 ends there");
 _Static_assert(sizeof(struct muster_segment) <= 1 << 20, "the default budget of /dev/shm");
 
 const char *muster_drop_word(unsigned drop);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "segment/log_facts.h"
 #include "segment/log_policy.h"
 #include "segment/table.h"
 
@@ -225,6 +226,8 @@ static void get_record(struct decoder *decoder)
         muster_log_policy_get(decoder->log, &decoder->in);
     else if (kind == MUSTER_LOG_RULE)
         muster_log_policy_get_rule(decoder->log, &decoder->in);
+    else if (kind == MUSTER_LOG_FACTS)
+        muster_log_facts_get(decoder->log, &decoder->in);
     else
         decoder->in.bad = true;
 }

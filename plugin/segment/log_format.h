@@ -13,7 +13,7 @@
 #include "segment/layout.h"
 
 #define MUSTER_LOG_MAGIC       0x31676f6c7473756dull /* "mustlog1" */
-#define MUSTER_LOG_VERSION     2u
+#define MUSTER_LOG_VERSION     3u
 #define MUSTER_LOG_VERSION_MIN 1u /* that is still read: tells nothing of policies */
 #define MUSTER_LOG_FRAME_MAGIC 0x6d72666du /* "mfrm" */
 
@@ -61,6 +61,7 @@ enum muster_log_record {
     MUSTER_LOG_COMM_STATE, /* once a second for every communicator that changed */
     MUSTER_LOG_POLICY,     /* when it changed */
     MUSTER_LOG_RULE,       /* once a second for every rule of it that decided something */
+    MUSTER_LOG_FACTS,      /* for every part of the facts that changed */
     MUSTER_LOG_OP = 8,
 };
 

@@ -261,6 +261,7 @@ void muster_log_free(struct muster_log *log)
     free(log->comm);
     free(log->seen);
     free(log->policy);
+    free(log->facts);
     muster_uid_free(&log->comm_index);
     muster_uid_free(&log->seen_index);
     memset(log, 0, sizeof(*log));

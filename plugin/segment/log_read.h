@@ -19,6 +19,7 @@ struct muster_log {
     struct muster_seg_identity identity;
     uint32_t version;
     struct muster_seg_policy *policy; /* NULL: none was told; owned */
+    struct muster_facts *facts;       /* NULL: none were told; owned */
     struct muster_op *op;             /* in the order of retirement; owned */
     size_t ops;
     struct muster_log_comm *comm; /* every communicator told; owned */

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "segment/image.h"
 #include "segment/log_encode.h"
+#include "segment/log_facts.h"
 #include "segment/log_file.h"
 #include "segment/log_policy.h"
 #include "segment/log_queue.h"
@@ -39,6 +40,7 @@ struct muster_log_writer {
     struct muster_log_encoder encoder;
     struct muster_log_states states;
     struct muster_log_policy_told policy;
+    struct muster_log_facts_told facts;
     size_t closed; /* bytes of a closed frame that could not be written yet */
     bool failing;
     bool reported; /* a failure was said */
@@ -76,6 +78,7 @@ static void forget(struct muster_log_writer *writer)
 {
     muster_log_states_forget(&writer->states);
     memset(&writer->policy, 0, sizeof(writer->policy));
+    memset(&writer->facts, 0, sizeof(writer->facts));
 }
 
 static void next_slot(struct muster_log_writer *writer)
@@ -143,6 +146,9 @@ static bool write_states(struct muster_log_writer *writer)
         if (!make_room(writer))
             return false;
     while (!muster_log_policy_write(&writer->policy, &writer->encoder, writer->segment))
+        if (!make_room(writer))
+            return false;
+    while (!muster_log_facts_write(&writer->facts, &writer->encoder, &writer->segment->facts))
         if (!make_room(writer))
             return false;
     muster_log_states_scan(&writer->states);

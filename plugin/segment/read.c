@@ -187,6 +187,18 @@ static void settle_ring(struct copies *copies)
     }
 }
 
+static void settle_facts(struct copies *copies)
+{
+    size_t at = offsetof(struct muster_segment, facts);
+    if (copies->b->version == MUSTER_SEG_VERSION_MIN)
+        return;
+    settle(copies, at, sizeof(struct muster_fact_head), 1);
+    settle(copies, at + offsetof(struct muster_facts, gpu), sizeof(struct muster_fact_gpu),
+           MUSTER_FACT_GPUS);
+    settle(copies, at + offsetof(struct muster_facts, use), sizeof(struct muster_fact_use),
+           MUSTER_FACT_GPUS);
+}
+
 /* Slots last: an operation that was retired meanwhile is in a row already. */
 static int settle_slots(struct copies *copies)
 {
@@ -241,6 +253,7 @@ static int read_live(const char *path, struct copies *copies, size_t *bytes, str
            MUSTER_SEG_ROWS);
     settle(copies, offsetof(struct muster_segment, net), sizeof(struct muster_seg_net),
            MUSTER_SEG_NETS);
+    settle_facts(copies);
     settle_ring(copies);
     if (settle_slots(copies) != 0)
         return muster_fail(err, "%s: cut short while it was read", path);

@@ -161,6 +161,8 @@ struct muster_segment *muster_run_rebuild(const struct muster_log *log)
         fill_state(&rebuild, &log->seen[i]);
     fill_process(&rebuild);
     fill_policy(&rebuild);
+    if (log->facts)
+        rebuild.segment->facts = *log->facts;
     free(rebuild.rows);
     return rebuild.segment;
 }

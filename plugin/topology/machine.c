@@ -167,18 +167,3 @@ int muster_pci_compare(struct muster_pci a, struct muster_pci b)
     int x = a.bus << 8 | a.device << 3 | a.function, y = b.bus << 8 | b.device << 3 | b.function;
     return x - y;
 }
-
-const char *muster_p2p_word(int p2p)
-{
-    static const char *const words[MUSTER_P2P_WORDS] = {
-        "unknown",
-        "ok",
-        "chipset not supported",
-        "GPU not supported",
-        "IO hub topology not supported",
-        "disabled by registry key",
-        "not supported",
-        "refused for an unknown reason",
-    };
-    return p2p >= 0 && p2p < MUSTER_P2P_WORDS ? words[p2p] : words[0];
-}

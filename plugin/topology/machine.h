@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/links.h"
 
 enum {
     MUSTER_MACHINE_GPUS = 64,
@@ -84,18 +85,6 @@ struct muster_machine {
     int notes;
 };
 
-enum muster_p2p {
-    MUSTER_P2P_UNKNOWN,
-    MUSTER_P2P_OK,
-    MUSTER_P2P_CHIPSET,
-    MUSTER_P2P_GPU,
-    MUSTER_P2P_IOH,
-    MUSTER_P2P_REGKEY,
-    MUSTER_P2P_NOT_SUPPORTED,
-    MUSTER_P2P_OTHER,
-    MUSTER_P2P_WORDS
-};
-
 /* 0, or -1 out of memory. */
 int muster_machine_new(struct muster_machine **machine, struct muster_err *err);
 void muster_machine_free(struct muster_machine *machine);
@@ -123,7 +112,5 @@ uint64_t muster_machine_numa(const struct muster_machine *machine, int node);
 bool muster_pci_parse(const char *text, struct muster_pci *pci);
 void muster_pci_print(struct muster_pci pci, char *text, size_t size); /* >= 18 bytes */
 int muster_pci_compare(struct muster_pci a, struct muster_pci b);
-
-const char *muster_p2p_word(int p2p);
 
 #endif

@@ -140,11 +140,10 @@ void muster_path_gpu_nic(const struct muster_machine *machine, int gpu, int nic,
 
 void muster_path_word(const struct muster_path *path, char *text, size_t size)
 {
-    static const char *const words[] = {"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS", "?"};
     if (path->class == MUSTER_PATH_NVLINK)
         snprintf(text, size, "NV%u", path->nvlinks);
     else
-        snprintf(text, size, "%s", words[path->class]);
+        snprintf(text, size, "%s", muster_path_class_word(path->class));
 }
 
 void muster_link_word(double gts, unsigned width, char *text, size_t size)

@@ -7,19 +7,6 @@
 
 #include "topology/machine.h"
 
-/* From near to far. PIX: at most one PCIe switch; PXB: several; PHB: a host bridge; NODE: host
- * bridges of one NUMA node; SYS: between NUMA nodes. */
-enum muster_path_class {
-    MUSTER_PATH_SELF,
-    MUSTER_PATH_NVLINK,
-    MUSTER_PATH_PIX,
-    MUSTER_PATH_PXB,
-    MUSTER_PATH_PHB,
-    MUSTER_PATH_NODE,
-    MUSTER_PATH_SYS,
-    MUSTER_PATH_UNKNOWN,
-};
-
 enum { MUSTER_PATH_LINKS = 32 };
 
 /* A PCIe link, named by the node at its lower end. */

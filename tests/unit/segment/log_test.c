@@ -441,7 +441,7 @@ static void foreign_files_are_refused_in_words(void **state)
     uint32_t other = MUSTER_LOG_VERSION + 1;
     for (int copy = 0; copy < 2; copy++)
         memcpy(image.data + copy * MUSTER_LOG_COPY_BYTES + 8, &other, sizeof(other));
-    expect_refused(&image, "log format 3, this muster reads 1 to 2");
+    expect_refused(&image, "log format 4, this muster reads 1 to 3");
     other = 0;
     memcpy(image.data + 8, &other, sizeof(other));
     expect_refused(&image, "log format 0");

@@ -41,7 +41,7 @@ static void foreign_segments_are_refused_in_words(void **state)
     expect_refused(segment, 0, "0 bytes are too few");
     expect_refused(segment, bytes - 1, "cut short");
     segment->version = 99;
-    expect_refused(segment, bytes, "segment format 99, this muster reads 2");
+    expect_refused(segment, bytes, "segment format 99, this muster reads 2 to 3");
     segment->version = 1;
     expect_refused(segment, bytes, "segment format 1");
     segment->version = 0;

@@ -1,0 +1,26 @@
+#include "base/links.h"
+
+const char *muster_p2p_word(int p2p)
+{
+    static const char *const words[MUSTER_P2P_WORDS] = {
+        "unknown",
+        "ok",
+        "chipset not supported",
+        "GPU not supported",
+        "IO hub topology not supported",
+        "disabled by registry key",
+        "not supported",
+        "refused for an unknown reason",
+    };
+    return p2p >= 0 && p2p < MUSTER_P2P_WORDS ? words[p2p] : words[0];
+}
+
+const char *muster_path_class_word(unsigned class)
+{
+    static const char *const words[MUSTER_PATH_CLASSES] = {
+        [MUSTER_PATH_SELF] = "X",  [MUSTER_PATH_NVLINK] = "NV", [MUSTER_PATH_PIX] = "PIX",
+        [MUSTER_PATH_PXB] = "PXB", [MUSTER_PATH_PHB] = "PHB",   [MUSTER_PATH_NODE] = "NODE",
+        [MUSTER_PATH_SYS] = "SYS", [MUSTER_PATH_UNKNOWN] = "?",
+    };
+    return class < MUSTER_PATH_CLASSES ? words[class] : words[MUSTER_PATH_UNKNOWN];
+}
