@@ -21,6 +21,10 @@ struct answer {
     size_t n, room;
 };
 
+struct limits {
+    unsigned deadline_ms, pause_ms;
+};
+
 int muster_bounded_write(int fd, const void *bytes, size_t n, struct muster_err *err)
 {
     const char *from = bytes;
@@ -71,16 +75,18 @@ static int grow(struct answer *answer, struct muster_err *err)
 }
 
 /* 0: end of the answer; 1: deadline; -1. */
-static int collect(int fd, uint64_t end_ns, struct answer *answer, struct muster_err *err)
+static int collect(int fd, const struct limits *limits, struct answer *answer,
+                   struct muster_err *err)
 {
+    uint64_t end_ns = muster_now_ns() + limits->deadline_ms * MUSTER_NS_PER_MS, until_ns = end_ns;
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         uint64_t now = muster_now_ns();
         if (answer->n + 1 >= answer->room && grow(answer, err))
             return -1;
-        if (now >= end_ns)
+        if (now >= until_ns)
             return 1;
-        int rc = poll(&ready, 1, (int)((end_ns - now) / MUSTER_NS_PER_MS) + 1);
+        int rc = poll(&ready, 1, (int)((until_ns - now) / MUSTER_NS_PER_MS) + 1);
         if (rc < 0 && errno != EINTR)
             return muster_fail(err, "poll: %s", strerror(errno));
         if (rc <= 0)
@@ -91,6 +97,9 @@ static int collect(int fd, uint64_t end_ns, struct answer *answer, struct muster
         if (n <= 0)
             return 0;
         answer->n += (size_t)n;
+        uint64_t pause_ns = limits->pause_ms * MUSTER_NS_PER_MS, came_ns = muster_now_ns();
+        if (pause_ns)
+            until_ns = came_ns + pause_ns < end_ns ? came_ns + pause_ns : end_ns;
     }
 }
 
@@ -126,8 +135,10 @@ static int judge(const char *what, int status, const struct answer *answer, stru
 }
 
 int muster_bounded_partly(const char *what, muster_bounded_work *work, void *arg,
-                          unsigned deadline_ms, char **bytes, size_t *n, struct muster_err *err)
+                          unsigned deadline_ms, unsigned pause_ms, char **bytes, size_t *n,
+                          struct muster_err *err)
 {
+    const struct limits limits = {deadline_ms, pause_ms};
     struct answer answer = {NULL, 0, 0};
     int ends[2], status = 0;
     *bytes = NULL;
@@ -141,14 +152,15 @@ int muster_bounded_partly(const char *what, muster_bounded_work *work, void *arg
         live_as_child(work, arg, ends[1]);
     }
     close(ends[1]);
-    int rc = pid < 0
-                 ? muster_fail(err, "%s: cannot fork: %s", what, strerror(errno))
-                 : collect(ends[0], muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS, &answer, err);
+    int rc = pid < 0 ? muster_fail(err, "%s: cannot fork: %s", what, strerror(errno))
+                     : collect(ends[0], &limits, &answer, err);
     close(ends[0]);
     if (pid > 0 && reap(pid, rc != 0, &status) && rc == 0)
         rc = 1;
     if (rc == 1)
-        rc = muster_fail(err, "%s: no answer in %u ms", what, deadline_ms);
+        rc = muster_fail(err, "%s: no %sanswer in %u ms", what,
+                         pause_ms && answer.n ? "further " : "",
+                         pause_ms && answer.n ? pause_ms : deadline_ms);
     if (rc == 0)
         rc = judge(what, status, &answer, err);
     if (answer.bytes)
@@ -162,7 +174,7 @@ int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsig
                    char **bytes, size_t *n, struct muster_err *err)
 {
     char *answer = NULL;
-    if (muster_bounded_partly(what, work, arg, deadline_ms, &answer, n, err)) {
+    if (muster_bounded_partly(what, work, arg, deadline_ms, 0, &answer, n, err)) {
         free(answer);
         return -1;
     }

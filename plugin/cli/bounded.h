@@ -18,9 +18,11 @@ typedef int muster_bounded_work(void *arg, int fd, struct muster_err *err);
 int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsigned deadline_ms,
                    char **bytes, size_t *n, struct muster_err *err);
 
-/* The same, but what came before a failure is given out as well: *bytes is NULL or the caller's. */
+/* The same, but what came before a failure is given out as well: *bytes is NULL or the caller's.
+ * Work that once answered ends also when nothing more comes for `pause_ms` (0: no such limit). */
 int muster_bounded_partly(const char *what, muster_bounded_work *work, void *arg,
-                          unsigned deadline_ms, char **bytes, size_t *n, struct muster_err *err);
+                          unsigned deadline_ms, unsigned pause_ms, char **bytes, size_t *n,
+                          struct muster_err *err);
 
 /* All of it, or -1. For workers. */
 int muster_bounded_write(int fd, const void *bytes, size_t n, struct muster_err *err);

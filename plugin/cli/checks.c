@@ -28,12 +28,63 @@ struct muster_check *muster_check_begin(struct muster_checks *checks, const char
     return check;
 }
 
+static void drop(struct muster_check *check)
+{
+    for (int i = 0; i < check->evidences; i++)
+        free(check->evidence[i]);
+    check->evidences = 0;
+}
+
 void muster_checks_free(struct muster_checks *checks)
 {
     for (int i = 0; i < checks->n; i++)
-        for (int j = 0; j < checks->at[i].evidences; j++)
-            free(checks->at[i].evidence[j]);
+        drop(&checks->at[i]);
     checks->n = 0;
+}
+
+/* Whether a word of `length` is an id or its subject: "env" is that of "env.unread". */
+static bool names(const char *word, size_t length, const char *id)
+{
+    return strncmp(word, id, length) == 0 && (id[length] == '\0' || id[length] == '.');
+}
+
+static bool is_kept(const char *only, const char *id)
+{
+    for (size_t length; *only; only += length + (only[length] == ',')) {
+        length = strcspn(only, ",");
+        if (length && names(only, length, id))
+            return true;
+    }
+    return false;
+}
+
+static bool names_any(const struct muster_checks *checks, const char *word, size_t length)
+{
+    for (int i = 0; i < checks->n; i++)
+        if (length && names(word, length, checks->at[i].id))
+            return true;
+    return false;
+}
+
+int muster_checks_keep(struct muster_checks *checks, const char *only, struct muster_err *err)
+{
+    int kept = 0;
+    for (size_t length, at = 0; at == 0 || only[at - 1] == ','; at += length + 1) {
+        length = strcspn(only + at, ",");
+        if (!names_any(checks, only + at, length))
+            return muster_fail(err, "no check \"%.*s\"; docs/doctor.md and --all list them",
+                               (int)(length < 100 ? length : 100), only + at);
+        if (only[at + length] == '\0')
+            break;
+    }
+    for (int i = 0; i < checks->n; i++) {
+        if (is_kept(only, checks->at[i].id))
+            checks->at[kept++] = checks->at[i];
+        else
+            drop(&checks->at[i]);
+    }
+    checks->n = kept;
+    return 0;
 }
 
 #define PRINT_INTO(field)                                                                          \
@@ -69,8 +120,10 @@ void muster_check_evidence(struct muster_check *check, const char *fmt, ...)
 {
     va_list args;
     char *text = NULL;
-    if (check->evidences == MUSTER_CHECK_EVIDENCE)
+    if (check->evidences == MUSTER_CHECK_EVIDENCE) {
+        check->left_out++;
         return;
+    }
     va_start(args, fmt);
     int n = vasprintf(&text, fmt, args);
     va_end(args);
@@ -95,10 +148,12 @@ static void put_text(const struct muster_check *check, FILE *out)
     if (check->found[0])
         fprintf(out, ": %s", check->found);
     fputc('\n', out);
-    if (check->status == MUSTER_CHECK_OK || check->status == MUSTER_CHECK_UNCHECKED)
-        return;
     for (int i = 0; i < check->evidences; i++)
         fprintf(out, "          - %s\n", check->evidence[i]);
+    if (check->left_out)
+        fprintf(out, "          - and %d more\n", check->left_out);
+    if (check->status == MUSTER_CHECK_OK || check->status == MUSTER_CHECK_UNCHECKED)
+        return;
     if (check->expected[0])
         fprintf(out, "          expected: %s\n", check->expected);
     if (check->advice[0])
@@ -116,9 +171,10 @@ void muster_checks_text(const struct muster_checks *checks, bool all, FILE *out)
             if (all || status >= MUSTER_CHECK_WARNING)
                 put_text(&checks->at[i], out);
         }
-    fprintf(out, "%d problems, %d warnings, %d ok, %d unchecked%s\n", count[MUSTER_CHECK_PROBLEM],
-            count[MUSTER_CHECK_WARNING], count[MUSTER_CHECK_OK], count[MUSTER_CHECK_UNCHECKED],
-            all ? "" : " (--all shows them)");
+    fprintf(out, "%d problem%s, %d warning%s, %d ok, %d unchecked%s\n", count[MUSTER_CHECK_PROBLEM],
+            count[MUSTER_CHECK_PROBLEM] == 1 ? "" : "s", count[MUSTER_CHECK_WARNING],
+            count[MUSTER_CHECK_WARNING] == 1 ? "" : "s", count[MUSTER_CHECK_OK],
+            count[MUSTER_CHECK_UNCHECKED], all ? "" : " (--all shows them)");
 }
 
 void muster_checks_json(const struct muster_checks *checks, const char *host, const char *host_id,
@@ -143,6 +199,11 @@ void muster_checks_json(const struct muster_checks *checks, const char *host, co
         muster_json_array(&json, "evidence");
         for (int j = 0; j < check->evidences; j++)
             muster_json_str(&json, NULL, check->evidence[j]);
+        if (check->left_out) {
+            char text[32];
+            snprintf(text, sizeof text, "and %d more", check->left_out);
+            muster_json_str(&json, NULL, text);
+        }
         muster_json_end(&json);
         muster_json_str(&json, "advice", check->advice);
         muster_json_real(&json, "ms", check->ms, 3);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/err.h"
+
 enum muster_check_status {
     MUSTER_CHECK_OK,
     MUSTER_CHECK_UNCHECKED, /* could not be seen; found says why */
@@ -26,6 +28,7 @@ struct muster_check {
     char found[384], expected[192], advice[320];
     char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
+    int left_out; /* lines of evidence beyond those */
     uint64_t begin_ns;
     double ms;
 };
@@ -54,10 +57,13 @@ void muster_check_worse(struct muster_check *check, enum muster_check_status sta
 
 const char *muster_check_word(enum muster_check_status status);
 
-/* Text: problems and warnings in full, the rest a line each where `all`. */
+/* Text: problems and warnings; with `all` the rest, too. */
 void muster_checks_text(const struct muster_checks *checks, bool all, FILE *out);
 void muster_checks_json(const struct muster_checks *checks, const char *host, const char *host_id,
                         FILE *out);
+/* Keeps the checks that `only` names: ids, or what an id has before its dot, separated by commas.
+ * A word that names none fails, with err. */
+int muster_checks_keep(struct muster_checks *checks, const char *only, struct muster_err *err);
 /* 1 with a problem, else 0. */
 int muster_checks_exit(const struct muster_checks *checks);
 

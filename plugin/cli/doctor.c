@@ -20,7 +20,7 @@ enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
 struct doctor_options {
     int format;
     bool all, active, passive;
-    const char *nccl;
+    const char *nccl, *only;
 };
 
 static const char *const formats[] = {"text", "json", NULL};
@@ -37,6 +37,8 @@ static const struct muster_opt options[] = {
     {"nccl", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, nccl), "PATH",
      .help = "libnccl.so.2 that the job will load (default: the loader's, else a Python "
              "environment's)"},
+    {"only", 'o', MUSTER_OPT_TEXT, offsetof(struct doctor_options, only), "CHECKS",
+     .help = "only these: ids, or what they have before the dot, separated by commas"},
     {.name = NULL},
 };
 
@@ -53,12 +55,31 @@ static unsigned count_ranks(const struct muster_survey *survey)
     return survey->machine->gpus ? (unsigned)survey->machine->gpus : 1;
 }
 
+static int print(const struct doctor_options *given, struct muster_checks *checks,
+                 struct muster_err *err)
+{
+    struct muster_host host;
+    if (given->only && muster_checks_keep(checks, given->only, err))
+        return -1;
+    muster_host_read(&host, getenv("NCCL_HOSTID"));
+    if (given->format == JSON)
+        muster_checks_json(checks, host.name, host.id, stdout);
+    else
+        muster_checks_text(checks, given->all || given->only, stdout);
+    return muster_checks_exit(checks);
+}
+
+/* Whether a test on GPUs is among what was asked for. */
+static bool wants_tests(const struct doctor_options *given)
+{
+    return !given->only || strstr(given->only, "p2p") || strstr(given->only, "allreduce");
+}
+
 static int examine(const struct doctor_options *given, struct muster_err *err)
 {
     struct muster_survey survey;
     struct muster_checks *checks = calloc(1, sizeof *checks);
     struct muster_doctor *doctor = calloc(1, sizeof *doctor);
-    struct muster_host host;
     int status = -1;
     if (!checks || !doctor)
         muster_fail(err, "out of memory");
@@ -70,9 +91,9 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
             .procfs = muster_procfs_root(),
             .nccl = given->nccl,
             .local_ranks = count_ranks(&survey),
-            .activity = given->passive  ? MUSTER_DOCTOR_PASSIVE
-                        : given->active ? MUSTER_DOCTOR_ACTIVE
-                                        : MUSTER_DOCTOR_AUTO,
+            .activity = given->passive || !wants_tests(given) ? MUSTER_DOCTOR_PASSIVE
+                        : given->active                       ? MUSTER_DOCTOR_ACTIVE
+                                                              : MUSTER_DOCTOR_AUTO,
         };
         muster_doctor_nccl(doctor);
         muster_doctor_environment(doctor);
@@ -84,12 +105,7 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
         muster_doctor_fabric(doctor);
         muster_doctor_active(doctor);
         muster_checks_end(checks);
-        muster_host_read(&host, getenv("NCCL_HOSTID"));
-        if (given->format == JSON)
-            muster_checks_json(checks, host.name, host.id, stdout);
-        else
-            muster_checks_text(checks, given->all, stdout);
-        status = muster_checks_exit(checks);
+        status = print(given, checks, err);
         muster_checks_free(checks);
         muster_survey_free(&survey);
     }

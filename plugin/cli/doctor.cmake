@@ -1,7 +1,7 @@
 # What `muster topo` and `muster doctor` are made of.
 
 # A machine seen from all sides.
-add_library(muster_survey STATIC bounded.c survey.c topo_json.c topo_text.c)
+add_library(muster_survey STATIC bounded.c survey.c topo_json.c topo_text.c visible.c)
 target_link_libraries(muster_survey PUBLIC muster_topology muster_base muster_flags)
 
 # Tables of variables, from CSVs.
@@ -20,7 +20,7 @@ endforeach()
 
 # The rules: pure, no host is looked at.
 add_library(muster_doctor_rules STATIC
-  checks.c conf_file.c env_names.c env_table.c env_together.c env_values.c interfaces.c known_bad.c
+  checks.c conf_file.c env_names.c env_table.c env_together.c env_values.c interfaces.c interfaces_proc.c known_bad.c
   proc_text.c doctor_compare.c ${muster_env_tables})
 target_include_directories(muster_doctor_rules PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
 target_link_libraries(muster_doctor_rules PUBLIC muster_base muster_jansson muster_flags)

@@ -9,7 +9,7 @@
 #include "cli/env_rules.h"
 #include "cli/survey.h"
 
-enum { MUSTER_DOCTOR_LIBRARIES = 16 };
+enum { MUSTER_DOCTOR_LIBRARIES = 16, MUSTER_DOCTOR_FILE = 64 << 10 };
 
 struct muster_nccl_library {
     char path[512];
@@ -40,6 +40,12 @@ void muster_doctor_versions(struct muster_doctor *doctor);
 void muster_doctor_gpus(struct muster_doctor *doctor);
 void muster_doctor_fabric(struct muster_doctor *doctor);
 void muster_doctor_active(struct muster_doctor *doctor);
+
+/* A file below /proc, cut at MUSTER_DOCTOR_FILE - 1 bytes; false, and "", where it cannot be read.
+ */
+bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text);
+
+bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
 
 /* NCCL_ names in a library, sorted; free with muster_strings_free. 0 if it cannot be read. */
 size_t muster_nccl_strings(const char *path, char ***strings);

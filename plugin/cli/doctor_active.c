@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/allreduce.h"
 #include "cli/doctor.h"
 #include "cli/p2p.h"
@@ -9,8 +10,10 @@
 
 enum {
     P2P_MS = 40000,
+    P2P_STAGE_MS = 6000,
+    P2P_WORDS = 16 << 20, /* 64 MiB a buffer */
     PROBE_S = 15,
-    ALLREDUCE_S = 45,
+    ALLREDUCE_S = 30,
     SMALL_BYTES = 8,
     LARGE_BYTES = 64 << 20,
     SLOW_PERCENT = 70,
@@ -38,54 +41,67 @@ static struct muster_check *begin(struct muster_doctor *doctor, int test)
     return check;
 }
 
-static void judge_pair(struct muster_check *check, const struct muster_p2p_result *pair, int test)
+enum { RIGHT, WRONG, FAILED, HUNG, UNTESTED, VERDICTS };
+
+/* A pair that hangs or fails in one test says nothing about the other. */
+static int judge_pair(const struct muster_p2p_result *pair, int test)
 {
-    static const char *const stages[] = {"before its start", "in the kernel's write",
-                                         "in the copy engine's write"};
+    int stage = test == KERNEL ? MUSTER_P2P_KERNEL : MUSTER_P2P_COPY;
+    bool tested = test == KERNEL ? pair->kernel_tested : pair->copy_tested;
     uint32_t wrong = test == KERNEL ? pair->kernel_wrong : pair->copy_wrong;
-    if (pair->from_pci[0] == '\0')
-        return;
-    if (pair->stage != MUSTER_P2P_DONE) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "a pair hangs");
-        muster_check_evidence(check, "GPU %d to %d: hung or crashed %s", pair->from, pair->to,
-                              stages[pair->stage]);
-    } else if (pair->failed[0]) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "a pair fails");
+    if (tested && wrong)
+        return WRONG;
+    if (pair->from_pci[0] && (pair->stage == stage || pair->stage == MUSTER_P2P_BEGIN))
+        return HUNG;
+    if (pair->failed[0] && (pair->failed_stage == stage || pair->failed_stage == MUSTER_P2P_BEGIN))
+        return FAILED;
+    return tested ? RIGHT : UNTESTED;
+}
+
+static void tell_pair(struct muster_check *check, const struct muster_p2p_result *pair, int test,
+                      int verdict)
+{
+    uint32_t wrong = test == KERNEL ? pair->kernel_wrong : pair->copy_wrong;
+    if (verdict == HUNG)
+        muster_check_evidence(check, "GPU %d to %d: hung or crashed%s", pair->from, pair->to,
+                              pair->stage == MUSTER_P2P_BEGIN ? " before its start" : "");
+    else if (verdict == FAILED)
         muster_check_evidence(check, "GPU %d to %d: %s", pair->from, pair->to, pair->failed);
-    } else if (wrong && (test == COPY || pair->kernel_tested)) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "wrong data");
+    else if (verdict == WRONG)
         muster_check_evidence(check, "GPU %d to %d: the owner reads %u wrong words of %u",
-                              pair->from, pair->to, wrong, 16u << 20);
-    }
+                              pair->from, pair->to, wrong, pair->words);
 }
 
 static void judge_data(struct muster_check *check, const struct muster_p2p_matrix *matrix, int test)
 {
-    int with = 0, pairs = 0;
+    int count[VERDICTS] = {0}, without = 0, pairs = matrix->gpus * (matrix->gpus - 1);
     for (int a = 0; a < matrix->gpus; a++)
         for (int b = 0; b < matrix->gpus; b++) {
-            pairs += a != b;
-            with += a != b && matrix->pair[a][b].access;
+            const struct muster_p2p_result *pair = &matrix->pair[a][b];
+            if (a == b)
+                continue;
+            int verdict = judge_pair(pair, test);
+            count[verdict]++;
+            without += pair->stage == MUSTER_P2P_DONE && !pair->failed[0] && !pair->access;
+            tell_pair(check, pair, test, verdict);
         }
-    if (test == KERNEL && with == 0)
-        muster_check_unchecked(check, "the driver grants no peer access between these GPUs");
-    else
-        muster_check_found(check, "%d pairs right", test == KERNEL ? with : pairs);
-    for (int a = 0; a < matrix->gpus; a++)
-        for (int b = 0; b < matrix->gpus; b++)
-            if (a != b)
-                judge_pair(check, &matrix->pair[a][b], test);
-    if (with < pairs)
-        muster_check_evidence(check, "%d of %d pairs without peer access go through the host",
-                              pairs - with, pairs);
-    if (matrix->untested)
-        muster_check_evidence(check, "%d pairs were not tested", matrix->untested);
-    if (check->status == MUSTER_CHECK_PROBLEM)
+    muster_check_found(check, "%d of %d pairs right%s%s%s", count[RIGHT], pairs,
+                       count[WRONG] ? ", wrong data" : "", count[FAILED] ? ", a call fails" : "",
+                       count[HUNG] ? ", a pair hangs" : "");
+    if (without)
+        muster_check_evidence(check, "%d pairs without peer access go through the host", without);
+    if (count[UNTESTED] > (test == KERNEL ? without : 0))
+        muster_check_evidence(check, "%d pairs were not tested",
+                              count[UNTESTED] - (test == KERNEL ? without : 0));
+    if (count[WRONG] + count[FAILED] + count[HUNG]) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "do not run jobs with P2P here: NCCL_P2P_DISABLE=1 until ACS, "
                                    "IOMMU, driver or virtual machine are put right");
+    } else if (count[RIGHT] == 0) {
+        muster_check_unchecked(check, without
+                                          ? "the driver grants no peer access between these GPUs"
+                                          : "no pair was tested");
+    }
 }
 
 static double path_limit(const struct muster_doctor *doctor, const struct muster_p2p_result *pair)
@@ -102,46 +118,108 @@ static double path_limit(const struct muster_doctor *doctor, const struct muster
     return doctor->survey->machine->hidden && path.nvlinks == 0 ? 0 : path.limit_gbs;
 }
 
-static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2p_matrix *matrix)
+struct bandwidth {
+    int pairs, slow, limited;
+    double least, most, worst; /* GB/s, the better of both ways; worst: of the limit */
+};
+
+static double best_of(const struct muster_p2p_result *pair)
 {
-    struct muster_check *check = begin(doctor, BANDWIDTH);
-    int slow = 0, limited = 0;
-    muster_check_found(check, "as the paths allow");
+    return pair->copy_gbs > pair->kernel_gbs ? pair->copy_gbs : pair->kernel_gbs;
+}
+
+static void tell_bandwidth(struct muster_check *check, const struct muster_p2p_result *pair,
+                           double limit, bool slow)
+{
+    if (limit > 0)
+        muster_check_evidence(check,
+                              "GPU %d to %d: copy %.1f, kernel %.1f GB/s of %.1f (%.0f %%)%s",
+                              pair->from, pair->to, pair->copy_gbs, pair->kernel_gbs, limit,
+                              100 * best_of(pair) / limit, slow ? ": slow" : "");
+    else
+        muster_check_evidence(check, "GPU %d to %d: copy %.1f, kernel %.1f GB/s", pair->from,
+                              pair->to, pair->copy_gbs, pair->kernel_gbs);
+}
+
+enum { TELL_NONE, TELL_SLOW, TELL_OTHERS };
+
+static void measure(const struct muster_doctor *doctor, const struct muster_p2p_matrix *matrix,
+                    struct muster_check *check, int tell, struct bandwidth *all)
+{
+    *all = (struct bandwidth){0};
     for (int a = 0; a < matrix->gpus; a++)
         for (int b = 0; b < matrix->gpus; b++) {
             const struct muster_p2p_result *pair = &matrix->pair[a][b];
-            if (a == b || pair->stage != MUSTER_P2P_DONE || pair->failed[0])
+            double best = best_of(pair);
+            if (a == b || pair->stage != MUSTER_P2P_DONE || best <= 0 || pair->copy_wrong ||
+                pair->kernel_wrong)
                 continue;
             double limit = pair->access ? path_limit(doctor, pair) : 0;
-            double best = pair->copy_gbs > pair->kernel_gbs ? pair->copy_gbs : pair->kernel_gbs;
-            bool is_slow = limit > 0 && best * 100 < limit * SLOW_PERCENT;
-            slow += is_slow;
-            limited += limit > 0;
-            muster_check_evidence(check,
-                                  limit > 0 ? "GPU %d to %d: copy %.1f, kernel %.1f GB/s of %.1f "
-                                              "(%.0f %%)%s"
-                                            : "GPU %d to %d: copy %.1f, kernel %.1f GB/s",
-                                  a, b, pair->copy_gbs, pair->kernel_gbs, limit,
-                                  limit > 0 ? 100 * best / limit : 0, is_slow ? ": slow" : "");
+            bool slow = limit > 0 && best * 100 < limit * SLOW_PERCENT;
+            all->least = all->pairs == 0 || best < all->least ? best : all->least;
+            all->most = best > all->most ? best : all->most;
+            if (limit > 0 && (all->limited == 0 || best / limit < all->worst))
+                all->worst = best / limit;
+            all->pairs++;
+            all->slow += slow;
+            all->limited += limit > 0;
+            if (tell == (slow ? TELL_SLOW : TELL_OTHERS))
+                tell_bandwidth(check, pair, limit, slow);
         }
-    if (slow) {
+}
+
+static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2p_matrix *matrix)
+{
+    struct muster_check *check = begin(doctor, BANDWIDTH);
+    struct bandwidth all;
+    measure(doctor, matrix, check, TELL_NONE, &all);
+    if (all.limited)
+        muster_check_evidence(check, "%.1f to %.1f GB/s, at least %.0f %% of what the path allows",
+                              all.least, all.most, 100 * all.worst);
+    else if (all.pairs)
+        muster_check_evidence(check, "%.1f to %.1f GB/s", all.least, all.most);
+    /* Slow pairs before the others: a check holds only so many lines. */
+    measure(doctor, matrix, check, TELL_SLOW, &all);
+    measure(doctor, matrix, check, TELL_OTHERS, &all);
+    if (all.pairs == 0) {
+        muster_check_unchecked(check, "no pair could be measured");
+    } else if (all.slow) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_found(check, "%d pairs are slow", slow);
+        muster_check_found(check, "%d pairs are slow", all.slow);
         muster_check_advice(check, "see gpu.pcie, gpu.nvlink and gpu.acs for the link");
-    } else if (!limited) {
+    } else if (!all.limited) {
         muster_check_unchecked(check, "measured, but what the paths allow is not known here");
+    } else {
+        muster_check_found(check, "as the paths allow");
     }
+}
+
+/* CUDA that does not start where there are GPUs stops every job. */
+static void tell_no_p2p(struct muster_doctor *doctor, struct muster_check *kernel,
+                        const struct muster_p2p_matrix *matrix, const char *why)
+{
+    bool gpus = doctor->survey->nvml && doctor->survey->nvml->gpus > 0;
+    if (gpus && matrix && matrix->gpus == 0) {
+        muster_check_worse(kernel, MUSTER_CHECK_PROBLEM);
+        muster_check_found(kernel, "%.370s", why);
+        muster_check_advice(kernel, "NVML shows GPUs, but CUDA does not start: error 802 is the "
+                                    "fabric manager (gpu.fabric); else look at the driver, and at "
+                                    "what the container is given");
+    } else {
+        muster_check_unchecked(kernel, "%.370s", why);
+    }
+    muster_check_unchecked(begin(doctor, COPY), "%.370s", why);
+    muster_check_unchecked(begin(doctor, BANDWIDTH), "%.370s", why);
 }
 
 static void run_p2p(struct muster_doctor *doctor)
 {
     struct muster_p2p_matrix *matrix = calloc(1, sizeof *matrix);
     struct muster_err err = {"out of memory"};
+    const struct muster_p2p_limits limits = {P2P_MS, P2P_STAGE_MS, P2P_WORDS};
     struct muster_check *kernel = begin(doctor, KERNEL); /* has the time of all */
-    if (!matrix || muster_p2p_test(P2P_MS, matrix, &err)) {
-        muster_check_unchecked(kernel, "%s", err.text);
-        muster_check_unchecked(begin(doctor, COPY), "%s", err.text);
-        muster_check_unchecked(begin(doctor, BANDWIDTH), "%s", err.text);
+    if (!matrix || muster_p2p_test(&limits, matrix, &err)) {
+        tell_no_p2p(doctor, kernel, matrix, err.text);
         free(matrix);
         return;
     }
@@ -154,16 +232,23 @@ static void run_p2p(struct muster_doctor *doctor)
 static void judge_allreduce(struct muster_check *check, const struct muster_allreduce_plan *plan,
                             const struct muster_allreduce_result *result)
 {
-    double factor = plan->gpus > 1 ? 2.0 * (plan->gpus - 1) / plan->gpus : 1;
-    muster_check_found(check, "right on %d GPUs", plan->gpus);
-    muster_check_evidence(
-        check, "%llu bytes: %.1f us, bus bandwidth %.1f GB/s", (unsigned long long)plan->bytes[0],
-        result->median_us,
-        result->median_us > 0 ? (double)plan->bytes[0] / result->median_us / 1000 * factor : 0.0);
+    char size[32];
+    double bus = 2.0 * (plan->gpus - 1) / plan->gpus;
+    muster_text_bytes(size, sizeof size, plan->bytes[0]);
+    muster_check_found(check, "right on %d GPU%s", plan->gpus, plan->gpus > 1 ? "s" : "");
+    if (plan->gpus < 2)
+        muster_check_evidence(check, "%s: %.1f us, with no path between GPUs on its way", size,
+                              result->median_us);
+    else if (plan->bytes[0] < LARGE_BYTES || result->median_us <= 0)
+        muster_check_evidence(check, "%s: %.1f us", size, result->median_us);
+    else
+        muster_check_evidence(check, "%s: %.1f us, bus bandwidth %.1f GB/s", size,
+                              result->median_us,
+                              (double)plan->bytes[0] / result->median_us / 1000 * bus);
 }
 
 /* Without NVLS: its multicast objects are for jobs that want them, not for a test. */
-static void run_allreduce(struct muster_doctor *doctor, struct muster_check *check, int gpus,
+static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *check, int gpus,
                           uint64_t bytes)
 {
     struct muster_allreduce_plan plan = {.gpus = gpus,
@@ -183,12 +268,13 @@ static void run_allreduce(struct muster_doctor *doctor, struct muster_check *che
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     if (muster_allreduce_run(&plan, muster_doctor_rank, ALLREDUCE_S, result, &err) == 0) {
         judge_allreduce(check, &plan, &result[0]);
-        return;
+        return true;
     }
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "%.370s", err.text);
     muster_check_advice(check, "no job will run here; NCCL_DEBUG=INFO tells more, and "
                                "NCCL_P2P_DISABLE=1 whether it is the path between GPUs");
+    return false;
 }
 
 static void skip_all(struct muster_doctor *doctor, const char *why)
@@ -200,7 +286,7 @@ static void skip_all(struct muster_doctor *doctor, const char *why)
 static bool in_use(const struct muster_nvml *nvml)
 {
     for (int i = 0; i < nvml->gpus; i++)
-        if (nvml->gpu[i].processes > 0 || nvml->gpu[i].utilization > 0)
+        if (muster_doctor_in_use(&nvml->gpu[i]))
             return true;
     return false;
 }
@@ -229,6 +315,10 @@ void muster_doctor_active(struct muster_doctor *doctor)
     }
     if (probe.gpus > MUSTER_ALLREDUCE_GPUS)
         probe.gpus = MUSTER_ALLREDUCE_GPUS;
-    run_allreduce(doctor, small, probe.gpus, SMALL_BYTES);
-    run_allreduce(doctor, begin(doctor, LARGE), probe.gpus, LARGE_BYTES);
+    bool works = run_allreduce(doctor, small, probe.gpus, SMALL_BYTES);
+    struct muster_check *large = begin(doctor, LARGE);
+    if (works)
+        run_allreduce(doctor, large, probe.gpus, LARGE_BYTES);
+    else
+        muster_check_unchecked(large, "the small one fails already");
 }

@@ -30,9 +30,9 @@ struct muster_comparison {
 static bool has_to_be_equal(const char *id)
 {
     static const char *const ids[] = {
-        "version.nccl", "version.driver", "version.cuda", "env.set",      "env.files",
-        "gpu.present",  "gpu.nvlink",     "gpu.mig",      "ib.ports",     "ib.gdr",
-        "gpu.iommu",    "net.plugin",     "limit.stack",  "limit.memlock"};
+        "version.nccl", "version.driver", "version.cuda", "env.set",     "env.files",
+        "gpu.present",  "gpu.nvlink",     "gpu.mig",      "ib.ports",    "ib.gdr",
+        "gpu.iommu",    "net.plugin",     "net.mtu",      "limit.stack", "limit.memlock"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (strcmp(ids[i], id) == 0)
             return true;

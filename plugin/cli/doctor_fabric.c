@@ -119,6 +119,8 @@ static void check_iommu(struct muster_doctor *doctor)
     muster_check_found(check, groups == 0 ? "no IOMMU groups"
                               : through   ? "IOMMU, passed through"
                                           : "IOMMU in use");
+    if (doctor->survey->machine->hidden)
+        muster_check_evidence(check, "the IOMMU of the machine below this one cannot be seen");
     if (groups && !through && !doctor->survey->machine->virtual_machine) {
         char type[32];
         muster_sysfs_line(doctor->sysfs, type, sizeof type, "kernel/iommu_groups/0/type");
@@ -184,7 +186,12 @@ static void check_acs(struct muster_doctor *doctor)
     muster_check_found(check, check->evidences ? "ACS redirects peer traffic"
                               : bridges        ? "no redirection seen"
                                                : "no bridge above a GPU");
-    if (unreadable && !check->evidences)
+    if (!bridges && machine->gpus && !machine->hidden)
+        muster_check_unchecked(check, "the GPUs are not in the PCI tree that is visible here");
+    if (machine->hidden && !check->evidences)
+        muster_check_unchecked(check, "PCI tree hidden by the hypervisor: bridges above GPUs "
+                                      "cannot be seen");
+    else if (unreadable && !check->evidences)
         muster_check_unchecked(check, "only root can read the ACS bits of %d bridges", unreadable);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/doctor.h"
+#include "cli/visible.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
 
@@ -16,6 +17,36 @@ static struct muster_check *begin(struct muster_doctor *doctor, const char *id,
     return check;
 }
 
+static int in_tree(const struct muster_machine *machine)
+{
+    int n = 0;
+    for (int i = 0; i < machine->gpus; i++)
+        n += machine->gpu[i].node >= 0;
+    return n;
+}
+
+/* What CUDA will show to a job with this environment. */
+static void judge_visible(struct muster_check *check, const struct muster_machine *machine)
+{
+    struct muster_visible visible;
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    muster_visible_gpus(machine, list, getenv("CUDA_DEVICE_ORDER"), &visible);
+    if (!list || !visible.known || machine->gpus == 0)
+        return;
+    muster_check_evidence(check,
+                          "CUDA_VISIBLE_DEVICES=%.100s: CUDA shows %d of them, and tests "
+                          "are made on these alone",
+                          list, visible.n);
+    if (visible.stopped_at[0]) {
+        muster_check_worse(check, visible.n ? MUSTER_CHECK_WARNING : MUSTER_CHECK_PROBLEM);
+        muster_check_evidence(check,
+                              "\"%s\" is no GPU of this host: CUDA takes neither it nor "
+                              "what comes after it",
+                              visible.stopped_at);
+        muster_check_advice(check, "name GPUs of this host in CUDA_VISIBLE_DEVICES, or unset it");
+    }
+}
+
 static void check_present(struct muster_doctor *doctor)
 {
     struct muster_check *check =
@@ -23,21 +54,20 @@ static void check_present(struct muster_doctor *doctor)
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
         return;
-    int answering = 0, in_tree = 0;
+    int answering = 0, seen = in_tree(doctor->survey->machine);
     for (int i = 0; i < nvml->gpus; i++)
         answering += nvml->gpu[i].uuid[0] != '\0';
-    for (int i = 0; i < doctor->survey->machine->gpus; i++)
-        in_tree += doctor->survey->machine->gpu[i].node >= 0;
     muster_check_found(check, "%d x %s", answering, nvml->gpus ? nvml->gpu[0].name : "no GPU");
+    judge_visible(check, doctor->survey->machine);
     if (answering < nvml->gpus) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_evidence(check, "%d GPUs do not answer", nvml->gpus - answering);
         muster_check_advice(check, "a GPU that fell off the bus: look for Xid 79, reset or drain");
     }
-    if (in_tree > nvml->gpus) {
+    if (seen > nvml->gpus) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_evidence(check, "%d GPUs in the PCI tree, %d visible to the driver here",
-                              in_tree, nvml->gpus);
+        muster_check_evidence(check, "%d GPUs in the PCI tree, %d visible to the driver here", seen,
+                              nvml->gpus);
         muster_check_advice(check, "GPUs hidden from this container cannot be reached by P2P: give "
                                    "every container all GPUs of the job");
     }
@@ -71,14 +101,16 @@ static void check_fabric(struct muster_doctor *doctor)
 static void check_links(struct muster_doctor *doctor, const struct muster_faults *faults)
 {
     struct muster_check *check =
-        begin(doctor, "gpu.nvlink", "F55,F51", "as many links on every GPU, without errors");
+        begin(doctor, "gpu.nvlink", "F55,F51", "as many links on every GPU, none retrained");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     const struct muster_machine *machine = doctor->survey->machine;
     if (!nvml)
         return;
-    muster_check_found(
-        check, machine->gpus && machine->gpu[0].nvlinks > 0 ? "%d NVLinks on GPU 0" : "no NVLink",
-        machine->gpus ? machine->gpu[0].nvlinks : 0);
+    int most = 0;
+    for (int i = 0; i < machine->gpus; i++)
+        if (machine->gpu[i].nvlinks > most)
+            most = machine->gpu[i].nvlinks;
+    muster_check_found(check, most ? "%d NVLinks a GPU" : "no NVLink", most);
     for (int i = 0; i < faults->n; i++)
         if (faults->at[i].kind == MUSTER_FAULT_NVLINK) {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
@@ -98,8 +130,10 @@ static void check_links(struct muster_doctor *doctor, const struct muster_faults
             muster_check_advice(check, "a link that retrains during a job is a bad one");
         }
         if (corrected)
-            muster_check_evidence(check, "GPU %d: %llu corrected errors on all links together", i,
-                                  corrected);
+            muster_check_evidence(check,
+                                  "GPU %d: %llu errors corrected on all links since the driver was "
+                                  "loaded: some are normal",
+                                  i, corrected);
     }
 }
 
@@ -109,7 +143,7 @@ static void check_pcie(struct muster_doctor *doctor, const struct muster_faults 
     const struct muster_machine *machine = doctor->survey->machine;
     const struct muster_nvml *nvml = doctor->survey->nvml;
     muster_check_expected(check, "links as wide and fast as both ends can");
-    if (machine->hidden || (machine->gpus == 0 && machine->nics == 0)) {
+    if (machine->hidden || (!in_tree(machine) && machine->nics == 0)) {
         muster_check_unchecked(check, machine->hidden ? "PCI tree hidden by the hypervisor"
                                                       : "no GPU or NIC in the PCI tree");
     } else {
@@ -211,6 +245,15 @@ static void check_mig(struct muster_doctor *doctor)
         }
 }
 
+/* Processes of other containers are not told; what they hold and do is. A load of a few percent may
+ * be what ended a moment ago. */
+bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu)
+{
+    enum { BUSY_PERCENT = 10, FULL = 20 };
+    return gpu->processes > 0 || gpu->utilization >= BUSY_PERCENT ||
+           (gpu->memory_total && gpu->memory_used > gpu->memory_total / FULL);
+}
+
 static void check_use(struct muster_doctor *doctor)
 {
     struct muster_check *check =
@@ -221,13 +264,15 @@ static void check_use(struct muster_doctor *doctor)
     muster_check_found(check, "not in use");
     for (int i = 0; i < nvml->gpus; i++) {
         const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
-        bool full = gpu->memory_total && gpu->memory_used > gpu->memory_total / 20;
-        if (gpu->processes <= 0 && !full)
+        if (!muster_doctor_in_use(gpu))
             continue;
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_found(check, "in use");
-        muster_check_evidence(check, "GPU %d: %d processes, %llu of %llu MiB in use, %d %% busy", i,
-                              gpu->processes > 0 ? gpu->processes : 0,
+        char processes[32] = "";
+        if (gpu->processes > 0)
+            snprintf(processes, sizeof processes, "%d process%s, ", gpu->processes,
+                     gpu->processes > 1 ? "es" : "");
+        muster_check_evidence(check, "GPU %d: %s%llu of %llu MiB in use, %d %% busy", i, processes,
                               (unsigned long long)(gpu->memory_used >> 20),
                               (unsigned long long)(gpu->memory_total >> 20), gpu->utilization);
         muster_check_advice(check, "a rank that shares its GPU is late: end what was left behind");
@@ -290,7 +335,10 @@ static void check_nics(struct muster_doctor *doctor, const struct muster_faults 
         muster_check_unchecked(check, "PCI tree hidden by the hypervisor");
         return;
     }
-    muster_check_found(check, "balanced");
+    int fabric = 0;
+    for (int i = 0; i < doctor->survey->machine->nics; i++)
+        fabric += doctor->survey->machine->nic[i].fabric;
+    muster_check_found(check, fabric ? "balanced" : "no fabric NIC");
     for (int i = 0; i < faults->n; i++)
         if (faults->at[i].kind == MUSTER_FAULT_NIC) {
             muster_check_worse(check, MUSTER_CHECK_WARNING);

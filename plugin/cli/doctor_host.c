@@ -12,10 +12,9 @@
 #include "cli/proc_text.h"
 #include "topology/sysfs.h"
 
-enum { FILE_MAX = 64 << 10, SWAPS_MAX = 8, CAP_SYS_NICE = 23 };
+enum { FILE_MAX = MUSTER_DOCTOR_FILE, SWAPS_MAX = 8, CAP_SYS_NICE = 23 };
 
-/* All of a small file; empty where it cannot be read. */
-static bool read_proc(const struct muster_doctor *doctor, const char *below, char *text)
+bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text)
 {
     char path[PATH_MAX];
     size_t used = 0;
@@ -53,13 +52,13 @@ static void check_swap(struct muster_doctor *doctor, char *text, char *mounts)
     struct muster_swap swap[SWAPS_MAX];
     char type[64], size[32];
     muster_check_expected(check, "no swap on a network device");
-    if (!read_proc(doctor, "swaps", text)) {
+    if (!muster_doctor_read_proc(doctor, "swaps", text)) {
         muster_check_unchecked(check, "%s/swaps cannot be read", doctor->procfs);
         return;
     }
     int n = muster_proc_swaps(text, swap, SWAPS_MAX);
     muster_check_found(check, n ? "%d swap areas" : "no swap", n);
-    read_proc(doctor, "mounts", mounts);
+    muster_doctor_read_proc(doctor, "mounts", mounts);
     for (int i = 0; i < n; i++) {
         bool file = strncmp(swap[i].file, "/dev/", 5) != 0;
         bool network = file ? muster_proc_mount_type(mounts, swap[i].file, type, sizeof type) &&
@@ -85,7 +84,8 @@ static void check_memory(struct muster_doctor *doctor, char *text)
     struct muster_check *check = muster_check_begin(doctor->checks, "host.memory", "F11,F12");
     char total[32], left[32];
     muster_check_expected(check, "a tenth of the memory available");
-    if (!read_proc(doctor, "meminfo", text) || muster_proc_field(text, "MemTotal", 10) <= 0) {
+    if (!muster_doctor_read_proc(doctor, "meminfo", text) ||
+        muster_proc_field(text, "MemTotal", 10) <= 0) {
         muster_check_unchecked(check, "%s/meminfo cannot be read", doctor->procfs);
         return;
     }
@@ -111,7 +111,7 @@ static void check_pressure(struct muster_doctor *doctor, char *text)
     muster_check_expected(check, "nothing stalls before the job starts");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         snprintf(path, sizeof path, "pressure/%s", kinds[i]);
-        double full = read_proc(doctor, path, text) ? muster_proc_pressure(text) : -1;
+        double full = muster_doctor_read_proc(doctor, path, text) ? muster_proc_pressure(text) : -1;
         seen += full >= 0;
         if (full < 10)
             continue;
@@ -158,8 +158,9 @@ static void check_sys_nice(struct muster_doctor *doctor, char *text)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "host.cumem", "F29");
     int nccl = muster_doctor_version(doctor);
-    long long caps =
-        read_proc(doctor, "self/status", text) ? muster_proc_field(text, "CapEff", 16) : -1;
+    long long caps = muster_doctor_read_proc(doctor, "self/status", text)
+                         ? muster_proc_field(text, "CapEff", 16)
+                         : -1;
     muster_check_expected(check, "CAP_SYS_NICE for NCCL 2.24.0 to 2.26.4");
     muster_check_found(check, caps < 0                     ? "capabilities unknown"
                               : caps & 1ll << CAP_SYS_NICE ? "CAP_SYS_NICE"

@@ -43,10 +43,9 @@ static void take_address(struct muster_interface *to, const struct sockaddr *fro
         to->address = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
 }
 
-static int read_interfaces(const char *sysfs, struct muster_interfaces *interfaces)
+static int read_live(struct muster_interfaces *interfaces)
 {
     struct ifaddrs *list;
-    char path[PATH_MAX];
     if (getifaddrs(&list))
         return -1;
     interfaces->n = 0;
@@ -59,10 +58,50 @@ static int read_interfaces(const char *sysfs, struct muster_interfaces *interfac
         muster_text_copy(to->name, sizeof to->name, at->ifa_name);
         take_address(to, at->ifa_addr);
         to->prefix = mask_bits(at->ifa_netmask);
-        snprintf(path, sizeof path, "%s/devices/virtual/net/%s", sysfs, to->name);
-        to->is_virtual = access(path, F_OK) == 0;
     }
     freeifaddrs(list);
+    return 0;
+}
+
+/* Of the host that MUSTER_PROCFS is from; false: its files do not tell. */
+static bool read_recorded(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
+{
+    enum { DEV, ROUTE, TRIE, INET6, FILES };
+    static const char *const names[FILES] = {"net/dev", "net/route", "net/fib_trie",
+                                             "net/if_inet6"};
+    char *text[FILES] = {NULL}, state[32];
+    bool ok = strcmp(doctor->procfs, "/proc") != 0;
+    for (int i = 0; i < FILES && ok; i++) {
+        text[i] = malloc(MUSTER_DOCTOR_FILE);
+        ok = text[i] && (muster_doctor_read_proc(doctor, names[i], text[i]) || i == INET6);
+    }
+    if (ok) {
+        const struct muster_proc_net net = {text[DEV], text[ROUTE], text[TRIE], text[INET6]};
+        muster_interfaces_from_proc(&net, interfaces);
+    }
+    for (int i = 0; i < FILES; i++)
+        free(text[i]);
+    for (int i = 0; ok && i < interfaces->n; i++) {
+        muster_sysfs_line(doctor->sysfs, state, sizeof state, "class/net/%s/operstate",
+                          interfaces->at[i].name);
+        bool lo = strcmp(interfaces->at[i].name, "lo") == 0;
+        interfaces->at[i].flags =
+            (strcmp(state, "down") ? IFF_UP | IFF_RUNNING : IFF_UP) | (lo ? IFF_LOOPBACK : 0u);
+    }
+    return ok;
+}
+
+static int read_interfaces(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
+{
+    char path[PATH_MAX];
+    if (!read_recorded(doctor, interfaces) && read_live(interfaces))
+        return -1;
+    for (int i = 0; i < interfaces->n; i++) {
+        struct muster_interface *at = &interfaces->at[i];
+        snprintf(path, sizeof path, "%s/devices/virtual/net/%s", doctor->sysfs, at->name);
+        at->is_virtual = access(path, F_OK) == 0;
+        at->mtu = (unsigned)muster_sysfs_number(doctor->sysfs, 0, "class/net/%s/mtu", at->name);
+    }
     return 0;
 }
 
@@ -70,7 +109,10 @@ static void print_address(const struct muster_interface *interface, char *text, 
 {
     char address[INET6_ADDRSTRLEN] = "?";
     inet_ntop(interface->family, &interface->address, address, sizeof address);
-    snprintf(text, size, "%s %s/%u", interface->name, address, interface->prefix);
+    if (interface->name[0])
+        snprintf(text, size, "%s %s/%u", interface->name, address, interface->prefix);
+    else
+        snprintf(text, size, "%s", address);
 }
 
 static void judge_chosen(struct muster_check *check, const struct muster_interface *first,
@@ -116,6 +158,11 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         muster_check_found(check, "no interface%s%s: NCCL fails at init",
                            ifname ? " for NCCL_SOCKET_IFNAME=" : "", ifname ? ifname : "");
         muster_check_advice(check, "unset NCCL_SOCKET_IFNAME, or name one of this host's");
+        for (int i = 0; i < interfaces->n; i++)
+            if (interfaces->at[i].flags & IFF_RUNNING) {
+                print_address(&interfaces->at[i], text, sizeof text);
+                muster_check_evidence(check, "this host has %s", text);
+            }
     } else {
         print_address(&interfaces->at[choice.at[0]], text, sizeof text);
         muster_check_found(check, "%s (%s)", interfaces->at[choice.at[0]].name,
@@ -132,6 +179,28 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
             print_address(&interfaces->at[i], text, sizeof text);
             muster_check_evidence(check, "not running, left out: %s", text);
         }
+}
+
+/* For `compare`: what is too large for another host on the way is lost without a word. */
+static void check_mtu(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
+{
+    struct muster_choice choice;
+    char list[128] = "";
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.mtu", "F26");
+    muster_check_expected(check, "the same on every host, and all the way between them (needs the "
+                                 "other hosts: not checked)");
+    muster_interfaces_choose(interfaces, getenv("NCCL_SOCKET_IFNAME"), getenv("NCCL_SOCKET_FAMILY"),
+                             NULL, &choice);
+    for (int i = 0; i < choice.n; i++) {
+        const struct muster_interface *at = &interfaces->at[choice.at[i]];
+        size_t used = strlen(list);
+        if (at->mtu)
+            snprintf(list + used, sizeof list - used, "%s%u", used ? ", " : "", at->mtu);
+    }
+    if (*list)
+        muster_check_found(check, "MTU %s", list);
+    else
+        muster_check_unchecked(check, "no interface with an MTU that can be read");
 }
 
 static void check_pattern(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
@@ -245,7 +314,7 @@ static void check_master(struct muster_doctor *doctor, const struct muster_inter
     free(bytes);
     print_address(&master, text, sizeof text);
     bool local = is_local(interfaces, &master);
-    muster_check_found(check, "MASTER_ADDR=%.100s is%.60s, %s", address, text,
+    muster_check_found(check, "MASTER_ADDR=%.100s is %.60s, %s", address, text,
                        local ? "this host" : "another host");
     if (muster_interfaces_loopback(&master) && several_hosts()) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
@@ -285,13 +354,14 @@ void muster_doctor_network(struct muster_doctor *doctor)
 {
     struct muster_interfaces *interfaces = calloc(1, sizeof *interfaces);
     const char *ifname = getenv("NCCL_SOCKET_IFNAME"), *oob = getenv("NCCL_OOB_NET_IFNAME");
-    if (!interfaces || read_interfaces(doctor->sysfs, interfaces)) {
+    if (!interfaces || read_interfaces(doctor, interfaces)) {
         muster_check_unchecked(muster_check_begin(doctor->checks, "net.interface", "F19"),
                                "interfaces cannot be listed: %s", strerror(errno));
     } else {
         check_choice(doctor, interfaces, "net.interface", ifname);
         if (oob && *oob)
             check_choice(doctor, interfaces, "net.oob", oob);
+        check_mtu(doctor, interfaces);
         check_pattern(doctor, interfaces);
         check_subnets(doctor, interfaces);
         check_master(doctor, interfaces);

@@ -25,7 +25,7 @@ static void check_loaded(struct muster_doctor *doctor)
     for (int i = 0; i < doctor->libraries; i++) {
         print_version(doctor->library[i].version, text, sizeof text);
         muster_check_evidence(check, "%s at %s%s", text, doctor->library[i].path,
-                              i == doctor->loaded ? " (loaded)" : "");
+                              i == doctor->loaded ? " (what is loaded here)" : "");
         for (int j = 0; j < i; j++)
             seen += doctor->library[j].version != doctor->library[i].version;
     }
@@ -38,7 +38,7 @@ static void check_loaded(struct muster_doctor *doctor)
     const char *preload = getenv("LD_PRELOAD"), *image = getenv("NCCL_VERSION");
     if (preload && strstr(preload, "nccl"))
         muster_check_evidence(check, "LD_PRELOAD=%.200s", preload);
-    if (image)
+    if (image && doctor->loaded >= 0 && strncmp(image, text, strlen(text)) != 0)
         muster_check_evidence(check,
                               "NCCL_VERSION=%.40s is what the image was built with, not what "
                               "is loaded",
@@ -46,7 +46,7 @@ static void check_loaded(struct muster_doctor *doctor)
     if (seen && doctor->loaded >= 0) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "several versions are installed: see that every rank loads the "
-                                   "same (frameworks may bring another)");
+                                   "same. Frameworks may bring another; --nccl PATH judges that");
     }
 }
 

@@ -19,12 +19,21 @@ struct muster_interface {
     struct in6_addr address; /* IPv4 in the first four bytes */
     unsigned prefix;         /* bits of the netmask */
     bool is_virtual;         /* below /sys/devices/virtual */
+    unsigned mtu;            /* 0: unknown */
 };
 
 struct muster_interfaces {
     struct muster_interface at[MUSTER_INTERFACES];
     int n;
 };
+
+/* Texts of /proc/net of a host that is not this one: dev, route, fib_trie and if_inet6. Addresses
+ * in getifaddrs' order; flags, is_virtual and mtu are left 0. */
+struct muster_proc_net {
+    const char *dev, *route, *fib_trie, *if_inet6;
+};
+void muster_interfaces_from_proc(const struct muster_proc_net *net,
+                                 struct muster_interfaces *interfaces);
 
 enum muster_choice_why {
     MUSTER_CHOICE_VARIABLE, /* NCCL_SOCKET_IFNAME */

@@ -8,7 +8,7 @@
 #include "cli/bounded.h"
 #include "cli/p2p_work.h"
 
-enum { HANGS_MAX = 3, PROCESS_MS = 20000 };
+enum { HANGS_MAX = 3 };
 
 static bool in_range(const struct muster_p2p_matrix *matrix, const struct muster_p2p_result *result)
 {
@@ -41,10 +41,11 @@ static int take(struct muster_p2p_matrix *matrix, const char *bytes, size_t n)
     return open;
 }
 
-int muster_p2p_test(unsigned deadline_ms, struct muster_p2p_matrix *matrix, struct muster_err *err)
+int muster_p2p_test(const struct muster_p2p_limits *limits, struct muster_p2p_matrix *matrix,
+                    struct muster_err *err)
 {
-    struct muster_p2p_job job = {0};
-    uint64_t end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS;
+    struct muster_p2p_job job = {.words = limits->words};
+    uint64_t end_ns = muster_now_ns() + limits->deadline_ms * MUSTER_NS_PER_MS;
     memset(matrix, 0, sizeof *matrix);
     for (;;) {
         char *bytes;
@@ -53,8 +54,8 @@ int muster_p2p_test(unsigned deadline_ms, struct muster_p2p_matrix *matrix, stru
         if (now >= end_ns)
             break;
         unsigned left = (unsigned)((end_ns - now) / MUSTER_NS_PER_MS) + 1;
-        int rc = muster_bounded_partly("the P2P test", muster_p2p_work, &job,
-                                       left < PROCESS_MS ? left : PROCESS_MS, &bytes, &n, err);
+        int rc = muster_bounded_partly("the P2P test", muster_p2p_work, &job, left,
+                                       limits->stage_ms, &bytes, &n, err);
         int open = take(matrix, bytes, n);
         free(bytes);
         if (rc == 0)

@@ -7,7 +7,6 @@
 #include "cli/gpu_api.h"
 
 enum {
-    WORDS = 16 << 20, /* 64 MiB a buffer */
     BLOCKS = 264,
     THREADS = 512,
     ROUNDS = 16,
@@ -53,6 +52,7 @@ struct test {
     struct muster_cuda_p2p p2p;
     struct gpu gpu[MUSTER_P2P_GPUS];
     int gpus, fd;
+    uint32_t words;
     struct muster_p2p_result result;
     struct muster_err err;
 };
@@ -73,7 +73,7 @@ static int open_gpu(struct test *test, struct gpu *gpu, int ordinal)
         return -1;
     return TRY(stream_create(&gpu->stream, MUSTER_CUDA_STREAM_NON_BLOCKING)) ||
                    TRY(event_create(&gpu->begin, 0)) || TRY(event_create(&gpu->end, 0)) ||
-                   TRY(alloc(&gpu->buffer, (size_t)WORDS * 4)) || TRY(alloc(&gpu->wrong, 4))
+                   TRY(alloc(&gpu->buffer, (size_t)test->words * 4)) || TRY(alloc(&gpu->wrong, 4))
                ? -1
                : 0;
 }
@@ -86,7 +86,7 @@ static int report(struct test *test, enum muster_p2p_stage stage)
 
 static int launch_write(struct test *test, const struct gpu *by, muster_cuda_ptr to, uint32_t seed)
 {
-    uint64_t words = WORDS;
+    uint64_t words = test->words;
     void *params[] = {&to, &words, &seed};
     return TRY_P2P(launch(by->write, BLOCKS, 1, 1, THREADS, 1, 1, 0, by->stream, params, NULL));
 }
@@ -94,7 +94,7 @@ static int launch_write(struct test *test, const struct gpu *by, muster_cuda_ptr
 /* By the GPU that owns the memory. */
 static int verify(struct test *test, const struct gpu *owner, uint32_t seed, uint32_t *wrong)
 {
-    uint64_t words = WORDS;
+    uint64_t words = test->words;
     muster_cuda_ptr from = owner->buffer, counter = owner->wrong;
     void *params[] = {&from, &words, &seed, &counter};
     return TRY(context_set(owner->context)) || TRY(fill32(owner->wrong, 0, 1, owner->stream)) ||
@@ -108,7 +108,7 @@ static int verify(struct test *test, const struct gpu *owner, uint32_t seed, uin
 static int clear(struct test *test, const struct gpu *owner)
 {
     return TRY(context_set(owner->context)) ||
-                   TRY(fill32(owner->buffer, 0, WORDS, owner->stream)) ||
+                   TRY(fill32(owner->buffer, 0, test->words, owner->stream)) ||
                    TRY(stream_wait(owner->stream))
                ? -1
                : 0;
@@ -120,7 +120,7 @@ static int end_timing(struct test *test, const struct gpu *gpu, double *gbs)
     if (TRY(event_record(gpu->end, gpu->stream)) || TRY(stream_wait(gpu->stream)) ||
         TRY(event_elapsed(&ms, gpu->begin, gpu->end)))
         return -1;
-    *gbs = ms > 0 ? (double)ROUNDS * WORDS * 4 / (ms * 1e6) : 0;
+    *gbs = ms > 0 ? (double)ROUNDS * test->words * 4 / (ms * 1e6) : 0;
     return 0;
 }
 
@@ -144,7 +144,7 @@ static int test_kernel(struct test *test, const struct gpu *from, const struct g
 static int copy(struct test *test, const struct gpu *from, const struct gpu *to)
 {
     return TRY_P2P(copy_peer(to->buffer, to->context, from->buffer, from->context,
-                             (size_t)WORDS * 4, from->stream));
+                             (size_t)test->words * 4, from->stream));
 }
 
 static int test_copy(struct test *test, const struct gpu *from, const struct gpu *to, uint32_t seed)
@@ -154,6 +154,7 @@ static int test_copy(struct test *test, const struct gpu *from, const struct gpu
         launch_write(test, from, from->buffer, seed) || copy(test, from, to) ||
         TRY(stream_wait(from->stream)) || verify(test, to, seed, &result->copy_wrong))
         return -1;
+    result->copy_tested = 1;
     if (TRY(context_set(from->context)) || TRY(event_record(from->begin, from->stream)))
         return -1;
     for (int i = 0; i < ROUNDS; i++)
@@ -200,19 +201,22 @@ int muster_p2p_work(void *job, int fd, struct muster_err *err)
     static struct test test; /* too large for a small stack; the process is ours alone */
     const struct muster_p2p_job *given = job;
     test.fd = fd;
+    test.words = given->words;
     if (start(&test, err))
         return -1;
     for (int pair = given->first; pair < test.gpus * test.gpus; pair++) {
         int from = pair / test.gpus, to = pair % test.gpus;
         if (from == to)
             continue;
-        test.result = (struct muster_p2p_result){.from = from, .to = to};
+        test.result = (struct muster_p2p_result){.from = from, .to = to, .words = test.words};
         snprintf(test.result.from_pci, sizeof test.result.from_pci, "%.19s", test.gpu[from].pci);
         snprintf(test.result.to_pci, sizeof test.result.to_pci, "%.19s", test.gpu[to].pci);
         if (report(&test, MUSTER_P2P_BEGIN))
             return muster_fail(err, "%.400s", test.err.text);
-        if (test_pair(&test, &test.gpu[from], &test.gpu[to], (uint32_t)pair + 1))
+        if (test_pair(&test, &test.gpu[from], &test.gpu[to], (uint32_t)pair + 1)) {
+            test.result.failed_stage = test.result.stage;
             snprintf(test.result.failed, sizeof test.result.failed, "%.127s", test.err.text);
+        }
         if (report(&test, MUSTER_P2P_DONE))
             return muster_fail(err, "%.400s", test.err.text);
     }

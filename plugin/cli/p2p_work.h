@@ -6,6 +6,7 @@
 
 struct muster_p2p_job {
     int first; /* number of the first ordered pair to test: from * gpus + to */
+    uint32_t words;
 };
 
 /* A muster_bounded_work: writes the number of GPUs (int32_t), then results. */

@@ -28,6 +28,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct topo_options given = {0};
     struct muster_survey survey;
+    struct muster_visible visible;
     struct muster_err err;
     int status;
     int at = muster_opt_parse(self, argc, argv, &given, &status);
@@ -45,10 +46,12 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_USAGE;
     }
     muster_faults_find(survey.machine, faults);
+    muster_visible_gpus(survey.machine, given.xml ? NULL : getenv("CUDA_VISIBLE_DEVICES"),
+                        getenv("CUDA_DEVICE_ORDER"), &visible);
     if (given.format == JSON)
-        muster_topo_json(survey.machine, faults, stdout);
+        muster_topo_json(survey.machine, faults, &visible, stdout);
     else
-        muster_topo_text(survey.machine, faults, stdout);
+        muster_topo_text(survey.machine, faults, &visible, stdout);
     muster_survey_free(&survey);
     free(faults);
     return MUSTER_STATUS_OK;

@@ -73,7 +73,8 @@ static void put_nearest(struct muster_json *json, const struct muster_machine *m
                     machine->hidden || path.class == MUSTER_PATH_UNKNOWN ? NULL : name);
 }
 
-static void put_gpu(struct muster_json *json, const struct muster_machine *machine, int at)
+static void put_gpu(struct muster_json *json, const struct muster_machine *machine, int at,
+                    const struct muster_visible *visible)
 {
     const struct muster_gpu *gpu = &machine->gpu[at];
     uint64_t numa = muster_machine_numa(machine, gpu->node);
@@ -87,6 +88,10 @@ static void put_gpu(struct muster_json *json, const struct muster_machine *machi
     put_number(json, "cpus_allowed", muster_survey_cpus(numa));
     put_number(json, "utilization", gpu->utilization);
     muster_json_bool(json, "mig", gpu->mig);
+    if (visible->known)
+        muster_json_bool(json, "visible", visible->gpu[at]);
+    else
+        muster_json_null(json, "visible");
     put_link(json, "pcie", machine, gpu->node);
     put_number(json, "nvlinks", gpu->nvlinks);
     put_real(json, "nvlink_gbs", gpu->nvlink_gbs);
@@ -156,7 +161,7 @@ static void put_faults(struct muster_json *json, const struct muster_faults *fau
 }
 
 void muster_topo_json(const struct muster_machine *machine, const struct muster_faults *faults,
-                      FILE *out)
+                      const struct muster_visible *visible, FILE *out)
 {
     struct muster_json json;
     muster_json_begin(&json, out, true);
@@ -167,7 +172,7 @@ void muster_topo_json(const struct muster_machine *machine, const struct muster_
     muster_json_bool(&json, "pci_hidden", machine->hidden);
     muster_json_array(&json, "gpus");
     for (int i = 0; i < machine->gpus; i++)
-        put_gpu(&json, machine, i);
+        put_gpu(&json, machine, i, visible);
     muster_json_end(&json);
     muster_json_array(&json, "nics");
     for (int i = 0; i < machine->nics; i++)

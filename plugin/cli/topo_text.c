@@ -148,7 +148,8 @@ static void put_node(const struct muster_machine *machine, int node, const bool 
             put_node(machine, i, shown, out);
 }
 
-static void put_gpus(const struct muster_machine *machine, FILE *out)
+static void put_gpus(const struct muster_machine *machine, const struct muster_visible *visible,
+                     FILE *out)
 {
     char pci[24];
     for (int i = 0; i < machine->gpus; i++) {
@@ -159,6 +160,8 @@ static void put_gpus(const struct muster_machine *machine, FILE *out)
             fprintf(out, ", %d NVLinks of %g GB/s each way", gpu->nvlinks, gpu->nvlink_gbs);
         if (gpu->mig)
             fputs(", MIG on", out);
+        if (visible->known && !visible->gpu[i])
+            fputs(", hidden by CUDA_VISIBLE_DEVICES", out);
         if (gpu->utilization >= 0)
             fprintf(out, ", %d %% busy", gpu->utilization);
         int cpus = muster_survey_cpus(muster_machine_numa(machine, gpu->node));
@@ -169,21 +172,24 @@ static void put_gpus(const struct muster_machine *machine, FILE *out)
 }
 
 void muster_topo_text(const struct muster_machine *machine, const struct muster_faults *faults,
-                      FILE *out)
+                      const struct muster_visible *visible, FILE *out)
 {
     bool shown[MUSTER_MACHINE_NODES] = {false};
     if (machine->gpus == 0)
         fprintf(out, "No GPU in %s.\n", machine->source[0] ? machine->source : "sight");
-    put_gpus(machine, out);
+    put_gpus(machine, visible, out);
     if (machine->gpus) {
         fputc('\n', out);
         put_matrix(machine, out);
     }
     mark_shown(machine, shown);
-    fputs("\nPCI tree:\n", out);
+    const char *title = "\nPCI tree:\n";
     for (int i = 0; i < machine->nodes; i++)
-        if (machine->node[i].parent < 0 && shown[i])
+        if (machine->node[i].parent < 0 && shown[i]) {
+            fputs(title, out);
+            title = "";
             put_node(machine, i, shown, out);
+        }
     for (int i = 0; i < faults->n; i++)
         fprintf(out, "%s%s: %s\n", i ? "" : "\n",
                 faults->at[i].kind == MUSTER_FAULT_IDLE ? "idle" : "degraded", faults->at[i].text);

@@ -255,8 +255,8 @@ void muster_sysfs_annotate(struct muster_machine *machine, const char *root)
     muster_machine_find_devices(machine);
     for (int i = 0; i < machine->nics; i++)
         annotate_nic(machine, root, &machine->nic[i]);
-    machine->virtual_machine = is_virtual(root);
     machine->hidden = looks_flat(machine);
+    machine->virtual_machine = machine->hidden || is_virtual(root);
     if (machine->hidden)
         muster_machine_note(machine, "PCI tree hidden by the hypervisor: classes between GPUs and "
                                      "NICs, and PCIe links, cannot be known here");

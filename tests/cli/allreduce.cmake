@@ -2,6 +2,9 @@
 foreach(library cuda nccl)
   set(fake fake_${library})
   add_library(${fake} SHARED fake_gpu.c)
+  if(library STREQUAL cuda)
+    target_sources(${fake} PRIVATE fake_p2p.c)
+  endif()
   target_link_libraries(${fake} PRIVATE muster_flags)
   set_target_properties(${fake} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake

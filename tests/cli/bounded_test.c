@@ -86,9 +86,14 @@ static void what_hangs_is_ended_and_what_it_said_is_kept(void **state)
     char *bytes;
     size_t n;
     (void)state;
-    assert_int_equal(muster_bounded_partly("it", hangs, (char *)"so far", 300, &bytes, &n, &err),
+    assert_int_equal(muster_bounded_partly("it", hangs, (char *)"so far", 300, 0, &bytes, &n, &err),
                      -1);
     assert_string_equal(err.text, "it: no answer in 300 ms");
+    assert_string_equal(bytes, "so far");
+    free(bytes);
+    assert_int_equal(
+        muster_bounded_partly("it", hangs, (char *)"so far", 3600000, 200, &bytes, &n, &err), -1);
+    assert_string_equal(err.text, "it: no further answer in 200 ms");
     assert_string_equal(bytes, "so far");
     free(bytes);
 }

@@ -5,7 +5,13 @@
  *   FAKE_GPUS=N             devices (default 2)
  *   FAKE_RANK=R             the rank that FAKE_FAULT is for
  *   FAKE_FAULT=die|exit|late-exit|hang|wrong|error
+ *   FAKE_LARGE=wrong        every rank's sums of more than 1 MiB
+ *   FAKE_INIT=CODE          what cuInit returns
+ *   FAKE_MS=MS              time between any two events
+ * fake_p2p.c adds what moves data between devices.
  */
+#include "fake_gpu.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +20,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 int cuInit(unsigned flags);
 int cuDeviceGetCount(int *count);
@@ -48,6 +52,8 @@ int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, int op,
 int ncclCommDestroy(void *comm);
 const char *ncclGetErrorString(int code);
 
+bool fake_stuck;
+
 static bool fault(const char *what)
 {
     const char *rank = getenv("RANK"), *guilty = getenv("FAKE_RANK"), *is = getenv("FAKE_FAULT");
@@ -56,7 +62,8 @@ static bool fault(const char *what)
 
 EXPORT int cuInit(unsigned flags)
 {
-    return flags ? 1 : 0;
+    const char *code = getenv("FAKE_INIT");
+    return flags ? 1 : code ? atoi(code) : 0;
 }
 
 EXPORT int cuDeviceGetCount(int *count)
@@ -84,20 +91,48 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
     return 0;
 }
 
+static _Thread_local int current = -1;
+
 EXPORT int cuCtxSetCurrent(void *context)
 {
+    current = (int)(intptr_t)context - 1;
     return context ? 0 : 201;
+}
+
+int fake_current(void)
+{
+    return current;
+}
+
+static struct {
+    uint64_t at;
+    int device;
+} memory[256];
+
+int fake_owner(uint64_t ptr)
+{
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (memory[i].at == ptr)
+            return memory[i].device;
+    return -1;
 }
 
 EXPORT int cuMemAlloc_v2(uint64_t *ptr, size_t bytes)
 {
-    void *memory = malloc(bytes);
-    *ptr = (uintptr_t)memory;
-    return memory ? 0 : 2;
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (memory[i].at == 0) {
+            *ptr = memory[i].at = (uintptr_t)malloc(bytes);
+            memory[i].device = current;
+            return *ptr ? 0 : 2;
+        }
+    return 2;
 }
 
 EXPORT int cuMemFree_v2(uint64_t ptr)
 {
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (memory[i].at == ptr)
+            memory[i].at = 0;
     free((void *)(uintptr_t)ptr);
     return 0;
 }
@@ -124,6 +159,8 @@ EXPORT int cuStreamCreate(void **stream, unsigned flags)
 
 EXPORT int cuStreamSynchronize(void *stream)
 {
+    while (fake_stuck)
+        pause();
     return stream ? 0 : 400;
 }
 
@@ -152,8 +189,13 @@ EXPORT int cuEventSynchronize(void *event)
 EXPORT int cuEventElapsedTime(float *ms, void *begin, void *end)
 {
     const struct timespec *a = begin, *b = end;
+    const char *fixed = getenv("FAKE_MS");
     if (a->tv_sec == 0 || b->tv_sec == 0)
         return 600; /* not recorded */
+    if (fixed) {
+        *ms = strtof(fixed, NULL);
+        return 0;
+    }
     *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) / 1e6);
     return 0;
 }
@@ -217,7 +259,8 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
         pause();
     for (size_t i = 0; i < count; i++)
         to[i] = from[i] / (float)(c->rank + 1) * (float)(c->nranks * (c->nranks + 1)) / 2;
-    if (fault("wrong"))
+    const char *large = getenv("FAKE_LARGE");
+    if (fault("wrong") || (large && strcmp(large, "wrong") == 0 && count > 1 << 18))
         to[count - 1] += 1;
     return 0;
 }
