@@ -41,17 +41,18 @@ static int env(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_USAGE;
     }
     if (!capture.quiet) {
-        muster_environment_say_replaced(self->name);
+        muster_environment_say_replaced(self->name, &environment);
     }
     for (unsigned i = 0; i < environment.n; i++) {
         const struct muster_variable *variable = &environment.at[i];
         printf("export %s=", variable->name);
-        put_quoted(variable->value);
+        put_quoted(muster_variable_value(variable));
         if (variable->prepend) {
             printf("\"${%s:+:$%s}\"", variable->name, variable->name);
         }
         putchar('\n');
     }
+    muster_environment_free(&environment);
     return MUSTER_STATUS_OK;
 }
 

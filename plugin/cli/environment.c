@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "cli/locate.h"
+#include "cli/steer.h"
 
 const char *const muster_capture_timings[] = {"configured", "auto", "full", "light", NULL};
 
 static const char plugin_variable[] = "NCCL_PROFILER_PLUGIN";
+static const char tuner_variable[] = "NCCL_TUNER_PLUGIN";
 
 int muster_environment_add(struct muster_environment *environment, const char *name,
                            const char *value, struct muster_err *err)
@@ -20,11 +22,31 @@ int muster_environment_add(struct muster_environment *environment, const char *n
     if (environment->n == MUSTER_VARIABLES || strlen(value) >= sizeof variable->value) {
         return muster_fail(err, "%s: longer than %zu bytes", name, sizeof variable->value - 1);
     }
-    variable->name = name;
-    variable->prepend = false;
+    *variable = (struct muster_variable){.name = name};
     memcpy(variable->value, value, strlen(value) + 1);
     environment->n++;
     return 0;
+}
+
+int muster_environment_add_long(struct muster_environment *environment, const char *name,
+                                const char *value, struct muster_err *err)
+{
+    if (environment->n == MUSTER_VARIABLES) {
+        return muster_fail(err, "%s: too many variables", name);
+    }
+    environment->at[environment->n++] = (struct muster_variable){.name = name, .whole = value};
+    return 0;
+}
+
+const char *muster_variable_value(const struct muster_variable *variable)
+{
+    return variable->whole ? variable->whole : variable->value;
+}
+
+void muster_environment_free(struct muster_environment *environment)
+{
+    free(environment->owned);
+    environment->owned = NULL;
 }
 
 static int add_path(struct muster_environment *environment, const char *name, const char *path,
@@ -88,6 +110,7 @@ int muster_environment_plan(const struct muster_capture *capture,
 {
     char bytes[24];
     environment->n = 0;
+    environment->owned = NULL;
     snprintf(bytes, sizeof bytes, "%" PRIu64, capture->log_max);
     if (add_library(environment, err) ||
         add_path(environment, "MUSTER_CONFIG", capture->config, err) ||
@@ -96,7 +119,9 @@ int muster_environment_plan(const struct muster_capture *capture,
         (capture->timing && muster_environment_add(environment, "MUSTER_TIMING",
                                                    muster_capture_timings[capture->timing], err)) ||
         (capture->log_max && muster_environment_add(environment, "MUSTER_LOG_MAX", bytes, err)) ||
-        (capture->quiet && muster_environment_add(environment, "MUSTER_LOG_LEVEL", "error", err))) {
+        (capture->quiet && muster_environment_add(environment, "MUSTER_LOG_LEVEL", "error", err)) ||
+        muster_steer_add(environment, capture->policy, capture->config, err)) {
+        muster_environment_free(environment);
         return -1;
     }
     return 0;
@@ -108,7 +133,7 @@ static int set(const struct muster_variable *variable)
     char *joined = NULL;
     int result;
     if (!variable->prepend || !before || !*before) {
-        return setenv(variable->name, variable->value, 1);
+        return setenv(variable->name, muster_variable_value(variable), 1);
     }
     if (asprintf(&joined, "%s:%s", variable->value, before) < 0) {
         return -1;
@@ -128,11 +153,28 @@ int muster_environment_apply(const struct muster_environment *environment, struc
     return 0;
 }
 
-void muster_environment_say_replaced(const char *command)
+static bool is_set(const struct muster_environment *environment, const char *name)
 {
-    const char *other = getenv(plugin_variable);
-    if (other && *other && strcmp(other, MUSTER_PROFILER_LIBRARY) != 0 &&
-        strcmp(other, "muster") != 0) {
-        fprintf(stderr, "muster %s: %s=%s is replaced\n", command, plugin_variable, other);
+    for (unsigned i = 0; i < environment->n; i++) {
+        if (strcmp(environment->at[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void muster_environment_say_replaced(const char *command,
+                                     const struct muster_environment *environment)
+{
+    static const struct {
+        const char *variable, *library;
+    } plugins[] = {{plugin_variable, MUSTER_PROFILER_LIBRARY},
+                   {tuner_variable, MUSTER_TUNER_LIBRARY}};
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++) {
+        const char *other = getenv(plugins[i].variable);
+        if (other && *other && strcmp(other, plugins[i].library) != 0 &&
+            strcmp(other, "muster") != 0 && is_set(environment, plugins[i].variable)) {
+            fprintf(stderr, "muster %s: %s=%s is replaced\n", command, plugins[i].variable, other);
+        }
     }
 }

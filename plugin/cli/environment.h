@@ -12,9 +12,9 @@
 
 /* What both commands let one choose. */
 struct muster_capture {
-    int timing;                       /* index into muster_capture_timings */
-    const char *dir, *trace, *config; /* NULL: not given */
-    uint64_t log_max;                 /* 0: not given */
+    int timing;                                /* index into muster_capture_timings */
+    const char *dir, *trace, *config, *policy; /* NULL: not given */
+    uint64_t log_max;                          /* 0: not given */
     bool quiet;
 };
 
@@ -33,6 +33,8 @@ extern const char *const muster_capture_timings[]; /* the first: as the configur
      .help = "record the call trace there, for bug reports; slow"},                                \
     {"config", 'c', MUSTER_OPT_TEXT, offsetof(struct muster_capture, config), "FILE",              \
      .help = "configuration file (YAML)"},                                                         \
+    {"policy", 'p', MUSTER_OPT_TEXT, offsetof(struct muster_capture, policy), "FILE",              \
+     .help = "steer NCCL by this policy (YAML), carried to all ranks in the environment"},                                                         \
     {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct muster_capture, quiet),                        \
      .help = "say nothing but errors"}
 /* clang-format on */
@@ -40,18 +42,20 @@ extern const char *const muster_capture_timings[]; /* the first: as the configur
 struct muster_variable {
     const char *name;
     char value[PATH_MAX];
-    bool prepend; /* to a list with ':' */
+    const char *whole; /* instead of value where that is too short; not owned */
+    bool prepend;      /* to a list with ':' */
 };
 
-enum { MUSTER_VARIABLES = 10 };
+enum { MUSTER_VARIABLES = 12 };
 
 struct muster_environment {
     struct muster_variable at[MUSTER_VARIABLES];
     unsigned n;
+    char *owned; /* what a `whole` points to, if it is the environment's */
 };
 
 /* Paths become absolute: the job may change its directory. err: the plugin is not where it should
- * be, or a path is too long. */
+ * be, a path is too long, or the policy has errors, which were said. */
 int muster_environment_plan(const struct muster_capture *capture,
                             struct muster_environment *environment, struct muster_err *err);
 
@@ -59,10 +63,18 @@ int muster_environment_plan(const struct muster_capture *capture,
 int muster_environment_add(struct muster_environment *environment, const char *name,
                            const char *value, struct muster_err *err);
 
+/* The same for a text of any length, which must outlive the environment. */
+int muster_environment_add_long(struct muster_environment *environment, const char *name,
+                                const char *value, struct muster_err *err);
+const char *muster_variable_value(const struct muster_variable *variable);
+
 /* Sets them in this process. -1: out of memory. */
 int muster_environment_apply(const struct muster_environment *environment, struct muster_err *err);
 
-/* One line on stderr if another profiler plugin is set, which is replaced. */
-void muster_environment_say_replaced(const char *command);
+void muster_environment_free(struct muster_environment *environment);
+
+/* One line on stderr for each other plugin that is set and is replaced. */
+void muster_environment_say_replaced(const char *command,
+                                     const struct muster_environment *environment);
 
 #endif

@@ -14,6 +14,7 @@
 #include "cli/environment.h"
 #include "cli/hooks.h"
 #include "cli/report.h"
+#include "cli/steer.h"
 #include "config/settings.h"
 #include "segment/identity.h"
 #include "segment/run_dir.h"
@@ -142,31 +143,57 @@ static void fallback_dir(char *to, size_t size, const struct place *place)
              name ? name + 1 : place->dir);
 }
 
-static void print_report(const struct place *place)
-{
-    glob_t found = {0};
+/* Where the job has recorded. */
+struct recorded {
+    glob_t found;
     char fallback[PATH_MAX];
-    const char *one = place->dir;
-    struct muster_run_query query = {.run = &one, .runs = 1};
-    struct muster_err err;
+    const char *one;
+    struct muster_run_query query; /* no runs: nothing was recorded */
+};
+
+static void find_recorded(struct recorded *recorded, const struct place *place)
+{
+    *recorded = (struct recorded){.one = place->dir};
+    recorded->query = (struct muster_run_query){.run = &recorded->one, .runs = 1};
     if (!place->dir[0]) {
-        int dirs = newer_dirs(&found, place);
-        query.run = (const char *const *)found.gl_pathv;
-        query.runs = dirs > 0 ? (size_t)dirs : 0;
+        int dirs = newer_dirs(&recorded->found, place);
+        recorded->query.run = (const char *const *)recorded->found.gl_pathv;
+        recorded->query.runs = dirs > 0 ? (size_t)dirs : 0;
     } else if (access(place->dir, F_OK)) {
-        fallback_dir(fallback, sizeof fallback, place);
-        one = fallback;
-        query.runs = access(fallback, F_OK) == 0;
+        fallback_dir(recorded->fallback, sizeof recorded->fallback, place);
+        recorded->one = recorded->fallback;
+        recorded->query.runs = access(recorded->fallback, F_OK) == 0;
     }
-    if (!query.runs) {
+}
+
+/* A policy that NCCL never asked about steers nothing, and nothing else shows that. */
+static void say_missed(const struct muster_run_query *query)
+{
+    struct muster_run run;
+    if (!query->runs || muster_run_load(query, &run, NULL)) {
+        return;
+    }
+    unsigned missed = muster_steer_missed(&run);
+    if (missed) {
+        fprintf(stderr,
+                "muster run: in %u of %zu processes NCCL loaded no tuner: the policy steered "
+                "nothing there (NCCL_DEBUG=INFO tells why)\n",
+                missed, run.processes);
+    }
+    muster_run_free(&run);
+}
+
+static void print_report(const struct muster_run_query *query)
+{
+    struct muster_err err;
+    if (!query->runs) {
         fputs(
             "muster run: nothing was recorded: the command made no NCCL communicator, or its NCCL "
             "loads no profiler plugin (NCCL_DEBUG=INFO tells)\n",
             stderr);
-    } else if (muster_report_print(&query, MUSTER_FORMAT_TEXT, MUSTER_SHOW_DEFAULT, stderr, &err)) {
+    } else if (muster_report_print(query, MUSTER_FORMAT_TEXT, MUSTER_SHOW_DEFAULT, stderr, &err)) {
         fprintf(stderr, "muster run: no report: %s\n", err.text);
     }
-    globfree(&found);
 }
 
 /* Commands on findings: of this host's first rank only, like the report. */
@@ -179,15 +206,34 @@ static struct muster_hooks *start_hooks(const struct place *place)
     return muster_hooks_start(&settings, place->dir);
 }
 
-static int prepare(const struct run_options *options, struct place *place, struct muster_err *err)
+static int prepare(const struct muster_cmd *self, const struct run_options *options,
+                   struct place *place, struct muster_err *err)
 {
     struct muster_environment environment;
     struct muster_environment own = {.n = 0};
-    if (muster_environment_plan(&options->capture, &environment, err) ||
-        muster_environment_apply(&environment, err) || choose_dir(&own, place, err)) {
+    if (muster_environment_plan(&options->capture, &environment, err)) {
         return -1;
     }
-    return muster_environment_apply(&own, err);
+    if (!options->capture.quiet) {
+        muster_environment_say_replaced(self->name, &environment);
+    }
+    int rc = muster_environment_apply(&environment, err);
+    muster_environment_free(&environment);
+    return rc || choose_dir(&own, place, err) ? -1 : muster_environment_apply(&own, err);
+}
+
+static void tell_the_end(const struct run_options *options, const struct place *place)
+{
+    struct recorded recorded;
+    find_recorded(&recorded, place);
+    if (!options->no_report) {
+        print_report(&recorded.query);
+    }
+    const char *tuner = getenv("NCCL_TUNER_PLUGIN");
+    if (tuner && strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0) {
+        say_missed(&recorded.query);
+    }
+    globfree(&recorded.found);
 }
 
 static int run(const struct muster_cmd *self, int argc, char **argv)
@@ -203,21 +249,20 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (at == argc) {
         return muster_opt_wrong(self, "which command?");
     }
-    if (!options.capture.quiet) {
-        muster_environment_say_replaced(self->name);
-        warn_of_launcher(argv + at);
-    }
-    if (prepare(&options, &place, &err)) {
+    if (prepare(self, &options, &place, &err)) {
         fprintf(stderr, "muster run: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
+    }
+    if (!options.capture.quiet) {
+        warn_of_launcher(argv + at);
     }
     struct muster_hooks *hooks = start_hooks(&place);
     status = muster_child_run(argv + at, &err);
     muster_hooks_finish(hooks);
     if (err.text[0]) {
         fprintf(stderr, "muster run: %s\n", err.text);
-    } else if (!options.no_report && place.reports) {
-        print_report(&place);
+    } else if (place.reports) {
+        tell_the_end(&options, &place);
     }
     return status;
 }

@@ -157,7 +157,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
                                        &recorder->closed};
     if (muster_live_start(&live, err) != 0)
         muster_log(MUSTER_LOG_WARN, "nothing is diagnosed while the job runs: %s", err->text);
-    muster_steering_attach(options.file.map);
+    muster_steering_attach(options.file.map, options.log);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
     muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank,

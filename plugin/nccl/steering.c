@@ -1,6 +1,7 @@
 #include "nccl/steering.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -35,6 +36,8 @@ static struct {
     struct muster_document document;
     struct muster_policy *policy; /* NULL: nothing to decide */
     struct shape *shapes;
+    struct muster_kept *text; /* of the policy, until somebody keeps it */
+    struct muster_log_writer *log;
     struct muster_seg_policy local; /* until there is a segment */
     _Atomic(struct muster_seg_policy *) counters;
 } steering = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -92,7 +95,21 @@ static void name_rules(struct muster_seg_policy *block, const struct muster_poli
     memcpy(block->sha256, policy->sha256, sizeof(block->sha256));
 }
 
-static void start(struct muster_policy *policy)
+static void keep_text_locked(void)
+{
+    if (steering.log && steering.text && muster_log_writer_keep(steering.log, steering.text))
+        steering.text = NULL;
+}
+
+static void take_text_locked(const char *hex)
+{
+    char name[40];
+    snprintf(name, sizeof(name), "policy-%.8s.yaml", hex);
+    steering.text = muster_kept_new(name, steering.document.text, steering.document.bytes);
+    keep_text_locked();
+}
+
+static void start_locked(struct muster_policy *policy)
 {
     char hex[MUSTER_POLICY_HEX];
     name_rules(counters(), policy);
@@ -105,6 +122,7 @@ static void start(struct muster_policy *policy)
     muster_policy_hex(hex, policy->sha256);
     muster_log(MUSTER_LOG_INFO, "policy %s: %u rules, SHA-256 %s", steering.document.name,
                policy->rules, hex);
+    take_text_locked(hex);
 }
 
 static void load_locked(void)
@@ -120,7 +138,6 @@ static void load_locked(void)
              muster_policy_parse(&policy, steering.document.name, steering.document.text,
                                  steering.document.bytes, say, NULL) != 0)
         read = false;
-    muster_document_free(&steering.document);
     if (!read) {
         set_state(MUSTER_POLICY_INVALID);
         muster_log(MUSTER_LOG_ERROR, "the policy has errors and is off as a whole; where other "
@@ -129,8 +146,9 @@ static void load_locked(void)
         set_state(MUSTER_POLICY_REFUSED);
         muster_policy_free(policy);
     } else if (policy) {
-        start(policy);
+        start_locked(policy);
     }
+    muster_document_free(&steering.document);
 }
 
 /* ---- Communicators ---- */
@@ -244,9 +262,31 @@ void muster_steering_decide(void *context, const struct muster_steering_call *ca
 
 /* ---- The segment ---- */
 
-void muster_steering_attach(struct muster_segment *segment)
+/* Whether there is a policy that the tuner would read, loaded or not. */
+static bool is_configured_locked(void)
+{
+    struct muster_document document;
+    struct muster_policy *policy = NULL;
+    if (steering.loaded)
+        return steering.policy ||
+               atomic_load_explicit(&counters()->state, memory_order_relaxed) != MUSTER_POLICY_NONE;
+    if (muster_document_of_policy(&document, NULL) != 0 || !document.text)
+        return false;
+    bool valid =
+        muster_policy_parse(&policy, document.name, document.text, document.bytes, NULL, NULL) == 0;
+    bool configured = !valid || policy->rules > 0;
+    muster_policy_free(policy);
+    muster_document_free(&document);
+    return configured;
+}
+
+void muster_steering_attach(struct muster_segment *segment, struct muster_log_writer *log)
 {
     pthread_mutex_lock(&steering.lock);
+    steering.log = log;
+    keep_text_locked();
+    atomic_store_explicit(&segment->policy.configured, is_configured_locked(),
+                          memory_order_relaxed);
     struct muster_seg_policy *from = counters(), *to = &segment->policy;
     to->rules = from->rules;
     to->tuner_api = from->tuner_api;
@@ -271,4 +311,5 @@ void muster_steering_attach(struct muster_segment *segment)
 void muster_steering_detach(void)
 {
     atomic_store_explicit(&steering.counters, NULL, memory_order_release);
+    steering.log = NULL;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "segment/layout.h"
+#include "segment/log_write.h"
 
 struct muster_steering_init {
     unsigned api; /* tuner interface version */
@@ -33,8 +34,9 @@ struct muster_steering_call {
 /* Writes what the policy wants into cost table and channels; without a rule nothing is touched. */
 void muster_steering_decide(void *context, const struct muster_steering_call *call);
 
-/* The recorder has a segment now: state and counters go there. */
-void muster_steering_attach(struct muster_segment *segment);
+/* The recorder has a segment now: state and counters go there, and the policy's text into the run
+ * directory by way of `log`, which may be NULL. */
+void muster_steering_attach(struct muster_segment *segment, struct muster_log_writer *log);
 /* In a forked child, which has no segment. */
 void muster_steering_detach(void);
 

@@ -1,0 +1,31 @@
+/*
+ * The policy that a job is started with: `--policy FILE`, which travels in the environment, else
+ * what MUSTER_POLICY_INLINE or the configuration holds. Only with a policy is the tuner loaded.
+ */
+#ifndef MUSTER_CLI_STEER_H
+#define MUSTER_CLI_STEER_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "cli/environment.h"
+#include "segment/run.h"
+
+#define MUSTER_TUNER_LIBRARY "libnccl-tuner-muster.so"
+
+/* Adds NCCL_TUNER_PLUGIN and, for FILE, MUSTER_POLICY_INLINE; says on stderr what is wrong with a
+ * policy. `config`: NULL, or what the configuration is going to be. -1: FILE cannot be read, has
+ * errors, does not fit the environment, or is not what MUSTER_POLICY_SHA256 names. Errors in a
+ * policy that is there anyway are said, and then the job runs without the tuner. */
+int muster_steer_add(struct muster_environment *environment, const char *file, const char *config,
+                     struct muster_err *err);
+
+/* Likewise for a text in memory that is known to be right; it must outlive the environment. */
+int muster_steer_add_text(struct muster_environment *environment, const char *text,
+                          struct muster_err *err);
+
+/* Processes of the run that had a policy and whose NCCL loaded no tuner. */
+unsigned muster_steer_missed(const struct muster_run *run);
+
+#endif
