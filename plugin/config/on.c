@@ -13,11 +13,17 @@ const char *const muster_on_kind_words[MUSTER_ON_KINDS] = {
 /* What stands against training on a wrong guess: only these may end a job. */
 static const char *const may_abort[] = {"hang_absent", "hang_dead", "hang_mismatch"};
 
+/* Exact comparisons, and what ends jobs. */
+static bool is_told(const char *kind)
+{
+    return strncmp(kind, "hang_", 5) == 0 || strcmp(kind, "policy_divergence") == 0;
+}
+
 void muster_on_default(struct muster_on on[MUSTER_ON_KINDS])
 {
     memset(on, 0, MUSTER_ON_KINDS * sizeof *on);
     for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
-        on[i].log = on[i].report = strncmp(muster_on_kind_words[i], "hang_", 5) == 0;
+        on[i].log = on[i].report = is_told(muster_on_kind_words[i]);
 }
 
 static int fail_action(const char *file, const struct muster_yaml_node *node, const char *kind,

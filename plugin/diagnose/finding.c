@@ -170,6 +170,23 @@ static void put_hang(struct text *text, const struct muster_finding *finding)
     put_victims(text, finding);
 }
 
+static void put_divergence(struct text *text, const struct muster_finding *finding)
+{
+    put_guilty(text, finding);
+    bool tie = finding->confidence <= 0.5;
+    if (finding->has_op) {
+        put(text, tie ? " chose differently in " : " chose other than the other ranks in ");
+        put_op(text, finding);
+    } else {
+        put(text,
+            tie ? " have different policies in communicator %016" PRIx64
+                : " has not the policy of the other ranks in communicator %016" PRIx64,
+            finding->comm);
+    }
+    for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)
+        put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
+}
+
 static void put_slow(struct text *text, const struct muster_finding *finding)
 {
     if (finding->kind == MUSTER_FINDING_LATE_RANK) {
@@ -201,6 +218,8 @@ void muster_finding_sentence(const struct muster_finding *finding, char *to, siz
         finding->resolved ? " (resolved)" : "");
     if (finding->kind >= MUSTER_FINDING_HANG_ABSENT && finding->kind <= MUSTER_FINDING_HANG_ORDER)
         put_hang(&text, finding);
+    else if (finding->kind == MUSTER_FINDING_POLICY_DIVERGENCE)
+        put_divergence(&text, finding);
     else
         put_slow(&text, finding);
 }

@@ -163,6 +163,7 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
         .flags = op->flags,
         .source = timed ? op->source : MUSTER_SOURCE_NONE,
         .func = op->func,
+        .channels = op->channels,
     };
 }
 

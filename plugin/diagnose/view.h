@@ -29,6 +29,8 @@ struct muster_view_gpu {
     uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
+    const struct muster_seg_policy *policy; /* of its process; NULL: not known */
+    bool called; /* a collective: whatever its NCCL was going to load is there */
     int64_t unix_ns;  /* to be added to enqueue_ns for the time since 1970 */
     /* Not in the view: dropped, lost, overwritten operations. */
     uint64_t missing;
@@ -75,6 +77,7 @@ struct muster_view_op {
     uint16_t flags; /* enum muster_op_flags */
     uint8_t source;
     uint8_t func;
+    uint8_t channels;
 };
 
 /* Network proxy totals of one directed pair; struct muster_seg_net says what they mean. */

@@ -1,0 +1,25 @@
+/* How a divergence is worded. Between divergence*.c only. `side`: of each member of the
+ * communicator, its side's first member; MUSTER_VIEW_NONE: not compared. */
+#ifndef MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
+#define MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
+
+#include "diagnose/finding.h"
+#include "diagnose/view.h"
+
+/* Kind, communicator, and whom the sides make the minority. */
+void muster_divergence_begin(struct muster_finding *finding, const struct muster_view *view,
+                             const struct muster_view_comm *comm, const uint32_t *side);
+void muster_divergence_of_policies(struct muster_finding *finding, const struct muster_view *view,
+                                   const struct muster_view_comm *comm, const uint32_t *side);
+/* The first operation that differs; op[i]: the member's, or NULL. */
+void muster_divergence_of_operation(struct muster_finding *finding, const struct muster_view *view,
+                                    const struct muster_view_comm *comm,
+                                    const struct muster_view_op *const *op, const uint32_t *side);
+void muster_divergence_count(struct muster_finding *finding, const struct muster_view_comm *comm,
+                             uint64_t different, uint64_t compared);
+/* Ranks called different things in one place. */
+void muster_divergence_not_compared(struct muster_findings *findings,
+                                    const struct muster_view_comm *comm,
+                                    const struct muster_view_op *const *op);
+
+#endif
