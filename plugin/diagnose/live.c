@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "diagnose/live_evidence.h"
+#include "diagnose/live_policy.h"
 #include "diagnose/live_read.h"
 #include "diagnose/live_slow.h"
 #include "diagnose/watch.h"
@@ -35,6 +36,7 @@ struct muster_live {
     bool may_abort;
     struct muster_live_peers peers;
     struct muster_live_evidence evidence;
+    struct muster_live_policies policies;
     struct muster_live_slow *slow; /* NULL: nobody asked for late ranks, or no memory */
     struct motion motion[MUSTER_SEG_COMMS];
     unsigned motions;
@@ -135,7 +137,7 @@ static void tell(void *arg, const struct muster_finding *finding)
     struct muster_live *live = arg;
     struct muster_finding full = *finding;
     const struct muster_on *on = &live->options.settings->on[finding->kind];
-    if (!full.resolved)
+    if (!full.resolved && full.kind != MUSTER_FINDING_POLICY_DIVERGENCE)
         muster_live_evidence_add(&live->evidence, &live->peers, muster_now_ns(), &full);
     if (on->log)
         log_finding(live, &full);
@@ -144,24 +146,33 @@ static void tell(void *arg, const struct muster_finding *finding)
 
 /* ---- ending the process ---- */
 
+static const struct muster_finding *reason_to_abort(const struct muster_live *live,
+                                                    const struct muster_findings *now)
+{
+    const struct muster_live_peer *own = own_peer(live);
+    for (size_t i = 0; i < now->n && own; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        if (live->options.settings->on[finding->kind].abort && !finding->resolved &&
+            finding->confidence >= SURE_ENOUGH && muster_live_holds(own, finding->comm))
+            return finding;
+    }
+    return NULL;
+}
+
+/* Each process for itself, whoever leads. Another reason has a grace time of its own. */
 static void weigh_abort(struct muster_live *live, const struct muster_findings *now,
                         uint64_t now_ns)
 {
-    const struct muster_live_peer *own = own_peer(live);
-    bool reason = false;
-    for (size_t i = 0; i < now->n && !reason; i++) {
-        const struct muster_finding *finding = &now->finding[i];
-        reason = live->options.settings->on[finding->kind].abort &&
-                 finding->confidence >= SURE_ENOUGH && own && muster_live_holds(own, finding->comm);
-        if (reason)
-            live->last_words = *finding;
-    }
-    if (!reason)
-        live->abort_at_ns = 0;
-    else if (live->abort_at_ns == 0)
+    const struct muster_finding *reason = reason_to_abort(live, now);
+    if (reason && (live->abort_at_ns == 0 || !muster_watch_same(&live->last_words, reason)))
         live->abort_at_ns = now_ns + GRACE_NS;
+    if (reason)
+        live->last_words = *reason;
+    else
+        live->abort_at_ns = 0;
 }
 
+/* After a judgement of this moment. */
 static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 {
     char text[480];
@@ -233,7 +244,9 @@ static bool worth_judging(struct muster_live *live, const struct muster_live_pee
         worth |= now_ns >= due && (live->may_abort || leads(live, id)) &&
                  (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
     }
-    return worth || (moved && muster_watch_hanging(&live->watch) > 0);
+    /* A reason to abort is looked at again whenever something moves, and once more at its end. */
+    bool doubted = live->abort_at_ns != 0 && (moved || now_ns >= live->abort_at_ns);
+    return worth || doubted || (moved && muster_watch_hanging(&live->watch) > 0);
 }
 
 /* What others lead is theirs to tell; should this process take over, it is new here. */
@@ -270,6 +283,16 @@ static void look_for_slow(struct muster_live *live, uint64_t now_ns)
     muster_findings_free(&now);
 }
 
+static void look_for_divergence(struct muster_live *live, bool hanging)
+{
+    struct muster_findings now = {0};
+    if (muster_live_policies_look(&live->policies, &live->peers, hanging, &now)) {
+        keep_led(live, &now);
+        muster_watch_update(&live->policies.watch, &now, tell, live);
+    }
+    muster_findings_free(&now);
+}
+
 void muster_live_look(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
@@ -282,12 +305,13 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
         live->judged_ns = now_ns;
         if (muster_live_judge(&live->peers, live->hang_ns, &now)) {
             weigh_abort(live, &now, now_ns);
+            abort_if_due(live, now_ns);
             keep_led(live, &now);
             muster_watch_update(&live->watch, &now, tell, live);
         }
         muster_findings_free(&now);
     }
-    abort_if_due(live, now_ns);
+    look_for_divergence(live, live->judged_ns == now_ns);
     look_for_slow(live, now_ns);
 }
 
@@ -318,6 +342,7 @@ void muster_live_free(struct muster_live *live)
     if (live->fd >= 0)
         close(live->fd);
     muster_watch_free(&live->watch);
+    muster_live_policies_free(&live->policies);
     muster_live_evidence_free(&live->evidence);
     muster_live_slow_free(live->slow);
     muster_live_peers_free(&live->peers);

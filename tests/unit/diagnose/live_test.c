@@ -1,0 +1,285 @@
+/* The live diagnosis of a process among others: what it tells, and when it ends its process. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "segment/reap.h"
+#include "world.h"
+
+#define ABORT_ABSENT "muster: 1\non:\n  hang_absent: [abort, log]\n"
+#define ABORT_DEAD   "muster: 1\non:\n  hang_dead: [abort]\n  hang_mismatch: [abort]\n"
+#define TELL_LATE    "muster: 1\non:\n  late_rank: [log]\n"
+#define TELL_NOTHING "muster: 1\non:\n  late_rank: []\n  slow_transfer: []\n"
+
+static unsigned count(const char *text, const char *what)
+{
+    unsigned n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* Whoever leads: each process ends itself, or none does. */
+static void expect_goes_on(const char *config, int (*scenario)(struct world *))
+{
+    for (int follows = 0; follows <= 1; follows++) {
+        struct world_end end =
+            follows ? world_run_following(config, scenario) : world_run(config, scenario);
+        if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0 || strstr(end.said, "aborting"))
+            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
+    }
+}
+
+static void expect_aborts(const char *config, int (*scenario)(struct world *), const char *words)
+{
+    for (int follows = 0; follows <= 1; follows++) {
+        struct world_end end =
+            follows ? world_run_following(config, scenario) : world_run(config, scenario);
+        if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT ||
+            !strstr(end.said, words) || !strstr(end.said, "alive within the grace time"))
+            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
+    }
+}
+
+/* ---- abort ---- */
+
+/* Found after a second; the grace time is ten. */
+static int rank_1_never_comes(struct world *world)
+{
+    world_wait(world, 10, 1 << 1);
+    world_look(world, 0);
+    world_look(world, 1);
+    for (int s = 0; s < 9; s++)
+        world_look(world, 1);
+    fputs("alive within the grace time\n", stderr);
+    world_look(world, 1);
+    return 97;
+}
+
+static void a_hang_ends_the_process_after_the_grace_time(void **state)
+{
+    (void)state;
+    expect_aborts(ABORT_ABSENT, rank_1_never_comes,
+                  "muster: error: aborting, as configured: hang_absent: rank 1");
+}
+
+static int rank_1_comes_after_all(struct world *world)
+{
+    world_wait(world, 10, 1 << 1);
+    world_look(world, 0);
+    world_look(world, 1);
+    world_look(world, 4);
+    world_go_on(world, 10);
+    for (int s = 0; s < 60; s++)
+        world_look(world, 1);
+    return 0;
+}
+
+static int rank_1_comes_at_the_last_moment(struct world *world)
+{
+    world_wait(world, 10, 1 << 1);
+    world_look(world, 0);
+    world_look(world, 1);
+    world_look(world, 9);
+    world_go_on(world, 10);
+    for (int s = 0; s < 60; s++)
+        world_look(world, 1);
+    return 0;
+}
+
+/* The grace time of the second one is not what is left of the first's. */
+static int rank_1_comes_and_rank_2_does_not(struct world *world)
+{
+    world_wait(world, 10, 1 << 1);
+    world_look(world, 0);
+    world_look(world, 1);
+    world_look(world, 8);
+    world_wait(world, 11, 1 << 2);
+    for (int s = 0; s < 10; s++)
+        world_look(world, 1);
+    return 0;
+}
+
+static void a_hang_that_resolves_within_the_grace_time_ends_nothing(void **state)
+{
+    (void)state;
+    expect_goes_on(ABORT_ABSENT, rank_1_comes_after_all);
+    expect_goes_on(ABORT_ABSENT, rank_1_comes_at_the_last_moment);
+    expect_goes_on(ABORT_ABSENT, rank_1_comes_and_rank_2_does_not);
+}
+
+static int rank_1_never_comes_for_a_minute(struct world *world)
+{
+    world_wait(world, 10, 1 << 1);
+    for (int s = 0; s < 60; s++)
+        world_look(world, 1);
+    return 0;
+}
+
+static int rank_1_may_wait_for_one_out_of_sight(struct world *world)
+{
+    for (unsigned r = 0; r < WORLD_RANKS; r++)
+        world->rank[r]->comm[0].nranks = WORLD_RANKS + 1;
+    return rank_1_never_comes_for_a_minute(world);
+}
+
+static void other_kinds_and_doubtful_hangs_end_nothing(void **state)
+{
+    (void)state;
+    expect_goes_on(ABORT_DEAD, rank_1_never_comes_for_a_minute);
+    expect_goes_on("muster: 1\n", rank_1_never_comes_for_a_minute);
+    expect_goes_on(ABORT_ABSENT, rank_1_may_wait_for_one_out_of_sight);
+}
+
+static bool is_alive(const struct world *world, int rank)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(world->shm, &found);
+    bool alive = false;
+    char pid[32];
+    snprintf(pid, sizeof pid, "-%d-", (int)world->pid[rank]);
+    for (size_t i = 0; i < n; i++)
+        alive |= found[i].alive && strstr(found[i].path, pid);
+    muster_found_free(found, n);
+    return alive;
+}
+
+static int rank_3_died(struct world *world)
+{
+    world_wait(world, 10, 1 << 3);
+    world->rank[3]->heartbeat_mono_ns = world->rank[0]->comm[0].called_ns;
+    kill(world->pid[3], SIGKILL);
+    while (is_alive(world, 3)) {
+    }
+    for (int s = 0; s < 10; s++)
+        world_look(world, 1);
+    fputs("alive within the grace time\n", stderr);
+    for (int s = 0; s < 3; s++)
+        world_look(world, 1);
+    return 97;
+}
+
+static void a_dead_rank_ends_the_processes_that_wait_for_it(void **state)
+{
+    (void)state;
+    expect_aborts(ABORT_DEAD, rank_3_died,
+                  "muster: error: aborting, as configured: hang_dead: rank 3");
+}
+
+/* ---- late ranks ---- */
+
+static int rank_2_is_late(struct world *world)
+{
+    for (int s = 0; s < 20; s++) {
+        world_step(world, 100, 2);
+        world_look(world, 1);
+    }
+    return 0;
+}
+
+static void a_late_rank_is_told_once(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, rank_2_is_late);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    assert_int_equal(count(end.said, "late_rank: rank 2 (host node0"), 1);
+    assert_int_equal(count(end.said, "late_rank"), 1);
+    assert_int_equal(count(end.found, "\"kind\":\"late_rank\""), 1);
+    assert_non_null(strstr(end.found, "\"ranks\":[2]"));
+    assert_non_null(strstr(end.found, "\"resolved\":false"));
+}
+
+/* 50 operations that it delays are in the first 250; two looks follow within two seconds. */
+static int rank_2_is_late_in_50_operations(struct world *world)
+{
+    world_step(world, 253, 2);
+    world_look(world, 0);
+    world_look(world, 1);
+    return 0;
+}
+
+static void fifty_affected_operations_and_two_seconds_suffice(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, rank_2_is_late_in_50_operations);
+    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+}
+
+/* Seen once, then a communicator's worth of clean operations: the window is of the latest. */
+static int rank_2_was_late_for_a_moment(struct world *world)
+{
+    world_step(world, 50, 2);
+    world_look(world, 0);
+    for (int s = 0; s < 20; s++) {
+        world_step(world, 900, -1);
+        world_look(world, 1);
+    }
+    return 0;
+}
+
+static int nobody_is_late(struct world *world)
+{
+    for (int s = 0; s < 20; s++) {
+        world_step(world, 500, -1);
+        world_look(world, 1);
+    }
+    return 0;
+}
+
+static void who_is_not_late_is_not_named(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, nobody_is_late);
+    assert_int_equal(count(end.said, "late_rank"), 0);
+    assert_string_equal(end.found, "");
+    end = world_run(TELL_LATE, rank_2_was_late_for_a_moment);
+    assert_int_equal(count(end.said, "late_rank"), 0);
+}
+
+static void nobody_looks_for_late_ranks_unless_asked(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_NOTHING, rank_2_is_late);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    assert_string_equal(end.said, "");
+    assert_string_equal(end.found, "");
+}
+
+static int others_have_another_version(struct world *world)
+{
+    world->rank[3]->version = 99;
+    world->rank[3]->comm[0].nranks = 1 << 30;
+    return rank_2_is_late(world);
+}
+
+static void ranks_of_another_version_are_left_out(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, others_have_another_version);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hang_ends_the_process_after_the_grace_time),
+        cmocka_unit_test(a_hang_that_resolves_within_the_grace_time_ends_nothing),
+        cmocka_unit_test(other_kinds_and_doubtful_hangs_end_nothing),
+        cmocka_unit_test(a_dead_rank_ends_the_processes_that_wait_for_it),
+        cmocka_unit_test(a_late_rank_is_told_once),
+        cmocka_unit_test(fifty_affected_operations_and_two_seconds_suffice),
+        cmocka_unit_test(who_is_not_late_is_not_named),
+        cmocka_unit_test(nobody_looks_for_late_ranks_unless_asked),
+        cmocka_unit_test(ranks_of_another_version_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+#include "world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/host.h"
+#include "segment/reap.h"
+
+#define AGO_NS (20 * MUSTER_NS_PER_S)
+
+static struct muster_seg_identity identity_of(const struct world *world, int rank)
+{
+    struct muster_seg_identity who = {.boot_hash = 7,
+                                      .begin_mono_ns = muster_now_ns() - 3 * AGO_NS,
+                                      .begin_unix_ns = muster_unix_ns() - 3 * AGO_NS,
+                                      .start_ticks = muster_process_start_ticks(0),
+                                      .pid = (uint32_t)getpid(),
+                                      .uid = geteuid(),
+                                      .rank = rank,
+                                      .local_rank = rank,
+                                      .world = WORLD_RANKS,
+                                      .host = "node0"};
+    snprintf(who.run_dir, sizeof who.run_dir, "%s", world->run);
+    snprintf(who.file_stem, sizeof who.file_stem, "node0-%d", rank);
+    return who;
+}
+
+static void fill(struct muster_segment *segment, int rank)
+{
+    segment->heartbeat_mono_ns = muster_now_ns() + 1000 * MUSTER_NS_PER_S; /* always fresh */
+    segment->comm[0].uid = 1;
+    segment->comm[0].id = WORLD_COMM;
+    segment->comm[0].rank = rank;
+    segment->comm[0].nranks = WORLD_RANKS;
+    segment->comm[0].nnodes = 1;
+    segment->comm[0].gpu_index = rank;
+    segment->comm[0].begin_ns = muster_now_ns() - 2 * AGO_NS;
+}
+
+static void create(const struct world *world, int rank, struct muster_segment_file *file)
+{
+    struct muster_seg_identity who = identity_of(world, rank);
+    struct muster_err err;
+    if (muster_segment_create(file, world->shm, &who, &err) != MUSTER_SEGMENT_OK || !file->shared) {
+        fprintf(stderr, "no segment: %s\n", err.text);
+        _exit(99);
+    }
+    fill(file->map, rank);
+}
+
+static void say_ready(int fd)
+{
+    if (write(fd, "", 1) != 1)
+        _exit(99);
+}
+
+/* One that only lives. */
+static pid_t start_rank(const struct world *world, int rank, int ready)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct muster_segment_file file = {0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    create(world, rank, &file);
+    say_ready(ready);
+    for (;;)
+        pause();
+}
+
+static void map_others(struct world *world)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(world->shm, &found);
+    for (size_t i = 0; i < n; i++) {
+        int fd = open(found[i].path, O_RDWR | O_CLOEXEC);
+        struct muster_segment *map =
+            mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED)
+            _exit(99);
+        close(fd);
+        world->rank[map->identity.rank] = map;
+        world->pid[map->identity.rank] = (pid_t)map->identity.pid;
+    }
+    muster_found_free(found, n);
+}
+
+/* In the process of rank 0, once all others are there. */
+static _Noreturn void play(struct world *world, const char *config, int err_fd,
+                           int (*scenario)(struct world *))
+{
+    static const _Atomic bool open = false;
+    struct muster_err err;
+    dup2(err_fd, STDERR_FILENO);
+    map_others(world);
+    if (muster_settings_parse(&world->settings, "on.yaml", config, strlen(config), &err) != 0) {
+        fprintf(stderr, "%s\n", err.text);
+        _exit(99);
+    }
+    snprintf(world->settings.segment_dir, sizeof world->settings.segment_dir, "%s", world->shm);
+    world->settings.hang_seconds = 1;
+    struct muster_live_options options = {&world->file, &world->settings, &open};
+    world->live = muster_live_new(&options);
+    world->now_ns = muster_now_ns();
+    int status = scenario(world);
+    muster_live_free(world->live);
+    _exit(status);
+}
+
+static void await(int fd, int n)
+{
+    char byte;
+    while (n-- > 0)
+        assert_int_equal(read(fd, &byte, 1), 1);
+}
+
+static pid_t start_first(struct world *world, const char *config, int (*scenario)(struct world *),
+                         int ready, int go, int err_fd)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    char byte;
+    create(world, 0, &world->file);
+    say_ready(ready);
+    if (read(go, &byte, 1) != 1)
+        _exit(99);
+    play(world, config, err_fd, scenario);
+}
+
+static void read_file(char *text, size_t size, const char *dir, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_RDONLY);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+static void remove_world(const struct world *world)
+{
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf %s %s", world->shm, world->run);
+    assert_int_equal(system(command), 0);
+}
+
+static struct world_end run(const char *config, int (*scenario)(struct world *), bool leads)
+{
+    struct world world = {.shm = "/dev/shm/muster-world-XXXXXX", .run = "/tmp/muster-world-XXXXXX"};
+    struct world_end end = {0};
+    int ready[2], go[2];
+    pid_t pid[WORLD_RANKS];
+    assert_non_null(mkdtemp(world.shm));
+    assert_non_null(mkdtemp(world.run));
+    char path[128];
+    snprintf(path, sizeof path, "%s/stderr", world.run);
+    int err_fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0600);
+    assert_int_equal(pipe(ready) || pipe(go) || err_fd < 0, 0);
+    /* Who is started first has the lowest pid. */
+    for (int i = 0; i < WORLD_RANKS; i++) {
+        int r = leads ? i : WORLD_RANKS - 1 - i;
+        pid[r] = r == 0 ? start_first(&world, config, scenario, ready[1], go[0], err_fd)
+                        : start_rank(&world, r, ready[1]);
+    }
+    await(ready[0], WORLD_RANKS);
+    assert_int_equal(write(go[1], "", 1), 1);
+    assert_int_equal(waitpid(pid[0], &end.status, 0), pid[0]);
+    for (int r = 1; r < WORLD_RANKS; r++) {
+        kill(pid[r], SIGKILL);
+        waitpid(pid[r], NULL, 0);
+    }
+    int fds[] = {ready[0], ready[1], go[0], go[1], err_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        close(fds[i]);
+    read_file(end.said, sizeof end.said, world.run, "stderr");
+    read_file(end.found, sizeof end.found, world.run, "node0-0.findings.jsonl");
+    remove_world(&world);
+    return end;
+}
+
+struct world_end world_run(const char *config, int (*scenario)(struct world *))
+{
+    return run(config, scenario, true);
+}
+
+struct world_end world_run_following(const char *config, int (*scenario)(struct world *))
+{
+    return run(config, scenario, false);
+}
+
+void world_look(struct world *world, double s)
+{
+    world->now_ns += (uint64_t)(s * 1e9);
+    muster_live_look(world->live, world->now_ns);
+}
+
+/* ---- what the ranks did ---- */
+
+static void call(struct muster_segment *segment, unsigned calls, unsigned ended, uint64_t at_ns)
+{
+    struct muster_seg_comm *comm = &segment->comm[0];
+    comm->calls = calls;
+    comm->call_hash = 17 * calls;
+    comm->called_ns = at_ns;
+    comm->launches = comm->launches_marked = calls;
+    comm->launches_ended = ended;
+    comm->ended_ns = at_ns;
+    for (unsigned n = calls < MUSTER_SEG_CALLS ? 0 : calls - MUSTER_SEG_CALLS; n < calls; n++)
+        comm->call[n % MUSTER_SEG_CALLS] = (struct muster_seg_call){
+            1 << 18, 0, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, (uint16_t)n};
+}
+
+void world_wait(struct world *world, unsigned calls, unsigned absent)
+{
+    uint64_t at_ns = muster_now_ns() - AGO_NS;
+    for (unsigned r = 0; r < WORLD_RANKS; r++) {
+        bool lacks = absent & (1u << r);
+        call(world->rank[r], lacks ? calls - 1 : calls, calls - 1, at_ns);
+    }
+}
+
+void world_go_on(struct world *world, unsigned calls)
+{
+    for (unsigned r = 0; r < WORLD_RANKS; r++)
+        call(world->rank[r], calls, calls, muster_now_ns());
+}
+
+/* Each GPU has a clock of its own. All leave an operation together; who came last ran shortest. */
+static void retire(struct muster_segment *segment, unsigned rank, uint64_t number, bool late)
+{
+    enum { CYCLE_US = 2000, STEP = 5 };
+    uint64_t end_us = (number + 1) * CYCLE_US / STEP + (number / STEP) * 1000;
+    uint64_t wait_us = number % STEP == 0 && !late ? 1000 : 0;
+    uint64_t noise_us = (number * 7 + rank * 3) % 5, clock_us = 1000000 * (rank + 1);
+    uint64_t head = segment->ring_head;
+    segment->ring[head % MUSTER_SEG_RING] =
+        (struct muster_op){.number = number,
+                           .enqueue_ns = (end_us + 1000000) * 1000,
+                           .begin_ns = (clock_us + end_us - 200 - wait_us - noise_us) * 1000,
+                           .end_ns = (clock_us + end_us) * 1000,
+                           .count = 1 << (18 + number % STEP),
+                           .comm = 1,
+                           .peer = -1,
+                           .func = MUSTER_FUNC_ALL_REDUCE,
+                           .dtype = MUSTER_DTYPE_FLOAT32,
+                           .algo = MUSTER_ALGO_RING,
+                           .proto = MUSTER_PROTO_SIMPLE,
+                           .channels = 1,
+                           .source = MUSTER_SOURCE_GPU,
+                           .flags = number < 3 ? MUSTER_OP_UNSCORED : 0};
+    segment->ring_head = head + 1;
+}
+
+void world_step(struct world *world, unsigned n, int late)
+{
+    for (unsigned r = 0; r < WORLD_RANKS; r++) {
+        uint64_t from = world->rank[r]->ring_head;
+        for (unsigned i = 0; i < n; i++)
+            retire(world->rank[r], r, from + i, late < 0 || late == (int)r);
+    }
+}
