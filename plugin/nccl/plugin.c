@@ -260,13 +260,14 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 
-    int wanted = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
+    /* All communicators share the mask, and others read it and write it meanwhile. */
     if (recorder) {
         *context = muster_recorder_comm_open(recorder, init, &gpu);
-        wanted = muster_arming_mask(&recorder->arming);
+        muster_arming_write(&recorder->arming, mask);
+    } else {
+        int wanted = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
+        __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
     }
-    /* Once: all communicators share it, and others read it and write it meanwhile. */
-    __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
     struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
     if (trace)
         muster_trace_init(trace, *context, init);

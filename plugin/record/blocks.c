@@ -42,11 +42,27 @@ int muster_arming_mask(const struct muster_arming *arming)
     return muster_arming_on(arming) ? arming->timing : arming->resting;
 }
 
+void muster_arming_write(const struct muster_arming *arming, int *mask)
+{
+    int wanted = muster_arming_mask(arming);
+    int written;
+    if (!mask)
+        return;
+    do {
+        written = wanted;
+        /* Two threads may change the state at once. The fences (before: what this thread changed;
+         * after: what it reads again) let the one whose store comes last see the other's change: a
+         * mask that contradicts the state would stay for a whole block. NCCL reads it relaxed. */
+        atomic_thread_fence(memory_order_seq_cst);
+        __atomic_store_n(mask, written, __ATOMIC_RELAXED);
+        atomic_thread_fence(memory_order_seq_cst);
+        wanted = muster_arming_mask(arming);
+    } while (wanted != written);
+}
+
 static void write_mask(const struct muster_arming *arming)
 {
-    /* Relaxed: NCCL reads it relaxed, and the same thread's next operation sees it in order. */
-    if (arming->mask)
-        __atomic_store_n(arming->mask, muster_arming_mask(arming), __ATOMIC_RELAXED);
+    muster_arming_write(arming, arming->mask);
 }
 
 static void set_wants(struct muster_arming *arming, struct muster_block_state *state, bool wants)

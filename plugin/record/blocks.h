@@ -76,7 +76,10 @@ void muster_arming_stop(struct muster_arming *arming);
  * good, and also in `full`. Before that communicator's first operation. */
 void muster_arming_forbid(struct muster_arming *arming);
 
-/* What the mask has to be now; also what an init writes. */
+/* What the mask has to be now. */
 int muster_arming_mask(const struct muster_arming *arming);
+
+/* Writes that into `mask`, which may be NULL; also for an init. */
+void muster_arming_write(const struct muster_arming *arming, int *mask);
 
 #endif

@@ -1,5 +1,7 @@
 #include "lab.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +237,64 @@ static void a_group_of_sends_is_timed_as_it_was_called(void **state)
     lab_close(&world.lab);
 }
 
+/* ---- Two threads at a block's edges ---- */
+
+enum { EDGES = 500000 };
+
+struct edge {
+    struct muster_arming arming;
+    int mask;
+    _Atomic unsigned met; /* by both, as often as both came; a barrier would wake one too late */
+};
+
+struct edge_thread {
+    struct edge *edge;
+    struct muster_block_state state;
+    uint64_t ahead; /* of the other: one's block begins where the other's ends */
+};
+
+static void meet(struct edge *edge, unsigned *mine)
+{
+    *mine += 2;
+    atomic_fetch_add(&edge->met, 1);
+    for (unsigned spin = 0; (int)(atomic_load(&edge->met) - *mine) < 0; spin++)
+        if (spin % 1000 == 999)
+            sched_yield(); /* one processor, or a busy one */
+}
+
+static void *cross_edges(void *arg)
+{
+    struct edge_thread *thread = arg;
+    struct edge *edge = thread->edge;
+    void *wrong = NULL;
+    unsigned met = 0;
+    for (uint64_t i = thread->ahead; i < EDGES + thread->ahead; i++) {
+        meet(edge, &met);
+        /* Block 0 is timed, block 1 is not. */
+        muster_arming_turn(&edge->arming, &thread->state, 1, i % 2 * MUSTER_BLOCK, 1);
+        meet(edge, &met);
+        if (__atomic_load_n(&edge->mask, __ATOMIC_RELAXED) != muster_arming_mask(&edge->arming))
+            wrong = edge;
+    }
+    return wrong;
+}
+
+static void the_mask_follows_what_two_threads_decide(void **state)
+{
+    (void)state;
+    struct edge edge = {.mask = RESTING,
+                        .arming = {.resting = RESTING, .timing = TIMING, .possible = true}};
+    edge.arming.mask = &edge.mask;
+    struct edge_thread thread[2] = {{.edge = &edge}, {.edge = &edge, .ahead = 1}};
+    pthread_t id;
+    void *other;
+    assert_int_equal(pthread_create(&id, NULL, cross_edges, &thread[1]), 0);
+    void *wrong = cross_edges(&thread[0]);
+    pthread_join(id, &other);
+    assert_null(wrong);
+    assert_null(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +310,7 @@ int main(void)
         cmocka_unit_test(what_follows_the_first_arming_is_judged),
         cmocka_unit_test(a_copy_engine_collective_inside_a_block_is_retired),
         cmocka_unit_test(a_group_of_sends_is_timed_as_it_was_called),
+        cmocka_unit_test(the_mask_follows_what_two_threads_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
