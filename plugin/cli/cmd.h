@@ -21,6 +21,8 @@ struct muster_cmd {
     const char *about;                /* text below the options, lines ending in \n; may be NULL */
     const struct muster_opt *options; /* ended by a NULL name; may be NULL */
     bool stop_at_operand; /* options after the first operand belong to that operand (run, env) */
+    const struct muster_cmd *const *subs; /* its own commands, named "COMMAND WORD", ended by NULL;
+                                             may be NULL. Then `run` is muster_cmd_run_sub */
     /* argv[0] is the command's name. Returns the exit status. Results go to stdout, which main
      * flushes and checks; all else to stderr as "muster NAME: text". */
     int (*run)(const struct muster_cmd *self, int argc, char **argv);
@@ -32,6 +34,7 @@ extern const struct muster_cmd muster_cmd_demo;
 extern const struct muster_cmd muster_cmd_report;
 extern const struct muster_cmd muster_cmd_diagnose;
 extern const struct muster_cmd muster_cmd_topo;
+extern const struct muster_cmd muster_cmd_policy;
 extern const struct muster_cmd muster_cmd_doctor;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;
@@ -42,6 +45,10 @@ extern const struct muster_cmd *const muster_commands[];
 
 /* NULL if there is none of this name. */
 const struct muster_cmd *muster_cmd_find(const char *name);
+/* Runs the one of self->subs that argv[1] names. */
+int muster_cmd_run_sub(const struct muster_cmd *self, int argc, char **argv);
+/* The word that a command is called by: "check" of "policy check". */
+const char *muster_cmd_word(const struct muster_cmd *cmd);
 /* "muster: unknown command X, did you mean Y?" on stderr. Returns MUSTER_STATUS_USAGE. */
 int muster_cmd_unknown(const char *name);
 

@@ -122,10 +122,10 @@ static void put_topics(FILE *out)
     fputs("'\n        [ \"$COMP_CWORD\" = 1 ] || operand+=config\n", out);
 }
 
-static void put_command(FILE *out, const struct muster_cmd *cmd)
+/* What a command completes: between "NAME)" and ";;". */
+static void put_body(FILE *out, const struct muster_cmd *cmd)
 {
     bool operands = cmd->usage[0] && strncmp(cmd->usage, "[options]", 9) != 0;
-    fprintf(out, "    %s)\n", cmd->name);
     if (cmd->stop_at_operand && cmd->options) {
         put_after_operand(out, cmd->options);
     }
@@ -136,6 +136,31 @@ static void put_command(FILE *out, const struct muster_cmd *cmd)
         put_topics(out);
     } else if (cmd->stop_at_operand || operands) {
         fprintf(out, "        operand='%s'\n", cmd->stop_at_operand ? "command" : "file");
+    }
+}
+
+static void put_subs(FILE *out, const struct muster_cmd *cmd)
+{
+    fputs("        case $COMP_CWORD:${COMP_WORDS[2]} in\n        2:*) operand='", out);
+    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+        fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_word(*sub));
+    }
+    fputs("' ;;\n", out);
+    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+        fprintf(out, "        *:%s)\n", muster_cmd_word(*sub));
+        put_body(out, *sub);
+        fputs("        ;;\n", out);
+    }
+    fputs("        esac\n", out);
+}
+
+static void put_command(FILE *out, const struct muster_cmd *cmd)
+{
+    fprintf(out, "    %s)\n", cmd->name);
+    if (cmd->subs) {
+        put_subs(out, cmd);
+    } else {
+        put_body(out, cmd);
     }
     fputs("        ;;\n", out);
 }

@@ -131,6 +131,37 @@ static void put_option(FILE *out, const struct muster_opt *opt)
     put_values(out, opt);
 }
 
+static void put_synopsis(FILE *out, const struct muster_cmd *cmd)
+{
+    char name[64];
+    snprintf(name, sizeof name, "muster %s", cmd->name);
+    put_bold(out, name);
+    putc(' ', out);
+    put_line(out, cmd->usage);
+}
+
+/* A section for each of a command's own commands, with its options. */
+static void put_subs(FILE *out, const struct muster_cmd *cmd)
+{
+    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
+        fputs(".SH ", out);
+        for (const char *word = muster_cmd_word(*sub); *word; word++) {
+            putc(toupper((unsigned char)*word), out);
+        }
+        putc('\n', out);
+        put_synopsis(out, *sub);
+        fputs(".PP\n", out);
+        put_line(out, (*sub)->summary);
+        if ((*sub)->about) {
+            fputs(".PP\n", out);
+            put_text(out, (*sub)->about);
+        }
+        for (const struct muster_opt *opt = (*sub)->options; opt && opt->name; opt++) {
+            put_option(out, opt);
+        }
+    }
+}
+
 static void command_page(FILE *out, const struct muster_cmd *cmd)
 {
     static const struct muster_opt help = {.name = "help", .letter = 'h', .help = "print help"};
@@ -138,10 +169,7 @@ static void command_page(FILE *out, const struct muster_cmd *cmd)
     snprintf(name, sizeof name, "muster-%s", cmd->name);
     put_title(out, name, 1, cmd->summary);
     fputs(".SH SYNOPSIS\n", out);
-    snprintf(name, sizeof name, "muster %s", cmd->name);
-    put_bold(out, name);
-    putc(' ', out);
-    put_line(out, cmd->usage);
+    put_synopsis(out, cmd);
     if (cmd->about) {
         fputs(".SH DESCRIPTION\n", out);
         put_text(out, cmd->about);
@@ -151,6 +179,7 @@ static void command_page(FILE *out, const struct muster_cmd *cmd)
         put_option(out, opt);
     }
     put_option(out, &help);
+    put_subs(out, cmd);
     fputs(".SH SEE ALSO\n", out);
     put_reference(out, "muster", 1, true);
     put_reference(out, "muster-config", 5, false);

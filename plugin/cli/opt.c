@@ -247,6 +247,16 @@ static void help_line(FILE *out, char letter, const char *name, const char *valu
     put_wrapped(out, help);
 }
 
+static void help_subs(const struct muster_cmd *cmd, FILE *out)
+{
+    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+        fprintf(out, "  %-*s  ", HELP_COLUMN - 4, muster_cmd_word(*sub));
+        put_wrapped(out, (*sub)->summary);
+    }
+    fprintf(out, "\n`muster %s %s --help` tells more of each.\n", cmd->name,
+            muster_cmd_word(cmd->subs[0]));
+}
+
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
 {
     fprintf(out, "muster %s: %s\n\nusage: muster %s %s\n\n", cmd->name, cmd->summary, cmd->name,
@@ -255,6 +265,10 @@ void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
         help_line(out, opt->letter, opt->name, opt->value, opt->help);
     }
     help_line(out, 'h', "help", NULL, "print this");
+    if (cmd->subs) {
+        fputc('\n', out);
+        help_subs(cmd, out);
+    }
     if (cmd->about) {
         fprintf(out, "\n%s", cmd->about);
     }

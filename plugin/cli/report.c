@@ -2,6 +2,7 @@
 
 #include "cli/cmd.h"
 #include "cli/diagnose.h"
+#include "cli/report_rules.h"
 #include "export/report_out.h"
 
 static enum muster_report_by rows_by(enum muster_report_format format,
@@ -21,6 +22,7 @@ static int print(const struct muster_report *report, enum muster_report_format f
 {
     enum muster_report_rows rows = choice == MUSTER_SHOW_DEFAULT ? MUSTER_ROWS_BOTH
                                    : choice == MUSTER_SHOW_RANK  ? MUSTER_ROWS_RANK
+                                   : choice == MUSTER_SHOW_RULE  ? MUSTER_ROWS_RULE
                                                                  : MUSTER_ROWS_OP;
     switch (format) {
     case MUSTER_FORMAT_JSON:
@@ -44,12 +46,21 @@ int muster_report_print(const struct muster_run_query *query, enum muster_report
     if (muster_run_load(query, &run, err)) {
         return -1;
     }
+    struct muster_report_rules rules = {0};
     int result = muster_report_build(&run, rows_by(format, choice), &report, err);
+    if (result == 0) {
+        bool of_rules = choice == MUSTER_SHOW_RULE || format == MUSTER_FORMAT_JSON;
+        result = of_rules ? muster_report_rules_add(&rules, &run, &report, err) : 0;
+        if (result) {
+            muster_report_free(&report);
+        }
+    }
     if (result == 0) {
         result = print(&report, format, choice, out, err);
         muster_report_free(&report);
     }
-    if (result == 0 && format == MUSTER_FORMAT_TEXT) {
+    muster_report_rules_free(&rules);
+    if (result == 0 && format == MUSTER_FORMAT_TEXT && choice != MUSTER_SHOW_RULE) {
         muster_diagnose_append(&run, out);
     }
     muster_run_free(&run);
@@ -63,7 +74,7 @@ struct report_options {
 };
 
 static const char *const formats[] = {"text", "json", "csv", NULL};
-static const char *const choices[] = {"default", "rank", "op", "comm", "size", NULL};
+static const char *const choices[] = {"default", "rank", "op", "comm", "size", "rule", NULL};
 
 static const struct muster_opt report_table[] = {
     {"live", 0, MUSTER_OPT_FLAG, offsetof(struct report_options, live),
@@ -71,7 +82,7 @@ static const struct muster_opt report_table[] = {
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct report_options, format), "FORMAT", formats,
      .help = "text, json or csv (text)"},
     {"by", 'b', MUSTER_OPT_CHOICE, offsetof(struct report_options, choice), "ROWS", choices,
-     .help = "rows of text and CSV: rank, op, comm or size"},
+     .help = "rows of text and CSV: rank, op, comm, size, or rule of the policy"},
     {.name = NULL},
 };
 

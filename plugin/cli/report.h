@@ -14,6 +14,7 @@ enum muster_report_choice {
     MUSTER_SHOW_OP,
     MUSTER_SHOW_COMM,
     MUSTER_SHOW_SIZE,
+    MUSTER_SHOW_RULE,
 };
 
 /* Output errors are left in `out`. */

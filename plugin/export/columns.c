@@ -101,6 +101,20 @@ static const struct muster_column net_columns[] = {
     {"flush_us", COLUMN(net, flush_us, REAL), 0, "flush", "ms", 1e-3, 1},
 };
 
+static const struct muster_column rule_columns[] = {
+    {"sha256", COLUMN(rule, sha256, STR)},
+    {"state", COLUMN(rule, state, STR), .head = "policy", .flags = MERGE},
+    {"processes", COLUMN(rule, processes, U64), .head = "processes", .flags = MERGE},
+    {"rule", COLUMN(rule, rule, STR), .head = "rule"},
+    {"line", COLUMN(rule, line, I64), .head = "line"},
+    {"hits", COLUMN(rule, hits, I64), .head = "hits"},
+    {"not_offered", COLUMN(rule, not_offered, I64), .head = "not offered", .flags = QUIET},
+    {"algo", COLUMN(rule, algo, STR), .head = "ran: algo"},
+    {"proto", COLUMN(rule, proto, STR), .head = "proto"},
+    {"channels", COLUMN(rule, channels, KNOWN), .head = "ch"},
+    {"count", COLUMN(rule, count, I64), .head = "count"},
+};
+
 #define TABLE(row, columns_)                                                                       \
     {                                                                                              \
         .column = columns_, .columns = sizeof columns_ / sizeof *columns_,                         \
@@ -110,6 +124,7 @@ static const struct muster_column net_columns[] = {
 const struct muster_table muster_rank_table = TABLE(rank, rank_columns);
 const struct muster_table muster_op_table = TABLE(op, op_columns);
 const struct muster_table muster_net_table = TABLE(net, net_columns);
+const struct muster_table muster_rule_table = TABLE(rule, rule_columns);
 
 struct muster_cell muster_cell(const struct muster_column *column, const void *row)
 {

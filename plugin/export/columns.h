@@ -45,6 +45,7 @@ struct muster_table {
 extern const struct muster_table muster_rank_table;
 extern const struct muster_table muster_op_table;
 extern const struct muster_table muster_net_table;
+extern const struct muster_table muster_rule_table;
 
 struct muster_cell {
     enum muster_cell_type type;

@@ -392,3 +392,16 @@ int muster_build_gaps(struct muster_build *build)
     }
     return gaps.failed ? -1 : 0;
 }
+
+int muster_report_add_gap(struct muster_report *report, const char *text)
+{
+    char *copy = strdup(text);
+    char **gap = copy ? reallocarray(report->gap, report->gaps + 1, sizeof *gap) : NULL;
+    if (!gap) {
+        free(copy);
+        return -1;
+    }
+    report->gap = gap;
+    report->gap[report->gaps++] = copy;
+    return 0;
+}

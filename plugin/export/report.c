@@ -226,5 +226,6 @@ void muster_report_free(struct muster_report *report)
     free(report->comm);
     free(report->op);
     free(report->net);
+    free(report->rule);
     *report = (struct muster_report){0};
 }

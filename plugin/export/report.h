@@ -97,6 +97,21 @@ struct muster_report_net {
     double gpu_wait_us, credit_wait_us, net_wait_us, flush_us;
 };
 
+/* What ran where a rule of a policy decides: a row for each rule, and more where several things
+ * ran. The rows of a rule follow each other; the first holds what the tuner counted. */
+struct muster_report_rule {
+    const char *sha256; /* of the document with the policy, hex */
+    const char *state;
+    uint64_t processes;  /* with this policy in this state */
+    const char *rule;    /* NULL: the policy is off */
+    int64_t line;        /* of the rule; -1: not known */
+    int64_t hits;        /* times that it decided when NCCL asked; -1: not in this row */
+    int64_t not_offered; /* of them: NCCL offered nothing of what it keeps */
+    const char *algo, *proto;
+    uint64_t channels; /* 0: not shown, or nothing ran */
+    int64_t count;     /* operations; -1: not known */
+};
+
 struct muster_report {
     const struct muster_run *run;
     enum muster_report_by by;
@@ -108,6 +123,8 @@ struct muster_report {
     size_t ops;
     struct muster_report_net *net;
     size_t nets;
+    struct muster_report_rule *rule; /* left to whoever knows policies: cli/report_rules.h */
+    size_t rules;
     char **gap; /* what could not be seen and why: sentences without full stop */
     size_t gaps;
     uint64_t joint;      /* operations timed on all ranks that are seen, each counted once */
@@ -118,5 +135,7 @@ struct muster_report {
 int muster_report_build(const struct muster_run *run, enum muster_report_by by,
                         struct muster_report *report, struct muster_err *err);
 void muster_report_free(struct muster_report *report);
+/* Adds a copy. -1: out of memory. */
+int muster_report_add_gap(struct muster_report *report, const char *text);
 
 #endif

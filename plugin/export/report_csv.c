@@ -72,7 +72,9 @@ static void write_rows(FILE *out, const struct muster_table *table, unsigned by,
 
 void muster_report_csv(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
 {
-    if (rows == MUSTER_ROWS_OP) {
+    if (rows == MUSTER_ROWS_RULE) {
+        write_rows(out, &muster_rule_table, 0, report->rule, report->rules);
+    } else if (rows == MUSTER_ROWS_OP) {
         write_rows(out, &muster_op_table, 1u << report->by, report->op, report->ops);
     } else {
         write_rows(out, &muster_rank_table, 0, report->rank, report->ranks);

@@ -11,12 +11,13 @@ enum muster_report_rows {
     MUSTER_ROWS_BOTH, /* ranks, and the operations that took longest */
     MUSTER_ROWS_RANK,
     MUSTER_ROWS_OP, /* as many as there are, by report->by */
+    MUSTER_ROWS_RULE,
 };
 
 /* For people. -1: out of memory. */
 int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out);
 
-/* {"version", "run", "ranks", "ops", "net", "gaps"}: docs/interface.md. */
+/* {"version", "run", "ranks", "ops", "net", "rules", "gaps"}: docs/interface.md. */
 void muster_report_json(const struct muster_report *report, FILE *out);
 
 /* One header and one kind of row; absent values are empty. */

@@ -293,24 +293,40 @@ static int put_ops(const struct muster_report *report, enum muster_report_rows r
                : 0;
 }
 
-int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
+static int put_rules(const struct muster_report *report, FILE *out)
 {
-    put_header(report, out);
-    if (rows != MUSTER_ROWS_OP && put_table(out, "ranks", &muster_rank_table, 0, report->rank,
-                                            report->ranks, NULL, SIZE_MAX)) {
+    if (!report->rules) {
+        fputs("\nno policy\n", out);
+        return 0;
+    }
+    return put_table(out, "rules of the policy, all ranks together", &muster_rule_table, 0,
+                     report->rule, report->rules, NULL, SIZE_MAX);
+}
+
+static int put_ranks(const struct muster_report *report, FILE *out)
+{
+    if (put_table(out, "ranks", &muster_rank_table, 0, report->rank, report->ranks, NULL,
+                  SIZE_MAX)) {
         return -1;
     }
-    if (rows != MUSTER_ROWS_OP && report->joint) {
+    if (report->joint) {
         fputs(
             "  busy: timed operations in sum. wait: of that, for ranks that came later. late: how "
             "long\n  the rank that waited longest in each operation waited for this one.\n",
             out);
     }
-    if (rows != MUSTER_ROWS_RANK && put_ops(report, rows, out)) {
-        return -1;
-    }
-    if (rows == MUSTER_ROWS_BOTH && put_table(out, "network, by rank and peer", &muster_net_table,
-                                              0, report->net, report->nets, NULL, SIZE_MAX)) {
+    return 0;
+}
+
+int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
+{
+    bool both = rows == MUSTER_ROWS_BOTH;
+    put_header(report, out);
+    if (((both || rows == MUSTER_ROWS_RANK) && put_ranks(report, out)) ||
+        ((both || rows == MUSTER_ROWS_OP) && put_ops(report, rows, out)) ||
+        (rows == MUSTER_ROWS_RULE && put_rules(report, out)) ||
+        (both && put_table(out, "network, by rank and peer", &muster_net_table, 0, report->net,
+                           report->nets, NULL, SIZE_MAX))) {
         return -1;
     }
     if (report->gaps) {

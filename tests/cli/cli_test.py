@@ -38,7 +38,8 @@ class Case(unittest.TestCase):
 
 
 class Help(Case):
-    COMMANDS = ("run", "demo", "report", "replay", "topo", "doctor", "env", "version", "help")
+    COMMANDS = ("run", "demo", "report", "replay", "policy", "topo", "doctor", "env", "version",
+                "help")
 
     def test_lists_every_command_on_stdout(self):
         for call in (["help"], ["--help"], ["-h"]):
@@ -305,7 +306,8 @@ class Recorded(Case):
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertLessEqual(max(map(len, text.stdout.splitlines())), 120)
         report = json.loads(self.muster("report", "out", "--format", "json").stdout)
-        self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "gaps"])
+        self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "rules",
+                                        "gaps"])
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
         self.assertEqual(sum(rank["ops"] for rank in report["ranks"]),
                          sum(op["count"] for op in report["ops"]))

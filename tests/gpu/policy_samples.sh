@@ -118,7 +118,7 @@ show() {
     rm -rf "$work/run"
     if life "$1" 0 "NCCL_PROFILER_PLUGIN=$(basename "$plugin")" "MUSTER_DIR=$work/run" \
         MUSTER_TIMING=light; then
-        "$command" report --by rule --policy "$1" "$work/run" ||
+        "$command" report --by rule "$work/run" ||
             "$command" report --by op "$work/run"
     else
         echo "policy_samples: $1: $(tail -n 1 "$work/err")" >&2

@@ -1,0 +1,227 @@
+#include "cli/report_rules.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/simulate.h"
+#include "config/document.h"
+#include "segment/table.h"
+
+/* Processes with the same policy in the same state. */
+struct group {
+    const struct muster_seg_policy *first;
+    uint64_t processes;
+    uint64_t hits[MUSTER_SEG_RULES], not_offered[MUSTER_SEG_RULES];
+    struct muster_simulation ran;
+    struct muster_policy *policy; /* NULL: its text is not known */
+};
+
+struct job {
+    const struct muster_run *run;
+    struct muster_report *report;
+    struct muster_report_rules *rules;
+    struct group *group;
+    size_t groups;
+};
+
+/* ---- Counters ---- */
+
+static bool is_of(const struct group *group, const struct muster_seg_policy *policy)
+{
+    return group->first->state == policy->state &&
+           memcmp(group->first->sha256, policy->sha256, sizeof policy->sha256) == 0;
+}
+
+static struct group *find_group(struct job *job, const struct muster_seg_policy *policy)
+{
+    for (size_t i = 0; i < job->groups; i++)
+        if (is_of(&job->group[i], policy))
+            return &job->group[i];
+    if (!muster_grow(&job->group, job->groups, sizeof *job->group))
+        return NULL;
+    job->group[job->groups] = (struct group){.first = policy};
+    return &job->group[job->groups++];
+}
+
+static unsigned entries_of(const struct muster_seg_policy *policy)
+{
+    return policy->rules < MUSTER_SEG_RULES ? policy->rules : MUSTER_SEG_RULES;
+}
+
+static int count_process(struct job *job, const struct muster_process *process)
+{
+    const struct muster_seg_policy *policy = process->segment ? &process->segment->policy : NULL;
+    if (!policy || policy->state == MUSTER_POLICY_NONE)
+        return 0;
+    struct group *group = find_group(job, policy);
+    if (!group)
+        return -1;
+    group->processes++;
+    for (unsigned i = 0; i < entries_of(policy); i++) {
+        group->hits[i] += policy->rule[i].hits;
+        group->not_offered[i] += policy->rule[i].not_offered;
+    }
+    return 0;
+}
+
+/* ---- What ran ---- */
+
+/* The policy's text as a process kept it in a run directory; it must be that of the hash. */
+static struct muster_policy *load_from(const char *dir, const struct muster_seg_policy *of)
+{
+    char path[PATH_MAX], hex[MUSTER_POLICY_HEX];
+    struct muster_document document;
+    struct muster_policy *policy = NULL;
+    muster_policy_hex(hex, of->sha256);
+    snprintf(path, sizeof path, "%s/policy-%.8s.yaml", dir, hex);
+    if (muster_document_read(&document, path, NULL))
+        return NULL;
+    if (muster_policy_parse(&policy, path, document.text, document.bytes, NULL, NULL))
+        policy = NULL;
+    muster_document_free(&document);
+    if (policy && memcmp(policy->sha256, of->sha256, sizeof policy->sha256) != 0) {
+        muster_policy_free(policy);
+        policy = NULL;
+    }
+    return policy;
+}
+
+static struct muster_policy *load_policy(const struct job *job, const struct muster_seg_policy *of)
+{
+    struct muster_policy *policy = NULL;
+    for (size_t i = 0; i < job->run->sources && !policy; i++)
+        policy = load_from(job->run->source[i], of);
+    for (size_t i = 0; i < job->run->processes && !policy; i++)
+        policy = load_from(job->run->process[i].identity.run_dir, of);
+    return policy;
+}
+
+static int say_unknown(const struct job *job, const struct group *group)
+{
+    char text[200], hex[MUSTER_POLICY_HEX];
+    muster_policy_hex(hex, group->first->sha256);
+    snprintf(text, sizeof text,
+             "what ran under each rule: the run directory holds no policy-%.8s.yaml", hex);
+    return muster_report_add_gap(job->report, text);
+}
+
+static int find_ran(const struct job *job, struct group *group)
+{
+    if (group->first->state != MUSTER_POLICY_ACTIVE)
+        return 0;
+    group->policy = load_policy(job, group->first);
+    if (!group->policy)
+        return say_unknown(job, group);
+    group->ran.policy = group->policy;
+    return muster_simulation_add(&group->ran, job->run, true, group->first->sha256) ||
+                   muster_simulation_finish(&group->ran)
+               ? -1
+               : 0;
+}
+
+/* ---- Rows ---- */
+
+static struct muster_report_rule *add_row(const struct job *job, const struct group *group,
+                                          const struct muster_seg_rule *rule)
+{
+    struct muster_report *report = job->report;
+    if (!muster_grow(&report->rule, report->rules, sizeof *report->rule))
+        return NULL;
+    report->rule[report->rules] = (struct muster_report_rule){
+        .sha256 = job->rules->hex[group - job->group],
+        .state = muster_policy_state_word(group->first->state),
+        .processes = group->processes,
+        .rule = rule ? rule->name : NULL,
+        .line = rule && rule->line ? (int64_t)rule->line : -1,
+        .hits = -1,
+        .not_offered = -1,
+        .count = group->policy ? 0 : -1,
+    };
+    return &report->rule[report->rules++];
+}
+
+/* The row of the rule, from `first` on, in which this variant stands; the first that holds none
+ * yet, or a new one. NULL: out of memory. */
+static struct muster_report_rule *row_of(const struct job *job, const struct group *group,
+                                         const struct muster_seg_rule *rule, size_t first,
+                                         struct muster_variant variant)
+{
+    const char *algo = muster_algo_word(variant.algo), *proto = muster_proto_word(variant.proto);
+    for (size_t i = first; i < job->report->rules; i++) {
+        struct muster_report_rule *row = &job->report->rule[i];
+        if (!row->algo || (strcmp(row->algo, algo) == 0 && strcmp(row->proto, proto) == 0 &&
+                           row->channels == variant.channels))
+            return row;
+    }
+    return add_row(job, group, rule);
+}
+
+static int add_rule(const struct job *job, const struct group *group, unsigned entry)
+{
+    const struct muster_seg_rule *rule = &group->first->rule[entry];
+    size_t first = job->report->rules;
+    struct muster_report_rule *row = add_row(job, group, rule);
+    if (!row)
+        return -1;
+    row->hits = (int64_t)group->hits[entry];
+    row->not_offered = (int64_t)group->not_offered[entry];
+    for (size_t i = 0; i < group->ran.classes; i++) {
+        const struct muster_sim_class *class = &group->ran.class[i];
+        const struct muster_sim_cell *cell = class->cell;
+        if (cell->rule < 0 || muster_seg_rule_entry((uint32_t)cell->rule) != entry)
+            continue;
+        row = row_of(job, group, rule, first, cell->ran);
+        if (!row)
+            return -1;
+        row->algo = muster_algo_word(cell->ran.algo);
+        row->proto = muster_proto_word(cell->ran.proto);
+        row->channels = cell->ran.channels;
+        row->count += (int64_t) class->ops;
+    }
+    return 0;
+}
+
+static int add_group(const struct job *job, const struct group *group)
+{
+    muster_policy_hex(job->rules->hex[group - job->group], group->first->sha256);
+    if (group->first->state != MUSTER_POLICY_ACTIVE)
+        return add_row(job, group, NULL) ? 0 : -1;
+    for (unsigned i = 0; i < entries_of(group->first); i++)
+        if (add_rule(job, group, i))
+            return -1;
+    return 0;
+}
+
+static int build(struct job *job)
+{
+    for (size_t i = 0; i < job->run->processes; i++)
+        if (count_process(job, &job->run->process[i]))
+            return -1;
+    job->rules->hex = calloc(job->groups + 1, sizeof *job->rules->hex);
+    if (!job->rules->hex)
+        return -1;
+    for (size_t i = 0; i < job->groups; i++)
+        if (find_ran(job, &job->group[i]) || add_group(job, &job->group[i]))
+            return -1;
+    return 0;
+}
+
+int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_run *run,
+                            struct muster_report *report, struct muster_err *err)
+{
+    struct job job = {.run = run, .report = report, .rules = rules};
+    int result = build(&job) ? muster_fail(err, "out of memory for the rows by rule") : 0;
+    for (size_t i = 0; i < job.groups; i++) {
+        muster_simulation_free(&job.group[i].ran);
+        muster_policy_free(job.group[i].policy);
+    }
+    free(job.group);
+    return result;
+}
+
+void muster_report_rules_free(struct muster_report_rules *rules)
+{
+    free(rules->hex);
+}

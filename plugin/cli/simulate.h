@@ -1,0 +1,96 @@
+/*
+ * What a policy would have done to a recorded run: which rule would have decided each class of
+ * operations, whether that changes what ran, and what the change was worth where both were
+ * measured.
+ */
+#ifndef MUSTER_CLI_SIMULATE_H
+#define MUSTER_CLI_SIMULATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/samples.h"
+#include "policy/policy.h"
+#include "segment/run.h"
+
+enum {
+    MUSTER_SIM_EFFECTS = 4, /* measured variants told of a class */
+    MUSTER_SIM_SAMPLES = 5, /* operations that a median has to rest on */
+};
+
+/* What ran: enum muster_algo, muster_proto; 0 where NCCL did not show it. */
+struct muster_variant {
+    uint8_t algo, proto, channels;
+};
+
+/* Operations of one size, shape and variant in all runs. */
+struct muster_sim_cell {
+    struct muster_query query; /* as NCCL asked */
+    unsigned func;             /* as it was called */
+    struct muster_variant ran;
+    uint64_t ops;       /* of the run that is simulated, all ranks together */
+    int rule;           /* that decides; MUSTER_POLICY_NO_RULE: none */
+    uint64_t size;      /* lower bound of the size class */
+    uint64_t median_ns; /* of the transfer of its operations that every rank timed; 0: too few */
+};
+
+enum muster_change {
+    MUSTER_CHANGE_NONE,    /* no rule, or what ran is what the rule keeps */
+    MUSTER_CHANGE_WOULD,   /* what ran is not among what the rule keeps, or has too many channels */
+    MUSTER_CHANGE_MAY,     /* only the channels: fewer ran than the rule allows */
+    MUSTER_CHANGE_UNKNOWN, /* NCCL did not show what ran */
+    MUSTER_CHANGES
+};
+const char *muster_change_word(enum muster_change change);
+
+/* A measured variant that the rule keeps, against what ran. */
+struct muster_sim_effect {
+    struct muster_variant variant;
+    double ratio;     /* its time / that of what ran, sizes weighted by their operations */
+    uint64_t covered; /* operations of the class whose size was measured both ways */
+};
+
+/* Cells that differ in nothing but their exact size. */
+struct muster_sim_class {
+    const struct muster_sim_cell *cell; /* `cells` of them, by size */
+    size_t cells;
+    uint64_t ops; /* 0: measured in another run only */
+    enum muster_change change;
+    uint32_t keeps; /* combinations that NCCL has and the rule keeps */
+    struct muster_sim_effect effect[MUSTER_SIM_EFFECTS]; /* most covered first */
+    unsigned effects;
+};
+
+struct muster_simulation {
+    const struct muster_policy *policy;
+    uint64_t nvlink_domains;
+    struct muster_sim_cell *cell;
+    size_t cells;
+    uint32_t *cell_at; /* open addressing: index + 1 */
+    size_t cell_slots;
+    struct muster_samples samples;  /* of transfers, by cell */
+    struct muster_sim_class *class; /* by collective, shape, size and rule, then by what ran */
+    size_t classes;
+    uint64_t asked, never, unknown; /* operations of the simulated run: enum muster_asked */
+    uint64_t missing;               /* known by class only */
+};
+
+/* Adds a run: the first is the one to simulate, the others only measured. With `sha256` only what
+ * recorded under that policy. -1: out of memory. */
+int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
+                          bool simulate, const uint8_t *sha256);
+/* Makes the classes. -1: out of memory. */
+int muster_simulation_finish(struct muster_simulation *simulation);
+void muster_simulation_free(struct muster_simulation *simulation);
+
+/* simulate_effect.c: fills the effects of class number `at`. */
+void muster_simulation_effects(struct muster_simulation *simulation, size_t at);
+/* Whether they differ in what ran at most. */
+bool muster_sim_same_family(const struct muster_sim_cell *a, const struct muster_sim_cell *b);
+static inline bool muster_variant_same(struct muster_variant a, struct muster_variant b)
+{
+    return a.algo == b.algo && a.proto == b.proto && a.channels == b.channels;
+}
+
+#endif
