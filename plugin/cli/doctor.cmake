@@ -20,10 +20,10 @@ endforeach()
 
 # The rules: pure, no host is looked at.
 add_library(muster_doctor_rules STATIC
-  checks.c conf_file.c env_names.c env_table.c env_together.c env_values.c interfaces.c interfaces_proc.c known_bad.c
+  checks.c conf_file.c env_names.c env_table.c env_together.c env_values.c known_bad.c
   proc_text.c doctor_compare.c ${muster_env_tables})
 target_include_directories(muster_doctor_rules PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
-target_link_libraries(muster_doctor_rules PUBLIC muster_base muster_jansson muster_flags)
+target_link_libraries(muster_doctor_rules PUBLIC muster_topology muster_base muster_jansson muster_flags)
 
 add_library(muster_doctor STATIC
   doctor_active.c doctor_env.c doctor_fabric.c doctor_gpu.c doctor_host.c doctor_limits.c

@@ -1,7 +1,6 @@
 /* Interfaces, addresses and ports that the job's set-up will use. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,57 +10,10 @@
 #include "base/text.h"
 #include "cli/bounded.h"
 #include "cli/doctor.h"
-#include "cli/interfaces.h"
+#include "topology/interfaces.h"
 #include "topology/sysfs.h"
 
 enum { RESOLVE_MS = 3000 };
-
-static unsigned mask_bits(const struct sockaddr *mask)
-{
-    const unsigned char *byte;
-    unsigned n = 0, bytes;
-    if (!mask)
-        return 128;
-    if (mask->sa_family == AF_INET6) {
-        byte = ((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr.s6_addr;
-        bytes = 16;
-    } else {
-        byte = (const unsigned char *)&((const struct sockaddr_in *)(const void *)mask)->sin_addr;
-        bytes = 4;
-    }
-    for (unsigned i = 0; i < bytes; i++)
-        n += (unsigned)__builtin_popcount(byte[i]);
-    return n;
-}
-
-static void take_address(struct muster_interface *to, const struct sockaddr *from)
-{
-    to->family = from->sa_family;
-    if (from->sa_family == AF_INET)
-        memcpy(&to->address, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
-    else if (from->sa_family == AF_INET6)
-        to->address = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
-}
-
-static int read_live(struct muster_interfaces *interfaces)
-{
-    struct ifaddrs *list;
-    if (getifaddrs(&list))
-        return -1;
-    interfaces->n = 0;
-    for (struct ifaddrs *at = list; at && interfaces->n < MUSTER_INTERFACES; at = at->ifa_next) {
-        if (!at->ifa_addr ||
-            (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
-            continue;
-        struct muster_interface *to = &interfaces->at[interfaces->n++];
-        *to = (struct muster_interface){.flags = at->ifa_flags};
-        muster_text_copy(to->name, sizeof to->name, at->ifa_name);
-        take_address(to, at->ifa_addr);
-        to->prefix = mask_bits(at->ifa_netmask);
-    }
-    freeifaddrs(list);
-    return 0;
-}
 
 /* Of the host that MUSTER_PROCFS is from; false: its files do not tell. */
 static bool read_recorded(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
@@ -94,7 +46,7 @@ static bool read_recorded(const struct muster_doctor *doctor, struct muster_inte
 static int read_interfaces(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
 {
     char path[PATH_MAX];
-    if (!read_recorded(doctor, interfaces) && read_live(interfaces))
+    if (!read_recorded(doctor, interfaces) && muster_interfaces_read(interfaces))
         return -1;
     for (int i = 0; i < interfaces->n; i++) {
         struct muster_interface *at = &interfaces->at[i];
@@ -310,7 +262,7 @@ static void check_master(struct muster_doctor *doctor, const struct muster_inter
         muster_check_found(check, "MASTER_ADDR=%.100s does not resolve: %.120s", address, err.text);
         return;
     }
-    take_address(&master, (const struct sockaddr *)(const void *)bytes);
+    muster_interfaces_address(&master, (const struct sockaddr *)(const void *)bytes);
     free(bytes);
     print_address(&master, text, sizeof text);
     bool local = is_local(interfaces, &master);

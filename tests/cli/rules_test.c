@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cli/conf_file.h"
-#include "cli/interfaces.h"
+#include "topology/interfaces.h"
 #include "cli/known_bad.h"
 #include "cli/proc_text.h"
 

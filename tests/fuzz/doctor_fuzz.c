@@ -5,7 +5,7 @@
 
 #include "cli/conf_file.h"
 #include "cli/env_rules.h"
-#include "cli/interfaces.h"
+#include "topology/interfaces.h"
 #include "cli/known_bad.h"
 #include "cli/proc_text.h"
 

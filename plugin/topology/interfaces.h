@@ -1,9 +1,9 @@
 /*
  * NCCL's choice of network interfaces, step by step as its sockets do it (2.30.7, the rules are the
- * same since 2.3 but for IFF_RUNNING). Pure: addresses in, choice out.
+ * same since 2.3 but for IFF_RUNNING). The choice is pure: addresses in, choice out.
  */
-#ifndef MUSTER_CLI_INTERFACES_H
-#define MUSTER_CLI_INTERFACES_H
+#ifndef MUSTER_TOPOLOGY_INTERFACES_H
+#define MUSTER_TOPOLOGY_INTERFACES_H
 
 #include <net/if.h>
 #include <netinet/in.h>
@@ -26,6 +26,12 @@ struct muster_interfaces {
     struct muster_interface at[MUSTER_INTERFACES];
     int n;
 };
+
+/* Family and address, where it is IPv4 or IPv6. */
+void muster_interfaces_address(struct muster_interface *to, const struct sockaddr *from);
+
+/* Of this process's network namespace. -1: errno says why. */
+int muster_interfaces_read(struct muster_interfaces *interfaces);
 
 /* Texts of /proc/net of a host that is not this one: dev, route, fib_trie and if_inet6. Addresses
  * in getifaddrs' order; flags, is_virtual and mtu are left 0. */

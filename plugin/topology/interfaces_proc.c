@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/interfaces.h"
+#include "topology/interfaces.h"
 
 struct route {
     char name[IFNAMSIZ];

@@ -1,4 +1,4 @@
-#include "cli/interfaces.h"
+#include "topology/interfaces.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,35 @@
+/*
+ * Looking at GPUs again and again, by NVML, for as long as a process lives. Calls may take long or
+ * never return: one thread of its own, which nobody waits for.
+ */
+#ifndef MUSTER_TOPOLOGY_GPU_WATCH_H
+#define MUSTER_TOPOLOGY_GPU_WATCH_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "topology/nvml.h"
+
+struct muster_gpu_watch;
+
+/* What NVML says of one GPU now. -1 (limits too): it does not say. */
+struct muster_gpu_look {
+    int64_t limits; /* clock event reasons */
+    int64_t power_mw, power_limit_mw;
+    int64_t ecc_corrected, ecc_uncorrected, pcie_replays, nvlink_recoveries, nvlink_errors;
+    int sm_mhz, sm_max_mhz, utilization, temperature;
+    int others;  /* processes on it but this one */
+    int nvlinks; /* active */
+};
+
+/* Opens NVML and reads all that it knows. It stays open: the driver's library must not be closed
+ * under another thread of the job. */
+int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *nvml,
+                          struct muster_err *err);
+/* The GPU at an address, from 0; -1: NVML shows none there. Asks for its Xid events. */
+int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci);
+void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look);
+/* The number of an Xid event of the GPU that was not told before; 0: none. */
+unsigned muster_gpu_watch_xid(struct muster_gpu_watch *watch, int gpu);
+
+#endif
