@@ -356,8 +356,8 @@ static void *live_main(void *arg)
     while (!atomic_load_explicit(live->options.closed, memory_order_relaxed)) {
         uint64_t now = muster_now_ns();
         if (now >= look_ns) {
-            look_ns = now + LOOK_NS;
             muster_live_look(live, now);
+            look_ns = now + (live->policies.pending ? LOOK_NS / 2 : LOOK_NS);
         }
         uint64_t pause = take_slow(live), left = look_ns - now;
         pause = pause < left ? pause : left;

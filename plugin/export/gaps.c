@@ -180,6 +180,28 @@ static const char *why_replay(const struct muster_report_rank *rank)
                : "replayed from a recording: host times are the replay's";
 }
 
+static const char *why_not_steered(const struct muster_report_rank *rank)
+{
+    const struct muster_process *process = rank->process;
+    const struct muster_seg_policy *policy = process->segment ? &process->segment->policy : NULL;
+    if (!policy || !process->policy_known ||
+        !atomic_load_explicit(&policy->configured, memory_order_relaxed)) {
+        return NULL;
+    }
+    if (!policy->tuner_api) {
+        return "a policy was given and NCCL loaded no tuner: it steered nothing (NCCL_TUNER_PLUGIN "
+               "not set there, or the library not found)";
+    }
+    switch (atomic_load_explicit(&policy->state, memory_order_relaxed)) {
+    case MUSTER_POLICY_INVALID:
+        return "the policy has errors and steered nothing: the job's standard error lists them";
+    case MUSTER_POLICY_REFUSED:
+        return "the policy has another hash than MUSTER_POLICY_SHA256 and steered nothing";
+    default:
+        return NULL;
+    }
+}
+
 static uint64_t captured(const struct muster_report_rank *rank, unsigned replays_seen)
 {
     return (rank->graph_ops != 0) == (replays_seen != 0) ? rank->captured : 0;
@@ -375,6 +397,7 @@ int muster_build_gaps(struct muster_build *build)
     say_each(&gaps, why_replay);
     say_ranks_missing(&gaps);
     say_each(&gaps, why_no_times);
+    say_each(&gaps, why_not_steered);
     say_comms(&gaps);
     say_recording(&gaps);
     if (build->report->mismatched) {

@@ -1,0 +1,125 @@
+#include "diagnose/live_policy.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "diagnose/divergence.h"
+#include "segment/read.h"
+
+/* What two processes that steer alike have in common. */
+struct head {
+    uint32_t state;
+    uint32_t tuner;
+    uint8_t sha256[32];
+};
+
+static bool read_head(const struct muster_live_peer *peer, struct head *head)
+{
+    struct muster_seg_policy policy;
+    const size_t bytes = offsetof(struct muster_seg_policy, rule);
+    int fd = open(peer->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    ssize_t n = pread(fd, &policy, bytes, offsetof(struct muster_segment, policy));
+    close(fd);
+    if (n != (ssize_t)bytes)
+        return false;
+    memset(head, 0, sizeof(*head));
+    head->state = atomic_load_explicit(&policy.state, memory_order_relaxed);
+    head->tuner = policy.tuner_api;
+    memcpy(head->sha256, policy.sha256, sizeof(head->sha256));
+    return true;
+}
+
+static uint64_t add_comms(uint64_t hash, const struct muster_live_peer *peer)
+{
+    for (unsigned i = 0; i < peer->comms; i++)
+        hash = muster_hash(hash, &peer->comm[i].id, sizeof(peer->comm[i].id));
+    return hash;
+}
+
+/* The hash of what there is; *differ: at least two policies are not the same. */
+static uint64_t look_at(const struct muster_live_peers *peers, bool *differ)
+{
+    uint64_t hash = MUSTER_HASH_SEED;
+    struct head first, head;
+    bool any = false;
+    *differ = false;
+    for (size_t i = 0; i < peers->n; i++) {
+        const struct muster_live_peer *peer = &peers->peer[i];
+        if (!peer->alive || !read_head(peer, &head))
+            continue;
+        hash = muster_hash(hash, &i, sizeof(i));
+        hash = muster_hash(hash, &head, sizeof(head));
+        hash = add_comms(hash, peer);
+        if (!any)
+            first = head;
+        *differ |= memcmp(&first, &head, sizeof(head)) != 0;
+        any = true;
+    }
+    return hash | 1;
+}
+
+static void add_process(struct muster_run *run, const struct muster_live_peer *peer, bool hanging)
+{
+    struct muster_segment *segment = NULL;
+    unsigned unstable;
+    if (!peer->alive || muster_segment_read_live(peer->path, &segment, &unstable, NULL) != 0)
+        return;
+    uint64_t head = atomic_load_explicit(&segment->ring_head, memory_order_relaxed);
+    struct muster_process *process = &run->process[run->processes++];
+    process->state = MUSTER_PROCESS_RUNNING;
+    process->segment = segment;
+    process->identity = segment->identity;
+    process->policy_known = true;
+    process->op = segment->ring;
+    if (hanging)
+        process->ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING;
+}
+
+static bool judge(const struct muster_live_peers *peers, bool hanging,
+                  struct muster_findings *findings)
+{
+    struct muster_run run = {.process = calloc(peers->n + 1, sizeof(*run.process))};
+    struct muster_view view;
+    for (size_t i = 0; run.process && i < peers->n; i++)
+        add_process(&run, &peers->peer[i], hanging);
+    bool whole = run.process && muster_view_of_run(&run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_diagnose_divergence(&view, true, findings, NULL) == 0;
+        muster_view_free(&view);
+    }
+    for (size_t i = 0; i < run.processes; i++)
+        free(run.process[i].segment);
+    free(run.process);
+    return whole;
+}
+
+bool muster_live_policies_look(struct muster_live_policies *policies,
+                               const struct muster_live_peers *peers, bool hanging,
+                               struct muster_findings *findings)
+{
+    bool differ;
+    uint64_t seen = look_at(peers, &differ);
+    bool changed = seen != policies->seen;
+    bool due = differ && !changed && !policies->judged;
+    policies->seen = seen;
+    policies->judged = (policies->judged && !changed) || due;
+    policies->pending = differ && !policies->judged;
+    if ((!due && !hanging) || !judge(peers, hanging, findings))
+        return false;
+    for (size_t i = 0; i < findings->n; i++) {
+        if (findings->finding[i].since_unix_ns == 0)
+            findings->finding[i].since_unix_ns = muster_unix_ns();
+    }
+    return true;
+}
+
+void muster_live_policies_free(struct muster_live_policies *policies)
+{
+    muster_watch_free(&policies->watch);
+}

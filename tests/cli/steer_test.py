@@ -1,0 +1,229 @@
+"""Jobs with a policy: started, compared between ranks, tuned.
+
+usage: steer_test.py MUSTER STEERED [unittest options]; STEERED: tests/host/steered.c
+"""
+
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MUSTER = STEERED = None
+FOREIGN = ("MUSTER_", "NCCL_", "SLURM_", "PBS_", "LSB_", "TORCHELASTIC_", "OMPI_", "PMI",
+           "STEERED_")
+RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+RING_LL = """muster: 1
+policy:
+- name: small
+  match: {collective: all_reduce, bytes: "<=64KiB"}
+  prefer: {algo: ring, proto: ll}
+"""
+TREE = """muster: 1
+policy:
+- name: tree
+  match: {collective: all_reduce}
+  prefer: {algo: tree}
+"""
+NO_EFFECT = """muster: 1
+policy:
+- name: nvls
+  match: {collective: all_reduce}
+  prefer: {algo: nvls}
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def env(self, **more):
+        kept = {k: v for k, v in os.environ.items()
+                if not k.startswith(FOREIGN) and k not in RANKS}
+        return {**kept, "TMPDIR": self.folder.name, **more}
+
+    def muster(self, *args, env=None, **how):
+        return subprocess.run([MUSTER, *args], env=self.env(**(env or {})), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=self.folder.name, timeout=120, check=False, **how)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        return path
+
+    def diagnose(self, run):
+        done = self.muster("diagnose", run, "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return [f for f in json.loads(done.stdout)["findings"] if f["kind"] == "policy_divergence"]
+
+    def choices(self, run):
+        report = self.muster("report", run, "--format", "json")
+        self.assertEqual(report.returncode, 0, report.stderr)
+        return {(op["func"], op["size"]): (op["algo"], op["proto"], op["channels"], op["count"])
+                for op in json.loads(report.stdout)["ops"]}, json.loads(report.stdout)["gaps"]
+
+
+class Run(Case):
+    def test_a_policy_steers_every_rank_and_nothing_else(self):
+        self.write("p.yaml", RING_LL)
+        plain = self.muster("run", "-n", "--timing", "full", "-d", "plain", "--", STEERED, "3", "20")
+        self.assertEqual(plain.returncode, 0, plain.stderr)
+        done = self.muster("run", "-n", "--timing", "full", "-d", "out", "--policy", "p.yaml", "--",
+                           STEERED, "3", "20")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        before, _ = self.choices("plain")
+        after, gaps = self.choices("out")
+        self.assertEqual(set(before), set(after))
+        for op, choice in after.items():
+            small = op[0] == "AllReduce" and op[1] <= 4096
+            self.assertEqual(choice[:2], ("ring", "ll" if small else "simple"), op)
+            self.assertEqual(choice[3], 60)
+            self.assertTrue(small or choice == before[op])
+        self.assertEqual([g for g in gaps if "tuner" in g], [])
+        self.assertEqual(self.diagnose("out"), [])
+        kept = glob.glob(os.path.join(self.folder.name, "out", "policy-*.yaml"))
+        self.assertEqual(len(kept), 1)
+        self.assertRegex(os.path.basename(kept[0]), r"^policy-[0-9a-f]{8}\.yaml$")
+        with open(kept[0], encoding="ascii") as file:
+            self.assertEqual(file.read(), RING_LL)
+        self.assertEqual(os.stat(kept[0]).st_mode & 0o777, 0o600)
+
+    def test_a_policy_with_errors_starts_nothing(self):
+        self.write("p.yaml", "muster: 1\npolicy:\n- {name: a, match: {byts: 1}, leave: true}\n"
+                             "- {name: a, prefer: {algo: rig}}\n")
+        done = self.muster("run", "--policy", "p.yaml", "--", "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"p\.yaml:3:\d+: error: unknown key 'byts'")
+        self.assertRegex(done.stderr, r"p\.yaml:4:\d+: error: .*'rig'")
+        self.assertEqual(self.muster("run", "--policy", "no.yaml", "--", "true").returncode, 2)
+
+    def test_a_policy_that_does_not_fit_the_environment_is_refused_with_advice(self):
+        rules = "".join(f"- {{name: rule-number-{i}, match: {{bytes: {i}}}, channels: 2}}\n"
+                        for i in range(2500))
+        self.write("p.yaml", "muster: 1\npolicy:\n" + rules)
+        done = self.muster("run", "--policy", "p.yaml", "--", "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"96 KiB.*MUSTER_CONFIG.*MUSTER_POLICY_SHA256=[0-9a-f]{64}")
+
+    def test_another_hash_than_expected_starts_nothing(self):
+        self.write("p.yaml", RING_LL)
+        done = self.muster("run", "--policy", "p.yaml", "--", "echo", "hello",
+                           env={"MUSTER_POLICY_SHA256": "00"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("MUSTER_POLICY_SHA256 is 00", done.stderr)
+
+    def test_the_tuner_is_loaded_only_with_a_policy(self):
+        self.write("p.yaml", RING_LL)
+        self.write("none.yaml", "muster: 1\npolicy: []\n")
+        self.write("config.yaml", "muster: 1\ncapture:\n  timing: light\n")
+        for options, env, loaded in (
+                ((), {}, False), (("--policy", "p.yaml"), {}, True),
+                (("--policy", "none.yaml"), {}, False), (("--config", "p.yaml"), {}, True),
+                (("--config", "config.yaml"), {}, False),
+                ((), {"MUSTER_POLICY_INLINE": RING_LL}, True),
+                ((), {"MUSTER_CONFIG": "p.yaml"}, True)):
+            done = self.muster("run", "-n", *options, "--", "env", env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("NCCL_TUNER_PLUGIN=libnccl-tuner-muster.so" in done.stdout, loaded,
+                             (options, env))
+        done = self.muster("run", "-n", "--policy", "p.yaml", "--", "true",
+                           env={"NCCL_TUNER_PLUGIN": "other.so"})
+        self.assertIn("NCCL_TUNER_PLUGIN=other.so is replaced", done.stderr)
+
+    def test_env_prints_the_policy_for_a_shell(self):
+        self.write("p.yaml", "# it's one\n" + RING_LL)
+        done = subprocess.run(["sh", "-c", f"eval \"$('{MUSTER}' env --policy p.yaml)\"; "
+                               'printf "%s|%s" "$NCCL_TUNER_PLUGIN" "$MUSTER_POLICY_INLINE"'],
+                              env=self.env(), cwd=self.folder.name, stdout=subprocess.PIPE,
+                              text=True, check=True, timeout=60)
+        tuner, text = done.stdout.split("|", 1)
+        self.assertEqual(tuner, "libnccl-tuner-muster.so")
+        self.assertEqual(text.rstrip("\n"), ("# it's one\n" + RING_LL).rstrip("\n"))
+
+    def test_a_tuner_that_nccl_did_not_load_is_said(self):
+        self.write("p.yaml", RING_LL)
+        done = self.muster("run", "-d", "out", "--policy", "p.yaml", "--", "env",
+                           "-u", "NCCL_TUNER_PLUGIN", STEERED, "2", "10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("in 2 of 2 processes NCCL loaded no tuner", done.stderr)
+        _, gaps = self.choices("out")
+        self.assertEqual(len([g for g in gaps if "loaded no tuner" in g]), 1, gaps)
+
+
+class Divergence(Case):
+    def job(self, run, *, first, second, ranks="2", hold=False):
+        env = self.env(STEERED_POLICY_1=second, **({"STEERED_HOLD": "1"} if hold else {}))
+        self.write("p.yaml", first)
+        return subprocess.Popen([MUSTER, "run", "-n", "-d", run, "--policy", "p.yaml", "--", STEERED,
+                                 ranks, "20"], env=env, cwd=self.folder.name, text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def test_operations_that_two_ranks_chose_differently_are_found(self):
+        job = self.job("out", first=RING_LL, second=TREE)
+        out, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, out + err)
+        found = self.diagnose("out")
+        self.assertEqual(len(found), 1)
+        self.assertEqual(sorted(found[0]["ranks"]), [0, 1])
+        self.assertLessEqual(found[0]["confidence"], 0.5)
+        self.assertEqual(found[0]["op"]["func"], "AllReduce")
+        self.assertRegex("\n".join(found[0]["evidence"]), "tree/ll on 8 channels on rank 1")
+        self.assertIn("muster run --policy", found[0]["advice"])
+
+    def test_the_minority_is_named_even_without_an_effect(self):
+        job = self.job("out", first=RING_LL, second=RING_LL + "# another text\n", ranks="3")
+        self.assertEqual(job.wait(60), 0)
+        job.communicate()
+        found = self.diagnose("out")
+        self.assertEqual([f["ranks"] for f in found], [[1]])
+        self.assertIsNone(found[0]["op"])
+
+    def test_logs_alone_tell(self):
+        job = self.job("out", first=NO_EFFECT, second=NO_EFFECT + "# another text\n", ranks="3")
+        self.assertEqual(job.wait(60), 0)
+        job.communicate()
+        for path in glob.glob(os.path.join(self.folder.name, "out", "*.seg")):
+            os.unlink(path)
+        self.assertEqual([f["ranks"] for f in self.diagnose("out")], [[1]])
+
+    def live(self, **policies):
+        """Seconds from the last segment's appearance to the finding, and the finding."""
+        job = self.job("out", hold=True, **policies)
+        found, complete = [], None
+        try:
+            deadline = time.monotonic() + 60
+            while not found and time.monotonic() < deadline and job.poll() is None:
+                if complete is None and len(glob.glob(
+                        os.path.join(self.folder.name, "out", "*.log"))) == 3:
+                    complete = time.monotonic()
+                for path in glob.glob(os.path.join(self.folder.name, "out", "*.findings.jsonl")):
+                    with open(path, encoding="utf-8") as file:
+                        found += [json.loads(line) for line in file if line.endswith("\n")]
+                time.sleep(0.02)
+            took = time.monotonic() - complete
+        finally:
+            _, err = job.communicate("")
+        return took, found, err
+
+    def test_a_job_tells_while_it_lives(self):
+        took, found, err = self.live(first=NO_EFFECT, second=NO_EFFECT + "# another\n", ranks="3")
+        # Twice if a higher rank looked before a lower one was there.
+        self.assertEqual({(f["kind"], *f["ranks"]) for f in found}, {("policy_divergence", 1)})
+        self.assertGreater(found[0]["since_unix_ns"], 0)
+        self.assertIn("policy_divergence: rank 1", err)
+        print(f"found {took:.1f} s after the last communicator", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    MUSTER, STEERED = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    unittest.main()
