@@ -1,81 +1,17 @@
 #include "diagnose/evidence.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
+#include "diagnose/evidence_read.h"
 
-enum { TEXT = 4096, PATH = 1024, THREADS = 512, INTERFACES = 64 };
-
-/* The beginning of a small file, terminated; false: not readable. */
-__attribute__((format(printf, 2, 3))) static bool slurp(char text[TEXT], const char *fmt, ...)
-{
-    char path[PATH];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(path, sizeof path, fmt, args);
-    va_end(args);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, text, TEXT - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
-/* The number behind `key` at the beginning of a line. */
-static uint64_t number_of(const char *text, const char *key)
-{
-    size_t n = strlen(key);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, n) == 0 && (line[n] == ' ' || line[n] == '\t' || line[n] == ':'))
-            return strtoull(line + n + 1, NULL, 10);
-    }
-    return MUSTER_EVIDENCE_NONE;
-}
+enum { TEXT = MUSTER_EVIDENCE_TEXT, PATH = MUSTER_EVIDENCE_PATH, THREADS = 512, INTERFACES = 64 };
 
 /* ---- of the process ---- */
-
-/* Its cgroup of the unified hierarchy, "" for the root one. */
-static bool cgroup_of(const struct muster_evidence_roots *roots, uint32_t pid, char to[PATH])
-{
-    char text[TEXT];
-    char *at = slurp(text, "%s/%" PRIu32 "/cgroup", roots->proc, pid) ? strstr(text, "0::") : NULL;
-    if (!at || (at != text && at[-1] != '\n'))
-        return false;
-    at += strlen("0::");
-    at[strcspn(at, "\n")] = '\0';
-    if (strstr(at, ".."))
-        return false;
-    snprintf(to, PATH, "%s", strcmp(at, "/") == 0 ? "" : at);
-    return true;
-}
-
-static void read_cgroup(const struct muster_evidence_roots *roots, uint32_t pid,
-                        struct muster_evidence *evidence)
-{
-    char group[PATH], text[TEXT];
-    if (!cgroup_of(roots, pid, group))
-        return;
-    if (slurp(text, "%s/fs/cgroup%s/cpu.stat", roots->sys, group)) {
-        evidence->throttled = number_of(text, "nr_throttled");
-        evidence->throttled_us = number_of(text, "throttled_usec");
-    }
-    uint64_t quota, period;
-    if (slurp(text, "%s/fs/cgroup%s/cpu.max", roots->sys, group) &&
-        sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0)
-        evidence->quota_percent = quota * 100 / period;
-    if (slurp(text, "%s/fs/cgroup%s/memory.events", roots->sys, group))
-        evidence->oom_kills = number_of(text, "oom_kill");
-}
 
 static void read_threads(const struct muster_evidence_roots *roots, uint32_t pid,
                          struct muster_evidence *evidence)
@@ -87,7 +23,8 @@ static void read_threads(const struct muster_evidence_roots *roots, uint32_t pid
     for (int n = 0; tasks && n < THREADS && (task = readdir(tasks)); n++) {
         uint64_t run, wait;
         if (task->d_name[0] == '.' ||
-            !slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid, task->d_name) ||
+            !muster_evidence_slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid,
+                                   task->d_name) ||
             sscanf(text, "%" SCNu64 " %" SCNu64, &run, &wait) != 2)
             continue;
         if (evidence->run_ns == MUSTER_EVIDENCE_NONE)
@@ -119,17 +56,19 @@ static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
 {
     char text[TEXT];
     const char *at;
-    if (slurp(text, "%s/%" PRIu32 "/status", roots->proc, pid)) {
+    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/status", roots->proc, pid)) {
         if ((at = strstr(text, "\nState:\t")))
             evidence->state = at[strlen("\nState:\t")];
         if ((at = strstr(text, "\nCpus_allowed_list:\t")))
             evidence->cpus = width_of(at + strlen("\nCpus_allowed_list:\t"));
     }
-    if (slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) && strcmp(text, "0") != 0)
+    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) &&
+        strcmp(text, "0") != 0)
         muster_text_copy(evidence->wchan, sizeof evidence->wchan, text);
     /* A command name may hold anything but the last parenthesis. Field 12: major faults. */
     uint64_t faults;
-    if (slurp(text, "%s/%" PRIu32 "/stat", roots->proc, pid) && (at = strrchr(text, ')')) &&
+    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/stat", roots->proc, pid) &&
+        (at = strrchr(text, ')')) &&
         sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %" SCNu64, &faults) == 1)
         evidence->major_faults = faults;
 }
@@ -141,8 +80,9 @@ static void read_host(const struct muster_evidence_roots *roots, struct muster_e
     static const char *const kind[] = {"cpu", "memory", "io"};
     char text[TEXT];
     for (int i = 0; i < 3; i++) {
-        const char *at =
-            slurp(text, "%s/pressure/%s", roots->proc, kind[i]) ? strstr(text, "total=") : NULL;
+        const char *at = muster_evidence_slurp(text, "%s/pressure/%s", roots->proc, kind[i])
+                             ? strstr(text, "total=")
+                             : NULL;
         if (at && strncmp(text, "some", 4) == 0)
             evidence->stall_us[i] = strtoull(at + strlen("total="), NULL, 10);
     }
@@ -162,7 +102,7 @@ static void add_counter(const struct muster_evidence_roots *roots, const char *i
                         const char *name, uint64_t *sum)
 {
     char text[TEXT];
-    if (!slurp(text, "%s/class/net/%s/statistics/%s", roots->sys, interface, name))
+    if (!muster_evidence_slurp(text, "%s/class/net/%s/statistics/%s", roots->sys, interface, name))
         return;
     *sum = (*sum == MUSTER_EVIDENCE_NONE ? 0 : *sum) + strtoull(text, NULL, 10);
 }
@@ -194,7 +134,7 @@ void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pi
     evidence->at_ns = at_ns;
     evidence->state = 0;
     evidence->wchan[0] = '\0';
-    read_cgroup(roots, pid, evidence);
+    muster_evidence_cgroup(roots, pid, evidence);
     read_threads(roots, pid, evidence);
     read_status(roots, pid, evidence);
     read_host(roots, evidence);
@@ -264,6 +204,9 @@ void muster_evidence_compare(const struct muster_evidence guilty[2],
     if (grew)
         muster_finding_say(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
                            grew);
+    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, memory_limited), 1);
+    if (grew)
+        muster_finding_say(lines, "its cgroup met its memory limit %" PRIu64 " times", grew);
     grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, major_faults), 100);
     if (grew)
         muster_finding_say(lines, "%" PRIu64 " of its page faults had to read from disk", grew);
@@ -295,7 +238,8 @@ void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t 
     muster_evidence_read(roots, pid, &now);
     if (now.state == 0)
         return;
-    if (slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' && text[0] <= '9')
+    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' &&
+        text[0] <= '9')
         snprintf(call, sizeof call, ", system call %lu", strtoul(text, NULL, 10));
     muster_finding_say(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,
                        now.wchan[0] ? ", waits in " : "", now.wchan, call);

@@ -20,10 +20,11 @@ struct muster_evidence_roots {
 /* Counters grow; a value that could not be read is MUSTER_EVIDENCE_NONE. */
 struct muster_evidence {
     uint64_t at_ns;           /* monotonic; the caller's */
-    uint64_t quota_percent;   /* cpu.max of its cgroup, in percent of one CPU; NONE: no limit */
-    uint64_t throttled_us;    /* cpu.stat */
+    uint64_t quota_percent;   /* of its cgroup, in percent of one CPU; NONE: no limit */
+    uint64_t throttled_us;    /* of its cgroup */
     uint64_t throttled;       /* periods */
-    uint64_t oom_kills;       /* memory.events of its cgroup */
+    uint64_t oom_kills;       /* in its cgroup */
+    uint64_t memory_limited;  /* times that its cgroup met its memory limit */
     uint64_t run_ns, wait_ns; /* schedstat of all its threads: on a CPU, and ready without one */
     uint64_t cpus;            /* that it may use */
     uint64_t major_faults;

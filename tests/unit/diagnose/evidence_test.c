@@ -52,7 +52,7 @@ static int make_trees(void **state)
     put("sys/fs/cgroup/job/rank1/cpu.stat",
         "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 70000\n");
     put("sys/fs/cgroup/job/rank1/cpu.max", "50000 100000\n");
-    put("sys/fs/cgroup/job/rank1/memory.events", "low 0\noom 1\noom_kill 2\n");
+    put("sys/fs/cgroup/job/rank1/memory.events", "low 0\nmax 5\noom 1\noom_kill 2\n");
     put("sys/class/net/eth0/statistics/rx_errors", "1\n");
     put("sys/class/net/eth0/statistics/tx_errors", "2\n");
     put("sys/class/net/eth0/statistics/rx_dropped", "10\n");
@@ -92,6 +92,7 @@ static void every_source_is_read(void **state)
     assert_int_equal(evidence.throttled, 4);
     assert_int_equal(evidence.throttled_us, 70000);
     assert_int_equal(evidence.oom_kills, 2);
+    assert_int_equal(evidence.memory_limited, 5);
     assert_int_equal(evidence.run_ns, 4000);
     assert_int_equal(evidence.wait_ns, 300);
     assert_int_equal(evidence.cpus, 5);
@@ -103,6 +104,67 @@ static void every_source_is_read(void **state)
     assert_int_equal(evidence.swapped_in, 40);
     assert_int_equal(evidence.net_errors, 3);
     assert_int_equal(evidence.net_drops, 10);
+}
+
+/* The controllers' own hierarchies, of a process whose unified cgroup has none. */
+static void make_v1(const char *cpu, const char *path)
+{
+    char cgroup[256], at[128];
+    snprintf(cgroup, sizeof cgroup, "9:name=systemd:/x\n5:%s:%s\n4:memory:%s\n0::/\n", cpu, path,
+             path);
+    put("proc/7/cgroup", cgroup);
+    snprintf(at, sizeof at, "sys/fs/cgroup/%s", cpu);
+    char name[256];
+    snprintf(name, sizeof name, "%s/job/cpu.stat", at);
+    put(name, "nr_periods 10\nnr_throttled 4\nthrottled_time 70000000\n");
+    snprintf(name, sizeof name, "%s/job/cpu.cfs_quota_us", at);
+    put(name, "250000\n");
+    snprintf(name, sizeof name, "%s/job/cpu.cfs_period_us", at);
+    put(name, "100000\n");
+    snprintf(name, sizeof name, "%s/cpu.stat", at);
+    put(name, "nr_periods 1\nnr_throttled 1\nthrottled_time 5000\n");
+    snprintf(name, sizeof name, "%s/cpu.cfs_quota_us", at);
+    put(name, "-1\n");
+    put("sys/fs/cgroup/memory/job/memory.oom_control",
+        "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+    put("sys/fs/cgroup/memory/job/memory.failcnt", "11\n");
+}
+
+static void the_older_cgroups_are_read(void **state)
+{
+    (void)state;
+    static const char *const controllers[] = {"cpu", "cpu,cpuacct"};
+    for (int i = 0; i < 2; i++) {
+        make_v1(controllers[i], "/job");
+        struct muster_evidence evidence = reading(0);
+        assert_int_equal(evidence.quota_percent, 250);
+        assert_int_equal(evidence.throttled, 4);
+        assert_int_equal(evidence.throttled_us, 70000);
+        assert_int_equal(evidence.oom_kills, 3);
+        assert_int_equal(evidence.memory_limited, 11);
+        /* In a container the path is the host's, and what is mounted is its own group. */
+        make_v1(controllers[i], "/docker/4711");
+        evidence = reading(0);
+        assert_int_equal(evidence.throttled_us, 5);
+        assert_true(evidence.quota_percent == MUSTER_EVIDENCE_NONE);
+        assert_true(evidence.oom_kills == MUSTER_EVIDENCE_NONE);
+        char command[160];
+        snprintf(command, sizeof command, "rm -rf '%s/fs/cgroup/cpu'", sys);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+static void a_senseless_cgroup_file_is_passed_over(void **state)
+{
+    (void)state;
+    static const char *const text[] = {
+        "", "\n\n", "0:", "0::", "::::", "5:cpu:/../..\n", "x\n5:cpux:/job\n", "5:cpu", "5:,,:/"};
+    make_v1("cpu", "/job");
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        put("proc/7/cgroup", text[i]);
+        struct muster_evidence evidence = reading(0);
+        assert_true(evidence.throttled_us == MUSTER_EVIDENCE_NONE);
+    }
 }
 
 static void what_is_not_there_is_not_known(void **state)
@@ -128,7 +190,7 @@ static void what_moved_for_the_guilty_one_alone_is_said(void **state)
     memcpy(others[0], guilty, sizeof guilty);
     struct muster_finding_lines lines = {.n = 0};
     put("sys/fs/cgroup/job/rank1/cpu.stat", "nr_throttled 90\nthrottled_usec 6070000\n");
-    put("sys/fs/cgroup/job/rank1/memory.events", "oom_kill 3\n");
+    put("sys/fs/cgroup/job/rank1/memory.events", "max 9\noom_kill 3\n");
     put("proc/7/task/7/schedstat", "1000 2000000200 3\n");
     put("proc/7/stat", "7 (py) (x)) D 1 7 7 0 -1 4194560 100 0 955 0 1 2\n");
     put("proc/7/status", "Name:\tpython\nState:\tD (disk sleep)\nCpus_allowed_list:\t2\n");
@@ -140,6 +202,7 @@ static void what_moved_for_the_guilty_one_alone_is_said(void **state)
     assert_true(says(&lines, "had no CPU for 2.00 s of 10 s"));
     assert_true(says(&lines, "may use 1 CPUs, the others at least 5"));
     assert_true(says(&lines, "1 processes killed"));
+    assert_true(says(&lines, "met its memory limit 4 times"));
     assert_true(says(&lines, "900 of its page faults"));
     assert_true(says(&lines, "(state D) in nfs_wait_bit"));
 
@@ -185,6 +248,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_source_is_read, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(the_older_cgroups_are_read, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(a_senseless_cgroup_file_is_passed_over, make_trees,
+                                        remove_trees),
         cmocka_unit_test_setup_teardown(what_is_not_there_is_not_known, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(what_moved_for_the_guilty_one_alone_is_said, make_trees,
                                         remove_trees),
