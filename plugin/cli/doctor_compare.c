@@ -10,7 +10,7 @@
 enum { HOSTS_MAX = 4096, IDS_MAX = 256, LINES_MAX = 64 };
 
 struct host {
-    char *name, *id;
+    char *name, *id, *file;
     json_t *report;
 };
 
@@ -90,8 +90,8 @@ int muster_comparison_add(struct muster_comparison *comparison, const char *name
     }
     const char *host = text_of(report, "host");
     comparison->host = grown;
-    comparison->host[comparison->hosts++] =
-        (struct host){strdup(*host ? host : name), strdup(text_of(report, "host_id")), report};
+    comparison->host[comparison->hosts++] = (struct host){
+        strdup(*host ? host : name), strdup(text_of(report, "host_id")), strdup(name), report};
     return 0;
 }
 
@@ -181,6 +181,18 @@ static bool is_first(const struct muster_comparison *comparison, int i, const ch
     return true;
 }
 
+/* With its file where another host has the same name. */
+static void put_name(const struct muster_comparison *comparison, int of, FILE *out)
+{
+    const struct host *host = &comparison->host[of];
+    fputs(host->name, out);
+    for (int i = 0; i < comparison->hosts; i++)
+        if (i != of && strcmp(comparison->host[i].name, host->name) == 0) {
+            fprintf(out, " (%s)", host->file);
+            return;
+        }
+}
+
 static void put_hosts(const struct muster_comparison *comparison, int first, const char *id,
                       FILE *out)
 {
@@ -188,7 +200,8 @@ static void put_hosts(const struct muster_comparison *comparison, int first, con
     const char *separator = "";
     for (int i = first; i < comparison->hosts; i++)
         if (same(find_check(&comparison->host[i], id), check, id)) {
-            fprintf(out, "%s%s", separator, comparison->host[i].name);
+            fputs(separator, out);
+            put_name(comparison, i, out);
             separator = ", ";
         }
 }
@@ -237,7 +250,8 @@ static void put_text(const struct muster_comparison *comparison, FILE *out)
             put_own_evidence(comparison, j, difference->check, out);
         }
     }
-    fprintf(out, "%d hosts, %d differences\n", comparison->hosts, comparison->differences);
+    fprintf(out, "%d hosts, %d difference%s\n", comparison->hosts, comparison->differences,
+            comparison->differences == 1 ? "" : "s");
 }
 
 static void put_json(const struct muster_comparison *comparison, FILE *out)
@@ -258,6 +272,7 @@ static void put_json(const struct muster_comparison *comparison, FILE *out)
             json_t *check = find_check(&comparison->host[j], id);
             muster_json_object(&json, NULL);
             muster_json_str(&json, "host", comparison->host[j].name);
+            muster_json_str(&json, "file", comparison->host[j].file);
             muster_json_str(&json, "status", check ? text_of(check, "status") : NULL);
             muster_json_str(&json, "found", check ? text_of(check, "found") : NULL);
             muster_json_end(&json);
@@ -306,6 +321,7 @@ void muster_comparison_free(struct muster_comparison *comparison)
     for (int i = 0; comparison && i < comparison->hosts; i++) {
         free(comparison->host[i].name);
         free(comparison->host[i].id);
+        free(comparison->host[i].file);
         json_decref(comparison->host[i].report);
     }
     if (comparison)

@@ -116,8 +116,9 @@ static void list_all(struct muster_doctor *doctor, struct environment *environme
     struct muster_check *check = muster_check_begin(doctor->checks, "env.set", "F37");
     qsort(environment->at, environment->n, sizeof *environment->at, compare_variables);
     for (size_t i = 0; i < environment->n; i++)
-        if (!strncmp(environment->at[i].name, "NCCL", 4) ||
-            !strncmp(environment->at[i].name, "TORCH_NCCL", 10)) {
+        if (strcmp(environment->at[i].name, "NCCL_HOSTID") != 0 && /* that has to differ */
+            (!strncmp(environment->at[i].name, "NCCL", 4) ||
+             !strncmp(environment->at[i].name, "TORCH_NCCL", 10))) {
             muster_check_evidence(check, "%s=%s", environment->at[i].name,
                                   environment->at[i].value);
             n++;

@@ -148,6 +148,7 @@ static void check_identity(struct muster_doctor *doctor)
     muster_check_expected(check,
                           "ranks of one host share /dev/shm; hosts differ in name or boot id");
     if (given && *given) {
+        muster_check_evidence(check, "NCCL_HOSTID=%.100s", given);
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "NCCL_HOSTID equal on two hosts makes NCCL try what cannot work "
                                    "between them");

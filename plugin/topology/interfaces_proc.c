@@ -17,20 +17,33 @@ static const char *next_line(const char *text)
     return text + (*text == '\n');
 }
 
-/* The interface of the narrowest subnet that holds the address. */
-static bool find_route(const char *text, uint32_t address, struct route *best)
+static bool has_address(const struct muster_interfaces *interfaces, const char *name)
 {
-    bool found = false;
+    for (int i = 0; i < interfaces->n; i++)
+        if (interfaces->at[i].family == AF_INET && strcmp(interfaces->at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The interface of the narrowest subnet that holds the address; of two in one subnet, one that has
+ * no address yet. */
+static bool find_route(const char *text, const struct muster_interfaces *interfaces,
+                       uint32_t address, struct route *best)
+{
+    bool found = false, free = false;
     for (; *text; text = next_line(text)) {
         struct route route;
         if (sscanf(text, "%15s %8x %*x %*x %*d %*d %*d %8x", route.name, &route.to, &route.mask) !=
-            3)
+                3 ||
+            route.mask == 0 || (address & route.mask) != route.to)
             continue;
-        if (route.mask == 0 || (address & route.mask) != route.to ||
-            (found && ntohl(route.mask) <= ntohl(best->mask)))
+        bool is_free = !has_address(interfaces, route.name);
+        if (found && (ntohl(route.mask) < ntohl(best->mask) ||
+                      (route.mask == best->mask && (free || !is_free))))
             continue;
         *best = route;
         found = true;
+        free = is_free;
     }
     return found;
 }
@@ -52,7 +65,7 @@ static void add_ipv4(const char *route, const char *dotted, struct muster_interf
     if (inet_pton(AF_INET, dotted, &address) != 1 || known(interfaces, address) ||
         interfaces->n == MUSTER_INTERFACES)
         return;
-    if (ntohl(address) >> 24 != LOOPBACK && !find_route(route, address, &to))
+    if (ntohl(address) >> 24 != LOOPBACK && !find_route(route, interfaces, address, &to))
         return;
     struct muster_interface *added = &interfaces->at[interfaces->n++];
     *added = (struct muster_interface){.family = AF_INET,

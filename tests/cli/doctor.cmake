@@ -13,6 +13,7 @@ find_package(Python3 COMPONENTS Interpreter)
 if(TARGET muster AND Python3_FOUND)
   add_test(NAME doctor_test COMMAND ${Python3_EXECUTABLE} -B
     ${CMAKE_CURRENT_SOURCE_DIR}/doctor_test.py $<TARGET_FILE:muster>
+    ${CMAKE_CURRENT_BINARY_DIR}/fake:${MUSTER_FAKE_NVML_DIR}
     ${PROJECT_SOURCE_DIR}/docs/doctor.md)
   set_tests_properties(doctor_test PROPERTIES TIMEOUT 300)
 endif()

@@ -1,6 +1,8 @@
 """muster doctor and muster topo on hosts that are made up of files.
 
-usage: doctor_test.py MUSTER DOCTOR.md [unittest options]
+usage: doctor_test.py MUSTER FOLDER:FOLDER DOCTOR.md [unittest options]
+
+The folders hold a CUDA driver, an NCCL and an NVML that are none.
 """
 
 import json
@@ -13,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-MUSTER = None
+MUSTER = FAKES = None
 DOCUMENT = None
 
 
@@ -152,6 +154,206 @@ class Doctor(Case):
         self.assertIn("env.set", [difference["id"] for difference in found["differences"]])
 
 
+    def test_hosts_of_one_name_are_told_by_their_files(self):
+        reports = []
+        for name, env in (("a", {}), ("b", {"NCCL_ALGO": "ring"})):
+            done = self.muster("doctor", "--passive", "--format", "json", NCCL_HOSTID=name, **env)
+            self.put(name, done.stdout)
+            reports.append(str(self.root / name))
+        text = self.muster("doctor", "compare", *reports).stdout
+        self.assertIn(f"({reports[0]}): ok, 0 variables", text)
+        self.assertNotIn("NCCL_HOSTID", text)
+
+    def test_only_some_checks(self):
+        done = self.muster("doctor", "--only", "env.number,limit", NCCL_P2P_DISABLE="true",
+                           NCCL_TIMEOUT="3600")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NCCL_P2P_DISABLE=true", done.stdout)
+        self.assertIn("limit.stack", done.stdout)
+        self.assertNotIn("NCCL_TIMEOUT", done.stdout)
+        for wrong in ("nosuch", "env.", "env,", ""):
+            done = self.muster("doctor", "--only", wrong)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), wrong)
+
+
+class Recorded(Case):
+    """Interfaces of a host that is recorded below MUSTER_PROCFS."""
+
+    def interface(self, name, address, mask, mtu="1500", state="up"):
+        index = len(list((self.root / "sys/class/net").glob("*"))) + 1
+        self.put(f"sys/class/net/{name}/mtu", mtu)
+        self.put(f"sys/class/net/{name}/operstate", state)
+        little = "".join(f"{int(part):02X}" for part in reversed(mask.split(".")))
+        net = [int(a) & int(b) for a, b in zip(address.split("."), mask.split("."))]
+        to = "".join(f"{part:02X}" for part in reversed(net))
+        with (self.root / "proc/net/route").open("a") as route:
+            route.write(f"{name}\t{to}\t00000000\t0001\t0\t0\t{index}\t{little}\t0\t0\t0\n")
+        with (self.root / "proc/net/fib_trie").open("a") as trie:
+            trie.write(f"           |-- {address}\n              /32 host LOCAL\n")
+        with (self.root / "proc/net/dev").open("a") as dev:
+            dev.write(f"{name:>8}: 1 2 3\n")
+
+    def setUp(self):
+        super().setUp()
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n"
+                 "              /32 host LOCAL\n")
+
+    def test_the_first_that_is_not_left_out(self):
+        self.interface("docker0", "172.17.0.1", "255.255.0.0")
+        self.interface("br-4f1a", "172.18.0.1", "255.255.0.0")
+        self.interface("enp1s0", "10.1.0.7", "255.255.255.0", mtu="9000")
+        (self.root / "sys/devices/virtual/net/br-4f1a").mkdir(parents=True)
+        checks = self.doctor(SLURM_JOB_NUM_NODES="2")
+        self.assertEqual(checks["net.interface"]["status"], "problem")
+        self.assertIn("br-4f1a", checks["net.interface"]["found"])
+        checks = self.doctor(NCCL_SOCKET_IFNAME="enp1s0", SLURM_JOB_NUM_NODES="2")
+        self.assertEqual(checks["net.interface"]["status"], "ok")
+        self.assertEqual(checks["net.interface"]["evidence"], ["bootstrap: enp1s0 10.1.0.7/24"])
+        self.assertEqual(checks["net.mtu"]["found"], "MTU 9000")
+        check = self.doctor(NCCL_SOCKET_IFNAME="eth0")["net.interface"]
+        self.assertIn("this host has enp1s0 10.1.0.7/24", check["evidence"])
+
+    def test_what_is_down_is_left_out_and_a_subnet_is_shared(self):
+        self.interface("eth0", "10.1.0.7", "255.255.255.0", state="down")
+        self.interface("eth1", "10.1.0.8", "255.255.255.0")
+        checks = self.doctor()
+        self.assertIn("eth1", checks["net.interface"]["found"])
+        self.put("sys/class/net/eth0/operstate", "up")
+        self.assertEqual(self.doctor()["net.subnet"]["status"], "warning")
+
+    def test_ipv6(self):
+        self.put("proc/net/if_inet6", "fe800000000000000000000000000001 02 40 20 80     eth0\n"
+                 "fd000000000000000000000000000001 02 40 00 80     eth0\n")
+        self.put("sys/class/net/eth0/operstate", "up")
+        check = self.doctor(NCCL_SOCKET_IFNAME="eth", NCCL_SOCKET_FAMILY="AF_INET6")["net.interface"]
+        self.assertIn("bootstrap: eth0 fe80::1/64", check["evidence"])
+
+    def test_files_that_make_no_sense(self):
+        self.put("proc/net/route", "a b c d\n" * 1000 + "x" * 5000)
+        self.put("proc/net/fib_trie", "|-- \n/32 host LOCAL\n|-- 999.1.1.1\n/32 host LOCAL\n" * 50)
+        self.put("proc/net/if_inet6", "zz\n" + "f" * 32 + " 1 fff 1 1 eth0\n")
+        self.assertEqual(self.doctor()["net.interface"]["status"], "problem")
+
+
+class Gpus(Case):
+    """A driver and an NVML that are none, found through LD_LIBRARY_PATH."""
+
+    def doctor(self, *args, nvml="", gpus=3, **env):
+        self.put("nvml", f"gpus {gpus}\ngpu * utilization 0\n{nvml}\n")
+        env = {"FAKE_NVML": str(self.root / "nvml"), "FAKE_GPUS": str(gpus), "FAKE_MS": "2.77",
+               "LD_LIBRARY_PATH": FAKES, **env}
+        done = self.muster("doctor", *args, "--format", "json", **env)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+
+    def test_good_gpus(self):
+        checks = self.doctor("--only", "gpu,p2p,allreduce", gpus=2)
+        for name in ("kernel", "copy"):
+            self.assertEqual((checks[f"p2p.{name}"]["status"], checks[f"p2p.{name}"]["found"]),
+                             ("ok", "2 of 2 pairs right"))
+        self.assertEqual(checks["p2p.bandwidth"]["evidence"][0],
+                         "387.6 to 387.6 GB/s, at least 81 % of what the path allows")
+        for name in ("small", "large"):
+            self.assertEqual(checks[f"allreduce.{name}"]["found"], "right on 2 GPUs")
+
+    def test_one_gpu_has_no_bandwidth_between_gpus(self):
+        checks = self.doctor("--only", "p2p,allreduce", gpus=1)
+        self.assertEqual(checks["p2p.kernel"]["found"], "1 GPU: no pairs")
+        self.assertEqual(checks["allreduce.large"]["found"], "right on 1 GPU")
+        self.assertNotIn("bandwidth", checks["allreduce.large"]["evidence"][0])
+
+    def test_slow_links(self):
+        check = self.doctor("--only", "p2p", gpus=2, FAKE_MS="10")["p2p.bandwidth"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "2 pairs are slow"))
+        self.assertIn(": slow", check["evidence"][1])
+
+    def test_a_mirror_the_owner_never_sees(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_PAIR="0-1", FAKE_P2P="mirror")
+        self.assertEqual((checks["p2p.kernel"]["status"], checks["p2p.kernel"]["found"]),
+                         ("problem", "1 of 2 pairs right, wrong data"))
+        self.assertIn("GPU 0 to 1: the owner reads 16777", checks["p2p.kernel"]["evidence"][0])
+        self.assertEqual(checks["p2p.copy"]["status"], "ok")
+
+    def test_a_copy_that_never_returns(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_PAIR="1-0", FAKE_P2P="hang-copy")
+        self.assertEqual(checks["p2p.kernel"]["status"], "ok")
+        self.assertEqual((checks["p2p.copy"]["status"], checks["p2p.copy"]["evidence"]),
+                         ("problem", ["GPU 1 to 0: hung or crashed"]))
+
+    def test_no_peer_access(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_P2P="no-access")
+        self.assertEqual((checks["p2p.kernel"]["status"], checks["p2p.kernel"]["found"]),
+                         ("unchecked", "the driver grants no peer access between these GPUs"))
+        self.assertEqual(checks["p2p.copy"]["found"], "2 of 2 pairs right")
+
+    def test_wrong_sums(self):
+        checks = self.doctor("--only", "allreduce", gpus=2, FAKE_LARGE="wrong")
+        self.assertEqual(checks["allreduce.small"]["status"], "ok")
+        self.assertEqual(checks["allreduce.large"]["status"], "problem")
+        self.assertIn("wrong result", checks["allreduce.large"]["found"])
+        checks = self.doctor("--only", "allreduce", gpus=2, FAKE_FAULT="wrong", FAKE_RANK="1")
+        self.assertEqual(checks["allreduce.small"]["status"], "problem")
+        self.assertEqual(checks["allreduce.large"]["found"], "the small one fails already")
+
+    def test_cuda_that_does_not_start(self):
+        checks = self.doctor("--only", "p2p", FAKE_INIT="802")
+        self.assertEqual(checks["p2p.kernel"]["status"], "problem")
+        self.assertIn("CUDA error 802", checks["p2p.kernel"]["found"])
+        self.assertEqual(checks["p2p.copy"]["status"], "unchecked")
+
+    def test_gpus_in_use_are_left_alone(self):
+        for use in ("processes 77:1000", "utilization 50", "memory 1000 500"):
+            checks = self.doctor("--only", "p2p,gpu.in_use", nvml=f"gpu 1 {use}")
+            self.assertEqual(checks["gpu.in_use"]["status"], "warning", use)
+            self.assertEqual(checks["p2p.copy"]["found"],
+                             "the GPUs are in use; --active tests them all the same")
+
+    def test_faults_of_gpus(self):
+        for id_, status, nvml in (
+                ("gpu.fabric", "problem", "gpu 1 fabric 2 0"),
+                ("gpu.nvlink", "problem", "gpu 1 links 12"),
+                ("gpu.nvlink", "warning", "gpu 1 link 3 errors 1 7"),
+                ("gpu.pcie", "warning", "gpu 1 width 8"),
+                ("gpu.clocks", "warning", "gpu 1 limits 0x40"),
+                ("gpu.ecc", "problem", "gpu 1 ecc_uncorrected 2"),
+                ("gpu.ecc", "problem", "gpu 1 remap_pending 1"),
+                ("gpu.mig", "warning", "gpu 1 mig 1"),
+                ("gpu.p2p_status", "warning", "p2p 0 1 4"),
+                ("gpu.present", "problem", "fail nvmlDeviceGetHandleByIndex_v2 15"),
+                ("version.driver", "problem", "driver 545.23.08\ngpu * name NVIDIA GeForce RTX 3090\n"
+                 "gpu * links 0")):
+            check = self.doctor("--passive", nvml=nvml)[id_]
+            self.assertEqual(check["status"], status, f"{nvml}: {check}")
+            self.assertTrue(check["advice"] or id_ == "gpu.pcie", check)
+
+    def test_nvml_that_fails_or_never_returns(self):
+        checks = self.doctor("--passive", nvml="fail nvmlInit_v2 9")
+        self.assertEqual(checks["gpu.ecc"]["status"], "unchecked")
+        checks = self.doctor("--passive", nvml="hang nvmlDeviceGetNvLinkState")
+        self.assertEqual(checks["gpu.ecc"]["status"], "unchecked")
+        self.assertIn("no answer", checks["gpu.ecc"]["found"])
+
+    def test_64_gpus_in_wide_domains(self):
+        nvml = "\n".join(f"gpu {i} pci {0x10000 + i:08x}:01:00.0" for i in range(64))
+        checks = self.doctor("--passive", nvml=nvml, gpus=64)
+        self.assertEqual(checks["gpu.present"]["found"], "64 x NVIDIA H200")
+        self.assertEqual(checks["gpu.nvlink"]["status"], "ok")
+
+    def test_what_cuda_shows(self):
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="2")["gpu.present"]
+        self.assertEqual(check["status"], "ok")
+        self.assertIn("CUDA shows 1 of them", check["evidence"][0])
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="0,9,1")["gpu.present"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn('"9" is no GPU of this host', check["evidence"][1])
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="9")["gpu.present"]
+        self.assertEqual(check["status"], "problem")
+        mixed = self.doctor("--passive", nvml="gpu 1 name other", CUDA_VISIBLE_DEVICES="0")
+        self.assertEqual(mixed["gpu.present"]["evidence"], [])
+
+
 class Topo(Case):
     def device(self, chain, code, **files):
         folder = f"sys/devices/{chain}"
@@ -187,8 +389,21 @@ class Topo(Case):
             self.device(f"pci0000:00/0000:00:{slot}.0", "0x030200", numa_node="-1")
         topo = json.loads(self.muster("topo", "--format", "json").stdout)
         self.assertTrue(topo["pci_hidden"])
+        self.assertTrue(topo["virtual"])
         self.assertIsNone(topo["pairs"][0]["class"])
         self.assertIn("PCI tree hidden by the hypervisor", self.muster("topo").stdout)
+
+    def test_gpus_that_cuda_hides_are_marked(self):
+        self.put("nvml", "gpus 2\ngpu * utilization 0\n")
+        env = {"FAKE_NVML": str(self.root / "nvml"), "LD_LIBRARY_PATH": FAKES}
+        for visible, expected in (("1", [False, True]), ("GPU-00000000-0000-0000-0000-000000000001",
+                                                         [True, False]),
+                                  ("MIG-1", [None, None]), ("", [False, False])):
+            topo = json.loads(self.muster("topo", "--format", "json", CUDA_VISIBLE_DEVICES=visible,
+                                          **env).stdout)
+            self.assertEqual([gpu["visible"] for gpu in topo["gpus"]], expected)
+        text = self.muster("topo", CUDA_VISIBLE_DEVICES="1", **env).stdout
+        self.assertEqual(text.count("hidden by CUDA_VISIBLE_DEVICES"), 1)
 
     def test_no_gpu_and_no_sysfs_are_said(self):
         self.assertIn("No GPU", self.muster("topo").stdout)
@@ -205,6 +420,6 @@ class Topo(Case):
 
 
 if __name__ == "__main__":
-    MUSTER = sys.argv.pop(1)
+    MUSTER, FAKES = sys.argv.pop(1), sys.argv.pop(1)
     DOCUMENT = pathlib.Path(sys.argv.pop(1))
     unittest.main()
