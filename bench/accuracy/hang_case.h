@@ -111,10 +111,12 @@ const char *hang_proof_word(enum hang_proof proof);
 
 /* What should be found. */
 struct hang_truth {
-    bool found; /* false: nothing may be */
-    int kind;   /* enum muster_finding_kind */
+    bool found;  /* false: nothing may be */
+    int kind;    /* enum muster_finding_kind */
+    int or_kind; /* what looks the same to everybody; kind where nothing does */
     bool guilty[HANG_RANKS_MAX];
-    bool named; /* false: no rank may be named */
+    bool spare[HANG_RANKS_MAX]; /* guilty, but nobody waits for it: need not be named */
+    bool named;                 /* false: no rank may be named */
 };
 
 struct hang_job;

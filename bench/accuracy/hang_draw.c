@@ -165,9 +165,10 @@ static void draw_sight(struct draw *draw, struct hang_case *to)
     bool paused = to->fault == HANG_SHORT_PAUSE;
     to->pause_s = paused ? 1 + 8.5 * draw_unit(draw) : draw_log(draw, 12, 600);
     to->look_s = HANG_THRESHOLD_S + 3 + draw_log(draw, 0.5, 300);
-    to->stopped = to->hosts == 1 && draw_chance(draw, 0.15);
     to->exits = draw_chance(draw, 0.3);
     to->all_go = to->fault >= HANG_ABSENT && draw_chance(draw, 0.2);
+    /* Killed later, it would look as if it had gone first. */
+    to->stopped = to->hosts == 1 && !to->all_go && draw_chance(draw, 0.15);
     if (to->ranks > 2 && draw_chance(draw, 0.2)) {
         to->hidden = 1 + draw_below(draw, to->ranks / 2);
         to->guilty_hidden = draw_chance(draw, 0.3);

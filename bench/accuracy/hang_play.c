@@ -346,7 +346,8 @@ static bool begin_next(struct hang_job *job, unsigned r)
     }
     for (unsigned i = rank->begun; i < rank->made; i++) {
         struct hang_call *call = &rank->call[i];
-        unsigned stream = hang->serial ? HANG_STREAMS : call->stream;
+        unsigned comm = hang_is_p2p(call->stream) ? HANG_CHAIN : call->stream;
+        unsigned stream = hang->serial ? HANG_STREAMS : comm;
         if (call->begin_ns < HANG_NEVER) {
             continue;
         }
@@ -469,7 +470,10 @@ static void end_it(struct hang_job *job)
     if (hang->fault == HANG_NOTHING || hang->fault == HANG_HARMLESS ||
         hang->fault == HANG_ARRIVED) {
         double from = hang->fault == HANG_NOTHING ? 0 : time_at(job, hang->guilty[0], hang->place);
-        job->look_ns = from + (job->last_ns - from) * draw_unit(&job->draw);
+        /* Logs of other hosts are up to a second behind. */
+        from += hang->fault == HANG_ARRIVED && hang->hosts > 1 ? 1.2e9 : 0;
+        double until = job->last_ns > from ? job->last_ns : from;
+        job->look_ns = from + (until - from) * draw_unit(&job->draw);
     } else if (hang->fault == HANG_SHORT_PAUSE || hang->fault == HANG_PAUSE) {
         double after = time_at(job, hang->fault == HANG_PAUSE ? 0 : hang->guilty[0], hang->place);
         job->look_ns = after - hang->pause_s * 1e9 * draw_unit(&job->draw);

@@ -90,21 +90,25 @@ static void tell_difference(const struct hang_job *job, struct hang_truth *truth
     const struct hang_case *hang = job->hang;
     unsigned stream = hang->position[hang->place % hang->positions].stream;
     struct hang_members members = hang_members_of(hang, stream, hang->guilty[0]);
-    truth->kind = MUSTER_FINDING_HANG_MISMATCH;
+    truth->kind = truth->or_kind = MUSTER_FINDING_HANG_MISMATCH;
     for (uint64_t k = 0; k < job->numbers; k++) {
         if (mark_minority(job, members, stream, k, truth)) {
             return;
         }
     }
-    uint64_t most = 0;
-    for (unsigned i = 0; i < members.n; i++) {
-        uint64_t posted = job->rank[members.first + i * members.stride].posted[stream];
-        most = posted > most ? posted : most;
+    /* The calls agree, one by one. If the others came to their end, the one waits for them;
+     * otherwise it called into one communicator what belonged after a call into another. */
+    bool over = true;
+    for (unsigned r = 0; r < hang->ranks; r++) {
+        const struct hang_rank *rank = &job->rank[r];
+        over &= hang_is_guilty(hang, r) || (rank->made == rank->calls && rank->ended == rank->made);
     }
     truth->kind = MUSTER_FINDING_HANG_ABSENT;
+    truth->or_kind = MUSTER_FINDING_HANG_ORDER;
     for (unsigned i = 0; i < members.n; i++) {
         unsigned r = members.first + i * members.stride;
-        truth->guilty[r] = job->rank[r].posted[stream] < most && !hidden(hang, r);
+        bool guilty = hang_is_guilty(hang, r) != (over && hang->fault == HANG_EXTRA);
+        truth->guilty[r] = guilty && !hidden(hang, r);
     }
 }
 
@@ -123,14 +127,36 @@ static void tell_order(const struct hang_case *hang, struct hang_truth *truth)
     }
 }
 
+/* Whether a rank that is seen waits in an operation that this one belongs to. */
+static bool is_waited_for(const struct hang_job *job, unsigned rank)
+{
+    for (unsigned r = 0; r < job->hang->ranks; r++) {
+        const struct hang_rank *other = &job->rank[r];
+        for (unsigned i = 0; i < other->made && !hidden(job->hang, r); i++) {
+            const struct hang_call *call = &other->call[i];
+            struct hang_members members = hang_members_of(job->hang, call->stream, r);
+            bool part = hang_is_p2p(call->stream)
+                            ? (unsigned)call->root == rank
+                            : (rank - members.first) % members.stride == 0 &&
+                                  (rank - members.first) / members.stride < members.n;
+            if (part && call->meet->end_ns == HANG_NEVER && !hang_is_guilty(job->hang, r)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void tell_missing(const struct hang_job *job, struct hang_truth *truth)
 {
     const struct hang_case *hang = job->hang;
     bool any = false;
     truth->kind = hang->fault == HANG_DEAD ? MUSTER_FINDING_HANG_DEAD : MUSTER_FINDING_HANG_ABSENT;
     for (unsigned g = 0; g < hang->n_guilty; g++) {
-        truth->guilty[hang->guilty[g]] = !hidden(hang, hang->guilty[g]);
-        any |= truth->guilty[hang->guilty[g]];
+        unsigned rank = hang->guilty[g];
+        truth->guilty[rank] = !hidden(hang, rank);
+        truth->spare[rank] = hang->n_guilty > 1 && !is_waited_for(job, rank);
+        any |= truth->guilty[rank];
     }
     truth->found = any;
 }
@@ -164,6 +190,7 @@ void hang_tell(const struct hang_job *job, struct hang_truth *truth)
     default:
         truth->found = false;
     }
+    truth->or_kind = truth->kind;
     truth->found &= waits;
 }
 
@@ -297,6 +324,9 @@ static void show_call(struct show *show, const struct hang_call *call)
     struct muster_seg_comm *entry = entry_of(show, call->stream);
     bool launched = call->launch_ns <= show->at_ns;
     bool ended = call->meet->end_ns <= show->at_ns;
+    if (!launched && hang_is_p2p(call->stream)) {
+        return; /* NCCL connects two ranks before it shows their first exchange */
+    }
     entry->called_ns = stamp(show, call->call_ns);
     if (!hang_is_p2p(call->stream)) {
         count_call(entry, call);

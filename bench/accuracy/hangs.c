@@ -71,7 +71,7 @@ static unsigned expected(const struct hang_case *hang, const struct hang_truth *
 {
     unsigned n = 0;
     for (unsigned r = 0; r < hang->ranks; r++) {
-        n += truth->guilty[r];
+        n += truth->guilty[r] && !truth->spare[r];
     }
     return n < MUSTER_FINDING_RANKS ? n : MUSTER_FINDING_RANKS;
 }
@@ -89,7 +89,8 @@ static enum verdict judge(const struct hang_case *hang, const struct hang_truth 
     }
     for (size_t f = 0; f < findings->n; f++) {
         const struct muster_finding *finding = &findings->finding[f];
-        if ((int)finding->kind != truth->kind || (!truth->named && finding->ranks)) {
+        bool kind = (int)finding->kind == truth->kind || (int)finding->kind == truth->or_kind;
+        if (!kind || (!truth->named && finding->ranks)) {
             return WRONG;
         }
         for (unsigned i = 0; i < finding->ranks; i++) {
@@ -100,7 +101,7 @@ static enum verdict judge(const struct hang_case *hang, const struct hang_truth 
             named[finding->rank[i]] = true;
         }
     }
-    return !truth->named || n == expected(hang, truth) ? RIGHT : WRONG;
+    return !truth->named || n >= expected(hang, truth) ? RIGHT : WRONG;
 }
 
 static void explain(const struct hang_case *hang, const struct hang_truth *truth,

@@ -34,3 +34,8 @@ double muster_confidence_stage(void)
 {
     return 0.5;
 }
+
+double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof proof)
+{
+    return 0.5 + (proof == MUSTER_PROOF_TIE ? 0 : 0.01 * kind + 0.1 * (proof + 1));
+}

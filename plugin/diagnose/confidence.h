@@ -5,6 +5,17 @@
 
 #include <stdint.h>
 
+#include "diagnose/finding.h"
+
+/* What a finding about a hang rests on. */
+enum muster_proof {
+    MUSTER_PROOF_ORDER, /* the order of calls alone */
+    MUSTER_PROOF_ENDED, /* and what is known to have ended, or not to */
+    MUSTER_PROOF_PART,  /* only some of the ranks show that; or are seen */
+    MUSTER_PROOF_TIE,   /* as many ranks on one side as on the other */
+    MUSTER_PROOFS
+};
+
 /* `hits`: operations that the rank was late in; `others`: those of another rank, typically, at the
  * same size of delay. */
 double muster_confidence_late(uint32_t hits, uint32_t others);
@@ -15,5 +26,8 @@ double muster_confidence_transfer(void);
 /* The slowest stage of a chain of sends and receives. Nothing is generated for it, and a stage may
  * have more work by design: a half. */
 double muster_confidence_stage(void);
+
+/* A hang. */
+double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof proof);
 
 #endif

@@ -36,6 +36,7 @@ struct muster_hang_pair {
     bool send;
     bool open;           /* one of them is known to be unfinished */
     uint64_t posted;     /* how many */
+    uint64_t done;       /* those below are known to have ended */
     uint64_t count;      /* of the newest one */
     uint64_t enqueue_ns; /* of the newest one */
     uint8_t dtype;
@@ -69,6 +70,8 @@ struct muster_hang_member {
     uint64_t call_hash;
     uint64_t captured;   /* calls that went into graphs */
     uint64_t done;       /* collectives below are known to have ended on this rank */
+    uint64_t open_at;    /* at or before it a collective is known not to have ended on this rank;
+                            UINT64_MAX: none */
     uint64_t in_call_ns; /* since when its newest call has not been launched; 0: it has */
     enum muster_hang_ended ended;
     bool proxies_open;                /* a network proxy has begun and not ended */
@@ -77,6 +80,7 @@ struct muster_hang_member {
     uint32_t history_size;            /* a power of two, or 0 */
     struct muster_hang_pair *pair;
     uint32_t pairs;
+    uint32_t who; /* found while judging: the same rank has the same number everywhere */
 };
 
 struct muster_hang_comm {

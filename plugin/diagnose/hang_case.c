@@ -25,12 +25,26 @@ struct muster_hang_case *muster_hang_case_add(struct muster_hang_cases *cases,
     memset(hang, 0, sizeof *hang);
     hang->comm = comm;
     hang->role = role;
-    hang->because_of = SIZE_MAX;
+    hang->because_of = MUSTER_HANG_NOWHERE;
     hang->finding.kind = kind;
     hang->finding.comm = comm->id;
     hang->finding.gpu = -1;
     hang->finding.op.root = -1;
     return hang;
+}
+
+void muster_hang_case_undo(struct muster_hang_cases *cases)
+{
+    free(cases->at[--cases->n].role);
+}
+
+const struct muster_hang_call *muster_hang_call_of_any(const struct muster_hang_comm *comm,
+                                                       uint64_t number)
+{
+    const struct muster_hang_call *call = NULL;
+    for (uint32_t i = 0; i < comm->members && !call; i++)
+        call = muster_hang_call(&comm->member[i], number);
+    return call;
 }
 
 uint64_t muster_hang_waited_ns(const struct muster_hang_member *member)
@@ -69,7 +83,7 @@ bool muster_hang_died_first(const struct muster_hang_comm *comm,
     return muster_hang_gone(member) && alone && went < waiting_since + threshold_ns;
 }
 
-static uint64_t since_of(const struct muster_hang_member *member)
+uint64_t muster_hang_called_unix_ns(const struct muster_hang_member *member)
 {
     uint64_t own = member->called_ns ? member->called_ns : member->begin_ns;
     return muster_hang_unix_ns(member, own);
@@ -80,6 +94,8 @@ void muster_hang_case_close(struct muster_hang_case *hang)
     struct muster_finding *finding = &hang->finding;
     const struct muster_hang_comm *comm = hang->comm;
     double lived = 0;
+    finding->ranks = finding->victims = 0;
+    finding->cost_s = 0;
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_hang_member *member = &comm->member[i];
         uint8_t role = hang->role[i];
@@ -96,8 +112,9 @@ void muster_hang_case_close(struct muster_hang_case *hang)
         finding->cost_s += (double)muster_hang_waited_ns(member) / 1e9;
         if (role == MUSTER_HANG_VICTIM && finding->victims < MUSTER_FINDING_RANKS)
             finding->victim[finding->victims++] = member->rank;
-        if (finding->since_unix_ns == 0 || since_of(member) < finding->since_unix_ns)
-            finding->since_unix_ns = since_of(member);
+        if (finding->since_unix_ns == 0 ||
+            muster_hang_called_unix_ns(member) < finding->since_unix_ns)
+            finding->since_unix_ns = muster_hang_called_unix_ns(member);
     }
     finding->cost_share = lived > 0 ? finding->cost_s / lived : 0;
     if (finding->cost_share > 1)
@@ -108,6 +125,12 @@ static bool rooted(unsigned func)
 {
     return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
            func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
+}
+
+bool muster_hang_same_call(const struct muster_hang_call *a, const struct muster_hang_call *b)
+{
+    return a->func == b->func && a->count == b->count && a->dtype == b->dtype &&
+           (!rooted(a->func) || a->root == b->root);
 }
 
 void muster_hang_case_op(struct muster_hang_case *hang, uint64_t number,
@@ -168,10 +191,14 @@ static const char *state_text(const struct muster_hang_member *member)
 void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member)
 {
     struct muster_finding_lines *lines = &hang->finding.evidence;
+    uint64_t posted = 0;
+    for (uint32_t i = 0; i < member->pairs; i++)
+        posted += member->pair[i].posted;
     muster_finding_say(lines,
                        "rank %" PRId32 " (pid %" PRIu32 " on %s) made %" PRIu64
-                       " calls, the last %.1f s before it was last seen; %s",
-                       member->rank, member->pid, member->host, member->calls,
+                       " calls%s, the last %.1f s before it was last seen; %s",
+                       member->rank, member->pid, member->host, member->calls + posted,
+                       posted ? ", sends and receives included" : "",
                        (double)muster_hang_waited_ns(member) / 1e9, state_text(member));
     bool alive = member->state == MUSTER_PROCESS_RUNNING;
     uint64_t silent =
@@ -183,6 +210,16 @@ void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_h
                            member->rank, (double)silent / 1e9);
     if (member->ended_by[0])
         muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
+}
+
+void muster_hang_say_ended(struct muster_hang_case *hang, unsigned most)
+{
+    struct muster_finding_lines *lines = &hang->finding.evidence;
+    for (uint32_t i = 0; i < hang->comm->members && lines->n < most; i++) {
+        const struct muster_hang_member *member = &hang->comm->member[i];
+        if (hang->role[i] == MUSTER_HANG_VICTIM && member->ended_by[0])
+            muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
+    }
 }
 
 void muster_hang_say_limits(struct muster_hang_case *hang)

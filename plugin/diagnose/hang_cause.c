@@ -1,71 +1,137 @@
 /* What a hang comes from: a rank that is missing here because it waits elsewhere is a victim. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "diagnose/hang_case.h"
-
-static bool same_rank(const struct muster_hang_member *a, const struct muster_hang_member *b)
-{
-    return a->pid == b->pid && a->boot_hash == b->boot_hash && a->rank == b->rank;
-}
-
-/* Its role in the case; MUSTER_HANG_BYSTANDER where it is no member. */
-static unsigned role_in(const struct muster_hang_case *hang,
-                        const struct muster_hang_member *member)
-{
-    for (uint32_t i = 0; i < hang->comm->members; i++) {
-        if (same_rank(&hang->comm->member[i], member))
-            return hang->role[i];
-    }
-    return MUSTER_HANG_BYSTANDER;
-}
+#include "diagnose/hang_order.h"
 
 static bool is_stuck(const struct muster_hang_case *hang)
 {
     return hang->finding.kind == MUSTER_FINDING_HANG_STUCK;
 }
 
-/* Every guilty rank of `hang` waits in `other`; of a stuck one any rank does, since what stands
- * behind a kernel that waits cannot end. */
-static bool explained_by(const struct muster_hang_case *hang, const struct muster_hang_case *other)
+/* Root before tentative, then whoever has waited longest. */
+static bool better(const struct muster_hang_case *a, const struct muster_hang_case *b)
 {
-    bool any = false;
-    if (hang->finding.kind == MUSTER_FINDING_HANG_DEAD ||
-        hang->finding.kind == MUSTER_FINDING_HANG_MISMATCH || (is_stuck(hang) && is_stuck(other)))
-        return false;
-    for (uint32_t i = 0; i < hang->comm->members; i++) {
-        bool asks = is_stuck(hang) || (hang->role[i] & MUSTER_HANG_GUILTY);
-        if (!asks)
-            continue;
-        bool waits = role_in(other, &hang->comm->member[i]) & MUSTER_HANG_VICTIM;
-        any |= waits;
-        if (!waits && !is_stuck(hang))
-            return false;
-    }
-    return any;
+    if (a->tentative != b->tentative)
+        return !a->tentative;
+    return a->finding.since_unix_ns < b->finding.since_unix_ns;
 }
 
-static void find_causes(struct muster_hang_cases *cases)
+static void note_waits(struct muster_hang_cases *cases)
 {
     for (size_t i = 0; i < cases->n; i++) {
-        for (size_t j = 0; j < cases->n && cases->at[i].because_of == SIZE_MAX; j++) {
-            if (i != j && explained_by(&cases->at[i], &cases->at[j]))
-                cases->at[i].because_of = j;
+        const struct muster_hang_case *hang = &cases->at[i];
+        for (uint32_t m = 0; m < hang->comm->members && !hang->dropped; m++) {
+            struct muster_hang_who *who = &cases->who[hang->comm->member[m].who];
+            size_t *in = is_stuck(hang) ? &who->stuck_in : &who->waits_in;
+            if ((hang->role[m] & MUSTER_HANG_VICTIM) &&
+                (*in == MUSTER_HANG_NOWHERE || better(hang, &cases->at[*in])))
+                *in = i;
         }
     }
 }
 
-/* The case that nothing explains, or SIZE_MAX and *cycle: one of those that explain each other. */
-static size_t root_of(const struct muster_hang_cases *cases, size_t i, size_t *cycle)
+/* The case that this one comes from: where the ranks that are missing in it wait. What stands
+ * behind a kernel that waits cannot end, so of a stuck one any rank counts. */
+static size_t cause_of(const struct muster_hang_cases *cases, size_t i)
 {
-    for (size_t steps = 0; steps <= cases->n; steps++) {
-        if (cases->at[i].because_of == SIZE_MAX)
+    const struct muster_hang_case *hang = &cases->at[i];
+    size_t found = MUSTER_HANG_NOWHERE, stuck = MUSTER_HANG_NOWHERE;
+    if (hang->dropped || (!hang->tentative && !is_stuck(hang)))
+        return MUSTER_HANG_NOWHERE;
+    for (uint32_t m = 0; m < hang->comm->members; m++) {
+        const struct muster_hang_who *who = &cases->who[hang->comm->member[m].who];
+        if (!is_stuck(hang) && !(hang->role[m] & MUSTER_HANG_GUILTY))
+            continue;
+        if (who->waits_in != MUSTER_HANG_NOWHERE && who->waits_in != i &&
+            (found == MUSTER_HANG_NOWHERE || better(&cases->at[who->waits_in], &cases->at[found])))
+            found = who->waits_in;
+        if (who->stuck_in != MUSTER_HANG_NOWHERE && who->stuck_in != i)
+            stuck = who->stuck_in;
+    }
+    return found != MUSTER_HANG_NOWHERE ? found : is_stuck(hang) ? MUSTER_HANG_NOWHERE : stuck;
+}
+
+/* Where the causes of case `i` lead: the case that has none; *cycle: they lead in a circle, and
+ * this is one of it. */
+static size_t root_of(struct muster_hang_cases *cases, size_t i, bool *cycle)
+{
+    uint32_t round = (uint32_t)i + 1;
+    *cycle = false;
+    while (cases->at[i].because_of != MUSTER_HANG_NOWHERE) {
+        if (cases->at[i].round_plus == round) {
+            *cycle = true;
             return i;
+        }
+        cases->at[i].round_plus = round;
         i = cases->at[i].because_of;
     }
-    *cycle = i;
-    return SIZE_MAX;
+    return i;
+}
+
+static void make_root(struct muster_hang_case *hang)
+{
+    hang->because_of = MUSTER_HANG_NOWHERE;
+    hang->tentative = false;
+}
+
+/* Two ranks of one communicator that each wait for a message of the other. */
+static void make_both(struct muster_hang_case *hang)
+{
+    for (uint32_t m = 0; m < hang->comm->members; m++) {
+        if (hang->role[m] != MUSTER_HANG_BYSTANDER)
+            hang->role[m] = MUSTER_HANG_BOTH;
+    }
+    hang->finding.confidence = muster_confidence_hang(MUSTER_FINDING_HANG_ABSENT, MUSTER_PROOF_TIE);
+    muster_finding_say(&hang->finding.not_observable,
+                       "which of them is wrong: each waits for the other");
+    muster_hang_case_close(hang);
+    make_root(hang);
+}
+
+static bool is_missing_collective(const struct muster_hang_case *hang)
+{
+    return !is_stuck(hang) && !muster_func_is_p2p(hang->finding.op.func);
+}
+
+/* Of a circle: the case to keep. One that all entered and none ends; else the collective that
+ * fewest ranks miss. */
+static size_t choose(const struct muster_hang_cases *cases, size_t start)
+{
+    size_t found = MUSTER_HANG_NOWHERE, i = start;
+    do {
+        const struct muster_hang_case *hang = &cases->at[i];
+        if (is_stuck(hang))
+            return i;
+        if (is_missing_collective(hang) && hang->finding.ranks < hang->finding.victims &&
+            (found == MUSTER_HANG_NOWHERE || hang->finding.ranks < cases->at[found].finding.ranks))
+            found = i;
+        i = hang->because_of;
+    } while (i != start);
+    return found;
+}
+
+/* Makes a root of one case of a circle. */
+static void break_cycle(struct muster_hang_cases *cases, size_t start)
+{
+    size_t i = start;
+    do {
+        struct muster_hang_case *one = &cases->at[i], *two = &cases->at[one->because_of];
+        struct muster_hang_case *missing = is_stuck(one) ? two : one;
+        struct muster_hang_case *other = is_stuck(one) ? one : two;
+        if (one->comm != two->comm && !is_stuck(missing) &&
+            muster_hang_make_order(cases, missing, other)) {
+            make_root(missing);
+            return;
+        }
+        i = one->because_of;
+    } while (i != start);
+    size_t kept = choose(cases, start);
+    if (kept != MUSTER_HANG_NOWHERE)
+        make_root(&cases->at[kept]);
+    else
+        make_both(&cases->at[start]);
 }
 
 static void add_rank(int32_t *rank, unsigned *n, int32_t value)
@@ -103,92 +169,22 @@ static void fold(struct muster_hang_case *into, struct muster_hang_case *from)
     from->dropped = true;
 }
 
-/* Two communicators that wait for each other's ranks were started in opposite order. */
-static void make_order(struct muster_hang_case *one, struct muster_hang_case *two)
+static uint32_t first_guilty(const struct muster_hang_case *hang)
 {
-    struct muster_finding *finding = &one->finding;
-    finding->kind = MUSTER_FINDING_HANG_ORDER;
-    finding->comms[0] = one->comm->id;
-    finding->comms[1] = two->comm->id;
-    for (unsigned i = 0; i < two->finding.ranks; i++)
-        add_rank(finding->rank, &finding->ranks, two->finding.rank[i]);
-    unsigned kept = 0;
-    for (unsigned i = 0; i < finding->victims; i++) {
-        if (!is_guilty(finding, finding->victim[i]))
-            finding->victim[kept++] = finding->victim[i];
+    for (uint32_t m = 0; m < hang->comm->members; m++) {
+        if (hang->role[m] == MUSTER_HANG_GUILTY)
+            return hang->comm->member[m].who;
     }
-    finding->victims = kept;
-    finding->confidence = 0.5;
-    muster_finding_say(&finding->evidence,
-                       "both are outstanding: the ranks that wait in %016" PRIx64
-                       " are missing in %016" PRIx64 ", and the reverse",
-                       one->comm->id, two->comm->id);
-    muster_text_copy(finding->advice, sizeof finding->advice,
-                     "start the two communicators in one order on all ranks, group them, or set "
-                     "NCCL_LAUNCH_ORDER_IMPLICIT=1");
-    two->dropped = true;
-}
-
-/* Of two communicators that all ranks entered, which a rank called first. 0: not known. */
-static int order_on(const struct muster_hang_case *a, const struct muster_hang_case *b,
-                    const struct muster_hang_member *on_a)
-{
-    for (uint32_t i = 0; i < b->comm->members; i++) {
-        const struct muster_hang_member *on_b = &b->comm->member[i];
-        if (!same_rank(on_a, on_b))
-            continue;
-        const struct muster_hang_call *one = muster_hang_call(on_a, a->finding.op.index);
-        const struct muster_hang_call *two = muster_hang_call(on_b, b->finding.op.index);
-        if (!one || !two || !one->enqueue_ns || !two->enqueue_ns)
-            return 0;
-        return one->enqueue_ns < two->enqueue_ns ? 1 : -1;
-    }
-    return 0;
-}
-
-static bool opposite(struct muster_hang_case *a, struct muster_hang_case *b)
-{
-    uint32_t first = 0, second = 0;
-    for (uint32_t i = 0; i < a->comm->members; i++) {
-        int order = order_on(a, b, &a->comm->member[i]);
-        first += order > 0;
-        second += order < 0;
-    }
-    if (first == 0 || second == 0)
-        return false;
-    a->finding.ranks = 0;
-    for (uint32_t i = 0; i < a->comm->members; i++) {
-        int order = order_on(a, b, &a->comm->member[i]);
-        bool minority = first == second || (first < second ? order > 0 : order < 0);
-        if (order != 0 && minority)
-            add_rank(a->finding.rank, &a->finding.ranks, a->comm->member[i].rank);
-    }
-    b->finding.ranks = 0;
-    make_order(a, b);
-    if (first != second)
-        a->finding.confidence = 0.8;
-    return true;
-}
-
-static void pair_stuck(struct muster_hang_cases *cases)
-{
-    for (size_t i = 0; i < cases->n; i++) {
-        for (size_t j = i + 1; j < cases->n; j++) {
-            struct muster_hang_case *a = &cases->at[i], *b = &cases->at[j];
-            if (!a->dropped && !b->dropped && is_stuck(a) && is_stuck(b))
-                opposite(a, b);
-        }
-    }
+    return UINT32_MAX;
 }
 
 static bool same_guilt(const struct muster_hang_case *a, const struct muster_hang_case *b)
 {
     if (a->finding.kind != b->finding.kind || a->finding.ranks != b->finding.ranks ||
-        a->finding.ranks == 0)
+        a->finding.ranks == 0 || first_guilty(a) != first_guilty(b))
         return false;
-    for (uint32_t i = 0; i < a->comm->members; i++) {
-        if (a->role[i] == MUSTER_HANG_GUILTY &&
-            role_in(b, &a->comm->member[i]) != MUSTER_HANG_GUILTY)
+    for (unsigned i = 0; i < a->finding.ranks; i++) {
+        if (!is_guilty(&b->finding, a->finding.rank[i]))
             return false;
     }
     return true;
@@ -199,38 +195,54 @@ static bool same_guilt(const struct muster_hang_case *a, const struct muster_han
 static void merge_same(struct muster_hang_cases *cases)
 {
     for (size_t i = 0; i < cases->n; i++) {
-        for (size_t j = 0; j < cases->n; j++) {
+        for (size_t j = 0; j < cases->n && !cases->at[i].dropped; j++) {
             struct muster_hang_case *a = &cases->at[i], *b = &cases->at[j];
             bool later = b->finding.since_unix_ns > a->finding.since_unix_ns ||
                          (b->finding.since_unix_ns == a->finding.since_unix_ns && j > i);
-            if (i != j && !a->dropped && !b->dropped && later && same_guilt(a, b) &&
+            if (i != j && !b->dropped && later && same_guilt(a, b) &&
                 a->finding.kind != MUSTER_FINDING_HANG_MISMATCH)
                 fold(a, b);
         }
     }
 }
 
-void muster_hang_causes(struct muster_hang_cases *cases)
+static void say_unexplained(const struct muster_hang_cases *cases,
+                            const struct muster_hang_case *hang)
 {
-    find_causes(cases);
+    muster_finding_say(cases->not_observable,
+                       "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
+                       " for ranks that seem to wait themselves; for what is not observable",
+                       hang->comm->id, hang->finding.op.index);
+}
+
+bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view)
+{
+    bool cycle;
+    note_waits(cases);
+    for (size_t i = 0; i < cases->n; i++)
+        cases->at[i].because_of = cause_of(cases, i);
     for (size_t i = 0; i < cases->n; i++) {
-        size_t cycle = 0, root = root_of(cases, i, &cycle);
-        struct muster_hang_case *hang = &cases->at[i];
-        if (root == i || hang->dropped)
-            continue;
-        if (root != SIZE_MAX) {
-            fold(&cases->at[root], hang);
-            continue;
-        }
-        struct muster_hang_case *one = &cases->at[cycle], *two = &cases->at[one->because_of];
-        if (!one->dropped && !two->dropped && one->comm != two->comm &&
-            one->finding.kind != MUSTER_FINDING_HANG_ORDER)
-            make_order(one, two);
-        else if (hang != one && hang->finding.kind != MUSTER_FINDING_HANG_ORDER)
-            hang->dropped = true;
-        else if (one->comm == two->comm)
-            one->finding.confidence = 0.5; /* each waits for the other */
+        size_t root = root_of(cases, i, &cycle);
+        if (cycle)
+            break_cycle(cases, root);
+        for (size_t j = 0; j < cases->n && cycle; j++)
+            cases->at[j].round_plus = 0;
     }
-    pair_stuck(cases);
+    for (size_t i = 0; i < cases->n; i++)
+        cases->at[i].round_plus = 0;
+    for (size_t i = 0; i < cases->n; i++) {
+        size_t root = root_of(cases, i, &cycle);
+        if (root != i && !cases->at[root].tentative && !cases->at[i].dropped)
+            fold(&cases->at[root], &cases->at[i]);
+    }
+    for (size_t i = 0; i < cases->n; i++) {
+        struct muster_hang_case *hang = &cases->at[i];
+        if (hang->tentative && !hang->dropped && hang->because_of == MUSTER_HANG_NOWHERE)
+            say_unexplained(cases, hang);
+        hang->dropped |= hang->tentative;
+    }
+    if (!muster_hang_find_orders(cases, view))
+        return false;
     merge_same(cases);
+    return true;
 }

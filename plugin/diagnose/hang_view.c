@@ -102,7 +102,8 @@ static void remember_calls(struct muster_hang_member *member, const struct muste
     }
 }
 
-static void post(struct muster_hang_member *member, const struct muster_op *op, bool open)
+static void post(struct muster_hang_member *member, const struct muster_op *op, bool open,
+                 bool ended)
 {
     bool send = op->func == MUSTER_FUNC_SEND;
     struct muster_hang_pair *pair = NULL;
@@ -119,6 +120,8 @@ static void post(struct muster_hang_member *member, const struct muster_op *op, 
         *pair = (struct muster_hang_pair){.peer = op->peer, .send = send};
     }
     pair->open |= open;
+    if (ended && op->number + 1 > pair->done)
+        pair->done = op->number + 1;
     if (op->number + 1 <= pair->posted)
         return;
     pair->posted = op->number + 1;
@@ -133,12 +136,12 @@ static void take_op(struct muster_hang_member *member, const struct muster_op *o
         return;
     if (op->enqueue_ns > member->called_ns)
         member->called_ns = op->enqueue_ns;
+    bool ended = op->source == MUSTER_SOURCE_GPU && op->end_ns > 0;
     if (muster_func_is_p2p(op->func)) {
-        post(member, op, false);
+        post(member, op, false, ended);
         return;
     }
     remember_op(member, op);
-    bool ended = op->source == MUSTER_SOURCE_GPU && op->end_ns > 0;
     if (ended && op->number + 1 > member->done && op->number < member->calls)
         member->done = op->number + 1;
 }
@@ -165,13 +168,15 @@ static void take_slot(struct muster_hang_member *member, const struct muster_seg
     bool open = kernels || proxies;
     take_op(member, &op);
     if (slot->p2p)
-        post(member, &op, open);
+        post(member, &op, open, false);
     member->proxies_open |= proxies;
     if (state == MUSTER_SLOT_CALLED && slot->number + 1 == member->calls)
         member->in_call_ns = slot->enqueue_ns;
     if (!open || slot->number < member->done)
         return;
     member->ended = MUSTER_HANG_OPEN;
+    if (!slot->p2p && slot->number < member->open_at)
+        member->open_at = slot->number;
     snprintf(member->ended_by, sizeof member->ended_by, "%u of %u %s of %s #%llu have ended",
              kernels ? slot->ended : slot->proxy_ended,
              kernels ? slot->started : slot->proxy_started,
@@ -200,7 +205,10 @@ static void take_marks(struct muster_hang_member *member, const struct muster_se
         member->pairs == 0 && launches >= member->calls)
         member->done = member->calls - left;
     if (marked > ended && member->ended != MUSTER_HANG_OPEN) {
+        uint64_t behind = launches - marked + (member->in_call_ns != 0);
         member->ended = MUSTER_HANG_OPEN;
+        if (member->pairs == 0 && member->calls > behind)
+            member->open_at = member->calls - 1 - behind;
         snprintf(member->ended_by, sizeof member->ended_by,
                  "launch %llu of %llu has not ended, %llu have", (unsigned long long)marked,
                  (unsigned long long)launches, (unsigned long long)ended);
@@ -231,6 +239,7 @@ static void describe(struct muster_hang_member *member, const struct muster_hang
         .calls = entry->calls,
         .call_hash = entry->call_hash,
         .captured = entry->captured,
+        .open_at = UINT64_MAX,
     };
     uint64_t seen = source->seen_ns ? source->seen_ns : member->heartbeat_ns;
     member->seen_ns = seen > who->begin_mono_ns ? seen : who->begin_mono_ns;
