@@ -1,0 +1,59 @@
+"""One process per GPU of a script, for the tests beside this file."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def gpus():
+    try:
+        listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True)
+    except OSError:
+        return 0
+    return len(listed.stdout.splitlines()) if listed.returncode == 0 else 0
+
+
+def have_torch():
+    return subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+def run(arguments, n, environment, timeout_s):
+    """Runs `python3 ARGUMENTS` n times with RANK and so on; NAME=None in environment unsets. Returns
+    rank 0's standard output; raises RuntimeError with the last words of those that failed."""
+    port, ranks = str(free_port()), []
+    for rank in range(n):
+        env = {k: v for k, v in os.environ.items()
+               if k != "NCCL_PROFILER_PLUGIN" and not k.startswith("MUSTER_")}
+        env.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(n),
+                   MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        for name, value in environment.items():
+            env.pop(name, None)
+            if value is not None:
+                env[name] = value
+        ranks.append(subprocess.Popen([sys.executable, *arguments], env=env, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      start_new_session=True))
+    end, out, bad = time.monotonic() + timeout_s, [], []
+    for rank, process in enumerate(ranks):
+        try:
+            output, errors = process.communicate(timeout=max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            errors += "\nkilled after %d s" % timeout_s
+        out.append(output)
+        if process.returncode != 0:
+            end = min(end, time.monotonic() + 5)  # the others wait for this one
+            bad.append("rank %d (status %d): %s" % (
+                rank, process.returncode, " | ".join(errors.strip().splitlines()[-6:])))
+    if bad:
+        raise RuntimeError("\n".join(bad))
+    return out[0]
