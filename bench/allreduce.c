@@ -12,15 +12,16 @@
 #include "cli/allreduce.h"
 
 static const char usage[] =
-    "usage: allreduce [--gpus N] [--mode launch|gpu|step] [--sizes BYTES,...] [--iters N]\n"
+    "usage: allreduce [--gpus N] [--mode launch|gpu|step|first] [--sizes BYTES,...] [--iters N]\n"
     "                 [--warmup N] [--rounds N] [--late RANK] [--late-us N] [--late-host-us N]\n"
     "                 [--nccl PATH] [--deadline SECONDS] [--json]\n"
     "launch: small operations back to back, host clock (default sizes 8,32768; 2000 iterations)\n"
     "gpu: large operations back to back, CUDA events (default 2MiB,64MiB; 200 iterations)\n"
     "step: each size once a round, each between CUDA events; here a rank can be late\n"
+    "first: the communicator's first operations one by one, host clock (default 8; 1 iteration)\n"
     "prints the median over rounds of the microseconds an all-reduce takes (mean over ranks)\n";
 
-static const char *const modes[] = {"launch", "gpu", "step"};
+static const char *const modes[] = {"launch", "gpu", "step", "first"};
 
 struct options {
     struct muster_allreduce_plan plan;
@@ -138,10 +139,11 @@ static void set_defaults(struct options *options)
 {
     struct muster_allreduce_plan *plan = &options->plan;
     const bool launch = plan->mode == MUSTER_ALLREDUCE_LAUNCH;
+    const bool first = plan->mode == MUSTER_ALLREDUCE_FIRST;
     if (plan->sizes == 0)
-        (void)parse_sizes(launch ? "8,32768" : "2MiB,64MiB", plan);
+        (void)parse_sizes(first ? "8" : launch ? "8,32768" : "2MiB,64MiB", plan);
     if (plan->iters == 0)
-        plan->iters = launch ? 2000 : 200;
+        plan->iters = first ? 1 : launch ? 2000 : 200;
 }
 
 static void print(const struct options *options, const struct muster_allreduce_result *result)

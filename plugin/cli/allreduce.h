@@ -22,6 +22,8 @@ enum muster_allreduce_mode {
     MUSTER_ALLREDUCE_GPU,    /* CUDA events around `iters` calls */
     MUSTER_ALLREDUCE_STEP,   /* a round is a training step: one call of each size, each between
                                 CUDA events; the late rank is late before each step */
+    MUSTER_ALLREDUCE_FIRST,  /* host clock around each round, which is `iters` calls and their
+                                completion; the first round holds the communicator's first call */
 };
 
 /* Plain data, sent to every rank. */
@@ -31,7 +33,8 @@ struct muster_allreduce_plan {
     uint32_t sizes;
     uint64_t bytes[MUSTER_ALLREDUCE_SIZES]; /* float32 elements: rounded down to 4, at least 4 */
     uint32_t iters;                         /* per round; not for STEP */
-    uint32_t warmup;                        /* calls before the rounds of a size; STEP: steps */
+    uint32_t warmup;                        /* calls before the rounds of a size; STEP: steps;
+                                               FIRST: none */
     uint32_t rounds;
     int32_t late_rank;     /* STEP only; -1: none */
     uint32_t late_gpu_us;  /* extra work on its GPU before each step */

@@ -198,12 +198,12 @@ static int verify(struct rank *rank, size_t floats)
     return rc;
 }
 
-/* One round of LAUNCH or GPU: `iters` calls, timed together. */
+/* One round of LAUNCH, GPU or FIRST: `iters` calls, timed together. */
 static int timed_round(struct rank *rank, size_t floats, double *us)
 {
     const bool by_gpu = rank->plan.mode == MUSTER_ALLREDUCE_GPU;
     double total_us = 0;
-    if (barrier(rank))
+    if (rank->plan.mode != MUSTER_ALLREDUCE_FIRST && barrier(rank))
         return -1;
     uint64_t start_ns = muster_now_ns();
     if (by_gpu && record(rank, rank->begin))
@@ -225,7 +225,8 @@ static int timed_round(struct rank *rank, size_t floats, double *us)
 
 static int run_size(struct rank *rank, size_t floats, double *us)
 {
-    for (uint32_t i = 0; i < rank->plan.warmup; i++)
+    const uint32_t warmup = rank->plan.mode == MUSTER_ALLREDUCE_FIRST ? 0 : rank->plan.warmup;
+    for (uint32_t i = 0; i < warmup; i++)
         if (all_reduce(rank, floats))
             return -1;
     if (finish_stream(rank))
