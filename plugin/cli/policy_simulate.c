@@ -48,18 +48,6 @@ static void word_variant(char to[VARIANT], struct muster_variant variant)
                  variant.channels);
 }
 
-/* "ring/simple or tree/simple" */
-static void word_set(char *to, size_t size, uint32_t set)
-{
-    size_t used = 0;
-    to[0] = '\0';
-    for (unsigned i = 0; i < MUSTER_POLICY_ALGOS * MUSTER_POLICY_PROTOS && used < size; i++)
-        if (set >> i & 1)
-            used += (size_t)snprintf(to + used, size - used, "%s%s/%s", used ? " or " : "",
-                                     algo_word(i / MUSTER_POLICY_PROTOS + 1),
-                                     proto_word(i % MUSTER_POLICY_PROTOS + 1));
-}
-
 static const struct muster_rule *rule_of(const struct result *result,
                                          const struct muster_sim_class *class)
 {
@@ -71,28 +59,20 @@ static const struct muster_rule *rule_of(const struct result *result,
 
 static void put_change(const struct result *result, const struct muster_sim_class *class)
 {
-    const struct muster_rule *rule = rule_of(result, class);
-    uint32_t ran = muster_policy_combination(class->cell->ran.algo, class->cell->ran.proto);
-    char words[WORDS];
-    if (class->change == MUSTER_CHANGE_UNKNOWN) {
-        puts("      unknown whether it would change: NCCL does not show what ran");
-        return;
-    }
-    fputs(class->change == MUSTER_CHANGE_MAY ? "      may change to " : "      would change to ",
-          stdout);
-    if (!(class->keeps & ran)) {
-        word_set(words, sizeof words, class->keeps);
-        printf("%s, where NCCL offers it%s", words, rule->channels ? ", " : "");
-    }
-    if (rule->channels)
-        printf("at most %u channel%s", rule->channels, rule->channels == 1 ? "" : "s");
-    puts(class->effects ? "" : "; effect unknown: not measured");
+    static const char *const words[MUSTER_CHANGES] = {"", "would change", "may change",
+                                                      "not known whether it would change"};
+    char text[WORDS];
+    muster_rule_describe_action(rule_of(result, class), text, sizeof text);
+    printf("      %s: %s%s\n", words[class->change], text,
+           class->change == MUSTER_CHANGE_UNKNOWN ? "; NCCL does not show what ran"
+           : class->effects                       ? ""
+                                                  : "; effect unknown, not measured");
     for (unsigned i = 0; i < class->effects; i++) {
         const struct muster_sim_effect *effect = &class->effect[i];
-        word_variant(words, effect->variant);
+        word_variant(text, effect->variant);
         printf("      %s took %.2f times as long, measured for %" PRIu64 " of %" PRIu64
                " operations\n",
-               words, effect->ratio, effect->covered, class->ops);
+               text, effect->ratio, effect->covered, class->ops);
     }
 }
 

@@ -10,7 +10,8 @@ include(GNUInstallDirs)
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(FILES docs/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
-install(FILES config/default.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES config/default.yaml config/flaky-network.yaml config/no-p2p.yaml
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
 set(MUSTER_MAINTAINER "The muster authors" CACHE STRING "maintainer in the Debian package")
 set(CPACK_GENERATOR DEB)
