@@ -110,8 +110,10 @@ static void draw_guilty(struct draw *draw, struct hang_case *to)
     bool several = to->ranks >= 3 && draw_chance(draw, 0.2);
     unsigned most = to->ranks - 1 < HANG_GUILTY_MAX ? to->ranks - 1 : HANG_GUILTY_MAX;
     unsigned wanted = several ? 1 + draw_below(draw, most) : 1;
-    bool one_only =
-        to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED || to->fault == HANG_GPU_BUSY;
+    /* In a chain, who stops behind another that stopped waits for it. */
+    bool one_only = hang_is_p2p(to->position[0].stream) || to->fault == HANG_STUCK ||
+                    to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED ||
+                    to->fault == HANG_GPU_BUSY;
     wanted = one_only ? 1 : wanted;
     while (to->n_guilty < wanted) {
         unsigned rank = draw_below(draw, to->ranks);
@@ -138,6 +140,10 @@ static void draw_place(struct draw *draw, struct hang_case *to)
         to->position[position].grouped = to->position[position + 1].grouped = false;
         to->serial = true;
         to->ahead += 2;
+    }
+    /* A kernel that several calls share waits for all of them: kept simple. */
+    for (unsigned p = 0; p < to->positions && to->fault > HANG_HARMLESS; p++) {
+        to->position[p].grouped = false;
     }
     while (collective && hang_is_p2p(to->position[position].stream)) {
         position = position + 1 == to->positions ? 0 : position + 1;

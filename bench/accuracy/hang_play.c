@@ -470,8 +470,8 @@ static void end_it(struct hang_job *job)
     if (hang->fault == HANG_NOTHING || hang->fault == HANG_HARMLESS ||
         hang->fault == HANG_ARRIVED) {
         double from = hang->fault == HANG_NOTHING ? 0 : time_at(job, hang->guilty[0], hang->place);
-        /* Logs of other hosts are up to a second behind. */
-        from += hang->fault == HANG_ARRIVED && hang->hosts > 1 ? 1.2e9 : 0;
+        /* What waited goes on within moments; logs of other hosts are up to a second behind. */
+        from += hang->fault != HANG_ARRIVED ? 0 : hang->hosts > 1 ? 1.2e9 : 0.2e9;
         double until = job->last_ns > from ? job->last_ns : from;
         job->look_ns = from + (until - from) * draw_unit(&job->draw);
     } else if (hang->fault == HANG_SHORT_PAUSE || hang->fault == HANG_PAUSE) {

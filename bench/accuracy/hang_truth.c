@@ -31,7 +31,8 @@ static bool anybody_waits(const struct hang_job *job)
 {
     for (unsigned r = 0; r < job->hang->ranks; r++) {
         const struct hang_rank *rank = &job->rank[r];
-        if (hidden(job->hang, r) || hang_is_guilty(job->hang, r)) {
+        bool guilty = job->hang->fault != HANG_STUCK && hang_is_guilty(job->hang, r);
+        if (hidden(job->hang, r) || guilty) {
             continue;
         }
         for (unsigned i = 0; i < rank->made; i++) {
@@ -108,7 +109,9 @@ static void tell_difference(const struct hang_job *job, struct hang_truth *truth
     for (unsigned i = 0; i < members.n; i++) {
         unsigned r = members.first + i * members.stride;
         bool guilty = hang_is_guilty(hang, r) != (over && hang->fault == HANG_EXTRA);
-        truth->guilty[r] = guilty && !hidden(hang, r);
+        /* Of two ranks nobody can tell which one it is. */
+        truth->spare[r] = !guilty && members.n == 2;
+        truth->guilty[r] = (guilty || truth->spare[r]) && !hidden(hang, r);
     }
 }
 

@@ -1,5 +1,6 @@
 /* What a hang comes from: a rank that is missing here because it waits elsewhere is a victim. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/text.h"
 #include "diagnose/hang_case.h"
@@ -215,12 +216,32 @@ static void say_unexplained(const struct muster_hang_cases *cases,
                        hang->comm->id, hang->finding.op.index);
 }
 
-bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view)
+/* A rank that waits for a known reason holds up whatever else it has entered. */
+static void fold_held_up(struct muster_hang_cases *cases, const size_t *root)
+{
+    for (uint32_t w = 0; w < cases->whos; w++)
+        cases->who[w].waits_in = MUSTER_HANG_NOWHERE;
+    for (size_t i = 0; i < cases->n; i++) {
+        const struct muster_hang_case *hang = &cases->at[i], *cause = &cases->at[root[i]];
+        for (uint32_t m = 0; m < hang->comm->members && !cause->tentative && !is_stuck(cause);
+             m++) {
+            if (hang->role[m] & MUSTER_HANG_VICTIM)
+                cases->who[hang->comm->member[m].who].waits_in = root[i];
+        }
+    }
+    for (size_t i = 0; i < cases->n; i++) {
+        struct muster_hang_case *hang = &cases->at[i];
+        for (uint32_t m = 0; m < hang->comm->members && is_stuck(hang) && !hang->dropped; m++) {
+            size_t in = cases->who[hang->comm->member[m].who].waits_in;
+            if (in != MUSTER_HANG_NOWHERE)
+                fold(&cases->at[in], hang);
+        }
+    }
+}
+
+static void break_cycles(struct muster_hang_cases *cases)
 {
     bool cycle;
-    note_waits(cases);
-    for (size_t i = 0; i < cases->n; i++)
-        cases->at[i].because_of = cause_of(cases, i);
     for (size_t i = 0; i < cases->n; i++) {
         size_t root = root_of(cases, i, &cycle);
         if (cycle)
@@ -230,11 +251,25 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view
     }
     for (size_t i = 0; i < cases->n; i++)
         cases->at[i].round_plus = 0;
+}
+
+bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view)
+{
+    bool cycle;
+    size_t *root = calloc(cases->n + 1, sizeof *root);
+    if (!root)
+        return false;
+    note_waits(cases);
+    for (size_t i = 0; i < cases->n; i++)
+        cases->at[i].because_of = cause_of(cases, i);
+    break_cycles(cases);
     for (size_t i = 0; i < cases->n; i++) {
-        size_t root = root_of(cases, i, &cycle);
-        if (root != i && !cases->at[root].tentative && !cases->at[i].dropped)
-            fold(&cases->at[root], &cases->at[i]);
+        root[i] = root_of(cases, i, &cycle);
+        if (root[i] != i && !cases->at[root[i]].tentative && !cases->at[i].dropped)
+            fold(&cases->at[root[i]], &cases->at[i]);
     }
+    fold_held_up(cases, root);
+    free(root);
     for (size_t i = 0; i < cases->n; i++) {
         struct muster_hang_case *hang = &cases->at[i];
         if (hang->tentative && !hang->dropped && hang->because_of == MUSTER_HANG_NOWHERE)

@@ -126,7 +126,7 @@ static bool known_to_wait(const struct muster_hang_cases *cases,
     return false;
 }
 
-/* All called the same, one is gone, and the others go nowhere. */
+/* One is gone that had called what the others called, and these go nowhere. */
 static bool died_inside(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                         const struct muster_hang_facts *facts)
 {
@@ -161,7 +161,7 @@ bool muster_hang_judge_dead(struct muster_hang_cases *cases, struct muster_hang_
     if (!muster_hang_find_waiting(cases, hang, number, &since) ||
         name_dead(cases, hang, number, since, facts->done <= number, facts->open > 0) == 0) {
         muster_hang_case_undo(cases);
-        return true;
+        return died_inside(cases, comm, facts);
     }
     word(cases, hang, facts, number);
     note_dead(cases, hang);

@@ -52,15 +52,15 @@ static void word(struct muster_hang_case *hang, const struct muster_hang_comm *o
                      "NCCL_LAUNCH_ORDER_IMPLICIT=1");
 }
 
-/* Names the smaller of the two sides: guilty, and those victims that are in `other` too. */
+/* Names the smaller of the two sides: those that are missing, or those that wait for them and are
+ * in `other` too. */
 static void name_sides(struct muster_hang_case *hang, const struct muster_hang_comm *other,
                        bool proof)
 {
     uint32_t missing = 0, waiting = 0;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
         missing += hang->role[i] == MUSTER_HANG_GUILTY;
-        waiting += hang->role[i] == MUSTER_HANG_VICTIM &&
-                   part_of(other, hang->comm->member[i].who) != NULL;
+        waiting += hang->role[i] == MUSTER_HANG_VICTIM;
     }
     for (uint32_t i = 0; i < hang->comm->members; i++) {
         bool side = hang->role[i] == MUSTER_HANG_GUILTY;
@@ -149,10 +149,18 @@ static bool opposite_at(const struct shared *shared, uint32_t n, uint64_t a, uin
     return before && after;
 }
 
+/* Of the calls that all entered: those from the first that is not known to have ended on, or, if
+ * nothing is known, the last. */
 static uint64_t first_of(const struct muster_hang_facts *facts)
 {
     uint64_t last = facts->least > CALLS_MAX ? facts->least - CALLS_MAX : 0;
-    return facts->done > last ? facts->done : last;
+    return facts->done > 0 ? facts->done : last;
+}
+
+static uint64_t end_of(const struct muster_hang_facts *facts)
+{
+    uint64_t end = first_of(facts) + CALLS_MAX;
+    return end < facts->least ? end : facts->least;
 }
 
 /* Calls that all entered and that are not known to have ended, made in opposite order. */
@@ -160,8 +168,8 @@ static bool find_opposite(const struct shared *shared, uint32_t n,
                           const struct muster_hang_facts *one, const struct muster_hang_facts *two,
                           uint64_t *a, uint64_t *b)
 {
-    for (*a = first_of(one); *a < one->least; ++*a) {
-        for (*b = first_of(two); *b < two->least; ++*b) {
+    for (*a = first_of(one); *a < end_of(one); ++*a) {
+        for (*b = first_of(two); *b < end_of(two); ++*b) {
             if (opposite_at(shared, n, *a, *b))
                 return true;
         }

@@ -56,7 +56,8 @@ static bool judge_pair(struct muster_hang_cases *cases, struct muster_hang_comm 
     bool died = muster_hang_died_first(comm, there, since, cases->threshold_ns);
     if (dead) {
         /* It may have gone inside an operation that it had posted. */
-        bool inside = pair->open && !muster_hang_gone(waiter);
+        bool inside =
+            (pair->open || waiter->ended == MUSTER_HANG_OPEN) && !muster_hang_gone(waiter);
         return !died || (!waits && !inside) ||
                add_case(cases, comm, waiter, there, pair, posted, true);
     }
