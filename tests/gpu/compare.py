@@ -1,9 +1,8 @@
 """Compares a report with what a job says that it did.
 
-usage: compare.py REPORT.json JOB.json [--tolerance]
+usage: compare.py REPORT.json JOB.json
 JOB.json holds "issued" ({"AllReduce 4096 B": n, "barrier": n, "AllGather": n}): every rank of the
-report must show just these collectives, called or captured. With "mean_us" ({bytes: us}) the
-report's p50 of that all-reduce must agree within 5 %, below 32 MiB within 5 % or 6 us.
+report must show just these collectives, called or captured.
 Prints a line per check; exit status 1 if one fails.
 """
 import json
@@ -58,10 +57,4 @@ for func, n in sorted(counts.items()):
         check("bytes of %s" % func, found, sizes[func] * len(ranks), found == sizes[func] * len(ranks))
 for func in sorted(set(found_counts) - set(counts)):
     check("%s, which the job never called" % func, found_counts[func], 0, False)
-for size, expected in job.get("mean_us", {}).items():
-    rows = [r for r in report["ops"] if r["func"] == "AllReduce" and r["size"] == int(size)]
-    p50 = rows[0]["p50_us"] if len(rows) == 1 else None
-    slack = 0.05 * expected if int(size) >= 32 << 20 else max(0.05 * expected, 6)
-    good = p50 is not None and abs(p50 - expected) <= slack
-    check("p50 of %s B, us, within %.1f" % (size, slack), p50, "%.1f" % expected, good)
 sys.exit(failed)

@@ -1,7 +1,7 @@
 """One rank of a small job on real GPUs that knows what it did.
 
 usage: train.py timed|model    with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set
-timed   all-reduces of several sizes, timed by CUDA events: prints what one of each took
+timed   all-reduces of several sizes
 model   a few optimizer steps of a data-parallel model on fixed data: prints a digest of the weights
 Rank 0 prints one JSON line. The first argument after the mode, if any, is the number of rounds.
 """
@@ -30,29 +30,13 @@ def all_reduce(tensor):
 
 
 def timed():
-    """Sizes that nothing else uses, so that a report's row holds just these operations. A pair of
-    events around one operation measures some 9 us of launching with it; around a hundred that
-    follow each other on NCCL's stream, what an operation takes."""
+    """Sizes that nothing else uses, so that a report's row holds just these operations."""
     tensors = [torch.full((size // 4,), 1e-30, device=device) for size in SIZES]
-    warm_up = torch.ones(300000, device=device)
-    for _ in range(20):
-        all_reduce(warm_up)
-    mean_us = {}
-    for size, tensor in zip(SIZES, tensors):
-        torch.cuda.synchronize()
-        all_reduce(warm_up)  # brings the ranks together
-        torch.cuda._sleep(20_000_000)  # all are queued before the first can run
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
+    for tensor in tensors:
         for _ in range(rounds):
-            issued["AllReduce %d B" % size] += 1
-            work = dist.all_reduce(tensor, async_op=True)
-        work.wait()
-        end.record()
-        torch.cuda.synchronize()
-        mean_us[str(size)] = begin.elapsed_time(end) * 1e3 / rounds
+            all_reduce(tensor)
         assert tensor[0].item() == tensor[-1].item() != 0
-    return {"mean_us": mean_us}
+    return {}
 
 
 def model():
