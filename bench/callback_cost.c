@@ -17,10 +17,11 @@
 #include "recorded.h"
 
 static const char usage[] =
-    "usage: callback_cost [--threads N] [--rounds N] [--api V] PLUGIN.so...\n"
+    "usage: callback_cost [--threads N] [--rounds N] [--api V] [--gpu] PLUGIN.so...\n"
     "--threads N  that many threads, each with a communicator, call at once (default 1)\n"
     "--rounds N   rounds per plugin, 504 collectives per thread each (default 20)\n"
     "--api V      use interface V, from 4 to 7, of all of them (default: each one's newest)\n"
+    "--gpu        the calling threads have the first GPU's CUDA context, as NCCL's have\n"
     "untimed collectives run under MUSTER_TIMING=light, timed ones under full, unless it is set\n"
     "completion marks are made with functions that do nothing, or MARK_DRIVER=PATH's\n";
 
@@ -32,6 +33,7 @@ static const char *const own_names[OWN] = {"null", "null+handles"};
 
 struct bench {
     unsigned threads, rounds, api;
+    bool gpu;
     unsigned plugins;
     const char *path[PLUGINS];
     char own_path[OWN][PATH_MAX];
@@ -57,13 +59,17 @@ static int parse(int argc, char **argv, struct bench *bench)
     static const struct option known[] = {{"threads", 1, NULL, 't'},
                                           {"rounds", 1, NULL, 'r'},
                                           {"api", 1, NULL, 'a'},
+                                          {"gpu", 0, NULL, 'g'},
                                           {NULL, 0, NULL, 0}};
     int option;
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
-        if ((option != 't' || parse_count(optarg, COST_THREADS, &bench->threads)) &&
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        bench->gpu |= option == 'g';
+        if (option != 'g' &&
+            (option != 't' || parse_count(optarg, COST_THREADS, &bench->threads)) &&
             (option != 'r' || parse_count(optarg, 100000, &bench->rounds)) &&
             (option != 'a' || parse_count(optarg, NCCL_NEWEST_API, &bench->api)))
             return -1;
+    }
     if (argc - optind > PLUGINS - OWN)
         return -1;
     while (optind < argc)
@@ -103,7 +109,8 @@ static double typical_ns(const struct bench *bench, const struct cost_worker *wo
 
 static int start_workers(struct bench *bench, struct muster_err *err)
 {
-    struct cost_plan plan = {.threads = bench->threads, .api = bench->api, .run_dir = bench->dir};
+    struct cost_plan plan = {
+        .threads = bench->threads, .api = bench->api, .run_dir = bench->dir, .gpu = bench->gpu};
     plan.tick_ns = bench_tick_ns();
     bench_tick_cost(&plan.tick_cost);
     bench->step_ns = plan.tick_ns * (double)plan.tick_cost.step;

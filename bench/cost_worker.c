@@ -36,6 +36,8 @@ struct process {
     int mask;
     bool end; /* written before `begin` is passed, read after */
     pthread_barrier_t begin, done;
+    void *context; /* of the first GPU; NULL: not asked for */
+    int (*set_context)(void *context);
     struct measured_thread thread[COST_THREADS];
 };
 
@@ -95,6 +97,8 @@ static void *measure(void *arg)
 {
     struct measured_thread *thread = arg;
     struct process *process = thread->process;
+    if (process->context)
+        process->set_context(process->context);
     for (;;) {
         pthread_barrier_wait(&process->begin);
         if (process->end)
@@ -121,11 +125,36 @@ static int load_cuda(const struct cost_plan *plan, uint64_t (**marks)(void), str
     return 0;
 }
 
+/* As NCCL's threads have it. */
+static int open_gpu(struct process *process, struct muster_err *err)
+{
+    int (*init)(unsigned flags);
+    int (*retain)(void **context, int device);
+    const struct {
+        const char *name;
+        void *to;
+    } wanted[] = {{"cuInit", &init},
+                  {"cuDevicePrimaryCtxRetain", &retain},
+                  {"cuCtxSetCurrent", &process->set_context}};
+    if (!process->plan.gpu || process->plan.cuda)
+        return 0;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = driver ? dlsym(driver, wanted[i].name) : NULL;
+        if (!function)
+            return muster_fail(err, "%s", dlerror());
+        memcpy(wanted[i].to, &function, sizeof function);
+    }
+    if (init(0) || retain(&process->context, 0) || process->set_context(process->context))
+        return muster_fail(err, "no CUDA context of the first GPU");
+    return 0;
+}
+
 static int load(struct process *process, struct cost_hist *hist, struct muster_err *err)
 {
     const struct cost_plan *plan = &process->plan;
     uint64_t (*marks)(void);
-    if (load_cuda(plan, &marks, err))
+    if (load_cuda(plan, &marks, err) || open_gpu(process, err))
         return -1;
     if (muster_driver_open(&process->driver, plan->plugin, plan->api, 0, err))
         return -1;

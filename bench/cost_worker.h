@@ -33,6 +33,7 @@ struct cost_plan {
     unsigned api;        /* interface version; 0: the newest it has */
     bool timed;          /* collectives with KernelCh events */
     const char *cuda;    /* library to load before the plugin, for completion marks; NULL: none */
+    bool gpu;            /* the calling threads have the first GPU's CUDA context */
     unsigned threads;
     double tick_ns;
     struct bench_tick_cost tick_cost;

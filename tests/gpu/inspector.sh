@@ -33,13 +33,12 @@ callback_cost=$(find "$build" -name callback_cost -type f -print -quit)
 export NCCL_INSPECTOR_ENABLE=1
 export NCCL_INSPECTOR_DUMP_DIR=$work/dump
 export NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=${NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS:-500}
-echo "== callbacks"
-"$callback_cost" --rounds 40 --api 5 "$muster" "$inspector"
-
 if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -lt 2 ]; then
-  echo "skipped: all-reduces need two GPUs"
+  echo "built $inspector; skipped: the rest needs two GPUs"
   exit 77
 fi
+echo "== callbacks"
+"$callback_cost" --rounds 40 --api 5 --gpu "$muster" "$inspector"
 echo "== all-reduces"
 "$here/../../bench/allreduce_overhead.sh" --build "$build" --quick --rounds 40 --budget "$seconds" \
   --cases none,none-again,light,auto,full --seldom '' "$inspector"
