@@ -30,8 +30,12 @@ struct muster_view_gpu {
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
     const struct muster_seg_policy *policy; /* of its process; NULL: not known */
-    bool called; /* a collective: whatever its NCCL was going to load is there */
-    int64_t unix_ns;  /* to be added to enqueue_ns for the time since 1970 */
+    /* Of its process and of itself; NULL: nobody looked. In the run's memory. */
+    const struct muster_facts *facts;
+    const struct muster_fact_gpu *fact; /* with facts only */
+    const struct muster_fact_use *use;  /* with fact only */
+    bool called;     /* a collective: whatever its NCCL was going to load is there */
+    int64_t unix_ns; /* to be added to enqueue_ns for the time since 1970 */
     /* Not in the view: dropped, lost, overwritten operations. */
     uint64_t missing;
     /* Set by finish: its operations with GPU times, by begin, over all communicators. */

@@ -14,6 +14,7 @@ struct part {
     uint32_t nranks, nnodes;
     int32_t gpu_index;
     const char *name;
+    const char *pci;
     uint32_t gpu;    /* of the process, from 0 */
     uint32_t handle; /* in the view */
 };
@@ -43,7 +44,8 @@ static size_t collect(const struct muster_process *process, struct part *part)
                                   .nranks = comm->nranks,
                                   .nnodes = comm->nnodes,
                                   .gpu_index = -1,
-                                  .name = comm->name};
+                                  .name = comm->name,
+                                  .pci = ""};
     }
     qsort(part, n, sizeof *part, by_uid);
     size_t logged = n;
@@ -59,7 +61,8 @@ static size_t collect(const struct muster_process *process, struct part *part)
                                                       .nranks = comm->nranks,
                                                       .nnodes = comm->nnodes,
                                                       .gpu_index = comm->gpu_index,
-                                                      .name = comm->name};
+                                                      .name = comm->name,
+                                                      .pci = comm->gpu_pci};
     }
     qsort(part, n, sizeof *part, by_uid);
     return n;
@@ -151,6 +154,29 @@ static int32_t index_of(const struct part *part, size_t n, uint32_t gpu)
     return -1;
 }
 
+/* The facts of one of its GPUs. Where only the log is left, communicators name no GPU: a single one
+ * is known all the same. */
+static void set_facts(struct muster_view_gpu *gpu, const struct muster_process *process,
+                      const struct part *part, size_t n, uint32_t which, uint32_t gpus)
+{
+    const struct muster_facts *facts = process->segment ? &process->segment->facts : NULL;
+    if (!facts || facts->head.state == MUSTER_FACTS_NONE) {
+        return;
+    }
+    gpu->facts = facts;
+    for (unsigned f = 0; f < MUSTER_FACT_GPUS && !gpu->fact; f++) {
+        const struct muster_fact_gpu *fact = &facts->gpu[f];
+        bool own = gpus == 1 && f == 0 && !facts->gpu[1].named;
+        for (size_t i = 0; i < n && !own; i++) {
+            own = part[i].gpu == which && part[i].pci[0] && strcmp(part[i].pci, fact->pci) == 0;
+        }
+        if (own && fact->known) {
+            gpu->fact = fact;
+            gpu->use = &facts->use[f];
+        }
+    }
+}
+
 static uint64_t missing_of(const struct muster_process *process)
 {
     uint64_t missing = process->ops_missing;
@@ -191,18 +217,19 @@ static int add_process(struct muster_view *view, const struct muster_process *pr
     }
     uint32_t first = (uint32_t)view->gpus;
     for (uint32_t g = 0; g < gpus; g++) {
-        muster_view_add_gpu(view, &(struct muster_view_gpu){
-                                      .rank = rank_of(process, part, n, g, gpus),
-                                      .gpu_index = index_of(part, n, g),
-                                      .host = process->identity.host,
-                                      .process = p,
-                                      .timing = (uint8_t)process->identity.timing,
-                                      .host_times = process->identity.replay_speed != UINT32_MAX,
-                                      .unix_ns = (int64_t)(process->identity.begin_unix_ns -
-                                                           process->identity.begin_mono_ns),
-                                      .policy = policy_of(process),
-                                      .called = has_called(process),
-                                      .missing = missing_of(process)});
+        struct muster_view_gpu gpu = {
+            .rank = rank_of(process, part, n, g, gpus),
+            .gpu_index = index_of(part, n, g),
+            .host = process->identity.host,
+            .process = p,
+            .timing = (uint8_t)process->identity.timing,
+            .host_times = process->identity.replay_speed != UINT32_MAX,
+            .unix_ns = (int64_t)(process->identity.begin_unix_ns - process->identity.begin_mono_ns),
+            .policy = policy_of(process),
+            .called = has_called(process),
+            .missing = missing_of(process)};
+        set_facts(&gpu, process, part, n, g, gpus);
+        muster_view_add_gpu(view, &gpu);
     }
     for (size_t i = 0; i < n; i++) {
         part[i].handle = muster_view_add_member(view, first + part[i].gpu, part[i].id, part[i].rank,

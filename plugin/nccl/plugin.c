@@ -11,6 +11,7 @@
 #include "config/settings.h"
 #include "diagnose/live.h"
 #include "nccl/process.h"
+#include "nccl/sampler.h"
 #include "nccl/steering.h"
 #include "record/handle.h"
 #include "record/recorder.h"
@@ -18,7 +19,7 @@
 #include "segment/identity.h"
 #include "trace/record.h"
 
-enum { EXIT_WRITE_MS = 2000 };
+enum { EXIT_WRITE_MS = 2000, EXIT_LOOK_MS = 100 };
 
 /* The one thing in the process that NCCL's calls without a context of their own can find. */
 static struct {
@@ -32,6 +33,7 @@ static struct {
     struct muster_cuda cuda; /* filled where identity.mark is set */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
+    struct muster_sampler *sampler; /* NULL: none, as in a replay; by set-up and at exit */
     _Atomic uint64_t traced; /* handles made for the trace alone */
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -118,6 +120,15 @@ static struct muster_arming arming_of(const struct muster_settings *settings,
     };
 }
 
+/* A replay's machine is not the one that it tells of. */
+static void start_sampler(struct muster_recorder *recorder)
+{
+    struct muster_err err;
+    if (recorder->seg->identity.replay_speed == 0 &&
+        muster_sampler_start(&plugin.sampler, recorder->seg, &recorder->closed, &err) != 0)
+        muster_log(MUSTER_LOG_INFO, "nothing is known of GPUs and paths: %s", err.text);
+}
+
 /* Segment, log, recorder: with the first communicator, whose id may name the run directory. */
 static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *mask,
                         struct muster_err *err)
@@ -157,6 +168,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
                                        &recorder->closed};
     if (muster_live_start(&live, err) != 0)
         muster_log(MUSTER_LOG_WARN, "nothing is diagnosed while the job runs: %s", err->text);
+    start_sampler(recorder);
     muster_steering_attach(options.file.map, options.log);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
@@ -256,6 +268,8 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     if (recorder) {
         learn_rank_locked(recorder, init);
         disarm_locked(recorder, init);
+        if (plugin.sampler)
+            muster_sampler_add(plugin.sampler, gpu.pci);
     }
     bool off = plugin.failed || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
@@ -376,6 +390,7 @@ __attribute__((destructor)) static void at_exit(void)
         return;
     muster_trace_recorder_close(atomic_exchange(&plugin.trace, NULL));
     muster_recorder_exit(recorder);
+    muster_sampler_leave(plugin.sampler, EXIT_LOOK_MS);
     struct muster_err err;
     if (recorder->options.log)
         muster_log_writer_finish(recorder->options.log, EXIT_WRITE_MS);
