@@ -270,13 +270,12 @@ static void tell(void *arg, const struct muster_finding *finding)
     fflush(stdout);
 }
 
-static bool any_runs(const struct muster_run *run)
+static size_t alive(const struct muster_run *run)
 {
-    for (size_t i = 0; i < run->processes; i++) {
-        if (run->process[i].state == MUSTER_PROCESS_RUNNING)
-            return true;
-    }
-    return false;
+    size_t n = 0;
+    for (size_t i = 0; i < run->processes; i++)
+        n += run->process[i].state == MUSTER_PROCESS_RUNNING;
+    return n;
 }
 
 /* Until nothing lives any more, or it is interrupted. Directories and processes may come later. */
@@ -289,14 +288,17 @@ static int follow(struct options *options, const struct muster_run_query *query)
         struct muster_findings findings = {0};
         struct muster_err err;
         if (look(options, query, &run, &findings, &err) == 0) {
+            muster_watch_alive(&watch, alive(&run));
             muster_watch_update(&watch, &findings, tell, options);
-            running = any_runs(&run);
+            running = watch.alive > 0;
             muster_watch_slow(&watch, &findings, !running, tell, options);
             seen = true;
             muster_findings_free(&findings);
             muster_run_free(&run);
         } else {
             running = !(seen && options->live);
+            if (!running)
+                muster_watch_end(&watch, tell, options);
         }
         if (running)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);

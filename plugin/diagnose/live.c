@@ -119,6 +119,14 @@ static bool leads(const struct muster_live *live, uint64_t id)
     return true;
 }
 
+static size_t alive(const struct muster_live *live)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < live->peers.n; i++)
+        n += live->peers.peer[i].alive;
+    return n;
+}
+
 /* One process of a host looks for late ranks, those of all communicators: who is late in one may
  * have been made late in another. */
 static bool first_of_host(const struct muster_live *live)
@@ -298,6 +306,7 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
     struct muster_findings now = {0};
     muster_live_peers_look(&live->peers, live->options.settings->segment_dir,
                            &live->options.file->map->identity);
+    muster_watch_alive(&live->watch, alive(live));
     const struct muster_live_peer *own = own_peer(live);
     if (own && own->comms > 0 && leads(live, own->comm[0].id))
         muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);

@@ -44,12 +44,22 @@ static struct muster_finding *place(struct muster_findings *known)
     return NULL;
 }
 
+void muster_watch_alive(struct muster_watch *watch, size_t alive)
+{
+    enum { LOOKS = 3 };
+    if (alive < watch->alive)
+        watch->hold = LOOKS;
+    else if (watch->hold > 0)
+        watch->hold--;
+    watch->alive = alive;
+}
+
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_tell *tell, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *old = &watch->known.finding[i];
-        if (old->resolved || !is_hang(old) || find(now, old))
+        if (old->resolved || watch->hold > 0 || !is_hang(old) || find(now, old))
             continue;
         old->resolved = true;
         tell(arg, old);
@@ -113,21 +123,31 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
     }
 }
 
+static void tell_slow(struct muster_watch *watch, const struct muster_finding *finding,
+                      muster_watch_tell *tell, void *arg)
+{
+    struct muster_finding *known = covering(&watch->known, finding) ? NULL : place(&watch->known);
+    if (!known)
+        return;
+    *known = *finding;
+    tell(arg, known);
+}
+
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_tell *tell, void *arg)
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        if (!is_slow(finding) || covering(&watch->known, finding) ||
-            !(last || covering(&watch->maybe, finding)))
-            continue;
-        struct muster_finding *known = place(&watch->known);
-        if (!known)
-            continue;
-        *known = *finding;
-        tell(arg, known);
+        if (is_slow(finding) && (last || covering(&watch->maybe, finding)))
+            tell_slow(watch, finding, tell, arg);
     }
     remember(watch, now);
+}
+
+void muster_watch_end(struct muster_watch *watch, muster_watch_tell *tell, void *arg)
+{
+    for (size_t i = 0; i < watch->maybe.n; i++)
+        tell_slow(watch, &watch->maybe.finding[i], tell, arg);
 }
 
 size_t muster_watch_hanging(const struct muster_watch *watch)

@@ -9,6 +9,8 @@ enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give wa
 struct muster_watch {
     struct muster_findings known; /* resolved ones included */
     struct muster_findings maybe; /* late ranks and slow transfers that were found once */
+    size_t alive;                 /* processes */
+    unsigned hold;                /* looks during which no hang is taken for resolved */
 };
 
 /* Told once when a finding is new, and once when it is resolved. */
@@ -22,11 +24,18 @@ bool muster_watch_same(const struct muster_finding *a, const struct muster_findi
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_tell *tell, void *arg);
 
+/* How many processes live, before each update. Where some have just gone, a hang that is not found
+ * any more is not resolved: the job is leaving, or another finding is on its way. */
+void muster_watch_alive(struct muster_watch *watch, size_t alive);
+
 /* The same for late_rank and slow_transfer of `now`. They rest on counts, so that one is told only
  * if it was found two times in a row, or if `last`: there will be no other time. Of a late rank
  * that is known no more is told, in whatever communicator it is late and by how much. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_tell *tell, void *arg);
+
+/* Nothing more can be looked at: what was found once is told. */
+void muster_watch_end(struct muster_watch *watch, muster_watch_tell *tell, void *arg);
 
 /* Of all kinds, of hangs alone. */
 size_t muster_watch_unresolved(const struct muster_watch *watch);

@@ -1,0 +1,184 @@
+/* Findings over time: each told once, when it is sure, and resolved hangs once more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "diagnose/watch.h"
+
+enum { TOLD_MAX = 32 };
+
+struct told {
+    struct muster_finding finding[TOLD_MAX];
+    unsigned n;
+};
+
+static void tell(void *arg, const struct muster_finding *finding)
+{
+    struct told *told = arg;
+    assert_true(told->n < TOLD_MAX);
+    told->finding[told->n++] = *finding;
+}
+
+/* `ranks` ends with -1. */
+static void add(struct muster_findings *now, enum muster_finding_kind kind, uint64_t comm,
+                const int *ranks)
+{
+    struct muster_finding *finding = muster_findings_add(now);
+    assert_non_null(finding);
+    finding->kind = kind;
+    finding->comm = comm;
+    for (; *ranks >= 0; ranks++)
+        finding->rank[finding->ranks++] = *ranks;
+}
+
+#define RANKS(...)                                                                                 \
+    (const int[])                                                                                  \
+    {                                                                                              \
+        __VA_ARGS__, -1                                                                            \
+    }
+
+/* One look that finds this late rank, or (comm 0) none. */
+static void look_late(struct muster_watch *watch, struct told *told, uint64_t comm,
+                      const int *ranks)
+{
+    struct muster_findings now = {0};
+    if (comm)
+        add(&now, MUSTER_FINDING_LATE_RANK, comm, ranks);
+    muster_watch_update(watch, &now, tell, told);
+    muster_watch_slow(watch, &now, false, tell, told);
+    muster_findings_free(&now);
+}
+
+static void a_late_rank_is_told_when_it_was_found_twice(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    look_late(&watch, &told, 1, RANKS(2));
+    assert_int_equal(told.n, 0);
+    look_late(&watch, &told, 0, NULL);
+    look_late(&watch, &told, 1, RANKS(2));
+    assert_int_equal(told.n, 0);
+    look_late(&watch, &told, 1, RANKS(2));
+    assert_int_equal(told.n, 1);
+    muster_watch_free(&watch);
+}
+
+/* In another communicator, by other figures, gone and come back: nothing new. */
+static void of_a_known_late_rank_no_more_is_told(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (int i = 0; i < 3; i++)
+        look_late(&watch, &told, 1, RANKS(2));
+    for (int i = 0; i < 3; i++)
+        look_late(&watch, &told, 7, RANKS(2));
+    look_late(&watch, &told, 0, NULL);
+    look_late(&watch, &told, 1, RANKS(2));
+    look_late(&watch, &told, 1, RANKS(2));
+    assert_int_equal(told.n, 1);
+    /* One more culprit is. */
+    look_late(&watch, &told, 1, RANKS(2, 3));
+    look_late(&watch, &told, 1, RANKS(3, 2));
+    assert_int_equal(told.n, 2);
+    assert_int_equal(told.finding[1].ranks, 2);
+    look_late(&watch, &told, 1, RANKS(3));
+    look_late(&watch, &told, 1, RANKS(3));
+    assert_int_equal(told.n, 2);
+    assert_int_equal(muster_watch_unresolved(&watch), 2);
+    assert_int_equal(muster_watch_hanging(&watch), 0);
+    muster_watch_free(&watch);
+}
+
+static void a_transfer_has_a_direction(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    const int *ways[] = {RANKS(1, 2), RANKS(2, 1)};
+    for (int i = 0; i < 4; i++) {
+        struct muster_findings now = {0};
+        add(&now, MUSTER_FINDING_SLOW_TRANSFER, 1, ways[i / 2]);
+        muster_watch_slow(&watch, &now, false, tell, &told);
+        muster_findings_free(&now);
+    }
+    assert_int_equal(told.n, 2);
+    assert_int_equal(told.finding[1].rank[0], 2);
+    muster_watch_free(&watch);
+}
+
+static void what_was_found_once_is_told_at_the_end(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    look_late(&watch, &told, 1, RANKS(2));
+    muster_watch_end(&watch, tell, &told);
+    muster_watch_end(&watch, tell, &told);
+    assert_int_equal(told.n, 1);
+    struct muster_findings now = {0};
+    add(&now, MUSTER_FINDING_LATE_RANK, 1, RANKS(3));
+    muster_watch_slow(&watch, &now, true, tell, &told);
+    assert_int_equal(told.n, 2);
+    muster_findings_free(&now);
+    muster_watch_free(&watch);
+}
+
+static void look_hang(struct muster_watch *watch, struct told *told, size_t alive, bool hangs)
+{
+    struct muster_findings now = {0};
+    if (hangs)
+        add(&now, MUSTER_FINDING_HANG_ABSENT, 1, RANKS(1));
+    muster_watch_alive(watch, alive);
+    muster_watch_update(watch, &now, tell, told);
+    muster_findings_free(&now);
+}
+
+static void a_hang_is_told_at_once_and_when_it_is_over(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    look_hang(&watch, &told, 4, true);
+    look_hang(&watch, &told, 4, true);
+    assert_int_equal(told.n, 1);
+    assert_int_equal(muster_watch_hanging(&watch), 1);
+    look_hang(&watch, &told, 4, false);
+    look_hang(&watch, &told, 4, false);
+    assert_int_equal(told.n, 2);
+    assert_true(told.finding[1].resolved);
+    assert_int_equal(muster_watch_hanging(&watch), 0);
+    muster_watch_free(&watch);
+}
+
+static void a_hang_that_is_killed_is_not_resolved(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    look_hang(&watch, &told, 4, true);
+    look_hang(&watch, &told, 3, false);
+    look_hang(&watch, &told, 3, false);
+    look_hang(&watch, &told, 0, false);
+    assert_int_equal(told.n, 1);
+    assert_int_equal(muster_watch_unresolved(&watch), 1);
+    muster_watch_free(&watch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_rank_is_told_when_it_was_found_twice),
+        cmocka_unit_test(of_a_known_late_rank_no_more_is_told),
+        cmocka_unit_test(a_transfer_has_a_direction),
+        cmocka_unit_test(what_was_found_once_is_told_at_the_end),
+        cmocka_unit_test(a_hang_is_told_at_once_and_when_it_is_over),
+        cmocka_unit_test(a_hang_that_is_killed_is_not_resolved),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* What is kept of a process's operations, and that no hole reaches into what was timed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/vocab.h"
+#include "diagnose/window.h"
+
+static struct muster_op op_of(uint32_t comm, uint64_t number, bool timed)
+{
+    return (struct muster_op){.comm = comm,
+                              .number = number,
+                              .peer = -1,
+                              .func = MUSTER_FUNC_ALL_REDUCE,
+                              .source = timed ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
+}
+
+static void take(struct muster_window *window, const struct muster_op *op, size_t most)
+{
+    bool halved = false;
+    assert_true(muster_window_take(window, op, 1, most, &halved));
+    assert_true(window->n <= most);
+}
+
+static bool has(const struct muster_window *window, uint32_t comm, uint64_t number)
+{
+    for (size_t i = 0; i < window->n; i++) {
+        if (window->op[i].comm == comm && window->op[i].number == number)
+            return true;
+    }
+    return false;
+}
+
+/* Blocks of 10 in 100 of communicator 1; communicator 2 is called now and then, mostly outside. */
+static void what_was_timed_is_kept_with_the_ends_of_what_lies_between(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    uint64_t rare = 0;
+    for (uint64_t n = 0; n < 1000; n++) {
+        struct muster_op own = op_of(1, n, n % 100 < 10);
+        take(&window, &own, 4096);
+        if (n % 7 == 0) {
+            struct muster_op other = op_of(2, rare++, n % 100 < 10);
+            take(&window, &other, 4096);
+        }
+    }
+    for (uint64_t n = 0; n < 910; n++) {
+        bool block = n % 100 < 10, end = n % 100 == 10 || n % 100 == 99;
+        assert_int_equal(has(&window, 1, n), block || end);
+    }
+    /* From one block to the next nothing of communicator 2 is missing but what lies between. */
+    unsigned held = 0;
+    for (uint64_t n = 0; n < rare; n++)
+        held += has(&window, 2, n);
+    assert_in_range(held, 2 * 10, 4 * 10);
+    assert_true(window.n < 200);
+    muster_window_free(&window);
+}
+
+static void sends_to_each_peer_are_a_stream(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    for (uint64_t n = 0; n < 20; n++) {
+        for (int32_t peer = 0; peer < 3; peer++) {
+            struct muster_op op = op_of(1, n, n >= 10);
+            op.func = MUSTER_FUNC_SEND;
+            op.peer = peer;
+            take(&window, &op, 4096);
+        }
+    }
+    assert_int_equal(window.n, 3 * (2 + 10));
+    assert_int_equal(window.timed, 30);
+    muster_window_free(&window);
+}
+
+static void it_is_bounded_and_holds_the_newest(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    for (uint64_t n = 0; n < 100000; n++) {
+        struct muster_op op = op_of(1, n, true);
+        take(&window, &op, 256);
+    }
+    assert_true(has(&window, 1, 99999) && has(&window, 1, 99999 - 127));
+    assert_false(has(&window, 1, 99999 - 256));
+    assert_int_equal(window.timed, 100000);
+    muster_window_free(&window);
+}
+
+/* 10,000 communicators, none timed: streams come and go. */
+static void any_number_of_streams_is_survived(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    for (uint32_t n = 0; n < 30000; n++) {
+        struct muster_op op = op_of(1 + n % 10000, n / 10000, n % 997 == 0);
+        take(&window, &op, 256);
+    }
+    assert_true(window.streams <= MUSTER_WINDOW_STREAMS);
+    muster_window_free(&window);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_timed_is_kept_with_the_ends_of_what_lies_between),
+        cmocka_unit_test(sends_to_each_peer_are_a_stream),
+        cmocka_unit_test(it_is_bounded_and_holds_the_newest),
+        cmocka_unit_test(any_number_of_streams_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
