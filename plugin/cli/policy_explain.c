@@ -203,9 +203,22 @@ static void put_channels(const struct explanation *explanation)
              "bound");
 }
 
+/* allgatherv_sched.cc, from 2.29 on. */
+static void put_other_question(const struct muster_query *query)
+{
+    char size[32];
+    uint64_t bytes;
+    if (query->func != MUSTER_FUNC_BROADCAST ||
+        __builtin_mul_overflow(query->bytes, query->ranks, &bytes))
+        return;
+    muster_text_bytes(size, sizeof size, bytes);
+    printf("  from NCCL 2.29 on it may be asked about as an all_gather of %s\n", size);
+}
+
 static void put_text(const struct explanation *explanation)
 {
     put_operation(explanation);
+    put_other_question(&explanation->query);
     put_rules(explanation);
     if (explanation->rule < 0)
         return;

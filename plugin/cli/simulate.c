@@ -27,12 +27,10 @@ static bool same_query(const struct muster_query *a, const struct muster_query *
 static size_t slot_of(const struct muster_simulation *simulation,
                       const struct muster_sim_cell *cell)
 {
-    uint64_t key[] = {cell->query.func,
-                      cell->query.bytes,
-                      cell->query.ranks,
-                      cell->query.nodes,
-                      cell->func,
-                      (uint64_t)cell->ran.algo << 16 | cell->ran.proto << 8 | cell->ran.channels};
+    unsigned ran =
+        (unsigned)cell->ran.algo << 16 | (unsigned)cell->ran.proto << 8 | cell->ran.channels;
+    uint64_t key[] = {cell->query.func,  cell->query.bytes, cell->query.ranks,
+                      cell->query.nodes, cell->func,        ran};
     size_t slot = muster_hash(MUSTER_HASH_SEED, key, sizeof key) & (simulation->cell_slots - 1);
     for (uint32_t at; (at = simulation->cell_at[slot]);
          slot = (slot + 1) & (simulation->cell_slots - 1)) {

@@ -56,6 +56,12 @@ expect "muster run true --t" !--timing
 expect "muster run -- settings.y" settings.yaml
 expect "muster env --t" --timing
 expect "muster env ''" !settings.yaml
+expect "muster policy ''" check explain simulate show schema !settings.yaml
+expect "muster policy ex" explain !check
+expect "muster policy explain set" settings.yaml
+expect "muster policy explain --n" --nodes --nvlink-domains !--format
+expect "muster policy show settings.yaml --format ''" text json !csv
+expect "muster policy check --" --help !--format
 expect "muster help ''" config run !settings.yaml
 expect "muster version ''" !settings.yaml !run
 [ "$failed" = 0 ] && echo "completion offers what the tables hold"

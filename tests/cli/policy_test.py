@@ -233,6 +233,10 @@ reduce of 8 B, 4 ranks on 1 node
   no rule matches: the choice stays NCCL's, nothing is written
 """)
 
+    def test_a_broadcast_may_be_asked_about_as_a_gather(self):
+        self.assertIn("from NCCL 2.29 on it may be asked about as an all_gather of 4 MiB\n",
+                      self.good("explain", "policy.yaml", "-c", "broadcast", "-b", "1MiB", "-r", "4"))
+
     def test_what_is_not_offered_is_not_forced(self):
         self.write("costs", "nvls simple 12\nring ll 13\n")
         text = self.good(*self.WHAT, "--table", "costs")

@@ -14,6 +14,7 @@ usage: policy_samples.sh [options] [POLICY.yaml...]
   --budget S       seconds for all of it, set-up included; starts no round that would not end
                    within (default 100)
   --rounds N       at most (default 40)
+  --sizes B,...    default: 15 from 8 B to 64 MiB
   --rate R         of the link in part network, for tc (default 2gbit)
   --raw FILE       append every process life as a line of JSON; default: thrown away
 no-p2p: one host with NCCL_P2P_DISABLE=1, config/no-p2p.yaml.
@@ -26,6 +27,7 @@ TEXT
 }
 
 build=$here/../../build parts=no-p2p,network gpus=4 nccl='' budget=100 rounds=40 rate=2gbit raw=''
+sizes=8,512,4KiB,16KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,2MiB,4MiB,8MiB,16MiB,64MiB
 policies=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -40,6 +42,7 @@ while [ $# -gt 0 ]; do
     --nccl) nccl=$2 ;;
     --budget) budget=$2 ;;
     --rounds) rounds=$2 ;;
+    --sizes) sizes=$2 ;;
     --rate) rate=$2 ;;
     --raw) raw=$2 ;;
     *) echo "policy_samples: unknown option $1" >&2; usage >&2; exit 2 ;;
@@ -142,6 +145,7 @@ measure() {
         round=$((round + 1))
     done
     cat "$work/part" >>"$lines"
+    [ -s "$work/part" ] || die "$part: not one round in the time that is left, or no life that ended well"
     echo "$((round - 1)) rounds, the longest of $longest s"
     python3 "$here/policy_ratios.py" "$work/part"
 }
@@ -161,15 +165,13 @@ for part in ${parts//,/ }; do
     no-p2p)
         environment=(NCCL_P2P_DISABLE=1)
         cases=("$here/../../config/no-p2p.yaml")
-        job=(--mode launch --iters 20 --warmup 5 --rounds 3
-            --sizes 8,512,4KiB,16KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,2MiB,4MiB,8MiB,16MiB,64MiB)
+        job=(--mode launch --iters 20 --warmup 5 --rounds 3 --sizes "$sizes")
         ;;
     network)
         two_hosts
         cases=("$here/../../config/flaky-network.yaml")
         # each size once a step: seconds must go round at the speed of the link
-        job=(--mode step --warmup 1 --rounds 3
-            --sizes 8,512,4KiB,16KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,2MiB,4MiB,8MiB,16MiB,64MiB)
+        job=(--mode step --warmup 1 --rounds 3 --sizes "$sizes")
         ;;
     *) die "no such part: $part" ;;
     esac
