@@ -100,7 +100,7 @@ two_hosts() {
     done
     $TC -n "${spaces[0]}" qdisc add dev mv0 root tbf rate "$rate" burst 4mb latency 50ms ||
         die "cannot limit mv0 to $rate"
-    environment+=("LD_PRELOAD=$work/two_hosts.so")
+    environment+=("LD_PRELOAD=$work/two_hosts.so${LD_PRELOAD:+:$LD_PRELOAD}")
 }
 
 # A process life with policy $1 (none: without) in round $2; its lines go to $work/life.
@@ -119,12 +119,13 @@ life() {
 # What the job did under the policy, by the profiler.
 show() {
     rm -rf "$work/run"
-    if life "$1" 0 "NCCL_PROFILER_PLUGIN=$(basename "$plugin")" "MUSTER_DIR=$work/run" \
+    if ! life "$1" 0 "NCCL_PROFILER_PLUGIN=$(basename "$plugin")" "MUSTER_DIR=$work/run" \
         MUSTER_TIMING=light; then
-        "$command" report --by rule "$work/run" ||
-            "$command" report --by op "$work/run"
-    else
         echo "policy_samples: $1: $(tail -n 1 "$work/err")" >&2
+    elif [ -d "$work/run" ]; then
+        "$command" report --by rule "$work/run"
+    else
+        echo "policy_samples: $1: nothing was recorded, so what ran is not known" >&2
     fi
 }
 
