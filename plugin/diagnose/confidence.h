@@ -27,7 +27,7 @@ double muster_confidence_transfer(void);
  * have more work by design: a half. */
 double muster_confidence_stage(void);
 
-/* A hang. */
+/* A hang. At a tie a half: both sides are named. */
 double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof proof);
 
 #endif

@@ -74,6 +74,7 @@ struct muster_hang_member {
                             UINT64_MAX: none */
     uint64_t in_call_ns; /* since when its newest call has not been launched; 0: it has */
     enum muster_hang_ended ended;
+    bool queued;                      /* launched, its kernels expected, and none has begun */
     bool proxies_open;                /* a network proxy has begun and not ended */
     char ended_by[96];                /* the evidence for `ended`, in words; "" none */
     struct muster_hang_call *history; /* call n in entry n & (history_size - 1) */

@@ -38,7 +38,7 @@ struct muster_hang_facts {
 /* One rank over all its communicators. */
 struct muster_hang_who {
     bool busy;       /* in an operation that has not ended, as far as calls and proofs tell */
-    bool unsure;     /* in one that a rank out of sight may be missing in */
+    bool unsure;     /* in one that a rank out of sight may be missing in, or behind one */
     bool proven;     /* all that it called is known to have ended */
     bool dead;       /* named as gone */
     size_t waits_in; /* case whose missing or odd rank it waits for */
@@ -117,6 +117,9 @@ bool muster_hang_find_waiting(const struct muster_hang_cases *cases, struct must
 
 /* Lays cases to those that they come from. False: no memory. */
 bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view);
+
+/* Takes back what rests on the order of calls alone and may be otherwise. False: no memory. */
+bool muster_hang_drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_view *view);
 
 /* Evidence lines. */
 void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,

@@ -276,7 +276,7 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view
             say_unexplained(cases, hang);
         hang->dropped |= hang->tentative;
     }
-    if (!muster_hang_find_orders(cases, view))
+    if (!muster_hang_find_orders(cases, view) || !muster_hang_drop_doubtful(cases, view))
         return false;
     merge_same(cases);
     return true;

@@ -203,7 +203,7 @@ static bool sure_of_missing(const struct muster_hang_cases *cases,
         if (!hang->tentative && cases->who[member->who].unsure) {
             muster_finding_say(cases->not_observable,
                                "communicator %016" PRIx64 ": ranks wait in it, perhaps for one "
-                               "that is not visible here",
+                               "that is not visible here, or whose GPU has not come to it",
                                comm->id);
             return false;
         }

@@ -116,7 +116,7 @@ static const struct muster_hang_pair *stuck_pair(const struct muster_hang_comm *
 {
     const struct muster_hang_pair *newest = NULL;
     uint64_t posted_there;
-    if (member->over || member->ended != MUSTER_HANG_OPEN || muster_hang_gone(member))
+    if (member->over || member->ended != MUSTER_HANG_OPEN)
         return NULL;
     for (uint32_t i = 0; i < member->pairs; i++) {
         const struct muster_hang_pair *pair = &member->pair[i];
@@ -134,6 +134,10 @@ bool muster_hang_judge_stuck_pairs(struct muster_hang_cases *cases, struct muste
                                    const struct muster_hang_facts *facts)
 {
     struct muster_hang_case *hang = NULL;
+    for (uint32_t i = 0; i < comm->members; i++) {
+        if (muster_hang_died_first(comm, &comm->member[i], UINT64_MAX / 2, cases->threshold_ns))
+            return true; /* that is reason enough */
+    }
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_hang_member *member = &comm->member[i];
         const struct muster_hang_pair *pair = stuck_pair(comm, member);

@@ -132,7 +132,7 @@ static void post(struct muster_hang_member *member, const struct muster_op *op, 
 
 static void take_op(struct muster_hang_member *member, const struct muster_op *op)
 {
-    if (op->comm != member->uid || (op->flags & (MUSTER_OP_GRAPH | MUSTER_OP_CAPTURE)))
+    if (op->comm != member->uid || (op->flags & MUSTER_OP_GRAPH))
         return;
     if (op->enqueue_ns > member->called_ns)
         member->called_ns = op->enqueue_ns;
@@ -154,7 +154,7 @@ static void take_slot(struct muster_hang_member *member, const struct muster_seg
     const struct muster_seg_slot *slot = &segment->slot[i];
     unsigned state = segment->slot_state[i] & 0xff;
     if ((state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED) ||
-        slot->comm != member->uid || (slot->flags & (MUSTER_OP_GRAPH | MUSTER_OP_CAPTURE)))
+        slot->comm != member->uid || (slot->flags & MUSTER_OP_GRAPH))
         return;
     struct muster_op op = {.number = slot->number,
                            .enqueue_ns = slot->enqueue_ns,
@@ -170,6 +170,8 @@ static void take_slot(struct muster_hang_member *member, const struct muster_seg
     if (slot->p2p)
         post(member, &op, open, false);
     member->proxies_open |= proxies;
+    member->queued |=
+        state == MUSTER_SLOT_LAUNCHED && (slot->flags & MUSTER_OP_IN_BLOCK) && slot->started == 0;
     if (state == MUSTER_SLOT_CALLED && slot->number + 1 == member->calls)
         member->in_call_ns = slot->enqueue_ns;
     if (!open || slot->number < member->done)

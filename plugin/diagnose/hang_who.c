@@ -183,6 +183,7 @@ static void mark(struct muster_hang_cases *cases, const struct muster_hang_comm 
         in_call || member->calls > facts->least || (facts->stuck && member->calls > facts->done) ||
         (facts->differs != UINT64_MAX && member->calls > facts->differs) || in_pair(comm, member);
     who->proven &= all_ended(facts, member);
+    who->unsure |= member->queued;
     who->unsure |= !facts->all_seen && (member->calls > facts->done || member->pairs > 0);
 }
 

@@ -23,7 +23,7 @@ enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
 #define AGAIN_NS (10 * MUSTER_NS_PER_S) /* while nothing moves */
 /* How long a finding stands before the process ends itself, and how sure it has to be. */
 #define GRACE_NS    (10 * MUSTER_NS_PER_S)
-#define SURE_ENOUGH 0.95
+#define SURE_ENOUGH 0.98 /* more than any finding has that not all ranks are in view for */
 
 /* What one communicator did, over all ranks of this host. */
 struct motion {
