@@ -13,8 +13,6 @@ enum muster_asked muster_policy_asked(const struct muster_process *process,
                                       const struct muster_log_comm *comm, uint64_t nvlink_domains,
                                       struct muster_query *query)
 {
-    if (op->flags & MUSTER_OP_CAPTURE)
-        return MUSTER_ASKED_NOT_RUN;
     if (!muster_policy_available(op->func) || op->algo == MUSTER_ALGO_CE)
         return MUSTER_ASKED_NEVER;
     if (!comm || comm->nranks == 0 || comm->nnodes == 0)

@@ -11,7 +11,6 @@ enum muster_asked {
     MUSTER_ASKED,
     MUSTER_ASKED_NEVER,   /* sends and receives, copy engines, single ranks: no tuner is asked */
     MUSTER_ASKED_UNKNOWN, /* the interface does not tell the communicator's size */
-    MUSTER_ASKED_NOT_RUN, /* a call recorded into a graph: its replays count */
 };
 
 /* Fills *query on MUSTER_ASKED: bytes of the whole operation, alone in its group. From NCCL 2.29 on

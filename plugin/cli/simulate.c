@@ -98,7 +98,7 @@ struct reading {
 
 static bool is_timed(const struct muster_op *op)
 {
-    const unsigned unfit = MUSTER_OP_UNSCORED | MUSTER_OP_INCOMPLETE | MUSTER_OP_CAPTURE;
+    const unsigned unfit = MUSTER_OP_UNSCORED | MUSTER_OP_INCOMPLETE;
     return op->source == MUSTER_SOURCE_GPU && !(op->flags & unfit) && op->end_ns > op->begin_ns;
 }
 

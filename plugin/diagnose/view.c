@@ -148,7 +148,7 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
         return;
     }
     bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
-                 !(op->flags & (MUSTER_OP_INCOMPLETE | MUSTER_OP_CAPTURE));
+                 !(op->flags & MUSTER_OP_INCOMPLETE);
     *own = (struct muster_view_op){
         .number = op->number,
         .enqueue_ns = op->enqueue_ns,

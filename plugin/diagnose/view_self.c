@@ -86,9 +86,6 @@ static size_t keep_timed(const struct muster_view *view, struct item *item, size
         const struct muster_view_op *op = &view->op[own.op];
         bool unknown = !known || holes > 0 || own.closes;
         holes += own.opens - (own.closes == 1);
-        if (op->flags & MUSTER_OP_CAPTURE) {
-            continue;
-        }
         known = op->source == MUSTER_SOURCE_GPU;
         if (known) {
             item[kept++] = (struct item){.key = op->begin_ns, .op = own.op, .closes = unknown};

@@ -101,10 +101,6 @@ static int count_ops(struct muster_build *build, size_t p)
         const struct muster_op *op = &process->op[i];
         const struct muster_member *member = muster_build_member(build, p, op->comm);
         uint32_t entry = entry_of(build, p, member);
-        if (op->flags & MUSTER_OP_CAPTURE) {
-            build->report->rank[entry].captured++;
-            continue;
-        }
         struct muster_class_key key = op_key(build, member, op);
         uint32_t class = muster_build_class(build, &key, true);
         if (class == MUSTER_NO_CLASS) {
@@ -125,7 +121,7 @@ static int sample_ops(struct muster_build *build, size_t p)
     for (size_t i = 0; i < process->ops; i++) {
         const struct muster_op *op = &process->op[i];
         unsigned source = muster_op_source(op);
-        if (!source || (op->flags & MUSTER_OP_CAPTURE)) {
+        if (!source) {
             continue;
         }
         if (!member || member->uid != op->comm) {

@@ -13,8 +13,8 @@ enum muster_op_flags {
     MUSTER_OP_IN_BLOCK = 1 << 2,   /* inside a timed block (or timing is `full`) */
     MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up, or spans a first arming: never judged */
     MUSTER_OP_INCOMPLETE = 1 << 4, /* retired before all it announced had ended: no times */
-    MUSTER_OP_CAPTURE = 1 << 5,    /* a call recorded into a CUDA graph: nothing ran */
-    MUSTER_OP_ARMING = 1 << 6,     /* the first timed one of its communicator */
+    /* 1 << 5 is reserved: older versions name it, none wrote it */
+    MUSTER_OP_ARMING = 1 << 6, /* the first timed one of its communicator */
 };
 
 struct muster_op {

@@ -102,8 +102,6 @@ static bool add_slot(struct muster_process *process, struct muster_row_index *ro
     if (state != MUSTER_SLOT_LAUNCHED && state != MUSTER_SLOT_DONE)
         return true;
     muster_slot_op(slot, &op);
-    if (op.flags & MUSTER_OP_CAPTURE)
-        return true;
     /* A living process may have moved on between two of the copied times. */
     if (process->state == MUSTER_PROCESS_RUNNING && state != MUSTER_SLOT_DONE)
         no_times(&op);

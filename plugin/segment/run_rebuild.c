@@ -42,8 +42,6 @@ static void add_op(struct rebuild *rebuild, const struct muster_op *logged)
     unsigned entry = entry_of(rebuild, op.comm);
     struct muster_seg_comm *comm = &rebuild->segment->comm[entry];
     op.comm = comm->uid;
-    if (op.flags & MUSTER_OP_CAPTURE)
-        return;
     muster_rows_add(rebuild->segment, rebuild->rows, &op,
                     muster_op_size_bytes(op.func, op.dtype, op.count, comm->nranks));
     comm->retired++;

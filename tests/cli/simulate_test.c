@@ -282,9 +282,6 @@ static void no_tuner_is_asked_about_the_rest(void **state)
     op.func = MUSTER_FUNC_SEND;
     assert_int_equal(ask(&process, op, comm, &query), MUSTER_ASKED_NEVER);
     op.func = MUSTER_FUNC_ALL_REDUCE;
-    op.flags = MUSTER_OP_CAPTURE;
-    assert_int_equal(ask(&process, op, comm, &query), MUSTER_ASKED_NOT_RUN);
-    op.flags = 0;
     op.algo = MUSTER_ALGO_CE;
     assert_int_equal(ask(&process, op, comm, &query), MUSTER_ASKED_NEVER);
     op.algo = MUSTER_ALGO_RING;

@@ -147,7 +147,7 @@ static void eager_operations_between_replays_stay_apart(void **state)
         const struct muster_process *process = standin_lab_process(&lab);
         unsigned eager = 0, replayed = 0;
         for (size_t i = 0; i < process->ops; i++) {
-            eager += !(process->op[i].flags & (MUSTER_OP_GRAPH | MUSTER_OP_CAPTURE));
+            eager += !(process->op[i].flags & MUSTER_OP_GRAPH);
             replayed += (process->op[i].flags & MUSTER_OP_GRAPH) != 0;
         }
         assert_int_equal(eager, 3 * REPLAYS);
