@@ -30,7 +30,7 @@ static struct {
     uint32_t unnamed;      /* v1 to v3: communicators alive */
     struct muster_settings settings;
     struct muster_seg_identity identity;
-    struct muster_cuda cuda; /* filled where identity.mark is set */
+    struct muster_mark_driver cuda; /* filled where identity.mark is set */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
     struct muster_sampler *sampler; /* NULL: none, as in a replay; by set-up and at exit */

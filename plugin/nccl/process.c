@@ -67,7 +67,7 @@ void muster_process_gpu(struct muster_gpu *gpu)
     dlclose(cuda);
 }
 
-bool muster_process_cuda(struct muster_cuda *cuda)
+bool muster_process_cuda(struct muster_mark_driver *cuda)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!library)

@@ -21,7 +21,7 @@ void muster_process_gpu(struct muster_gpu *gpu);
 
 /* The driver's functions for completion marks; false without CUDA, or with a driver that lacks
  * one. */
-bool muster_process_cuda(struct muster_cuda *cuda);
+bool muster_process_cuda(struct muster_mark_driver *cuda);
 
 /* The first timed operation of a communicator makes NCCL connect its proxies through /dev/shm, 34
  * MiB a rank (measured on 2.28.3 and 2.28.9), and NCCL dies if there is no room (its issue 2326).

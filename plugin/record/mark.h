@@ -23,7 +23,7 @@ enum {
 #define MUSTER_MARK_INTERVAL_NS 50000
 
 /* The driver's functions (CUDA driver API; 0 is success), looked up in the running process. */
-struct muster_cuda {
+struct muster_mark_driver {
     int (*ctx_get_current)(void **ctx);
     int (*ctx_set_current)(void *ctx);
     int (*event_create)(void **event, unsigned flags);
@@ -47,7 +47,7 @@ struct muster_mark_context {
 };
 
 struct muster_marks {
-    struct muster_cuda cuda;
+    struct muster_mark_driver cuda;
     bool possible;
     _Atomic bool stopped; /* the driver refused, or the process ends */
     _Atomic uint64_t last_ns;

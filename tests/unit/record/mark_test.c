@@ -54,8 +54,8 @@ static void *begin(struct lab *lab)
 {
     memset(&gpu, 0, sizeof gpu);
     lab_open(lab, false, true);
-    lab->rec->marks.cuda = (struct muster_cuda){get_current, set_current,  create,  record,
-                                                query,       is_capturing, exchange};
+    lab->rec->marks.cuda = (struct muster_mark_driver){get_current, set_current,  create,  record,
+                                                       query,       is_capturing, exchange};
     lab->rec->marks.possible = true;
     return lab_comm(lab, 0xabc, 4, 1, 5);
 }
