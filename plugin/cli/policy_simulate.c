@@ -120,13 +120,18 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
 {
     const struct muster_simulation *simulation = result->simulation;
     char text[200];
-    bool gathers = false;
+    bool gathers = false, would = false;
+    for (size_t i = 0; i < simulation->classes; i++)
+        would |= simulation->class[i].ops && simulation->class[i].change == MUSTER_CHANGE_WOULD;
     for (size_t i = 0; i < simulation->classes; i++)
         gathers |= simulation->class[i].ops &&
                    simulation->class[i].cell->func != simulation->class[i].cell->query.func;
     if (gathers)
         say(to, "(1) from NCCL 2.29 on a broadcast may be asked about as an all_gather of ranks x "
                 "bytes, of which only protocol and channels are taken");
+    if (would)
+        say(to, "what would change does so only where NCCL offers something that the rule keeps, "
+                "which a run does not tell");
     if (simulation->unknown) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " operations are left out: NCCL before 2.27 does not tell the size of "

@@ -1,6 +1,6 @@
 """muster policy and muster report --by rule as a shell sees them: texts, errors, exit statuses.
 
-usage: policy_test.py MUSTER SOURCE_FOLDER [unittest options]
+usage: policy_test.py MUSTER SOURCE_FOLDER STEERED [unittest options]; STEERED: tests/host/steered.c
 """
 import glob
 import hashlib
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-MUSTER, SOURCE = sys.argv.pop(1), sys.argv.pop(1)
+MUSTER, SOURCE, STEERED = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 
 POLICY = """\
 muster: 1
@@ -380,6 +380,8 @@ policy.yaml on clean: NCCL asks a tuner about 908 of 908 operations
       would change: 8 channels; effect unknown, not measured
 
 of these 548 stay as they are, 360 would change
+  - what would change does so only where NCCL offers something that the rule keeps, which a run \
+does not tell
   - operations are judged one by one: NCCL asks about several small ones of a group together, \
 with their bytes in sum
 """)
@@ -408,6 +410,91 @@ with their bytes in sum
         self.assertEqual(self.muster("report", "clean", "--by", "rule", "--format", "csv").stdout,
                          "sha256,state,processes,rule,line,hits,not_offered,algo,proto,channels,"
                          "count\n")
+
+
+STEER = """\
+muster: 1
+policy:
+  - name: small
+    match: {collective: all_reduce, bytes: "<=64KiB"}
+    prefer: {algo: ring, proto: ll}
+  - name: big
+    match: {collective: all_reduce}
+    prefer: {algo: tree}
+    channels: 4
+  - name: none-of-it
+    match: {collective: all_gather}
+    prefer: {algo: pat}
+"""
+
+
+class Steered(Case):
+    """A job of 3 ranks and 20 rounds of 4 collectives, whose NCCL asks the tuner."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("steer.yaml", STEER)
+
+    def job(self, run, *options):
+        done = self.muster("run", "-n", "--timing", "full", "-d", run, *options, "--", STEERED, "3",
+                           "20")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def rules(self, run):
+        done = self.muster("report", run, "--by", "rule")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout[done.stdout.index("rules of the policy"):]
+
+    ROWS = """\
+rules of the policy, all ranks together
+  rule        line  hits  not offered  ran: algo  proto   ch  count
+  small          3    60            0  ring       ll       8     60
+  big            6   120            0  tree       ll       4    120
+  none-of-it    10    60           60  ring       simple   8     60
+"""
+
+    def test_report_by_rule(self):
+        self.job("out", "--policy", "steer.yaml")
+        self.assertEqual(self.rules("out"), self.ROWS)
+        digest = hashlib.sha256(STEER.encode()).hexdigest()
+        csv = self.muster("report", "out", "--by", "rule", "--format", "csv").stdout
+        self.assertEqual(csv.splitlines()[1], f"{digest},active,3,small,3,60,0,ring,ll,8,60")
+        rows = json.loads(self.muster("report", "out", "--format", "json").stdout)["rules"]
+        self.assertEqual([(row["rule"], row["hits"], row["not_offered"], row["count"])
+                          for row in rows],
+                         [("small", 60, 0, 60), ("big", 120, 0, 120), ("none-of-it", 60, 60, 60)])
+
+    def test_report_by_rule_of_logs_alone(self):
+        self.job("out", "--policy", "steer.yaml")
+        for segment in glob.glob(self.path("out/*.seg")):
+            os.remove(segment)
+        self.assertTrue(self.rules("out").startswith(self.ROWS))
+
+    def test_report_by_rule_without_the_text(self):
+        self.job("out", "--policy", "steer.yaml")
+        os.remove(glob.glob(self.path("out/policy-*.yaml"))[0])
+        text = self.rules("out")
+        self.assertIn("  big            6   120            0\n", text)
+        self.assertIn("what ran under each rule: the run directory holds no policy-", text)
+
+    def test_what_a_policy_did_is_what_it_would_change(self):
+        self.job("plain")
+        self.job("out", "--policy", "steer.yaml")
+        alone = json.loads(self.good("simulate", "steer.yaml", "plain", "-f", "json"))
+        both = json.loads(self.good("simulate", "steer.yaml", "plain", "out", "-f", "json"))
+        after = json.loads(self.good("simulate", "steer.yaml", "out", "-f", "json"))
+        self.assertEqual({row["change"] for row in alone["classes"]}, {"would"})
+        self.assertEqual([row["effects"] for row in alone["classes"]], [[]] * 4)
+        self.assertEqual((both["asked"], len(both["classes"])), (240, 4))
+        for row in both["classes"]:
+            effect = row["effects"][0] if row["effects"] else None
+            self.assertEqual(effect is None, row["rule"] == "none-of-it")
+            if effect:
+                self.assertEqual(effect["covered"], 60)
+                self.assertAlmostEqual(effect["ratio"], 1.5 if row["rule"] == "small" else 3.0,
+                                       delta=0.01)
+        self.assertEqual({row["rule"]: row["change"] for row in after["classes"]},
+                         {"small": "none", "big": "none", "none-of-it": "would"})
 
 
 class Files(Case):
