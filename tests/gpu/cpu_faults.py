@@ -4,6 +4,7 @@ older ones under /sys/fs/cgroup/cpu and memory. Every class undoes what it did i
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ class Group:
 
     def __init__(self, controller, pid, settings):
         """settings: (file, text) to be written before the process comes in."""
-        self.pid, self.others = pid, []
+        self.pid = pid
         with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
             lines = [line.strip().split(":", 2) for line in file]
         if UNIFIED:
@@ -44,11 +45,10 @@ class Group:
         put(self.path + "/cgroup.procs", pid)
 
     def undo(self):
-        for pid in [self.pid, *self.others]:
-            try:
-                put(self.home + "/cgroup.procs", pid)
-            except OSError:
-                pass  # it is over
+        try:
+            put(self.home + "/cgroup.procs", self.pid)
+        except OSError:
+            pass  # it is over
         for _ in range(50):
             try:
                 os.rmdir(self.path)
@@ -58,12 +58,22 @@ class Group:
 
 
 class Quota(Group):
-    """So many ms of processor in each 10 ms."""
+    """So many ms of processor in each 10 ms; busy: with a neighbour in its cgroup that uses them
+    up, for a process that sleeps."""
 
-    def __init__(self, pid, ms=2):
+    def __init__(self, pid, ms=2, busy=False):
         us, period = int(ms * 1000), 10000
         super().__init__("cpu", pid, [("cpu.max", f"{us} {period}")] if UNIFIED else
                          [("cpu.cfs_period_us", period), ("cpu.cfs_quota_us", us)])
+        self.loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if busy else None
+        if busy:
+            put(self.path + "/cgroup.procs", self.loop.pid)
+
+    def undo(self):
+        if self.loop:
+            self.loop.kill()
+            self.loop.wait()
+        super().undo()
 
 
 class Hog(Group):
@@ -81,6 +91,22 @@ class Hog(Group):
         self.hog.stdin.write(b"x")
         self.hog.stdin.close()
         self.killed = self.hog.wait(30) == -signal.SIGKILL
+
+
+class Frozen:
+    """By the older freezer, which leaves it in state D."""
+
+    def __init__(self, pid):
+        self.path = f"{ROOT}/freezer/muster-fault-{pid}"
+        os.makedirs(self.path)
+        put(self.path + "/cgroup.procs", pid)
+        put(self.path + "/freezer.state", "FROZEN")
+        self.pid = pid
+
+    def undo(self):
+        put(self.path + "/freezer.state", "THAWED")
+        put(ROOT + "/freezer/cgroup.procs", self.pid)
+        os.rmdir(self.path)
 
 
 class Affinity:
@@ -117,6 +143,30 @@ class Crowd(Affinity):
             loop.kill()
             loop.wait()
         super().undo()
+
+
+class Drops:
+    """Packets that go nowhere, on an interface of this host."""
+
+    def __init__(self, pid):
+        del pid
+        self.name = f"muster{os.getpid() % 10000}"
+        ip("link", "add", self.name, "type", "veth", "peer", "name", self.name + "p")
+        ip("addr", "add", "10.99.77.1/24", "dev", self.name)
+        ip("link", "set", self.name, "up")
+        ip("link", "set", self.name + "p", "up")
+        # What comes without a receiver's protocol is dropped where it arrives.
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.bind((self.name, 0))
+            for _ in range(100):
+                sender.send(b"\xff" * 12 + b"\x77\x77" + bytes(50))
+
+    def undo(self):
+        ip("link", "del", self.name)
+
+
+def ip(*words):
+    subprocess.run([os.environ.get("IP", "ip"), *words], check=True)
 
 
 class Stopped:

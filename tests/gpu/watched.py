@@ -106,16 +106,11 @@ class Job:
     # ---- the processes ----
 
     def rank_pid(self, rank):
-        """The process that drives rank `rank`: the one with a segment."""
-        for log in glob.glob(self.run + "/*.log"):
-            pid = int(log[:-len(".log")].rsplit("-", 1)[1])
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if b"RANK=%d" % rank in file.read().split(b"\0"):
-                        return pid
-            except OSError:
-                pass
-        return None
+        """The process that recorded rank `rank`."""
+        text = subprocess.run([self.muster, "report", self.run, "--format", "json"],
+                              env=self.environment, stdout=subprocess.PIPE, check=True,
+                              timeout=60).stdout
+        return next(row["pid"] for row in json.loads(text)["ranks"] if row["rank"] == rank)
 
     # ---- the end ----
 
