@@ -35,6 +35,7 @@ extern const struct muster_cmd muster_cmd_report;
 extern const struct muster_cmd muster_cmd_diagnose;
 extern const struct muster_cmd muster_cmd_topo;
 extern const struct muster_cmd muster_cmd_policy;
+extern const struct muster_cmd muster_cmd_tune;
 extern const struct muster_cmd muster_cmd_doctor;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;

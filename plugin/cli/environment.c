@@ -105,8 +105,8 @@ static int add_library(struct muster_environment *environment, struct muster_err
     return 0;
 }
 
-int muster_environment_plan(const struct muster_capture *capture,
-                            struct muster_environment *environment, struct muster_err *err)
+int muster_environment_record(const struct muster_capture *capture,
+                              struct muster_environment *environment, struct muster_err *err)
 {
     char bytes[24];
     environment->n = 0;
@@ -119,7 +119,16 @@ int muster_environment_plan(const struct muster_capture *capture,
         (capture->timing && muster_environment_add(environment, "MUSTER_TIMING",
                                                    muster_capture_timings[capture->timing], err)) ||
         (capture->log_max && muster_environment_add(environment, "MUSTER_LOG_MAX", bytes, err)) ||
-        (capture->quiet && muster_environment_add(environment, "MUSTER_LOG_LEVEL", "error", err)) ||
+        (capture->quiet && muster_environment_add(environment, "MUSTER_LOG_LEVEL", "error", err))) {
+        return -1;
+    }
+    return 0;
+}
+
+int muster_environment_plan(const struct muster_capture *capture,
+                            struct muster_environment *environment, struct muster_err *err)
+{
+    if (muster_environment_record(capture, environment, err) ||
         muster_steer_add(environment, capture->policy, capture->config, err)) {
         muster_environment_free(environment);
         return -1;

@@ -19,6 +19,7 @@ struct muster_capture {
 };
 
 extern const char *const muster_capture_timings[]; /* the first: as the configuration says */
+enum { MUSTER_CAPTURE_FULL = 2 };                  /* its index there */
 
 /* Rows of an option table whose struct begins with a struct muster_capture. */
 /* clang-format off */
@@ -58,6 +59,10 @@ struct muster_environment {
  * be, a path is too long, or the policy has errors, which were said. */
 int muster_environment_plan(const struct muster_capture *capture,
                             struct muster_environment *environment, struct muster_err *err);
+
+/* The same without the policy. */
+int muster_environment_record(const struct muster_capture *capture,
+                              struct muster_environment *environment, struct muster_err *err);
 
 /* Adds one; -1: the value is too long. */
 int muster_environment_add(struct muster_environment *environment, const char *name,

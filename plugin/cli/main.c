@@ -14,6 +14,7 @@ const struct muster_cmd *const muster_commands[] = {
     &muster_cmd_diagnose,
     &muster_cmd_replay,
     &muster_cmd_policy,
+    &muster_cmd_tune,
     &muster_cmd_topo,
     &muster_cmd_doctor,
     &muster_cmd_env,

@@ -1,0 +1,175 @@
+#include "cli/tune_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/environment.h"
+#include "cli/steer.h"
+
+enum { GRACE_S = 5, CANNOT = 126 };
+
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+static sigset_t before;
+static int interrupted;
+
+static sigset_t watched(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        sigaddset(&set, endings[i]);
+    }
+    return set;
+}
+
+void muster_tune_watch_signals(void)
+{
+    sigset_t set = watched();
+    sigprocmask(SIG_BLOCK, &set, &before);
+}
+
+static void take_signals(uint64_t wait_ns)
+{
+    sigset_t set = watched();
+    struct timespec wait = {.tv_sec = (time_t)(wait_ns / MUSTER_NS_PER_S),
+                            .tv_nsec = (long)(wait_ns % MUSTER_NS_PER_S)};
+    int number = sigtimedwait(&set, NULL, &wait);
+    if (number > 0 && number != SIGCHLD) {
+        interrupted = number;
+    }
+}
+
+int muster_tune_interrupted(void)
+{
+    take_signals(0);
+    return interrupted;
+}
+
+/* ---- the child ---- */
+
+/* What recorded and steered before is not this run's. */
+static void forget_policy(void)
+{
+    const char *tuner = getenv("NCCL_TUNER_PLUGIN");
+    unsetenv("MUSTER_POLICY_INLINE");
+    unsetenv("MUSTER_POLICY_SHA256");
+    if (tuner && (strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0 || strcmp(tuner, "muster") == 0)) {
+        unsetenv("NCCL_TUNER_PLUGIN");
+    }
+}
+
+static int set_environment(const struct muster_tune_job *job, struct muster_err *err)
+{
+    struct muster_environment environment;
+    struct muster_capture capture = {.timing = MUSTER_CAPTURE_FULL, .dir = job->dir, .quiet = true};
+    forget_policy();
+    if (muster_environment_record(&capture, &environment, err) ||
+        (job->policy && muster_steer_add_text(&environment, job->policy, err))) {
+        return -1;
+    }
+    return muster_environment_apply(&environment, err);
+}
+
+static void become(const struct muster_tune_job *job)
+{
+    struct muster_err err;
+    int null = open("/dev/null", O_RDONLY);
+    int out = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(out, STDERR_FILENO) < 0) {
+        _exit(CANNOT);
+    }
+    setpgid(0, 0);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (set_environment(job, &err)) {
+        dprintf(STDERR_FILENO, "%s\n", err.text);
+        _exit(CANNOT);
+    }
+    execvp(job->argv[0], job->argv);
+    dprintf(STDERR_FILENO, "cannot run %s: %s\n", job->argv[0], strerror(errno));
+    _exit(CANNOT);
+}
+
+/* ---- waiting ---- */
+
+static bool is_over(pid_t child, int *status)
+{
+    pid_t ended = waitpid(child, status, WNOHANG);
+    return ended == child || (ended < 0 && errno != EINTR);
+}
+
+/* Until it is over, `until_ns` has come, or somebody asks to end. True: it is over. */
+static bool wait_for(pid_t child, uint64_t until_ns, bool patient, int *status)
+{
+    for (;;) {
+        uint64_t now = muster_now_ns();
+        if (is_over(child, status)) {
+            return true;
+        }
+        if (now >= until_ns || (!patient && interrupted)) {
+            return false;
+        }
+        uint64_t left = until_ns - now;
+        take_signals(left < MUSTER_NS_PER_S ? left : MUSTER_NS_PER_S);
+    }
+}
+
+/* What is left of the group goes with the command, whichever way it ended. */
+static void end_group(pid_t child, bool over, int *status)
+{
+    kill(-child, SIGTERM);
+    if (!over) {
+        wait_for(child, muster_now_ns() + GRACE_S * MUSTER_NS_PER_S, true, status);
+    }
+    kill(-child, SIGKILL);
+    while (!over && waitpid(child, status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+static void judge(struct muster_tune_ended *ended, bool over, int status,
+                  const struct muster_tune_job *job)
+{
+    ended->how = MUSTER_TUNE_FAILED;
+    if (!over && interrupted) {
+        ended->how = MUSTER_TUNE_INTERRUPTED;
+        snprintf(ended->why, sizeof ended->why, "interrupted");
+    } else if (!over) {
+        ended->how = MUSTER_TUNE_TIMEOUT;
+        snprintf(ended->why, sizeof ended->why, "not over after %.0f s", job->limit_s);
+    } else if (WIFSIGNALED(status)) {
+        snprintf(ended->why, sizeof ended->why, "signal %d", WTERMSIG(status));
+    } else if (WEXITSTATUS(status)) {
+        snprintf(ended->why, sizeof ended->why, "exit status %d", WEXITSTATUS(status));
+    } else {
+        ended->how = MUSTER_TUNE_DONE;
+    }
+}
+
+void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_ended *ended)
+{
+    uint64_t begin = muster_now_ns();
+    int status = 0;
+    *ended = (struct muster_tune_ended){.how = MUSTER_TUNE_FAILED};
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        become(job);
+    }
+    if (child < 0) {
+        snprintf(ended->why, sizeof ended->why, "cannot fork: %s", strerror(errno));
+        return;
+    }
+    setpgid(child, child); /* whoever comes first */
+    bool over = wait_for(child, begin + (uint64_t)(job->limit_s * 1e9), false, &status);
+    ended->seconds = (double)(muster_now_ns() - begin) / 1e9;
+    judge(ended, over, status, job);
+    end_group(child, over, &status);
+}
