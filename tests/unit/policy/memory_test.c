@@ -5,75 +5,10 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
 #include <string.h>
 
+#include "failing_memory.h"
 #include "policy/policy.h"
-
-/* Every allocation of the policy and of what it is read with comes through here (--wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-void __wrap_free(void *memory);
-
-static long left = -1; /* allocations until one fails, and all later ones; negative: none does */
-static bool refused;
-static long live;
-
-static bool refuse(void)
-{
-    if (left < 0)
-        return false;
-    if (left > 0) {
-        left--;
-        return false;
-    }
-    refused = true;
-    errno = ENOMEM;
-    return true;
-}
-
-static void *counted(void *memory)
-{
-    live += memory != NULL;
-    return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : counted(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return refuse() ? NULL : counted(__real_calloc(n, size));
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    if (refuse())
-        return NULL;
-    void *memory = __real_realloc(old, size);
-    live += !old && memory;
-    return memory;
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refuse() ? NULL : counted(__real_strdup(text));
-}
-
-void __wrap_free(void *memory)
-{
-    live -= memory != NULL;
-    __real_free(memory);
-}
 
 static const char document[] =
     "muster: 1\npolicy:\n"
@@ -92,16 +27,15 @@ static void a_policy_that_finds_no_memory_says_so(void **state)
     for (long n = 0;; n++) {
         struct muster_policy *policy = NULL;
         unsigned errors = 0;
-        long before = live;
-        left = n;
-        refused = false;
+        long before = failing_memory_live();
+        failing_memory_begin(n);
         int rc =
             muster_policy_parse(&policy, "p", document, strlen(document), count_error, &errors);
-        left = -1;
+        bool refused = failing_memory_end();
         assert_int_equal(rc, refused ? -1 : 0);
         assert_int_equal(errors > 0, refused);
         muster_policy_free(policy);
-        assert_int_equal(live, before);
+        assert_int_equal(failing_memory_live(), before);
         if (!refused)
             return;
     }
@@ -115,14 +49,13 @@ static void a_table_that_finds_no_memory_leaves_none_behind(void **state)
     assert_int_equal(muster_policy_parse(&policy, "p", document, strlen(document), NULL, NULL), 0);
     for (long n = 0;; n++) {
         struct muster_frozen *frozen = NULL;
-        long before = live;
-        left = n;
-        refused = false;
+        long before = failing_memory_live();
+        failing_memory_begin(n);
         int rc = muster_policy_freeze(&frozen, policy, &comm);
-        left = -1;
+        bool refused = failing_memory_end();
         assert_int_equal(rc, refused ? -1 : 0);
         muster_frozen_free(frozen);
-        assert_int_equal(live, before);
+        assert_int_equal(failing_memory_live(), before);
         if (!refused)
             break;
     }

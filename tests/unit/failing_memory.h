@@ -1,0 +1,15 @@
+/* Memory that runs out on demand, for tests made by muster_memory_test: all allocations of what
+ * they link come through here (--wrap). */
+#ifndef MUSTER_TESTS_FAILING_MEMORY_H
+#define MUSTER_TESTS_FAILING_MEMORY_H
+
+#include <stdbool.h>
+
+/* `left` allocations from now on succeed, all later ones fail, until failing_memory_end. */
+void failing_memory_begin(long left);
+/* Whether one failed. */
+bool failing_memory_end(void);
+/* Blocks allocated and not freed. */
+long failing_memory_live(void);
+
+#endif
