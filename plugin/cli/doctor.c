@@ -14,6 +14,7 @@
 #include "cli/allreduce.h"
 #include "cli/cmd.h"
 #include "cli/doctor_compare.h"
+#include "topology/sysfs.h"
 
 enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
 
@@ -55,17 +56,32 @@ static unsigned count_ranks(const struct muster_survey *survey)
     return survey->machine->gpus ? (unsigned)survey->machine->gpus : 1;
 }
 
+/* This one, or the one that MUSTER_PROCFS is from. */
+static void read_host(struct muster_host *host)
+{
+    char name[64], boot[64];
+    const char *given = getenv("NCCL_HOSTID");
+    muster_host_read(host, given);
+    if (strcmp(muster_procfs_root(), "/proc") == 0 ||
+        !muster_sysfs_line(muster_procfs_root(), name, sizeof name, "sys/kernel/hostname"))
+        return;
+    muster_sysfs_line(muster_procfs_root(), boot, sizeof boot, "sys/kernel/random/boot_id");
+    muster_text_copy(host->name, sizeof host->name, name);
+    if (!given || !*given)
+        snprintf(host->id, sizeof host->id, "%s %s", name, boot);
+}
+
 static int print(const struct doctor_options *given, struct muster_checks *checks,
                  struct muster_err *err)
 {
     struct muster_host host;
     if (given->only && muster_checks_keep(checks, given->only, err))
         return -1;
-    muster_host_read(&host, getenv("NCCL_HOSTID"));
+    read_host(&host);
     if (given->format == JSON)
         muster_checks_json(checks, host.name, host.id, stdout);
     else
-        muster_checks_text(checks, given->all || given->only, stdout);
+        muster_checks_text(checks, given->all, stdout);
     return muster_checks_exit(checks);
 }
 

@@ -88,11 +88,12 @@ static void judge_data(struct muster_check *check, const struct muster_p2p_matri
     muster_check_found(check, "%d of %d pairs right%s%s%s", count[RIGHT], pairs,
                        count[WRONG] ? ", wrong data" : "", count[FAILED] ? ", a call fails" : "",
                        count[HUNG] ? ", a pair hangs" : "");
+    int untested = count[UNTESTED] - (test == KERNEL ? without : 0);
     if (without)
-        muster_check_evidence(check, "%d pairs without peer access go through the host", without);
-    if (count[UNTESTED] > (test == KERNEL ? without : 0))
-        muster_check_evidence(check, "%d pairs were not tested",
-                              count[UNTESTED] - (test == KERNEL ? without : 0));
+        muster_check_evidence(check, "pairs without peer access, which go through the host: %d",
+                              without);
+    if (untested > 0)
+        muster_check_evidence(check, "pairs that were not tested: %d", untested);
     if (count[WRONG] + count[FAILED] + count[HUNG]) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "do not run jobs with P2P here: NCCL_P2P_DISABLE=1 until ACS, "

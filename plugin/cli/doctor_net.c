@@ -266,8 +266,8 @@ static void check_master(struct muster_doctor *doctor, const struct muster_inter
     free(bytes);
     print_address(&master, text, sizeof text);
     bool local = is_local(interfaces, &master);
-    muster_check_found(check, "MASTER_ADDR=%.100s is %.60s, %s", address, text,
-                       local ? "this host" : "another host");
+    muster_check_found(check, "MASTER_ADDR=%.100s is %.60s", address, text);
+    muster_check_evidence(check, "%s", local ? "that is this host" : "that is another host");
     if (muster_interfaces_loopback(&master) && several_hosts()) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "a loopback address means every host itself: use the address of "

@@ -15,5 +15,5 @@ if(TARGET muster AND Python3_FOUND)
     ${CMAKE_CURRENT_SOURCE_DIR}/doctor_test.py $<TARGET_FILE:muster>
     ${CMAKE_CURRENT_BINARY_DIR}/fake:${MUSTER_FAKE_NVML_DIR}
     ${PROJECT_SOURCE_DIR}/docs/doctor.md)
-  set_tests_properties(doctor_test PROPERTIES TIMEOUT 300)
+  set_tests_properties(doctor_test PROPERTIES TIMEOUT 600)
 endif()

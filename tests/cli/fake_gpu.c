@@ -242,6 +242,11 @@ EXPORT int ncclCommInitRank(void **comm, int nranks, struct fake_id id, int rank
     return 0;
 }
 
+static float sum(const struct fake_comm *comm, float own)
+{
+    return own / (float)(comm->rank + 1) * (float)(comm->nranks * (comm->nranks + 1)) / 2;
+}
+
 EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, int op, void *comm,
                          void *stream)
 {
@@ -257,8 +262,9 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
         _exit(3);
     while (fault("hang"))
         pause();
-    for (size_t i = 0; i < count; i++)
-        to[i] = from[i] / (float)(c->rank + 1) * (float)(c->nranks * (c->nranks + 1)) / 2;
+    bool again = to[0] == sum(c, from[0]) && to[count - 1] == sum(c, from[count - 1]);
+    for (size_t i = 0; i < count && !again; i++) /* large sums are made again and again */
+        to[i] = sum(c, from[i]);
     const char *large = getenv("FAKE_LARGE");
     if (fault("wrong") || (large && strcmp(large, "wrong") == 0 && count > 1 << 18))
         to[count - 1] += 1;

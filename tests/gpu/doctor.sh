@@ -96,7 +96,7 @@ for _ in $(seq 200); do
   grep -q held "$out/holder" && break
   sleep 0.1
 done
-timed in-use.txt 10 "$muster" doctor --only gpu.in_use,p2p,allreduce
+timed in-use.txt 10 "$muster" doctor --all --only gpu.in_use,p2p,allreduce
 cat "$out/in-use.txt"
 grep -q 'unchecked p2p.kernel: the GPUs are in use' "$out/in-use.txt" || fail "tests on GPUs in use"
 kill "$holder"
