@@ -1,16 +1,13 @@
 /* `muster policy explain`: which rule decides, why the earlier ones do not, what is written. */
 #include <inttypes.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/text.h"
-#include "cli/cost_file.h"
+#include "cli/explain.h"
 #include "cli/policy.h"
 #include "policy/rules.h"
 
 enum { WHY = 512, CELL = 32 };
-
-/* From here on NCCL up to 2.28 takes a cost for "impossible". */
-#define HOUR_US 3.6e9f
 
 struct explain_options {
     const char *collective, *table;
@@ -38,64 +35,6 @@ static const struct muster_opt explain_table[] = {
     {.name = NULL},
 };
 
-struct explanation {
-    const struct muster_policy_file *file;
-    const char *table; /* NULL: costs are not known, only what NCCL has */
-    struct muster_query query;
-    int rule;
-    float before[MUSTER_COST_ENTRIES], after[MUSTER_COST_ENTRIES];
-    enum muster_applied applied;
-    int channels;             /* written; 0: none */
-    bool channels_if_no_coll; /* not where NCCL offers CollNet, which is not known */
-};
-
-/* ---- What is written ---- */
-
-static int fill_table(struct explanation *explanation, struct muster_err *err)
-{
-    uint32_t has = muster_policy_available(explanation->query.func);
-    if (explanation->table)
-        return muster_cost_file_read(explanation->before, explanation->table,
-                                     explanation->query.bytes, err);
-    for (size_t i = 0; i < MUSTER_COST_ENTRIES; i++)
-        explanation->before[i] = has >> i & 1 ? 0 : -1;
-    return 0;
-}
-
-static void write_rule(struct explanation *explanation)
-{
-    struct muster_cost_table table = {explanation->after, MUSTER_POLICY_ALGOS,
-                                      MUSTER_POLICY_PROTOS};
-    const struct muster_advice *advice;
-    memcpy(explanation->after, explanation->before, sizeof explanation->after);
-    if (explanation->rule < 0)
-        return;
-    advice = &explanation->file->policy->advice[explanation->rule];
-    explanation->applied =
-        muster_policy_apply(advice, &table, MUSTER_POLICY_CHANNELS, &explanation->channels);
-    bool kept = advice->keep & muster_policy_available(explanation->query.func);
-    if (!explanation->table && kept && advice->channels && !explanation->channels) {
-        explanation->applied = MUSTER_APPLIED;
-        explanation->channels = advice->channels;
-        explanation->channels_if_no_coll = true;
-    }
-}
-
-static bool raised(const struct explanation *explanation, unsigned i)
-{
-    return explanation->before[i] >= 0 && explanation->after[i] > explanation->before[i];
-}
-
-/* The entry that NCCL would take; -1: none. */
-static int cheapest(const float cost[MUSTER_COST_ENTRIES])
-{
-    int best = -1;
-    for (int i = 0; i < MUSTER_COST_ENTRIES; i++)
-        if (cost[i] >= 0 && cost[i] < HOUR_US && (best < 0 || cost[i] < cost[best]))
-            best = i;
-    return best;
-}
-
 static const char *algo_word(unsigned i)
 {
     return muster_policy_word_of(MUSTER_FIELD_ALGO, i / MUSTER_POLICY_PROTOS + 1);
@@ -108,7 +47,7 @@ static const char *proto_word(unsigned i)
 
 /* ---- Text ---- */
 
-static void put_operation(const struct explanation *explanation)
+static void put_operation(const struct muster_explanation *explanation)
 {
     const struct muster_query *query = &explanation->query;
     char size[32];
@@ -120,9 +59,9 @@ static void put_operation(const struct explanation *explanation)
     putchar('\n');
 }
 
-static void put_rules(const struct explanation *explanation)
+static void put_rules(const struct muster_explanation *explanation)
 {
-    const struct muster_policy *policy = explanation->file->policy;
+    const struct muster_policy *policy = explanation->policy;
     unsigned last = explanation->rule < 0 ? policy->rules : (unsigned)explanation->rule;
     char text[WHY];
     for (unsigned i = 0; i < last; i++) {
@@ -142,10 +81,10 @@ static void put_rules(const struct explanation *explanation)
                last + 2 == policy->rules ? " is" : "s are");
 }
 
-static void put_cell(const struct explanation *explanation, unsigned i)
+static void put_cell(const struct muster_explanation *explanation, unsigned i)
 {
     char text[CELL];
-    const char *more = raised(explanation, i) ? " +1000 s" : "";
+    const char *more = muster_explain_raised(explanation, i) ? " +1000 s" : "";
     if (explanation->before[i] < 0)
         snprintf(text, sizeof text, "-");
     else if (!explanation->table)
@@ -155,7 +94,7 @@ static void put_cell(const struct explanation *explanation, unsigned i)
     printf("  %18s", text);
 }
 
-static void put_table(const struct explanation *explanation)
+static void put_table(const struct muster_explanation *explanation)
 {
     printf("\n%s\n%-16s",
            explanation->table ? "costs in microseconds, and what is added to them"
@@ -179,7 +118,7 @@ static void put_table(const struct explanation *explanation)
 
 static void put_choice(const char *when, const float cost[MUSTER_COST_ENTRIES])
 {
-    int best = cheapest(cost);
+    int best = muster_explain_choice(cost);
     if (best < 0)
         printf("%s: nothing is offered\n", when);
     else
@@ -187,9 +126,9 @@ static void put_choice(const char *when, const float cost[MUSTER_COST_ENTRIES])
                (double)cost[best]);
 }
 
-static void put_channels(const struct explanation *explanation)
+static void put_channels(const struct muster_explanation *explanation)
 {
-    const struct muster_rule *rule = &explanation->file->policy->rule[explanation->rule];
+    const struct muster_rule *rule = &explanation->policy->rule[explanation->rule];
     if (!rule->channels)
         return;
     if (!explanation->channels) {
@@ -197,7 +136,7 @@ static void put_channels(const struct explanation *explanation)
         return;
     }
     printf("channels: at most %d%s\n", explanation->channels,
-           explanation->channels_if_no_coll ? "; not where NCCL offers CollNet" : "");
+           explanation->unless_collnet ? "; not where NCCL offers CollNet" : "");
     if (explanation->query.func == MUSTER_FUNC_ALL_GATHER && explanation->channels > 1)
         puts("  from NCCL 2.29.2 on not written for all_gather, whose channels it then does not "
              "bound");
@@ -215,7 +154,7 @@ static void put_other_question(const struct muster_query *query)
     printf("  from NCCL 2.29 on it may be asked about as an all_gather of %s\n", size);
 }
 
-static void put_text(const struct explanation *explanation)
+static void put_text(const struct muster_explanation *explanation)
 {
     put_operation(explanation);
     put_other_question(&explanation->query);
@@ -245,16 +184,17 @@ static void json_operation(struct muster_json *json, const struct muster_query *
     muster_policy_json_comm(json, query);
 }
 
-static void json_rules(struct muster_json *json, const struct explanation *explanation)
+static void json_rules(struct muster_json *json, const struct muster_policy_file *file,
+                       const struct muster_explanation *explanation)
 {
-    const struct muster_policy *policy = explanation->file->policy;
+    const struct muster_policy *policy = explanation->policy;
     char why[WHY];
     muster_json_array(json, "rules");
     for (unsigned i = 0; i < policy->rules; i++) {
         bool matches =
             muster_rule_explain(policy, &policy->rule[i], &explanation->query, why, sizeof why);
         muster_json_object(json, NULL);
-        muster_policy_json_rule(json, explanation->file, i);
+        muster_policy_json_rule(json, file, i);
         muster_json_bool(json, "matches", matches);
         muster_json_str(json, "why_not", matches ? NULL : why);
         muster_json_end(json);
@@ -270,7 +210,7 @@ static void json_cost(struct muster_json *json, const char *key, bool known, flo
         muster_json_null(json, key);
 }
 
-static void json_entries(struct muster_json *json, const struct explanation *explanation)
+static void json_entries(struct muster_json *json, const struct muster_explanation *explanation)
 {
     muster_json_array(json, "table");
     for (unsigned i = 0; i < MUSTER_COST_ENTRIES; i++) {
@@ -281,32 +221,33 @@ static void json_entries(struct muster_json *json, const struct explanation *exp
         muster_json_str(json, "proto", proto_word(i));
         json_cost(json, "before_us", explanation->table != NULL, explanation->before[i]);
         json_cost(json, "after_us", explanation->table != NULL, explanation->after[i]);
-        muster_json_bool(json, "raised", raised(explanation, i));
+        muster_json_bool(json, "raised", muster_explain_raised(explanation, i));
         muster_json_end(json);
     }
     muster_json_end(json);
 }
 
 static void json_choice(struct muster_json *json, const char *key,
-                        const struct explanation *explanation, const float *cost)
+                        const struct muster_explanation *explanation, const float *cost)
 {
-    int best = explanation->table ? cheapest(cost) : -1;
+    int best = explanation->table ? muster_explain_choice(cost) : -1;
     char text[64];
     if (best >= 0)
         snprintf(text, sizeof text, "%s/%s", algo_word((unsigned)best), proto_word((unsigned)best));
     muster_json_str(json, key, best >= 0 ? text : NULL);
 }
 
-static void put_json(const struct explanation *explanation)
+static void put_json(const struct muster_policy_file *file,
+                     const struct muster_explanation *explanation)
 {
     static const char *const applied[] = {"nothing", "applied", "not_offered"};
     struct muster_json json;
     bool decided = explanation->rule >= 0;
-    muster_policy_json_begin(&json, explanation->file, stdout);
+    muster_policy_json_begin(&json, file, stdout);
     json_operation(&json, &explanation->query);
-    json_rules(&json, explanation);
+    json_rules(&json, file, explanation);
     muster_json_str(&json, "rule",
-                    decided ? explanation->file->policy->rule[explanation->rule].name : NULL);
+                    decided ? explanation->policy->rule[explanation->rule].name : NULL);
     muster_json_str(&json, "written", applied[explanation->applied]);
     json_entries(&json, explanation);
     json_choice(&json, "choice_before", explanation, explanation->before);
@@ -355,7 +296,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct explain_options options = {.bytes = UINT64_MAX, .nodes = 1, .pipe_ops = 1};
     struct muster_policy_file file;
-    struct explanation explanation = {.file = &file};
+    struct muster_explanation explanation = {.rule = MUSTER_POLICY_NO_RULE};
     struct muster_err err;
     int status;
     int at = muster_opt_parse(self, argc, argv, &options, &status);
@@ -368,14 +309,13 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     status = muster_policy_file_open(self, argv[at], stderr, &file);
     if (status == MUSTER_STATUS_OK) {
+        explanation.policy = file.policy;
         explanation.table = options.table;
-        explanation.rule = muster_policy_match(file.policy, &explanation.query);
-        if (fill_table(&explanation, &err)) {
+        if (muster_explain(&explanation, &err)) {
             fprintf(stderr, "muster policy explain: %s\n", err.text);
             status = MUSTER_STATUS_USAGE;
         } else {
-            write_rule(&explanation);
-            options.format == MUSTER_POLICY_AS_JSON ? put_json(&explanation)
+            options.format == MUSTER_POLICY_AS_JSON ? put_json(&file, &explanation)
                                                     : put_text(&explanation);
         }
     }
