@@ -5,3 +5,7 @@ if(TARGET muster AND TARGET nccl-profiler-muster AND Python3_FOUND)
     ${CMAKE_CURRENT_LIST_DIR}/steer_test.py $<TARGET_FILE:muster> $<TARGET_FILE:host_steered>)
   set_tests_properties(cli_steer_test PROPERTIES TIMEOUT 300)
 endif()
+
+foreach(test stats tracks)
+  muster_test(cli_tune_${test}_test ${CMAKE_CURRENT_LIST_DIR}/tune_${test}_test.c LIBS muster_tune_tools)
+endforeach()

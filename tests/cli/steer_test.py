@@ -224,6 +224,116 @@ class Divergence(Case):
         print(f"found {took:.1f} s after the last communicator", file=sys.stderr)
 
 
+class Tune(Case):
+    """NCCL's stand-in prefers ring/simple; from 64 KiB on tree/ll128 takes three quarters of it."""
+
+    def tune(self, *options, command=None, env=None):
+        return self.muster("tune", *options, "-o", "out.yaml", "--", *(command or (STEERED, "2", "12")),
+                           env=env)
+
+    def rules(self):
+        with open(os.path.join(self.folder.name, "out.yaml"), encoding="ascii") as file:
+            text = file.read()
+        self.assertEqual(self.muster("policy", "check", "out.yaml").returncode, 0)
+        return re.findall(r"^  - name: (\S+)", text, re.M), text
+
+    @staticmethod
+    def lines(path):
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="ascii") as file:
+            return file.readlines()
+
+    def left_over(self):
+        return [name for name in os.listdir(self.folder.name) if name != "out.yaml"]
+
+    def test_it_finds_what_is_quicker_and_nothing_else(self):
+        done = self.tune("--budget", "60s")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, ["all_reduce-128KiB-2-ranks-1-nodes", "all_reduce-1MiB-2-ranks-1-nodes"])
+        self.assertEqual(text.count("prefer: {algo: tree, proto: ll128}"), 2)
+        for ratio, low, high in re.findall(
+                r"ratio (\d\.\d+), 95 % interval (\d\.\d+) to (\d\.\d+)", text):
+            self.assertLess(abs(float(ratio) - 0.75), 0.05)
+            self.assertLessEqual(float(low), float(ratio))
+            self.assertLess(float(high), 0.97)
+        self.assertIn("Without: ", text)
+        self.assertIn("run 1 ", done.stderr)
+        self.assertIn("2 rules in out.yaml", done.stderr)
+        self.assertEqual(self.left_over(), [])
+        # And it holds: the job under it runs as measured.
+        run = self.muster("run", "-n", "--timing", "full", "-d", "after", "--policy", "out.yaml", "--",
+                          STEERED, "2", "12")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        after, _ = self.choices("after")
+        self.assertEqual(after["AllReduce", 1 << 17][:2], ("tree", "ll128"))
+        self.assertEqual(after["AllReduce", 1 << 12][:2], ("ring", "simple"))
+
+    def test_a_candidate_under_which_the_command_fails_is_dropped(self):
+        done = self.tune("--budget", "60s", env={"STEERED_FAIL": "TREE"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, [])
+        self.assertIn("NCCL's own choices were not beaten", text)
+        self.assertRegex(done.stderr, "tree/ll128: dropped: exit status 3")
+
+    def test_a_command_that_fails_leaves_no_file(self):
+        done = self.tune(command=("sh", "-c", "echo last words >&2; exit 7"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the command without a policy: exit status 7", done.stderr)
+        self.assertIn("last words", done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), [])
+        done = self.tune(command=("no-such-command",))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no-such-command", done.stderr)
+
+    def test_a_command_without_collectives_is_said(self):
+        done = self.tune(command=("true",))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("muster tune: ", done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_no_run_is_started_that_would_not_fit(self):
+        done = self.tune("--budget", "3s", command=("sh", "-c", f"sleep 1; '{STEERED}' 2 12"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, [])
+        self.assertIn("the budget did not reach", text)
+        self.assertLess(int(re.search(r": (\d+) runs in", text).group(1)), 4)  # of over a second each
+
+    def test_a_command_that_hangs_ends_with_the_budget(self):
+        done = self.tune("--budget", "1s", command=("sleep", "100"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not over after 1 s", done.stderr)
+
+    def test_interrupted_it_leaves_a_valid_file_and_no_process(self):
+        marker = os.path.join(self.folder.name, "pids")
+        script = f"echo $$ >>'{marker}'; '{STEERED}' 2 12 && sleep 0.2 && [ $(wc -l <'{marker}') -lt 4 ] || sleep 100"
+        job = subprocess.Popen([MUSTER, "tune", "--budget", "300s", "-o", "out.yaml", "--", "sh", "-c", script],
+                               env=self.env(), cwd=self.folder.name, stderr=subprocess.PIPE, text=True)
+        while len(self.lines(marker)) < 4:
+            time.sleep(0.01)
+        job.send_signal(signal.SIGINT)
+        _, err = job.communicate(timeout=30)
+        self.assertEqual(job.returncode, 128 + signal.SIGINT, err)
+        rules, text = self.rules()
+        self.assertEqual(rules, [])
+        self.assertIn("interrupted", text)
+        for pid in self.lines(marker):
+            self.assertRaises(ProcessLookupError, os.kill, int(pid), 0)
+        self.assertEqual(self.left_over(), ["pids"])
+
+    def test_wrong_calls(self):
+        for options in ((), ("--budget", "soon", "true"), ("--budget", "-3s", "true"),
+                        ("--budget", "0", "true"), ("--bugdet", "3s", "true")):
+            done = self.muster("tune", *options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+        done = self.muster("tune", "-o", "/nowhere/out.yaml", "--", STEERED, "2", "12")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nowhere/out.yaml", done.stderr)
+
+
 if __name__ == "__main__":
     MUSTER, STEERED = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
     unittest.main()
