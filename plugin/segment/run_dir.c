@@ -45,7 +45,11 @@ static bool job_id(char id[static ID_BYTES])
 bool muster_run_dir_known(const char *configured)
 {
     char id[ID_BYTES];
-    return (configured && *configured) || job_id(id);
+    if (configured && *configured)
+        return true;
+    if (set("SLURM_JOB_ID") && !set("SLURM_STEP_ID"))
+        return false;
+    return job_id(id);
 }
 
 static int make_absolute(char *path, size_t size, const char *relative, struct muster_err *err)

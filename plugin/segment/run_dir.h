@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 
-/* Whether the directory can be chosen without knowing a communicator: `configured` is set, or a
- * job id is. */
+/* Whether what this process starts will choose the same directory, without knowing a communicator:
+ * `configured` is set, or a job id is. Not in front of srun, which adds the step's number. */
 bool muster_run_dir_known(const char *configured);
 
 /* Writes the absolute path: `configured` if it is not empty, else ./muster-<job id>, else

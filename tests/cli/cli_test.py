@@ -200,12 +200,18 @@ class Run(Case):
     def test_chooses_a_directory_unless_a_launcher_does(self):
         got, _ = self.variables()
         self.assertRegex(got["MUSTER_DIR"], r"/muster-\d{8}T\d{6}Z-\d+$")
-        got, _ = self.variables(env={"SLURM_JOB_ID": "7"})
+        got, _ = self.variables(env={"PBS_JOBID": "7"})
+        self.assertNotIn("MUSTER_DIR", got)
+        got, _ = self.variables(env={"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"})
         self.assertNotIn("MUSTER_DIR", got)
         got, _ = self.variables(env={"RANK": "3"})
         self.assertNotIn("MUSTER_DIR", got)
         got, _ = self.variables(env={"MUSTER_DIR": "/given", "RANK": "3"})
         self.assertEqual(got["MUSTER_DIR"], "/given")
+
+    def test_in_front_of_srun_the_directory_is_handed_on(self):
+        got, _ = self.variables(env={"SLURM_JOB_ID": "7"})
+        self.assertRegex(got["MUSTER_DIR"], r"/muster-\d{8}T\d{6}Z-\d+$")
 
     def test_a_wrong_configuration_does_not_stop_the_job(self):
         done = self.muster("run", "-n", "--config", "no.yaml", "--", "sh", "-c", "exit 3")
@@ -295,6 +301,16 @@ class Env(Case):
 
 class Recorded(Case):
     """One replay, read in every format."""
+
+    def test_finds_the_directory_of_a_step_started_by_a_batch_script(self):
+        recording = os.environ.get("MUSTER_TEST_RECORDING")
+        # Slurm gives a batch script a rank, too.
+        env = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+        done = self.muster("run", "--", "sh", "-c",
+                           f"SLURM_STEP_ID=3 '{MUSTER}' replay '{recording}' --speed max "
+                           "--out muster-7.3", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("collectives, all ranks together", done.stderr)
 
     def test_formats_agree(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")

@@ -117,6 +117,7 @@ static void the_run_directory_follows_the_job(void **state)
     expect_dir("", "muster-88.server");
     setenv("SLURM_JOB_ID", "99", 1);
     expect_dir("", "muster-99");
+    assert_false(muster_run_dir_known("")); /* srun will add a step */
     setenv("SLURM_STEP_ID", "3", 1);
     expect_dir("", "muster-99.3");
     assert_true(muster_run_dir_known(""));
