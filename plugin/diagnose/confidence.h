@@ -23,6 +23,11 @@ double muster_confidence_late(uint32_t hits, uint32_t others);
 /* A link that stands out by its sender's waits for the network. */
 double muster_confidence_transfer(void);
 
+/* A communicator, or pair, whose transfers became slow; one whose transfers are slower than those
+ * of others of its shape. */
+double muster_confidence_transfer_history(void);
+double muster_confidence_transfer_peers(void);
+
 /* The slowest stage of a chain of sends and receives. Nothing is generated for it, and a stage may
  * have more work by design: a half. */
 double muster_confidence_stage(void);

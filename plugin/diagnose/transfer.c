@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/joint.h"
-#include "diagnose/late_build.h"
+#include "diagnose/transfer_build.h"
 
 #define WAIT_SHARE                                                                                 \
     0.3 /* of all transfers: what the sender of a slow link waits for the network                  \
@@ -83,11 +83,11 @@ static size_t collect(const struct muster_view *view, uint32_t comm, struct link
     return n;
 }
 
-static bool has_late_rank(const struct muster_findings *findings, uint64_t comm)
+bool muster_transfer_named(const struct muster_findings *findings, uint64_t comm,
+                           enum muster_finding_kind kind)
 {
     for (size_t i = 0; i < findings->n; i++) {
-        if (findings->finding[i].kind == MUSTER_FINDING_LATE_RANK &&
-            findings->finding[i].comm == comm) {
+        if (findings->finding[i].kind == kind && findings->finding[i].comm == comm) {
             return true;
         }
     }
@@ -126,20 +126,6 @@ static double s(uint64_t ns)
     return (double)ns / (double)MUSTER_NS_PER_S;
 }
 
-static void set_op(const struct muster_view *view, const struct muster_view_comm *comm,
-                   const struct moved *moved, struct muster_finding *finding)
-{
-    const struct muster_view_op *op = moved->longest;
-    const struct muster_view_class *class = &view->class[op->class];
-    const struct muster_view_gpu *gpu = &view->gpu[view->member[moved->first->member].gpu];
-    finding->has_op = true;
-    finding->op.func = op->func;
-    finding->op.dtype = class->dtype;
-    finding->op.index = op->number;
-    finding->op.bytes = muster_op_size_bytes(op->func, class->dtype, op->count, comm->nranks);
-    finding->since_unix_ns = moved->first->enqueue_ns + (uint64_t)gpu->unix_ns;
-}
-
 static void word(const struct muster_view *view, uint32_t c, const struct link *link, size_t links,
                  const struct moved *moved, uint64_t covered_ns, struct muster_finding *finding)
 {
@@ -156,7 +142,7 @@ static void word(const struct muster_view *view, uint32_t c, const struct link *
     finding->ranks = 2;
     muster_text_copy(finding->host, sizeof finding->host, from->host);
     finding->gpu = from->gpu_index;
-    set_op(view, comm, moved, finding);
+    muster_transfer_op(view, comm, moved->longest, moved->first, finding);
     /* Without the slow link the others set the pace. */
     finding->cost_s = s(moved->transfer_ns) * (1 - usual / link[0].wait);
     finding->cost_share =
@@ -189,6 +175,24 @@ static void word(const struct muster_view *view, uint32_t c, const struct link *
              from->host, to->host);
 }
 
+/* A late rank in it, or in what its ranks do elsewhere. */
+static bool is_held_up(const struct muster_view *view, const struct muster_view_comm *comm,
+                       const struct muster_findings *findings)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct muster_finding *finding = &findings->finding[i];
+        for (uint32_t m = 0; m < comm->members && finding->kind == MUSTER_FINDING_LATE_RANK; m++) {
+            int32_t rank = view->gpu[view->member[comm->first_member + m].gpu].rank;
+            for (unsigned r = 0; r < finding->ranks; r++) {
+                if (finding->rank[r] == rank) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 /* A link that stands out by what its own sender waits for the network. RecvWait and SendGPUWait
  * are high everywhere around a slow link: they only pass it on. */
 static bool stands_out(const struct link *link, size_t n, const struct moved *moved)
@@ -207,32 +211,110 @@ static bool waits_are_real(const struct muster_view *view, const struct muster_v
     return true;
 }
 
+/* By what the network proxies of its links waited. */
+static int by_links(const struct muster_view *view, uint32_t c, struct link *link,
+                    const struct muster_late_span *span, struct muster_findings *findings)
+{
+    struct moved moved;
+    size_t n = waits_are_real(view, &view->comm[c]) ? collect(view, c, link) : 0;
+    if (n == 0) {
+        return 0;
+    }
+    if (measure(view, c, &moved)) {
+        return -1;
+    }
+    if (!stands_out(link, n, &moved) || !gpu_of(view, &view->comm[c], link[0].net->peer)) {
+        return 0;
+    }
+    struct muster_finding *finding = muster_findings_add(findings);
+    if (!finding) {
+        return -1;
+    }
+    word(view, c, link, n, &moved, span[view->member[link[0].net->member].gpu].covered_ns, finding);
+    return 0;
+}
+
+/* By what its collectives took before, and, later, in other communicators. */
+static int by_collectives(const struct muster_view *view, uint32_t c,
+                          const struct muster_late_span *span,
+                          struct muster_transfer_classes *classes, struct muster_findings *findings)
+{
+    struct muster_transfers transfers = {0};
+    int result = muster_transfers_of_comm(view, c, &transfers);
+    if (result == 0) {
+        muster_transfers_sort(&transfers);
+        result = muster_transfer_history(view, c, MUSTER_VIEW_NONE, MUSTER_VIEW_NONE, &transfers,
+                                         span, findings);
+    }
+    if (result == 0) {
+        result = muster_transfer_summarise(view, c, &transfers, classes);
+    }
+    free(transfers.at);
+    return result;
+}
+
+static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, uint32_t to,
+                   const struct muster_late_span *span, struct muster_findings *findings)
+{
+    struct muster_transfers transfers = {0};
+    int result = muster_transfers_of_pair(view, from, to, &transfers);
+    if (result == 0) {
+        muster_transfers_sort(&transfers);
+        result = muster_transfer_history(view, c, from, to, &transfers, span, findings);
+    }
+    free(transfers.at);
+    return result;
+}
+
+/* By what its sends took before. */
+static int by_sends(const struct muster_view *view, uint32_t c, const struct muster_late_span *span,
+                    struct muster_findings *findings)
+{
+    const struct muster_view_comm *comm = &view->comm[c];
+    int result = 0;
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        const struct muster_view_member *member = &view->member[m];
+        int32_t peer = -1;
+        for (uint32_t i = 0; i < member->ops && result == 0; i++) {
+            const struct muster_view_op *op = &view->op[member->first_op + i];
+            /* Sorted by peer. */
+            if (op->func != MUSTER_FUNC_SEND || op->peer == peer || op->peer < 0 ||
+                (uint32_t)op->peer >= comm->members) {
+                continue;
+            }
+            peer = op->peer;
+            result = by_pair(view, c, m, comm->first_member + (uint32_t)peer, span, findings);
+        }
+    }
+    return result;
+}
+
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
                              struct muster_err *err)
 {
     struct link *link = calloc(view->nets + 1, sizeof *link);
     struct muster_late_span *span = muster_late_spans(view);
+    struct muster_transfer_classes classes = {0};
     int result = link && span ? 0 : -1;
-    for (uint32_t c = 0; c < view->comms && view->nets && result == 0; c++) {
+    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        struct moved moved;
         if (!muster_joint_possible(comm) || comm->members != comm->nranks ||
-            !waits_are_real(view, comm) || has_late_rank(findings, comm->id)) {
+            is_held_up(view, comm, findings)) {
             continue;
         }
-        size_t n = collect(view, c, link);
-        result = n ? measure(view, c, &moved) : 0;
-        if (result || !n || !stands_out(link, n, &moved) ||
-            !gpu_of(view, comm, link[0].net->peer)) {
-            continue;
+        result = view->nets ? by_links(view, c, link, span, findings) : 0;
+        if (result == 0 &&
+            !muster_transfer_named(findings, comm->id, MUSTER_FINDING_SLOW_TRANSFER)) {
+            result = by_collectives(view, c, span, &classes, findings);
         }
-        struct muster_finding *finding = muster_findings_add(findings);
-        result = finding ? 0 : -1;
-        if (finding) {
-            uint32_t gpu = view->member[link[0].net->member].gpu;
-            word(view, c, link, n, &moved, span[gpu].covered_ns, finding);
+        if (result == 0) {
+            result = by_sends(view, c, span, findings);
         }
     }
+    if (result == 0) {
+        result = muster_transfer_compare(view, &classes, span, findings);
+    }
+    free(classes.at);
     free(link);
     free(span);
     return result ? muster_fail(err, "out of memory while looking for slow transfers") : 0;

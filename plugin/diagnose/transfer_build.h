@@ -1,0 +1,76 @@
+/* What the parts of the search for slow transfers share. Between transfer*.c only. */
+#ifndef MUSTER_DIAGNOSE_TRANSFER_BUILD_H
+#define MUSTER_DIAGNOSE_TRANSFER_BUILD_H
+
+#include "diagnose/late_build.h"
+#include "diagnose/transfer.h"
+
+/* One transfer: of a collective, the shortest d of all ranks; of a send with its receive, the
+ * shorter one. */
+struct muster_transfer {
+    uint64_t ns, count;
+    uint32_t class; /* of the view */
+    uint32_t place; /* in the order of the communicator's operations, or the pair's */
+    const struct muster_view_op *op;
+};
+
+/* In order. The caller frees `at`. */
+struct muster_transfers {
+    struct muster_transfer *at;
+    size_t n;
+};
+
+/* The collectives of a communicator that every rank timed; sends of `from` with the receives of
+ * `to`, members' indices. -1: no memory. */
+int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
+                             struct muster_transfers *to);
+int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint32_t to,
+                             struct muster_transfers *transfers);
+
+/* Puts those of one class and count side by side, in order. */
+void muster_transfers_sort(struct muster_transfers *transfers);
+/* The end of the group that begins at `from`. */
+size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);
+/* Scratch is of n entries. */
+uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
+                                   uint64_t *scratch);
+
+/* One class of one communicator, for comparison with others of the same shape. */
+struct muster_transfer_class {
+    uint32_t comm, class, nranks, nnodes;
+    uint64_t count;
+    size_t n;
+    uint64_t low_ns, median_ns, high_ns, sum_ns; /* p10, p50, p90 */
+    const struct muster_view_op *op;             /* the first */
+};
+
+struct muster_transfer_classes {
+    struct muster_transfer_class *at;
+    size_t n;
+};
+
+/* Against its own past. `from` and `to`: members, MUSTER_VIEW_NONE for a collective. A finding is
+ * added where transfers became slow for good. -1: no memory. */
+int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint32_t from,
+                            uint32_t to, struct muster_transfers *sorted,
+                            const struct muster_late_span *span, struct muster_findings *findings);
+/* Appends the classes of the communicator. */
+int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
+                              const struct muster_transfers *sorted,
+                              struct muster_transfer_classes *to);
+/* Against communicators of the same shape. Reorders. */
+int muster_transfer_compare(const struct muster_view *view, struct muster_transfer_classes *classes,
+                            const struct muster_late_span *span, struct muster_findings *findings);
+
+/* Whether the communicator has a finding of this kind already. */
+bool muster_transfer_named(const struct muster_findings *findings, uint64_t comm,
+                           enum muster_finding_kind kind);
+/* What all findings about slow transfers hold: kind, operation, ranks as far as they are known,
+ * what is not. */
+void muster_transfer_op(const struct muster_view *view, const struct muster_view_comm *comm,
+                        const struct muster_view_op *op, const struct muster_view_op *since,
+                        struct muster_finding *finding);
+void muster_transfer_name(const struct muster_view *view, uint32_t comm, uint32_t from, uint32_t to,
+                          const struct muster_view_op *op, struct muster_finding *finding);
+
+#endif
