@@ -187,6 +187,18 @@ static void put_divergence(struct text *text, const struct muster_finding *findi
         put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
 }
 
+static void put_path(struct text *text, const struct muster_finding *finding)
+{
+    put_ranks(text, finding->rank, finding->ranks);
+    if (finding->host[0])
+        put(text, " (host %s)", finding->host);
+    put(text, finding->kind == MUSTER_FINDING_PATH_MISSING
+                  ? " do not use the best path between them"
+                  : " have a path between them that does less than it can");
+    for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)
+        put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
+}
+
 static void put_slow(struct text *text, const struct muster_finding *finding)
 {
     if (finding->kind == MUSTER_FINDING_LATE_RANK) {
@@ -200,8 +212,7 @@ static void put_slow(struct text *text, const struct muster_finding *finding)
             finding->rank[0], finding->rank[1]);
         put_op(text, finding);
     } else {
-        put_guilty(text, finding);
-        put(text, " in ");
+        put(text, "transfers are slow in ");
         put_op(text, finding);
     }
     put_cost(text, finding);
@@ -220,6 +231,9 @@ void muster_finding_sentence(const struct muster_finding *finding, char *to, siz
         put_hang(&text, finding);
     else if (finding->kind == MUSTER_FINDING_POLICY_DIVERGENCE)
         put_divergence(&text, finding);
+    else if (finding->kind == MUSTER_FINDING_PATH_MISSING ||
+             finding->kind == MUSTER_FINDING_PATH_DEGRADED)
+        put_path(&text, finding);
     else
         put_slow(&text, finding);
 }
