@@ -102,6 +102,16 @@ static int take_entry(struct reader *reader, const struct word word[WORDS])
     return 0;
 }
 
+/* "8.4/   1.2" is one word: NCCL prints it so. */
+static void join_fraction(char *line)
+{
+    char *slash = strchr(line, '/');
+    if (slash) {
+        const char *rest = slash + 1 + strspn(slash + 1, " \t");
+        memmove(slash + 1, rest, strlen(rest) + 1);
+    }
+}
+
 /* `line` is cut into words in place. */
 static int take_line(struct reader *reader, char *line)
 {
@@ -110,6 +120,7 @@ static int take_line(struct reader *reader, char *line)
     unsigned n = 0;
     char *at = line;
     line[strcspn(line, "#")] = '\0';
+    join_fraction(line);
     while (*(at += strspn(at, blank))) {
         unsigned column = (unsigned)(at - line) + 1;
         if (n == WORDS)

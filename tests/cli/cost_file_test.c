@@ -48,7 +48,8 @@ static void entries_stand_at_their_place(void **state)
 static void latency_and_bandwidth_become_a_time(void **state)
 {
     (void)state;
-    assert_int_equal(parse("ring ll 10/1\nring ll128 0.0/0.0\nring simple 2.5/104.8576"), 0);
+    assert_int_equal(parse("ring ll 10/   1\nring ll128     0.0/  0.0 \nring simple 2.5/104.8576"),
+                     0);
     assert_float_equal(at(MUSTER_ALGO_RING, MUSTER_PROTO_LL), 1058.576f, 0.01f);
     assert_true(at(MUSTER_ALGO_RING, MUSTER_PROTO_LL128) == -1.0f);
     assert_float_equal(at(MUSTER_ALGO_RING, MUSTER_PROTO_SIMPLE), 12.5f, 0.01f);
