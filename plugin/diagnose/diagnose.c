@@ -3,6 +3,7 @@
 #include "diagnose/divergence.h"
 #include "diagnose/hang.h"
 #include "diagnose/late.h"
+#include "diagnose/path.h"
 #include "diagnose/transfer.h"
 
 static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
@@ -25,6 +26,10 @@ static int judge_operations(const struct muster_run *run, bool choices,
     int rc = muster_diagnose_late(&view, findings, err);
     if (rc == 0)
         rc = muster_diagnose_transfer(&view, findings, err);
+    if (rc == 0)
+        rc = muster_path_cite(&view, findings, err);
+    if (rc == 0)
+        rc = muster_diagnose_path(&view, findings, err);
     if (rc == 0 && choices)
         rc = muster_diagnose_divergence(&view, false, findings, err);
     muster_view_free(&view);

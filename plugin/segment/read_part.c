@@ -10,6 +10,7 @@
 #include "segment/seqlock.h"
 
 enum { TRIES = 4, CHUNK = 3, NET_CHUNK = 16 }; /* entries read at once, on the stack */
+enum { LARGEST = 1280 };                       /* entry, in bytes */
 
 static int open_part(const char *path)
 {
@@ -79,7 +80,11 @@ size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_
 /* An entry that begins with its seq. */
 static void read_entry(int fd, size_t offset, void *entry, size_t bytes)
 {
-    unsigned char copy[sizeof(struct muster_seg_comm)];
+    unsigned char copy[LARGEST];
+    _Static_assert(sizeof(struct muster_seg_comm) <= LARGEST &&
+                       sizeof(struct muster_fact_gpu) <= LARGEST &&
+                       sizeof(struct muster_fact_head) <= LARGEST,
+                   "any entry");
     for (int i = 0; i < TRIES; i++) {
         uint32_t before, after;
         if (!read_at(fd, &before, sizeof before, offset))
@@ -130,6 +135,25 @@ static bool read_nets(int fd, struct muster_segment *segment)
     return true;
 }
 
+/* Of the GPUs that the process named. */
+static void read_facts(int fd, struct muster_segment *segment)
+{
+    struct muster_facts *facts = &segment->facts;
+    size_t at = offsetof(struct muster_segment, facts);
+    if (segment->version == MUSTER_SEG_VERSION_MIN)
+        return;
+    read_entry(fd, at, &facts->head, sizeof facts->head);
+    for (unsigned i = 0; i < MUSTER_FACT_GPUS; i++) {
+        read_entry(fd, at + offsetof(struct muster_facts, gpu) + i * sizeof facts->gpu[0],
+                   &facts->gpu[i], sizeof facts->gpu[0]);
+        if (!facts->gpu[i].named)
+            break;
+        read_entry(fd, at + offsetof(struct muster_facts, use) + i * sizeof facts->use[0],
+                   &facts->use[i], sizeof facts->use[0]);
+    }
+    muster_facts_check(facts);
+}
+
 static int read_header(const char *path, int fd, struct muster_segment *segment,
                        struct muster_err *err)
 {
@@ -154,6 +178,8 @@ int muster_segment_read_tables(const char *path, struct muster_segment *segment,
     int rc = read_header(path, fd, segment, err);
     if (rc == 0 && (!read_comms(fd, segment) || !read_nets(fd, segment)))
         rc = muster_fail(err, "%s: cut short while it was read", path);
+    if (rc == 0)
+        read_facts(fd, segment);
     close(fd);
     return rc;
 }

@@ -1,0 +1,200 @@
+#include "diagnose/path.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "diagnose/path_build.h"
+#include "diagnose/path_pair.h"
+#include "segment/table.h"
+
+enum { LARGE_BYTES = 4 << 20 };
+
+/* Hosts by number, so that ranks are compared quickly. */
+static uint32_t *number_hosts(const struct muster_view *view)
+{
+    uint32_t *host = calloc(view->gpus + 1, sizeof *host);
+    uint32_t hosts = 0;
+    for (uint32_t g = 0; host && g < view->gpus; g++) {
+        uint32_t same = 0;
+        while (same < g && strcmp(view->gpu[same].host, view->gpu[g].host) != 0) {
+            same++;
+        }
+        host[g] = same < g ? host[same] : hosts++;
+    }
+    return host;
+}
+
+/* What is missing on a host for one reason: one finding. */
+static struct muster_path_missing *missing_of(struct muster_path_scan *scan, uint32_t host,
+                                              enum muster_path_why why)
+{
+    for (size_t i = 0; i < scan->n; i++) {
+        if (scan->missing[i].host == host && scan->missing[i].pair.why == why) {
+            return &scan->missing[i];
+        }
+    }
+    if (!muster_grow(&scan->missing, scan->n, sizeof *scan->missing)) {
+        scan->failed = true;
+        return NULL;
+    }
+    struct muster_path_missing *made = &scan->missing[scan->n++];
+    *made = (struct muster_path_missing){.host = host};
+    return made;
+}
+
+/* The pair in the largest communicator stands for all. */
+static void take(struct muster_path_scan *scan, uint32_t comm, const struct muster_view_member *a,
+                 const struct muster_path_pair *pair)
+{
+    const struct muster_view *view = scan->view;
+    struct muster_path_missing *missing = missing_of(scan, scan->host[a->gpu], pair->why);
+    if (!missing) {
+        return;
+    }
+    if (missing->pairs == 0 || view->comm[comm].nranks > view->comm[missing->comm].nranks) {
+        missing->pair = *pair;
+        missing->comm = comm;
+        missing->pairs = 0;
+    }
+    missing->pairs += missing->comm == comm;
+}
+
+static void scan_pairs(struct muster_path_scan *scan, uint32_t c)
+{
+    const struct muster_view *view = scan->view;
+    const struct muster_view_comm *comm = &view->comm[c];
+    for (uint32_t i = 0; i < comm->members; i++) {
+        const struct muster_view_member *a = &view->member[comm->first_member + i];
+        for (uint32_t j = i + 1; j < comm->members; j++) {
+            const struct muster_view_member *b = a + (j - i);
+            struct muster_path_pair pair;
+            if (scan->host[a->gpu] == scan->host[b->gpu] && a->gpu != b->gpu &&
+                (a->ops || b->ops) &&
+                muster_path_pair(&view->gpu[a->gpu], &view->gpu[b->gpu], &pair) && pair.expected &&
+                pair.why != MUSTER_PATH_USED) {
+                take(scan, c, a, &pair);
+            }
+        }
+    }
+}
+
+static const struct muster_view_member *member_of(const struct muster_view *view, uint32_t c,
+                                                  int32_t rank)
+{
+    const struct muster_view_comm *comm = &view->comm[c];
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        if (view->member[m].rank == rank) {
+            return &view->member[m];
+        }
+    }
+    return NULL;
+}
+
+/* The network between two ranks of one host: whatever the reason, the direct path is not used. */
+static void scan_net(struct muster_path_scan *scan, const struct muster_view_net *net)
+{
+    const struct muster_view *view = scan->view;
+    const struct muster_view_member *a = &view->member[net->member];
+    const struct muster_view_member *b = member_of(view, a->comm, net->peer);
+    struct muster_path_pair pair;
+    if (!net->send || net->count == 0 || !b || scan->host[a->gpu] != scan->host[b->gpu] ||
+        a->gpu == b->gpu || view->comm[a->comm].twice) {
+        return;
+    }
+    if (!muster_path_pair(&view->gpu[a->gpu], &view->gpu[b->gpu], &pair)) {
+        scan->unknown = scan->unknown ? scan->unknown : net;
+        return;
+    }
+    if (!pair.expected) {
+        return;
+    }
+    if (pair.why == MUSTER_PATH_USED) {
+        pair.why = MUSTER_PATH_UNEXPLAINED;
+        take(scan, a->comm, a, &pair);
+    }
+    struct muster_path_missing *missing = missing_of(scan, scan->host[a->gpu], pair.why);
+    if (missing && !missing->net) {
+        missing->net = net;
+        missing->net_to = &view->gpu[b->gpu];
+    }
+}
+
+static void say_unknown(const struct muster_path_scan *scan, struct muster_finding_lines *lines)
+{
+    const struct muster_view *view = scan->view;
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        const struct muster_view_gpu *gpu = &view->gpu[g];
+        if (!gpu->facts) {
+            continue;
+        }
+        if (gpu->facts->head.state == MUSTER_FACTS_READING) {
+            muster_finding_say(lines,
+                               "rank %" PRId32 ": the GPU driver did not answer, so its paths are "
+                               "not known",
+                               gpu->rank);
+            return;
+        }
+        if (!gpu->fact && muster_path_disabled(gpu)) {
+            muster_finding_say(lines,
+                               "rank %" PRId32 ": NCCL_P2P_DISABLE=1 is set; whether its GPU "
+                               "could reach others directly is not known (%.100s)",
+                               gpu->rank,
+                               gpu->facts->head.no_nvml[0] ? gpu->facts->head.no_nvml
+                                                           : "the driver does not show it");
+            return;
+        }
+    }
+    if (scan->unknown && scan->n == 0) {
+        const struct muster_view_member *from = &view->member[scan->unknown->member];
+        muster_finding_say(lines,
+                           "rank %" PRId32 " sends to another rank of its host over the network; "
+                           "whether their GPUs could reach each other directly is not known",
+                           view->gpu[from->gpu].rank);
+    }
+}
+
+static int word_all(struct muster_path_scan *scan, struct muster_findings *findings)
+{
+    for (size_t i = 0; i < scan->n; i++) {
+        struct muster_path_reached reached;
+        if (muster_path_measure(scan->view, scan->missing[i].comm, LARGE_BYTES, &reached)) {
+            return -1;
+        }
+        struct muster_finding *finding = muster_findings_add(findings);
+        if (!finding) {
+            return -1;
+        }
+        muster_path_word_missing(scan->view, &scan->missing[i], &reached, finding);
+    }
+    return 0;
+}
+
+int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,
+                         struct muster_err *err)
+{
+    struct muster_path_scan scan = {.view = view, .host = number_hosts(view)};
+    int result = scan.host ? 0 : -1;
+    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+        if (view->comm[c].id && !view->comm[c].twice) {
+            scan_pairs(&scan, c);
+        }
+    }
+    for (size_t i = 0; i < view->nets && result == 0; i++) {
+        scan_net(&scan, &view->net[i]);
+    }
+    if (result == 0) {
+        result = scan.failed ? -1 : word_all(&scan, findings);
+    }
+    if (result == 0) {
+        result = muster_path_find_low(&scan, findings);
+    }
+    if (result == 0) {
+        say_unknown(&scan, &findings->not_observable);
+    }
+    free(scan.missing);
+    free(scan.host);
+    return result ? muster_fail(err, "out of memory while looking at paths") : 0;
+}

@@ -1,0 +1,275 @@
+/* What is known of GPUs and interfaces, as evidence for findings of others. Their verdicts stay. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/path.h"
+#include "diagnose/path_pair.h"
+
+enum {
+    SHARE = 20, /* percent of samples, and more than the others' by as much, to be told */
+    HALF = 50,
+    CLOCK_PERCENT = 95, /* of the others' clock */
+    OTHERS_MAX = 1024,
+};
+
+/* The guilty rank's GPU against the others of the communicator. */
+struct crowd {
+    const struct muster_view_gpu *guilty;
+    const struct muster_view_gpu *other[OTHERS_MAX];
+    unsigned n;
+};
+
+static double percent(uint32_t part, uint32_t whole)
+{
+    return whole ? 100.0 * part / whole : 0;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+typedef double measure(const struct muster_fact_use *use, unsigned which);
+
+/* Typical of the others: the upper median. */
+static double typical(const struct crowd *crowd, measure *of, unsigned which)
+{
+    double value[OTHERS_MAX];
+    for (unsigned i = 0; i < crowd->n; i++) {
+        value[i] = of(crowd->other[i]->use, which);
+    }
+    qsort(value, crowd->n, sizeof *value, by_value);
+    return crowd->n ? value[crowd->n / 2] : 0;
+}
+
+static double limited(const struct muster_fact_use *use, unsigned which)
+{
+    return percent(use->limited[which], use->samples);
+}
+
+static double clock_of(const struct muster_fact_use *use, unsigned which)
+{
+    (void)which;
+    return use->clocked ? (double)use->sum_sm_mhz / use->clocked : 0;
+}
+
+static double waits(const struct muster_fact_use *use, unsigned which)
+{
+    (void)which;
+    return percent(use->waiting, use->busy);
+}
+
+static double shared(const struct muster_fact_use *use, unsigned which)
+{
+    (void)which;
+    return percent(use->shared, use->samples);
+}
+
+/* Counters that grew; -1: not told. */
+static double grown(const struct muster_fact_use *use, unsigned which)
+{
+    const struct muster_fact_reading *a = &use->first, *b = &use->last;
+    const int64_t from[] = {a->ecc_uncorrected, a->ecc_corrected, a->pcie_replays,
+                            a->nvlink_recoveries};
+    const int64_t to[] = {b->ecc_uncorrected, b->ecc_corrected, b->pcie_replays,
+                          b->nvlink_recoveries};
+    return from[which] < 0 || to[which] < from[which] ? 0 : (double)(to[which] - from[which]);
+}
+
+static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    const struct muster_view_gpu *gpu = crowd->guilty;
+    bool any = false;
+    for (unsigned i = 0; i < MUSTER_LIMITS; i++) {
+        double own = limited(gpu->use, i), others = typical(crowd, limited, i);
+        if (own < SHARE || own < others + SHARE) {
+            continue;
+        }
+        any = true;
+        muster_finding_say(lines,
+                           "GPU %s of rank %" PRId32 ": clocks limited by %s in %.0f %% of %" PRIu32
+                           " samples, those of the others in %.0f %%",
+                           gpu->fact->pci, gpu->rank, muster_fact_limit_word(i), own,
+                           gpu->use->samples, others);
+    }
+    return any;
+}
+
+static bool cite_clock(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    const struct muster_view_gpu *gpu = crowd->guilty;
+    double own = clock_of(gpu->use, 0), others = typical(crowd, clock_of, 0);
+    if (own <= 0 || others <= 0 || own * 100 >= others * CLOCK_PERCENT) {
+        return false;
+    }
+    muster_finding_say(lines,
+                       "GPU %s of rank %" PRId32 ": %.0f MHz while busy, the others %.0f MHz (up "
+                       "to %" PRId32 " degrees here)",
+                       gpu->fact->pci, gpu->rank, own, others, gpu->use->max_temperature);
+    return true;
+}
+
+static bool cite_errors(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    static const char *const words[] = {"uncorrected ECC errors", "corrected ECC errors",
+                                        "PCIe replays", "NVLink recoveries"};
+    const struct muster_view_gpu *gpu = crowd->guilty;
+    bool any = false;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        double own = grown(gpu->use, i), others = typical(crowd, grown, i);
+        if (own <= others * 2 || own < 1) {
+            continue;
+        }
+        any = true;
+        muster_finding_say(lines,
+                           "GPU %s of rank %" PRId32 ": %.0f %s during the job, the others "
+                           "typically %.0f",
+                           gpu->fact->pci, gpu->rank, own, words[i], others);
+    }
+    if (gpu->use->xid) {
+        muster_finding_say(lines, "GPU %s of rank %" PRId32 ": Xid %" PRIu32 " during the job",
+                           gpu->fact->pci, gpu->rank, gpu->use->xid);
+    }
+    return any || gpu->use->xid;
+}
+
+static bool cite_sharing(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    const struct muster_view_gpu *gpu = crowd->guilty;
+    double own = shared(gpu->use, 0), others = typical(crowd, shared, 0);
+    if (own < HALF || own < others + SHARE) {
+        return false;
+    }
+    muster_finding_say(lines,
+                       "GPU %s of rank %" PRId32 ": other processes use it too, in %.0f %% of "
+                       "%" PRIu32 " samples (%" PRId32 " of them at the end)",
+                       gpu->fact->pci, gpu->rank, own, gpu->use->samples, gpu->use->last.others);
+    return true;
+}
+
+/* A GPU that spins in a collective is fully used and draws little: it waits for somebody. */
+static void cite_waiting(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    const struct muster_view_gpu *gpu = crowd->guilty;
+    double own = waits(gpu->use, 0), others = typical(crowd, waits, 0);
+    if (others >= HALF && own + SHARE <= others) {
+        muster_finding_say(lines,
+                           "the other GPUs wait: fully used at under 40 %% of their power limit in "
+                           "%.0f %% of samples, that of rank %" PRId32 " in %.0f %%",
+                           others, gpu->rank, own);
+    } else if (own >= HALF && others + SHARE <= own) {
+        muster_finding_say(lines,
+                           "against it: the GPU of rank %" PRId32 " is fully used at under 40 %% "
+                           "of its power limit in %.0f %% of samples, as one that waits; the "
+                           "others in %.0f %%",
+                           gpu->rank, own, others);
+    }
+}
+
+static void cite_gpu(const struct crowd *crowd, struct muster_finding_lines *lines)
+{
+    enum { ENOUGH = 3 };
+    bool any = cite_limits(crowd, lines);
+    any |= cite_clock(crowd, lines);
+    any |= cite_errors(crowd, lines);
+    any |= cite_sharing(crowd, lines);
+    if (!any && crowd->n > 0 && crowd->guilty->use->samples >= ENOUGH) {
+        muster_finding_say(lines,
+                           "GPU %s of rank %" PRId32 ": clocks, limits and errors as of the others "
+                           "(%" PRIu32 " samples)",
+                           crowd->guilty->fact->pci, crowd->guilty->rank,
+                           crowd->guilty->use->samples);
+    }
+    cite_waiting(crowd, lines);
+}
+
+static bool gather(const struct muster_view *view, const struct muster_view_comm *comm,
+                   int32_t rank, struct crowd *crowd)
+{
+    crowd->guilty = NULL;
+    crowd->n = 0;
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        const struct muster_view_gpu *gpu = &view->gpu[view->member[m].gpu];
+        if (!gpu->use || gpu->use->samples == 0) {
+            continue;
+        }
+        if (gpu->rank == rank) {
+            crowd->guilty = gpu;
+        } else if (crowd->n < OTHERS_MAX) {
+            crowd->other[crowd->n++] = gpu;
+        }
+    }
+    return crowd->guilty != NULL;
+}
+
+static const struct muster_view_gpu *gpu_of(const struct muster_view *view,
+                                            const struct muster_view_comm *comm, int32_t rank)
+{
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        if (view->gpu[view->member[m].gpu].rank == rank) {
+            return &view->gpu[view->member[m].gpu];
+        }
+    }
+    return NULL;
+}
+
+static void cite_interface(const struct muster_view_gpu *gpu, const char *end,
+                           const struct muster_path_reached *reached,
+                           struct muster_finding_lines *lines)
+{
+    const struct muster_fact_head *head = gpu && gpu->facts ? &gpu->facts->head : NULL;
+    char rate[64] = "rate not told by its driver", achieved[64] = "";
+    if (!head || !(head->nic_verbs[0] || head->nic[0])) {
+        return;
+    }
+    if (head->nic_mbps && !head->nic_verbs[0]) {
+        snprintf(rate, sizeof rate, "%" PRIu32 " Mb/s by its driver", head->nic_mbps);
+    }
+    if (reached->ops) {
+        snprintf(achieved, sizeof achieved, "; %.2f GB/s achieved", reached->mean_gbs);
+    }
+    muster_finding_say(lines, "rank %" PRId32 " %s through %s, %s%s", gpu->rank, end,
+                       head->nic_verbs[0] ? head->nic_verbs : head->nic, rate, achieved);
+}
+
+static int cite_one(const struct muster_view *view, uint32_t c, struct crowd *crowd,
+                    struct muster_finding *finding)
+{
+    enum { SOME_BYTES = 1 << 20 };
+    const struct muster_view_comm *comm = &view->comm[c];
+    struct muster_path_reached reached;
+    if (gather(view, comm, finding->rank[0], crowd)) {
+        cite_gpu(crowd, &finding->evidence);
+    }
+    if (finding->kind != MUSTER_FINDING_SLOW_TRANSFER || finding->ranks < 2) {
+        return 0;
+    }
+    if (muster_path_measure(view, c, SOME_BYTES, &reached)) {
+        return -1;
+    }
+    cite_interface(gpu_of(view, comm, finding->rank[0]), "sends", &reached, &finding->evidence);
+    cite_interface(gpu_of(view, comm, finding->rank[1]), "receives", &reached, &finding->evidence);
+    return 0;
+}
+
+int muster_path_cite(const struct muster_view *view, struct muster_findings *findings,
+                     struct muster_err *err)
+{
+    struct crowd *crowd = malloc(sizeof *crowd);
+    int result = crowd ? 0 : -1;
+    for (size_t i = 0; i < findings->n && result == 0; i++) {
+        struct muster_finding *finding = &findings->finding[i];
+        bool slow = finding->kind == MUSTER_FINDING_LATE_RANK ||
+                    finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
+        for (uint32_t c = 0; c < view->comms && slow && finding->ranks && result == 0; c++) {
+            if (view->comm[c].id == finding->comm) {
+                result = cite_one(view, c, crowd, finding);
+            }
+        }
+    }
+    free(crowd);
+    return result ? muster_fail(err, "out of memory while looking at GPUs") : 0;
+}
