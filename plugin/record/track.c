@@ -5,8 +5,9 @@
 #include "record/kernel.h"
 
 enum {
-    STRIDE = 67, /* leaves a neighbour's run of slots behind */
-    PROBES = 16, /* slots tried before an operation is dropped */
+    STEPS = 4,   /* slots tried one by one */
+    STRIDE = 67, /* then, doubled every other time, leaves a neighbour's run of slots behind */
+    PROBES = 16, /* slots tried before an operation is dropped; twice around all of them */
     WARM_UP = 3, /* first operations of a communicator that are never judged */
 };
 
@@ -19,7 +20,7 @@ static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct 
     struct muster_segment *seg = recorder->seg;
     for (unsigned probe = 0; probe < PROBES; probe++) {
         /* Load and store: two threads that meet here are told apart by the exchange below. */
-        unsigned stride = probe < PROBES / 4 ? 1 : STRIDE;
+        unsigned stride = probe < STEPS ? 1 : STRIDE << (probe - STEPS) / 2;
         unsigned cursor = atomic_load_explicit(&comm->cursor, memory_order_relaxed);
         atomic_store_explicit(&comm->cursor, cursor + stride, memory_order_relaxed);
         unsigned i = cursor % MUSTER_SEG_SLOTS;

@@ -117,6 +117,21 @@ static void the_order_of_calls_is_kept_even_without_a_free_slot(void **state)
     lab_close(&lab);
 }
 
+static void a_neighbours_many_operations_leave_a_free_slot(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_open(&lab, false, true);
+    void *other = lab_comm(&lab, 0xb, 4, 1, 5);
+    struct muster_event_op op = lab_op(MUSTER_FUNC_ALL_REDUCE, 1);
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS * 3 / 4; i++)
+        assert_non_null(lab_call(&lab, lab.ctx, &op));
+    for (unsigned i = 0; i < 100; i++)
+        assert_non_null(lab_call(&lab, other, &op));
+    assert_int_equal(lab_drops(&lab, MUSTER_DROP_NO_SLOT), 0);
+    lab_close(&lab);
+}
+
 static void slots_are_used_again_after_they_are_retired(void **state)
 {
     (void)state;
@@ -183,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_captured_call_is_no_operation_its_replays_are),
         cmocka_unit_test(a_call_whose_launch_is_never_shown_counts_when_the_communicator_moves_on),
         cmocka_unit_test(the_order_of_calls_is_kept_even_without_a_free_slot),
+        cmocka_unit_test(a_neighbours_many_operations_leave_a_free_slot),
         cmocka_unit_test(slots_are_used_again_after_they_are_retired),
         cmocka_unit_test(two_ranks_that_call_the_same_have_the_same_hash),
         cmocka_unit_test(handles_that_are_stale_foreign_or_nonsense_change_nothing),
