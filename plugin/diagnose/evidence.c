@@ -65,12 +65,6 @@ static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
     if (muster_evidence_slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) &&
         strcmp(text, "0") != 0)
         muster_text_copy(evidence->wchan, sizeof evidence->wchan, text);
-    /* A command name may hold anything but the last parenthesis. Field 12: major faults. */
-    uint64_t faults;
-    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/stat", roots->proc, pid) &&
-        (at = strrchr(text, ')')) &&
-        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %" SCNu64, &faults) == 1)
-        evidence->major_faults = faults;
 }
 
 /* ---- of the host ---- */
@@ -117,8 +111,6 @@ static void read_network(const struct muster_evidence_roots *roots,
     for (int n = 0; interfaces && n < INTERFACES && (entry = readdir(interfaces)); n++) {
         if (entry->d_name[0] == '.' || strcmp(entry->d_name, "lo") == 0)
             continue;
-        add_counter(roots, entry->d_name, "rx_errors", &evidence->net_errors);
-        add_counter(roots, entry->d_name, "tx_errors", &evidence->net_errors);
         add_counter(roots, entry->d_name, "rx_dropped", &evidence->net_drops);
         add_counter(roots, entry->d_name, "tx_dropped", &evidence->net_drops);
     }
@@ -207,9 +199,6 @@ void muster_evidence_compare(const struct muster_evidence guilty[2],
     grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, memory_limited), 1);
     if (grew)
         muster_finding_say(lines, "its cgroup met its memory limit %" PRIu64 " times", grew);
-    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, major_faults), 100);
-    if (grew)
-        muster_finding_say(lines, "%" PRIu64 " of its page faults had to read from disk", grew);
     if (guilty[1].state == 'D')
         muster_finding_say(lines, "it sleeps uninterruptibly (state D) in %s",
                            guilty[1].wchan[0] ? guilty[1].wchan : "the kernel");
@@ -224,8 +213,6 @@ void muster_evidence_compare(const struct muster_evidence guilty[2],
     }
     if ((grew = grown(guilty[0].swapped_in, guilty[1].swapped_in)) > 0)
         muster_finding_say(lines, "its host: %" PRIu64 " pages swapped in", grew);
-    if ((grew = grown(guilty[0].net_errors, guilty[1].net_errors)) > 0)
-        muster_finding_say(lines, "its host: %" PRIu64 " errors on network interfaces", grew);
     if ((grew = grown(guilty[0].net_drops, guilty[1].net_drops)) > 0)
         muster_finding_say(lines, "its host: %" PRIu64 " packets dropped", grew);
 }

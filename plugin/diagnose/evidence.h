@@ -27,13 +27,12 @@ struct muster_evidence {
     uint64_t memory_limited;  /* times that its cgroup met its memory limit */
     uint64_t run_ns, wait_ns; /* schedstat of all its threads: on a CPU, and ready without one */
     uint64_t cpus;            /* that it may use */
-    uint64_t major_faults;
-    char state; /* of its main thread: R, S, D, T, Z; 0: not readable */
+    char state;               /* of its main thread: R, S, D, T, Z; 0: not readable */
     char wchan[64];
     /* The host's. */
     uint64_t stall_us[3]; /* PSI `some`: cpu, memory, io */
     uint64_t swapped_in;  /* pages */
-    uint64_t net_errors, net_drops;
+    uint64_t net_drops;
 };
 
 void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pid,

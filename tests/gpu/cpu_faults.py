@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = "/sys/fs/cgroup"
@@ -91,6 +92,57 @@ class Hog(Group):
         self.hog.stdin.write(b"x")
         self.hog.stdin.close()
         self.killed = self.hog.wait(30) == -signal.SIGKILL
+
+
+class Swapping(Group):
+    """Neighbours in its cgroup go over and over more memory than may stay in it."""
+
+    LOOP = "import sys; b = bytearray(96 << 20)\nwhile True: b[::4096] = bytes(len(b) // 4096)"
+
+    def __init__(self, pid):
+        self.file = tempfile.NamedTemporaryFile(prefix="muster-swap-", dir="/var/tmp")
+        for _ in range(400):
+            self.file.write(bytes(1 << 20))
+        self.file.flush()
+        for command in ("mkswap", "swapon"):
+            subprocess.run([command, self.file.name], check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+        super().__init__("memory", pid, [("memory.max" if UNIFIED else "memory.limit_in_bytes",
+                                          64 << 20)])
+        self.loops = [subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "-", sys.executable,
+                                        "-c", self.LOOP], stdin=subprocess.PIPE)
+                      for _ in range(3)]
+        for loop in self.loops:
+            put(self.path + "/cgroup.procs", loop.pid)
+            loop.stdin.write(b"\n")
+            loop.stdin.close()
+
+    def undo(self):
+        for loop in self.loops:
+            loop.kill()
+            loop.wait()
+        super().undo()
+        subprocess.run(["swapoff", self.file.name], check=True)
+        self.file.close()
+
+
+class Writing:
+    """Loops of the host that wait for its disk."""
+
+    LOOP = "import os, sys; f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_DSYNC)\n" \
+           "while True: os.pwrite(f, bytes(4096), 0)"
+
+    def __init__(self, pid):
+        del pid
+        self.folder = tempfile.TemporaryDirectory(prefix="muster-writing-", dir="/var/tmp")
+        self.loops = [subprocess.Popen([sys.executable, "-c", self.LOOP,
+                                        f"{self.folder.name}/{n}"]) for n in range(4)]
+
+    def undo(self):
+        for loop in self.loops:
+            loop.kill()
+            loop.wait()
+        self.folder.cleanup()
 
 
 class Frozen:

@@ -18,6 +18,7 @@ import cpu_faults
 import watched
 
 HANG_S, LIMIT_S, BAD = 3, 45, 1
+LONGER_S = {"swap": 10}  # to have memory go round
 
 
 def cpus_of_machine(n, first=2):
@@ -48,11 +49,17 @@ FAULTS = {
     "memory": ("a neighbour in its cgroup takes more memory than there may be",
                ["hang_absent", f"BAD={BAD}"], cpu_faults.Hog,
                [r"ran out of memory: 1 processes killed", r"met its memory limit"]),
+    "swap": ("neighbours in its cgroup go through more memory than may stay", None,
+             cpu_faults.Swapping,
+             [r"its host: .* pages swapped in", r"its host: tasks waited for memory .* \(PSI\)"]),
+    "disk": ("four loops that write to the disk and wait for it", None, cpu_faults.Writing,
+             [r"its host: tasks waited for I/O .* \(PSI\)"]),
     "drops": ("100 packets that no protocol takes, on an interface of the host",
               ["hang_absent", f"BAD={BAD}"], cpu_faults.Drops, [r"its host: .* packets dropped"]),
 }
 # Two jobs of two GPUs have room beside each other.
-TOGETHER = [("quota", "affinity"), ("crowd", "drops"), ("stopped", "memory"), ("frozen",)]
+TOGETHER = [("quota", "affinity"), ("crowd", "drops"), ("stopped", "memory"), ("swap", "frozen"),
+            ("disk",)]
 
 
 def player(muster, recordings, folder):
@@ -72,8 +79,10 @@ def fault_of(name, replayed, pid):
 
 def left_out(name, replayed):
     """Why it is; None: it is not."""
-    if FAULTS[name][1] is None and (not replayed or cpu_faults.UNIFIED):
-        return "needs the older cgroups, and a recording"
+    if FAULTS[name][1] is None and not replayed:
+        return "needs no GPU: with RECORDINGS"
+    if name == "frozen" and cpu_faults.UNIFIED:
+        return "needs the older cgroups"
     if name == "crowd" and replayed:
         return "needs a rank that computes"
     return None
@@ -92,7 +101,7 @@ def play(name, muster, launch, folder, replayed, devices):
         return True, f"| {name} | {what} | | left out: {left_out(name, replayed)} | | |"
     environment = {} if replayed else {"CUDA_VISIBLE_DEVICES": devices}
     job = watched.Job(muster, launch, ["-n", "2", *(words or [])], os.path.join(folder, name),
-                      "full", HANG_S, environment=environment)
+                      "full", LONGER_S.get(name, HANG_S), environment=environment)
     fault, trouble = None, None
     try:
         if job.recording(4 if replayed else 2):
