@@ -49,7 +49,8 @@ struct models {
 void models_read(const char *path, struct models *models);
 void models_free(struct models *models);
 
-enum fault { FAULT_NONE, FAULT_LATE, FAULT_SLOW };
+/* FAULT_SLOWED: transfers of one communicator take longer for some of the steps. */
+enum fault { FAULT_NONE, FAULT_LATE, FAULT_SLOW, FAULT_SLOWED };
 
 struct scenario {
     uint64_t seed;
@@ -58,15 +59,18 @@ struct scenario {
     unsigned ranks, steps;
     unsigned guilty[GUILTY_MAX], n_guilty; /* slow: from, to */
     uint64_t delay_ns;
-    double share;         /* of the places that the delay can hit */
-    bool everywhere;      /* every position of the step can be hit; else one */
-    unsigned position;    /* that one */
-    double factor;        /* slow: transfers over the guilty link */
-    bool jitter;          /* a delay of somebody else each time */
-    unsigned pause_every; /* steps between checkpoints of all ranks; 0: none */
-    bool blocks;          /* timed in blocks */
-    double dropped;       /* share of operations that are missing */
-    unsigned hidden;      /* ranks that are not seen, the last ones that are not guilty */
+    double share;          /* of the places that the delay can hit */
+    bool everywhere;       /* every position of the step can be hit; else one */
+    unsigned position;     /* that one */
+    double factor;         /* slow: transfers over the guilty link; slowed: of the communicator */
+    enum group slow_group; /* slowed: of which rank `slow_first` is the first */
+    unsigned slow_first;
+    unsigned slow_from, slow_to; /* steps */
+    bool jitter;                 /* a delay of somebody else each time */
+    unsigned pause_every;        /* steps between checkpoints of all ranks; 0: none */
+    bool blocks;                 /* timed in blocks */
+    double dropped;              /* share of operations that are missing */
+    unsigned hidden;             /* ranks that are not seen, the last ones that are not guilty */
     bool guilty_hidden;
     bool host; /* the delay is on the host: its call comes late */
 };

@@ -33,6 +33,7 @@ struct play {
     struct outcome *outcome;
     struct draw draw;
     struct rank *rank;
+    unsigned step;
     double *begin_ns;
     bool *hit;
     uint64_t link_wait_ns[2]; /* the two links between the nodes, by turns */
@@ -178,14 +179,23 @@ static void emit(struct play *play, unsigned r, const struct position *position,
     }
 }
 
-static double transfer_ns(struct play *play, unsigned step, unsigned p)
+/* `everywhere` false: only one class of the communicator is slow. */
+static bool slowed(const struct play *play, unsigned p, unsigned first)
+{
+    const struct scenario *s = play->scenario;
+    return s->fault == FAULT_SLOWED && play->step >= s->slow_from && play->step < s->slow_to &&
+           s->model->position[p].group == s->slow_group && first == s->slow_first &&
+           (s->everywhere || p == s->position);
+}
+
+static double transfer_ns(struct play *play, unsigned step, unsigned p, unsigned first)
 {
     const struct scenario *s = play->scenario;
     double own = (double)s->model->transfer_ns[step * s->model->positions + p];
     if (s->fault == FAULT_SLOW && s->model->position[p].count > 4096) {
         own *= s->factor;
     }
-    return own;
+    return slowed(play, p, first) ? own * s->factor : own;
 }
 
 /* What the network proxies would have waited: on the slow link the sender for the network. */
@@ -213,7 +223,7 @@ static void collective(struct play *play, unsigned step, unsigned p, unsigned fi
     for (unsigned i = 0; i < n; i++) {
         last = fmax(last, play->begin_ns[first + i * stride]);
     }
-    double transfer = transfer_ns(play, step, p);
+    double transfer = transfer_ns(play, step, p, first);
     if (s->model->sockets) {
         wait_on_links(play, transfer);
     }
@@ -259,6 +269,7 @@ static void pause_all(struct play *play)
 static void one_step(struct play *play, unsigned number)
 {
     const struct scenario *s = play->scenario;
+    play->step = number;
     unsigned step = draw_below(&play->draw, s->model->steps);
     unsigned unlucky =
         draw_chance(&play->draw, 0.5) ? draw_below(&play->draw, s->ranks) : RANKS_MAX;

@@ -1,0 +1,266 @@
+/*
+ * slow: how often plugin/diagnose/transfer is right on generated jobs in which the transfers of one
+ * communicator become slow, or are slower than those of others of its shape; and on jobs in which
+ * nothing of that kind lasts: stretches of slowness, one class alone, late ranks by turns,
+ * checkpoints, ranks that are not seen.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/late.h"
+#include "diagnose/transfer.h"
+#include "draw.h"
+#include "generate.h"
+
+static const char usage[] =
+    "usage: slow --models FILE [--from SEED] [--to SEED] [--cases N] [--reach] [--say]\n"
+    "--models FILE  what extract.py wrote\n"
+    "--from, --to   seeds, both included (default 101 to 200; 1 to 100 are for tuning)\n"
+    "--cases N      cases a seed (default 20)\n"
+    "--reach        fail unless precision is at least 0.99\n"
+    "--say          print each case that is not right\n";
+
+enum kind { SLOWED, SLOWER, BURST, ONE_CLASS, CLEAN, KINDS };
+static const char *const word_of[KINDS] = {"became slow", "slower than its peers", "for a stretch",
+                                           "one class", "clean"};
+
+struct options {
+    const char *models;
+    uint64_t from, to, cases;
+    bool reach, say;
+};
+
+enum { FACTORS = 5 };
+static const double factor_of[FACTORS] = {1, 1.5, 2, 3, 5};
+
+struct score {
+    uint64_t cases, found, right;
+    uint64_t n[KINDS], ok[KINDS], wrong[KINDS];
+    uint64_t all[2][FACTORS], named[2][FACTORS];
+};
+
+static void draw_group(struct draw *draw, struct scenario *to)
+{
+    const struct position *position = &to->model->position[draw_below(draw, to->model->positions)];
+    to->slow_group = position->group;
+    to->slow_first = position->group == GROUP_TP   ? draw_below(draw, to->ranks / 2) * 2
+                     : position->group == GROUP_DP ? draw_below(draw, 2)
+                                                   : 0;
+}
+
+static enum kind draw_kind(struct draw *draw, struct scenario *to)
+{
+    double kind = draw_unit(draw);
+    bool groups = to->model->position[0].group != GROUP_WORLD;
+    if (groups && kind < 0.25 && to->ranks >= 8) {
+        return SLOWER;
+    }
+    return kind < 0.5 ? SLOWED : kind < 0.65 ? BURST : kind < 0.75 ? ONE_CLASS : CLEAN;
+}
+
+static enum kind draw(const struct models *models, uint64_t seed, struct scenario *to)
+{
+    struct draw draw = {.state = seed * 3 + 1};
+    scenario_draw(models, seed, false, to);
+    draw_u64(&draw);
+    to->fault = FAULT_NONE;
+    to->guilty_hidden = false;
+    to->n_guilty = 0;
+    to->hidden = draw_chance(&draw, 0.1) ? to->hidden : 0;
+    enum kind kind = draw_kind(&draw, to);
+    if (kind == CLEAN) {
+        return kind;
+    }
+    draw_group(&draw, to);
+    to->jitter = false;
+    to->fault = FAULT_SLOWED;
+    to->factor = draw_log(&draw, 1.2, 12);
+    to->everywhere = kind != ONE_CLASS;
+    to->position = draw_below(&draw, to->model->positions);
+    to->slow_from = (unsigned)(to->steps * (0.1 + 0.7 * draw_unit(&draw)));
+    to->slow_to = to->steps;
+    if (kind == SLOWER) {
+        to->slow_from = 0;
+        to->slow_group = GROUP_TP;
+        to->slow_first = draw_below(&draw, to->ranks / 2) * 2;
+    } else if (kind == BURST) {
+        to->slow_to = to->slow_from + 1 + (unsigned)(to->steps * 0.15 * draw_unit(&draw));
+    }
+    return kind;
+}
+
+static uint32_t add_gpu(void *arg, unsigned rank)
+{
+    return muster_view_add_gpu(arg, &(struct muster_view_gpu){.rank = (int32_t)rank,
+                                                              .gpu_index = (int32_t)rank % 8,
+                                                              .host = "host",
+                                                              .timing = MUSTER_TIMING_FULL,
+                                                              .host_times = true});
+}
+
+static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,
+                           unsigned nnodes)
+{
+    return muster_view_add_member(arg, gpu, id, (int32_t)rank, nranks, nnodes, "");
+}
+
+static void add_op(void *arg, uint32_t member, const struct muster_op *op)
+{
+    muster_view_add_op(arg, member, op);
+}
+
+static void add_net(void *arg, uint32_t member, const struct muster_seg_net *net)
+{
+    muster_view_add_net(arg, member, net);
+}
+
+static void diagnose(const struct scenario *s, struct muster_findings *findings)
+{
+    struct muster_view view = {0};
+    struct muster_err err = {""};
+    struct outcome outcome;
+    const struct sink sink = {&view, add_gpu, add_member, add_op, add_net};
+    memset(findings, 0, sizeof *findings);
+    scenario_play(s, &sink, &outcome);
+    if (muster_view_finish(&view, &err) || muster_diagnose_late(&view, findings, &err) ||
+        muster_diagnose_transfer(&view, findings, &err)) {
+        fprintf(stderr, "slow: %s\n", err.text);
+        exit(1);
+    }
+    muster_view_free(&view);
+}
+
+/* Every finding is of the communicator that is slow. */
+static bool all_right(const struct scenario *s, enum kind kind,
+                      const struct muster_findings *findings)
+{
+    uint64_t id = s->seed << 32 | (uint64_t)(s->slow_group + 1) << 16 | (s->slow_first + 1);
+    for (size_t f = 0; f < findings->n; f++) {
+        if (kind > SLOWER || findings->finding[f].kind != MUSTER_FINDING_SLOW_TRANSFER ||
+            findings->finding[f].comm != id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void explain(const struct scenario *s, enum kind kind,
+                    const struct muster_findings *findings)
+{
+    char text[1024];
+    scenario_say(s, stdout);
+    printf(", %s by %.2f, steps %u to %u, group %u of %u\n", word_of[kind], s->factor, s->slow_from,
+           s->slow_to, s->slow_group, s->slow_first);
+    for (size_t f = 0; f < findings->n; f++) {
+        muster_finding_sentence(&findings->finding[f], text, sizeof text);
+        printf("    %s\n", text);
+    }
+}
+
+static void one_case(const struct options *options, const struct models *models, uint64_t seed,
+                     struct score *score)
+{
+    struct scenario s;
+    struct muster_findings findings;
+    enum kind kind = draw(models, seed, &s);
+    diagnose(&s, &findings);
+    bool right = all_right(&s, kind, &findings);
+    bool missed = kind <= SLOWER && findings.n == 0;
+    score->cases++;
+    score->found += findings.n > 0;
+    score->right += findings.n > 0 && right;
+    score->n[kind]++;
+    score->wrong[kind] += !right;
+    score->ok[kind] += right && !missed;
+    for (unsigned i = 0; i < FACTORS && kind <= SLOWER && !s.hidden; i++) {
+        bool here = s.factor >= factor_of[i] && (i + 1 == FACTORS || s.factor < factor_of[i + 1]);
+        score->all[kind][i] += here;
+        score->named[kind][i] += here && right && !missed;
+    }
+    if (options->say && (!right || (missed && s.factor >= 3))) {
+        printf("%s: ", right ? "MISSED" : "WRONG");
+        explain(&s, kind, &findings);
+    }
+    muster_findings_free(&findings);
+}
+
+static void print_score(const struct options *options, const struct score *score)
+{
+    printf("seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64 " cases each: %" PRIu64 " cases\n",
+           options->from, options->to, options->cases, score->cases);
+    printf("precision %.4f (%" PRIu64 " of %" PRIu64 " cases with findings right)\n",
+           score->found ? (double)score->right / (double)score->found : 1, score->right,
+           score->found);
+    for (unsigned k = 0; k < KINDS; k++) {
+        printf("%-22s %5" PRIu64 " of %5" PRIu64 " right, %" PRIu64 " wrong\n", word_of[k],
+               score->ok[k], score->n[k], score->wrong[k]);
+    }
+    for (unsigned k = 0; k <= SLOWER; k++) {
+        printf("recall, %s, by factor:", word_of[k]);
+        for (unsigned i = 0; i < FACTORS; i++) {
+            printf(" %gx %" PRIu64 "/%" PRIu64, factor_of[i], score->named[k][i], score->all[k][i]);
+        }
+        printf("\n");
+    }
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"models", required_argument, NULL, 'm'},
+        {"from", required_argument, NULL, 'f'},
+        {"to", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'c'},
+        {"reach", no_argument, NULL, 'r'},
+        {"say", no_argument, NULL, 's'},
+        {NULL, 0, NULL, 0},
+    };
+    *options = (struct options){.from = 101, .to = 200, .cases = 20};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'm':
+            options->models = optarg;
+            break;
+        case 'f':
+            options->from = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            options->to = strtoull(optarg, NULL, 10);
+            break;
+        case 'c':
+            options->cases = strtoull(optarg, NULL, 10);
+            break;
+        case 'r':
+            options->reach = true;
+            break;
+        case 's':
+            options->say = true;
+            break;
+        default:
+            return -1;
+        }
+    }
+    return options->models && options->from <= options->to ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct models models;
+    struct score score = {0};
+    if (parse(argc, argv, &options)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    models_read(options.models, &models);
+    for (uint64_t seed = options.from; seed <= options.to; seed++) {
+        for (uint64_t i = 0; i < options.cases; i++) {
+            one_case(&options, &models, seed * 1000 + i, &score);
+        }
+    }
+    models_free(&models);
+    print_score(&options, &score);
+    return options.reach && 100 * score.right < 99 * score.found ? 1 : 0;
+}
