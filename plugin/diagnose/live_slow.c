@@ -13,8 +13,9 @@ enum {
     OPS_ALL = 16384, /* in all windows together */
     OPS_MOST = 4096, /* of one process */
     OPS_LEAST = 256,
-    NEW_LEAST = 16,  /* operations timed since the last time, a process */
-    COST_SHARE = 250 /* one part in so many of a processor's time */
+    NEW_LEAST = 16,    /* operations timed since the last time, a process */
+    TAKE_SHARE = 500,  /* one part in so many of a processor's time is for taking, */
+    JUDGE_SHARE = 250, /* and one in so many for judging */
 };
 #define PAUSE_LEAST_NS (100 * MUSTER_NS_PER_MS)
 #define PAUSE_MOST_NS  MUSTER_NS_PER_S
@@ -122,7 +123,7 @@ uint64_t muster_live_slow_take(struct muster_live_slow *slow, const struct muste
     slow->taken_ns = now;
     /* Two thirds of a ring, at the pace of the quickest. */
     uint64_t pause = went ? passed * (MUSTER_SEG_RING * 2 / 3) / went : PAUSE_MOST_NS;
-    uint64_t least = within(COST_SHARE * (cpu_ns() - cost), PAUSE_LEAST_NS, PAUSE_MOST_NS);
+    uint64_t least = within(TAKE_SHARE * (cpu_ns() - cost), PAUSE_LEAST_NS, PAUSE_MOST_NS);
     return within(pause, least, PAUSE_MOST_NS);
 }
 
@@ -223,6 +224,6 @@ bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_l
         muster_finding_say(&findings->finding[i].not_observable,
                            "judged while the job runs, by the latest operations of the ranks of "
                            "this host; what it cost counts in them alone");
-    slow->rest_ns = COST_SHARE * (cpu_ns() - cost);
+    slow->rest_ns = JUDGE_SHARE * (cpu_ns() - cost);
     return whole;
 }
