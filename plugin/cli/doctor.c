@@ -118,6 +118,7 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
         muster_doctor_host(doctor);
         muster_doctor_versions(doctor);
         muster_doctor_gpus(doctor);
+        muster_doctor_rdma(doctor);
         muster_doctor_fabric(doctor);
         muster_doctor_active(doctor);
         muster_checks_end(checks);

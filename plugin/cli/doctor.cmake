@@ -27,7 +27,7 @@ target_link_libraries(muster_doctor_rules PUBLIC muster_topology muster_base mus
 
 add_library(muster_doctor STATIC
   doctor_active.c doctor_env.c doctor_fabric.c doctor_gpu.c doctor_host.c doctor_limits.c
-  doctor_nccl.c doctor_net.c doctor_versions.c p2p.c p2p_work.c)
+  doctor_nccl.c doctor_net.c doctor_rdma.c doctor_versions.c p2p.c p2p_work.c)
 target_link_libraries(muster_doctor PUBLIC muster_doctor_rules muster_survey muster_allreduce)
 
 target_sources(muster PRIVATE doctor.c topo.c)

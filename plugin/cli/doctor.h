@@ -38,6 +38,7 @@ void muster_doctor_limits(struct muster_doctor *doctor);
 void muster_doctor_host(struct muster_doctor *doctor);
 void muster_doctor_versions(struct muster_doctor *doctor);
 void muster_doctor_gpus(struct muster_doctor *doctor);
+void muster_doctor_rdma(struct muster_doctor *doctor);
 void muster_doctor_fabric(struct muster_doctor *doctor);
 void muster_doctor_active(struct muster_doctor *doctor);
 
@@ -45,6 +46,8 @@ void muster_doctor_active(struct muster_doctor *doctor);
  */
 bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text);
 
+/* Entries of a folder; 0 where it cannot be read. */
+int muster_doctor_entries(const char *root, const char *below);
 bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
 
 /* NCCL_ names in a library, sorted; free with muster_strings_free. 0 if it cannot be read. */

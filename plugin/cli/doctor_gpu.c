@@ -308,13 +308,21 @@ static void check_p2p(struct muster_doctor *doctor)
 
 static void check_virtual(struct muster_doctor *doctor)
 {
-    struct muster_check *check = muster_check_begin(doctor->checks, "gpu.virtual", "F47");
+    struct muster_check *check = muster_check_begin(doctor->checks, "gpu.virtual", "F47,F48");
     const struct muster_machine *machine = doctor->survey->machine;
     const char *file = getenv("NCCL_TOPO_FILE");
+    enum { VGPU = 2 };
     muster_check_expected(check, "a PCI tree as it is, or a topology file");
     muster_check_found(check, machine->hidden ? "a virtual machine that hides the PCI tree"
                               : machine->virtual_machine ? "a virtual machine"
                                                          : "no virtual machine");
+    for (int i = 0; doctor->survey->nvml && i < doctor->survey->nvml->gpus; i++)
+        if (doctor->survey->nvml->gpu[i].virtualization == VGPU) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_evidence(check, "GPU %d is a vGPU", i);
+            muster_check_advice(check, "NCCL 2.23 and later need unified memory, which a vGPU's "
+                                       "profile may lack");
+        }
     bool linked = machine->gpus > 1 && machine->nvlinks[0][1] > 0;
     if (machine->hidden && machine->gpus > 1 && !file) {
         if (!linked)

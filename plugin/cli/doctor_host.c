@@ -174,40 +174,65 @@ static void check_sys_nice(struct muster_doctor *doctor, char *text)
     }
 }
 
-static void check_kernel_log(struct muster_doctor *doctor)
+/* 45 follows other errors: it names no culprit. */
+static bool tell_xid(struct muster_check *check, const char *line)
 {
-    struct muster_check *check = muster_check_begin(doctor->checks, "host.kernel_log", "F51,F52");
-    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    char record[4096];
+    const char *xid = strstr(line, "NVRM: Xid");
+    if (!xid || strstr(xid, "): 45,"))
+        return false;
+    muster_check_evidence(check, "%.150s", xid);
+    return true;
+}
+
+/* What dmesg printed on that host. */
+static int read_recorded_log(struct muster_check *check, char *text)
+{
     int xids = 0;
-    muster_check_expected(check, "no Xid of an NVIDIA GPU but 45");
-    if (fd < 0) {
-        muster_check_unchecked(check,
-                               "the kernel log cannot be read here (%s): a missing Xid "
-                               "proves nothing",
-                               strerror(errno));
-        return;
-    }
-    for (int i = 0; i < 100000; i++) {
-        ssize_t n = read(fd, record, sizeof record - 1);
-        if (n < 0 && errno == EPIPE)
-            continue;
-        if (n <= 0)
-            break;
-        record[n] = '\0';
-        char *xid = strstr(record, "NVRM: Xid");
-        if (!xid || strstr(xid, "): 45,"))
-            continue;
-        xid[strcspn(xid, "\n")] = '\0';
-        muster_check_evidence(check, "%.150s", xid);
-        xids++;
-    }
-    close(fd);
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        xids += tell_xid(check, line);
+    return xids;
+}
+
+static void judge_xids(struct muster_check *check, int xids)
+{
     muster_check_found(check, xids ? "%d Xid events since boot" : "no Xid event", xids);
     if (xids) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "drain the host and look at the GPUs named");
     }
+}
+
+static void check_kernel_log(struct muster_doctor *doctor, char *text)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "host.kernel_log", "F51,F52");
+    bool recorded = strcmp(doctor->procfs, "/proc") != 0;
+    int xids = 0;
+    muster_check_expected(check, "no Xid of an NVIDIA GPU but 45");
+    int fd = recorded ? -1 : open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (recorded && muster_doctor_read_proc(doctor, "kmsg", text)) {
+        xids = read_recorded_log(check, text);
+        judge_xids(check, xids);
+        return;
+    }
+    if (fd < 0) {
+        muster_check_unchecked(check,
+                               "the kernel log cannot be read here (%s): a missing Xid "
+                               "proves nothing",
+                               recorded ? "none recorded" : strerror(errno));
+        return;
+    }
+    for (int i = 0; i < 100000; i++) {
+        ssize_t n = read(fd, text, FILE_MAX - 1);
+        if (n < 0 && errno == EPIPE)
+            continue;
+        if (n <= 0)
+            break;
+        text[n] = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        xids += tell_xid(check, text);
+    }
+    close(fd);
+    judge_xids(check, xids);
 }
 
 void muster_doctor_host(struct muster_doctor *doctor)
@@ -220,6 +245,6 @@ void muster_doctor_host(struct muster_doctor *doctor)
     check_pressure(doctor, text);
     check_identity(doctor);
     check_sys_nice(doctor, text);
-    check_kernel_log(doctor);
+    check_kernel_log(doctor, text);
     free(text);
 }

@@ -80,7 +80,7 @@ static int open_gpu(struct test *test, struct gpu *gpu, int ordinal)
 
 static int report(struct test *test, enum muster_p2p_stage stage)
 {
-    test->result.stage = stage;
+    test->result.stage = (int32_t)stage;
     return muster_bounded_write(test->fd, &test->result, sizeof test->result, &test->err);
 }
 

@@ -100,6 +100,58 @@ class Doctor(Case):
         self.assertEqual(checks["ib.ports"]["found"], "2 RDMA ports")
         self.assertEqual(checks["env.costly"]["status"], "problem")
 
+    def test_errors_and_gids_of_roce(self):
+        ports = "sys/class/infiniband/mlx5_0/ports/1"
+        self.put(f"{ports}/state", "4: ACTIVE")
+        self.put(f"{ports}/link_layer", "Ethernet")
+        self.put(f"{ports}/hw_counters/packet_seq_err", "12")
+        self.put(f"{ports}/gids/0", "fe80:0000:0000:0000:0a00:0000:0000:0001")
+        self.put(f"{ports}/gid_attrs/types/0", "RoCE v2")
+        self.put(f"{ports}/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000")
+        checks = self.doctor()
+        self.assertIn("mlx5_0 port 1: packet_seq_err 12 since it was reset",
+                      checks["ib.ports"]["evidence"])
+        self.assertEqual(checks["ib.gid"]["status"], "warning")
+        self.put(f"{ports}/gids/3", "0000:0000:0000:0000:0000:ffff:0a01:0007")
+        self.put(f"{ports}/gid_attrs/types/3", "RoCE v2")
+        self.assertEqual(self.doctor()["ib.gid"]["status"], "ok")
+        self.assertEqual(self.doctor(NCCL_IB_GID_INDEX="3")["ib.gid"]["status"], "ok")
+        for index, word in (("0", "link-local"), ("1", "empty")):
+            check = self.doctor(NCCL_IB_GID_INDEX=index)["ib.gid"]
+            self.assertEqual(check["status"], "problem")
+            self.assertIn(f"NCCL_IB_GID_INDEX={index} is {word}", check["evidence"][0])
+
+    def test_xids_of_a_recorded_log(self):
+        self.put("proc/kmsg", "[1.0] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off\n"
+                 "[2.0] NVRM: Xid (PCI:0000:17:00): 45, pid=1, Ch 8\nother\n")
+        check = self.doctor()["host.kernel_log"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "1 Xid events since boot"))
+        self.assertIn("79", check["evidence"][0])
+        self.put("proc/kmsg", "[1.0] quiet\n")
+        self.assertEqual(self.doctor()["host.kernel_log"]["status"], "ok")
+
+    def test_iommu_and_acs(self):
+        self.put("sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
+        self.put("proc/cmdline", "quiet\n")
+        self.assertEqual(self.doctor()["gpu.iommu"]["found"], "IOMMU in use")
+        self.put("proc/cmdline", "quiet iommu=pt\n")
+        self.assertEqual(self.doctor()["gpu.iommu"]["found"], "IOMMU, passed through")
+        port, gpu = "pci0000:10/0000:10:01.0", "pci0000:10/0000:10:01.0/0000:11:00.0"
+        for chain, code, vendor in ((port, "0x060400", "0x8086"), (gpu, "0x030200", "0x10de")):
+            name = chain.rsplit("/", 1)[1]
+            self.put(f"sys/devices/{chain}/class", code)
+            self.put(f"sys/devices/{chain}/vendor", vendor)
+            self.put(f"sys/devices/{chain}/current_link_width", "16")
+            (self.root / "sys/bus/pci/devices" / name).symlink_to(f"../../../devices/{chain}")
+        config = bytearray(4096)
+        config[0x100:0x104] = (0x000d | 0x200 << 20).to_bytes(4, "little")
+        for bits, status in ((0x0c, "warning"), (0x00, "ok")):
+            config[0x106] = bits
+            (self.root / f"sys/devices/{port}/config").write_bytes(config)
+            self.assertEqual(self.doctor()["gpu.acs"]["status"], status)
+        (self.root / f"sys/devices/{port}/config").write_bytes(b"\0" * 64)
+        self.assertIn("only root", self.doctor()["gpu.acs"]["found"])
+
     def test_master_that_does_not_resolve_and_a_port_in_use(self):
         self.assertEqual(self.doctor(MASTER_ADDR="no.such.host.invalid")["net.master"]["status"],
                          "problem")
@@ -320,6 +372,7 @@ class Gpus(Case):
                 ("gpu.ecc", "problem", "gpu 1 ecc_uncorrected 2"),
                 ("gpu.ecc", "problem", "gpu 1 remap_pending 1"),
                 ("gpu.mig", "warning", "gpu 1 mig 1"),
+                ("gpu.virtual", "warning", "gpu 1 virtualization 2"),
                 ("gpu.p2p_status", "warning", "p2p 0 1 4"),
                 ("gpu.present", "problem", "fail nvmlDeviceGetHandleByIndex_v2 15"),
                 ("version.driver", "problem", "driver 545.23.08\ngpu * name NVIDIA GeForce RTX 3090\n"

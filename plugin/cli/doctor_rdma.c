@@ -1,0 +1,205 @@
+/* RDMA devices and GPUDirect: from sysfs alone. */
+#include <dirent.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/doctor.h"
+#include "topology/sysfs.h"
+
+int muster_doctor_entries(const char *root, const char *below)
+{
+    char path[PATH_MAX];
+    int n = 0;
+    snprintf(path, sizeof path, "%s/%s", root, below);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static void judge_port(struct muster_check *check, const struct muster_doctor *doctor,
+                       const char *device, const char *port)
+{
+    static const char *const counters[] = {"hw_counters/local_ack_timeout_err",
+                                           "hw_counters/packet_seq_err", "counters/symbol_error"};
+    char state[64], phys[64], rate[64], layer[64];
+    const char *root = doctor->sysfs;
+    muster_sysfs_line(root, state, sizeof state, "class/infiniband/%s/ports/%s/state", device,
+                      port);
+    muster_sysfs_line(root, phys, sizeof phys, "class/infiniband/%s/ports/%s/phys_state", device,
+                      port);
+    muster_sysfs_line(root, rate, sizeof rate, "class/infiniband/%s/ports/%s/rate", device, port);
+    muster_sysfs_line(root, layer, sizeof layer, "class/infiniband/%s/ports/%s/link_layer", device,
+                      port);
+    long long down = muster_sysfs_number(
+        root, 0, "class/infiniband/%s/ports/%s/counters/link_downed", device, port);
+    muster_check_evidence(check, "%s port %s: %s, %s, %s, %s%s", device, port,
+                          *state ? state : "state unknown", *phys ? phys : "?", *rate ? rate : "?",
+                          *layer ? layer : "?", down > 0 ? ", went down before" : "");
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        long long n = muster_sysfs_number(root, 0, "class/infiniband/%s/ports/%s/%s", device, port,
+                                          counters[i]);
+        if (n > 0)
+            muster_check_evidence(check, "%s port %s: %s %lld since it was reset", device, port,
+                                  strchr(counters[i], '/') + 1, n);
+    }
+    if (!strstr(state, "ACTIVE")) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "ports that are down are not used, and hosts then differ: fix "
+                                   "them or name the good ones in NCCL_IB_HCA (with =)");
+    }
+}
+
+typedef void for_port(struct muster_check *check, const struct muster_doctor *doctor,
+                      const char *device, const char *port);
+
+/* Returns how many ports there are. */
+static int each_port(struct muster_check *check, const struct muster_doctor *doctor,
+                     for_port *judge)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    int n = 0;
+    snprintf(pattern, sizeof pattern, "%s/class/infiniband/*/ports/*", doctor->sysfs);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char *port = strrchr(found.gl_pathv[i], '/');
+        *port++ = '\0';
+        char *ports = strrchr(found.gl_pathv[i], '/');
+        *ports = '\0';
+        judge(check, doctor, strrchr(found.gl_pathv[i], '/') + 1, port);
+        n++;
+    }
+    globfree(&found);
+    return n;
+}
+
+static void check_ports(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "ib.ports", "F58,F60");
+    muster_check_expected(check, "every port active");
+    int n = each_port(check, doctor, judge_port);
+    muster_check_found(check, n ? "%d RDMA ports" : "no RDMA device", n);
+}
+
+/* What a GID of an Ethernet port is good for. */
+enum gid { GID_NONE, GID_LOCAL, GID_V1, GID_ROUTABLE };
+
+static enum gid read_gid(const struct muster_doctor *doctor, const char *device, const char *port,
+                         int index)
+{
+    char gid[64], type[32];
+    if (!muster_sysfs_line(doctor->sysfs, gid, sizeof gid, "class/infiniband/%s/ports/%s/gids/%d",
+                           device, port, index) ||
+        strspn(gid, "0:") == strlen(gid))
+        return GID_NONE;
+    muster_sysfs_line(doctor->sysfs, type, sizeof type,
+                      "class/infiniband/%s/ports/%s/gid_attrs/types/%d", device, port, index);
+    return strncmp(type, "RoCE v2", 7) != 0 ? GID_V1
+           : strncmp(gid, "fe80", 4) == 0   ? GID_LOCAL
+                                            : GID_ROUTABLE;
+}
+
+static void judge_given(struct muster_check *check, const struct muster_doctor *doctor,
+                        const char *device, const char *port, int index)
+{
+    static const char *const words[] = {"empty", "link-local", "RoCE v1", "routable"};
+    enum gid gid = read_gid(doctor, device, port, index);
+    muster_check_evidence(check, "%s port %s: NCCL_IB_GID_INDEX=%d is %s", device, port, index,
+                          words[gid]);
+    if (gid == GID_ROUTABLE)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_advice(check, muster_doctor_version(doctor) >= 22100
+                                   ? "unset NCCL_IB_GID_INDEX: NCCL 2.21 and later choose well"
+                                   : "name the index of a routable RoCE v2 GID (show_gids)");
+}
+
+static void judge_gids(struct muster_check *check, const struct muster_doctor *doctor,
+                       const char *device, const char *port)
+{
+    enum { GIDS = 256 };
+    const char *given = getenv("NCCL_IB_GID_INDEX");
+    char layer[64];
+    uint64_t index;
+    muster_sysfs_line(doctor->sysfs, layer, sizeof layer, "class/infiniband/%s/ports/%s/link_layer",
+                      device, port);
+    if (strcmp(layer, "Ethernet") != 0)
+        return;
+    if (given && muster_text_u64(given, &index) && index < GIDS) {
+        judge_given(check, doctor, device, port, (int)index);
+        return;
+    }
+    for (int i = 0; i < GIDS; i++)
+        if (read_gid(doctor, device, port, i) == GID_ROUTABLE) {
+            muster_check_evidence(check, "%s port %s: GID %d is a routable RoCE v2 one", device,
+                                  port, i);
+            return;
+        }
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_evidence(check, "%s port %s: no routable RoCE v2 GID", device, port);
+    muster_check_advice(check, "give the interface an address: connections over a link-local or "
+                               "RoCE v1 GID end at the first router");
+}
+
+static void check_gids(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "ib.gid", "F57,F59");
+    muster_check_expected(check, "a routable RoCE v2 GID on every Ethernet port");
+    int n = each_port(check, doctor, judge_gids);
+    muster_check_found(check, n == 0              ? "no RDMA device"
+                              : !check->evidences ? "no Ethernet port"
+                              : check->status     ? "a port whose GID does not do"
+                                                  : "every Ethernet port has one");
+}
+
+static void check_gdr(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "ib.gdr", "F61");
+    char text[64];
+    bool peermem =
+        muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/nvidia_peermem/version") ||
+        muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") > 0;
+    if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0) {
+        muster_check_found(check, "no RDMA device");
+        return;
+    }
+    muster_check_expected(check, "nvidia-peermem, or DMA-BUF; the same on every host");
+    muster_check_found(check, peermem ? "nvidia-peermem is loaded" : "no nvidia-peermem");
+    if (!peermem && doctor->survey->nvml) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "modprobe nvidia-peermem, unless kernel and driver do DMA-BUF "
+                                   "(open kernel modules, Linux 5.12)");
+    }
+}
+
+static void check_verbs(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "ib.devices", "F63");
+    if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0) {
+        muster_check_found(check, "no RDMA device");
+        return;
+    }
+    int devices = muster_doctor_entries("/dev", "infiniband");
+    muster_check_expected(check, "device files in /dev/infiniband");
+    muster_check_found(check, devices ? "device files are there" : "no device files");
+    if (!devices) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_advice(check, "docker: --device /dev/infiniband; without them NCCL uses TCP "
+                                   "and says so only in its log");
+    }
+}
+
+void muster_doctor_rdma(struct muster_doctor *doctor)
+{
+    check_ports(doctor);
+    check_gids(doctor);
+    check_verbs(doctor);
+    check_gdr(doctor);
+}
