@@ -24,7 +24,8 @@ usage: allreduce_overhead.sh [options] [PLUGIN.so...]
   --no-check       do not look whether the plugins were loaded
 Cases: none, none-again, empty (callbacks that do nothing, the events of light), handles (the same
 with handles, so that NCCL makes all calls), empty-kernel (empty, kernels always timed), light,
-auto, full, light-nomark, auto-nomark (no completion marks). PLUGIN.so is another plugin, a case
+auto, full, light-nomark, auto-nomark (no completion marks), light-nodiag, auto-nodiag (no diagnosis
+while the job runs). PLUGIN.so is another plugin, a case
 of its own in --seldom's rounds. Tables of several --raw files: overhead_stats.py FILE...
 TEXT
 }
@@ -82,6 +83,11 @@ done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/overhead-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
+{ # nothing is diagnosed where nothing would be done about it
+    printf 'muster: 1\non:\n'
+    printf '  %s: []\n' late_rank slow_transfer hang_absent hang_dead hang_mismatch hang_stuck \
+        hang_order path_degraded path_missing policy_divergence
+} >"$work/nodiag.yaml"
 trap 'exit 130' INT TERM
 lines=${raw:-$work/raw}
 
@@ -105,7 +111,7 @@ case_plugin() {
     none | none-again) ;;
     empty | empty-kernel) echo libnull-plugin.so ;;
     handles) echo libnull-plugin-handles.so ;;
-    light | auto | full | light-nomark | auto-nomark) echo libnccl-profiler-muster.so ;;
+    light | auto | full | light-nomark | auto-nomark | light-nodiag | auto-nodiag) echo libnccl-profiler-muster.so ;;
     *)
         for plugin in ${others[@]+"${others[@]}"}; do
             [ "$(basename "$plugin")" = "$1" ] && echo "$1"
@@ -121,6 +127,7 @@ case_environment() { # NAME=VALUE, one a line
     case $1 in
     empty | handles) echo "NULL_PLUGIN_MASK=$light_mask" ;;
     empty-kernel) echo "NULL_PLUGIN_MASK=$((light_mask + kernel_mask))" ;;
+    *-nodiag) echo "MUSTER_TIMING=${1%-nodiag}"; echo "MUSTER_CONFIG=$work/nodiag.yaml" ;;
     *-nomark) echo "MUSTER_TIMING=${1%-nomark}"; echo MUSTER_MARK=0 ;;
     light | auto | full) echo "MUSTER_TIMING=$1" ;;
     esac

@@ -18,7 +18,8 @@ import sys
 
 DRAWS = 4000
 LIMIT = 1.01
-MUSTERS = ("light", "auto", "full", "light-nomark", "auto-nomark")
+MUSTERS = ("light", "auto", "full", "light-nomark", "auto-nomark", "light-nodiag",
+           "auto-nodiag")
 ORDER = ("none", "none-again", "empty", "handles", "empty-kernel") + MUSTERS
 
 

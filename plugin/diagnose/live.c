@@ -377,9 +377,19 @@ static void *live_main(void *arg)
     return NULL;
 }
 
+/* With `on:` empty for every kind nobody would hear of anything. */
+static bool any_told(const struct muster_settings *settings)
+{
+    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++) {
+        if (is_told(&settings->on[i]) || settings->on[i].abort)
+            return true;
+    }
+    return false;
+}
+
 int muster_live_start(const struct muster_live_options *options, struct muster_err *err)
 {
-    if (!options->file->shared)
+    if (!options->file->shared || !any_told(options->settings))
         return 0;
     struct muster_live *live = muster_live_new(options);
     int rc = live ? muster_thread_start("muster-diag", live_main, live) : ENOMEM;

@@ -22,7 +22,7 @@ struct muster_live_options {
 struct muster_live;
 
 /* Starts the thread, "muster-diag", which is never joined. Nothing to do without a segment that
- * others can see. */
+ * others can see, or if `on:` names no action for any kind. */
 int muster_live_start(const struct muster_live_options *options, struct muster_err *err);
 
 /* For tests: the same without a thread, and one look at a time. */
