@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -260,6 +261,43 @@ static int others_have_another_version(struct world *world)
     return rank_2_is_late(world);
 }
 
+/* While they are looked at, one segment is taken away, one is cut short, a communicator is over
+ * and its entry used again. */
+static int segments_vanish(struct world *world)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(world->shm, &found);
+    world_step(world, 100, 2);
+    world_look(world, 0);
+    for (size_t i = 0; i < n; i++) {
+        char pid[32];
+        snprintf(pid, sizeof pid, "-%d-", (int)world->pid[3]);
+        if (strstr(found[i].path, pid) && truncate(found[i].path, 100) != 0)
+            return 98;
+        snprintf(pid, sizeof pid, "-%d-", (int)world->pid[1]);
+        if (strstr(found[i].path, pid) && unlink(found[i].path) != 0)
+            return 98;
+    }
+    muster_found_free(found, n);
+    world->rank[3] = world->rank[2]; /* what is cut may not be written to any more */
+    for (int s = 0; s < 5; s++) {
+        world_look(world, 1);
+        world->rank[0]->comm[0].end_ns = muster_now_ns();
+        world->rank[0]->comm[0].uid += s == 2;
+        world->rank[0]->comm[0].id += s == 3;
+    }
+    return 0;
+}
+
+static void segments_and_communicators_that_vanish_are_survived(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, segments_vanish);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    end = world_run(ABORT_ABSENT, segments_vanish);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+}
+
 static void ranks_of_another_version_are_left_out(void **state)
 {
     (void)state;
@@ -280,6 +318,7 @@ int main(void)
         cmocka_unit_test(who_is_not_late_is_not_named),
         cmocka_unit_test(nobody_looks_for_late_ranks_unless_asked),
         cmocka_unit_test(ranks_of_another_version_are_left_out),
+        cmocka_unit_test(segments_and_communicators_that_vanish_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,181 @@
+"""Runs that are not as they should be: what `muster diagnose` says of them, offline, following and
+live.
+
+usage: odd_runs_test.py MUSTER RECORDINGS"""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MUSTER, RECORDINGS = sys.argv[1:3]
+DEADLINE_S = 120
+MAGIC_AND_VERSION = (8, 4)  # where the version stands in a segment, and its bytes
+
+
+def folder_of(name):
+    return os.path.join(RECORDINGS, name)
+
+
+def diagnose(*words, environment=None):
+    done = subprocess.run([MUSTER, "diagnose", *words, "--format", "json"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          timeout=DEADLINE_S, env=environment)
+    return done.returncode, json.loads(done.stdout), done.stderr.decode()
+
+
+def verdict(findings):
+    return [(finding["kind"], finding["ranks"]) for finding in findings]
+
+
+def step(number, time_ns):
+    """The calls of one all-reduce, as NCCL makes them: (start, stop) of API, launch and operation."""
+    first = 1 + 5 * number
+    return [
+        {"t": time_ns, "op": "start", "h": first, "type": 256, "parent": 0, "graph": 0,
+         "depth": 1},
+        {"t": time_ns, "op": "start", "h": first + 1, "type": 512, "parent": first,
+         "func": "AllReduce", "count": 1024, "dt": "ncclFloat32", "root": 0, "stream": "(nil)",
+         "graph": 0},
+        {"t": time_ns, "op": "stop", "h": first + 1, "type": 512},
+        {"t": time_ns, "op": "start", "h": first + 2, "type": 2048, "parent": first,
+         "stream": "(nil)"},
+        {"t": time_ns, "op": "stop", "h": first + 2, "type": 2048},
+        {"t": time_ns, "op": "start", "h": first + 3, "type": 1, "parent": 0},
+        {"t": time_ns, "op": "start", "h": first + 4, "type": 2, "parent": first + 1, "rank": 0,
+         "seq": 0, "func": "AllReduce", "count": 1024, "dt": "ncclFloat32", "root": 0, "nch": 1,
+         "nwarps": 4, "algo": "RING", "proto": "LL", "pgroup": first + 3},
+        {"t": time_ns, "op": "stop", "h": first + 4, "type": 2},
+        {"t": time_ns, "op": "stop", "h": first + 3, "type": 1},
+        {"t": time_ns, "op": "stop", "h": first, "type": 256},
+    ]
+
+
+class OddRuns(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.scratch)
+        segments = tempfile.mkdtemp(dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, segments)
+        self.environment = dict(os.environ, MUSTER_TIMING="full", MUSTER_SEGMENT_DIR=segments)
+
+    def place(self, name):
+        return os.path.join(self.scratch, name)
+
+    def replay(self, folder, run, *words):
+        return subprocess.Popen([MUSTER, "replay", folder, "--out", run, *words],
+                                env=self.environment, stderr=subprocess.PIPE)
+
+    def play(self, folder, run, *words):
+        job = self.replay(folder, run, "--speed", "max", *words)
+        said = job.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(job.returncode, 0, said)
+
+    def part(self, name, ranks):
+        """A recording of these ranks alone."""
+        to = self.place(f"{name}-{'-'.join(map(str, ranks))}")
+        os.makedirs(to)
+        for rank in ranks:
+            os.symlink(f"{folder_of(name)}/rank-{rank}.jsonl.xz", f"{to}/rank-{rank}.jsonl.xz")
+        return to
+
+    def segments_of(self, run):
+        """{rank: path without its ending}"""
+        text = subprocess.run([MUSTER, "report", run, "--format", "json"], check=True,
+                              stdout=subprocess.PIPE, timeout=DEADLINE_S).stdout
+        return {row["rank"]: glob.glob(f"{run}/*-{row['pid']}.seg")[0][:-len(".seg")]
+                for row in json.loads(text)["ranks"]}
+
+    def test_a_rank_of_another_version_is_refused_and_the_others_are_judged(self):
+        run = self.place("run")
+        self.play(folder_of("late-gpu"), run)
+        stem = self.segments_of(run)[3]
+        os.unlink(stem + ".log")
+        with open(stem + ".seg", "r+b") as file:
+            file.seek(MAGIC_AND_VERSION[0])
+            file.write((99).to_bytes(MAGIC_AND_VERSION[1], "little"))
+        status, document, _ = diagnose(run)
+        self.assertEqual(verdict(document["findings"]), [("late_rank", [2])])
+        self.assertEqual(status, 1)
+        said = " ".join(document["not_observable"])
+        self.assertIn("segment format 99, this muster reads", said)
+        self.assertTrue("1 of 4 ranks" in said
+                        or "1 of 4 ranks" in json.dumps(document["findings"]), document)
+
+    def test_a_rank_restarted_under_its_number_is_not_compared(self):
+        run = self.place("run")
+        self.play(folder_of("late-gpu"), run)
+        self.play(self.part("late-gpu", [1]), run)
+        status, document, _ = diagnose(run)
+        self.assertEqual((status, document["findings"]), (0, []))
+        self.assertIn("recorded twice", " ".join(document["not_observable"]))
+
+    def test_a_job_that_comes_back_with_its_hashes_is_not_compared_with_itself(self):
+        run = self.place("run")
+        for _ in range(2):
+            self.play(folder_of("late-gpu"), run)
+        status, document, _ = diagnose(run)
+        self.assertEqual((status, document["findings"]), (0, []))
+        self.assertIn("recorded twice", " ".join(document["not_observable"]))
+
+    def test_two_hosts_directories_are_followed_together(self):
+        runs, jobs = [self.place("node0"), self.place("node1")], []
+        for run, ranks in zip(runs, ([0, 1], [2, 3])):
+            jobs.append(self.replay(self.part("hang-absent", ranks), run, "--speed", "20",
+                                    "--hold", "12"))
+        while not all(glob.glob(run + "/*.log") for run in runs):
+            time.sleep(0.05)
+        environment = dict(self.environment, MUSTER_HANG_SECONDS="3")
+        done = subprocess.run([MUSTER, "diagnose", *runs, "--follow", "--format", "json"],
+                              env=environment, stdout=subprocess.PIPE, check=False,
+                              timeout=DEADLINE_S)
+        for job in jobs:
+            job.communicate(timeout=DEADLINE_S)
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(verdict(told), [("hang_absent", [1])])
+        self.assertEqual(sorted(told[0]["victims"]), [0, 2, 3])
+        self.assertEqual(done.returncode, 1)
+
+    def test_1024_communicators_are_survived_live_and_afterwards(self):
+        folder, run = self.place("recording"), self.place("run")
+        os.makedirs(folder)
+        for rank in range(2):
+            meta = {"op": "meta", "format": 1, "api": 5, "nccl": 22809, "rank": rank, "nranks": 2,
+                    "host": "node0", "local_rank": rank, "gpu": "x"}
+            lines, now = [meta], 10**9
+            for comm in range(1024):
+                lines.append({"t": now, "tid": 1, "op": "init", "ctx": comm + 1,
+                              "comm": f"{comm + 1:016x}", "name": "", "nNodes": 1, "nranks": 2,
+                              "rank": rank})
+            for number in range(2048):
+                now += 10**5
+                for line in step(number, now):
+                    line["tid"] = 1
+                    if line["op"] == "start":
+                        line["ctx"] = number % 1024 + 1
+                    lines.append(line)
+            with open(f"{folder}/rank-{rank}.jsonl", "w", encoding="ascii") as file:
+                for line in lines:
+                    file.write(json.dumps(line) + "\n")
+        self.environment["MUSTER_HANG_SECONDS"] = "2"
+        job = self.replay(folder, run, "--hold", "6")
+        while len(glob.glob(run + "/*.log")) < 2 and job.poll() is None:
+            time.sleep(0.05)
+        status, document, said = diagnose("--live", environment=self.environment)
+        self.assertIn(status, (0, 1), said)
+        self.assertEqual(verdict(document["findings"]), [])
+        errors = job.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertNotIn(b"hang_", errors)
+        status, document, said = diagnose(run, environment=self.environment)
+        self.assertEqual((status, document["findings"]), (0, []), said)
+        self.assertEqual(glob.glob(run + "/*.findings.jsonl"), [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
