@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "draw.h"
 #include "segment/layout.h"
 
 enum {
@@ -36,7 +37,6 @@ struct model {
     struct position position[POSITIONS_MAX];
     uint64_t *transfer_ns;          /* [step * positions + position] */
     int64_t (*self_ns)[BASE_RANKS]; /* the same; -1: not known */
-    uint64_t p99_ns[POSITIONS_MAX]; /* of the ranks' deviations from their median */
     bool sockets;
 };
 
@@ -67,10 +67,13 @@ struct scenario {
     unsigned slow_first;
     unsigned slow_from, slow_to; /* steps */
     bool jitter;                 /* a delay of somebody else each time */
-    unsigned pause_every;        /* steps between checkpoints of all ranks; 0: none */
-    bool blocks;                 /* timed in blocks */
-    double dropped;              /* share of operations that are missing */
-    unsigned hidden;             /* ranks that are not seen, the last ones that are not guilty */
+    unsigned burst;              /* of so many steps in a row; 0 as 1 */
+    bool overlap;         /* a step computes on while its operations wait; it ends when all have */
+    bool host_bound;      /* each operation waits for its host; hosts are as fast as each other */
+    unsigned pause_every; /* steps between checkpoints of all ranks; 0: none */
+    bool blocks;          /* timed in blocks */
+    double dropped;       /* share of operations that are missing */
+    unsigned hidden;      /* ranks that are not seen, the last ones that are not guilty */
     bool guilty_hidden;
     bool host; /* the delay is on the host: its call comes late */
 };
@@ -82,7 +85,8 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
 struct outcome {
     uint64_t timed;    /* operations per rank with GPU times */
     uint64_t affected; /* of them, hit by the delay on the first guilty rank */
-    uint64_t p99_ns;   /* clean deviation of the classes that can be hit, the largest */
+    uint64_t p99_ns;   /* clean deviation of the classes that can be hit, the largest, with what
+                          the GPUs' clocks add to the recording's */
 };
 
 struct sink {
@@ -98,6 +102,26 @@ struct sink {
 
 void scenario_play(const struct scenario *scenario, const struct sink *sink,
                    struct outcome *outcome);
+
+/* The speed of one GPU over time: clocks change for a tenth of a second, and no two GPUs are alike.
+ * As on H200 (docs/diagnosis.md): 2.5 % between GPUs, up to 12.5 % for a while. */
+struct speed {
+    double offset, state; /* of computing time */
+    double until_ns;
+};
+
+void speed_draw(struct draw *draw, struct speed *speed);
+/* How many times as long it computes at this time. */
+double speed_at(struct draw *draw, struct speed *speed, double now_ns);
+
+/* Deviations between ranks, by size. */
+enum { DEVIATIONS = 64 * 16 };
+struct deviations {
+    uint32_t count[DEVIATIONS];
+};
+
+void deviations_add(struct deviations *deviations, double ns);
+uint64_t deviations_p99(const struct deviations *deviations);
 
 /* "seed 7: clean, 4 ranks, ..." */
 void scenario_say(const struct scenario *scenario, FILE *out);

@@ -22,36 +22,6 @@ static uint8_t func_of(const char *word)
     return MUSTER_FUNC_UNKNOWN;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
-/* The clean p99 deviation of a class: over all steps and ranks, from the median rank. */
-static uint64_t deviation(const struct model *model, unsigned position)
-{
-    int64_t *all = calloc(model->steps * BASE_RANKS + 1, sizeof *all);
-    size_t n = 0;
-    for (unsigned s = 0; all && s < model->steps; s++) {
-        const int64_t *own = model->self_ns[s * model->positions + position];
-        int64_t sorted[BASE_RANKS];
-        memcpy(sorted, own, sizeof sorted);
-        qsort(sorted, BASE_RANKS, sizeof sorted[0], by_value);
-        int64_t median = (sorted[BASE_RANKS / 2 - 1] + sorted[BASE_RANKS / 2]) / 2;
-        for (unsigned r = 0; r < BASE_RANKS; r++) {
-            all[n++] = llabs(own[r] - median);
-        }
-    }
-    if (n) {
-        qsort(all, n, sizeof *all, by_value);
-    }
-    uint64_t p99 = n ? (uint64_t)all[(n - 1) * 99 / 100] : 0;
-    free(all);
-    return p99;
-}
-
 static void make_room(struct model *model)
 {
     size_t n = (size_t)model->positions * model->steps + 1;
@@ -106,11 +76,6 @@ void models_read(const char *path, struct models *models)
         }
     }
     fclose(file);
-    for (unsigned m = 0; m < models->n; m++) {
-        for (unsigned p = 0; p < models->model[m].positions; p++) {
-            models->model[m].p99_ns[p] = deviation(&models->model[m], p);
-        }
-    }
 }
 
 void models_free(struct models *models)

@@ -20,10 +20,15 @@ struct part {
 struct rank {
     uint32_t gpu;
     bool seen;
-    unsigned base; /* whose deviations in the recording it has */
-    double end_ns; /* of its last operation */
+    unsigned base;   /* whose deviations in the recording it has */
+    double end_ns;   /* of its last operation */
+    double ready_ns; /* overlap: of the computing before the next operation */
+    double work_ns;  /* overlap: computing of the step so far, without delays */
+    double host_ns;  /* host-bound: its last call */
+    struct speed speed;
     double skew_ns, drift, lead_ns;
     uint64_t last_call_ns;
+    bool used[GROUPS];
     struct part part[GROUPS];
 };
 
@@ -39,6 +44,8 @@ struct play {
     uint64_t link_wait_ns[2]; /* the two links between the nodes, by turns */
     double slow_ns;           /* sum of transfers */
     uint64_t net_ops;
+    struct deviations *deviations; /* of each position */
+    unsigned unlucky, burst_left;
 };
 
 /* Communicator of the rank in the group: who is in it is a range with a stride. */
@@ -86,19 +93,20 @@ static void set_up(struct play *play)
         rank->skew_ns = 1e6 * (draw_unit(&play->draw) - 0.5) * 2;
         rank->drift = 50e-6 * (draw_unit(&play->draw) - 0.5) * 2;
         rank->lead_ns = draw_log(&play->draw, 20e3, 5e6);
+        rank->host_ns = rank->end_ns + draw_log(&play->draw, 5e6, 60e6);
+        speed_draw(&play->draw, &rank->speed);
         rank->gpu = rank->seen ? play->sink->gpu(play->sink->arg, r) : 0;
     }
     for (unsigned r = 0; r < s->ranks; r++) {
         struct rank *rank = &play->rank[r];
-        bool used[GROUPS] = {false};
         for (unsigned p = 0; p < s->model->positions; p++) {
-            used[s->model->position[p].group] = true;
+            rank->used[s->model->position[p].group] = true;
         }
         for (unsigned g = 0; g < GROUPS; g++) {
             unsigned first, stride, n;
             members_of(s, g, r, &first, &stride, &n);
             rank->part[g].id = s->seed << 32 | (g + 1) << 16 | (first + 1);
-            if (used[g] && rank->seen) {
+            if (rank->used[g] && rank->seen) {
                 rank->part[g].member =
                     play->sink->member(play->sink->arg, rank->gpu, rank->part[g].id,
                                        (r - first) / stride, n, s->model->sockets ? 2 : 1);
@@ -127,15 +135,22 @@ static double self_ns(struct play *play, unsigned rank, unsigned step, unsigned 
     return (double)(low_own + there[play->rank[rank].base] - low);
 }
 
-static bool timed(const struct scenario *s, const struct part *part)
+static bool in_block(const struct part *part)
 {
-    if (!s->blocks) {
-        return true;
-    }
     uint64_t block = part->number / BLOCK;
     struct draw draw = {.state = part->id + block / ONE_IN * 7919};
     uint64_t place = block < ONE_IN ? 0 : draw_u64(&draw) % ONE_IN;
     return block % ONE_IN == place;
+}
+
+/* What tells NCCL to time is one for the whole process: a block times the neighbours, too. */
+static bool timed(const struct scenario *s, const struct rank *rank)
+{
+    bool any = !s->blocks;
+    for (unsigned g = 0; g < GROUPS && !any; g++) {
+        any = rank->used[g] && in_block(&rank->part[g]);
+    }
+    return any;
 }
 
 static uint64_t stamp(const struct rank *rank, double ns)
@@ -150,7 +165,7 @@ static void emit(struct play *play, unsigned r, const struct position *position,
     const struct scenario *s = play->scenario;
     struct rank *rank = &play->rank[r];
     struct part *part = &rank->part[position->group];
-    bool gpu = timed(s, part);
+    bool gpu = timed(s, rank);
     uint64_t call_ns = (uint64_t)(begin_ns - lead_ns);
     call_ns = call_ns > rank->last_call_ns ? call_ns : rank->last_call_ns + 1000;
     struct muster_op op = {
@@ -242,19 +257,82 @@ static bool can_hit(const struct scenario *s, unsigned p)
     return s->everywhere || p == s->position;
 }
 
-static void begin_all(struct play *play, unsigned step, unsigned p, unsigned unlucky)
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* How far the ranks are from their median; a few of them tell. */
+static void note_deviations(struct play *play, unsigned p)
+{
+    enum { FEW = 16 };
+    double sorted[FEW];
+    unsigned n = play->scenario->ranks < FEW ? play->scenario->ranks : FEW;
+    for (unsigned r = 0; r < n; r++) {
+        sorted[r] = play->rank[r].work_ns;
+    }
+    qsort(sorted, n, sizeof *sorted, by_value);
+    double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+    for (unsigned r = 0; r < n; r++) {
+        deviations_add(&play->deviations[p], play->rank[r].work_ns - median);
+    }
+}
+
+/* The call of a host that is as fast as every other one, but for a pause now and then, and so far
+ * ahead of its GPU at most. */
+static double host_call(struct play *play, struct rank *rank, unsigned step, unsigned p)
+{
+    const struct model *model = play->scenario->model;
+    size_t at = (size_t)step * model->positions + p;
+    double pace = 50e3 + 1.2 * ((double)model->self_ns[at][0] + (double)model->transfer_ns[at]);
+    rank->host_ns += pace * (1 + 0.05 * (draw_unit(&play->draw) - 0.5));
+    if (draw_chance(&play->draw, 1 / 1500.0)) {
+        rank->host_ns += draw_log(&play->draw, 5e6, 50e6);
+    }
+    rank->host_ns = fmax(rank->host_ns, rank->end_ns - 100e6);
+    return rank->host_ns;
+}
+
+/* When the rank begins, having computed for so long. */
+static double begin(struct play *play, struct rank *rank, unsigned step, unsigned p, double self)
 {
     const struct scenario *s = play->scenario;
+    double from = rank->end_ns + self;
+    if (s->overlap) {
+        rank->ready_ns = (p == 0 ? rank->end_ns : rank->ready_ns) + self;
+        from = fmax(rank->ready_ns, rank->end_ns + 4000);
+    }
+    if (s->host_bound) {
+        double call = host_call(play, rank, step, p);
+        from = fmax(from, call + 6000);
+        rank->lead_ns = from - call;
+    }
+    return from;
+}
+
+static void begin_all(struct play *play, unsigned step, unsigned p)
+{
+    const struct scenario *s = play->scenario;
+    double *self = play->begin_ns;
     for (unsigned r = 0; r < s->ranks; r++) {
-        play->begin_ns[r] = play->rank[r].end_ns + self_ns(play, r, step, p);
+        struct rank *rank = &play->rank[r];
+        self[r] = self_ns(play, r, step, p);
+        self[r] *= speed_at(&play->draw, &rank->speed, rank->end_ns);
+        rank->work_ns = self[r] + (s->overlap && p ? rank->work_ns : 0);
+    }
+    note_deviations(play, p);
+    for (unsigned r = 0; r < s->ranks; r++) {
         bool own = s->fault == FAULT_LATE && is_guilty(s, r) && can_hit(s, p) &&
                    draw_chance(&play->draw, s->share);
-        bool jitter = s->jitter && p == s->position && r == unlucky;
+        bool jitter = s->jitter && p == s->position && r == play->unlucky;
         play->hit[r] = own || jitter;
         if (play->hit[r]) {
             double delay = (double)s->delay_ns * (0.9 + 0.2 * draw_unit(&play->draw));
-            play->begin_ns[r] += r == s->guilty[1] && s->n_guilty > 1 ? 0.8 * delay : delay;
+            self[r] += r == s->guilty[1] && s->n_guilty > 1 ? 0.8 * delay : delay;
         }
+        play->begin_ns[r] = begin(play, &play->rank[r], step, p, self[r]);
     }
 }
 
@@ -271,13 +349,16 @@ static void one_step(struct play *play, unsigned number)
     const struct scenario *s = play->scenario;
     play->step = number;
     unsigned step = draw_below(&play->draw, s->model->steps);
-    unsigned unlucky =
-        draw_chance(&play->draw, 0.5) ? draw_below(&play->draw, s->ranks) : RANKS_MAX;
+    if (play->burst_left-- == 0) {
+        play->unlucky =
+            draw_chance(&play->draw, 0.5) ? draw_below(&play->draw, s->ranks) : RANKS_MAX;
+        play->burst_left = s->burst ? s->burst - 1 : 0;
+    }
     if (s->pause_every && number % s->pause_every == s->pause_every - 1) {
         pause_all(play);
     }
     for (unsigned p = 0; p < s->model->positions; p++) {
-        begin_all(play, step, p, unlucky);
+        begin_all(play, step, p);
         for (unsigned r = 0; r < s->ranks; r++) {
             unsigned first, stride, n;
             members_of(s, s->model->position[p].group, r, &first, &stride, &n);
@@ -321,18 +402,18 @@ void scenario_play(const struct scenario *s, const struct sink *sink, struct out
     play.rank = calloc(s->ranks + 1, sizeof *play.rank);
     play.begin_ns = calloc(s->ranks + 1, sizeof *play.begin_ns);
     play.hit = calloc(s->ranks + 1, sizeof *play.hit);
+    play.deviations = calloc(s->model->positions, sizeof *play.deviations);
     memset(outcome, 0, sizeof *outcome);
-    if (!play.rank || !play.begin_ns || !play.hit) {
+    if (!play.rank || !play.begin_ns || !play.hit || !play.deviations) {
         exit(2);
-    }
-    for (unsigned p = 0; p < s->model->positions; p++) {
-        if (can_hit(s, p) && s->model->p99_ns[p] > outcome->p99_ns) {
-            outcome->p99_ns = s->model->p99_ns[p];
-        }
     }
     set_up(&play);
     for (unsigned step = 0; step < s->steps; step++) {
         one_step(&play, step);
+    }
+    for (unsigned p = 0; p < s->model->positions; p++) {
+        uint64_t p99_ns = deviations_p99(&play.deviations[p]);
+        outcome->p99_ns = can_hit(s, p) && p99_ns > outcome->p99_ns ? p99_ns : outcome->p99_ns;
     }
     if (s->model->sockets) {
         emit_links(&play);
@@ -340,4 +421,5 @@ void scenario_play(const struct scenario *s, const struct sink *sink, struct out
     free(play.rank);
     free(play.begin_ns);
     free(play.hit);
+    free(play.deviations);
 }

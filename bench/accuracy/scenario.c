@@ -84,6 +84,16 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
         to->delay_ns = (uint64_t)draw_log(&draw, 50e3, 100e6);
         to->position = draw_below(&draw, to->model->positions);
     }
+    to->burst = 1;
+    if (to->jitter && draw_chance(&draw, 0.5)) {
+        to->burst = 1 + draw_below(&draw, to->steps / 20 + 1);
+    }
+    /* As trainings do: gradients of data-parallel groups overlap, hosts are slow to feed small
+     * operations. */
+    bool world = to->model->position[0].group == GROUP_WORLD && !to->model->sockets;
+    /* What overlapped in a recording shows the rest of its computing only. */
+    to->overlap = world && strncmp(to->model->name, "fsdp", 4) != 0 && draw_chance(&draw, 0.3);
+    to->host_bound = world && to->fault == FAULT_NONE && !to->jitter && draw_chance(&draw, 0.4);
 }
 
 void scenario_say(const struct scenario *s, FILE *out)
@@ -101,9 +111,10 @@ void scenario_say(const struct scenario *s, FILE *out)
     } else if (s->fault == FAULT_SLOW) {
         fprintf(out, ", slow %u to %u by %.1f", s->guilty[0], s->guilty[1], s->factor);
     } else if (s->jitter) {
-        fprintf(out, ", jitter %.0f us", (double)s->delay_ns / 1e3);
+        fprintf(out, ", jitter %.0f us for %u steps", (double)s->delay_ns / 1e3, s->burst);
     }
-    fprintf(out, "%s%s", s->blocks ? ", blocks" : "", s->pause_every ? ", checkpoints" : "");
+    fprintf(out, "%s%s%s%s", s->blocks ? ", blocks" : "", s->pause_every ? ", checkpoints" : "",
+            s->overlap ? ", overlap" : "", s->host_bound ? ", host-bound" : "");
     if (s->dropped > 0) {
         fprintf(out, ", %.2f %% dropped", 100 * s->dropped);
     }

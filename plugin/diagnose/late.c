@@ -7,26 +7,42 @@
 #include "base/clock.h"
 #include "diagnose/late_build.h"
 
-enum { VERDICTS_MAX = 6 }; /* communicators whose clean verdict is told */
+enum {
+    VERDICTS_MAX = 6,   /* communicators whose clean verdict is told */
+    CARRIED_WORTH = 20, /* one in so many operations is worth saying */
+};
+
+static void count(const struct muster_late_walk *walk, struct muster_late_comm *comm,
+                  struct muster_late_part *part)
+{
+    unsigned now = muster_late_part_of(walk, comm->demands.parts);
+    uint64_t least_ns = muster_late_least_ns(walk);
+    unsigned open = muster_late_scale(least_ns - 1);
+    comm->compared++;
+    comm->carried += walk->carried;
+    for (unsigned j = open < MUSTER_LATE_SCALES ? open + 1 : 0; j < MUSTER_LATE_SCALES; j++) {
+        comm->open[j]++;
+    }
+    for (uint32_t i = 0; i < walk->joint.comm->members; i++) {
+        part[i].late_ns += walk->late_ns[i];
+        part[i].blame_ns += walk->blame_ns[i];
+        muster_late_add(&comm->tally[i], walk->blame_ns[i], walk->counted_ns[i], now);
+    }
+}
 
 static int tally(const struct muster_view *view, struct muster_late_comm *comm,
-                 struct muster_late_part *part)
+                 const struct muster_late_span *span, struct muster_late_part *part)
 {
     struct muster_late_walk walk;
     uint32_t n = view->comm[comm->comm].members;
-    part += view->comm[comm->comm].first_member;
     comm->tally = calloc(n, sizeof *comm->tally);
     if (!comm->tally || muster_late_walk_begin(&walk, view, comm->comm)) {
         return -1;
     }
+    comm->demands = muster_late_demands(&walk, span);
+    walk.relative = comm->demands.relative;
     while (muster_late_walk_next(&walk)) {
-        comm->compared++;
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t blame_ns = walk.blame_ns[i];
-            part[i].late_ns += walk.late_ns[i];
-            part[i].blame_ns += blame_ns;
-            muster_late_add(&comm->tally[i], blame_ns);
-        }
+        count(&walk, comm, part + view->comm[comm->comm].first_member);
     }
     muster_late_walk_end(&walk);
     return 0;
@@ -37,7 +53,7 @@ static int one_comm(const struct muster_view *view, struct muster_late_comm *com
                     struct muster_late_guilts *guilts)
 {
     size_t before = guilts->n;
-    int result = tally(view, comm, part);
+    int result = tally(view, comm, span, part);
     if (result == 0 && comm->compared) {
         result = muster_late_judge(view, comm, span, guilts);
         comm->guilty = guilts->n > before;
@@ -53,6 +69,19 @@ static int by_compared(const void *left, const void *right)
     const struct muster_late_comm *a = left;
     const struct muster_late_comm *b = right;
     return a->compared > b->compared ? -1 : a->compared < b->compared;
+}
+
+/* Where the hosts are what all wait for, and none of them is slower than the others. */
+static void say_carried(const struct muster_view *view, const struct muster_late_comm *comm,
+                        struct muster_finding_lines *to)
+{
+    if (comm->carried * CARRIED_WORTH >= comm->compared && comm->carried) {
+        muster_finding_say(to,
+                           "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
+                           " operations all waited for a host that was behind, but took no "
+                           "longer from call to call than the others': nobody's lateness",
+                           view->comm[comm->comm].id, comm->carried, comm->compared);
+    }
 }
 
 /* What the verdict on each communicator without a culprit is worth. */
@@ -93,6 +122,9 @@ static void say_verdicts(const struct muster_view *view, struct muster_late_comm
                                "uneven to name a late rank",
                                own->id, comm[c].compared, own->members, own->nranks);
         }
+    }
+    for (size_t c = 0; c < n; c++) {
+        say_carried(view, &comm[c], to);
     }
     if (left) {
         muster_finding_say(to, "%zu more communicators without a late rank", left);

@@ -4,14 +4,14 @@
  * the same size of delay, is the yardstick. docs/diagnosis.md says what the thresholds were chosen
  * on.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/late_build.h"
 #include "segment/table.h"
 
-#define CHANCE      0.005 /* that a clean communicator names somebody by luck, at one size of delay */
-#define SHARE_MIN   0.003 /* of the time without long pauses: less is not worth a finding */
+#define CHANCE      0.004 /* that a clean communicator names somebody by luck, at one size of delay */
 #define ALSO_CHANCE 0.5   /* the same for another rank beside a guilty one */
 #define DOMINANCE   3     /* as often, and for as much, as the other ranks typically */
 #define CONCENTRATE 0.7   /* of the cost: the delays that make up this much are the delays */
@@ -21,22 +21,14 @@ enum {
     ALSO_PART = 5, /* of what the guiltiest is to blame for */
     EVEN = 3,      /* octaves */
 };
+#define CHANCE_TURNS 0.02 /* that one who is late now and then is so by luck */
+enum {
+    TURNS_MIN = 3,
+    HITS_FEW = 6, /* where little is seen */
+    VERDICT = 4,  /* times as often as others: that much even one who stands out by parts shows */
+};
 
-void muster_late_add(struct muster_late_tally *tally, uint64_t blame_ns)
-{
-    unsigned scale = 0;
-    if (blame_ns < MUSTER_LATE_FLOOR_NS) {
-        return;
-    }
-    while (scale + 1 < MUSTER_LATE_SCALES && blame_ns >= MUSTER_LATE_FLOOR_NS << (scale + 1)) {
-        scale++;
-    }
-    tally->hits[scale]++;
-    tally->sum_ns[scale] += blame_ns;
-}
-
-/* P(at least `hits` of hits + others fall on one of two sides that are equally likely). */
-static double by_luck(uint32_t hits, uint32_t others)
+double muster_late_by_luck(uint32_t hits, uint32_t others)
 {
     uint32_t n = hits + others;
     if (n > 200) {
@@ -55,6 +47,15 @@ static double by_luck(uint32_t hits, uint32_t others)
     return sum;
 }
 
+bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t turns, uint32_t ranks)
+{
+    if (guilt->high == 0) {
+        return turns >= TURNS_MIN;
+    }
+    double others = (double)guilt->high * turns / guilt->hits;
+    return muster_late_by_luck(turns, (uint32_t)ceil(others)) * ranks <= CHANCE_TURNS;
+}
+
 static int by_value(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
@@ -65,12 +66,14 @@ static int by_value(const void *left, const void *right)
 /* At one size of delay, and all above: what each member has, and what others typically have. */
 struct level {
     uint32_t *hits;
+    uint32_t *any_hits; /* with those too short to count */
     uint64_t *sum_ns;
     uint64_t *even_ns; /* the same with long delays cut to a few times the size of delay: one pause
                           must not outweigh what happens in every step */
     uint32_t usual_hits, high_hits;
+    uint64_t all_hits;
     uint64_t usual_ns;
-    uint32_t most_hits;
+    uint32_t most_hits, most_any;
     uint64_t most_ns;
 };
 
@@ -126,17 +129,22 @@ static int set_up(struct judging *judging, const struct muster_view *view,
         struct level *level = &judging->level[j];
         const struct level *above = j + 1 < MUSTER_LATE_SCALES ? level + 1 : NULL;
         level->hits = hits + (size_t)j * n;
+        level->any_hits = hits + cells + (size_t)j * n;
         level->sum_ns = sums + (size_t)j * n;
         level->even_ns = sums + cells + (size_t)j * n;
         for (uint32_t i = 0; i < n; i++) {
             level->hits[i] = comm->tally[i].hits[j] + (above ? above->hits[i] : 0);
+            level->any_hits[i] = comm->tally[i].any_hits[j] + (above ? above->any_hits[i] : 0);
             level->sum_ns[i] = comm->tally[i].sum_ns[j] + (above ? above->sum_ns[i] : 0);
             level->most_hits =
                 level->hits[i] > level->most_hits ? level->hits[i] : level->most_hits;
             level->even_ns[i] = even(judging, i, j);
             level->most_ns =
                 level->even_ns[i] > level->most_ns ? level->even_ns[i] : level->most_ns;
-            judging->sorted[i] = level->hits[i];
+            level->most_any =
+                level->any_hits[i] > level->most_any ? level->any_hits[i] : level->most_any;
+            judging->sorted[i] = level->any_hits[i];
+            level->all_hits += level->any_hits[i];
         }
         level->usual_hits = (uint32_t)usual(judging);
         level->high_hits = (uint32_t)judging->sorted[n - 1 - guilty_at_most(n)];
@@ -146,31 +154,45 @@ static int set_up(struct judging *judging, const struct muster_view *view,
     return 0;
 }
 
+/* All the delays of this size are one rank's, and so many that luck is out: enough where there is
+ * little to see. */
+static bool all_its_own(const struct judging *judging, uint32_t hits, const struct level *level)
+{
+    return judging->comm->demands.few && hits >= HITS_FEW && level->all_hits == hits &&
+           pow(judging->n, 1 - (double)hits) <= CHANCE;
+}
+
 static bool stands_out(const struct judging *judging, uint32_t hits, uint32_t others)
 {
     return hits >= HITS_MIN && hits / DOMINANCE >= others &&
-           by_luck(hits, others) * judging->n <= CHANCE;
+           muster_late_by_luck(hits, others) * judging->n <= CHANCE;
 }
 
 /* Beside a rank that is guilty already at this size of delay, another one need not stand out by
  * itself. */
 static bool stands_beside(const struct judging *judging, uint32_t hits, const struct level *level)
 {
-    return hits >= ALSO_MIN && hits >= level->most_hits / DOMINANCE &&
-           hits / DOMINANCE >= level->usual_hits &&
-           by_luck(hits, level->usual_hits) * judging->n <= ALSO_CHANCE;
+    return stands_out(judging, level->most_hits, level->usual_hits) && hits >= ALSO_MIN &&
+           hits >= level->most_hits / DOMINANCE && hits / DOMINANCE >= level->usual_hits &&
+           muster_late_by_luck(hits, level->usual_hits) * judging->n <= ALSO_CHANCE;
 }
 
-static bool guilty_at(const struct judging *judging, uint32_t i, unsigned j,
-                      const struct muster_late_span *span)
+/* -1: no memory. */
+static int guilty_at(const struct judging *judging, uint32_t i, unsigned j,
+                     const struct muster_late_span *span, bool *guilty, bool *is_beside)
 {
     const struct level *level = &judging->level[j];
-    bool most = stands_out(judging, level->most_hits, level->usual_hits);
-    return (stands_out(judging, level->hits[i], level->usual_hits) ||
-            (most && stands_beside(judging, level->hits[i], level))) &&
-           level->even_ns[i] / DOMINANCE >= level->usual_ns &&
-           level->even_ns[i] >= level->most_ns / ALSO_PART &&
-           (double)level->even_ns[i] >= SHARE_MIN * (double)span->active_ns;
+    bool alone = stands_out(judging, level->hits[i], level->usual_hits) ||
+                 all_its_own(judging, level->hits[i], level);
+    bool beside =
+        level->hits[i] < level->most_hits && stands_beside(judging, level->hits[i], level);
+    *is_beside = beside;
+    *guilty = (alone || beside) && level->even_ns[i] / DOMINANCE >= level->usual_ns &&
+              level->even_ns[i] >= level->most_ns / ALSO_PART &&
+              (double)level->even_ns[i] >= judging->comm->demands.share * (double)span->active_ns;
+    return *guilty ? muster_late_steady(judging->comm, level->any_hits, judging->n, i, j, beside,
+                                        guilty)
+                   : 0;
 }
 
 /* What it is to blame for from this size of delay on, up to where the others' are as frequent. */
@@ -185,30 +207,36 @@ static uint64_t cost(const struct judging *judging, uint32_t i, unsigned scale)
     return judging->level[scale].sum_ns[i] - beyond_ns;
 }
 
-/* The size of the delays that make up most of what the member is to blame for. */
-static unsigned main_scale(const struct judging *judging, uint32_t i, unsigned lowest,
-                           const struct muster_late_span *span)
+/* The size of the delays that make up most of what the member is to blame for. -1: no memory. */
+static int main_scale(const struct judging *judging, uint32_t i, unsigned lowest,
+                      const struct muster_late_span *span, unsigned *scale)
 {
-    unsigned scale = lowest;
     double enough = CONCENTRATE * (double)cost(judging, i, lowest);
-    for (unsigned j = lowest; j < MUSTER_LATE_SCALES; j++) {
-        if ((double)cost(judging, i, j) >= enough && guilty_at(judging, i, j, span)) {
-            scale = j;
+    int result = 0;
+    *scale = lowest;
+    for (unsigned j = lowest; j < MUSTER_LATE_SCALES && result == 0; j++) {
+        bool guilty = false;
+        bool beside;
+        if ((double)cost(judging, i, j) >= enough) {
+            result = guilty_at(judging, i, j, span, &guilty, &beside);
         }
+        *scale = guilty ? j : *scale;
     }
-    return scale;
+    return result;
 }
 
 static int add_guilt(const struct judging *judging, uint32_t i, unsigned lowest,
                      const struct muster_late_span *span, struct muster_late_guilts *guilts)
 {
     const struct muster_view_comm *comm = &judging->view->comm[judging->comm->comm];
-    if (!muster_grow(&guilts->guilt, guilts->n, sizeof *guilts->guilt)) {
+    unsigned scale;
+    if (!muster_grow(&guilts->guilt, guilts->n, sizeof *guilts->guilt) ||
+        main_scale(judging, i, lowest, span, &scale)) {
         return -1;
     }
-    unsigned scale = main_scale(judging, i, lowest, span);
     uint64_t cost_ns = cost(judging, i, scale);
     guilts->guilt[guilts->n++] = (struct muster_late_guilt){
+        .demands = judging->comm->demands,
         .comm = judging->comm->comm,
         .member = comm->first_member + i,
         .gpu = judging->view->member[comm->first_member + i].gpu,
@@ -225,26 +253,64 @@ static int add_guilt(const struct judging *judging, uint32_t i, unsigned lowest,
     return 0;
 }
 
-int muster_late_judge(const struct muster_view *view, const struct muster_late_comm *comm,
+/* part[] of each size, with what is above. */
+static void add_up_parts(struct muster_late_tally *tally)
+{
+    for (unsigned j = MUSTER_LATE_SCALES - 1; j-- > 0;) {
+        for (unsigned b = 0; b < MUSTER_LATE_PARTS; b++) {
+            tally->part[j][b] += tally->part[j + 1][b];
+            tally->any_part[j][b] += tally->any_part[j + 1][b];
+        }
+    }
+}
+
+static int judge_member(const struct judging *judging, uint32_t i,
+                        const struct muster_late_span *span, struct muster_late_guilts *guilts)
+{
+    const struct muster_view_comm *comm = &judging->view->comm[judging->comm->comm];
+    const struct muster_late_span *own = &span[judging->view->member[comm->first_member + i].gpu];
+    bool guilty = false;
+    bool beside = false;
+    int result = 0;
+    unsigned j = 0;
+    while (j < MUSTER_LATE_SCALES && result == 0 && !guilty) {
+        result = guilty_at(judging, i, j++, own, &guilty, &beside);
+    }
+    if (result == 0 && guilty) {
+        result = add_guilt(judging, i, j - 1, own, guilts);
+        guilts->guilt[guilts->n - 1].beside = beside;
+    }
+    return result;
+}
+
+/* Beside somebody who is not guilty after all nobody is. */
+static void drop_lonely(struct muster_late_guilts *guilts, size_t from)
+{
+    bool any = false;
+    for (size_t g = from; g < guilts->n; g++) {
+        any |= !guilts->guilt[g].beside;
+    }
+    guilts->n = any ? guilts->n : from;
+}
+
+int muster_late_judge(const struct muster_view *view, struct muster_late_comm *comm,
                       const struct muster_late_span *span, struct muster_late_guilts *guilts)
 {
     struct judging judging;
+    size_t before = guilts->n;
     if (set_up(&judging, view, comm)) {
         return -1;
     }
     int result = 0;
+    for (uint32_t i = 0; i < judging.n; i++) {
+        add_up_parts(&comm->tally[i]);
+    }
     for (uint32_t i = 0; i < judging.n && result == 0; i++) {
-        if (judging.level[0].hits[i] < HITS_MIN) {
-            continue;
-        }
-        uint32_t gpu = view->member[view->comm[comm->comm].first_member + i].gpu;
-        for (unsigned j = 0; j < MUSTER_LATE_SCALES; j++) {
-            if (guilty_at(&judging, i, j, &span[gpu])) {
-                result = add_guilt(&judging, i, j, &span[gpu], guilts);
-                break;
-            }
+        if (judging.level[0].hits[i] >= ALSO_MIN) {
+            result = judge_member(&judging, i, span, guilts);
         }
     }
+    drop_lonely(guilts, before);
     free(judging.memory);
     return result;
 }
@@ -259,13 +325,15 @@ uint64_t muster_late_smallest_ns(const struct muster_view *view,
         return 0;
     }
     uint32_t gpu = view->member[view->comm[comm->comm].first_member].gpu;
-    uint32_t hits = (uint32_t)(comm->compared / 5);
     for (unsigned j = 0; j < MUSTER_LATE_SCALES && !smallest; j++) {
         const struct level *level = &judging.level[j];
+        uint32_t hits = (uint32_t)(comm->open[j] / 5);
         uint64_t delay_ns = MUSTER_LATE_FLOOR_NS << j;
         uint64_t sum_ns = delay_ns * hits;
-        if (stands_out(&judging, hits, level->most_hits) && sum_ns / DOMINANCE >= level->most_ns &&
-            (double)sum_ns >= SHARE_MIN * (double)span[gpu].active_ns) {
+        struct level with = {.all_hits = level->all_hits + hits};
+        if ((stands_out(&judging, hits, level->most_any) || all_its_own(&judging, hits, &with)) &&
+            hits / VERDICT >= level->most_any && sum_ns / DOMINANCE >= level->most_ns &&
+            (double)sum_ns >= comm->demands.share * (double)span[gpu].active_ns) {
             smallest = delay_ns;
         }
     }

@@ -3,22 +3,13 @@
 #include <string.h>
 
 #include "diagnose/late_build.h"
-#include "segment/table.h"
 
 #define HALF 0.5
 #define MOST 0.7 /* of the operations it was late in: what is true of so many is said of all */
-enum {
-    NEAR = 64,        /* operations around one, for how soon a launch can begin */
-    KEEP_MAX = 65536, /* operations looked at for the cause */
-};
 
-/* One operation of the rank. */
-struct sight {
-    uint64_t blame_ns;
-    int64_t queue_ns;  /* begin on the GPU's clock minus call on the host's: means something only
-                          beside another one */
-    int64_t behind_ns; /* its call after the others' of this host */
-    bool hit, host;
+/* Operations of the rank that it was late in, as far as the host's times are known. */
+struct sights {
+    uint32_t behind, queued, at_once; /* called after the others; stood in the queue; did not */
 };
 
 static int by_value(const void *left, const void *right)
@@ -37,8 +28,7 @@ static bool behind(const struct muster_late_walk *walk, uint32_t own, int64_t *s
     const struct muster_view_member *member = &view->member[joint->comm->first_member];
     const struct muster_view_gpu *gpu = &view->gpu[member[own].gpu];
     size_t n = 0;
-    /* NCCL shows a replay when it runs, not when it was called. */
-    if (!gpu->host_times || (joint->op[own]->flags & MUSTER_OP_GRAPH)) {
+    if (joint->op[own]->queued == MUSTER_QUEUED_UNKNOWN) {
         return false;
     }
     for (uint32_t i = 0; i < joint->comm->members; i++) {
@@ -55,43 +45,31 @@ static bool behind(const struct muster_late_walk *walk, uint32_t own, int64_t *s
     return true;
 }
 
-static int64_t soonest(const struct sight *sight, size_t n, size_t at)
-{
-    size_t from = at > NEAR ? at - NEAR : 0;
-    size_t to = at + NEAR < n ? at + NEAR : n;
-    int64_t least = sight[at].queue_ns;
-    for (size_t i = from; i < to; i++) {
-        least = sight[i].queue_ns < least ? sight[i].queue_ns : least;
-    }
-    return least;
-}
-
 /* The host, if its calls came late and the GPU then began at once; the GPU, if the calls stood
  * in its queue for as long as it was late. Arrival alone proves nothing: hosts run ahead. */
-static void find_cause(const struct sight *sight, size_t n, struct muster_late_detail *detail)
+static void find_cause(const struct sights *sights, struct muster_late_detail *detail)
 {
-    uint32_t at_once = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!sight[i].hit || !sight[i].host) {
-            continue;
-        }
-        double late = HALF * (double)sight[i].blame_ns;
-        double queued = (double)(sight[i].queue_ns - soonest(sight, n, i));
-        detail->host_known++;
-        detail->arrived_late += (double)sight[i].behind_ns >= late;
-        detail->waited_in_queue += queued >= (double)sight[i].blame_ns;
-        at_once += queued < late;
-    }
     double enough = MOST * detail->host_known;
+    detail->arrived_late = sights->behind;
+    detail->waited_in_queue = sights->queued;
     if (!detail->host_known) {
         return;
     }
-    if (detail->arrived_late >= enough && at_once >= enough) {
+    if (sights->behind >= enough && sights->at_once >= enough) {
         detail->cause = MUSTER_CAUSE_HOST;
-    } else if (detail->waited_in_queue >= enough &&
-               detail->arrived_late < (1 - MOST) * detail->host_known) {
+    } else if (sights->queued >= enough && sights->behind < (1 - MOST) * detail->host_known) {
         detail->cause = MUSTER_CAUSE_GPU;
     }
+}
+
+static void sight(const struct muster_view_op *op, uint64_t blame_ns, int64_t behind_ns,
+                  struct sights *sights)
+{
+    uint64_t queued_ns = op->queued * MUSTER_QUEUED_NS;
+    double late = HALF * (double)blame_ns;
+    sights->behind += (double)behind_ns >= late;
+    sights->queued += queued_ns >= blame_ns;
+    sights->at_once += (double)queued_ns < late;
 }
 
 static void sum_places(const struct muster_late_places *places, struct muster_late_detail *detail)
@@ -113,52 +91,46 @@ static void sum_places(const struct muster_late_places *places, struct muster_la
     detail->rate = chances ? (double)hits / (double)chances : 0;
 }
 
-static void note_place(struct muster_late_place *place)
+/* Whether it was not late the time before at this place. */
+static bool note_place(struct muster_late_place *place)
 {
+    bool turn = !place->hits || place->seen != place->last + 1;
     place->first = place->hits ? place->first : place->seen;
+    place->last = place->seen;
     place->hits++;
+    return turn;
 }
 
 int muster_late_look(const struct muster_view *view, const struct muster_late_guilt *guilt,
                      struct muster_late_detail *detail)
 {
     struct muster_late_walk walk;
-    struct sight *sight = NULL;
-    size_t n = 0;
+    struct sights sights = {0};
     uint32_t own = guilt->member - view->comm[guilt->comm].first_member;
     int64_t *scratch = calloc(view->comm[guilt->comm].members + 1, sizeof *scratch);
     memset(detail, 0, sizeof *detail);
     detail->class = MUSTER_VIEW_NONE;
-    int result = !scratch || muster_late_walk_begin(&walk, view, guilt->comm) ? -1 : 0;
-    if (result) {
+    if (!scratch || muster_late_walk_begin(&walk, view, guilt->comm)) {
         free(scratch);
         return -1;
     }
-    while (result == 0 && muster_late_walk_next(&walk)) {
+    walk.relative = guilt->demands.relative;
+    while (muster_late_walk_next(&walk)) {
         const struct muster_view_op *op = walk.joint.op[own];
-        struct sight now = {.blame_ns = walk.blame_ns[own]};
-        if (!op) {
+        int64_t behind_ns;
+        if (!op || walk.counted_ns[own] < MUSTER_LATE_FLOOR_NS << guilt->scale) {
             continue;
         }
-        now.hit = now.blame_ns >= MUSTER_LATE_FLOOR_NS << guilt->scale;
-        if (now.hit) {
-            note_place(walk.place);
-            detail->first = detail->first ? detail->first : op;
-        }
-        if (n == KEEP_MAX) {
-            continue;
-        }
-        now.queue_ns = (int64_t)(op->begin_ns - op->enqueue_ns);
-        now.host = now.hit && behind(&walk, own, scratch, &now.behind_ns);
-        result = muster_grow(&sight, n, sizeof *sight) ? 0 : -1;
-        if (result == 0) {
-            sight[n++] = now;
+        detail->turns += note_place(walk.place);
+        detail->first = detail->first ? detail->first : op;
+        if (behind(&walk, own, scratch, &behind_ns)) {
+            detail->host_known++;
+            sight(op, walk.blame_ns[own], behind_ns, &sights);
         }
     }
-    find_cause(sight, n, detail);
+    find_cause(&sights, detail);
     sum_places(&walk.places, detail);
     muster_late_walk_end(&walk);
-    free(sight);
     free(scratch);
-    return result;
+    return 0;
 }

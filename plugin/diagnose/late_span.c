@@ -32,6 +32,7 @@ static void measure(const struct muster_view *view, const struct muster_view_gpu
     uint64_t end_ns = 0;
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         uint64_t ns = cycle(&view->op[gpu->order[i]], &end_ns);
+        span->length_ns = end_ns - view->op[gpu->order[0]].begin_ns;
         span->covered_ns += ns;
         count[octave(ns)]++;
     }

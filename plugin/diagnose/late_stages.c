@@ -14,8 +14,9 @@
 #include "diagnose/confidence.h"
 #include "diagnose/late_build.h"
 
-#define MOSTLY 0.6 /* of its exchanges */
-#define LONGER 1.5 /* than the other stages, between exchanges */
+#define MOSTLY 0.6  /* of its exchanges */
+#define LONGER 1.5  /* than the other stages, between exchanges */
+#define WORTH  0.01 /* of the time */
 enum { PARTNERS_MAX = 2 };
 
 /* Operations that overlap on one GPU are one unit: NCCL runs a group of sends and receives as one
@@ -306,15 +307,29 @@ static int name_slow(const struct stages *stages, const struct muster_late_guilt
     return 0;
 }
 
+/* Whether a unit of sends and receives, with GPU times, begins with the operation. */
+static bool is_unit(const struct stages *stages, uint32_t o)
+{
+    const struct muster_view_op *op = &stages->view->op[o];
+    return stages->unit[o].first == o && muster_func_is_p2p(op->func) && muster_view_scored(op);
+}
+
 static void tally_units(const struct stages *stages, struct muster_late_comm *comm)
 {
     const struct muster_view *view = stages->view;
     const struct muster_view_comm *own = &view->comm[comm->comm];
     for (uint32_t i = 0; i < own->members; i++) {
         const struct muster_view_member *member = &view->member[own->first_member + i];
+        uint32_t units = 0;
+        uint32_t at = 0;
         for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++) {
-            if (stages->unit[o].first == o && muster_func_is_p2p(view->op[o].func)) {
-                muster_late_add(&comm->tally[i], stages->unit[o].blame_ns);
+            units += is_unit(stages, o);
+        }
+        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++) {
+            if (is_unit(stages, o)) {
+                unsigned part = (unsigned)((uint64_t)at++ * comm->demands.parts / units);
+                uint64_t own_ns = stages->unit[o].blame_ns;
+                muster_late_add(&comm->tally[i], own_ns, own_ns, part);
             }
         }
     }
@@ -323,7 +338,8 @@ static void tally_units(const struct stages *stages, struct muster_late_comm *co
 static int one_comm(struct stages *stages, uint32_t c, struct muster_findings *findings)
 {
     const struct muster_view_comm *own = &stages->view->comm[c];
-    struct muster_late_comm comm = {.comm = c};
+    struct muster_late_comm comm = {.comm = c,
+                                    .demands = {.share = WORTH, .parts = MUSTER_LATE_PARTS}};
     struct muster_late_guilts guilts = {0};
     stages->experts = false;
     for (uint32_t m = own->first_member; m < own->first_member + own->members; m++) {

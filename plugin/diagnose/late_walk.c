@@ -72,18 +72,58 @@ static bool readable(unsigned func)
     }
 }
 
+enum {
+    LAGS_MIN = 8,
+    LAG_LASTS = 32, /* operations: about a step */
+};
+
+enum { HOLE = 64 }; /* operations: a longer one ends a stretch; drops leave shorter ones */
+
+static void pass(struct muster_late_position *at, const struct muster_view_op *op)
+{
+    bool graph = op->flags & MUSTER_OP_GRAPH;
+    bool new = !at->begun || graph != at->graph || op->number > at->number + HOLE;
+    at->stretch += new;
+    at->index++;
+    at->number = op->number;
+    at->graph = graph;
+    at->begun = true;
+}
+
+unsigned muster_late_part_of(const struct muster_late_walk *walk, unsigned parts)
+{
+    if (walk->end.stretch >= parts) {
+        return (unsigned)((uint64_t)(walk->at.stretch - 1) * parts / walk->end.stretch);
+    }
+    return (unsigned)((walk->at.index - 1) * parts / walk->end.index);
+}
+
+/* Whether there are self times to compare. */
+static bool knows_self(const struct muster_late_walk *walk)
+{
+    unsigned known = 0;
+    for (uint32_t i = 0; i < walk->joint.comm->members && known < 2; i++) {
+        const struct muster_view_op *op = walk->joint.op[i];
+        known += op && op->self_ns != MUSTER_SELF_UNKNOWN;
+    }
+    return known == 2;
+}
+
 int muster_late_walk_begin(struct muster_late_walk *walk, const struct muster_view *view,
                            uint32_t comm)
 {
     memset(walk, 0, sizeof *walk);
     uint32_t n = view->comm[comm].members;
-    walk->blame_ns = calloc(3 * (size_t)n + 1, sizeof *walk->blame_ns);
-    if (!walk->blame_ns || muster_joint_begin(&walk->joint, view, comm)) {
+    walk->blame_ns = calloc(4 * (size_t)n + 1, sizeof *walk->blame_ns);
+    walk->lag = calloc(n + 1, sizeof *walk->lag);
+    if (!walk->blame_ns || !walk->lag || muster_joint_begin(&walk->joint, view, comm)) {
         free(walk->blame_ns);
+        free(walk->lag);
         return -1;
     }
     walk->late_ns = walk->blame_ns + n;
     walk->scratch = walk->late_ns + n;
+    walk->counted_ns = walk->scratch + n;
     int result = 0;
     while (result == 0 && muster_joint_next(&walk->joint)) {
         const struct muster_view_op *op = walk->joint.any;
@@ -95,9 +135,12 @@ int muster_late_walk_begin(struct muster_late_walk *walk, const struct muster_vi
                 place->count++;
             }
         }
+        if (readable(op->func) && knows_self(walk)) {
+            pass(&walk->end, op);
+        }
     }
     muster_joint_end(&walk->joint);
-    if (result || muster_joint_begin(&walk->joint, view, comm)) {
+    if (result || muster_joint_begin(&walk->joint, view, comm) || muster_late_calls_begin(walk)) {
         muster_late_walk_end(walk);
         return -1;
     }
@@ -106,9 +149,11 @@ int muster_late_walk_begin(struct muster_late_walk *walk, const struct muster_vi
 
 void muster_late_walk_end(struct muster_late_walk *walk)
 {
+    muster_late_calls_end(&walk->calls);
     muster_joint_end(&walk->joint);
     free(walk->places.place);
     free(walk->blame_ns);
+    free(walk->lag);
     memset(walk, 0, sizeof *walk);
 }
 
@@ -203,28 +248,82 @@ static void set_lateness(struct muster_late_walk *walk)
     }
 }
 
+uint64_t muster_late_least_ns(const struct muster_late_walk *walk)
+{
+    double own_ns = walk->relative * (double)walk->usual_ns;
+    return own_ns > (double)MUSTER_LATE_FLOOR_NS ? (uint64_t)own_ns : MUSTER_LATE_FLOOR_NS;
+}
+
+/* Whether lags outlast operations here: whoever was late mostly still is in the next one. */
+static bool lags_last(const struct muster_late_walk *walk)
+{
+    return walk->lags < LAGS_MIN || 4 * walk->lags_carried >= 3 * walk->lags;
+}
+
+/* Where computing goes on while an operation waits, a lag is seen again in each of the next
+ * operations, although self times are short there: what was too little where it came from is no
+ * more later on. */
+static void set_counted(struct muster_late_walk *walk)
+{
+    uint64_t least_ns = muster_late_least_ns(walk);
+    bool last = lags_last(walk);
+    for (uint32_t i = 0; i < walk->joint.comm->members; i++) {
+        struct muster_late_lag *lag = &walk->lag[i];
+        uint64_t own_ns = walk->blame_ns[i];
+        walk->lags += lag->before_ns >= MUSTER_LATE_FLOOR_NS;
+        walk->lags_carried +=
+            lag->before_ns >= MUSTER_LATE_FLOOR_NS && 2 * own_ns >= lag->before_ns;
+        lag->before_ns = own_ns;
+        lag->small_ns = last && walk->at.index < lag->until ? lag->small_ns : 0;
+        bool counts = own_ns >= least_ns && own_ns >= lag->small_ns + MUSTER_LATE_FLOOR_NS;
+        walk->counted_ns[i] = counts ? own_ns - lag->small_ns : 0;
+        if (own_ns < least_ns) {
+            lag->until = walk->at.index + LAG_LASTS;
+        }
+        lag->small_ns = own_ns < least_ns || own_ns < lag->small_ns ? own_ns : lag->small_ns;
+    }
+}
+
+/* Of each member; false: nothing usual to compare with. */
+static bool set_blame(struct muster_late_walk *walk)
+{
+    const struct muster_joint *joint = &walk->joint;
+    const struct muster_view_op *any = joint->any;
+    walk->place = readable(any->func)
+                      ? muster_late_place(&walk->places, any->class, any->before, false)
+                      : NULL;
+    walk->usual_ns =
+        walk->place && walk->place->count >= PLACE_MIN ? usual_self(walk) : MUSTER_SELF_UNKNOWN;
+    if (walk->usual_ns == MUSTER_SELF_UNKNOWN) {
+        return false;
+    }
+    set_lateness(walk);
+    walk->place->seen++;
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        const struct muster_view_op *op = joint->op[i];
+        bool known = op && op->self_ns != MUSTER_SELF_UNKNOWN && op->self_ns > walk->usual_ns;
+        uint64_t excess = known ? op->self_ns - walk->usual_ns : 0;
+        walk->blame_ns[i] = excess < walk->late_ns[i] ? excess : walk->late_ns[i];
+    }
+    muster_late_carry(walk);
+    set_counted(walk);
+    return true;
+}
+
 bool muster_late_walk_next(struct muster_late_walk *walk)
 {
     while (muster_joint_next(&walk->joint)) {
-        const struct muster_joint *joint = &walk->joint;
-        const struct muster_view_op *any = joint->any;
-        walk->place = readable(any->func)
-                          ? muster_late_place(&walk->places, any->class, any->before, false)
-                          : NULL;
-        uint64_t usual =
-            walk->place && walk->place->count >= PLACE_MIN ? usual_self(walk) : MUSTER_SELF_UNKNOWN;
-        if (usual == MUSTER_SELF_UNKNOWN) {
-            continue;
+        if (walk->joint.any->number != walk->calls.number + 1) {
+            memset(walk->lag, 0, walk->joint.comm->members * sizeof *walk->lag);
         }
-        set_lateness(walk);
-        walk->place->seen++;
-        for (uint32_t i = 0; i < joint->comm->members; i++) {
-            const struct muster_view_op *op = joint->op[i];
-            bool known = op && op->self_ns != MUSTER_SELF_UNKNOWN && op->self_ns > usual;
-            uint64_t excess = known ? op->self_ns - usual : 0;
-            walk->blame_ns[i] = excess < walk->late_ns[i] ? excess : walk->late_ns[i];
+        bool found = set_blame(walk);
+        if (readable(walk->joint.any->func) && knows_self(walk)) {
+            pass(&walk->at, walk->joint.any);
         }
-        return true;
+        muster_late_calls_note(walk);
+        if (found) {
+            return true;
+        }
     }
     return false;
 }

@@ -4,7 +4,7 @@
  * segments, tests feed what they invented); then finished, then only read. No clock of one GPU is
  * ever compared with another's; host times are comparable inside one host.
  *
- * Memory is what was put in: 64 bytes an operation, and as much again while it is being finished.
+ * Memory is what was put in: 72 bytes an operation, and as much again while it is being finished.
  * A view belongs to one thread.
  */
 #ifndef MUSTER_DIAGNOSE_VIEW_H
@@ -18,7 +18,9 @@
 #include "segment/op.h"
 #include "segment/run.h"
 
-#define MUSTER_SELF_UNKNOWN UINT64_MAX
+#define MUSTER_SELF_UNKNOWN   UINT64_MAX
+#define MUSTER_QUEUED_UNKNOWN UINT16_MAX
+#define MUSTER_QUEUED_NS      16000ull
 enum { MUSTER_VIEW_NONE = UINT32_MAX }; /* no class, no index */
 
 /* One GPU of one process: what is usually called a rank. */
@@ -78,7 +80,9 @@ struct muster_view_op {
     uint32_t before; /* class of the operation that ended last before; MUSTER_VIEW_NONE */
     uint32_t member; /* before finish: its handle; then its index */
     int32_t peer;
-    uint16_t flags; /* enum muster_op_flags */
+    uint16_t flags;  /* enum muster_op_flags */
+    uint16_t queued; /* from the call to the begin, beyond the soonest of the operations near it on
+                        this GPU, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
     uint8_t source;
     uint8_t func;
     uint8_t channels;

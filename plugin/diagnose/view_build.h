@@ -26,4 +26,7 @@ void muster_view_index_free(struct muster_view *view);
 /* view_self.c: the order of operations on each GPU and their self times. -1: no memory. */
 int muster_view_self_times(struct muster_view *view);
 
+/* view_queue.c: how long calls stood in the queue; after the order is known. -1: no memory. */
+int muster_view_queue_times(struct muster_view *view);
+
 #endif

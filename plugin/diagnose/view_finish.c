@@ -162,7 +162,7 @@ int muster_view_finish(struct muster_view *view, struct muster_err *err)
     if (result == 0) {
         group_nets(view, to);
         muster_view_index_free(view);
-        result = muster_view_self_times(view);
+        result = muster_view_self_times(view) || muster_view_queue_times(view) ? -1 : 0;
     }
     free(to);
     if (result) {

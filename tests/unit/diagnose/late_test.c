@@ -63,7 +63,8 @@ static void test_clean_verdict_says_what_it_would_have_seen(void **state)
     }
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
-    assert_true(ranks_said(&findings.not_observable, "late by 16 us in a fifth of the 59"));
+    /* Half of the operations follow a millisecond of work: a shorter delay is how GPUs differ. */
+    assert_true(ranks_said(&findings.not_observable, "late by 256 us in a fifth of the 59"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
