@@ -5,6 +5,7 @@
 #include "diagnose/late.h"
 #include "diagnose/path.h"
 #include "diagnose/transfer.h"
+#include "diagnose/unread.h"
 
 static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
                       struct muster_findings *findings, struct muster_err *err)
@@ -32,6 +33,8 @@ static int judge_operations(const struct muster_run *run, bool choices,
         rc = muster_diagnose_path(&view, findings, err);
     if (rc == 0 && choices)
         rc = muster_diagnose_divergence(&view, false, findings, err);
+    if (rc == 0)
+        muster_say_unread(&view, &findings->not_observable);
     muster_view_free(&view);
     return rc;
 }

@@ -42,6 +42,9 @@ static int measure(const struct muster_view *view, uint32_t comm, struct moved *
     }
     while (muster_joint_next(&joint)) {
         uint64_t shortest = UINT64_MAX;
+        if (!muster_transfer_is_common(joint.any->func)) {
+            continue;
+        }
         for (uint32_t i = 0; i < joint.comm->members; i++) {
             const struct muster_view_op *op = joint.op[i];
             if (op && op->end_ns - op->begin_ns < shortest) {

@@ -14,6 +14,13 @@ struct muster_transfer {
     const struct muster_view_op *op;
 };
 
+/* Whether all ranks leave the operation together: what else there is has no transfer. */
+static inline bool muster_transfer_is_common(unsigned func)
+{
+    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_ALL_GATHER ||
+           func == MUSTER_FUNC_REDUCE_SCATTER || func == MUSTER_FUNC_ALL_TO_ALL;
+}
+
 /* In order. The caller frees `at`. */
 struct muster_transfers {
     struct muster_transfer *at;

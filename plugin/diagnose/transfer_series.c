@@ -28,7 +28,7 @@ int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
         return -1;
     while (whole && muster_joint_next(&joint)) {
         uint64_t shortest = UINT64_MAX;
-        if (joint.present < joint.comm->members)
+        if (joint.present < joint.comm->members || !muster_transfer_is_common(joint.any->func))
             continue;
         for (uint32_t i = 0; i < joint.comm->members; i++)
             shortest = duration(joint.op[i]) < shortest ? duration(joint.op[i]) : shortest;
