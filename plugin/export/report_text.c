@@ -188,7 +188,7 @@ static int by_text(const void *left, const void *right)
     return strcmp(a ? a : "", b ? b : "");
 }
 
-/* How many different hosts. */
+/* How many different hosts; 0 without memory. */
 static size_t count_hosts(const struct muster_report *report)
 {
     const char **host = malloc((report->ranks + 1) * sizeof *host);
@@ -249,10 +249,12 @@ static void put_timing(const struct muster_report *report, FILE *out)
     fputc('\n', out);
 }
 
-static void put_header(const struct muster_report *report, FILE *out)
+static int put_header(const struct muster_report *report, FILE *out)
 {
     const struct muster_run *run = report->run;
     size_t hosts = count_hosts(report);
+    if (hosts == 0 && report->ranks > 0)
+        return -1;
     fputs(run->sources ? "run " : "what lives on this host", out);
     for (size_t i = 0; i < run->sources && i < 4; i++) {
         fprintf(out, "%s%s", i ? ", " : "", run->source[i]);
@@ -265,6 +267,7 @@ static void put_header(const struct muster_report *report, FILE *out)
     put_nccl(report, out);
     fputc('\n', out);
     put_timing(report, out);
+    return 0;
 }
 
 static bool is_p2p(const void *row)
@@ -321,8 +324,7 @@ static int put_ranks(const struct muster_report *report, FILE *out)
 int muster_report_text(const struct muster_report *report, enum muster_report_rows rows, FILE *out)
 {
     bool both = rows == MUSTER_ROWS_BOTH;
-    put_header(report, out);
-    if (((both || rows == MUSTER_ROWS_RANK) && put_ranks(report, out)) ||
+    if (put_header(report, out) || ((both || rows == MUSTER_ROWS_RANK) && put_ranks(report, out)) ||
         ((both || rows == MUSTER_ROWS_OP) && put_ops(report, rows, out)) ||
         (rows == MUSTER_ROWS_RULE && put_rules(report, out)) ||
         (both && put_table(out, "network, by rank and peer", &muster_net_table, 0, report->net,

@@ -24,8 +24,10 @@ static struct muster_log_comm *comm_for(struct muster_log *log, uint32_t uid)
     if (at < log->comms)
         return &log->comm[at];
     if (!muster_grow(&log->comm, log->comms, sizeof(*log->comm)) ||
-        !muster_uid_add(&log->comm_index, uid, log->comms))
+        !muster_uid_add(&log->comm_index, uid, log->comms)) {
+        log->no_memory = true;
         return NULL;
+    }
     return &log->comm[log->comms++];
 }
 
@@ -90,10 +92,11 @@ static void get_op(struct decoder *decoder, uint64_t number)
 {
     struct muster_log *log = decoder->log;
     struct muster_log_source *in = &decoder->in;
-    if (number >= decoder->classes || !muster_grow(&log->op, log->ops, sizeof(*log->op))) {
-        in->bad = true;
+    in->bad = number >= decoder->classes;
+    if (!in->bad && !muster_grow(&log->op, log->ops, sizeof(*log->op)))
+        in->bad = log->no_memory = true;
+    if (in->bad)
         return;
-    }
     struct muster_log_class *class = &decoder->class[number];
     struct muster_op *op = &log->op[log->ops];
     *op = class->op;
@@ -159,8 +162,10 @@ static struct muster_log_seen *seen_for(struct muster_log *log, uint32_t uid)
     if (at < log->seens)
         return &log->seen[at];
     if (!muster_grow(&log->seen, log->seens, sizeof(*log->seen)) ||
-        !muster_uid_add(&log->seen_index, uid, log->seens))
+        !muster_uid_add(&log->seen_index, uid, log->seens)) {
+        log->no_memory = true;
         return NULL;
+    }
     memset(&log->seen[log->seens], 0, sizeof(*log->seen));
     return &log->seen[log->seens++];
 }
@@ -171,7 +176,9 @@ static bool keep_state(struct muster_log *log, const struct muster_log_comm_stat
     struct muster_log_pending *pending = NULL;
     size_t bytes = state->listed * sizeof(*pending);
     struct muster_log_seen *seen = seen_for(log, state->uid);
-    if (!seen || (bytes && !(pending = malloc(bytes))))
+    if (seen && bytes && !(pending = malloc(bytes)))
+        log->no_memory = true;
+    if (!seen || (bytes && !pending))
         return false;
     if (bytes)
         memcpy(pending, state->pending, bytes);

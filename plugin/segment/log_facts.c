@@ -116,8 +116,8 @@ void muster_log_facts_get(struct muster_log *log, struct muster_log_source *in)
         return;
     }
     get_sparse(in, bytes, n);
-    if (!in->bad && !log->facts)
-        log->facts = calloc(1, sizeof(*log->facts));
+    if (!in->bad && !log->facts && !(log->facts = calloc(1, sizeof(*log->facts))))
+        log->no_memory = true;
     in->bad = in->bad || !log->facts;
     if (in->bad)
         return;

@@ -88,8 +88,8 @@ bool muster_log_policy_write(struct muster_log_policy_told *told,
 
 static bool has_policy(struct muster_log *log)
 {
-    if (!log->policy)
-        log->policy = calloc(1, sizeof(*log->policy));
+    if (!log->policy && !(log->policy = calloc(1, sizeof(*log->policy))))
+        log->no_memory = true;
     return log->policy != NULL;
 }
 

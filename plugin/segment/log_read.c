@@ -86,8 +86,10 @@ static bool is_torn_tail(const struct scan *scan, size_t at, size_t end)
 
 static bool keep(struct scan *scan, const struct muster_log_frame *frame, size_t at)
 {
-    if (!muster_grow(&scan->place, scan->places, sizeof(*scan->place)))
+    if (!muster_grow(&scan->place, scan->places, sizeof(*scan->place))) {
+        scan->log->no_memory = true;
         return false;
+    }
     scan->place[scan->places++] = (struct place){*frame, at};
     return true;
 }
@@ -213,16 +215,20 @@ int muster_log_parse(const char *name, const void *data, size_t bytes, struct mu
     got.version = header.version;
     struct muster_log_class *class = malloc(MUSTER_LOG_CLASSES * sizeof(*class));
     if (!class)
-        return muster_fail(err, "%s: no memory", name);
+        return muster_fail_memory(err, name);
     struct scan scan = {.data = data, .bytes = bytes, .budget = 8 * bytes, .log = &got};
     for (size_t at = MUSTER_LOG_HEADER_BYTES; at < bytes; at = slot_end(at, bytes))
         if (!scan_slot(&scan, at, slot_end(at, bytes)))
-            damage(&got, at);
+            break;
     if (scan.places > 0)
         qsort(scan.place, scan.places, sizeof(*scan.place), by_sequence);
     decode_all(&scan, class);
     free(scan.place);
     free(class);
+    if (got.no_memory) {
+        muster_log_free(&got);
+        return muster_fail_memory(err, name);
+    }
     *log = got;
     return 0;
 }

@@ -32,11 +32,12 @@ struct muster_log {
     bool has_process;
     uint64_t next_op;     /* ordinal after the last operation of the log */
     uint64_t ops_missing; /* of the ordinals below, those not in `op` */
+    bool no_memory;       /* only while it is read */
     unsigned damaged;     /* frames or stretches skipped */
     uint64_t damaged_at;  /* where the first lies in the file */
 };
 
-/* `name` stands in errors. Fails only without a valid header. */
+/* `name` stands in errors. Fails only without a valid header, or without memory for all of it. */
 int muster_log_parse(const char *name, const void *data, size_t bytes, struct muster_log *log,
                      struct muster_err *err);
 int muster_log_read(const char *path, struct muster_log *log, struct muster_err *err);

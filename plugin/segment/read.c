@@ -59,8 +59,10 @@ int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
         size = max;
     void *copy = malloc(size ? size : 1);
     ssize_t n = copy ? read_all(fd, copy, size) : -1;
-    int error = copy ? errno : ENOMEM;
+    int error = errno;
     close(fd);
+    if (!copy)
+        return muster_fail_memory(err, path);
     if (n < 0) {
         free(copy);
         return muster_fail(err, "%s: %s", path, strerror(error));
@@ -99,7 +101,7 @@ int muster_segment_parse(const char *name, const void *data, size_t bytes,
 {
     struct muster_segment *copy = new_copy();
     if (!copy)
-        return muster_fail(err, "%s: no memory", name);
+        return muster_fail_memory(err, name);
     if (bytes > sizeof(*copy))
         bytes = sizeof(*copy);
     if (bytes)
@@ -274,7 +276,7 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
     if (copies.a && copies.b && copies.c)
         rc = read_live(path, &copies, &size, err);
     else
-        muster_fail(err, "%s: no memory", path);
+        muster_fail_memory(err, path);
     close(fd);
     free(copies.a);
     free(copies.c);

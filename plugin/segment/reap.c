@@ -82,9 +82,12 @@ size_t muster_find_segments(const char *dir, struct muster_found **found)
 {
     *found = NULL;
     size_t n = 0;
+    bool whole = true;
     DIR *entries = opendir(dir);
-    if (!entries)
+    if (!entries) {
+        errno = 0;
         return 0;
+    }
     char prefix[32];
     snprintf(prefix, sizeof(prefix), "muster-%u-", (unsigned)geteuid());
     struct dirent *entry;
@@ -92,12 +95,16 @@ size_t muster_find_segments(const char *dir, struct muster_found **found)
         char path[MUSTER_SEG_PATH + 300];
         struct stat file;
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            ends_with(entry->d_name, ".seg") && is_mine(path, &file) &&
-            add(found, n, path, is_own(entry->d_name)))
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            !ends_with(entry->d_name, ".seg") || !is_mine(path, &file))
+            continue;
+        if (add(found, n, path, is_own(entry->d_name)))
             n++;
+        else
+            whole = false;
     }
     closedir(entries);
+    errno = whole ? 0 : ENOMEM;
     return n;
 }
 

@@ -15,8 +15,8 @@ struct muster_found {
 };
 
 /* The segments of this user in `dir`. A directory that cannot be read has none. The caller frees
- * with muster_found_free. Never opens the lock of the calling process: closing it would give the
- * lock up. */
+ * with muster_found_free. errno is ENOMEM afterwards if there was no memory for all, else 0. Never
+ * opens the lock of the calling process: closing it would give the lock up. */
 size_t muster_find_segments(const char *dir, struct muster_found **found);
 void muster_found_free(struct muster_found *found, size_t n);
 

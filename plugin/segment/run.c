@@ -32,6 +32,15 @@ struct load {
     size_t files;
 };
 
+/* Want of memory fails the whole: what is left would look like less than there is. */
+static void note_failure(struct muster_run *run, const struct muster_err *err)
+{
+    if (muster_is_memory(err))
+        run->no_memory = true;
+    else
+        muster_run_note(run, "%s", err->text);
+}
+
 static void add_file(struct load *load, const char *path, bool segment, bool alive)
 {
     struct file file = {.segment = segment, .alive = alive};
@@ -47,10 +56,11 @@ static void add_file(struct load *load, const char *path, bool segment, bool ali
         free(copy);
     }
     if (rc != 0) {
-        muster_run_note(load->run, "%s", err.text);
+        note_failure(load->run, &err);
         return;
     }
     if (!(file.path = strdup(path)) || !muster_grow(&load->file, load->files, sizeof(file))) {
+        load->run->no_memory = true;
         free(file.path);
         return;
     }
@@ -101,12 +111,16 @@ static void settle_found(struct load *load, const struct muster_found *found)
         add_file(load, found->path, true, found->alive);
 }
 
-static bool identity_of(const struct muster_found *found, struct muster_seg_identity *identity)
+static bool identity_of(struct load *load, const struct muster_found *found,
+                        struct muster_seg_identity *identity)
 {
     struct muster_segment *segment;
+    struct muster_err err;
     unsigned unstable;
-    if (muster_segment_read_live(found->path, &segment, &unstable, NULL) != 0)
+    if (muster_segment_read_live(found->path, &segment, &unstable, &err) != 0) {
+        load->run->no_memory |= muster_is_memory(&err);
         return false;
+    }
     *identity = segment->identity;
     free(segment);
     return true;
@@ -116,7 +130,7 @@ static void load_dir(struct load *load, const char *dir)
 {
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
-        if (identity_of(&load->found[i], &identity) && same_dir(identity.run_dir, dir))
+        if (identity_of(load, &load->found[i], &identity) && same_dir(identity.run_dir, dir))
             settle_found(load, &load->found[i]);
     }
     add_files_of(load, dir);
@@ -137,7 +151,7 @@ static void load_pid(struct load *load, uint64_t pid)
     size_t before = load->files;
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
-        if (!identity_of(&load->found[i], &identity) || identity.pid != pid)
+        if (!identity_of(load, &load->found[i], &identity) || identity.pid != pid)
             continue;
         add_file(load, load->found[i].path, true, load->found[i].alive);
         add_log_of(load, &identity);
@@ -153,7 +167,7 @@ static void load_live(struct load *load)
 {
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
-        if (!identity_of(&load->found[i], &identity))
+        if (!identity_of(load, &load->found[i], &identity))
             continue;
         add_file(load, load->found[i].path, true, load->found[i].alive);
         add_log_of(load, &identity);
@@ -165,8 +179,10 @@ static void add_source(struct load *load, const char *name)
     char *copy = strdup(name);
     if (copy && muster_grow(&load->run->source, load->run->sources, sizeof(copy)))
         load->run->source[load->run->sources++] = copy;
-    else
+    else {
+        load->run->no_memory = true;
         free(copy);
+    }
 }
 
 static void load_named(struct load *load, const char *name)
@@ -226,7 +242,7 @@ static bool read_pieces(struct load *load, const struct file *file, struct muste
     else
         rc = muster_segment_read(file->path, &pieces->segment, &err);
     if (rc != 0)
-        muster_run_note(load->run, "%s", err.text);
+        note_failure(load->run, &err);
     if (unstable)
         muster_run_note(load->run, "%s: %u entries left out, they never stood still", file->path,
                         unstable);
@@ -280,6 +296,7 @@ static const char *segment_dir(const struct muster_run_query *query)
 static void load_all(struct load *load, const struct muster_run_query *query)
 {
     load->founds = muster_find_segments(segment_dir(query), &load->found);
+    load->run->no_memory |= errno == ENOMEM;
     for (size_t i = 0; i < query->runs; i++)
         load_named(load, query->run[i]);
     if (query->live)
@@ -303,11 +320,13 @@ int muster_run_load(const struct muster_run_query *query, struct muster_run *run
         free(load.file[i].path);
     free(load.file);
     muster_found_free(load.found, load.founds);
-    if (got.processes > 0) {
+    if (got.processes > 0 && !got.no_memory) {
         *run = got;
         return 0;
     }
-    if (got.notes > 0)
+    if (got.no_memory)
+        muster_fail_memory(err, "the whole run");
+    else if (got.notes > 0)
         muster_fail(err, "%s", got.note[0]);
     else if (got.sources > 0)
         muster_fail(err, "%s: no segments and no logs", got.source[0]);

@@ -47,6 +47,7 @@ struct muster_run {
     size_t processes;
     char **note; /* what could not be read and why, one line each */
     size_t notes;
+    bool no_memory; /* only while it is loaded */
 };
 
 struct muster_run_query {
@@ -58,7 +59,7 @@ struct muster_run_query {
 };
 
 /* Dead processes' segments whose run directory is among the runs are archived there on the way.
- * Fails only if nothing at all could be read. */
+ * Fails only if nothing at all could be read, or without memory for all that is there. */
 int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
                     struct muster_err *err);
 void muster_run_free(struct muster_run *run);

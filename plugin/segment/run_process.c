@@ -18,10 +18,9 @@ void muster_run_note(struct muster_run *run, const char *fmt, ...)
     va_start(args, fmt);
     int n = vasprintf(&line, fmt, args);
     va_end(args);
-    if (n < 0)
-        return;
-    if (!muster_grow(&run->note, run->notes, sizeof(*run->note))) {
-        free(line);
+    if (n < 0 || !muster_grow(&run->note, run->notes, sizeof(*run->note))) {
+        run->no_memory = true;
+        free(n < 0 ? NULL : line);
         return;
     }
     run->note[run->notes++] = line;
@@ -215,7 +214,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
     if (from_log)
         pieces->segment = muster_run_rebuild(&pieces->log);
     if (!pieces->segment || !muster_grow(&run->process, run->processes, sizeof(*run->process))) {
-        muster_run_note(run, "no memory for a process");
+        run->no_memory = true;
         free(pieces->segment);
         muster_log_free(&pieces->log);
         return;
@@ -224,7 +223,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
     process.policy_known = !from_log || pieces->log.version > MUSTER_LOG_VERSION_MIN;
     note_log(run, pieces, from_log);
     if (!put_together(&process, pieces, from_log))
-        muster_run_note(run, "%s: no memory for all of it", process.identity.file_stem);
+        run->no_memory = true;
     run->process[run->processes++] = process;
     muster_log_free(&pieces->log);
 }
