@@ -127,9 +127,10 @@ size_t muster_tune_rules_forced(const struct muster_tune_tracks *tracks,
 {
     size_t n = 0;
     for (size_t i = 0; i < tracks->n; i++) {
-        if (has(&tracks->track[i], choice)) {
-            rule[n++] =
-                (struct muster_tune_rule){.class = tracks->track[i].class, .choice = *choice};
+        const struct muster_tune_track *track = &tracks->track[i];
+        bool own = track->base.algo == choice->algo && track->base.proto == choice->proto;
+        if (has(track, choice) && !own) {
+            rule[n++] = (struct muster_tune_rule){.class = track->class, .choice = *choice};
         }
     }
     return n;

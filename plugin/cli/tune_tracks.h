@@ -61,7 +61,7 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
                                                const struct muster_tune_rule *rule, size_t rules);
 
 /* Rules into rule[tracks->n]; each returns how many. */
-/* The combination for every class that has it. */
+/* The combination for every class that has it and for which NCCL does not choose it anyway. */
 size_t muster_tune_rules_forced(const struct muster_tune_tracks *tracks,
                                 const struct muster_tune_choice *choice,
                                 struct muster_tune_rule *rule);

@@ -94,9 +94,11 @@ static void a_combination_is_tried_where_nccl_has_it(void **state)
     struct muster_tune_choice tree = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 0};
     struct muster_tune_choice ring = {MUSTER_ALGO_RING, MUSTER_PROTO_LL, 0};
     struct muster_tune_choice none = {MUSTER_ALGO_NVLS, MUSTER_PROTO_LL, 0};
+    struct muster_tune_choice own = {MUSTER_ALGO_RING, MUSTER_PROTO_SIMPLE, 0};
     assert_int_equal(muster_tune_rules_forced(&tracks, &tree, rule), 2);
     assert_int_equal(muster_tune_rules_forced(&tracks, &ring, rule), 3);
     assert_int_equal(muster_tune_rules_forced(&tracks, &none, rule), 0);
+    assert_int_equal(muster_tune_rules_forced(&tracks, &own, rule), 0);
 }
 
 static void what_runs_as_before_is_no_candidate(void **state)
