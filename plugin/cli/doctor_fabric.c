@@ -39,7 +39,7 @@ static int read_acs(const struct muster_doctor *doctor, const char *pci)
     char path[PATH_MAX];
     unsigned char config[CONFIG] = {0};
     snprintf(path, sizeof path, "%s/bus/pci/devices/%s/config", doctor->sysfs, pci);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd >= 0 ? read(fd, config, sizeof config) : -1;
     if (fd >= 0)
         close(fd);

@@ -90,9 +90,12 @@ void muster_machine_find_devices(struct muster_machine *machine)
         uint32_t class_code = node->class_code >> 8;
         if (node->kind != MUSTER_NODE_DEVICE)
             continue;
-        if (node->vendor == NVIDIA && (class_code == 0x0302 || class_code == 0x0300) &&
-            machine->gpus < MUSTER_MACHINE_GPUS &&
-            muster_machine_find_gpu(machine, node->pci) < 0) {
+        bool is_gpu = node->vendor == NVIDIA && (class_code == 0x0302 || class_code == 0x0300) &&
+                      muster_machine_find_gpu(machine, node->pci) < 0;
+        if (is_gpu && machine->gpus == MUSTER_MACHINE_GPUS)
+            muster_machine_note(machine, "more than %d GPUs: the rest is left out",
+                                MUSTER_MACHINE_GPUS);
+        else if (is_gpu) {
             machine->gpu[machine->gpus++] = (struct muster_gpu){.node = i,
                                                                 .pci = node->pci,
                                                                 .index = -1,

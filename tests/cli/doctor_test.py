@@ -458,6 +458,66 @@ class Topo(Case):
         text = self.muster("topo", CUDA_VISIBLE_DEVICES="1", **env).stdout
         self.assertEqual(text.count("hidden by CUDA_VISIBLE_DEVICES"), 1)
 
+    def test_hostile_files(self):
+        port, gpu = "pci0000:10/0000:10:01.0", "pci0000:10/0000:10:01.0/0000:11:00.0"
+        self.device(port, "0x060400", vendor="0x8086", current_link_width="-5",
+                    max_link_width="9" * 60, max_link_speed="1e999 GT/s", numa_node="x" * 9000)
+        self.device(gpu, "0x030200", current_link_speed="nan", max_link_speed="-8.0 GT/s",
+                    current_link_width="0x7fffffffffffffff", numa_node="63\0\1\2")
+        for name in ("config", "resource"):  # a reader that waits for a writer would hang
+            os.mkfifo(self.root / f"sys/devices/{port}/{name}")
+        os.mkfifo(self.root / "proc/cmdline")
+        (self.root / "proc/pressure/memory").mkdir(parents=True)
+        for link in ("loop", "0000:99:00.0"):
+            (self.root / "sys/bus/pci/devices" / link).symlink_to(link)
+        (self.root / "sys/bus/pci/devices/none").symlink_to("../../../devices/pcizz:00/0000:zz:0.0")
+        topo = json.loads(self.muster("topo", "--format", "json").stdout)
+        self.assertEqual(len(topo["gpus"]), 1)
+        self.assertIsNone(topo["gpus"][0]["pcie"]["width"])
+        self.assertIsNone(topo["gpus"][0]["pcie"]["gbs"])
+        self.assertEqual(topo["degraded"], [])
+        for check in self.doctor().values():
+            self.assertNotEqual(check["status"], "problem", check)
+
+    def test_files_that_may_not_be_read(self):
+        chain = "pci0000:10/0000:10:01.0/0000:11:00.0"
+        self.device("pci0000:10/0000:10:01.0", "0x060400", vendor="0x8086")
+        self.device(chain, "0x030200")
+        for name in ("current_link_width", "max_link_speed", "numa_node"):
+            path = self.root / f"sys/devices/{chain}/{name}"
+            path.unlink()
+            path.mkdir()  # root may read everything, but no folder as a file
+        topo = json.loads(self.muster("topo", "--format", "json").stdout)
+        self.assertEqual(topo["gpus"][0]["pcie"]["width"], 16)  # what the other end says
+        self.assertEqual(topo["gpus"][0]["numa"], 0)
+        self.assertEqual(topo["degraded"], [])
+
+    def test_domains_above_16_bits(self):
+        for bus in ("e0", "e8"):
+            port = f"pci10000:{bus}/10000:{bus}:01.0"
+            self.device(port, "0x060400", vendor="0x8086")
+            self.device(f"{port}/10000:{bus[0]}{int(bus[1]) + 1}:00.0", "0x030200")
+        topo = json.loads(self.muster("topo", "--format", "json").stdout)
+        self.assertEqual([gpu["pci"] for gpu in topo["gpus"]], ["10000:e1:00.0", "10000:e9:00.0"])
+        self.assertEqual(topo["pairs"][0]["class"], "NODE")
+
+    def test_64_gpus_and_no_more(self):
+        for i in range(70):
+            port = f"pci0000:{i:02x}/0000:{i:02x}:01.0"
+            self.device(port, "0x060400", vendor="0x8086")
+            self.device(f"{port}/00{i + 0x80:02x}:01:00.0", "0x030200")
+        topo = json.loads(self.muster("topo", "--format", "json").stdout)
+        self.assertEqual((len(topo["gpus"]), len(topo["pairs"])), (64, 64 * 63))
+        self.assertIn("more than 64 GPUs: the rest is left out", topo["notes"])
+        self.assertIn("GPU63", self.muster("topo").stdout)
+
+    def test_hwloc_that_cannot_be_loaded(self):
+        self.put("lib/libhwloc.so.15", "not a library")
+        env = {"MUSTER_SYSFS": "", "LD_LIBRARY_PATH": str(self.root / "lib")}
+        done = self.muster("topo", "--format", "json", **env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the PCI tree is from /sys", "".join(json.loads(done.stdout)["notes"]))
+
     def test_no_gpu_and_no_sysfs_are_said(self):
         self.assertIn("No GPU", self.muster("topo").stdout)
         done = self.muster("topo", MUSTER_SYSFS="/nowhere")
