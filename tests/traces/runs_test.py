@@ -1,0 +1,60 @@
+"""Diagnoses recorded jobs of real GPUs (runs/README.md) and compares the verdicts.
+
+usage: runs_test.py MUSTER RUNS"""
+
+import glob
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+
+# Run: (kind, guilty ranks, cause) or None, and what must be said about what is not observable.
+EXPECTED = {
+    "clean": (None, "no rank of the 4 seen (of 4) is late"),
+    "clean-unlike": (None, "no rank of the 4 seen (of 4) is late"),
+    "jitter": (None, "no rank of the 4 seen (of 4) is late"),
+    "ddp": (None, "no rank of the 4 seen (of 4) is late"),
+    "fsdp": (None, "all waited for a host that was behind"),
+    "gpuslow03": (("late_rank", [1], "unknown"), ""),
+    "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
+    "pipeline": (("late_rank", [2], "unknown"), ""),
+}
+
+
+def unpack(folder, run):
+    for packed in glob.glob(os.path.join(folder, "*.log.xz")):
+        with lzma.open(packed) as source:
+            with open(os.path.join(run, os.path.basename(packed)[:-len(".xz")]), "wb") as target:
+                target.write(source.read())
+
+
+def problem(told, finding, said):
+    """What is wrong with the verdict; None: nothing."""
+    found = [(f["kind"], f["ranks"], f["cause"]) for f in told["findings"]]
+    if found != ([finding] if finding else []):
+        return f"found {found}"
+    if not any(said in line for line in told["not_observable"] + [""]):
+        return f"not observable: {told['not_observable']}"
+    return None
+
+
+def main(muster, runs):
+    folders = {name for name in os.listdir(runs) if os.path.isdir(os.path.join(runs, name))}
+    wrong = folders != set(EXPECTED)
+    for name, (finding, said) in EXPECTED.items():
+        with tempfile.TemporaryDirectory() as run:
+            unpack(os.path.join(runs, name), run)
+            done = subprocess.run([muster, "diagnose", run, "--format", "json"], timeout=60,
+                                  stdout=subprocess.PIPE)
+        trouble = problem(json.loads(done.stdout), finding, said)
+        print(f"{name}: {trouble or 'right'}", flush=True)
+        wrong |= trouble is not None or done.returncode != (finding is not None)
+    return wrong
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
