@@ -1,0 +1,162 @@
+/* Who only seems to be late: clocks that change, hosts that fell behind, turns. */
+#include "ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 4, BLOCK = 60, BLOCKS_APART = 2000 };
+
+static struct ranks four(uint8_t timing)
+{
+    struct ranks ranks;
+    ranks_begin(&ranks, RANKS);
+    for (unsigned r = 0; r < RANKS; r++) {
+        ranks.view.gpu[r].timing = timing;
+    }
+    ranks_comm(&ranks, 0, 0, 1, RANKS, RANKS);
+    return ranks;
+}
+
+/* A timed block: steps of two operations, before the first of which all work for a millisecond. */
+static void block(struct ranks *ranks, unsigned late, uint64_t late_ns)
+{
+    ranks->number[0] += BLOCKS_APART;
+    for (unsigned i = 0; i < BLOCK / 2; i++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            ranks_work(ranks, r, 1 * MS + (r == late ? late_ns : 0));
+        }
+        ranks_do(ranks, 0, 1 << 20, 100 * US, true, 0);
+        ranks_do(ranks, 0, 256, 10 * US, true, 0);
+    }
+}
+
+static void assert_named(struct ranks *ranks, int rank)
+{
+    struct muster_findings findings = ranks_diagnose(ranks);
+    assert_int_equal(findings.n, rank >= 0);
+    if (rank >= 0) {
+        assert_int_equal(findings.finding[0].ranks, 1);
+        assert_int_equal(findings.finding[0].rank[0], rank);
+    }
+    muster_findings_free(&findings);
+    ranks_end(ranks);
+}
+
+static void test_a_rank_late_in_every_block_is_named(void **state)
+{
+    (void)state;
+    struct ranks ranks = four(MUSTER_TIMING_AUTO);
+    for (unsigned b = 0; b < 8; b++) {
+        block(&ranks, 1, 300 * US);
+    }
+    assert_named(&ranks, 1);
+}
+
+/* Rank 1 has as many late operations as it takes, but others are by turns as late as it. */
+static void test_turns_of_whole_blocks_are_nobodys_fault(void **state)
+{
+    (void)state;
+    static const unsigned late[] = {1, 0, 1, 2, 1, 3, 1, 1, 0, 1};
+    struct ranks ranks = four(MUSTER_TIMING_AUTO);
+    for (unsigned b = 0; b < 10; b++) {
+        block(&ranks, late[b], 300 * US);
+    }
+    assert_named(&ranks, -1);
+}
+
+static void test_slower_by_what_gpus_differ_is_not_late(void **state)
+{
+    (void)state;
+    struct ranks ranks = four(MUSTER_TIMING_AUTO);
+    for (unsigned b = 0; b < 8; b++) {
+        block(&ranks, 1, 120 * US);
+    }
+    assert_named(&ranks, -1);
+}
+
+static void test_over_a_long_time_a_tenth_is_late(void **state)
+{
+    (void)state;
+    struct ranks ranks = four(MUSTER_TIMING_AUTO);
+    for (unsigned b = 0; b < 8; b++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            ranks_work(&ranks, r, 2000 * MS);
+        }
+        block(&ranks, 1, 120 * US);
+    }
+    assert_named(&ranks, 1);
+}
+
+/* One block is little to go by: it takes a delay as long as the work itself. */
+static void test_one_block_names_only_what_is_plain(void **state)
+{
+    (void)state;
+    struct ranks ranks = four(MUSTER_TIMING_AUTO);
+    block(&ranks, 2, 500 * US);
+    assert_named(&ranks, -1);
+    ranks = four(MUSTER_TIMING_AUTO);
+    block(&ranks, 2, 2 * MS);
+    assert_named(&ranks, 2);
+}
+
+/* Every operation waits for its host. Rank 3's is 50 ms behind and takes `slower_ns` longer from
+ * call to call; the others run ahead. */
+static struct ranks host_bound(uint64_t slower_ns)
+{
+    struct ranks ranks = four(MUSTER_TIMING_FULL);
+    for (unsigned i = 0; i < 200; i++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            uint64_t pace_ns = 1 * MS + (r == 3 ? slower_ns : 0);
+            uint64_t behind_ns = r == 3 ? 50 * MS : r * 500 * US;
+            uint64_t call_ns = 2000 * MS + i * pace_ns + behind_ns;
+            ranks.call_ns[r] = call_ns - 10 * US; /* ranks_do adds these */
+            ranks.arrived_ns[r] = call_ns + 20 * US > ranks.arrived_ns[r] + 5 * US
+                                      ? call_ns + 20 * US
+                                      : ranks.arrived_ns[r] + 5 * US;
+        }
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+    }
+    return ranks;
+}
+
+static void test_a_host_that_fell_behind_once_is_not_late(void **state)
+{
+    (void)state;
+    struct ranks ranks = host_bound(0);
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    assert_true(ranks_said(&findings.not_observable, "all waited for a host that was behind"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_a_slower_host_is_late(void **state)
+{
+    (void)state;
+    struct ranks ranks = host_bound(400 * US);
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 3);
+    assert_int_equal(findings.finding[0].cause, MUSTER_CAUSE_HOST);
+    /* What it took longer, not how far it is behind. */
+    assert_true(findings.finding[0].cost_s < 200 * 450e-6);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_rank_late_in_every_block_is_named),
+        cmocka_unit_test(test_turns_of_whole_blocks_are_nobodys_fault),
+        cmocka_unit_test(test_slower_by_what_gpus_differ_is_not_late),
+        cmocka_unit_test(test_over_a_long_time_a_tenth_is_late),
+        cmocka_unit_test(test_one_block_names_only_what_is_plain),
+        cmocka_unit_test(test_a_host_that_fell_behind_once_is_not_late),
+        cmocka_unit_test(test_a_slower_host_is_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
