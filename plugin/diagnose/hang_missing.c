@@ -149,19 +149,33 @@ static bool died_inside(struct muster_hang_cases *cases, struct muster_hang_comm
     return true;
 }
 
+/* A rank that lives, waits nowhere and did not come. Whoever died then had waited for it, too. */
+static bool any_free_missing(const struct muster_hang_cases *cases,
+                             const struct muster_hang_comm *comm, uint64_t number)
+{
+    for (uint32_t i = 0; i < comm->members; i++) {
+        const struct muster_hang_member *member = &comm->member[i];
+        if (member->calls <= number && !muster_hang_gone(member) && !cases->who[member->who].busy)
+            return true;
+    }
+    return false;
+}
+
 bool muster_hang_judge_dead(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                             const struct muster_hang_facts *facts)
 {
     uint64_t number = facts->least, since;
     if (facts->least == facts->most)
         return died_inside(cases, comm, facts);
+    bool free = any_free_missing(cases, comm, number);
     struct muster_hang_case *hang = muster_hang_case_add(cases, comm, MUSTER_FINDING_HANG_DEAD);
     if (!hang)
         return false;
     if (!muster_hang_find_waiting(cases, hang, number, &since) ||
-        name_dead(cases, hang, number, since, facts->done <= number, facts->open > 0) == 0) {
+        name_dead(cases, hang, number, since, facts->done <= number && !free, facts->open > 0) ==
+            0) {
         muster_hang_case_undo(cases);
-        return died_inside(cases, comm, facts);
+        return free || died_inside(cases, comm, facts);
     }
     word(cases, hang, facts, number);
     note_dead(cases, hang);
