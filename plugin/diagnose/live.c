@@ -341,7 +341,8 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     const struct muster_on *on = options->settings->on;
     for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
         live->may_abort |= on[i].abort;
-    if (is_told(&on[MUSTER_FINDING_LATE_RANK]) || is_told(&on[MUSTER_FINDING_SLOW_TRANSFER]))
+    if (is_told(&on[MUSTER_FINDING_LATE_RANK]) || is_told(&on[MUSTER_FINDING_SLOW_TRANSFER]) ||
+        is_told(&on[MUSTER_FINDING_PATH_MISSING]) || is_told(&on[MUSTER_FINDING_PATH_DEGRADED]))
         live->slow = muster_live_slow_new();
     return live;
 }

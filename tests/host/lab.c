@@ -128,6 +128,33 @@ void standin_lab_run_killed(struct standin_lab *lab, unsigned api, const char *t
     lab_load(lab);
 }
 
+void standin_lab_run_ranks(struct standin_lab *lab, unsigned api, const char *timing,
+                           standin_scenario *scenario, unsigned ranks, bool killed)
+{
+    pid_t pid[16];
+    char text[16];
+
+    assert_true(ranks <= sizeof(pid) / sizeof(pid[0]));
+    lab_begin(lab, api, timing);
+    fflush(NULL);
+    for (unsigned i = 0; i < ranks; i++) {
+        snprintf(text, sizeof(text), "%u", i);
+        setenv("STANDIN_RANK", text, 1);
+        pid[i] = fork();
+        assert_true(pid[i] >= 0);
+        if (pid[i] == 0)
+            child_main(lab, scenario);
+    }
+    for (unsigned i = 0; i < ranks; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+        if (killed ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL : status != 0)
+            fail_msg("interface v%u, timing %s: rank %u left with status %#x", api, timing, i,
+                     (unsigned)status);
+    }
+    lab_load(lab);
+}
+
 static void remove_directory(const char *path)
 {
     DIR *dir = opendir(path);

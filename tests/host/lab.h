@@ -27,6 +27,10 @@ void standin_lab_run(struct standin_lab *lab, unsigned api, const char *timing,
 /* The same for a child that kills itself with SIGKILL. */
 void standin_lab_run_killed(struct standin_lab *lab, unsigned api, const char *timing,
                             standin_scenario *scenario);
+/* The same for several processes at once, which the scenario tells apart by STANDIN_RANK in its
+ * environment: 0, 1, ... All end by exit(0) or, `killed`, all by SIGKILL. */
+void standin_lab_run_ranks(struct standin_lab *lab, unsigned api, const char *timing,
+                           standin_scenario *scenario, unsigned ranks, bool killed);
 /* The same where nothing may have been recorded: no run is loaded. */
 void standin_lab_run_nothing(struct standin_lab *lab, unsigned api, const char *timing,
                              standin_scenario *scenario);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -83,10 +82,10 @@ static void wait_for_facts(void)
     }
 }
 
-static void rank_main(struct standin *nccl, int rank)
+static void one_rank(struct standin *nccl)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", rank);
+    const char *text = getenv("STANDIN_RANK");
+    int rank = atoi(text);
     setenv("RANK", text, 1);
     setenv("WORLD_SIZE", "2", 1);
     setenv("FAKE_CUDA_PCI", job.pci[rank], 1);
@@ -116,23 +115,6 @@ static void rank_main(struct standin *nccl, int rank)
     standin_comm_destroy(comm);
 }
 
-static void two_ranks(struct standin *nccl)
-{
-    int status;
-    pid_t second = fork();
-    if (second == 0) {
-        rank_main(nccl, 1);
-        exit(0);
-    }
-    bool killed = job.killed;
-    job.killed = false;
-    rank_main(nccl, 0);
-    if (waitpid(second, &status, 0) != second || (killed ? !WIFSIGNALED(status) : status != 0))
-        standin_die("rank 1 left with %d", status);
-    if (killed)
-        raise(SIGKILL);
-}
-
 /* A run of two ranks, its variables "NAME=value ...", and the findings about paths. */
 static void run_job(struct standin_lab *lab, const char *variables,
                     struct muster_findings *findings)
@@ -145,10 +127,7 @@ static void run_job(struct standin_lab *lab, const char *variables,
         *value = '\0';
         setenv(word, value + 1, 1);
     }
-    if (job.killed)
-        standin_lab_run_killed(lab, API, "full", two_ranks);
-    else
-        standin_lab_run(lab, API, "full", two_ranks);
+    standin_lab_run_ranks(lab, API, "full", one_rank, RANKS, job.killed);
     snprintf(text, sizeof text, "%s", variables);
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         word[strcspn(word, "=")] = '\0';

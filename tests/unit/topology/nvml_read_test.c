@@ -10,22 +10,28 @@
 
 #include <cmocka.h>
 
+#include "topology/gpu_watch.h"
 #include "topology/nvml.h"
 
 static char path[64];
 
-static struct muster_nvml *read_said(const char *text)
+static void say(const char *text)
 {
-    struct muster_nvml *nvml = calloc(1, sizeof *nvml);
-    struct muster_err err = {""};
     char fresh[80];
-    assert_non_null(nvml);
     snprintf(fresh, sizeof fresh, "%s.new", path);
     FILE *file = fopen(fresh, "w");
     assert_non_null(file);
     fputs(text, file);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(rename(fresh, path), 0);
+}
+
+static struct muster_nvml *read_said(const char *text)
+{
+    struct muster_nvml *nvml = calloc(1, sizeof *nvml);
+    struct muster_err err = {.text = ""};
+    assert_non_null(nvml);
+    say(text);
     if (muster_nvml_read(nvml, &err)) {
         free(nvml);
         assert_non_null(strstr(err.text, "NVML"));
@@ -114,6 +120,47 @@ static void sixty_four_gpus_fit(void **state)
     free(nvml);
 }
 
+static void a_gpu_is_watched_as_it_changes(void **state)
+{
+    struct muster_nvml *nvml = calloc(1, sizeof *nvml);
+    struct muster_gpu_watch *watch;
+    struct muster_gpu_look look;
+    struct muster_err err = {.text = ""};
+    (void)state;
+    assert_non_null(nvml);
+    say("gpus 4\ngpu 2 processes 17:1024\n");
+    assert_int_equal(muster_gpu_watch_open(&watch, nvml, &err), 0);
+    assert_int_equal(muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x77}), -1);
+    int gpu = muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x12});
+    assert_int_equal(gpu, 2);
+    muster_gpu_watch_look(watch, gpu, &look);
+    assert_int_equal(look.limits, 0);
+    assert_int_equal(look.nvlinks, 18);
+    assert_int_equal(look.others, 0); /* one: this process */
+    assert_int_equal(muster_gpu_watch_xid(watch, gpu), 0);
+
+    say("gpus 4\ngpu 2 limits 0x8\ngpu 2 link 7 down\ngpu 2 link 8 errors 1 3\n"
+        "gpu 2 link 8 errors 2 5\ngpu 2 replays 4\ngpu 2 processes 17:1 18:1 19:1\n"
+        "gpu 2 xid 48\ngpu 3 xid 79\ngpu 2 ecc_uncorrected 1\n");
+    muster_gpu_watch_look(watch, gpu, &look);
+    assert_int_equal(look.limits, MUSTER_CLOCK_HW_SLOWDOWN);
+    assert_int_equal(look.nvlinks, 17);
+    assert_int_equal(look.nvlink_recoveries, 3);
+    assert_int_equal(look.nvlink_errors, 5);
+    assert_int_equal(look.pcie_replays, 4);
+    assert_int_equal(look.ecc_uncorrected, 1);
+    assert_int_equal(look.others, 2);
+    assert_int_equal(muster_gpu_watch_xid(watch, gpu), 48);
+    assert_int_equal(muster_gpu_watch_xid(watch, gpu), 0); /* once */
+
+    say("gpus 4\ngpu * links 0\nfail nvmlDeviceGetPowerUsage 15\n");
+    muster_gpu_watch_look(watch, gpu, &look);
+    assert_int_equal(look.power_mw, -1);
+    assert_int_equal(look.nvlinks, 0);
+    free(nvml);
+    free(watch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +168,7 @@ int main(void)
         cmocka_unit_test(each_ailment_is_seen),
         cmocka_unit_test(calls_that_fail_leave_their_fields_unknown),
         cmocka_unit_test(sixty_four_gpus_fit),
+        cmocka_unit_test(a_gpu_is_watched_as_it_changes),
     };
     snprintf(path, sizeof path, "/tmp/muster-nvml-%d", (int)getpid());
     setenv("FAKE_NVML", path, 1);
