@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "segment/snapshot.h"
 
 /* What the head of a policy says; the rest are its rules. */
 struct head {
@@ -15,12 +16,14 @@ struct head {
 static struct head head_of(const struct muster_seg_policy *policy)
 {
     struct head head = {.state = 0};
+    struct muster_seg_policy copy;
     /* Acquire: pairs with the release that publishes the state, last of all. */
     head.state = atomic_load_explicit(&policy->state, memory_order_acquire);
-    head.configured = atomic_load_explicit(&policy->configured, memory_order_relaxed);
-    head.tuner_api = policy->tuner_api;
-    head.rules = policy->rules;
-    memcpy(head.sha256, policy->sha256, sizeof(head.sha256));
+    muster_snapshot(&copy, policy, offsetof(struct muster_seg_policy, rule));
+    head.configured = atomic_load_explicit(&copy.configured, memory_order_relaxed);
+    head.tuner_api = copy.tuner_api;
+    head.rules = copy.rules;
+    memcpy(head.sha256, copy.sha256, sizeof(head.sha256));
     return head;
 }
 
