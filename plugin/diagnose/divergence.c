@@ -95,8 +95,7 @@ static int find_policies(struct search *search, const struct muster_view_comm *c
 static bool is_comparable(const struct muster_view *view, const struct muster_view_op *op)
 {
     const struct muster_view_class *class = &view->class[op->class];
-    return !muster_func_is_p2p(op->func) &&
-           !(op->flags & (MUSTER_OP_GRAPH | MUSTER_OP_API_ONLY)) &&
+    return !muster_func_is_p2p(op->func) && !(op->flags & (MUSTER_OP_GRAPH | MUSTER_OP_API_ONLY)) &&
            class->algo != MUSTER_ALGO_UNKNOWN && class->algo != MUSTER_ALGO_CE &&
            class->proto != MUSTER_PROTO_UNKNOWN && op->channels;
 }
