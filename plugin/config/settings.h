@@ -20,6 +20,7 @@ struct muster_settings {
     char segment_dir[MUSTER_SEG_PATH];
     int timing; /* enum muster_timing */
     bool mark;
+    bool gpus;
     uint64_t log_max;
     char trace[MUSTER_SEG_PATH]; /* "": none */
     int log_level;               /* enum muster_log_level */

@@ -60,6 +60,15 @@ const struct muster_setting muster_settings_table[] = {
         .help = "completion marks: untimed CUDA events that show which operations ended",
     },
     {
+        .key = "capture.gpus",
+        .variable = "MUSTER_CAPTURE_GPUS",
+        .short_variable = "MUSTER_GPUS",
+        .type = MUSTER_SETTING_BOOL,
+        .offset = AT(gpus),
+        .fallback = "1",
+        .help = "look at paths, interface and state of the GPUs by NVML, at most every 10 s",
+    },
+    {
         .key = "capture.log_max",
         .variable = "MUSTER_CAPTURE_LOG_MAX",
         .short_variable = "MUSTER_LOG_MAX",

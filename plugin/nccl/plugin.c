@@ -33,7 +33,7 @@ static struct {
     struct muster_mark_driver cuda; /* filled where identity.mark is set */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
-    struct muster_sampler *sampler; /* NULL: none, as in a replay; by set-up and at exit */
+    struct muster_sampler *sampler; /* NULL: none, as in a replay or if not wanted; by set-up and at exit */
     _Atomic uint64_t traced; /* handles made for the trace alone */
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -124,7 +124,7 @@ static struct muster_arming arming_of(const struct muster_settings *settings,
 static void start_sampler(struct muster_recorder *recorder)
 {
     struct muster_err err;
-    if (recorder->seg->identity.replay_speed == 0 &&
+    if (plugin.settings.gpus && recorder->seg->identity.replay_speed == 0 &&
         muster_sampler_start(&plugin.sampler, recorder->seg, &recorder->closed, &err) != 0)
         muster_log(MUSTER_LOG_INFO, "nothing is known of GPUs and paths: %s", err.text);
 }

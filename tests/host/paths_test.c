@@ -30,6 +30,7 @@ static struct {
     bool two_hosts;   /* by NCCL_HOSTID */
     bool killed;      /* they end by SIGKILL */
     bool slow;        /* an all-reduce of 64 MiB takes 8 ms, not 0.2 */
+    bool blind;       /* they wait for nothing */
     unsigned samples; /* they wait for: 0: for nothing but that the driver is being asked */
     const char *const *pci;
 } job;
@@ -109,7 +110,8 @@ static void one_rank(struct standin *nccl)
     }
     standin_call_times(comm, &op, OPS);
     standin_comm_sync(comm);
-    wait_for_facts();
+    if (!job.blind)
+        wait_for_facts();
     if (job.killed)
         raise(SIGKILL);
     standin_comm_destroy(comm);
@@ -325,7 +327,7 @@ static void nvlink_as_slow_as_a_network_is_degraded(void **state)
     expect_no_path("NCCL_MAX_NCHANNELS=1");
 }
 
-static void facts_outlive_a_kill_and_the_segment(void **state)
+static void facts_outlive_a_kill(void **state)
 {
     struct standin_lab lab;
     struct muster_findings findings;
@@ -371,6 +373,47 @@ static void without_a_driver_the_job_is_recorded_all_the_same(void **state)
     standin_lab_end(&lab);
 }
 
+static void nobody_looks_if_told_not_to(void **state)
+{
+    struct standin_lab lab;
+    struct muster_findings findings;
+    (void)state;
+    job.blind = true;
+    run_job(&lab, "NCCL_P2P_DISABLE=1 MUSTER_GPUS=0", &findings);
+    assert_int_equal(lab.run.process[0].segment->facts.head.state, MUSTER_FACTS_NONE);
+    assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
+    muster_findings_free(&findings);
+    standin_lab_end(&lab);
+}
+
+/* Some file systems lose the segment, never the log. */
+static void facts_are_in_the_log_too(void **state)
+{
+    struct standin_lab lab;
+    struct muster_findings findings;
+    struct muster_err err;
+    struct dirent *entry;
+    const char *run = lab.dir;
+    (void)state;
+    job.slow = true;
+    run_job(&lab, "NCCL_P2P_DISABLE=1", &findings);
+    muster_findings_free(&findings);
+    muster_run_free(&lab.run);
+    DIR *dir = opendir(lab.dir);
+    assert_non_null(dir);
+    while ((entry = readdir(dir)))
+        if (strstr(entry->d_name, ".seg"))
+            assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
+    closedir(dir);
+    struct muster_run_query query = {.run = &run, .runs = 1, .segment_dir = lab.segment_dir};
+    assert_int_equal(muster_run_load(&query, &lab.run, &err), 0);
+    memset(&findings, 0, sizeof findings);
+    assert_int_equal(muster_diagnose_run(&lab.run, 10 * MUSTER_NS_PER_S, &findings, &err), 0);
+    expect_disabled(&lab, &findings);
+    muster_findings_free(&findings);
+    standin_lab_end(&lab);
+}
+
 static void sixty_four_gpus_and_wide_domains_are_told_apart(void **state)
 {
     static const char *const pci[RANKS] = {"10000:3e:00.0", "0000:3f:00.0"};
@@ -404,9 +447,11 @@ int main(void)
         cmocka_unit_test_setup(a_driver_that_refuses_is_named, fresh_job),
         cmocka_unit_test_setup(links_that_are_down_are_a_degraded_path, fresh_job),
         cmocka_unit_test_setup(nvlink_as_slow_as_a_network_is_degraded, fresh_job),
-        cmocka_unit_test_setup(facts_outlive_a_kill_and_the_segment, fresh_job),
+        cmocka_unit_test_setup(facts_outlive_a_kill, fresh_job),
         cmocka_unit_test_setup(a_driver_that_never_answers_holds_nobody_up, fresh_job),
         cmocka_unit_test_setup(without_a_driver_the_job_is_recorded_all_the_same, fresh_job),
+        cmocka_unit_test_setup(nobody_looks_if_told_not_to, fresh_job),
+        cmocka_unit_test_setup(facts_are_in_the_log_too, fresh_job),
         cmocka_unit_test_setup(sixty_four_gpus_and_wide_domains_are_told_apart, fresh_job),
     };
     snprintf(machine, sizeof machine, "/tmp/muster-machine-%d", (int)getpid());

@@ -39,7 +39,7 @@ static void every_key_is_read(void **state)
 {
     (void)state;
     static const char yaml[] = "capture:\n  off: yes\n  dir: /runs/a b\n  segment_dir: '/tmp'\n"
-                               "  timing: light\n  mark: 0\n  log_max: 1GiB\n  trace: \"t\"\n"
+                               "  timing: light\n  mark: 0\n  gpus: 0\n  log_max: 1GiB\n  trace: \"t\"\n"
                                "  log_level: debug\nmuster: 1\n";
     struct muster_settings settings;
     struct muster_err err;
@@ -49,6 +49,7 @@ static void every_key_is_read(void **state)
     assert_string_equal(settings.segment_dir, "/tmp");
     assert_int_equal(settings.timing, MUSTER_TIMING_LIGHT);
     assert_false(settings.mark);
+    assert_false(settings.gpus);
     assert_int_equal(settings.log_max, 1ull << 30);
     assert_string_equal(settings.trace, "t");
     assert_int_equal(settings.log_level, MUSTER_LOG_DEBUG);
