@@ -72,8 +72,7 @@ static void judge_link(const struct muster_machine *machine, int node, struct mu
             high, low, has, can);
 }
 
-/* What most GPUs of this model have; of two counts equally frequent the larger. */
-static int usual_links(const struct muster_machine *machine, int gpu)
+int muster_faults_usual_links(const struct muster_machine *machine, int gpu)
 {
     int best = 0, best_votes = 0;
     for (int i = 0; i < machine->gpus; i++) {
@@ -95,7 +94,7 @@ static int usual_links(const struct muster_machine *machine, int gpu)
 static void judge_nvlinks(const struct muster_machine *machine, struct muster_faults *faults)
 {
     for (int i = 0; i < machine->gpus; i++) {
-        int usual = usual_links(machine, i);
+        int usual = muster_faults_usual_links(machine, i);
         if (machine->gpu[i].nvlinks >= 0 && machine->gpu[i].nvlinks < usual)
             add(faults, MUSTER_FAULT_NVLINK, machine->gpu[i].node, i,
                 "GPU %d has %d active NVLinks, GPUs of its model here have %d", i,
