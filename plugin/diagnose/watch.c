@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { LATE_LOOKS = 2, SLOW_LOOKS = 10 }; /* in a row */
+
 static bool is_hang(const struct muster_finding *finding)
 {
     return finding->kind >= MUSTER_FINDING_HANG_ABSENT &&
@@ -91,12 +93,15 @@ static bool names(const struct muster_finding *finding, int32_t rank)
     return false;
 }
 
-/* Whether `known` says at least what `finding` does. A transfer goes from one rank to another. */
+/* Whether `known` says at least what `finding` does. A transfer goes from one rank to another, or
+ * it is not known between whom. */
 static bool covers(const struct muster_finding *known, const struct muster_finding *finding)
 {
     bool all = known->kind == finding->kind;
     if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER)
-        return all && known->rank[0] == finding->rank[0] && known->rank[1] == finding->rank[1];
+        return all && known->ranks == finding->ranks && known->rank[0] == finding->rank[0] &&
+               known->rank[1] == finding->rank[1] &&
+               (finding->ranks > 0 || known->comm == finding->comm);
     for (unsigned i = 0; all && i < finding->ranks; i++)
         all = names(known, finding->rank[i]);
     return all;
@@ -112,15 +117,28 @@ static struct muster_finding *covering(const struct muster_findings *in,
     return NULL;
 }
 
+/* How many looks in a row found it, this one included. */
+static unsigned looks_of(const struct muster_watch *watch, const struct muster_finding *finding)
+{
+    const struct muster_finding *before = covering(&watch->maybe, finding);
+    return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
+}
+
 static void remember(struct muster_watch *watch, const struct muster_findings *now)
 {
-    watch->maybe.n = 0;
-    for (size_t i = 0; i < now->n; i++) {
+    struct muster_findings maybe = {0};
+    unsigned looks[MUSTER_WATCH_MAX];
+    for (size_t i = 0; i < now->n && maybe.n < MUSTER_WATCH_MAX; i++) {
         struct muster_finding *copy =
-            is_slow(&now->finding[i]) ? muster_findings_add(&watch->maybe) : NULL;
-        if (copy)
-            *copy = now->finding[i];
+            is_slow(&now->finding[i]) ? muster_findings_add(&maybe) : NULL;
+        if (!copy)
+            continue;
+        *copy = now->finding[i];
+        looks[maybe.n - 1] = looks_of(watch, copy);
     }
+    muster_findings_free(&watch->maybe);
+    watch->maybe = maybe;
+    memcpy(watch->looks, looks, maybe.n * sizeof *looks);
 }
 
 static void tell_slow(struct muster_watch *watch, const struct muster_finding *finding,
@@ -138,7 +156,8 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        if (is_slow(finding) && (last || covering(&watch->maybe, finding)))
+        unsigned enough = finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_LOOKS : SLOW_LOOKS;
+        if (is_slow(finding) && (last || looks_of(watch, finding) >= enough))
             tell_slow(watch, finding, tell, arg);
     }
     remember(watch, now);

@@ -7,10 +7,11 @@
 enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give way */
 
 struct muster_watch {
-    struct muster_findings known; /* resolved ones included */
-    struct muster_findings maybe; /* late ranks and slow transfers that were found once */
-    size_t alive;                 /* processes */
-    unsigned hold;                /* looks during which no hang is taken for resolved */
+    struct muster_findings known;     /* resolved ones included */
+    struct muster_findings maybe;     /* late ranks and slow transfers that the last look found */
+    unsigned looks[MUSTER_WATCH_MAX]; /* in a row that found them */
+    size_t alive;                     /* processes */
+    unsigned hold;                    /* looks during which no hang is taken for resolved */
 };
 
 /* Told once when a finding is new, and once when it is resolved. */
@@ -28,9 +29,10 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
  * any more is not resolved: the job is leaving, or another finding is on its way. */
 void muster_watch_alive(struct muster_watch *watch, size_t alive);
 
-/* The same for late_rank and slow_transfer of `now`. They rest on counts, so that one is told only
- * if it was found two times in a row, or if `last`: there will be no other time. Of a late rank
- * that is known no more is told, in whatever communicator it is late and by how much. */
+/* The same for late_rank and slow_transfer of `now`. They rest on counts, so that a late rank is
+ * told only if it was found two times in a row, a slow transfer, which may be a moment's, ten
+ * times; or if `last`: there will be no other time. Of a late rank that is known no more is told,
+ * in whatever communicator it is late and by how much. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_tell *tell, void *arg);
 

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 HOLD_S, DEADLINE_S = 5, 60
+LONGER_S = 15  # a slow transfer has to last
 
 # Recording: (kind, ranks) or None. Ranks of two hosts are judged by each host alone.
 CASES = {
@@ -74,9 +75,10 @@ class Case:
             file.write(CONFIG.replace("{file}", self.hooked))
         self.environment = dict(os.environ, MUSTER_CONFIG=config,
                                 MUSTER_SEGMENT_DIR=tempfile.mkdtemp(dir="/dev/shm"))
+        hold = LONGER_S if name.startswith("net-throttled") else HOLD_S
         self.job = subprocess.Popen(
             [muster, "run", "--timing", "full", "--no-report", "--dir", self.run, "--", muster,
-             "replay", folder, "--hold", str(HOLD_S), "--out", self.run],
+             "replay", folder, "--hold", str(hold), "--out", self.run],
             env=self.environment, stderr=subprocess.PIPE)
 
     def follow(self):

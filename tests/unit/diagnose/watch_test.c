@@ -95,20 +95,50 @@ static void of_a_known_late_rank_no_more_is_told(void **state)
     muster_watch_free(&watch);
 }
 
-static void a_transfer_has_a_direction(void **state)
+static void look_slow(struct muster_watch *watch, struct told *told, uint64_t comm,
+                      const int *ranks)
+{
+    struct muster_findings now = {0};
+    add(&now, MUSTER_FINDING_SLOW_TRANSFER, comm, ranks);
+    muster_watch_slow(watch, &now, false, tell, told);
+    muster_findings_free(&now);
+}
+
+static void a_slow_transfer_is_told_when_it_lasts(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
     struct told told = {.n = 0};
-    const int *ways[] = {RANKS(1, 2), RANKS(2, 1)};
-    for (int i = 0; i < 4; i++) {
-        struct muster_findings now = {0};
-        add(&now, MUSTER_FINDING_SLOW_TRANSFER, 1, ways[i / 2]);
-        muster_watch_slow(&watch, &now, false, tell, &told);
-        muster_findings_free(&now);
-    }
+    for (int i = 0; i < 9; i++)
+        look_slow(&watch, &told, 1, RANKS(1, 2));
+    assert_int_equal(told.n, 0);
+    look_late(&watch, &told, 0, NULL);
+    for (int i = 0; i < 9; i++)
+        look_slow(&watch, &told, 1, RANKS(1, 2));
+    assert_int_equal(told.n, 0);
+    look_slow(&watch, &told, 1, RANKS(1, 2));
+    look_slow(&watch, &told, 1, RANKS(1, 2));
+    assert_int_equal(told.n, 1);
+    muster_watch_free(&watch);
+}
+
+static void a_transfer_has_a_direction_or_a_communicator(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (int i = 0; i < 10; i++)
+        look_slow(&watch, &told, 1, RANKS(1, 2));
+    for (int i = 0; i < 10; i++)
+        look_slow(&watch, &told, 1, RANKS(2, 1));
     assert_int_equal(told.n, 2);
     assert_int_equal(told.finding[1].rank[0], 2);
+    static const int nobody[] = {-1};
+    for (int i = 0; i < 10; i++)
+        look_slow(&watch, &told, 1, nobody);
+    for (int i = 0; i < 10; i++)
+        look_slow(&watch, &told, 2, nobody);
+    assert_int_equal(told.n, 4);
     muster_watch_free(&watch);
 }
 
@@ -175,7 +205,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_told_when_it_was_found_twice),
         cmocka_unit_test(of_a_known_late_rank_no_more_is_told),
-        cmocka_unit_test(a_transfer_has_a_direction),
+        cmocka_unit_test(a_slow_transfer_is_told_when_it_lasts),
+        cmocka_unit_test(a_transfer_has_a_direction_or_a_communicator),
         cmocka_unit_test(what_was_found_once_is_told_at_the_end),
         cmocka_unit_test(a_hang_is_told_at_once_and_when_it_is_over),
         cmocka_unit_test(a_hang_that_is_killed_is_not_resolved),
