@@ -77,6 +77,8 @@ PYTHON
 done
 unset CUDA_VISIBLE_DEVICES
 
+timed active-all.txt 60 "$muster" doctor --active --all
+
 echo "== while a job holds the GPUs"
 python3 - >"$out/holder" <<'PYTHON' &
 import ctypes, time
