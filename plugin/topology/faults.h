@@ -32,6 +32,9 @@ struct muster_faults {
 
 void muster_faults_find(const struct muster_machine *machine, struct muster_faults *faults);
 
+/* Active NVLinks of most GPUs of this one's model; of two counts equally frequent the larger. */
+int muster_faults_usual_links(const struct muster_machine *machine, int gpu);
+
 /* Whether a fault lies between two GPUs, on the way that their traffic takes. */
 bool muster_fault_between(const struct muster_machine *machine, const struct muster_fault *fault,
                           int a, int b);

@@ -55,6 +55,12 @@ int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *n
     return 0;
 }
 
+int muster_gpu_watch_read(struct muster_gpu_watch *watch, struct muster_nvml *nvml)
+{
+    memset(nvml, 0, sizeof *nvml);
+    return muster_nvml_read_all(&watch->api, nvml, NULL);
+}
+
 int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci)
 {
     for (int i = 0; i < watch->gpus; i++) {

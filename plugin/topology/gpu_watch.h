@@ -26,6 +26,8 @@ struct muster_gpu_look {
  * under another thread of the job. */
 int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *nvml,
                           struct muster_err *err);
+/* Reads all of it again. */
+int muster_gpu_watch_read(struct muster_gpu_watch *watch, struct muster_nvml *nvml);
 /* The GPU at an address, from 0; -1: NVML shows none there. Asks for its Xid events. */
 int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci);
 void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look);

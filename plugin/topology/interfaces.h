@@ -33,6 +33,10 @@ void muster_interfaces_address(struct muster_interface *to, const struct sockadd
 /* Of this process's network namespace. -1: errno says why. */
 int muster_interfaces_read(struct muster_interfaces *interfaces);
 
+/* What its driver says of its rate, 10^6 bits a second; 0: nothing. Asks by name in this process's
+ * network namespace, whose interfaces /sys may not show. */
+unsigned muster_interfaces_mbps(const char *name);
+
 /* Texts of /proc/net of a host that is not this one: dev, route, fib_trie and if_inet6. Addresses
  * in getifaddrs' order; flags, is_virtual and mtu are left 0. */
 struct muster_proc_net {

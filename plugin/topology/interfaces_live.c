@@ -1,8 +1,12 @@
 #include "topology/interfaces.h"
 
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -51,4 +55,18 @@ int muster_interfaces_read(struct muster_interfaces *interfaces)
     }
     freeifaddrs(list);
     return 0;
+}
+
+unsigned muster_interfaces_mbps(const char *name)
+{
+    struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
+    struct ifreq request = {.ifr_data = (void *)&command};
+    muster_text_copy(request.ifr_name, sizeof request.ifr_name, name);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rc = fd >= 0 ? ioctl(fd, SIOCETHTOOL, &request) : -1;
+    if (fd >= 0)
+        close(fd);
+    unsigned mbps = (unsigned)command.speed_hi << 16 | command.speed;
+    /* All ones: the driver does not know. */
+    return rc == 0 && mbps < 100000000 ? mbps : 0;
 }
