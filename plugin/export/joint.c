@@ -59,6 +59,23 @@ static unsigned key_byte(const struct muster_peer_op *op, unsigned i)
     return part & 0xff;
 }
 
+/* In which bytes of their keys the operations are not all the same; how many. */
+static unsigned differing(const struct muster_peer_op *op, size_t n, unsigned byte[KEY_BYTES])
+{
+    struct muster_peer_op other = {0};
+    for (size_t i = 0; i < n; i++) {
+        other.number |= op[i].number ^ op[0].number;
+        other.stream |= op[i].stream ^ op[0].stream;
+    }
+    unsigned bytes = 0;
+    for (unsigned b = 0; b < KEY_BYTES; b++) {
+        if (key_byte(&other, b)) {
+            byte[bytes++] = b;
+        }
+    }
+    return bytes;
+}
+
 /* By stream and number. A radix sort, because millions of operations come as a few ascending runs
  * whose keys differ in few bytes: a byte in which all agree costs nothing. */
 static int sort(struct muster_build *build)
@@ -72,22 +89,22 @@ static int sort(struct muster_build *build)
         free(with);
         return -1;
     }
+    unsigned byte[KEY_BYTES];
+    unsigned bytes = differing(from, n, byte);
     for (size_t i = 0; i < n; i++) {
-        for (unsigned b = 0; b < KEY_BYTES; b++) {
-            with[b][key_byte(&from[i], b)]++;
+        for (unsigned b = 0; b < bytes; b++) {
+            with[byte[b]][key_byte(&from[i], byte[b])]++;
         }
     }
-    for (unsigned b = 0; b < KEY_BYTES && n; b++) {
-        if (with[b][key_byte(&from[0], b)] == n) {
-            continue;
-        }
+    for (unsigned b = 0; b < bytes; b++) {
+        size_t *place = with[byte[b]];
         for (size_t at = 0, v = 0; v < 256; v++) {
-            size_t own = with[b][v];
-            with[b][v] = at;
+            size_t own = place[v];
+            place[v] = at;
             at += own;
         }
         for (size_t i = 0; i < n; i++) {
-            to[with[b][key_byte(&from[i], b)]++] = from[i];
+            to[place[key_byte(&from[i], byte[b])]++] = from[i];
         }
         struct muster_peer_op *swap = from;
         from = to;

@@ -1,5 +1,8 @@
 #include "segment/crc32c.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 /* Polynomial 0x1edc6f41 reflected, one byte a step. */
 static const uint32_t table[256] = {
     0x00000000, 0xf26b8303, 0xe13b70f7, 0x1350f3f4, 0xc79a971f, 0x35f1141c, 0x26a1e7e8, 0xd4ca64eb,
@@ -36,11 +39,50 @@ static const uint32_t table[256] = {
     0x79b737ba, 0x8bdcb4b9, 0x988c474d, 0x6ae7c44e, 0xbe2da0a5, 0x4c4623a6, 0x5f16d052, 0xad7d5351,
 };
 
-uint32_t muster_crc32c(uint32_t crc, const void *data, size_t bytes)
+static uint32_t by_table(uint32_t crc, const unsigned char *byte, size_t bytes)
 {
-    const unsigned char *byte = data;
-    crc = ~crc;
     for (size_t i = 0; i < bytes; i++)
         crc = table[(crc ^ byte[i]) & 0xff] ^ crc >> 8;
-    return ~crc;
+    return crc;
+}
+
+#if defined(__x86_64__)
+
+__attribute__((target("sse4.2"))) static uint32_t
+by_instruction(uint32_t crc, const unsigned char *byte, size_t bytes)
+{
+    uint64_t state = crc, word;
+    for (; bytes >= sizeof(word); byte += sizeof(word), bytes -= sizeof(word)) {
+        memcpy(&word, byte, sizeof(word));
+        state = __builtin_ia32_crc32di(state, word);
+    }
+    for (; bytes > 0; byte++, bytes--)
+        state = __builtin_ia32_crc32qi((uint32_t)state, *byte);
+    return (uint32_t)state;
+}
+
+static bool has_instruction(void)
+{
+    return __builtin_cpu_supports("sse4.2");
+}
+
+#else
+
+#define by_instruction by_table
+
+static bool has_instruction(void)
+{
+    return false;
+}
+
+#endif
+
+uint32_t muster_crc32c(uint32_t crc, const void *data, size_t bytes)
+{
+    return ~(has_instruction() ? by_instruction(~crc, data, bytes) : by_table(~crc, data, bytes));
+}
+
+uint32_t muster_crc32c_by_table(uint32_t crc, const void *data, size_t bytes)
+{
+    return ~by_table(~crc, data, bytes);
 }

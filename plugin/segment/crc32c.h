@@ -7,5 +7,7 @@
 
 /* Continues `crc`; start with 0. */
 uint32_t muster_crc32c(uint32_t crc, const void *data, size_t bytes);
+/* The same where the processor has no instruction for it; for tests. */
+uint32_t muster_crc32c_by_table(uint32_t crc, const void *data, size_t bytes);
 
 #endif

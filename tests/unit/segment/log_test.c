@@ -91,6 +91,13 @@ static void the_crc_is_the_known_one(void **state)
     (void)state;
     assert_int_equal(muster_crc32c(0, "123456789", 9), 0xe3069283);
     assert_int_equal(muster_crc32c(muster_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
+    unsigned char byte[100];
+    for (size_t i = 0; i < sizeof(byte); i++)
+        byte[i] = (unsigned char)(i * 37);
+    for (size_t at = 0; at < 9; at++)
+        for (size_t n = 0; n <= sizeof(byte) - at; n++)
+            assert_int_equal(muster_crc32c(7, byte + at, n),
+                             muster_crc32c_by_table(7, byte + at, n));
 }
 
 static void what_was_put_comes_out(void **state)
