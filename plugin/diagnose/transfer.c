@@ -245,7 +245,9 @@ static int by_collectives(const struct muster_view *view, uint32_t c,
     struct muster_transfers transfers = {0};
     int result = muster_transfers_of_comm(view, c, &transfers);
     if (result == 0) {
-        muster_transfers_sort(&transfers);
+        result = muster_transfers_sort(&transfers);
+    }
+    if (result == 0) {
         result = muster_transfer_history(view, c, MUSTER_VIEW_NONE, MUSTER_VIEW_NONE, &transfers,
                                          span, findings);
     }
@@ -262,7 +264,9 @@ static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, ui
     struct muster_transfers transfers = {0};
     int result = muster_transfers_of_pair(view, from, to, &transfers);
     if (result == 0) {
-        muster_transfers_sort(&transfers);
+        result = muster_transfers_sort(&transfers);
+    }
+    if (result == 0) {
         result = muster_transfer_history(view, c, from, to, &transfers, span, findings);
     }
     free(transfers.at);

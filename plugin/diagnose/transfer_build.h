@@ -34,11 +34,12 @@ int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
 int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint32_t to,
                              struct muster_transfers *transfers);
 
-/* Puts those of one class and count side by side, in order. */
-void muster_transfers_sort(struct muster_transfers *transfers);
+/* Puts those of one class and count side by side, in order. -1: no memory. */
+int muster_transfers_sort(struct muster_transfers *transfers);
 /* The end of the group that begins at `from`. */
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);
-/* Scratch is of n entries. */
+/* Of n in time, from at most so many of them, evenly spread. Scratch is for as many. */
+enum { MUSTER_TRANSFERS_LOOK = 4096 };
 uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
                                    uint64_t *scratch);
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -130,9 +129,7 @@ int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint3
 {
     struct change best = {0}, change;
     double most = 0;
-    uint64_t *scratch = malloc((sorted->n + 1) * sizeof *scratch);
-    if (!scratch)
-        return -1;
+    uint64_t scratch[MUSTER_TRANSFERS_LOOK];
     for (size_t begin = 0, end; begin < sorted->n; begin = end) {
         end = muster_transfers_group(sorted, begin);
         if (!find_change(sorted, begin, end, scratch, &change))
@@ -159,6 +156,5 @@ int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint3
             word(&best, &whole, covered, finding);
         }
     }
-    free(scratch);
     return result;
 }

@@ -21,8 +21,8 @@ int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
                               const struct muster_transfers *sorted,
                               struct muster_transfer_classes *to)
 {
-    uint64_t *scratch = malloc((sorted->n + 1) * sizeof *scratch);
-    bool whole = scratch != NULL;
+    uint64_t scratch[MUSTER_TRANSFERS_LOOK];
+    bool whole = true;
     for (size_t from = 0, end; from < sorted->n && whole; from = end) {
         end = muster_transfers_group(sorted, from);
         const struct muster_transfer *first = &sorted->at[from];
@@ -40,12 +40,11 @@ int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
                                                 .n = end - from,
                                                 .op = first->op};
         class->median_ns = muster_transfers_quantile(first, class->n, 0.5, scratch);
-        class->low_ns = scratch[class->n / 10];
-        class->high_ns = scratch[class->n - 1 - class->n / 10];
+        class->low_ns = muster_transfers_quantile(first, class->n, 0.1, scratch);
+        class->high_ns = muster_transfers_quantile(first, class->n, 0.9, scratch);
         for (size_t i = from; i < end; i++)
             class->sum_ns += sorted->at[i].ns;
     }
-    free(scratch);
     return whole ? 0 : -1;
 }
 

@@ -79,20 +79,79 @@ int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint
     return 0;
 }
 
-static int by_class(const void *left, const void *right)
+/* A class and count, and where its next transfer goes. */
+struct group {
+    uint64_t count;
+    uint32_t class;
+    size_t n; /* 0: free */
+};
+
+struct groups {
+    struct group *at; /* open addressing */
+    size_t slots, used;
+};
+
+static struct group *find_group(const struct groups *groups, uint32_t class, uint64_t count)
 {
-    const struct muster_transfer *a = left, *b = right;
-    if (a->class != b->class)
-        return a->class < b->class ? -1 : 1;
-    if (a->count != b->count)
-        return a->count < b->count ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    uint64_t x = (count * 0x9e3779b97f4a7c15ull) ^ (class * 0xbf58476d1ce4e5b9ull);
+    size_t i = (size_t)(x >> 32) & (groups->slots - 1);
+    while (groups->at[i].n && (groups->at[i].class != class || groups->at[i].count != count))
+        i = (i + 1) & (groups->slots - 1);
+    groups->at[i].class = class;
+    groups->at[i].count = count;
+    return &groups->at[i];
 }
 
-void muster_transfers_sort(struct muster_transfers *transfers)
+static bool grow_groups(struct groups *groups)
 {
-    if (transfers->n > 1)
-        qsort(transfers->at, transfers->n, sizeof *transfers->at, by_class);
+    struct groups more = {.slots = groups->slots ? 2 * groups->slots : 64, .used = groups->used};
+    more.at = calloc(more.slots, sizeof *more.at);
+    for (size_t i = 0; more.at && i < groups->slots; i++) {
+        if (groups->at[i].n)
+            *find_group(&more, groups->at[i].class, groups->at[i].count) = groups->at[i];
+    }
+    if (!more.at)
+        return false;
+    free(groups->at);
+    *groups = more;
+    return true;
+}
+
+static bool count_groups(const struct muster_transfers *transfers, struct groups *groups)
+{
+    for (size_t i = 0; i < transfers->n; i++) {
+        if (2 * groups->used >= groups->slots && !grow_groups(groups))
+            return false;
+        struct group *group = find_group(groups, transfers->at[i].class, transfers->at[i].count);
+        groups->used += group->n == 0;
+        group->n++;
+    }
+    return true;
+}
+
+int muster_transfers_sort(struct muster_transfers *transfers)
+{
+    struct groups groups = {0};
+    struct muster_transfer *sorted = malloc((transfers->n + 1) * sizeof *sorted);
+    bool whole = sorted && count_groups(transfers, &groups);
+    size_t first = 1; /* where the group begins, plus 1: 0 stands for free */
+    for (size_t i = 0; whole && i < groups.slots; i++) {
+        size_t n = groups.at[i].n;
+        groups.at[i].n = n ? first : 0;
+        first += n;
+    }
+    for (size_t i = 0; whole && i < transfers->n; i++) {
+        const struct muster_transfer *own = &transfers->at[i];
+        sorted[find_group(&groups, own->class, own->count)->n++ - 1] = *own;
+    }
+    free(groups.at);
+    if (!whole) {
+        free(sorted);
+        return -1;
+    }
+    free(transfers->at);
+    transfers->at = sorted;
+    return 0;
 }
 
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from)
@@ -114,10 +173,11 @@ static int by_value(const void *left, const void *right)
 uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
                                    uint64_t *scratch)
 {
-    for (size_t i = 0; i < n; i++)
-        scratch[i] = at[i].ns;
-    if (n == 0)
+    size_t step = n / MUSTER_TRANSFERS_LOOK + 1, kept = 0;
+    for (size_t i = 0; i < n; i += step)
+        scratch[kept++] = at[i].ns;
+    if (kept == 0)
         return 0;
-    qsort(scratch, n, sizeof *scratch, by_value);
-    return scratch[(size_t)(q * (double)(n - 1))];
+    qsort(scratch, kept, sizeof *scratch, by_value);
+    return scratch[(size_t)(q * (double)(kept - 1))];
 }
