@@ -144,8 +144,8 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, uint64_t now_ns, 
 {
     size_t processes;
     uint64_t sum = timed_ever(slow, &processes);
-    return processes >= 2 && now_ns - slow->judged_ns >= slow->rest_ns &&
-           (waiting || sum - slow->timed >= NEW_LEAST * processes);
+    bool rested = now_ns - slow->judged_ns >= slow->rest_ns;
+    return processes >= 2 && (waiting || (rested && sum - slow->timed >= NEW_LEAST * processes));
 }
 
 static bool same_net(const struct muster_seg_net *a, const struct muster_seg_net *b)

@@ -21,7 +21,8 @@ void muster_live_slow_free(struct muster_live_slow *slow);
 uint64_t muster_live_slow_take(struct muster_live_slow *slow,
                                const struct muster_live_peers *peers);
 
-/* Whether enough came since the last time; `waiting`: or something waits for its second look. */
+/* Whether enough came since the last time, and it is not too early for what it costs; `waiting`: or
+ * something that was found waits for another look. */
 bool muster_live_slow_due(const struct muster_live_slow *slow, uint64_t now_ns, bool waiting);
 
 /* Adds what holds now to zeroed findings. False: no memory. */

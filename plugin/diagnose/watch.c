@@ -129,11 +129,12 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
     struct muster_findings maybe = {0};
     unsigned looks[MUSTER_WATCH_MAX];
     for (size_t i = 0; i < now->n && maybe.n < MUSTER_WATCH_MAX; i++) {
-        struct muster_finding *copy =
-            is_slow(&now->finding[i]) ? muster_findings_add(&maybe) : NULL;
+        const struct muster_finding *finding = &now->finding[i];
+        bool waits = is_slow(finding) && !covering(&watch->known, finding);
+        struct muster_finding *copy = waits ? muster_findings_add(&maybe) : NULL;
         if (!copy)
             continue;
-        *copy = now->finding[i];
+        *copy = *finding;
         looks[maybe.n - 1] = looks_of(watch, copy);
     }
     muster_findings_free(&watch->maybe);

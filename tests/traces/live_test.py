@@ -97,7 +97,8 @@ class Case:
         shutil.rmtree(self.environment["MUSTER_SEGMENT_DIR"])
         written = [json.loads(line) for path in glob.glob(self.run + "/*.findings.jsonl")
                    for line in open(path, encoding="utf-8")]
-        hooked = objects(open(self.hooked, encoding="utf-8").read()) if self.expected else []
+        hooked = (objects(open(self.hooked, encoding="utf-8").read())
+                  if os.path.exists(self.hooked) else [])
         # The command sees both hosts, as it does afterwards.
         whole = [("slow_transfer", [1, 2])] if self.name == "net-throttled" else self.expected
         for who, found, expected in (("the leader", verdict(written), self.expected),
