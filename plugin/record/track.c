@@ -20,7 +20,7 @@ static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct 
     struct muster_segment *seg = recorder->seg;
     for (unsigned probe = 0; probe < PROBES; probe++) {
         /* Load and store: two threads that meet here are told apart by the exchange below. */
-        unsigned stride = probe < STEPS ? 1 : STRIDE << (probe - STEPS) / 2;
+        unsigned stride = probe < STEPS ? 1 : (unsigned)STRIDE << (probe - STEPS) / 2;
         unsigned cursor = atomic_load_explicit(&comm->cursor, memory_order_relaxed);
         atomic_store_explicit(&comm->cursor, cursor + stride, memory_order_relaxed);
         unsigned i = cursor % MUSTER_SEG_SLOTS;
