@@ -210,6 +210,7 @@ class Divergence(Case):
                     with open(path, encoding="utf-8") as file:
                         found += [json.loads(line) for line in file if line.endswith("\n")]
                 time.sleep(0.02)
+            self.assertIsNotNone(complete, "three logs never were there")
             took = time.monotonic() - complete
         finally:
             _, err = job.communicate("")
@@ -312,7 +313,7 @@ class Tune(Case):
         script = f"echo $$ >>'{marker}'; '{STEERED}' 2 12 && sleep 0.2 && [ $(wc -l <'{marker}') -lt 4 ] || sleep 100"
         job = subprocess.Popen([MUSTER, "tune", "--budget", "300s", "-o", "out.yaml", "--", "sh", "-c", script],
                                env=self.env(), cwd=self.folder.name, stderr=subprocess.PIPE, text=True)
-        while len(self.lines(marker)) < 4:
+        while len(self.lines(marker)) < 4 and job.poll() is None:
             time.sleep(0.01)
         job.send_signal(signal.SIGINT)
         _, err = job.communicate(timeout=30)
