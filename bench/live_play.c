@@ -1,0 +1,165 @@
+/*
+ * What a job's leader would have told of its late ranks: recorded runs second by second through the
+ * live diagnosis' windows, beside what is found afterwards. Network totals are known of the whole
+ * run only, so slow links between hosts are left out.
+ *
+ * usage: live_play RUN...    Exit status 1 if what was told live is not what is found afterwards.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "diagnose/diagnose.h"
+#include "diagnose/watch.h"
+#include "diagnose/window.h"
+
+enum { OPS_ALL = 16384, OPS_MOST = 4096, NEW_LEAST = 16 }; /* as in plugin/diagnose/live_slow.c */
+
+struct play {
+    const struct muster_run *run;
+    struct muster_window *window;
+    size_t *at;                     /* operations taken, of each process */
+    struct muster_process *process; /* the run as far as it is in the windows */
+    uint64_t timed;                 /* when it was judged last */
+    struct muster_watch watch;
+    unsigned looks, second;
+};
+
+static void tell(void *arg, const struct muster_finding *finding)
+{
+    const struct play *play = arg;
+    char text[600];
+    muster_finding_sentence(finding, text, sizeof text);
+    printf("  second %u: %s\n", play->second, text);
+}
+
+/* All that was called until then. Returns the operations timed so far. */
+static uint64_t take(struct play *play, uint64_t until_ns)
+{
+    size_t processes = play->run->processes, most = OPS_ALL / processes;
+    uint64_t timed = 0;
+    bool halved;
+    for (size_t i = 0; i < processes; i++) {
+        const struct muster_process *whole = &play->run->process[i];
+        struct muster_window *window = &play->window[i];
+        size_t from = play->at[i];
+        while (play->at[i] < whole->ops && whole->op[play->at[i]].enqueue_ns <= until_ns)
+            play->at[i]++;
+        if (!muster_window_take(window, whole->op + from, play->at[i] - from,
+                                most < OPS_MOST ? most : OPS_MOST, &halved))
+            exit(2);
+        play->process[i] = *whole;
+        play->process[i].op = window->op;
+        play->process[i].ops = window->n;
+        timed += window->timed;
+    }
+    return timed;
+}
+
+static bool is_late(const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_LATE_RANK;
+}
+
+static void judge(struct play *play)
+{
+    struct muster_run part = {.process = play->process, .processes = play->run->processes};
+    struct muster_findings now = {0};
+    size_t kept = 0;
+    if (muster_diagnose_slow(&part, &now, NULL) != 0)
+        exit(2);
+    for (size_t i = 0; i < now.n; i++) {
+        if (is_late(&now.finding[i]))
+            now.finding[kept++] = now.finding[i];
+    }
+    now.n = kept;
+    muster_watch_slow(&play->watch, &now, false, tell, play);
+    muster_findings_free(&now);
+    play->looks++;
+}
+
+static void span_of(const struct muster_run *run, uint64_t *begin, uint64_t *end)
+{
+    *begin = UINT64_MAX;
+    *end = 0;
+    for (size_t i = 0; i < run->processes; i++) {
+        for (size_t k = 0; k < run->process[i].ops; k++) {
+            uint64_t at = run->process[i].op[k].enqueue_ns;
+            *begin = at < *begin ? at : *begin;
+            *end = at > *end ? at : *end;
+        }
+    }
+}
+
+static void play_all(struct play *play)
+{
+    uint64_t begin, end;
+    span_of(play->run, &begin, &end);
+    for (uint64_t now = begin; now < end + MUSTER_NS_PER_S;) {
+        now += MUSTER_NS_PER_S;
+        play->second++;
+        uint64_t timed = take(play, now);
+        if (play->watch.maybe.n == 0 && timed - play->timed < NEW_LEAST * play->run->processes)
+            continue;
+        play->timed = timed;
+        judge(play);
+    }
+}
+
+/* Sets of ranks as bits, whatever the communicator. */
+static uint64_t late_ranks(const struct muster_findings *findings)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct muster_finding *finding = &findings->finding[i];
+        for (unsigned r = 0; is_late(finding) && r < finding->ranks; r++)
+            set |= 1ull << (finding->rank[r] & 63);
+    }
+    return set;
+}
+
+static bool one(const char *name)
+{
+    struct muster_run_query query = {.run = &name, .runs = 1, .segment_dir = "/nonexistent"};
+    struct muster_findings after = {0};
+    struct muster_run run;
+    struct muster_err err;
+    if (muster_run_load(&query, &run, &err) != 0 || muster_diagnose_slow(&run, &after, &err) != 0) {
+        fprintf(stderr, "live_play: %s\n", err.text);
+        exit(2);
+    }
+    struct play play = {.run = &run,
+                        .window = calloc(run.processes, sizeof *play.window),
+                        .at = calloc(run.processes, sizeof *play.at),
+                        .process = calloc(run.processes, sizeof *play.process)};
+    if (!play.window || !play.at || !play.process)
+        exit(2);
+    printf("%s\n", name);
+    play_all(&play);
+    uint64_t live = late_ranks(&play.watch.known), whole = late_ranks(&after);
+    printf("  %u seconds, judged %u times: ranks %" PRIx64 " live, %" PRIx64 " afterwards%s\n",
+           play.second, play.looks, live, whole, live == whole ? "" : ": DIFFERENT");
+    for (size_t i = 0; i < run.processes; i++)
+        muster_window_free(&play.window[i]);
+    free(play.window);
+    free(play.at);
+    free(play.process);
+    muster_watch_free(&play.watch);
+    muster_findings_free(&after);
+    muster_run_free(&run);
+    return live == whole;
+}
+
+int main(int argc, char **argv)
+{
+    bool same = true;
+    if (argc < 2) {
+        fprintf(stderr, "usage: live_play RUN...\n");
+        return 2;
+    }
+    for (int i = 1; i < argc; i++)
+        same = one(argv[i]) && same;
+    return !same;
+}
