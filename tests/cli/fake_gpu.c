@@ -262,12 +262,12 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
         _exit(3);
     while (fault("hang"))
         pause();
-    bool again = to[0] == sum(c, from[0]) && to[count - 1] == sum(c, from[count - 1]);
+    bool again = to[0] == sum(c, from[0]) && to[count / 2] == sum(c, from[count / 2]);
     for (size_t i = 0; i < count && !again; i++) /* large sums are made again and again */
         to[i] = sum(c, from[i]);
     const char *large = getenv("FAKE_LARGE");
     if (fault("wrong") || (large && strcmp(large, "wrong") == 0 && count > 1 << 18))
-        to[count - 1] += 1;
+        to[count - 1] = sum(c, from[count - 1]) + 1;
     return 0;
 }
 
