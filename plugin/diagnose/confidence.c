@@ -16,9 +16,9 @@ double muster_confidence_late(uint32_t hits, uint32_t others)
     /* Down: below 16 operations, below 64, more. Across: another rank typically late in none of
      * them, in fewer than an eighth as many, in more. */
     static const struct row table[3][3] = {
-        {{56, 57}, {0, 0}, {0, 0}},
-        {{233, 236}, {21, 21}, {9, 9}},
-        {{426, 426}, {59, 59}, {10, 10}},
+        {{56, 56}, {0, 0}, {0, 0}},
+        {{233, 235}, {21, 21}, {9, 9}},
+        {{426, 426}, {62, 62}, {9, 9}},
     };
     unsigned i = hits < 16 ? 0 : hits < 64 ? 1 : 2;
     unsigned j = others == 0 ? 0 : others < hits / 8 ? 1 : 2;

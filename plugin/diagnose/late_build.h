@@ -23,8 +23,8 @@ struct muster_late_tally {
 
 /* What a rank must stand out by, which depends on how long and how often was looked. */
 struct muster_late_demands {
-    struct muster_late_lag *lag; /* of each member */
-    uint64_t lags, lags_carried;
+    struct muster_late_lag *lag;    /* of each member */
+    uint32_t lags_known, lags_last; /* members */
     double relative; /* to the usual self time: a shorter delay is how GPUs of a kind differ */
     double share;    /* of the time without long pauses: less is not worth a finding */
     unsigned parts;  /* in which it is looked separately */
@@ -86,9 +86,11 @@ struct muster_late_calls {
 
 /* What a member's lag was, for lags that outlast an operation. */
 struct muster_late_lag {
-    uint64_t before_ns; /* in the operation before */
-    uint64_t small_ns;  /* of that, what was too little where it came from */
-    uint64_t until;     /* operations of the walk */
+    uint64_t before_ns;     /* in the operation before */
+    uint32_t lags, carried; /* so far; those that were still there in the next operation */
+    bool known, lasts;      /* its lags are enough to tell; most of them were carried */
+    uint64_t small_ns;      /* of that, what was too little where it came from */
+    uint64_t until;         /* operations of the walk */
 };
 
 /* A walk over the operations of a communicator that can be judged, each with what every rank is
@@ -101,10 +103,10 @@ struct muster_late_walk {
     struct muster_late_calls calls;
     uint64_t usual_ns; /* self time in the current operation */
     bool carried;      /* its last rank's host came later, but took no longer than the others' */
-    struct muster_late_lag *lag; /* of each member */
-    uint64_t lags, lags_carried;
-    double relative;      /* of struct muster_late_demands; set by whoever walks */
-    uint64_t *blame_ns;   /* of each member */
+    struct muster_late_lag *lag;    /* of each member */
+    uint32_t lags_known, lags_last; /* members */
+    double relative;                /* of struct muster_late_demands; set by whoever walks */
+    uint64_t *blame_ns;             /* of each member */
     uint64_t *counted_ns; /* of that, what is long enough and not carried on from what was not */
     uint64_t *late_ns;
     uint64_t *scratch;
@@ -147,8 +149,8 @@ uint64_t muster_late_least_ns(const struct muster_late_walk *walk);
 /* P(at least `hits` of hits + others fall on one of two sides that are equally likely). */
 double muster_late_by_luck(uint32_t hits, uint32_t others);
 /* Whether the hits of a rank that is late now and then, which came in so many turns, are more than
- * luck. */
-bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t turns, uint32_t ranks);
+ * luck; it could have been any of so many `ranks`. */
+bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t turns, size_t ranks);
 
 /* A guilty member of a communicator. */
 struct muster_late_guilt {

@@ -11,7 +11,7 @@
 #include "diagnose/late_build.h"
 #include "segment/table.h"
 
-#define CHANCE      0.004 /* that a clean communicator names somebody by luck, at one size of delay */
+#define CHANCE      0.008 /* that a clean job names somebody by luck, at one size of delay */
 #define ALSO_CHANCE 0.5   /* the same for another rank beside a guilty one */
 #define DOMINANCE   3     /* as often, and for as much, as the other ranks typically */
 #define CONCENTRATE 0.7   /* of the cost: the delays that make up this much are the delays */
@@ -21,7 +21,8 @@ enum {
     ALSO_PART = 5, /* of what the guiltiest is to blame for */
     EVEN = 3,      /* octaves */
 };
-#define CHANCE_TURNS 0.02 /* that one who is late now and then is so by luck */
+#define CHANCE_TURNS     0.02 /* that one who is late now and then is so by luck */
+#define CHANCE_FEW_TURNS 0.5  /* the same, where nobody else ever is as late */
 enum {
     TURNS_MIN = 3,
     HITS_FEW = 6, /* where little is seen */
@@ -47,13 +48,14 @@ double muster_late_by_luck(uint32_t hits, uint32_t others)
     return sum;
 }
 
-bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t turns, uint32_t ranks)
+bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t turns, size_t ranks)
 {
     if (guilt->high == 0) {
-        return turns >= TURNS_MIN;
+        return turns >= TURNS_MIN &&
+               muster_late_by_luck(turns, 0) * (double)ranks <= CHANCE_FEW_TURNS;
     }
     double others = (double)guilt->high * turns / guilt->hits;
-    return muster_late_by_luck(turns, (uint32_t)ceil(others)) * ranks <= CHANCE_TURNS;
+    return muster_late_by_luck(turns, (uint32_t)ceil(others)) * (double)ranks <= CHANCE_TURNS;
 }
 
 static int by_value(const void *left, const void *right)
@@ -159,13 +161,13 @@ static int set_up(struct judging *judging, const struct muster_view *view,
 static bool all_its_own(const struct judging *judging, uint32_t hits, const struct level *level)
 {
     return judging->comm->demands.few && hits >= HITS_FEW && level->all_hits == hits &&
-           pow(judging->n, 1 - (double)hits) <= CHANCE;
+           pow(judging->n, -(double)hits) * (double)judging->view->members <= CHANCE;
 }
 
 static bool stands_out(const struct judging *judging, uint32_t hits, uint32_t others)
 {
     return hits >= HITS_MIN && hits / DOMINANCE >= others &&
-           muster_late_by_luck(hits, others) * judging->n <= CHANCE;
+           muster_late_by_luck(hits, others) * (double)judging->view->members <= CHANCE;
 }
 
 /* Beside a rank that is guilty already at this size of delay, another one need not stand out by

@@ -73,7 +73,7 @@ static bool readable(unsigned func)
 }
 
 enum {
-    LAGS_MIN = 8,
+    LAGS_MIN = 4,
     LAG_LASTS = 32, /* operations: about a step */
 };
 
@@ -254,10 +254,27 @@ uint64_t muster_late_least_ns(const struct muster_late_walk *walk)
     return own_ns > (double)MUSTER_LATE_FLOOR_NS ? (uint64_t)own_ns : MUSTER_LATE_FLOOR_NS;
 }
 
-/* Whether lags outlast operations here: whoever was late mostly still is in the next one. */
-static bool lags_last(const struct muster_late_walk *walk)
+/* Whether lags outlast operations here, as the other ranks show: whoever was late mostly still is
+ * in the next one. Of the rank itself it could be its own lateness. */
+static bool lags_last(const struct muster_late_walk *walk, const struct muster_late_lag *own)
 {
-    return walk->lags < LAGS_MIN || 4 * walk->lags_carried >= 3 * walk->lags;
+    uint32_t known = walk->lags_known - own->known;
+    return 2 * (walk->lags_last - own->lasts) >= known;
+}
+
+static void note_lag(struct muster_late_walk *walk, struct muster_late_lag *lag, uint64_t own_ns)
+{
+    if (lag->before_ns >= MUSTER_LATE_FLOOR_NS) {
+        lag->lags++;
+        lag->carried += 2 * own_ns >= lag->before_ns;
+        bool known = lag->lags >= LAGS_MIN;
+        bool lasts = known && 4 * lag->carried >= 3 * lag->lags;
+        walk->lags_known += known - lag->known;
+        walk->lags_last += (uint32_t)lasts - lag->lasts;
+        lag->known = known;
+        lag->lasts = lasts;
+    }
+    lag->before_ns = own_ns;
 }
 
 /* Where computing goes on while an operation waits, a lag is seen again in each of the next
@@ -266,15 +283,12 @@ static bool lags_last(const struct muster_late_walk *walk)
 static void set_counted(struct muster_late_walk *walk)
 {
     uint64_t least_ns = muster_late_least_ns(walk);
-    bool last = lags_last(walk);
     for (uint32_t i = 0; i < walk->joint.comm->members; i++) {
         struct muster_late_lag *lag = &walk->lag[i];
         uint64_t own_ns = walk->blame_ns[i];
-        walk->lags += lag->before_ns >= MUSTER_LATE_FLOOR_NS;
-        walk->lags_carried +=
-            lag->before_ns >= MUSTER_LATE_FLOOR_NS && 2 * own_ns >= lag->before_ns;
-        lag->before_ns = own_ns;
-        lag->small_ns = last && walk->at.index < lag->until ? lag->small_ns : 0;
+        note_lag(walk, lag, own_ns);
+        bool last = lags_last(walk, lag) && walk->at.index < lag->until;
+        lag->small_ns = last ? lag->small_ns : 0;
         bool counts = own_ns >= least_ns && own_ns >= lag->small_ns + MUSTER_LATE_FLOOR_NS;
         walk->counted_ns[i] = counts ? own_ns - lag->small_ns : 0;
         if (own_ns < least_ns) {
@@ -310,11 +324,19 @@ static bool set_blame(struct muster_late_walk *walk)
     return true;
 }
 
+/* After a hole nothing is known of the operation before. */
+static void forget_lags(struct muster_late_walk *walk)
+{
+    for (uint32_t i = 0; i < walk->joint.comm->members; i++) {
+        walk->lag[i].before_ns = walk->lag[i].small_ns = 0;
+    }
+}
+
 bool muster_late_walk_next(struct muster_late_walk *walk)
 {
     while (muster_joint_next(&walk->joint)) {
         if (walk->joint.any->number != walk->calls.number + 1) {
-            memset(walk->lag, 0, walk->joint.comm->members * sizeof *walk->lag);
+            forget_lags(walk);
         }
         bool found = set_blame(walk);
         if (readable(walk->joint.any->func) && knows_self(walk)) {

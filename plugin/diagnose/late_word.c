@@ -32,10 +32,9 @@ static int drop_rare(const struct muster_view *view, struct muster_late_guilts *
         }
         bool worth =
             detail.rate >= RARE || (double)guilt->cost_ns >= RARE_SHARE * (double)guilt->active_ns;
-        bool alone =
-            detail.rate >= PERSISTENT ||
-            (guilt->hits / ALONE >= guilt->high &&
-             muster_late_beyond_luck(guilt, detail.turns, view->comm[guilt->comm].members));
+        bool alone = detail.rate >= PERSISTENT ||
+                     (guilt->hits / ALONE >= guilt->high &&
+                      muster_late_beyond_luck(guilt, detail.turns, view->members));
         if (worth && alone) {
             guilts->guilt[kept++] = *guilt;
         }
