@@ -107,13 +107,18 @@ static void describe(struct muster_sampler *sampler, unsigned which)
     struct muster_fact_gpu gpu = {.named = 1};
     struct muster_pci pci;
     memcpy(gpu.pci, sampler->pci[which], sizeof gpu.pci);
+    sampler->at[which] = sampler->watch && muster_pci_parse(gpu.pci, &pci)
+                             ? muster_gpu_watch_find(sampler->watch, pci)
+                             : -1;
+    if (sampler->at[which] >= 0) {
+        muster_gpu_watch_own(sampler->watch, sampler->at[which], sampler->nvml);
+        if (sampler->machine)
+            muster_nvml_annotate(sampler->machine, sampler->nvml);
+    }
     if (sampler->machine)
         muster_facts_gpu(&gpu, &sampler->head, sampler->machine,
                          sampler->watch ? sampler->nvml : NULL);
     sampler->again |= may_be_idle(&gpu);
-    sampler->at[which] = sampler->watch && muster_pci_parse(gpu.pci, &pci)
-                             ? muster_gpu_watch_find(sampler->watch, pci)
-                             : -1;
     publish(&sampler->facts->gpu[which], &gpu, sizeof gpu);
 }
 

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "topology/nvml_api.h"
 
-enum { PROCESSES = 64, XIDS = 16, EVENT_XID = 8 };
+enum { PROCESSES = 64, XIDS = 16, EVENT_XID = 8, LINKS_EVERY = 6 };
 
 struct muster_gpu_watch {
     struct muster_nvml_api api;
@@ -14,25 +15,82 @@ struct muster_gpu_watch {
     struct muster_pci pci[MUSTER_MACHINE_GPUS];
     uint32_t links[MUSTER_MACHINE_GPUS]; /* a bit for each that is there */
     unsigned xid[MUSTER_MACHINE_GPUS];   /* 0: none to tell */
-    void *events;                        /* NULL: this driver tells none */
+    struct links {
+        int active;
+        int64_t recoveries, errors;
+    } seen[MUSTER_MACHINE_GPUS];
+    unsigned looks[MUSTER_MACHINE_GPUS];
+    void *events; /* NULL: this driver tells none */
 };
 
 #define GOT(function, ...) NVML_GOT(&watch->api, function, __VA_ARGS__)
 
-static void take(struct muster_gpu_watch *watch, const struct muster_nvml *nvml)
+/* Links to GPUs are each to be asked for their end; if the first goes to a switch, all do. */
+static void read_links(const struct muster_gpu_watch *watch, int at, struct muster_nvml_gpu *gpu)
 {
-    watch->gpus = nvml->gpus;
-    for (int i = 0; i < nvml->gpus; i++) {
-        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
-        if (!GOT(handle, (unsigned)i, &watch->device[i]))
-            watch->device[i] = NULL;
-        watch->pci[i] = gpu->pci;
+    bool switched = false;
+    for (unsigned i = 0; i < MUSTER_NVML_LINKS; i++) {
+        struct muster_nvml_link *link = &gpu->link[i];
+        int active;
+        if (!GOT(link_state, watch->device[at], i, &active))
+            continue;
+        link->state = active ? MUSTER_NVLINK_ACTIVE : MUSTER_NVLINK_INACTIVE;
+        if (active && !switched)
+            muster_nvml_link_end(&watch->api, watch->device[at], i, link);
+        else if (active)
+            link->remote = MUSTER_NVLINK_TO_SWITCH;
+        switched |= link->remote == MUSTER_NVLINK_TO_SWITCH;
+    }
+    if (gpu->link[0].state != MUSTER_NVLINK_ABSENT)
+        muster_nvml_speed(&watch->api, watch->device[at], gpu);
+}
+
+static void read_gpu(const struct muster_gpu_watch *watch, int at, struct muster_nvml_gpu *gpu)
+{
+    struct nvml_utilization utilization;
+    struct nvml_pci pci = {.domain = 0};
+    char text[96] = "";
+    *gpu = muster_nvml_unknown();
+    if (!watch->device[at] || !GOT(pci, watch->device[at], &pci))
+        return;
+    gpu->pci = muster_nvml_pci(&pci);
+    if (GOT(name, watch->device[at], text, sizeof text))
+        muster_text_copy(gpu->name, sizeof gpu->name, text);
+    if (GOT(utilization, watch->device[at], &utilization))
+        gpu->utilization = (int)utilization.gpu;
+    read_links(watch, at, gpu);
+}
+
+int muster_gpu_watch_read(struct muster_gpu_watch *watch, struct muster_nvml *nvml)
+{
+    memset(nvml, 0, sizeof *nvml);
+    if (!GOT(driver_version, nvml->driver, sizeof nvml->driver))
+        nvml->driver[0] = '\0';
+    nvml->driver[sizeof nvml->driver - 1] = '\0';
+    nvml->gpus = watch->gpus;
+    for (int i = 0; i < watch->gpus; i++) {
+        read_gpu(watch, i, &nvml->gpu[i]);
+        watch->pci[i] = nvml->gpu[i].pci;
         for (unsigned at = 0; at < MUSTER_NVML_LINKS; at++)
-            if (gpu->link[at].state != MUSTER_NVLINK_ABSENT)
+            if (nvml->gpu[i].link[at].state != MUSTER_NVLINK_ABSENT)
                 watch->links[i] |= 1u << at;
     }
+    return 0;
+}
+
+static int open_devices(struct muster_gpu_watch *watch, struct muster_err *err)
+{
+    unsigned n = 0;
+    int rc = watch->api.count(&n);
+    if (rc)
+        return muster_fail(err, "NVML cannot count GPUs: %s", muster_nvml_error(&watch->api, rc));
+    watch->gpus = n < MUSTER_MACHINE_GPUS ? (int)n : MUSTER_MACHINE_GPUS;
+    for (int i = 0; i < watch->gpus; i++)
+        if (!GOT(handle, (unsigned)i, &watch->device[i]))
+            watch->device[i] = NULL;
     if (!GOT(set_create, &watch->events))
         watch->events = NULL;
+    return 0;
 }
 
 int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *nvml,
@@ -41,24 +99,28 @@ int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *n
     struct muster_gpu_watch *made = calloc(1, sizeof *made);
     if (!made)
         return muster_fail(err, "out of memory");
-    memset(nvml, 0, sizeof *nvml);
-    if (muster_nvml_api_open(&made->api, err)) {
+    if (muster_nvml_api_open(&made->api, err) || open_devices(made, err)) {
         free(made);
         return -1;
     }
-    if (muster_nvml_read_all(&made->api, nvml, err)) {
-        free(made);
-        return -1;
-    }
-    take(made, nvml);
+    muster_gpu_watch_read(made, nvml);
     *watch = made;
     return 0;
 }
 
-int muster_gpu_watch_read(struct muster_gpu_watch *watch, struct muster_nvml *nvml)
+void muster_gpu_watch_own(struct muster_gpu_watch *watch, int gpu, struct muster_nvml *nvml)
 {
-    memset(nvml, 0, sizeof *nvml);
-    return muster_nvml_read_all(&watch->api, nvml, NULL);
+    enum { WRITE = 1 };
+    unsigned current, pending;
+    if (GOT(mig, watch->device[gpu], &current, &pending))
+        nvml->gpu[gpu].mig = current != 0;
+    muster_nvml_pcie(&watch->api, watch->device[gpu], &nvml->gpu[gpu]);
+    for (int i = 0; i < watch->gpus; i++) {
+        int status;
+        if (i != gpu && watch->device[i] &&
+            GOT(p2p, watch->device[gpu], watch->device[i], WRITE, &status))
+            nvml->p2p[gpu][i] = muster_nvml_p2p(status);
+    }
 }
 
 int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci)
@@ -83,21 +145,19 @@ static int others_on(const struct muster_gpu_watch *watch, void *device)
     return n > 0 ? (int)n - 1 : 0;
 }
 
-static void look_at_links(const struct muster_gpu_watch *watch, int gpu,
-                          struct muster_gpu_look *look)
+static void look_at_links(struct muster_gpu_watch *watch, int gpu, struct links *links)
 {
-    if (watch->links[gpu] == 0)
-        return;
-    look->nvlinks = 0;
-    look->nvlink_recoveries = look->nvlink_errors = 0;
+    void *device = watch->device[gpu];
+    *links = (struct links){.active = 0};
     for (unsigned at = 0; at < MUSTER_NVML_LINKS; at++) {
-        struct muster_nvml_link link = {.state = MUSTER_NVLINK_ABSENT};
-        if (!(watch->links[gpu] & 1u << at))
+        int active;
+        if (!(watch->links[gpu] & 1u << at) || !GOT(link_state, device, at, &active) || !active)
             continue;
-        muster_nvml_link(&watch->api, watch->device[gpu], at, &link);
-        look->nvlinks += link.state == MUSTER_NVLINK_ACTIVE;
-        look->nvlink_recoveries += (int64_t)link.recoveries;
-        look->nvlink_errors += (int64_t)link.corrected;
+        struct muster_nvml_link link = {.state = MUSTER_NVLINK_ACTIVE};
+        muster_nvml_link_errors(&watch->api, device, at, &link);
+        links->active++;
+        links->recoveries += (int64_t)link.recoveries;
+        links->errors += (int64_t)link.corrected;
     }
 }
 
@@ -123,7 +183,13 @@ void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muste
         .others = others_on(watch, device),
         .nvlinks = -1,
     };
-    look_at_links(watch, gpu, look);
+    if (watch->links[gpu] == 0)
+        return;
+    if (watch->looks[gpu]++ % LINKS_EVERY == 0)
+        look_at_links(watch, gpu, &watch->seen[gpu]);
+    look->nvlinks = watch->seen[gpu].active;
+    look->nvlink_recoveries = watch->seen[gpu].recoveries;
+    look->nvlink_errors = watch->seen[gpu].errors;
 }
 
 /* Events of all GPUs come through one set. */

@@ -22,14 +22,18 @@ struct muster_gpu_look {
     int nvlinks; /* active */
 };
 
-/* Opens NVML and reads all that it knows. It stays open: the driver's library must not be closed
- * under another thread of the job. */
+/* Opens NVML and reads of every GPU what tells it apart, its use, and which NVLinks it has: links
+ * to a switch by the first one, because each call may be a question to the GPU's own processor. It
+ * stays open: the driver's library must not be closed under another thread of the job. */
 int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *nvml,
                           struct muster_err *err);
-/* Reads all of it again. */
+/* Reads the same again. */
 int muster_gpu_watch_read(struct muster_gpu_watch *watch, struct muster_nvml *nvml);
 /* The GPU at an address, from 0; -1: NVML shows none there. Asks for its Xid events. */
 int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci);
+/* Adds what only a GPU of this process needs: PCIe link, MIG, peer access to the others. */
+void muster_gpu_watch_own(struct muster_gpu_watch *watch, int gpu, struct muster_nvml *nvml);
+/* NVLinks and their errors are read by every sixth look; in between they stand as they were. */
 void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look);
 /* The number of an Xid event of the GPU that was not told before; 0: none. */
 unsigned muster_gpu_watch_xid(struct muster_gpu_watch *watch, int gpu);

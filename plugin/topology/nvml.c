@@ -32,6 +32,11 @@ static void read_links(const struct muster_nvml_api *api, void *device, struct m
 {
     for (unsigned i = 0; i < MUSTER_NVML_LINKS; i++)
         muster_nvml_link(api, device, i, &gpu->link[i]);
+    muster_nvml_speed(api, device, gpu);
+}
+
+void muster_nvml_speed(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
+{
     gpu->link_mbps = read_speed(api, device, FIELD_NVLINK_SPEED_COMMON, 0);
     for (unsigned i = 0; i < MUSTER_NVML_LINKS && gpu->link_mbps == 0; i++)
         if (gpu->link[i].state == MUSTER_NVLINK_ACTIVE)
@@ -107,6 +112,14 @@ struct muster_nvml_gpu muster_nvml_unknown(void)
                                     .fabric_state = -1};
 }
 
+void muster_nvml_pcie(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
+{
+    gpu->pcie_generation = whole(api, api->generation, device, 0);
+    gpu->pcie_max_generation = whole(api, api->max_generation, device, 0);
+    gpu->pcie_width = whole(api, api->width, device, 0);
+    gpu->pcie_max_width = whole(api, api->max_width, device, 0);
+}
+
 static void read_gpu(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
 {
     struct nvml_pci pci = {0};
@@ -120,10 +133,7 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
         muster_text_copy(gpu->uuid, sizeof gpu->uuid, text);
     if (!GOT(capability, device, &gpu->major, &gpu->minor))
         gpu->major = gpu->minor = 0;
-    gpu->pcie_generation = whole(api, api->generation, device, 0);
-    gpu->pcie_max_generation = whole(api, api->max_generation, device, 0);
-    gpu->pcie_width = whole(api, api->width, device, 0);
-    gpu->pcie_max_width = whole(api, api->max_width, device, 0);
+    muster_nvml_pcie(api, device, gpu);
     gpu->pcie_replays = whole(api, api->replays, device, -1);
     gpu->virtualization = whole(api, api->virtualization, device, -1);
     read_links(api, device, gpu);
@@ -131,7 +141,7 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
     read_use(api, device, gpu);
 }
 
-static uint8_t p2p_word(int status)
+uint8_t muster_nvml_p2p(int status)
 {
     return status >= 0 && status <= 6 ? (uint8_t)(status + MUSTER_P2P_OK) : MUSTER_P2P_OTHER;
 }
@@ -146,7 +156,7 @@ static void read_pairs(const struct muster_nvml_api *api, void *const *device,
             if (a == b || !device[a] || !device[b])
                 continue;
             if (GOT(p2p, device[a], device[b], WRITE, &value))
-                nvml->p2p[a][b] = p2p_word(value);
+                nvml->p2p[a][b] = muster_nvml_p2p(value);
             if (GOT(ancestor, device[a], device[b], &value) && value >= 0 && value <= 50)
                 nvml->ancestor[a][b] = (uint8_t)value;
         }

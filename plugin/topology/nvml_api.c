@@ -102,26 +102,27 @@ struct muster_pci muster_nvml_pci(const struct nvml_pci *pci)
     return out;
 }
 
-void muster_nvml_link(const struct muster_nvml_api *api, void *device, unsigned at,
-                      struct muster_nvml_link *link)
+void muster_nvml_link_end(const struct muster_nvml_api *api, void *device, unsigned at,
+                          struct muster_nvml_link *link)
 {
-    enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2, RECOVERY = 1, COUNTERS = 4 };
-    struct nvml_pci pci = {0};
+    enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
+    struct nvml_pci pci = {.domain = 0};
     unsigned version;
-    int active = 0, type = -1;
-    if (!NVML_GOT(api, link_state, device, at, &active))
-        return;
-    link->state = active ? MUSTER_NVLINK_ACTIVE : MUSTER_NVLINK_INACTIVE;
+    int type = -1;
     if (NVML_GOT(api, link_version, device, at, &version))
         link->version = (uint8_t)version;
-    if (!active)
-        return;
     if (NVML_GOT(api, link_remote, device, at, &pci))
         link->to = muster_nvml_pci(&pci);
     if (NVML_GOT(api, link_remote_type, device, at, &type) && type == REMOTE_GPU)
         link->remote = MUSTER_NVLINK_TO_GPU;
     if (type == REMOTE_SWITCH)
         link->remote = MUSTER_NVLINK_TO_SWITCH;
+}
+
+void muster_nvml_link_errors(const struct muster_nvml_api *api, void *device, unsigned at,
+                             struct muster_nvml_link *link)
+{
+    enum { RECOVERY = 1, COUNTERS = 4 };
     for (int counter = 0; counter < COUNTERS; counter++) {
         unsigned long long value;
         if (!NVML_GOT(api, link_errors, device, at, counter, &value) || value >= UINT32_MAX)
@@ -131,4 +132,17 @@ void muster_nvml_link(const struct muster_nvml_api *api, void *device, unsigned 
         else
             link->corrected += value;
     }
+}
+
+void muster_nvml_link(const struct muster_nvml_api *api, void *device, unsigned at,
+                      struct muster_nvml_link *link)
+{
+    int active = 0;
+    if (!NVML_GOT(api, link_state, device, at, &active))
+        return;
+    link->state = active ? MUSTER_NVLINK_ACTIVE : MUSTER_NVLINK_INACTIVE;
+    if (!active)
+        return;
+    muster_nvml_link_end(api, device, at, link);
+    muster_nvml_link_errors(api, device, at, link);
 }

@@ -115,12 +115,23 @@ struct muster_nvml_gpu muster_nvml_unknown(void);
 /* What changes while a GPU works: utilization, temperature, clocks, power, limits, ECC, rows. */
 void muster_nvml_state(const struct muster_nvml_api *api, void *device,
                        struct muster_nvml_gpu *gpu);
+/* PCIe generation and width. */
+void muster_nvml_pcie(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu);
+/* The speed of its links, whose states are known. */
+void muster_nvml_speed(const struct muster_nvml_api *api, void *device,
+                       struct muster_nvml_gpu *gpu);
+/* NVML's P2P status as enum muster_p2p. */
+uint8_t muster_nvml_p2p(int status);
 /* muster_nvml_read with a library that is open. */
 int muster_nvml_read_all(const struct muster_nvml_api *api, struct muster_nvml *nvml,
                          struct muster_err *err);
 /* The address in a PCI record. */
 struct muster_pci muster_nvml_pci(const struct nvml_pci *pci);
-/* State, version, remote end and error counters of one link. */
+/* Version and remote end, and error counters, of an active link; all of that with the state. */
+void muster_nvml_link_end(const struct muster_nvml_api *api, void *device, unsigned at,
+                          struct muster_nvml_link *link);
+void muster_nvml_link_errors(const struct muster_nvml_api *api, void *device, unsigned at,
+                             struct muster_nvml_link *link);
 void muster_nvml_link(const struct muster_nvml_api *api, void *device, unsigned at,
                       struct muster_nvml_link *link);
 

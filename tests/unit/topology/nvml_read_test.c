@@ -110,6 +110,25 @@ static void calls_that_fail_leave_their_fields_unknown(void **state)
     assert_null(read_said("fail nvmlInit_v2 9\n"));
 }
 
+static void links_between_gpus_are_each_asked_for_their_end(void **state)
+{
+    struct muster_nvml *nvml = calloc(1, sizeof *nvml);
+    struct muster_gpu_watch *watch;
+    struct muster_err err;
+    (void)state;
+    assert_non_null(nvml);
+    say("gpus 2\ngpu * links 4\ngpu 0 link 0 to 1\ngpu 0 link 1 to 1\ngpu 0 link 2 to 1\n"
+        "gpu 0 link 3 to 1\n");
+    assert_int_equal(muster_gpu_watch_open(&watch, nvml, &err), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(nvml->gpu[0].link[i].remote, MUSTER_NVLINK_TO_GPU);
+        assert_int_equal(nvml->gpu[0].link[i].to.bus, 0x11);
+    }
+    assert_int_equal(nvml->gpu[0].link[4].state, MUSTER_NVLINK_ABSENT);
+    free(nvml);
+    free(watch);
+}
+
 static void sixty_four_gpus_fit(void **state)
 {
     struct muster_nvml *nvml = read_said("gpus 64\ngpu * processes 1:2\n");
@@ -130,6 +149,13 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_non_null(nvml);
     say("gpus 4\ngpu 2 processes 17:1024\n");
     assert_int_equal(muster_gpu_watch_open(&watch, nvml, &err), 0);
+    assert_string_equal(nvml->driver, "580.95.05");
+    assert_int_equal(nvml->gpu[3].link_mbps, 26562);
+    assert_int_equal(nvml->gpu[3].link[17].remote, MUSTER_NVLINK_TO_SWITCH);
+    assert_int_equal(nvml->p2p[2][1], MUSTER_P2P_UNKNOWN);
+    muster_gpu_watch_own(watch, 2, nvml);
+    assert_int_equal(nvml->p2p[2][1], MUSTER_P2P_OK);
+    assert_int_equal(nvml->gpu[2].pcie_max_width, 16);
     assert_int_equal(muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x77}), -1);
     int gpu = muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x12});
     assert_int_equal(gpu, 2);
@@ -143,6 +169,9 @@ static void a_gpu_is_watched_as_it_changes(void **state)
         "gpu 2 link 8 errors 2 5\ngpu 2 replays 4\ngpu 2 processes 17:1 18:1 19:1\n"
         "gpu 2 xid 48\ngpu 3 xid 79\ngpu 2 ecc_uncorrected 1\n");
     muster_gpu_watch_look(watch, gpu, &look);
+    assert_int_equal(look.nvlinks, 18); /* links are looked at less often */
+    for (int i = 0; i < 5; i++)
+        muster_gpu_watch_look(watch, gpu, &look);
     assert_int_equal(look.limits, MUSTER_CLOCK_HW_SLOWDOWN);
     assert_int_equal(look.nvlinks, 17);
     assert_int_equal(look.nvlink_recoveries, 3);
@@ -156,6 +185,8 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     say("gpus 4\ngpu * links 0\nfail nvmlDeviceGetPowerUsage 15\n");
     muster_gpu_watch_look(watch, gpu, &look);
     assert_int_equal(look.power_mw, -1);
+    for (int i = 0; i < 5; i++)
+        muster_gpu_watch_look(watch, gpu, &look);
     assert_int_equal(look.nvlinks, 0);
     free(nvml);
     free(watch);
@@ -167,6 +198,7 @@ int main(void)
         cmocka_unit_test(healthy_gpus_are_read_in_full),
         cmocka_unit_test(each_ailment_is_seen),
         cmocka_unit_test(calls_that_fail_leave_their_fields_unknown),
+        cmocka_unit_test(links_between_gpus_are_each_asked_for_their_end),
         cmocka_unit_test(sixty_four_gpus_fit),
         cmocka_unit_test(a_gpu_is_watched_as_it_changes),
     };
