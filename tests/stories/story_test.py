@@ -1,10 +1,10 @@
 """The stories: commands on made-up hosts and recordings, what they print, and the documents that tell of them.
 
 usage: story_test.py BIN FAKES RECORDINGS DOCS STORY... [--print]
-BIN: the folder of muster. FAKES: folders of a driver, an NCCL and an NVML that are none. STORY/session holds lines
+BIN: the folder of muster. FAKES: folders of a driver, an NCCL and an NVML that are none. STORY/transcript holds lines
 "# comment", "% hidden command", "$ command" and, below a command, what it prints: "..." in a line stands for any
 text, a line "..." for any lines. All commands run in one shell, in a copy of the story's folder, with its host as
-MUSTER_SYSFS and MUSTER_PROCFS. The blocks ```console of DOCS/NAME.md, one after the other, are the same session.
+MUSTER_SYSFS and MUSTER_PROCFS. The blocks ```console of DOCS/NAME.md, one after the other, are the same transcript.
 `replay RECORDING RUN` plays a recording, and holds it longer than MUSTER_HANG_SECONDS. --print shows what is printed."""
 
 import os
@@ -87,7 +87,7 @@ def check(story, docs, outputs, steps):
 def main(folders, fakes, recordings, docs, *stories):
     wrong = []
     for story in map(pathlib.Path, (name for name in stories if name != "--print")):
-        steps = parse((story / "session").read_text())
+        steps = parse((story / "transcript").read_text())
         outputs = run(story, steps, folders, fakes, recordings)
         if "--print" in stories:
             for (command, _, _), printed in zip([s for s in steps if not s[1]], outputs):
