@@ -239,7 +239,7 @@ static void a_group_of_sends_is_timed_as_it_was_called(void **state)
 
 /* ---- Two threads at a block's edges ---- */
 
-enum { EDGES = 500000 };
+enum { EDGES = 200000 };
 
 struct edge {
     struct muster_arming arming;
