@@ -13,10 +13,10 @@ const char *const muster_on_kind_words[MUSTER_ON_KINDS] = {
 /* What stands against training on a wrong guess: only these may end a job. */
 static const char *const may_abort[] = {"hang_absent", "hang_dead", "hang_mismatch"};
 
-/* Exact comparisons, and what ends jobs. */
+/* All but paths, which are a matter of the machine, not of what the job does. */
 static bool is_told(const char *kind)
 {
-    return strncmp(kind, "hang_", 5) == 0 || strcmp(kind, "policy_divergence") == 0;
+    return strncmp(kind, "path_", 5) != 0;
 }
 
 void muster_on_default(struct muster_on on[MUSTER_ON_KINDS])

@@ -21,8 +21,7 @@ struct muster_on {
     char exec[MUSTER_ON_BYTES]; /* `args` terminated texts, one behind the other */
 };
 
-/* log and report for hangs and policy_divergence; nothing for the others, which `muster diagnose` shows: on real jobs
- * they still name ranks that are only unlucky (docs/diagnosis.md). */
+/* log and report for all but path_degraded and path_missing, which `muster diagnose` shows. */
 void muster_on_default(struct muster_on on[MUSTER_ON_KINDS]);
 
 /* Reads the section; `file` stands in errors. */

@@ -143,10 +143,21 @@ static void actions_replace_the_defaults_of_their_finding(void **state)
     assert_true(late->report && !late->log && !late->abort);
     assert_true(!order->log && !order->report);
     assert_true(settings.on[2].log && settings.on[2].report && !settings.on[2].abort);
+    assert_true(settings.on[1].log && settings.on[1].report); /* slow_transfer */
+    assert_true(!settings.on[7].log && !settings.on[8].log);  /* path_* */
     muster_on_argv(stuck, argv);
     assert_string_equal(argv[0], "notify");
     assert_string_equal(argv[2], "a b");
     assert_null(argv[3]);
+}
+
+static void late_ranks_are_told_by_default(void **state)
+{
+    (void)state;
+    struct muster_on on[MUSTER_ON_KINDS];
+    muster_on_default(on);
+    assert_string_equal(muster_on_kind_words[0], "late_rank");
+    assert_true(on[0].log && on[0].report && !on[0].abort);
 }
 
 static void wrong_actions_are_refused(void **state)
@@ -252,6 +263,7 @@ int main(void)
         cmocka_unit_test(bad_values_say_what_was_expected),
         cmocka_unit_test(a_file_says_which_format_it_is),
         cmocka_unit_test(actions_replace_the_defaults_of_their_finding),
+        cmocka_unit_test(late_ranks_are_told_by_default),
         cmocka_unit_test(wrong_actions_are_refused),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused_whole),
         cmocka_unit_test(variables_follow_from_their_keys),
