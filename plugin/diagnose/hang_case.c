@@ -157,7 +157,7 @@ void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_ha
     char text[MUSTER_FINDING_LINE];
     size_t used = (size_t)snprintf(text, sizeof text, "rank %" PRId32 " called", member->rank);
     uint64_t from = number > BEFORE ? number - BEFORE : 0;
-    for (uint64_t n = from; n <= number + AFTER && used < sizeof text; n++) {
+    for (uint64_t n = from; n - from <= number - from + AFTER && used < sizeof text; n++) {
         const struct muster_hang_call *call = muster_hang_call(member, n);
         if (!call)
             continue;

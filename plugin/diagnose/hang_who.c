@@ -70,6 +70,20 @@ static bool differs_at(const struct muster_hang_comm *comm, uint64_t number)
     return false;
 }
 
+/* The first number from n on that any rank may remember: one that is far ahead of the others, or a
+ * segment that holds nonsense, leaves a gap that nobody would live to walk through. */
+static uint64_t remembered_from(const struct muster_hang_comm *comm, uint64_t n)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < comm->members && first > n; i++) {
+        uint64_t calls = comm->member[i].calls;
+        uint64_t begin = calls > MUSTER_HANG_HISTORY ? calls - MUSTER_HANG_HISTORY : 0;
+        if (calls > n)
+            first = begin < first ? (begin > n ? begin : n) : first;
+    }
+    return first;
+}
+
 /* The first place where two ranks are known to have called different things. */
 static uint64_t first_difference(const struct muster_hang_comm *comm,
                                  const struct muster_hang_facts *facts)
@@ -82,7 +96,8 @@ static uint64_t first_difference(const struct muster_hang_comm *comm,
     uint64_t from = facts->least > MUSTER_HANG_HISTORY ? facts->least - MUSTER_HANG_HISTORY : 0;
     from = facts->done > from ? facts->done : from; /* before it they went on */
     for (uint64_t n = from; n < facts->most; n++) {
-        if (differs_at(comm, n))
+        n = n < facts->least ? n : remembered_from(comm, n);
+        if (n < facts->most && differs_at(comm, n))
             return n;
     }
     return UINT64_MAX;

@@ -43,7 +43,7 @@ static void one_gpu(struct muster_view *view, const struct muster_view_gpu *gpu,
         int64_t from = least(soonest[s], least(s ? soonest[s - 1] : INT64_MAX,
                                                s + 1 < stretches ? soonest[s + 1] : INT64_MAX));
         if (has_queue(gpu, op)) {
-            uint64_t queued = (uint64_t)(raw_ns(op) - from) / MUSTER_QUEUED_NS;
+            uint64_t queued = ((uint64_t)raw_ns(op) - (uint64_t)from) / MUSTER_QUEUED_NS;
             op->queued = queued < MUSTER_QUEUED_UNKNOWN ? (uint16_t)queued : QUEUED_MOST;
         }
     }

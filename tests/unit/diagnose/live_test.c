@@ -289,6 +289,46 @@ static int segments_vanish(struct world *world)
     return 0;
 }
 
+/* Everything that the others' segments hold behind their frame, again and again. */
+static int others_hold_noise(struct world *world)
+{
+    uint64_t seed = 1;
+    for (int round = 0; round < 60; round++) {
+        for (int r = 1; r < WORLD_RANKS; r++) {
+            struct muster_segment *segment = world->rank[r];
+            unsigned char *at =
+                (unsigned char *)segment + offsetof(struct muster_segment, heartbeat_mono_ns);
+            unsigned char *end = (unsigned char *)(segment + 1);
+            size_t step = round % 3 == 0 ? 1 : 61; /* all, or a byte here and there */
+            for (at += round % 61; at < end; at += step) {
+                seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+                *at = (unsigned char)(seed >> 56);
+            }
+            segment->comm[0].id = WORLD_COMM; /* or nobody would look at it */
+            segment->comm[0].uid = 1;
+            segment->heartbeat_mono_ns = muster_now_ns() + 1000 * MUSTER_NS_PER_S;
+        }
+        for (int i = 0; i < 50; i++) {
+            struct muster_segment *own = world->rank[0];
+            own->ring[own->ring_head % MUSTER_SEG_RING] = world->rank[1]->ring[i];
+            own->ring[own->ring_head % MUSTER_SEG_RING].comm = 1;
+            own->ring[own->ring_head % MUSTER_SEG_RING].source = MUSTER_SOURCE_GPU;
+            own->ring_head++;
+        }
+        world_look(world, 1);
+        world_look(world, 10);
+    }
+    return 0;
+}
+
+static void noise_in_the_segments_of_others_is_survived(void **state)
+{
+    (void)state;
+    struct world_end end = world_run(TELL_LATE, others_hold_noise);
+    if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0)
+        fail_msg("status %x, said %s", (unsigned)end.status, end.said);
+}
+
 static void segments_and_communicators_that_vanish_are_survived(void **state)
 {
     (void)state;
@@ -319,6 +359,7 @@ int main(void)
         cmocka_unit_test(nobody_looks_for_late_ranks_unless_asked),
         cmocka_unit_test(ranks_of_another_version_are_left_out),
         cmocka_unit_test(segments_and_communicators_that_vanish_are_survived),
+        cmocka_unit_test(noise_in_the_segments_of_others_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
