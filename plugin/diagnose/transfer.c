@@ -296,27 +296,38 @@ static int by_sends(const struct muster_view *view, uint32_t c, const struct mus
     return result;
 }
 
+static bool is_readable(const struct muster_view *view, const struct muster_view_comm *comm,
+                        const struct muster_findings *findings)
+{
+    return muster_joint_possible(comm) && comm->members == comm->nranks &&
+           !is_held_up(view, comm, findings);
+}
+
+static int read_comm(const struct muster_view *view, uint32_t c, struct link *link,
+                     const struct muster_late_span *span, struct muster_transfer_classes *classes,
+                     struct muster_findings *findings)
+{
+    int result = view->nets ? by_links(view, c, link, span, findings) : 0;
+    if (result == 0 &&
+        !muster_transfer_named(findings, view->comm[c].id, MUSTER_FINDING_SLOW_TRANSFER)) {
+        result = by_collectives(view, c, span, classes, findings);
+    }
+    return result ? result : by_sends(view, c, span, findings);
+}
+
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
                              struct muster_err *err)
 {
     struct link *link = calloc(view->nets + 1, sizeof *link);
-    struct muster_late_span *span = muster_late_spans(view);
+    struct muster_late_span *span = NULL;
     struct muster_transfer_classes classes = {0};
-    int result = link && span ? 0 : -1;
+    int result = link ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && result == 0; c++) {
-        const struct muster_view_comm *comm = &view->comm[c];
-        if (!muster_joint_possible(comm) || comm->members != comm->nranks ||
-            is_held_up(view, comm, findings)) {
+        if (!is_readable(view, &view->comm[c], findings)) {
             continue;
         }
-        result = view->nets ? by_links(view, c, link, span, findings) : 0;
-        if (result == 0 &&
-            !muster_transfer_named(findings, comm->id, MUSTER_FINDING_SLOW_TRANSFER)) {
-            result = by_collectives(view, c, span, &classes, findings);
-        }
-        if (result == 0) {
-            result = by_sends(view, c, span, findings);
-        }
+        span = span ? span : muster_late_spans(view);
+        result = span ? read_comm(view, c, link, span, &classes, findings) : -1;
     }
     if (result == 0) {
         result = muster_transfer_compare(view, &classes, span, findings);
