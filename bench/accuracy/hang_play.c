@@ -374,12 +374,21 @@ static bool begin_next(struct hang_job *job, unsigned r)
     return any;
 }
 
+/* All three are tried: one makes room for another. */
+static bool go_on(struct hang_job *job, unsigned r)
+{
+    bool called = make_call(job, r);
+    bool returned = return_from_call(job, r);
+    bool begun = begin_next(job, r);
+    return called || returned || begun;
+}
+
 static void run(struct hang_job *job)
 {
     for (bool any = true; any;) {
         any = false;
         for (unsigned r = 0; r < job->hang->ranks; r++) {
-            while (make_call(job, r) | return_from_call(job, r) | begin_next(job, r)) {
+            while (go_on(job, r)) {
                 any = true;
             }
         }

@@ -114,7 +114,8 @@ static void explain(const struct hang_case *hang, const struct hang_truth *truth
     char text[1024];
     printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
     hang_say(hang, stdout);
-    printf("; expected %s", truth->found ? muster_finding_word(truth->kind) : "nothing");
+    printf("; expected %s",
+           truth->found ? muster_finding_word((enum muster_finding_kind)truth->kind) : "nothing");
     for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++) {
         if (truth->guilty[r]) {
             printf(" %u", r);
