@@ -98,7 +98,11 @@ static int find_nvlinks(const struct muster_path_scan *scan, uint32_t g,
     const struct muster_fact_reading *now = &gpu->use->last;
     struct muster_path_pair pair;
     bool lost = gpu->use->samples > 1 && now->nvlinks >= 0 && now->nvlinks < fact->nvlinks;
-    if (fact->nvlinks == 0 || (fact->nvlinks >= fact->nvlinks_usual && !lost)) {
+    /* A link that is down is still present. Where links are missing altogether the driver was too
+     * busy to tell of them all. */
+    bool fewer =
+        fact->nvlinks < fact->nvlinks_usual && fact->nvlinks_present >= fact->nvlinks_usual;
+    if (fact->nvlinks == 0 || (!fewer && !lost)) {
         return 0;
     }
     uint32_t comm = neighbour(scan, g, true, &pair);

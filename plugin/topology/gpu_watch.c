@@ -18,7 +18,7 @@ struct muster_gpu_watch {
     struct links {
         int active;
         int64_t recoveries, errors;
-    } seen[MUSTER_MACHINE_GPUS];
+    } seen[MUSTER_MACHINE_GPUS]; /* active -1: not looked yet */
     unsigned looks[MUSTER_MACHINE_GPUS];
     void *events; /* NULL: this driver tells none */
 };
@@ -103,6 +103,8 @@ int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *n
         free(made);
         return -1;
     }
+    for (int i = 0; i < made->gpus; i++)
+        made->seen[i] = (struct links){.active = -1, .recoveries = -1, .errors = -1};
     muster_gpu_watch_read(made, nvml);
     *watch = made;
     return 0;
@@ -145,20 +147,26 @@ static int others_on(const struct muster_gpu_watch *watch, void *device)
     return n > 0 ? (int)n - 1 : 0;
 }
 
-static void look_at_links(struct muster_gpu_watch *watch, int gpu, struct links *links)
+/* All or nothing: a driver that does not tell of a link now says nothing against the link. */
+static void look_at_links(const struct muster_gpu_watch *watch, int gpu, struct links *seen)
 {
     void *device = watch->device[gpu];
-    *links = (struct links){.active = 0};
+    struct links links = {.active = 0};
     for (unsigned at = 0; at < MUSTER_NVML_LINKS; at++) {
         int active;
-        if (!(watch->links[gpu] & 1u << at) || !GOT(link_state, device, at, &active) || !active)
+        if (!(watch->links[gpu] & 1u << at))
+            continue;
+        if (!GOT(link_state, device, at, &active))
+            return;
+        if (!active)
             continue;
         struct muster_nvml_link link = {.state = MUSTER_NVLINK_ACTIVE};
         muster_nvml_link_errors(&watch->api, device, at, &link);
-        links->active++;
-        links->recoveries += (int64_t)link.recoveries;
-        links->errors += (int64_t)link.corrected;
+        links.active++;
+        links.recoveries += (int64_t)link.recoveries;
+        links.errors += (int64_t)link.corrected;
     }
+    *seen = links;
 }
 
 void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look)

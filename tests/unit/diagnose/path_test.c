@@ -337,6 +337,23 @@ static void test_links_lost_during_the_job(void **state)
     end(world);
 }
 
+/* A link that is down is still there; a driver that does not tell of some is only busy. */
+static void test_links_that_are_down_and_links_not_told(void **state)
+{
+    (void)state;
+    for (int down = 0; down < 2; down++) {
+        struct world *world = begin(2);
+        struct muster_fact_gpu *gpu = &world->facts[1].gpu[0];
+        gpu->nvlinks = 6;
+        gpu->nvlinks_present = down ? 18 : 6;
+        judge(world);
+        assert_int_equal(world->findings.n, down);
+        if (down)
+            assert_true(ranks_said(&world->findings.finding[0].evidence, "6 active NVLinks"));
+        end(world);
+    }
+}
+
 /* ---- What is cited ---- */
 
 static void sample(struct world *world, unsigned rank, uint32_t samples)
@@ -454,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_link_to_the_network),
         cmocka_unit_test(test_a_nic_of_the_other_socket),
         cmocka_unit_test(test_links_lost_during_the_job),
+        cmocka_unit_test(test_links_that_are_down_and_links_not_told),
         cmocka_unit_test(test_limits_of_the_guilty_alone_are_cited),
         cmocka_unit_test(test_what_all_share_is_not_cited),
         cmocka_unit_test(test_low_power_marks_who_waits),

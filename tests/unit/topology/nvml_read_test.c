@@ -187,7 +187,7 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_int_equal(look.power_mw, -1);
     for (int i = 0; i < 5; i++)
         muster_gpu_watch_look(watch, gpu, &look);
-    assert_int_equal(look.nvlinks, 0);
+    assert_int_equal(look.nvlinks, 17); /* a driver that tells of no link leaves what was seen */
     free(nvml);
     free(watch);
 }
