@@ -17,6 +17,15 @@ struct bin {
     uint64_t votes; /* for `choice`, against all others */
     double *us;
     size_t n;
+    double *beat_us;
+    size_t beats;
+};
+
+/* The operation of a communicator before the one at hand. */
+struct previous {
+    uint64_t *begin_ns; /* of each member; 0: not timed */
+    uint64_t number;
+    size_t bin; /* of bins; SIZE_MAX: none */
 };
 
 struct bins {
@@ -71,7 +80,43 @@ static double duration_us(const struct muster_joint *joint)
     return (double)(rooted ? longest : shortest) / 1000;
 }
 
-static bool add(struct bins *bins, const struct muster_joint *joint)
+/* What passed since the previous operation began, if this is the next. */
+static bool add_beat(struct bins *bins, const struct muster_joint *joint,
+                     const struct previous *previous)
+{
+    double sum_us = 0;
+    unsigned n = 0;
+    if (previous->bin == SIZE_MAX || joint->any->number != previous->number + 1) {
+        return true;
+    }
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        uint64_t before = previous->begin_ns[i];
+        if (joint->op[i] && before && joint->op[i]->begin_ns > before) {
+            sum_us += (double)(joint->op[i]->begin_ns - before) / 1000;
+            n++;
+        }
+    }
+    struct bin *bin = &bins->bin[previous->bin];
+    if (!n) {
+        return true;
+    }
+    if (!muster_grow(&bin->beat_us, bin->beats, sizeof *bin->beat_us)) {
+        return false;
+    }
+    bin->beat_us[bin->beats++] = sum_us / n;
+    return true;
+}
+
+static void remember(struct previous *previous, const struct muster_joint *joint, size_t bin)
+{
+    previous->number = joint->any->number;
+    previous->bin = bin;
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        previous->begin_ns[i] = joint->op[i] ? joint->op[i]->begin_ns : 0;
+    }
+}
+
+static bool add(struct bins *bins, const struct muster_joint *joint, struct previous *previous)
 {
     const struct muster_view_class *of = &joint->view->class[joint->any->class];
     struct muster_tune_class class = {.func = of->func,
@@ -80,6 +125,10 @@ static bool add(struct bins *bins, const struct muster_joint *joint)
                                       .nodes = joint->comm->nnodes};
     struct muster_tune_choice choice = {
         .algo = of->algo, .proto = of->proto, .channels = joint->any->channels};
+    if (!add_beat(bins, joint, previous)) {
+        return false;
+    }
+    remember(previous, joint, SIZE_MAX);
     if (!muster_policy_available(of->func) || of->size_log2 >= SIZES || of->graph || !choice.algo) {
         return true;
     }
@@ -89,23 +138,28 @@ static bool add(struct bins *bins, const struct muster_joint *joint)
     }
     bin->us[bin->n++] = duration_us(joint);
     vote(bin, &choice);
+    previous->bin = (size_t)(bin - bins->bin);
     return true;
 }
 
 static bool add_comm(struct bins *bins, const struct muster_view *view, uint32_t comm)
 {
     struct muster_joint joint;
+    struct previous previous = {.bin = SIZE_MAX};
     bool whole = true;
     if (!muster_joint_possible(&view->comm[comm])) {
         return true;
     }
-    if (muster_joint_begin(&joint, view, comm)) {
+    previous.begin_ns = calloc(view->comm[comm].members, sizeof *previous.begin_ns);
+    if (!previous.begin_ns || muster_joint_begin(&joint, view, comm)) {
+        free(previous.begin_ns);
         return false;
     }
     while (whole && muster_joint_next(&joint)) {
-        whole = add(bins, &joint);
+        whole = add(bins, &joint, &previous);
     }
     muster_joint_end(&joint);
+    free(previous.begin_ns);
     return whole;
 }
 
@@ -136,6 +190,7 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
                 (struct muster_tune_point){.class = bin->class,
                                            .choice = bin->choice,
                                            .us = muster_tune_median(bin->us, bin->n),
+                                           .beat_us = muster_tune_median(bin->beat_us, bin->beats),
                                            .ops = (uint32_t)bin->n};
         }
     }
@@ -156,6 +211,7 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     whole = whole && keep(sample, &bins);
     for (size_t i = 0; i < bins.n; i++) {
         free(bins.bin[i].us);
+        free(bins.bin[i].beat_us);
     }
     free(bins.bin);
     if (!whole) {

@@ -28,6 +28,7 @@ struct muster_tune_point {
     struct muster_tune_class class;
     struct muster_tune_choice choice; /* of most operations */
     double us;                        /* median of an operation */
+    double beat_us; /* median from its begin to that of the communicator's next one; 0: unknown */
     uint32_t ops;
 };
 
@@ -38,8 +39,10 @@ struct muster_tune_sample {
 
 /* From a run directory recorded with full timing. An operation takes what the quickest rank's clock
  * shows, which waited for nobody; a broadcast or reduce, whose ranks do not end together, what the
- * slowest one's shows. Classes with fewer than five operations are left out. -1 where nothing was
- * timed. Free the sample with muster_tune_sample_free. */
+ * slowest one's shows. The ranks of a tree do not quite end together either, so that it seems
+ * quicker than it is: the beat, each rank by its own clock and the mean over ranks, tells what it
+ * really takes where operations follow each other closely. Classes with fewer than five operations
+ * are left out. -1 where nothing was timed. Free the sample with muster_tune_sample_free. */
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err);
 /* The same from what was loaded. */
 int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_sample *sample,

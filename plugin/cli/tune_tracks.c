@@ -36,6 +36,9 @@ void muster_tune_add_base(struct muster_tune_tracks *tracks, const struct muster
         if (point && track->bases < MUSTER_TUNE_BASES) {
             track->base_us[track->bases++] = point->us;
         }
+        if (point && point->beat_us > 0 && track->base_beats < MUSTER_TUNE_BASES) {
+            track->base_beat_us[track->base_beats++] = point->beat_us;
+        }
     }
 }
 
@@ -83,6 +86,21 @@ static void offer(struct muster_tune_track *track, const struct muster_tune_lane
     }
 }
 
+/* Of one run to those without a policy. Operations that only seem quicker count as slow as they
+ * make the job. */
+static double screened_ratio(const struct muster_tune_track *track,
+                             const struct muster_tune_point *point)
+{
+    double ratio = point->us / median_of(track->base_us, track->bases);
+    if (point->beat_us > 0 && track->base_beats) {
+        double beat = point->beat_us / median_of(track->base_beat_us, track->base_beats);
+        if (beat > MUSTER_TUNE_BEAT && beat > ratio) {
+            return beat;
+        }
+    }
+    return ratio;
+}
+
 struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks,
                                                const struct muster_tune_sample *sample,
                                                const struct muster_tune_rule *rule, size_t rules)
@@ -100,7 +118,7 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
         }
         seen.ran++;
         option.ran = point->choice;
-        option.screened = point->us / median_of(track->base_us, track->bases);
+        option.screened = screened_ratio(track, point);
         if (option.screened < seen.best) {
             seen.best = option.screened;
             seen.best_class = track->class;
@@ -221,15 +239,21 @@ size_t muster_tune_rules_proven(const struct muster_tune_tracks *tracks,
 
 /* ---- pairs ---- */
 
-static void add_pair(struct muster_tune_lane *lane, double without_us,
+static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_point *without,
                      const struct muster_tune_point *with)
 {
-    struct muster_tune_interval interval;
+    struct muster_tune_interval interval, beat;
     lane->ran = with->choice;
     lane->with_us[lane->n] = with->us;
-    lane->log_ratio[lane->n++] = log(with->us / without_us);
+    lane->log_ratio[lane->n++] = log(with->us / without->us);
+    if (without->beat_us > 0 && with->beat_us > 0) {
+        lane->log_beat[lane->beats++] = log(with->beat_us / without->beat_us);
+    }
     muster_tune_interval(lane->log_ratio, lane->n, &interval);
-    lane->out = lane->n >= MUSTER_TUNE_PAIRS && interval.low >= MUSTER_TUNE_WORTH;
+    muster_tune_interval(lane->log_beat, lane->beats, &beat);
+    lane->out =
+        lane->n >= MUSTER_TUNE_PAIRS &&
+        (interval.low >= MUSTER_TUNE_WORTH || (lane->beats >= MUSTER_TUNE_PAIRS && beat.low > 1));
 }
 
 void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
@@ -243,7 +267,7 @@ void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
         const struct muster_tune_point *b = muster_tune_find(with, &track->class);
         if (is_used(own) && own->n < MUSTER_TUNE_ROUNDS && a && b && a->us > 0 && b->us > 0 &&
             took_effect(track, &own->choice, &b->choice)) {
-            add_pair(own, a->us, b);
+            add_pair(own, a, b);
         }
     }
 }

@@ -17,6 +17,9 @@ enum {
 };
 /* The upper end of a rule's interval is below that. */
 #define MUSTER_TUNE_WORTH 0.97
+/* And from the begin of an operation to that of the next no more passes than without it: an
+ * interval all above 1 is against the rule, in the one run of the screening a ratio above this. */
+#define MUSTER_TUNE_BEAT 1.05
 
 struct muster_tune_lane {
     struct muster_tune_choice choice; /* of the rule; all 0: none */
@@ -24,6 +27,8 @@ struct muster_tune_lane {
     struct muster_tune_choice ran;    /* what it became */
     double log_ratio[MUSTER_TUNE_ROUNDS], with_us[MUSTER_TUNE_ROUNDS];
     unsigned n;
+    double log_beat[MUSTER_TUNE_ROUNDS]; /* likewise, from begin to begin */
+    unsigned beats;
     bool out;
 };
 
@@ -33,6 +38,8 @@ struct muster_tune_track {
     uint32_t ops;
     double base_us[MUSTER_TUNE_BASES];
     unsigned bases;
+    double base_beat_us[MUSTER_TUNE_BASES];
+    unsigned base_beats;
     struct muster_tune_lane lane[MUSTER_TUNE_LANES]; /* the best first */
 };
 

@@ -71,7 +71,8 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
     fputs("# Ratio: time of an operation with the rule to without, over pairs of runs in turn. A "
           "rule\n"
           "# stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
-          "pairs.\n",
+          "pairs,\n"
+          "# and if operations do not follow each other more slowly with it.\n",
           out);
     if (!rules) {
         fputs("# Nothing was: NCCL's own choices were not beaten.\n", out);

@@ -200,6 +200,55 @@ static void runs_in_which_the_rule_had_no_effect_do_not_count(void **state)
     assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
 }
 
+static void pair_of_beats(double with_us, double with_beat_us)
+{
+    struct muster_tune_sample a = changed(LARGE, ring_simple, 100);
+    struct muster_tune_sample b = changed(LARGE, tree_ll, with_us);
+    a.point[LARGE].beat_us = 120;
+    b.point[LARGE].beat_us = with_beat_us;
+    muster_tune_pair(&tracks, 0, &a, &b);
+    muster_tune_sample_free(&a);
+    muster_tune_sample_free(&b);
+}
+
+/* The ranks of a tree end one after the other: each shows a short time, all together take longer.
+ */
+static void what_only_seems_quicker_is_not_kept(void **state)
+{
+    (void)state;
+    choose_tree();
+    for (int i = 0; i < 3; i++)
+        pair_of_beats(40 + i, 180 + i);
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
+    assert_int_equal(muster_tune_open(&tracks, 0), 0);
+}
+
+static void what_is_quicker_and_follows_as_quickly_is_kept(void **state)
+{
+    (void)state;
+    choose_tree();
+    for (int i = 0; i < 3; i++)
+        pair_of_beats(40 + i, 119 + i);
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 1);
+}
+
+static void what_only_seems_quicker_is_no_candidate(void **state)
+{
+    (void)state;
+    struct muster_tune_choice force = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 0};
+    struct muster_tune_sample with = base();
+    struct muster_tune_sample sample = changed(LARGE, tree_ll, 40);
+    with.point[LARGE].beat_us = 120;
+    sample.point[LARGE].beat_us = 180;
+    muster_tune_add_base(&tracks, &with);
+    size_t rules = muster_tune_rules_forced(&tracks, &force, rule);
+    struct muster_tune_screened seen = muster_tune_screen(&tracks, &sample, rule, rules);
+    assert_int_equal(seen.ran, 1);
+    assert_int_equal(seen.quicker, 0);
+    muster_tune_sample_free(&with);
+    muster_tune_sample_free(&sample);
+}
+
 static void what_failed_is_out(void **state)
 {
     (void)state;
@@ -331,6 +380,9 @@ int main(void)
         TEST(a_rule_needs_three_pairs),
         TEST(what_gains_too_little_or_scatters_is_not_kept),
         TEST(runs_in_which_the_rule_had_no_effect_do_not_count),
+        TEST(what_only_seems_quicker_is_not_kept),
+        TEST(what_is_quicker_and_follows_as_quickly_is_kept),
+        TEST(what_only_seems_quicker_is_no_candidate),
         TEST(what_failed_is_out),
         TEST(the_file_is_a_policy_with_its_evidence),
         TEST(without_rules_it_is_one_too),
