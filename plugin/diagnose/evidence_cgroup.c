@@ -83,6 +83,9 @@ static void read_unified(const struct muster_evidence_roots *roots, uint32_t pid
     if (muster_evidence_slurp(text, "%s/fs/cgroup%s/cpu.stat", roots->sys, group)) {
         evidence->throttled = muster_evidence_number(text, "nr_throttled");
         evidence->throttled_us = muster_evidence_number(text, "throttled_usec");
+        /* The root one, and one without the controller, cannot be throttled and do not say so. */
+        if (evidence->throttled_us == MUSTER_EVIDENCE_NONE && strstr(text, "usage_usec"))
+            evidence->throttled = evidence->throttled_us = 0;
     }
     uint64_t quota, period;
     if (muster_evidence_slurp(text, "%s/fs/cgroup%s/cpu.max", roots->sys, group) &&

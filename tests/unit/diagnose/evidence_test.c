@@ -205,6 +205,23 @@ static void what_moved_for_the_guilty_one_alone_is_said(void **state)
     assert_int_equal(lines.n, 1); /* the state alone */
 }
 
+/* Before, it was in the root cgroup, which has nothing to say about throttling. */
+static void a_process_that_came_under_a_quota_is_seen(void **state)
+{
+    (void)state;
+    put("proc/7/cgroup", "0::/\n");
+    put("sys/fs/cgroup/cpu.stat", "usage_usec 900\nuser_usec 800\nsystem_usec 100\n");
+    struct muster_evidence guilty[2] = {reading(0), reading(0)};
+    struct muster_finding_lines lines = {.n = 0};
+    assert_int_equal(guilty[0].throttled_us, 0);
+    put("proc/7/cgroup", "0::/job/rank1\n");
+    put("sys/fs/cgroup/job/rank1/cpu.stat",
+        "usage_usec 1000\nnr_throttled 90\nthrottled_usec 6000000\n");
+    guilty[1] = reading(10);
+    muster_evidence_compare(guilty, NULL, 0, &lines);
+    assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
+}
+
 static void the_host_is_said_to_be_pressed(void **state)
 {
     (void)state;
@@ -244,6 +261,8 @@ int main(void)
                                         remove_trees),
         cmocka_unit_test_setup_teardown(what_is_not_there_is_not_known, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(what_moved_for_the_guilty_one_alone_is_said, make_trees,
+                                        remove_trees),
+        cmocka_unit_test_setup_teardown(a_process_that_came_under_a_quota_is_seen, make_trees,
                                         remove_trees),
         cmocka_unit_test_setup_teardown(the_host_is_said_to_be_pressed, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(an_absent_rank_is_described_and_left_alone, make_trees,
