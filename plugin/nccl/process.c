@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/library.h"
+
 #define SHM_PER_RANK (34ull << 20)
 
 uint32_t muster_process_nccl(const void *caller)
@@ -20,6 +22,7 @@ uint32_t muster_process_nccl(const void *caller)
     }
     if (!get)
         get = (get_version *)dlsym(RTLD_DEFAULT, "ncclGetVersion");
+    muster_library_forget();
     int version = 0;
     if (!get || get(&version) != 0 || version < 0)
         return 0;
@@ -47,8 +50,10 @@ void muster_process_gpu(struct muster_gpu *gpu)
 {
     *gpu = (struct muster_gpu){.index = -1};
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!cuda)
+    if (!cuda) {
+        muster_library_forget();
         return;
+    }
     ctx_get_device *get_device = (ctx_get_device *)dlsym(cuda, "cuCtxGetDevice");
     device_pci *get_pci = (device_pci *)dlsym(cuda, "cuDeviceGetPCIBusId");
     device_name *get_name = (device_name *)dlsym(cuda, "cuDeviceGetName");
@@ -65,13 +70,16 @@ void muster_process_gpu(struct muster_gpu *gpu)
             print_uuid(gpu->uuid, sizeof gpu->uuid, &uuid);
     }
     dlclose(cuda);
+    muster_library_forget();
 }
 
 bool muster_process_cuda(struct muster_mark_driver *cuda)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!library)
+    if (!library) {
+        muster_library_forget();
         return false;
+    }
     struct {
         const char *name;
         void *to;
@@ -87,8 +95,10 @@ bool muster_process_cuda(struct muster_mark_driver *cuda)
     /* The handle is kept: marks are queried until the process ends. */
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *function = dlsym(library, wanted[i].name);
-        if (!function)
+        if (!function) {
+            muster_library_forget();
             return false;
+        }
         memcpy(wanted[i].to, &function, sizeof function);
     }
     return true;

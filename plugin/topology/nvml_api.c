@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/library.h"
+
 #define SYMBOL(name, member)                                                                       \
     {                                                                                              \
         name, offsetof(struct muster_nvml_api, member)                                             \
@@ -62,14 +64,18 @@ static int open_library(struct muster_nvml_api *api, struct muster_err *err)
     static const char name[] = "libnvidia-ml.so.1";
     memset(api, 0, sizeof *api);
     api->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!api->library)
-        return muster_fail(err, "no NVML: %s", dlerror());
+    if (!api->library) {
+        muster_fail(err, "no NVML: %s", dlerror());
+        muster_library_forget();
+        return -1;
+    }
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *found = dlsym(api->library, symbols[i].name);
         if (!found && i < NEEDED)
             return muster_fail(err, "%s has no %s", name, symbols[i].name);
         memcpy((char *)api + symbols[i].offset, &found, sizeof found);
     }
+    muster_library_forget(); /* of functions that older drivers lack */
     return 0;
 }
 
