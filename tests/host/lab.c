@@ -72,7 +72,11 @@ static void lab_begin(struct standin_lab *lab, unsigned api, const char *timing)
     lab->ledger =
         mmap(NULL, sizeof(*lab->ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(lab->ledger != MAP_FAILED);
-    pthread_mutex_init(&lab->ledger->lock, NULL);
+    pthread_mutexattr_t shared; /* ranks are processes */
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&lab->ledger->lock, &shared);
+    pthread_mutexattr_destroy(&shared);
     unended = *lab;
 }
 
