@@ -15,7 +15,8 @@ muster=$(find "$build" -name libnccl-profiler-muster.so -type f -print -quit)
 [ -n "$program" ] && [ -n "$muster" ] || { echo "first_arming: $build: muster is not built" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export LD_LIBRARY_PATH=$(dirname "$muster")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+folder=$(dirname "$muster")
+export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 libraries=()
 if ldconfig -p | grep -q 'libnccl\.so\.2'; then
@@ -27,7 +28,7 @@ IFS=: read -ra more <<<"${NCCL_LIBRARIES:-}"
 libraries+=(${more[@]+"${more[@]}"})
 
 for library in "${libraries[@]}"; do
-  for round in $(seq "$rounds"); do
+  for _ in $(seq "$rounds"); do
     for timing in light full; do
       NCCL_PROFILER_PLUGIN=libnccl-profiler-muster.so MUSTER_TIMING=$timing MUSTER_DIR=$work/run \
         timeout 60 "$program" --json --mode first --rounds 8 --nccl "$library" >"$work/out" ||
