@@ -9,6 +9,7 @@
 
 enum {
     SHARE = 20, /* percent of samples, and more than the others' by as much, to be told */
+    SEEN = 2,   /* samples with a limit: one may be chance */
     HALF = 50,
     CLOCK_PERCENT = 95, /* of the others' clock */
     OTHERS_MAX = 1024,
@@ -85,7 +86,7 @@ static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *
     bool any = false;
     for (unsigned i = 0; i < MUSTER_LIMITS; i++) {
         double own = limited(gpu->use, i), others = typical(crowd, limited, i);
-        if (own < SHARE || own < others + SHARE) {
+        if (gpu->use->limited[i] < SEEN || own < SHARE || own < others + SHARE) {
             continue;
         }
         any = true;

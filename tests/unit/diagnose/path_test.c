@@ -400,6 +400,18 @@ static void test_limits_of_the_guilty_alone_are_cited(void **state)
     end(world);
 }
 
+static void test_one_sample_with_a_limit_may_be_chance(void **state)
+{
+    (void)state;
+    struct world *world = begin(4);
+    for (unsigned r = 0; r < 4; r++)
+        sample(world, r, 3);
+    world->facts[2].use[0].limited[MUSTER_LIMIT_POWER_CAP] = 1;
+    const struct muster_finding_lines *lines = cite(world, MUSTER_FINDING_LATE_RANK, 2, -1);
+    assert_false(ranks_said(lines, "power cap"));
+    end(world);
+}
+
 static void test_what_all_share_is_not_cited(void **state)
 {
     (void)state;
@@ -473,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_links_lost_during_the_job),
         cmocka_unit_test(test_links_that_are_down_and_links_not_told),
         cmocka_unit_test(test_limits_of_the_guilty_alone_are_cited),
+        cmocka_unit_test(test_one_sample_with_a_limit_may_be_chance),
         cmocka_unit_test(test_what_all_share_is_not_cited),
         cmocka_unit_test(test_low_power_marks_who_waits),
         cmocka_unit_test(test_nothing_is_cited_without_samples),
