@@ -2,7 +2,6 @@
  * accuracy: how often plugin/diagnose is right on generated jobs whose culprits are known.
  * A finding is right if kind and guilty ranks are the ones of the case and no other rank is named.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "diagnose/late.h"
 #include "diagnose/transfer.h"
 #include "generate.h"
+#include "options.h"
 
 static const char usage[] =
     "usage: accuracy --models FILE [--from SEED] [--to SEED] [--cases N] [--large]\n"
@@ -22,12 +22,6 @@ static const char usage[] =
     "--reach        fail unless precision and recall are at least 0.99\n"
     "--say          print each case that is not right\n"
     "--evidence     print hits, others, ranks and right or wrong of each late_rank found\n";
-
-struct options {
-    const char *models;
-    uint64_t from, to, cases;
-    bool large, say, evidence, reach;
-};
 
 /* Delay over the clean p99 deviation, and share of the timed operations that it hits. */
 enum { RATIOS = 6, SHARES = 4 };
@@ -230,60 +224,13 @@ static bool reached(const struct score *score)
            100 * score->eligible_right >= 99 * score->eligible && score->slow_right == score->slow;
 }
 
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {
-        {"models", required_argument, NULL, 'm'},
-        {"from", required_argument, NULL, 'f'},
-        {"to", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'c'},
-        {"reach", no_argument, NULL, 'r'},
-        {"large", no_argument, NULL, 'l'},
-        {"say", no_argument, NULL, 's'},
-        {"evidence", no_argument, NULL, 'e'},
-        {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.from = 101, .to = 200, .cases = 20};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'm':
-            options->models = optarg;
-            break;
-        case 'f':
-            options->from = strtoull(optarg, NULL, 10);
-            break;
-        case 't':
-            options->to = strtoull(optarg, NULL, 10);
-            break;
-        case 'c':
-            options->cases = strtoull(optarg, NULL, 10);
-            break;
-        case 'l':
-            options->large = true;
-            break;
-        case 's':
-            options->say = true;
-            break;
-        case 'r':
-            options->reach = true;
-            break;
-        case 'e':
-            options->evidence = true;
-            break;
-        default:
-            return -1;
-        }
-    }
-    return options->models && options->from <= options->to ? 0 : -1;
-}
-
 int main(int argc, char **argv)
 {
-    struct options options;
+    struct options options = {.from = 101, .to = 200, .cases = 20};
     struct models models;
     struct score score = {0};
     int result = 0;
-    if (parse(argc, argv, &options)) {
+    if (options_parse(argc, argv, "models from to cases reach large say evidence", &options)) {
         fputs(usage, stderr);
         return 2;
     }

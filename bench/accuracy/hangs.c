@@ -3,13 +3,13 @@
  * Right is what names the kind and the guilty ranks of the case and nobody else; where nothing
  * hangs, or the guilty cannot be seen, right is to say nothing.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/hang.h"
 #include "hang_case.h"
+#include "options.h"
 
 static const char usage[] =
     "usage: hangs [--from SEED] [--to SEED] [--cases N] [--large] [--reach] [--say]\n"
@@ -21,11 +21,6 @@ static const char usage[] =
     "               and of those that kernel events show\n"
     "--say          print each case that is not right\n"
     "--evidence     print kind, evidence and right or wrong of each finding\n";
-
-struct options {
-    uint64_t from, to, cases;
-    bool large, say, evidence, reach;
-};
 
 #define SURE 0.95
 
@@ -213,50 +208,11 @@ static bool reached(const struct score *score)
     return 100 * score->sure_right >= 99 * score->sure && 100 * right >= 99 * (right + missed);
 }
 
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {
-        {"from", required_argument, NULL, 'f'},  {"to", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'c'}, {"reach", no_argument, NULL, 'r'},
-        {"large", no_argument, NULL, 'l'},       {"say", no_argument, NULL, 's'},
-        {"evidence", no_argument, NULL, 'e'},    {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.from = 101, .to = 200, .cases = 40};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'f':
-            options->from = strtoull(optarg, NULL, 10);
-            break;
-        case 't':
-            options->to = strtoull(optarg, NULL, 10);
-            break;
-        case 'c':
-            options->cases = strtoull(optarg, NULL, 10);
-            break;
-        case 'l':
-            options->large = true;
-            break;
-        case 's':
-            options->say = true;
-            break;
-        case 'r':
-            options->reach = true;
-            break;
-        case 'e':
-            options->evidence = true;
-            break;
-        default:
-            return -1;
-        }
-    }
-    return options->from <= options->to ? 0 : -1;
-}
-
 int main(int argc, char **argv)
 {
-    struct options options;
+    struct options options = {.from = 101, .to = 200, .cases = 40};
     struct score score = {0};
-    if (parse(argc, argv, &options)) {
+    if (options_parse(argc, argv, "from to cases reach large say evidence", &options)) {
         fputs(usage, stderr);
         return 2;
     }

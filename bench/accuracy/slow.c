@@ -4,7 +4,6 @@
  * nothing of that kind lasts: stretches of slowness, one class alone, late ranks by turns,
  * checkpoints, ranks that are not seen.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "diagnose/transfer.h"
 #include "draw.h"
 #include "generate.h"
+#include "options.h"
 
 static const char usage[] =
     "usage: slow --models FILE [--from SEED] [--to SEED] [--cases N] [--reach] [--say]\n"
@@ -25,12 +25,6 @@ static const char usage[] =
 enum kind { SLOWED, SLOWER, BURST, ONE_CLASS, CLEAN, KINDS };
 static const char *const word_of[KINDS] = {"became slow", "slower than its peers", "for a stretch",
                                            "one class", "clean"};
-
-struct options {
-    const char *models;
-    uint64_t from, to, cases;
-    bool reach, say;
-};
 
 enum { FACTORS = 5 };
 static const double factor_of[FACTORS] = {1, 1.5, 2, 3, 5};
@@ -208,51 +202,12 @@ static void print_score(const struct options *options, const struct score *score
     }
 }
 
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {
-        {"models", required_argument, NULL, 'm'},
-        {"from", required_argument, NULL, 'f'},
-        {"to", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'c'},
-        {"reach", no_argument, NULL, 'r'},
-        {"say", no_argument, NULL, 's'},
-        {NULL, 0, NULL, 0},
-    };
-    *options = (struct options){.from = 101, .to = 200, .cases = 20};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'm':
-            options->models = optarg;
-            break;
-        case 'f':
-            options->from = strtoull(optarg, NULL, 10);
-            break;
-        case 't':
-            options->to = strtoull(optarg, NULL, 10);
-            break;
-        case 'c':
-            options->cases = strtoull(optarg, NULL, 10);
-            break;
-        case 'r':
-            options->reach = true;
-            break;
-        case 's':
-            options->say = true;
-            break;
-        default:
-            return -1;
-        }
-    }
-    return options->models && options->from <= options->to ? 0 : -1;
-}
-
 int main(int argc, char **argv)
 {
-    struct options options;
+    struct options options = {.from = 101, .to = 200, .cases = 20};
     struct models models;
     struct score score = {0};
-    if (parse(argc, argv, &options)) {
+    if (options_parse(argc, argv, "models from to cases reach say", &options)) {
         fputs(usage, stderr);
         return 2;
     }
