@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/scratch.h"
+
 enum { ENTRY_BYTES = 40 };
 
 void tuner_require(bool condition, const char *what, int line)
@@ -98,4 +100,21 @@ int tuner_close(unsigned api, void *context)
 {
     const struct nccl_tuner_v3 *t = table(api);
     return t->destroy(context);
+}
+
+char tuner_dir[4096];
+
+int tuner_fresh(void **state)
+{
+    (void)state;
+    struct muster_err err;
+    clearenv();
+    return muster_scratch_make(tuner_dir, sizeof(tuner_dir), "/tmp", &err);
+}
+
+int tuner_clean(void **state)
+{
+    (void)state;
+    muster_scratch_remove(tuner_dir);
+    return 0;
 }

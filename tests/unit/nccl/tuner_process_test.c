@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/scratch.h"
 #include "nccl/profiler_abi.h"
 #include "policy/policy.h"
 #include "segment/read.h"
@@ -23,7 +22,6 @@
 enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4 };
 
 static char said[8192];
-static char dir[4096];
 
 static const char prefer_ring_simple[] =
     "muster: 1\npolicy:\n- {name: a, match: {bytes: 1KiB..1MiB}, prefer: {algo: ring, proto: "
@@ -76,11 +74,11 @@ static struct muster_segment *archived(void)
 {
     struct muster_segment *segment = NULL;
     struct muster_err err;
-    DIR *run = opendir(dir);
+    DIR *run = opendir(tuner_dir);
     assert_non_null(run);
     for (struct dirent *entry; (entry = readdir(run));) {
         char path[5000];
-        snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+        snprintf(path, sizeof(path), "%s/%s", tuner_dir, entry->d_name);
         if (strstr(entry->d_name, ".seg") && muster_segment_read(path, &segment, &err) != 0)
             fail_msg("%s", err.text);
     }
@@ -91,7 +89,7 @@ static struct muster_segment *archived(void)
 
 static void expect_counters(void (*order)(void), unsigned hits, unsigned not_offered)
 {
-    setenv("MUSTER_DIR", dir, 1);
+    setenv("MUSTER_DIR", tuner_dir, 1);
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
     tuner_in_child(order, said, sizeof(said));
     struct muster_segment *segment = archived();
@@ -139,7 +137,7 @@ static void fork_and_decide(void)
 static void a_forked_child_decides_without_a_segment(void **state)
 {
     (void)state;
-    setenv("MUSTER_DIR", dir, 1);
+    setenv("MUSTER_DIR", tuner_dir, 1);
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
     tuner_in_child(fork_and_decide, said, sizeof(said));
     struct muster_segment *segment = archived();
@@ -176,30 +174,13 @@ static void communicators_are_made_by_many_threads_at_once(void **state)
     tuner_in_child(eight_threads, said, sizeof(said));
 }
 
-static int fresh(void **state)
-{
-    (void)state;
-    struct muster_err err;
-    clearenv();
-    return muster_scratch_make(dir, sizeof(dir), "/tmp", &err);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    muster_scratch_remove(dir);
-    return 0;
-}
-
-#define cmocka_unit_test_fresh(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_fresh(the_segment_counts_hits_and_what_was_not_offered),
-        cmocka_unit_test_fresh(the_tuner_may_come_before_the_profiler),
-        cmocka_unit_test_fresh(a_forked_child_decides_without_a_segment),
-        cmocka_unit_test_fresh(communicators_are_made_by_many_threads_at_once),
+        TUNER_TEST(the_segment_counts_hits_and_what_was_not_offered),
+        TUNER_TEST(the_tuner_may_come_before_the_profiler),
+        TUNER_TEST(a_forked_child_decides_without_a_segment),
+        TUNER_TEST(communicators_are_made_by_many_threads_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/scratch.h"
 #include "policy/policy.h"
 #include "tuner_lab.h"
 
@@ -20,7 +19,6 @@ enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4, ALL_GATH
 enum { RING_SIMPLE = 1 * PROTOS + 2 };
 
 static char said[8192];
-static char dir[4096];
 
 static uint32_t random_number(uint32_t *seed)
 {
@@ -200,7 +198,7 @@ static void the_configuration_file_holds_a_policy_too(void **state)
 {
     (void)state;
     char path[5000];
-    snprintf(path, sizeof(path), "%s/c.yaml", dir);
+    snprintf(path, sizeof(path), "%s/c.yaml", tuner_dir);
     write_file(path, prefer_ring_simple);
     setenv("MUSTER_CONFIG", path, 1);
     tuner_in_child(expect_ring_simple, said, sizeof(said));
@@ -220,7 +218,7 @@ static void a_file_that_changes_has_no_effect_and_is_said(void **state)
 {
     (void)state;
     char path[5000];
-    snprintf(path, sizeof(path), "%s/c.yaml", dir);
+    snprintf(path, sizeof(path), "%s/c.yaml", tuner_dir);
     write_file(path, prefer_ring_simple);
     setenv("MUSTER_CONFIG", path, 1);
     tuner_in_child(change_the_file, said, sizeof(said));
@@ -242,7 +240,7 @@ static void too_much_in_the_environment_is_refused(void **state)
 static void an_unreadable_file_leaves_the_tuner_off(void **state)
 {
     (void)state;
-    setenv("MUSTER_CONFIG", dir, 1);
+    setenv("MUSTER_CONFIG", tuner_dir, 1);
     tuner_in_child(expect_untouched, said, sizeof(said));
     assert_non_null(strstr(said, "not a regular file"));
 }
@@ -444,46 +442,29 @@ static void nvlink_domains_are_known_from_v5_on(void **state)
     assert_null(strstr(first + 1, "does not tell NVLink domains"));
 }
 
-static int fresh(void **state)
-{
-    (void)state;
-    struct muster_err err;
-    clearenv();
-    return muster_scratch_make(dir, sizeof(dir), "/tmp", &err);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    muster_scratch_remove(dir);
-    return 0;
-}
-
-#define cmocka_unit_test_fresh(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_fresh(without_a_policy_nothing_is_touched),
-        cmocka_unit_test_fresh(without_rules_nothing_is_touched),
-        cmocka_unit_test_fresh(without_a_rule_that_matches_nothing_is_touched),
-        cmocka_unit_test_fresh(switched_off_it_touches_nothing),
-        cmocka_unit_test_fresh(a_policy_with_an_error_is_off_as_a_whole),
-        cmocka_unit_test_fresh(another_hash_is_refused),
-        cmocka_unit_test_fresh(a_rule_reaches_the_table_of_every_version),
-        cmocka_unit_test_fresh(the_right_hash_is_accepted_in_either_case),
-        cmocka_unit_test_fresh(the_configuration_file_holds_a_policy_too),
-        cmocka_unit_test_fresh(a_file_that_changes_has_no_effect_and_is_said),
-        cmocka_unit_test_fresh(too_much_in_the_environment_is_refused),
-        cmocka_unit_test_fresh(an_unreadable_file_leaves_the_tuner_off),
-        cmocka_unit_test_fresh(v2_without_a_table_is_left_alone),
-        cmocka_unit_test_fresh(what_nccl_ruled_out_is_never_revived),
-        cmocka_unit_test_fresh(tables_of_other_sizes_keep_their_stride),
-        cmocka_unit_test_fresh(nothing_that_is_missing_does_harm),
-        cmocka_unit_test_fresh(the_constants_of_nccls_model_are_left_alone),
-        cmocka_unit_test_fresh(communicators_of_any_size_are_survived),
-        cmocka_unit_test_fresh(channels_of_an_all_gather_are_bounded),
-        cmocka_unit_test_fresh(nvlink_domains_are_known_from_v5_on),
+        TUNER_TEST(without_a_policy_nothing_is_touched),
+        TUNER_TEST(without_rules_nothing_is_touched),
+        TUNER_TEST(without_a_rule_that_matches_nothing_is_touched),
+        TUNER_TEST(switched_off_it_touches_nothing),
+        TUNER_TEST(a_policy_with_an_error_is_off_as_a_whole),
+        TUNER_TEST(another_hash_is_refused),
+        TUNER_TEST(a_rule_reaches_the_table_of_every_version),
+        TUNER_TEST(the_right_hash_is_accepted_in_either_case),
+        TUNER_TEST(the_configuration_file_holds_a_policy_too),
+        TUNER_TEST(a_file_that_changes_has_no_effect_and_is_said),
+        TUNER_TEST(too_much_in_the_environment_is_refused),
+        TUNER_TEST(an_unreadable_file_leaves_the_tuner_off),
+        TUNER_TEST(v2_without_a_table_is_left_alone),
+        TUNER_TEST(what_nccl_ruled_out_is_never_revived),
+        TUNER_TEST(tables_of_other_sizes_keep_their_stride),
+        TUNER_TEST(nothing_that_is_missing_does_harm),
+        TUNER_TEST(the_constants_of_nccls_model_are_left_alone),
+        TUNER_TEST(communicators_of_any_size_are_survived),
+        TUNER_TEST(channels_of_an_all_gather_are_bounded),
+        TUNER_TEST(nvlink_domains_are_known_from_v5_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
