@@ -45,19 +45,8 @@ find_program() { # NAME VALUE
 allreduce=$(find_program allreduce "${ALLREDUCE:-}")
 decision_cost=$(find_program decision_cost "${DECISION_COST:-}")
 
-# One process per GPU of policy_job.py; standard output is the job's own account.
-ranks() {
-  local port=$((20000 + RANDOM % 12000)) r pids=() rc=0
-  for r in $(seq 0 $((gpus - 1))); do
-    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$gpus MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-      timeout 120 python3 "$here/policy_job.py" "$@" &
-    pids+=($!)
-  done
-  for r in "${pids[@]}"; do wait "$r" || rc=$?; done
-  return $rc
-}
-export -f ranks
-export gpus here
+. "$here/ranks.sh"
+export gpus rank_program="$here/policy_job.py"
 
 # job NAME [run's options] -- MODE [N]: a recorded job; its account in $out/NAME.job.
 job() {

@@ -18,19 +18,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# One process per GPU of train.py; standard output is the job's own account.
-ranks() {
-  local port=$((20000 + RANDOM % 12000)) r pids=() rc=0
-  for r in $(seq 0 $((gpus - 1))); do
-    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$gpus MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-      timeout 120 python3 "$here/train.py" "$@" &
-    pids+=($!)
-  done
-  for r in "${pids[@]}"; do wait "$r" || rc=$?; done
-  return $rc
-}
-export -f ranks
-export gpus here
+. "$here/ranks.sh"
+export gpus rank_program="$here/train.py"
 
 counts() {
   local timing
