@@ -34,10 +34,11 @@ void *tuner_open(unsigned api, size_t ranks, size_t nodes, int nvlink_domains);
 int tuner_ask(unsigned api, void *context, struct ask *ask);
 int tuner_close(unsigned api, void *context);
 
-/* For each test an empty environment and a folder of its own. */
+/* For each test an empty environment and a folder of its own. tests/abi/RULES is held against tests
+ * whose macro begins as cmocka's. */
 extern char tuner_dir[4096];
 int tuner_fresh(void **state);
 int tuner_clean(void **state);
-#define TUNER_TEST(name) cmocka_unit_test_setup_teardown(name, tuner_fresh, tuner_clean)
+#define cmocka_unit_test_fresh(name) cmocka_unit_test_setup_teardown(name, tuner_fresh, tuner_clean)
 
 #endif

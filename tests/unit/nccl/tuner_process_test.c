@@ -177,10 +177,10 @@ static void communicators_are_made_by_many_threads_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TUNER_TEST(the_segment_counts_hits_and_what_was_not_offered),
-        TUNER_TEST(the_tuner_may_come_before_the_profiler),
-        TUNER_TEST(a_forked_child_decides_without_a_segment),
-        TUNER_TEST(communicators_are_made_by_many_threads_at_once),
+        cmocka_unit_test_fresh(the_segment_counts_hits_and_what_was_not_offered),
+        cmocka_unit_test_fresh(the_tuner_may_come_before_the_profiler),
+        cmocka_unit_test_fresh(a_forked_child_decides_without_a_segment),
+        cmocka_unit_test_fresh(communicators_are_made_by_many_threads_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
