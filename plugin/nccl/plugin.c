@@ -33,8 +33,8 @@ static struct {
     struct muster_mark_driver cuda; /* filled where identity.mark is set */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
-    struct muster_sampler *sampler; /* NULL: none, as in a replay or if not wanted; by set-up and at exit */
-    _Atomic uint64_t traced; /* handles made for the trace alone */
+    struct muster_sampler *sampler; /* by set-up and at exit; NULL: not wanted, or a replay */
+    _Atomic uint64_t traced;        /* handles made for the trace alone */
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 #define BIT(kind) (1 << MUSTER_EVENT_##kind)

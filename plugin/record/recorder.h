@@ -36,11 +36,11 @@ struct muster_gpu {
 
 struct muster_recorder_options {
     struct muster_segment_file file;
-    struct muster_log_writer *log;  /* NULL: none */
-    struct muster_arming arming;    /* which operations are timed */
+    struct muster_log_writer *log;         /* NULL: none */
+    struct muster_arming arming;           /* which operations are timed */
     const struct muster_mark_driver *cuda; /* for completion marks; NULL: none */
-    bool host_times;                /* false in a replay: host times mean nothing */
-    bool group_handles;             /* up to v4: groups need a handle */
+    bool host_times;                       /* false in a replay: host times mean nothing */
+    bool group_handles;                    /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
 };
 

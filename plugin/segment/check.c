@@ -120,8 +120,7 @@ int muster_check_frame(const char *name, const struct muster_segment *segment, s
         return muster_fail(err, "%s: segment format %u, this muster reads %u to %u", name,
                            segment->version, MUSTER_SEG_VERSION_MIN, MUSTER_SEG_VERSION);
     size_t size = size_of_version(segment->version);
-    if (segment->size != size ||
-        segment->header_bytes != offsetof(struct muster_segment, comm) ||
+    if (segment->size != size || segment->header_bytes != offsetof(struct muster_segment, comm) ||
         segment->comm_bytes != sizeof(struct muster_seg_comm) ||
         segment->row_bytes != sizeof(struct muster_seg_row) ||
         segment->net_bytes != sizeof(struct muster_seg_net) ||

@@ -6,7 +6,7 @@
  * Writers: NCCL's threads (slots, muster_seg_comm.call, policy), the sampler's thread (facts), the
  * drain thread (all else).
  * Readers copy the file with pread and never map it. What the drain thread writes in one piece
- * carries a `seq`: odd while it is being written (see seg_write_begin in segment/seqlock.h).
+ * carries a `seq`: odd while it is being written (segment/seqlock.h).
  *
  * Retiring an operation moves it from its slot to a row. `undo` makes that one step for whoever
  * reads after a SIGKILL: while undo.armed is 1 the row may be half changed; the reader restores it
@@ -24,8 +24,8 @@
 #include "segment/facts.h"
 #include "segment/op.h"
 
-#define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 3u
+#define MUSTER_SEG_MAGIC       0x316765737473756dull /* "mustseg1" */
+#define MUSTER_SEG_VERSION     3u
 #define MUSTER_SEG_VERSION_MIN 2u /* that is still read: has no facts */
 
 enum {

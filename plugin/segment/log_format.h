@@ -14,7 +14,7 @@
 
 #define MUSTER_LOG_MAGIC       0x31676f6c7473756dull /* "mustlog1" */
 #define MUSTER_LOG_VERSION     3u
-#define MUSTER_LOG_VERSION_MIN 1u /* that is still read: tells nothing of policies */
+#define MUSTER_LOG_VERSION_MIN 1u          /* that is still read: tells nothing of policies */
 #define MUSTER_LOG_FRAME_MAGIC 0x6d72666du /* "mfrm" */
 
 enum {

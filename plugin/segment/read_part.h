@@ -13,8 +13,8 @@
  * the ordinal behind the last. Returns how many; fewer than *next moved by: the ring was faster. */
 size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op);
 
-/* Header, communicators, network totals and facts into a zeroed or formerly read *segment, whose other
- * parts are left as they are. Entries that never stand still keep what they held. */
+/* Header, communicators, network totals and facts into a zeroed or formerly read *segment, whose
+ * other parts are left as they are. Entries that never stand still keep what they held. */
 int muster_segment_read_tables(const char *path, struct muster_segment *segment,
                                struct muster_err *err);
 

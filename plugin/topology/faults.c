@@ -125,9 +125,8 @@ static void judge_nics(const struct muster_machine *machine, struct muster_fault
     for (int i = 0; i < 64; i++)
         if (total > 1 && i != most && gpus[i] && gpus[i] == gpus[most] && nics[i] < nics[most])
             add(faults, MUSTER_FAULT_NIC, i, -1,
-                "NUMA node %d has %d GPUs and %d fabric NICs, node %d has %d and %d: traffic of "
-                "the "
-                "first crosses the socket",
+                "NUMA node %d has %d GPUs and %d fabric NICs, node %d has %d and %d: "
+                "traffic of the first crosses the socket",
                 i, gpus[i], nics[i], most, gpus[most], nics[most]);
 }
 

@@ -8,14 +8,14 @@ enum { LIST_MAX = 16, ADDRESS_BITS_4 = 32, ADDRESS_BITS_6 = 128 };
 struct list {
     char prefix[LIST_MAX][64];
     int n;
-    bool not, exact;
+    bool excludes, exact;
 };
 
 static void parse(const char *text, struct list *list)
 {
     *list = (struct list){.n = 0};
-    list->not = *text == '^';
-    text += list->not ;
+    list->excludes = *text == '^';
+    text += list->excludes;
     list->exact = *text == '=';
     text += list->exact;
     while (*text && list->n < LIST_MAX) {
@@ -33,7 +33,7 @@ static bool takes(const struct list *list, const char *name)
     for (int i = 0; i < list->n && !found; i++)
         found = list->exact ? strcmp(name, list->prefix[i]) == 0
                             : strncmp(name, list->prefix[i], strlen(list->prefix[i])) == 0;
-    return found != list->not ;
+    return found != list->excludes;
 }
 
 bool muster_interfaces_match(const char *text, const char *name)
@@ -47,7 +47,7 @@ bool muster_interfaces_by_prefix(const char *text, const char *name)
 {
     struct list list;
     parse(text, &list);
-    if (list.not || list.exact || list.n == 0 || !takes(&list, name))
+    if (list.excludes || list.exact || list.n == 0 || !takes(&list, name))
         return false;
     for (int i = 0; i < list.n; i++)
         if (strcmp(list.prefix[i], name) == 0)

@@ -1,6 +1,6 @@
 /*
  * What is known of one machine: its PCI tree, GPUs, NICs and NVLink. Filled by the readers (hwloc's
- * XML, sysfs, NVML), judged by pairs.h and faults.h. Plain data; muster_machine_free gives it back.
+ * XML, sysfs, NVML), judged by paths.h and faults.h. Plain data; muster_machine_free gives it back.
  */
 #ifndef MUSTER_TOPOLOGY_MACHINE_H
 #define MUSTER_TOPOLOGY_MACHINE_H

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "cli/conf_file.h"
-#include "topology/interfaces.h"
 #include "cli/known_bad.h"
 #include "cli/proc_text.h"
+#include "topology/interfaces.h"
 
 static void add(struct muster_interfaces *to, const char *name, const char *address,
                 unsigned prefix, bool running)

@@ -5,9 +5,9 @@
 
 #include "cli/conf_file.h"
 #include "cli/env_rules.h"
-#include "topology/interfaces.h"
 #include "cli/known_bad.h"
 #include "cli/proc_text.h"
+#include "topology/interfaces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -38,9 +38,10 @@ static void defaults(void **state)
 static void every_key_is_read(void **state)
 {
     (void)state;
-    static const char yaml[] = "capture:\n  off: yes\n  dir: /runs/a b\n  segment_dir: '/tmp'\n"
-                               "  timing: light\n  mark: 0\n  gpus: 0\n  log_max: 1GiB\n  trace: \"t\"\n"
-                               "  log_level: debug\nmuster: 1\n";
+    static const char yaml[] =
+        "capture:\n  off: yes\n  dir: /runs/a b\n  segment_dir: '/tmp'\n"
+        "  timing: light\n  mark: 0\n  gpus: 0\n  log_max: 1GiB\n  trace: \"t\"\n"
+        "  log_level: debug\nmuster: 1\n";
     struct muster_settings settings;
     struct muster_err err;
     assert_int_equal(muster_settings_parse(&settings, "f", yaml, sizeof(yaml) - 1, &err), 0);
