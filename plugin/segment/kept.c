@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "segment/layout.h"
+#include "segment/image.h"
 
 struct muster_kept *muster_kept_new(const char *name, const char *text, size_t bytes)
 {
@@ -21,31 +21,25 @@ struct muster_kept *muster_kept_new(const char *name, const char *text, size_t b
     return kept;
 }
 
-static int write_fully(int fd, const char *text, size_t bytes)
+/* A name of its own: in containers, processes of several hosts come here with the same pid. */
+static int make_part(char *part, size_t size, const char *dir, const char *name,
+                     struct muster_err *err)
 {
-    while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno != EINTR)
-            return errno;
-        if (n > 0) {
-            text += n;
-            bytes -= (size_t)n;
-        }
-    }
-    return 0;
+    snprintf(part, size, "%s/.%s.XXXXXX", dir, name);
+    int fd = mkostemp(part, O_CLOEXEC); /* 0600 */
+    return fd < 0 ? muster_fail(err, "%s: %s", part, strerror(errno)) : fd;
 }
 
 int muster_kept_write(const struct muster_kept *kept, const char *dir, struct muster_err *err)
 {
     char path[MUSTER_SEG_PATH + 80], part[MUSTER_SEG_PATH + 128];
     snprintf(path, sizeof(path), "%s/%s", dir, kept->name);
-    snprintf(part, sizeof(part), "%s/.%s.%d", dir, kept->name, (int)getpid());
     if (access(path, F_OK) == 0)
         return 0;
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = make_part(part, sizeof(part), dir, kept->name, err);
     if (fd < 0)
-        return muster_fail(err, "%s: %s", part, strerror(errno));
-    int rc = write_fully(fd, kept->text, kept->bytes);
+        return -1;
+    int rc = muster_pwrite_all(fd, kept->text, kept->bytes, 0);
     if (close(fd) != 0 && rc == 0)
         rc = errno;
     if (rc == 0 && rename(part, path) != 0)

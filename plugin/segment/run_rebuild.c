@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "segment/image.h"
+#include "segment/retired.h"
 #include "segment/rows.h"
 #include "segment/run_process.h"
 
@@ -9,6 +10,7 @@ struct rebuild {
     const struct muster_log *log;
     struct muster_segment *segment;
     struct muster_row_index *rows;
+    struct muster_retired retired;
     unsigned slots;
 };
 
@@ -45,21 +47,6 @@ static void add_op(struct rebuild *rebuild, const struct muster_op *logged)
     muster_rows_add(rebuild->segment, rebuild->rows, &op,
                     muster_op_size_bytes(op.func, op.dtype, op.count, comm->nranks));
     comm->retired++;
-}
-
-/* A state that the log told while the operation was on its way to it may list what stands in the
- * log by now. Their place is near: the queue between holds no more. */
-static bool was_retired(const struct muster_log *log, const struct muster_log_seen *seen,
-                        const struct muster_op *op)
-{
-    enum { NEAR = 8192 };
-    size_t from = seen->ops_before > NEAR ? seen->ops_before - NEAR : 0;
-    for (size_t i = from; i < log->ops; i++)
-        if (log->op[i].comm == op->comm && log->op[i].number == op->number &&
-            log->op[i].enqueue_ns == op->enqueue_ns && log->op[i].peer == op->peer &&
-            log->op[i].func == op->func)
-            return true;
-    return false;
 }
 
 static void add_pending(struct rebuild *rebuild, const struct muster_log_pending *pending)
@@ -101,7 +88,7 @@ static void fill_state(struct rebuild *rebuild, const struct muster_log_seen *se
 {
     const struct muster_log_comm_state *state = &seen->state;
     for (uint32_t i = 0; i < state->listed; i++)
-        if (!was_retired(rebuild->log, seen, &state->pending[i].op))
+        if (!muster_retired_later(&rebuild->retired, seen, &state->pending[i].op))
             add_pending(rebuild, &state->pending[i]);
     unsigned entry = entry_of(rebuild, state->uid);
     if (entry == MUSTER_SEG_COMMS)
@@ -145,7 +132,7 @@ struct muster_segment *muster_run_rebuild(const struct muster_log *log)
 {
     struct rebuild rebuild = {.log = log, .rows = calloc(1, sizeof(*rebuild.rows))};
     rebuild.segment = aligned_alloc(64, sizeof(*rebuild.segment));
-    if (!rebuild.rows || !rebuild.segment) {
+    if (!rebuild.rows || !rebuild.segment || !muster_retired_find(&rebuild.retired, log)) {
         free(rebuild.rows);
         free(rebuild.segment);
         return NULL;
@@ -161,6 +148,7 @@ struct muster_segment *muster_run_rebuild(const struct muster_log *log)
     fill_policy(&rebuild);
     if (log->facts)
         rebuild.segment->facts = *log->facts;
+    muster_retired_free(&rebuild.retired);
     free(rebuild.rows);
     return rebuild.segment;
 }
