@@ -272,7 +272,7 @@ static int fallback_dir(char *dir, size_t size, const char *run_dir, struct must
 static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, struct muster_err *err)
 {
     struct muster_seg_identity *identity = &writer->segment->identity;
-    char dir[MUSTER_SEG_PATH];
+    char dir[MUSTER_SEG_PATH] = ""; /* all of it goes into a file */
     struct muster_err first, second;
     if (create_in(writer, identity->run_dir, identity->file_stem, sizeof(identity->file_stem),
                   max_bytes, &first) == 0)
