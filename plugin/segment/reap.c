@@ -164,13 +164,18 @@ int muster_reap_one(const char *path, struct muster_err *err)
     int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return muster_fail(err, "%s: %s", lock, strerror(errno));
+    /* The open file's, not the process's: another thread's look at this lock (is_alive) would end a
+     * lock of the process when it closes the file. */
     struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat file;
     int rc = 1;
-    if (fcntl(fd, F_SETLK, &want) == 0 && is_mine(path, &file))
+    if (fcntl(fd, F_OFD_SETLK, &want) == 0 && is_mine(path, &file))
         rc = move_out(path, lock, err);
     else if (access(path, F_OK) != 0 && errno == ENOENT)
         unlink(lock);
+    /* A child that was forked meanwhile holds the same open file. */
+    want.l_type = F_UNLCK;
+    fcntl(fd, F_OFD_SETLK, &want);
     close(fd);
     return rc;
 }

@@ -20,7 +20,7 @@
 #include "segment/reap.h"
 #include "segment/run.h"
 
-enum { OLD_S = 8 * 24 * 3600, FILE_LIMIT = 1200 << 10 };
+enum { OLD_S = 8 * 24 * 3600, FILE_LIMIT = 1200 << 10, NAMES = 512 };
 
 struct scene {
     uint64_t seed, random;
@@ -264,14 +264,19 @@ static void check_report(struct scene *scene)
 
 /* ---- what is left ---- */
 
-static unsigned count(const char *path, const char *part, bool hidden)
+/* Adds their names to `names`, as far as they fit. */
+static unsigned count(const char *path, bool hidden, char names[NAMES])
 {
     DIR *dir = opendir(path);
     struct dirent *entry;
     unsigned n = 0;
     while (dir && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            n += strstr(entry->d_name, part) && (!hidden || entry->d_name[0] == '.');
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+            (!hidden || entry->d_name[0] == '.')) {
+            size_t used = strlen(names);
+            snprintf(names + used, NAMES - used, " %s", entry->d_name);
+            n++;
+        }
     if (dir)
         closedir(dir);
     return n;
@@ -332,12 +337,14 @@ static void check_leftovers(struct scene *scene)
     }
     make_old(scene->shm);
     muster_reap(scene->shm);
-    unsigned left = count(scene->shm, "", false);
-    unsigned hidden = count(scene->run, "", true) + count(scene->moved, "", true);
+    char names[NAMES] = "";
+    unsigned left = count(scene->shm, false, names);
+    unsigned hidden = count(scene->run, true, names) + count(scene->moved, true, names);
     if (left || (hidden && !may_leave_part))
-        complain(scene, &scene->tally->left, NULL,
-                 "%u files in the segment directory and %u in the run directory are left for good",
-                 left, hidden);
+        complain(
+            scene, &scene->tally->left, NULL,
+            "%u files in the segment directory and %u in the run directory are left for good:%s",
+            left, hidden, names);
 }
 
 bool chaos_run(const char *base, uint64_t seed, struct chaos_tally *tally)

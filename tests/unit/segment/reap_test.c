@@ -1,0 +1,118 @@
+#include "fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "segment/reap.h"
+
+static char shm[64], dead[128]; /* a segment directory, and the only segment in it */
+static pid_t forked;
+
+/* Called when a stored segment is about to get its name. An errno: it gets none. */
+static int (*before_rename)(void);
+
+int renameat(int from, const char *old, int to, const char *new)
+{
+    errno = before_rename ? before_rename() : 0;
+    return errno ? -1 : (int)syscall(SYS_renameat2, from, old, to, new, 0);
+}
+
+static void leave_segment(const struct fixture *fixture)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    struct muster_err err;
+    fixture_identity(fixture, &identity);
+    muster_segment_create(&file, fixture->shm, &identity, &err);
+}
+
+static void make_dead(const struct fixture *fixture)
+{
+    struct muster_found *found;
+    fixture_killed_process(leave_segment, fixture);
+    size_t n = muster_find_segments(fixture->shm, &found);
+    assert_int_equal(n, 1);
+    assert_false(found[0].alive);
+    snprintf(shm, sizeof(shm), "%s", fixture->shm);
+    snprintf(dead, sizeof(dead), "%s", found[0].path);
+    muster_found_free(found, n);
+}
+
+static int reap_while(int (*hook)(void))
+{
+    struct muster_err err;
+    before_rename = hook;
+    int rc = muster_reap_one(dead, &err);
+    before_rename = NULL;
+    return rc;
+}
+
+static int reap_in_another_process(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(reap_while(NULL) & 0xff);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int look_and_let_another_try(void)
+{
+    struct muster_found *found;
+    muster_found_free(found, muster_find_segments(shm, &found));
+    assert_int_equal(reap_in_another_process(), 1);
+    return 0;
+}
+
+/* As muster-diag may look while muster-log reaps. */
+static void a_look_lets_no_second_reaper_in(void **state)
+{
+    const struct fixture *fixture = *state;
+    make_dead(fixture);
+    assert_int_equal(reap_while(look_and_let_another_try), 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
+    assert_int_equal(fixture_count(fixture->run, ".part"), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+}
+
+static int fork_and_fail(void)
+{
+    forked = fork();
+    if (forked == 0)
+        for (;;)
+            pause();
+    return EIO;
+}
+
+/* As a data loader's process may begin while muster-log reaps. */
+static void a_child_keeps_nothing_that_its_parent_gave_up(void **state)
+{
+    const struct fixture *fixture = *state;
+    make_dead(fixture);
+    int failed = reap_while(fork_and_fail);
+    int again = reap_in_another_process();
+    kill(forked, SIGKILL);
+    waitpid(forked, NULL, 0);
+    assert_int_equal(failed, -1);
+    assert_int_equal(again, 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_look_lets_no_second_reaper_in),
+        TEST(a_child_keeps_nothing_that_its_parent_gave_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
