@@ -134,15 +134,6 @@ static int newer_dirs(glob_t *found, const struct place *place)
     return (int)kept;
 }
 
-/* Where the plugin goes if the run directory cannot be written. */
-static void fallback_dir(char *to, size_t size, const struct place *place)
-{
-    const char *temporary = getenv("TMPDIR");
-    const char *name = strrchr(place->dir, '/');
-    snprintf(to, size, "%s/%s", temporary && *temporary ? temporary : "/tmp",
-             name ? name + 1 : place->dir);
-}
-
 /* Where the job has recorded. */
 struct recorded {
     glob_t found;
@@ -160,9 +151,11 @@ static void find_recorded(struct recorded *recorded, const struct place *place)
         recorded->query.run = (const char *const *)recorded->found.gl_pathv;
         recorded->query.runs = dirs > 0 ? (size_t)dirs : 0;
     } else if (access(place->dir, F_OK)) {
-        fallback_dir(recorded->fallback, sizeof recorded->fallback, place);
         recorded->one = recorded->fallback;
-        recorded->query.runs = access(recorded->fallback, F_OK) == 0;
+        recorded->query.runs =
+            muster_run_dir_fallback(recorded->fallback, sizeof recorded->fallback, place->dir,
+                                    NULL) == 0 &&
+            access(recorded->fallback, F_OK) == 0;
     }
 }
 

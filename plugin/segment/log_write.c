@@ -20,6 +20,7 @@
 #include "segment/log_queue.h"
 #include "segment/log_state.h"
 #include "segment/reap.h"
+#include "segment/run_dir.h"
 #include "segment/snapshot.h"
 
 struct muster_log_writer {
@@ -259,15 +260,6 @@ static int create_in(struct muster_log_writer *writer, const char *dir, char *st
     return muster_log_file_create(&writer->file, dir, stem, stem_size, max_bytes, err);
 }
 
-static int fallback_dir(char *dir, size_t size, const char *run_dir, struct muster_err *err)
-{
-    const char *tmp = getenv("TMPDIR");
-    const char *name = strrchr(run_dir, '/');
-    int n = snprintf(dir, size, "%s/%s", tmp && tmp[0] == '/' ? tmp : "/tmp",
-                     name && name[1] ? name + 1 : "muster");
-    return n < 0 || (size_t)n >= size ? muster_fail(err, "TMPDIR is too long") : 0;
-}
-
 /* The identity in the segment says in the end where the files are. */
 static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, struct muster_err *err)
 {
@@ -277,7 +269,7 @@ static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, str
     if (create_in(writer, identity->run_dir, identity->file_stem, sizeof(identity->file_stem),
                   max_bytes, &first) == 0)
         return 0;
-    if (fallback_dir(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
+    if (muster_run_dir_fallback(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
         muster_check_owner(dir, &second) != 0 ||
         create_in(writer, dir, identity->file_stem, sizeof(identity->file_stem), max_bytes,
                   &second) != 0)
@@ -309,7 +301,7 @@ int muster_log_writer_start(struct muster_log_writer **writer, struct muster_seg
 {
     struct muster_log_writer *made = new_writer(file);
     if (!made)
-        return muster_fail(err, "no memory for a log writer");
+        return muster_fail_memory(err, "the log");
     if (create_file(made, max_bytes, err) != 0) {
         sem_destroy(&made->wake);
         sem_destroy(&made->done);

@@ -76,3 +76,12 @@ int muster_run_dir_choose(char *path, size_t size, const char *configured, uint6
     snprintf(relative, sizeof(relative), "muster-%s", id);
     return make_absolute(path, size, relative, err);
 }
+
+int muster_run_dir_fallback(char *path, size_t size, const char *run_dir, struct muster_err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *name = strrchr(run_dir, '/');
+    int n = snprintf(path, size, "%s/%s", tmp && tmp[0] == '/' ? tmp : "/tmp",
+                     name && name[1] ? name + 1 : "muster");
+    return n < 0 || (size_t)n >= size ? muster_fail(err, "TMPDIR is too long") : 0;
+}

@@ -18,4 +18,8 @@ bool muster_run_dir_known(const char *configured);
 int muster_run_dir_choose(char *path, size_t size, const char *configured, uint64_t comm_id,
                           struct muster_err *err);
 
+/* Where a process records that cannot write to `run_dir`: the same name below TMPDIR if that is an
+ * absolute path, else below /tmp. err: the path is too long. */
+int muster_run_dir_fallback(char *path, size_t size, const char *run_dir, struct muster_err *err);
+
 #endif

@@ -125,6 +125,30 @@ static void the_run_directory_follows_the_job(void **state)
     expect_dir("/there", "/there");
 }
 
+static void expect_fallback(const char *tmp, const char *run_dir, const char *expected)
+{
+    char dir[MUSTER_SEG_PATH];
+    setenv("TMPDIR", tmp, 1);
+    assert_int_equal(muster_run_dir_fallback(dir, sizeof(dir), run_dir, NULL), 0);
+    assert_string_equal(dir, expected);
+}
+
+static void where_it_cannot_be_written_it_moves_under_tmpdir(void **state)
+{
+    (void)state;
+    const char *before = getenv("TMPDIR");
+    char *kept = before ? strdup(before) : NULL;
+    expect_fallback("/scratch", "/there/muster-7", "/scratch/muster-7");
+    expect_fallback("", "/there/muster-7", "/tmp/muster-7");
+    expect_fallback("relative", "/there/muster-7", "/tmp/muster-7");
+    expect_fallback("/scratch", "/there/", "/scratch/muster");
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+}
+
 static void a_path_too_long_is_an_error(void **state)
 {
     (void)state;
@@ -135,14 +159,19 @@ static void a_path_too_long_is_an_error(void **state)
     path[sizeof(path) - 1] = 0;
     assert_int_equal(muster_run_dir_choose(dir, sizeof(dir), path, 0, &err), -1);
     assert_non_null(strstr(err.text, "too long"));
+    assert_int_equal(muster_run_dir_fallback(dir, sizeof(dir), path, &err), -1);
+    assert_non_null(strstr(err.text, "too long"));
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, clear)
     const struct CMUnitTest tests[] = {
-        TEST(launchers_tell_the_rank),        TEST(without_a_launcher_the_rank_is_open),
-        TEST(the_process_and_host_are_named), TEST(the_run_directory_follows_the_job),
+        TEST(launchers_tell_the_rank),
+        TEST(without_a_launcher_the_rank_is_open),
+        TEST(the_process_and_host_are_named),
+        TEST(the_run_directory_follows_the_job),
+        TEST(where_it_cannot_be_written_it_moves_under_tmpdir),
         TEST(a_path_too_long_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
