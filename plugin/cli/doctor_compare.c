@@ -82,7 +82,7 @@ int muster_comparison_add(struct muster_comparison *comparison, const char *name
     if (rc == 0) {
         grown = realloc(comparison->host, (size_t)(comparison->hosts + 1) * sizeof *grown);
         if (!grown)
-            rc = muster_fail(err, "out of memory");
+            rc = muster_fail_memory(err, name);
     }
     if (rc) {
         json_decref(report);
@@ -90,9 +90,11 @@ int muster_comparison_add(struct muster_comparison *comparison, const char *name
     }
     const char *host = text_of(report, "host");
     comparison->host = grown;
-    comparison->host[comparison->hosts++] = (struct host){
-        strdup(*host ? host : name), strdup(text_of(report, "host_id")), strdup(name), report};
-    return 0;
+    struct host *added =
+        &grown[comparison->hosts++]; /* freed with the comparison, also half made */
+    *added = (struct host){strdup(*host ? host : name), strdup(text_of(report, "host_id")),
+                           strdup(name), report};
+    return added->name && added->id && added->file ? 0 : muster_fail_memory(err, name);
 }
 
 static json_t *find_check(const struct host *host, const char *id)

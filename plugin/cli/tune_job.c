@@ -81,8 +81,8 @@ static int set_environment(const struct muster_tune_job *job, struct muster_err 
 static void become(const struct muster_tune_job *job)
 {
     struct muster_err err;
-    int null = open("/dev/null", O_RDONLY);
-    int out = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(job->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0) {
         _exit(CANNOT);
