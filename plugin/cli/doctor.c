@@ -98,7 +98,7 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
     struct muster_doctor *doctor = calloc(1, sizeof *doctor);
     int status = -1;
     if (!checks || !doctor)
-        muster_fail(err, "out of memory");
+        muster_fail_memory(err, "the checks");
     else if (muster_survey_live(&survey, err) == 0) {
         *doctor = (struct muster_doctor){
             .checks = checks,
@@ -141,7 +141,7 @@ static int add_file(struct muster_comparison *comparison, const char *path, stru
     } else if (!S_ISREG(status.st_mode) || status.st_size > REPORT_MAX) {
         muster_fail(err, "%s: not a regular file of at most 16 MiB", path);
     } else if (!(text = malloc((size_t)status.st_size + 1))) {
-        muster_fail(err, "out of memory");
+        muster_fail_memory(err, path);
     } else {
         ssize_t n = read(fd, text, (size_t)status.st_size);
         rc = n < 0 ? muster_fail(err, "%s: %s", path, strerror(errno))
@@ -156,7 +156,7 @@ static int add_file(struct muster_comparison *comparison, const char *path, stru
 static int compare(char *const *files, int n, bool json, struct muster_err *err)
 {
     struct muster_comparison *comparison = muster_comparison_new();
-    int rc = comparison ? 0 : muster_fail(err, "out of memory");
+    int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
     for (int i = 0; i < n && rc == 0; i++)
         rc = add_file(comparison, files[i], err);
     if (rc == 0)

@@ -156,7 +156,7 @@ int muster_environment_apply(const struct muster_environment *environment, struc
 {
     for (unsigned i = 0; i < environment->n; i++) {
         if (set(&environment->at[i])) {
-            return muster_fail(err, "%s: out of memory", environment->at[i].name);
+            return muster_fail_memory(err, environment->at[i].name);
         }
     }
     return 0;

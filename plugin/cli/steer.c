@@ -68,7 +68,7 @@ static int carry(struct muster_environment *environment, const struct muster_doc
 {
     environment->owned = malloc(document->bytes + 1);
     if (!environment->owned) {
-        return muster_fail(err, "%s: out of memory", document->name);
+        return muster_fail_memory(err, document->name);
     }
     memcpy(environment->owned, document->text, document->bytes);
     environment->owned[document->bytes] = '\0';

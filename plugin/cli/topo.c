@@ -37,7 +37,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (at < argc)
         return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     struct muster_faults *faults = calloc(1, sizeof *faults);
-    int rc = !faults     ? muster_fail(&err, "out of memory")
+    int rc = !faults     ? muster_fail_memory(&err, "looking at links")
              : given.xml ? muster_survey_xml(&survey, given.xml, &err)
                          : muster_survey_live(&survey, &err);
     if (rc) {

@@ -42,7 +42,7 @@ static int read_descriptor(struct muster_document *document, const char *path, i
         return muster_fail(err, "%s: not a regular file", path);
     char *text = malloc(size);
     if (!text)
-        return muster_fail(err, "%s: out of memory", path);
+        return muster_fail_memory(err, path);
     ssize_t bytes = read_fully(fd, text, size);
     if (bytes < 0) {
         muster_fail(err, "%s: %s", path, strerror(errno));
@@ -77,7 +77,7 @@ static int copy_inline(struct muster_document *document, const char *text, struc
                            MUSTER_DOCUMENT_INLINE >> 10);
     char *copy = malloc(bytes);
     if (!copy)
-        return muster_fail(err, "MUSTER_POLICY_INLINE: out of memory");
+        return muster_fail_memory(err, "MUSTER_POLICY_INLINE");
     memcpy(copy, text, bytes);
     *document =
         (struct muster_document){.name = "MUSTER_POLICY_INLINE", .text = copy, .bytes = bytes};

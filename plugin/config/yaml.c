@@ -48,7 +48,7 @@ static int fail_at(struct reader *reader, const yaml_event_t *event, const char 
 
 static int fail_memory(struct reader *reader)
 {
-    return muster_fail(reader->err, "%s: out of memory", reader->file);
+    return muster_fail_memory(reader->err, reader->file);
 }
 
 /* libyaml gives a byte offset where it cannot decode a character. */

@@ -192,7 +192,7 @@ int muster_sampler_start(struct muster_sampler **sampler, struct muster_segment 
 {
     struct muster_sampler *made = calloc(1, sizeof *made);
     if (!made)
-        return muster_fail(err, "no memory for looking at GPUs");
+        return muster_fail_memory(err, "looking at GPUs");
     made->facts = &segment->facts;
     made->closed = closed;
     sem_init(&made->wake, 0, 0);

@@ -175,7 +175,7 @@ static struct shape *make_shape(const struct muster_steering_init *init)
         .ranks = init->ranks, .nodes = init->nodes, .nvlink_domains = init->nvlink_domains};
     if (!shape || muster_policy_freeze(&shape->frozen, steering.policy, &comm) != 0) {
         free(shape);
-        muster_log(MUSTER_LOG_ERROR, "no memory for the policy: a communicator is not steered; "
+        muster_log(MUSTER_LOG_ERROR, "out of memory for the policy: a communicator is not steered; "
                                      "where other ranks steer it, it hangs");
         return &nothing_to_decide;
     }

@@ -24,7 +24,7 @@ int muster_recorder_create(struct muster_recorder **out,
 {
     struct muster_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
-        return muster_fail(err, "no memory for the recorder");
+        return muster_fail_memory(err, "the recorder");
     recorder->seg = options->file.map;
     recorder->options = *options;
     recorder->arming = options->arming;

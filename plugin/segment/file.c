@@ -224,7 +224,7 @@ enum muster_segment_created muster_segment_create(struct muster_segment_file *fi
     if (!file->map)
         file->map = map_memory(-1);
     if (!file->map) {
-        muster_fail(err, "no memory for a segment: %s", strerror(errno));
+        muster_fail(err, "cannot make a segment: %s", strerror(errno));
         return MUSTER_SEGMENT_FAILED;
     }
     muster_segment_init(file->map, identity);
@@ -242,7 +242,7 @@ int muster_segment_archive(struct muster_segment_file *file, struct muster_err *
     /* NCCL's threads may still be writing: what is stored must stand still. */
     struct muster_segment *image = malloc(sizeof *image);
     if (!image)
-        return muster_fail(err, "no memory to store the segment");
+        return muster_fail_memory(err, "a copy of the segment");
     muster_snapshot(image, file->map, sizeof *image);
     int rc =
         muster_segment_store(identity->run_dir, identity->file_stem, image, sizeof *image, err);

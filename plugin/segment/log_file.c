@@ -46,7 +46,7 @@ int muster_log_file_create(struct muster_log_file *file, const char *dir, char *
     file->slots = slots < MIN_SLOTS ? MIN_SLOTS : slots > MAX_SLOTS ? MAX_SLOTS : (uint32_t)slots;
     file->slot_ops = calloc(file->slots, sizeof(*file->slot_ops));
     if (!file->slot_ops)
-        return muster_fail(err, "%s: no memory", dir);
+        return muster_fail_memory(err, "the log");
     file->fd = open_free_stem(file, dir, stem, stem_size);
     if (file->fd >= 0)
         return 0;

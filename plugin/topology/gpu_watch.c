@@ -98,7 +98,7 @@ int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *n
 {
     struct muster_gpu_watch *made = calloc(1, sizeof *made);
     if (!made)
-        return muster_fail(err, "out of memory");
+        return muster_fail_memory(err, "looking at GPUs");
     if (muster_nvml_api_open(&made->api, err) || open_devices(made, err)) {
         free(made);
         return -1;

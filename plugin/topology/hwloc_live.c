@@ -60,7 +60,7 @@ static int export_copy(const struct hwloc *hwloc, void *topology, char **xml, si
         *size = n;
     }
     hwloc->free_xml(topology, text);
-    return *xml ? 0 : muster_fail(err, "out of memory");
+    return *xml ? 0 : muster_fail_memory(err, "hwloc's XML");
 }
 
 int muster_hwloc_live(char **xml, size_t *size, struct muster_err *err)

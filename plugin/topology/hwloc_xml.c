@@ -259,7 +259,7 @@ static int read_distances(struct reader *reader, struct muster_err *err)
 {
     struct distances *distances = calloc(1, sizeof *distances);
     unsigned depth = reader->xml.depth;
-    int event = distances ? 0 : muster_fail(err, "out of memory");
+    int event = distances ? 0 : muster_fail_memory(err, reader->xml.name);
     if (distances)
         distances->reader = reader;
     while (event >= 0 && reader->xml.depth >= depth) {
@@ -327,7 +327,7 @@ int muster_hwloc_read(struct muster_machine *machine, const char *name, const ch
 {
     struct reader *reader = calloc(1, sizeof *reader);
     if (!reader)
-        return muster_fail(err, "out of memory");
+        return muster_fail_memory(err, name);
     reader->machine = machine;
     reader->gpu_osdev = -1;
     reader->level[0].node = -1;
@@ -357,7 +357,7 @@ int muster_hwloc_read_file(struct muster_machine *machine, const char *path, str
     }
     text = malloc((size_t)status.st_size + 1);
     if (!text) {
-        muster_fail(err, "out of memory");
+        muster_fail_memory(err, path);
         goto out;
     }
     ssize_t n = read(fd, text, (size_t)status.st_size);

@@ -9,7 +9,7 @@
 int muster_machine_new(struct muster_machine **machine, struct muster_err *err)
 {
     *machine = calloc(1, sizeof **machine);
-    return *machine ? 0 : muster_fail(err, "out of memory");
+    return *machine ? 0 : muster_fail_memory(err, "the machine");
 }
 
 void muster_machine_free(struct muster_machine *machine)
@@ -28,7 +28,7 @@ int muster_machine_add(struct muster_machine *machine, int parent, enum muster_n
         int room = machine->nodes_room ? 2 * machine->nodes_room : 64;
         struct muster_node *grown = realloc(machine->node, (size_t)room * sizeof *grown);
         if (!grown)
-            return muster_fail(err, "out of memory");
+            return muster_fail_memory(err, "PCI devices");
         machine->node = grown;
         machine->nodes_room = room;
     }

@@ -106,7 +106,7 @@ int muster_plan_make(struct muster_plan *plan, const struct muster_trace *trace,
     muster_ids_free(&maker.contexts);
     if (!ok) {
         muster_plan_free(&made);
-        return muster_fail(err, "out of memory");
+        return muster_fail_memory(err, "the trace's events");
     }
     *plan = made;
     return 0;

@@ -286,7 +286,7 @@ int muster_trace_play(const struct muster_trace *trace, const struct muster_driv
         return -1;
     }
     player.context = calloc(player.plan.contexts + 1, sizeof *player.context);
-    int failed = player.context ? play_all(&player, err) : muster_fail(err, "out of memory");
+    int failed = player.context ? play_all(&player, err) : muster_fail_memory(err, "the player");
     free(player.context);
     muster_plan_free(&player.plan);
     return failed;

@@ -333,7 +333,7 @@ int muster_trace_parse(const char *name, const char *text, size_t bytes, struct 
     struct reader *reader = calloc(1, sizeof *reader);
     if (!reader || !(reader->words.text = malloc(bytes + 1))) {
         free(reader);
-        return muster_fail(err, "%s: out of memory", name);
+        return muster_fail_memory(err, name);
     }
     struct muster_line line = {.file = name, .words = &reader->words, .err = err};
     reader->trace.text = reader->words.text;

@@ -92,7 +92,7 @@ static int open_stream(struct muster_trace_recorder *recorder, struct muster_err
                           (cookie_io_functions_t){.write = write_out, .close = close_out})
             : NULL;
     if (!recorder->out) {
-        return muster_fail(err, "%s: out of memory", recorder->path);
+        return muster_fail_memory(err, recorder->path);
     }
     setvbuf(recorder->out, recorder->buffer, _IOFBF, BUFFER);
     return 0;
@@ -103,7 +103,7 @@ int muster_trace_recorder_open(struct muster_trace_recorder **recorder, const ch
 {
     struct muster_trace_recorder *made = calloc(1, sizeof *made);
     if (!made) {
-        return muster_fail(err, "%s: out of memory", dir);
+        return muster_fail_memory(err, "the trace recorder");
     }
     made->pid = getpid();
     made->fd = create_file(made, dir, who->rank, err);

@@ -31,7 +31,7 @@ static int make_room(struct loaded *to)
     size_t room = 2 * to->room + CHUNK;
     char *text = realloc(to->text, room);
     if (!text) {
-        return muster_fail(to->err, "%s: out of memory", to->path);
+        return muster_fail_memory(to->err, to->path);
     }
     to->text = text;
     to->room = room;

@@ -27,7 +27,7 @@ static void parse_with_every_allocation_failing(const char *yaml, int expected)
         }
         assert_int_equal(settings.timing, MUSTER_TIMING_AUTO);
         assert_int_equal(failed, -1);
-        assert_string_equal(err.text, "f: out of memory");
+        assert_string_equal(err.text, "out of memory for f");
     }
 }
 
