@@ -23,26 +23,30 @@ MUSTERS = ("light", "auto", "full", "light-nomark", "auto-nomark", "light-nodiag
 ORDER = ("none", "none-again", "empty", "handles", "empty-kernel") + MUSTERS
 
 
-class Ratio:
-    """Of the medians of two lists, paired by round."""
+def of_medians(case, base):
+    return statistics.median(case) / statistics.median(base)
 
-    def __init__(self, case, base):
+
+class Ratio:
+    """Of two cases, {round: figure} each, over the rounds that both have; `of` makes the ratio of
+    two lists in the order of their rounds."""
+
+    def __init__(self, case, base, of=of_medians):
         common = sorted(set(case) & set(base))
         self.rounds = len(common)
         if self.rounds < 3:
             self.value = self.low = self.high = None
             return
         a, b = [case[r] for r in common], [base[r] for r in common]
-        self.value = statistics.median(a) / statistics.median(b)
+        self.value = of(a, b)
         dice = random.Random(1)
-        drawn = sorted(self._draw(a, b, dice) for _ in range(DRAWS))
+        drawn = sorted(self._draw(a, b, of, dice) for _ in range(DRAWS))
         self.low, self.high = drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1]
 
     @staticmethod
-    def _draw(a, b, dice):
-        n = len(a)
-        chosen = dice.choices(range(n), k=n)
-        return statistics.median([a[i] for i in chosen]) / statistics.median([b[i] for i in chosen])
+    def _draw(a, b, of, dice):
+        chosen = dice.choices(range(len(a)), k=len(a))
+        return of([a[i] for i in chosen], [b[i] for i in chosen])
 
     def half_width(self):
         return (self.high - self.low) / 2

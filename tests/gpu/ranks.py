@@ -25,20 +25,26 @@ def have_torch():
     return subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
 
 
+def environment_of(rank, n, port, changes):
+    """What one of n ranks sees: this process's environment less muster, then the changes."""
+    env = {k: v for k, v in os.environ.items()
+           if k != "NCCL_PROFILER_PLUGIN" and not k.startswith("MUSTER_")}
+    env.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(n),
+               MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    for name, value in changes.items():
+        env.pop(name, None)
+        if value is not None:
+            env[name] = value
+    return env
+
+
 def run(arguments, n, environment, timeout_s):
     """Runs `python3 ARGUMENTS` n times with RANK and so on; NAME=None in environment unsets. Returns
     rank 0's standard output; raises RuntimeError with the last words of those that failed."""
-    port, ranks = str(free_port()), []
+    port, ranks = free_port(), []
     for rank in range(n):
-        env = {k: v for k, v in os.environ.items()
-               if k != "NCCL_PROFILER_PLUGIN" and not k.startswith("MUSTER_")}
-        env.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(n),
-                   MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        for name, value in environment.items():
-            env.pop(name, None)
-            if value is not None:
-                env[name] = value
-        ranks.append(subprocess.Popen([sys.executable, *arguments], env=env, text=True,
+        ranks.append(subprocess.Popen([sys.executable, *arguments], text=True,
+                                      env=environment_of(rank, n, port, environment),
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       start_new_session=True))
     end, out, bad = time.monotonic() + timeout_s, [], []
