@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "record/handle.h"
 #include "segment/seqlock.h"
 
 enum {
@@ -181,6 +182,21 @@ static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t wor
     retire(recorder, i, generation, verdict, now);
 }
 
+/* The communicator whose entry it was counts in memory of its own from now on. The caller holds the lock. */
+static void leave_entry(struct muster_recorder *recorder, const struct muster_seg_comm *entry)
+{
+    for (unsigned i = 0; i < MUSTER_COMMS; i++) {
+        struct muster_comm *comm = atomic_load_explicit(&recorder->comm[i], memory_order_relaxed);
+        if (!comm || comm->calls != entry)
+            continue;
+        /* Marks of it that are still in flight mean nothing any more. */
+        uint32_t generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
+        atomic_store_explicit(&comm->generation, (generation + 1) & MUSTER_GENERATION_MASK,
+                              memory_order_relaxed);
+        comm->calls = &comm->own;
+    }
+}
+
 /* Keeps some communicator entries free: the finished ones with the fewest operations go to
  * `other`. */
 static void make_room_for_comms(struct muster_recorder *recorder)
@@ -198,7 +214,10 @@ static void make_room_for_comms(struct muster_recorder *recorder)
     }
     if (spare >= SPARE_ENTRIES || !least)
         return;
-    pthread_mutex_lock(&recorder->comm_lock);
+    /* Whoever makes a communicator holds it, and may be inside the driver: then next time. */
+    if (pthread_mutex_trylock(&recorder->comm_lock) != 0)
+        return;
+    leave_entry(recorder, least);
     muster_rows_fold(seg, &recorder->rows, least->uid);
     struct muster_seg_comm *other = muster_seg_other(seg);
     other->folded++;

@@ -76,7 +76,7 @@ void muster_mark_launch(struct muster_marks *marks, struct muster_comm *comm, vo
     if (!mark)
         return;
     mark->comm = comm;
-    mark->uid = comm->uid;
+    mark->generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
     mark->launch = launch;
     bool recorded = marks->cuda.event_record(mark->event, stream) == 0;
     if (recorded)
@@ -88,8 +88,8 @@ void muster_mark_launch(struct muster_marks *marks, struct muster_comm *comm, vo
 static void advance(const struct muster_mark *mark)
 {
     struct muster_comm *comm = mark->comm;
-    if (comm->uid != mark->uid)
-        return; /* another communicator took the place */
+    if (atomic_load_explicit(&comm->generation, memory_order_relaxed) != mark->generation)
+        return; /* another communicator took the place, or its entry in the segment */
     struct muster_seg_comm *entry = comm->calls;
     if (mark->launch > atomic_load_explicit(&entry->launches_ended, memory_order_relaxed)) {
         atomic_store_explicit(&entry->ended_ns, muster_now_ns(), memory_order_relaxed);

@@ -19,7 +19,8 @@ enum {
     MUSTER_MARKS = 64,         /* in flight, per GPU context */
     MUSTER_MARK_CONTEXTS = 16, /* GPUs of one process */
 };
-/* A mark costs NCCL's thread some 0.4 us: at most 1 % of the time between two. -D for experiments. */
+/* A mark costs NCCL's thread some 0.4 us: at most 1 % of the time between two. Experiments set it
+ * with -D. */
 #ifndef MUSTER_MARK_INTERVAL_NS
 #define MUSTER_MARK_INTERVAL_NS 50000
 #endif
@@ -37,7 +38,7 @@ struct muster_mark_driver {
 
 struct muster_mark {
     _Atomic uint32_t state; /* free, filling, recorded */
-    uint32_t uid;           /* of the communicator */
+    uint32_t generation;    /* of the communicator's handles */
     uint64_t launch;
     struct muster_comm *comm;
     void *event;

@@ -10,7 +10,8 @@
 #include "record/drain.h"
 #include "record/handle.h"
 
-enum { EXIT_WAIT_NS = 200 * 1000000, HASH_PROBES = 64 };
+enum { HASH_PROBES = 64 };
+#define EXIT_WAIT_NS (200 * MUSTER_NS_PER_MS)
 
 static uint32_t fresh_nonce(void)
 {
@@ -57,12 +58,10 @@ void muster_recorder_forked(struct muster_recorder *recorder)
 
 static void lock_for_exit(pthread_mutex_t *lock, bool *held)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += EXIT_WAIT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    *held = pthread_mutex_timedlock(lock, &until) == 0;
+    uint64_t until_ns = muster_now_ns() + EXIT_WAIT_NS;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / MUSTER_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % MUSTER_NS_PER_S)};
+    *held = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &until) == 0;
 }
 
 void muster_recorder_exit(struct muster_recorder *recorder)
@@ -79,8 +78,10 @@ void muster_recorder_exit(struct muster_recorder *recorder)
         pthread_mutex_unlock(&recorder->drain_lock);
     }
     struct muster_segment *seg = recorder->seg;
-    if (atomic_load(&seg->exit_state) == MUSTER_EXIT_OPEN)
-        atomic_store(&seg->exit_state, MUSTER_EXIT_EXITED);
+    /* Release: pairs with whoever copies the segment; what was recorded comes before. */
+    uint32_t open = MUSTER_EXIT_OPEN;
+    atomic_compare_exchange_strong_explicit(&seg->exit_state, &open, MUSTER_EXIT_EXITED,
+                                            memory_order_release, memory_order_relaxed);
 }
 
 void muster_recorder_drop(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -119,7 +120,8 @@ static struct muster_comm *take_place(struct muster_recorder *recorder)
             return comm;
         }
         if (!atomic_load_explicit(&comm->alive, memory_order_relaxed) &&
-            (!oldest || atomic_load(&comm->finalized_ns) < atomic_load(&oldest->finalized_ns)))
+            (!oldest || atomic_load_explicit(&comm->finalized_ns, memory_order_relaxed) <
+                            atomic_load_explicit(&oldest->finalized_ns, memory_order_relaxed)))
             oldest = comm;
     }
     return oldest;

@@ -145,6 +145,30 @@ static void more_unfinished_marks_than_events_are_left_out(void **state)
     lab_close(&lab);
 }
 
+/* Communicators that come and go share the entries of the segment. */
+static void a_mark_in_flight_says_nothing_of_who_gets_the_entry(void **state)
+{
+    (void)state;
+    enum { KEPT_FREE = 16 };
+    struct lab lab;
+    void *ctx = begin(&lab);
+    step(&lab, ctx);
+    assert_int_equal(gpu.recorded, 1);
+    lab_drain(&lab, 0);
+    muster_recorder_comm_close(lab.rec, ctx);
+    for (unsigned i = 2; i < MUSTER_SEG_COMMS - KEPT_FREE + 1; i++)
+        lab_comm(&lab, 0x1000 + i, 4, 1, 5);
+    lab_drain(&lab, MUSTER_NS_PER_S);
+    assert_int_equal(entry(&lab)->uid, 0);
+    lab_comm(&lab, 0xdef, 4, 1, 5);
+    assert_int_equal(entry(&lab)->id, 0xdef);
+    gpu.over = 1;
+    muster_marks_poll(&lab.rec->marks);
+    assert_true(gpu.queries > 0);
+    assert_int_equal(atomic_load(&entry(&lab)->launches_ended), 0);
+    lab_close(&lab);
+}
+
 static void a_driver_that_fails_is_not_asked_again(void **state)
 {
     (void)state;
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(marks_keep_their_distance),
         cmocka_unit_test(nothing_is_recorded_into_a_capture_or_a_timed_block),
         cmocka_unit_test(more_unfinished_marks_than_events_are_left_out),
+        cmocka_unit_test(a_mark_in_flight_says_nothing_of_who_gets_the_entry),
         cmocka_unit_test(a_driver_that_fails_is_not_asked_again),
         cmocka_unit_test(the_thread_relaxes_its_capture_mode_before_it_asks),
     };
