@@ -83,12 +83,13 @@ static bool decide_armed(struct muster_seg_identity *identity,
 
 static void in_forked_child(void)
 {
-    struct muster_recorder *recorder = atomic_load(&plugin.recorder);
+    /* Alone in the process: no order is needed. */
+    struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_relaxed);
     if (recorder)
         muster_recorder_forked(recorder);
     muster_steering_detach();
-    atomic_store(&plugin.trace, NULL);
-    plugin.failed = true;
+    atomic_store_explicit(&plugin.trace, NULL, memory_order_relaxed);
+    atomic_store_explicit(&plugin.failed, true, memory_order_relaxed);
 }
 
 static void open_trace(const struct muster_gpu *gpu)
@@ -104,7 +105,8 @@ static void open_trace(const struct muster_gpu *gpu)
     if (muster_trace_recorder_open(&trace, plugin.settings.trace, &who, &err) != 0)
         muster_log(MUSTER_LOG_WARN, "no trace is recorded: %s", err.text);
     else
-        atomic_store(&plugin.trace, trace);
+        /* Release: pairs with the acquire in every call. */
+        atomic_store_explicit(&plugin.trace, trace, memory_order_release);
 }
 
 static struct muster_arming arming_of(const struct muster_settings *settings,
@@ -198,11 +200,10 @@ const struct muster_settings *muster_plugin_settings(void)
 
 static void prepare_locked(const struct muster_event_init *init, const void *caller)
 {
-    plugin.prepared = true;
     /* Now: v1 to v3 record from their first event on, and a child forked before it must not. */
     pthread_atfork(NULL, NULL, in_forked_child);
     configure_locked();
-    plugin.failed = plugin.settings.off;
+    atomic_store_explicit(&plugin.failed, plugin.settings.off, memory_order_relaxed);
     muster_identity_read(&plugin.identity);
     plugin.identity.nccl = muster_process_nccl(caller);
     plugin.identity.api = init->api;
@@ -211,6 +212,14 @@ static void prepare_locked(const struct muster_event_init *init, const void *cal
     plugin.identity.mark = plugin.settings.mark && init->api >= 5 &&
                            plugin.identity.replay_speed == 0 && muster_process_cuda(&plugin.cuda);
     plugin.identity.armed = decide_armed(&plugin.identity, &plugin.settings, init);
+    /* Release: pairs with the acquire in needs_start. */
+    atomic_store_explicit(&plugin.prepared, true, memory_order_release);
+}
+
+/* Relaxed: what else was set up comes by the recorder. */
+static bool has_failed(void)
+{
+    return atomic_load_explicit(&plugin.failed, memory_order_relaxed);
 }
 
 /* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
@@ -218,12 +227,12 @@ static void prepare_locked(const struct muster_event_init *init, const void *cal
 static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu,
                                             int *mask)
 {
-    if (plugin.failed)
+    if (has_failed())
         return NULL;
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
     struct muster_err err;
     if (!recorder && start_locked(comm_hash, gpu, mask, &err) != 0) {
-        plugin.failed = true;
+        atomic_store_explicit(&plugin.failed, true, memory_order_relaxed);
         muster_log(MUSTER_LOG_WARN, "nothing is recorded: %s", err.text);
     }
     return atomic_load_explicit(&plugin.recorder, memory_order_acquire);
@@ -259,7 +268,7 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     muster_process_gpu(&gpu);
     *context = &plugin; /* not ours to any check: every call with it is a no-op */
     pthread_mutex_lock(&plugin.lock);
-    if (!plugin.prepared)
+    if (!atomic_load_explicit(&plugin.prepared, memory_order_relaxed))
         prepare_locked(init, caller);
     /* v1 to v3 name no communicator before their first event: see start_late. */
     plugin.unnamed += init->api < 4;
@@ -271,7 +280,7 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
         if (plugin.sampler)
             muster_sampler_add(plugin.sampler, gpu.pci);
     }
-    bool off = plugin.failed || (!recorder && init->api >= 4);
+    bool off = has_failed() || (!recorder && init->api >= 4);
     pthread_mutex_unlock(&plugin.lock);
 
     /* All communicators share the mask, and others read it and write it meanwhile. */
@@ -299,6 +308,14 @@ static struct muster_recorder *start_late(const struct muster_event *event)
     return recorder;
 }
 
+/* Whether the recorder is still to be made: v1 to v3, before their first event. */
+static bool needs_start(void)
+{
+    /* Acquire: pairs with the release in prepare_locked, so that the interface is known. */
+    return atomic_load_explicit(&plugin.prepared, memory_order_acquire) && !has_failed() &&
+           plugin.identity.api < 4;
+}
+
 /* Before 2.28 NCCL shows no operation whose group has no handle, the first one included. */
 static char group_before_start;
 
@@ -320,7 +337,7 @@ void muster_plugin_start(void *context, void **handle, const struct muster_event
     *handle = NULL;
     /* Acquire: pairs with the release in start_locked. */
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
-    if (!recorder && plugin.prepared && !plugin.failed && plugin.identity.api < 4) {
+    if (!recorder && needs_start()) {
         if (event->kind == MUSTER_EVENT_GROUP)
             *handle = &group_before_start;
         recorder = start_late(event);
@@ -388,7 +405,8 @@ __attribute__((destructor)) static void at_exit(void)
     if (!recorder || getpid() != recorder->pid ||
         atomic_load_explicit(&recorder->closed, memory_order_relaxed))
         return;
-    muster_trace_recorder_close(atomic_exchange(&plugin.trace, NULL));
+    muster_trace_recorder_close(
+        atomic_exchange_explicit(&plugin.trace, NULL, memory_order_acq_rel));
     muster_recorder_exit(recorder);
     muster_sampler_leave(plugin.sampler, EXIT_LOOK_MS);
     struct muster_err err;
