@@ -33,7 +33,8 @@ struct reader {
     struct named named[NAMED];
     int names;
     uint64_t objects;
-    int gpu_osdev; /* node of the GPU whose OSDev is open; -1: none */
+    int devices_of; /* nodes that were there when GPUs and NICs were looked for */
+    int gpu_osdev;  /* node of the GPU whose OSDev is open; -1: none */
 };
 
 /* "0x00000001,0x80000000": words of 32 bits, the highest first; "0xf...f" is endless. */
@@ -190,6 +191,14 @@ static void close_object(struct reader *reader)
     }
 }
 
+/* Once for all words about one device: a file may hold any number of them. */
+static void find_devices(struct reader *reader)
+{
+    if (reader->devices_of != reader->machine->nodes)
+        muster_machine_find_devices(reader->machine);
+    reader->devices_of = reader->machine->nodes;
+}
+
 static void take_info(struct reader *reader)
 {
     char name[32], value[64];
@@ -198,7 +207,7 @@ static void take_info(struct reader *reader)
     muster_xml_get(&reader->xml, "value", value, sizeof value);
     if (node < 0)
         return;
-    muster_machine_find_devices(reader->machine);
+    find_devices(reader);
     int at = muster_machine_find_gpu(reader->machine, reader->machine->node[node].pci);
     if (at >= 0 && strcmp(name, "GPUModel") == 0)
         muster_text_copy(reader->machine->gpu[at].name, sizeof reader->machine->gpu[at].name,

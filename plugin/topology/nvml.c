@@ -13,10 +13,9 @@ enum {
 
 #define GOT(function, ...) NVML_GOT(api, function, __VA_ARGS__)
 
-static int whole(const struct muster_nvml_api *api, get_int get, void *device, int otherwise)
+static int whole(get_int get, void *device, int otherwise)
 {
     int value;
-    (void)api;
     return get && get(device, &value) == NVML_SUCCESS ? value : otherwise;
 }
 
@@ -114,10 +113,10 @@ struct muster_nvml_gpu muster_nvml_unknown(void)
 
 void muster_nvml_pcie(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
 {
-    gpu->pcie_generation = whole(api, api->generation, device, 0);
-    gpu->pcie_max_generation = whole(api, api->max_generation, device, 0);
-    gpu->pcie_width = whole(api, api->width, device, 0);
-    gpu->pcie_max_width = whole(api, api->max_width, device, 0);
+    gpu->pcie_generation = whole(api->generation, device, 0);
+    gpu->pcie_max_generation = whole(api->max_generation, device, 0);
+    gpu->pcie_width = whole(api->width, device, 0);
+    gpu->pcie_max_width = whole(api->max_width, device, 0);
 }
 
 static void read_gpu(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
@@ -134,8 +133,8 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
     if (!GOT(capability, device, &gpu->major, &gpu->minor))
         gpu->major = gpu->minor = 0;
     muster_nvml_pcie(api, device, gpu);
-    gpu->pcie_replays = whole(api, api->replays, device, -1);
-    gpu->virtualization = whole(api, api->virtualization, device, -1);
+    gpu->pcie_replays = whole(api->replays, device, -1);
+    gpu->virtualization = whole(api->virtualization, device, -1);
     read_links(api, device, gpu);
     muster_nvml_state(api, device, gpu);
     read_use(api, device, gpu);
@@ -180,7 +179,7 @@ int muster_nvml_read_all(const struct muster_nvml_api *api, struct muster_nvml *
         if (api->handle((unsigned)i, &device[i])) {
             device[i] = NULL;
             nvml->failures++;
-            nvml->gpu[i] = (struct muster_nvml_gpu){.utilization = -1, .limits = -1};
+            nvml->gpu[i] = muster_nvml_unknown();
             snprintf(nvml->gpu[i].name, sizeof nvml->gpu[i].name, "GPU %d does not answer", i);
             continue;
         }

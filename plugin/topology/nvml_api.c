@@ -71,8 +71,10 @@ static int open_library(struct muster_nvml_api *api, struct muster_err *err)
     }
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *found = dlsym(api->library, symbols[i].name);
-        if (!found && i < NEEDED)
+        if (!found && i < NEEDED) {
+            muster_library_forget();
             return muster_fail(err, "%s has no %s", name, symbols[i].name);
+        }
         memcpy((char *)api + symbols[i].offset, &found, sizeof found);
     }
     muster_library_forget(); /* of functions that older drivers lack */

@@ -106,6 +106,8 @@ static void calls_that_fail_leave_their_fields_unknown(void **state)
     nvml = read_said("gpus 2\ngpu 1 fail nvmlDeviceGetHandleByIndex_v2 15\n");
     assert_int_equal(nvml->failures, 1);
     assert_string_equal(nvml->gpu[1].name, "GPU 1 does not answer");
+    assert_int_equal(nvml->gpu[1].temperature, -1); /* unknown, not 0 */
+    assert_int_equal(nvml->gpu[1].pcie_replays, -1);
     free(nvml);
     assert_null(read_said("fail nvmlInit_v2 9\n"));
 }
