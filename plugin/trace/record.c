@@ -26,8 +26,8 @@ struct muster_trace_recorder {
     int fd;
     int error; /* errno of a failed write */
     char *buffer;
-    char path[1024];
-    pid_t pid; /* a forked child shares the file and must not write to it */
+    char path[1024 + 32]; /* of a directory as long as a setting may be */
+    pid_t pid;            /* a forked child shares the file and must not write to it */
     unsigned api;
     uint64_t flushed_ns;
     struct muster_trace_who who;
