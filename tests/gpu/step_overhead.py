@@ -55,26 +55,38 @@ def ratios(rounds):
             for case, figures in by_case.items()}
 
 
-def verdict(ratio):
+def reach(null):
+    """What two jobs without the plugin differ by, where they do; else 0."""
+    if null is None or null.value is None or null.low <= 1 <= null.high:
+        return 0
+    return max(abs(null.low - 1), abs(null.high - 1))
+
+
+def verdict(ratio, unseen=0):
+    """`unseen`: of that size jobs differ anyway."""
     if ratio.value is None:
         return "too few rounds"
-    return ("no difference beyond the interval" if ratio.low <= 1 <= ratio.high else
-            "faster" if ratio.high < 1 else "a difference")
+    if ratio.low <= 1 <= ratio.high:
+        return "no difference beyond the interval"
+    if abs(ratio.value - 1) <= unseen:
+        return "no more than two jobs without it differ by"
+    return "faster" if ratio.high < 1 else "a difference"
 
 
 def print_table(rounds, to_none):
+    null = to_none.get("none-again")
     print("%-11s %6s %10s  %s" % ("case", "rounds", "ms a step", "ratio to none"))
     for case in rounds[0]:
         ratio = to_none.get(case)
+        unseen = 0 if case == "none-again" else reach(null)
         print("%-11s %6d %10.3f  %s" % (
             case, len(rounds), statistics.fmean(figures[case] for figures in rounds),
-            "%s  %s" % (ratio, verdict(ratio)) if ratio else "1"))
-    null = to_none.get("none-again")
+            "%s  %s" % (ratio, verdict(ratio, unseen)) if ratio else "1"))
     if null and null.value is not None:
         print("null case: half width %.4f" % null.half_width())
-        if not null.low <= 1 <= null.high:
-            print("the null case's interval misses 1: these rounds tell no difference below %.4f" %
-                  max(abs(null.low - 1), abs(null.high - 1)))
+        if reach(null):
+            print("the null case's interval misses 1: these jobs tell no difference below %.4f" %
+                  reach(null))
 
 
 # ---- Turns ----

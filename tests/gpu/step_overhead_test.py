@@ -314,6 +314,14 @@ class Figures(unittest.TestCase):
         faster = step_overhead.ratios([{"none": 20.0, "with": 19.0 * by} for by in noise])["with"]
         self.assertEqual(step_overhead.verdict(faster), "faster")
 
+    def test_what_jobs_without_it_differ_by_is_not_blamed_on_it(self):
+        rounds = [{"none": 20.0, "none-again": 20.4, "with": 20.2, "full": 21.0} for _ in range(9)]
+        ratios = step_overhead.ratios(rounds)
+        unseen = step_overhead.reach(ratios["none-again"])
+        self.assertAlmostEqual(unseen, 0.02)
+        self.assertIn("no more than", step_overhead.verdict(ratios["with"], unseen))
+        self.assertEqual(step_overhead.verdict(ratios["full"], unseen), "a difference")
+
 
 if __name__ == "__main__":
     unittest.main()
