@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 struct muster_uid_entry {
     size_t at; /* + 1; 0: free */
     uint32_t uid;
@@ -23,7 +25,7 @@ bool muster_grow(void *array, size_t n, size_t size)
 
 static struct muster_uid_entry *place(const struct muster_uid_index *index, uint32_t uid)
 {
-    size_t i = (uid * 0x9e3779b1u) & (index->entries - 1);
+    size_t i = muster_hash_number(index->secret, uid) & (index->entries - 1);
     while (index->entry[i].at && index->entry[i].uid != uid)
         i = (i + 1) & (index->entries - 1);
     return &index->entry[i];
@@ -37,7 +39,8 @@ size_t muster_uid_find(const struct muster_uid_index *index, uint32_t uid)
 
 static bool enlarge(struct muster_uid_index *index)
 {
-    struct muster_uid_index bigger = {.entries = index->entries ? 2 * index->entries : 16};
+    struct muster_uid_index bigger = {.entries = index->entries ? 2 * index->entries : 16,
+                                      .secret = muster_hash_secret()};
     bigger.entry = calloc(bigger.entries, sizeof(*bigger.entry));
     if (!bigger.entry)
         return false;

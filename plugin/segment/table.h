@@ -14,6 +14,7 @@ bool muster_grow(void *array, size_t n, size_t size);
 struct muster_uid_index {
     struct muster_uid_entry *entry;
     size_t entries; /* a power of two */
+    uint64_t secret; /* base/hash.h */
     size_t used;
 };
 

@@ -8,13 +8,16 @@
 
 #define MUSTER_IDS_NONE UINT32_MAX
 
+struct muster_ids_entry {
+    uint64_t id; /* 0: free */
+    uint32_t value;
+};
+
 struct muster_ids {
-    struct muster_ids_entry {
-        uint64_t id; /* 0: free */
-        uint32_t value;
-    } * entry;
+    struct muster_ids_entry *entry;
     size_t size; /* a power of two, or 0 */
     size_t used;
+    uint64_t secret; /* base/hash.h */
 };
 
 /* The value of `id`; MUSTER_IDS_NONE if it has none. */
