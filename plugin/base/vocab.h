@@ -85,6 +85,13 @@ static inline bool muster_func_is_p2p(unsigned func)
     return func == MUSTER_FUNC_SEND || func == MUSTER_FUNC_RECV;
 }
 
+/* Whether a collective has a root. */
+static inline bool muster_func_is_rooted(unsigned func)
+{
+    return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
+           func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
+}
+
 /* nccl-tests' size of an operation: AllGather and ReduceScatter nranks x count x element, all
  * others count x element (nccl-tests, doc/PERFORMANCE.md). Saturates at UINT64_MAX. With
  * nranks 0 (not known) AllGather and ReduceScatter give one rank's share. */

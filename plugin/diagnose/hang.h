@@ -80,7 +80,7 @@ struct muster_hang_member {
     struct muster_hang_call *history; /* call n in entry n & (history_size - 1) */
     uint32_t history_size;            /* a power of two, or 0 */
     struct muster_hang_pair *pair;
-    uint32_t pairs;
+    uint32_t pairs, next_pair; /* where the next one is looked for first: peers come by turns */
     uint32_t who; /* found while judging: the same rank has the same number everywhere */
 };
 

@@ -121,16 +121,10 @@ void muster_hang_case_close(struct muster_hang_case *hang)
         finding->cost_share = 1;
 }
 
-static bool rooted(unsigned func)
-{
-    return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
-           func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
-}
-
 bool muster_hang_same_call(const struct muster_hang_call *a, const struct muster_hang_call *b)
 {
     return a->func == b->func && a->count == b->count && a->dtype == b->dtype &&
-           (!rooted(a->func) || a->root == b->root);
+           (!muster_func_is_rooted(a->func) || a->root == b->root);
 }
 
 void muster_hang_case_op(struct muster_hang_case *hang, uint64_t number,
@@ -146,7 +140,7 @@ void muster_hang_case_op(struct muster_hang_case *hang, uint64_t number,
     finding->op.dtype = call->dtype;
     finding->op.bytes =
         muster_op_size_bytes(call->func, call->dtype, call->count, hang->comm->nranks);
-    if (rooted(call->func))
+    if (muster_func_is_rooted(call->func))
         finding->op.root = call->root;
 }
 
@@ -165,7 +159,7 @@ void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_ha
                                  "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
                                  n == number ? "here " : "", n, muster_func_word(call->func),
                                  call->count, muster_dtype_word(call->dtype));
-        if (rooted(call->func) && used < sizeof text)
+        if (muster_func_is_rooted(call->func) && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, " root %" PRId32, call->root);
     }
     if (used < sizeof text && member->calls <= number + AFTER)

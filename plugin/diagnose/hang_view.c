@@ -102,23 +102,33 @@ static void remember_calls(struct muster_hang_member *member, const struct muste
     }
 }
 
+/* NULL: no memory, or a peer that no rank has. */
+static struct muster_hang_pair *pair_of(struct muster_hang_member *member,
+                                        const struct muster_op *op)
+{
+    enum { PEERS = 8192 }; /* that a process numbers: record/comm.h */
+    bool send = op->func == MUSTER_FUNC_SEND;
+    for (uint32_t i = 0, at = member->next_pair; i < member->pairs; i++, at++) {
+        at = at < member->pairs ? at : 0;
+        if (member->pair[at].peer == op->peer && member->pair[at].send == send) {
+            member->next_pair = at + 1;
+            return &member->pair[at];
+        }
+    }
+    if (op->peer < 0 || op->peer >= PEERS ||
+        !muster_grow(&member->pair, member->pairs, sizeof *member->pair))
+        return NULL;
+    struct muster_hang_pair *pair = &member->pair[member->pairs++];
+    *pair = (struct muster_hang_pair){.peer = op->peer, .send = send};
+    return pair;
+}
+
 static void post(struct muster_hang_member *member, const struct muster_op *op, bool open,
                  bool ended)
 {
-    bool send = op->func == MUSTER_FUNC_SEND;
-    struct muster_hang_pair *pair = NULL;
-    if (op->number == UINT64_MAX)
+    struct muster_hang_pair *pair = op->number == UINT64_MAX ? NULL : pair_of(member, op);
+    if (!pair)
         return;
-    for (uint32_t i = 0; i < member->pairs && !pair; i++) {
-        if (member->pair[i].peer == op->peer && member->pair[i].send == send)
-            pair = &member->pair[i];
-    }
-    if (!pair) {
-        if (!muster_grow(&member->pair, member->pairs, sizeof *member->pair))
-            return;
-        pair = &member->pair[member->pairs++];
-        *pair = (struct muster_hang_pair){.peer = op->peer, .send = send};
-    }
     pair->open |= open;
     if (ended && op->number + 1 > pair->done)
         pair->done = op->number + 1;

@@ -119,12 +119,6 @@ static uint32_t class_of(struct muster_view *view, const struct muster_view_clas
     return index->slot[at] - 1;
 }
 
-static bool rooted(unsigned func)
-{
-    return func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE ||
-           func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
-}
-
 void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
 {
     struct muster_view_index *index = view->index;
@@ -139,7 +133,7 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
         .algo = op->algo,
         .proto = op->proto,
         .size_log2 = muster_size_log2(muster_op_size_bytes(op->func, op->dtype, op->count, nranks)),
-        .root = rooted(op->func) ? op->peer : -1,
+        .root = muster_func_is_rooted(op->func) ? op->peer : -1,
         .graph = (op->flags & MUSTER_OP_GRAPH) != 0,
     };
     uint32_t at = class_of(view, &class);
