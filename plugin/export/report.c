@@ -115,12 +115,13 @@ static int finish_ops(struct muster_build *build)
         return -1;
     }
     for (size_t c = 0; c < build->classes; c++) {
+        const struct muster_class *class = &build->class[c];
         struct muster_report_op *op = &report->op[c];
         size_t n = transfer.first[c + 1] - transfer.first[c];
-        finish_op(build, &build->class[c], op);
-        muster_totals_quantiles(&build->class[c].totals, own.value + own.first[c],
+        finish_op(build, class, op);
+        muster_totals_quantiles(&class->totals, own.value + own.first[c],
                                 own.first[c + 1] - own.first[c], &op->p50_us, &op->p99_us);
-        set_bandwidth(&build->class[c], report -> by, op);
+        set_bandwidth(class, report->by, op);
         if (n) {
             op->transfer_p50_us =
                 us(muster_quantile_exact(transfer.value + transfer.first[c], n, 0.5));

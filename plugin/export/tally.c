@@ -57,9 +57,10 @@ static uint32_t entry_of(const struct muster_build *build, size_t process,
 }
 
 /* What a class and its communicator learn from `count` more operations. */
-static void note(struct muster_build *build, struct muster_class *class,
-                 const struct muster_member *member, uint32_t channels, uint64_t count)
+static void note(struct muster_build *build, uint32_t at, const struct muster_member *member,
+                 uint32_t channels, uint64_t count)
 {
+    struct muster_class *class = &build->class[at];
     uint32_t nranks = member ? member->nranks : 0;
     class->mixed |= class->totals.count > count && class->nranks != nranks;
     class->nranks = nranks;
@@ -88,7 +89,7 @@ static int count_rows(struct muster_build *build, size_t p)
             muster_totals_add_row(&build->rank[entry_of(build, p, member)], row)) {
             return -1;
         }
-        note(build, &build->class[class], member, row -> channels, row -> count);
+        note(build, class, member, row->channels, row->count);
     }
     return 0;
 }
@@ -109,7 +110,7 @@ static int count_ops(struct muster_build *build, size_t p)
         uint64_t bytes = bytes_of(member, op);
         muster_totals_add_op(&build->class[class].totals, op, bytes);
         muster_totals_add_op(&build->rank[entry], op, bytes);
-        note(build, &build->class[class], member, op -> channels, 1);
+        note(build, class, member, op->channels, 1);
     }
     return 0;
 }
