@@ -207,8 +207,8 @@ static uint64_t captured(const struct muster_report_rank *rank, unsigned replays
     return (rank->graph_ops != 0) == (replays_seen != 0) ? rank->captured : 0;
 }
 
-/* Without a network NCCL shows of a replay only what was timed when it was captured. */
-static uint64_t captured_timed(const struct muster_report_rank *rank, unsigned unused)
+/* Without a network NCCL shows only replays of kernels that were timed when they were captured. */
+static uint64_t captured_in_block(const struct muster_report_rank *rank, unsigned unused)
 {
     const struct muster_segment *segment = rank->process->segment;
     (void)unused;
@@ -392,10 +392,10 @@ static void say_recording(struct gaps *gaps)
             "replays only with MUSTER_TIMING=full or over a network");
     say_sum(gaps, captured, 1,
             "calls were recorded into CUDA graphs; graph replays count where NCCL showed them");
-    say_sum(gaps, captured_timed, 0,
-            "operations of replays were timed, because their graphs were captured while a block "
-            "was: those graphs stay slower; MUSTER_TIMING=light, or a capture after the first 64 "
-            "operations, avoids it");
+    say_sum(gaps, captured_in_block, 0,
+            "operations of replays were shown because their graphs were captured inside a timed "
+            "block: those graphs stay slower; MUSTER_TIMING=light, or a capture after the "
+            "communicator's first 64 operations, avoids that");
     say_sum(gaps, api_only, 0,
             "operations were seen only as calls: NCCL shows no launch for symmetric, copy-engine "
             "or AllGatherV kernels");

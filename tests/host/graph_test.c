@@ -63,6 +63,26 @@ static void capture_without_kernel_events_counts_nothing(void **state)
     }
 }
 
+/* NCCL reads the mask of the first call before it says that it captures: its kernel is timed, and
+ * so its group shown, in every replay. */
+static void replays_of_what_a_block_caught_count(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    for (unsigned api = 5; api <= standin_generations_n; api++) {
+        standin_lab_run(&lab, api, "auto", capture_and_replay);
+        const struct muster_process *process = standin_lab_process(&lab);
+        unsigned replayed = 0;
+        for (size_t i = 0; i < process->ops; i++)
+            replayed += (process->op[i].flags & MUSTER_OP_GRAPH) != 0;
+        assert_int_equal(replayed, CAPTURED * REPLAYS);
+        assert_int_equal(process->ops, 2 + CAPTURED * REPLAYS);
+        assert_int_equal(only_comm(&lab)->captured, CAPTURED);
+        standin_lab_end(&lab);
+    }
+}
+
 static void replay_over_the_network(struct standin *nccl)
 {
     static const struct standin_op op = {.func = "AllReduce",
@@ -162,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replays_with_kernel_events_count_and_captures_do_not),
         cmocka_unit_test(capture_without_kernel_events_counts_nothing),
+        cmocka_unit_test(replays_of_what_a_block_caught_count),
         cmocka_unit_test(replays_over_the_network_count_in_light_timing),
         cmocka_unit_test(kernels_of_an_earlier_replay_may_end_after_the_next_began),
         cmocka_unit_test(eager_operations_between_replays_stay_apart),

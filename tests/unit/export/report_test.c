@@ -350,6 +350,29 @@ static void captured_calls_without_replays_are_said(void **state)
     fixture_free(run);
 }
 
+static void a_graph_captured_inside_a_block_is_said(void **state)
+{
+    static const char sentence[] = "2 operations of replays were shown because their graphs";
+    struct muster_run *run = fixture_run(1);
+    (void)state;
+    run->process[0].identity.timing = MUSTER_TIMING_AUTO;
+    fixture_comm(run, 0, 1, 0xabc, 0, 1)->captured = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        struct muster_op op = fixture_op(1, i, 30 * US);
+        op.flags |= MUSTER_OP_GRAPH;
+        fixture_add(run, 0, op);
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(&report, sentence));
+    muster_report_free(&report);
+    /* Over a network replays are shown in any case. */
+    run->process[0].segment->net[0].comm = 1;
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_false(fixture_gap(&report, sentence));
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 static void without_times_there_are_no_zeros(void **state)
 {
     struct muster_run *run = fixture_run(1);
@@ -479,6 +502,7 @@ int main(void)
         cmocka_unit_test(communicators_of_one_gpu_are_one_rank),
         cmocka_unit_test(a_log_alone_is_reported),
         cmocka_unit_test(captured_calls_without_replays_are_said),
+        cmocka_unit_test(a_graph_captured_inside_a_block_is_said),
         cmocka_unit_test(without_times_there_are_no_zeros),
         cmocka_unit_test(rows_fold_by_communicator_and_by_size),
         cmocka_unit_test(gaps_name_what_was_lost),
