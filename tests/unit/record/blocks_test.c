@@ -141,6 +141,26 @@ static void many_communicators_start_no_blocks(void **state)
     lab_close(&world.lab);
 }
 
+/* Each first arming costs NCCL connections, also when those of the earlier ones are gone. */
+static void only_the_first_eight_communicators_start_blocks(void **state)
+{
+    (void)state;
+    struct world world;
+    world_open(&world);
+    for (unsigned c = 0; c < MUSTER_ARMING_COMMS; c++) {
+        void *ctx = lab_comm(&world.lab, c + 1, 4, 1, 5);
+        assert_true(collective(&world, ctx));
+        muster_recorder_comm_close(world.lab.rec, ctx);
+    }
+    void *ninth = lab_comm(&world.lab, MUSTER_ARMING_COMMS + 1, 4, 1, 5);
+    for (unsigned n = 0; n < 10000; n++) {
+        assert_false(collective(&world, ninth));
+        if (n % 512 == 0)
+            lab_drain(&world.lab, 0);
+    }
+    lab_close(&world.lab);
+}
+
 static void a_captured_graph_ends_all_blocks(void **state)
 {
     (void)state;
@@ -304,6 +324,7 @@ int main(void)
         cmocka_unit_test(two_ranks_with_the_same_sequence_time_the_same),
         cmocka_unit_test(an_idle_communicator_does_not_keep_the_mask_up),
         cmocka_unit_test(many_communicators_start_no_blocks),
+        cmocka_unit_test(only_the_first_eight_communicators_start_blocks),
         cmocka_unit_test(a_captured_graph_ends_all_blocks),
         cmocka_unit_test(a_closed_communicator_gives_the_mask_back),
         cmocka_unit_test(the_first_arming_is_not_judged),
