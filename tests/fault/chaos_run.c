@@ -1,6 +1,5 @@
 #include "chaos.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,11 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "hostile.h"
 #include "segment/reap.h"
 #include "segment/run.h"
 
-enum { OLD_S = 8 * 24 * 3600, FILE_LIMIT = 1200 << 10, NAMES = 512 };
+enum { FILE_LIMIT = 1200 << 10, NAMES = 512 };
 
 struct scene {
     uint64_t seed, random;
@@ -78,18 +78,7 @@ static void make_places(struct scene *scene, const char *base)
 
 static void remove_tree(const char *path)
 {
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    char below_it[512];
-    while (dir && (entry = readdir(dir))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        snprintf(below_it, sizeof(below_it), "%s/%s", path, entry->d_name);
-        if (unlink(below_it) != 0)
-            remove_tree(below_it);
-    }
-    if (dir)
-        closedir(dir);
+    folder_empty(path);
     rmdir(path);
 }
 
@@ -264,24 +253,6 @@ static void check_report(struct scene *scene)
 
 /* ---- what is left ---- */
 
-/* Adds their names to `names`, as far as they fit. */
-static unsigned count(const char *path, bool hidden, char names[NAMES])
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    unsigned n = 0;
-    while (dir && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-            (!hidden || entry->d_name[0] == '.')) {
-            size_t used = strlen(names);
-            snprintf(names + used, NAMES - used, " %s", entry->d_name);
-            n++;
-        }
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
 /* Why a segment of this process is still there; false: it is not. */
 static bool stays(const char *dir, pid_t pid, struct muster_err *why)
 {
@@ -298,20 +269,6 @@ static bool stays(const char *dir, pid_t pid, struct muster_err *why)
         }
     muster_found_free(found, n);
     return there;
-}
-
-static void make_old(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct timespec then[2];
-    struct dirent *entry;
-    clock_gettime(CLOCK_REALTIME, &then[0]);
-    then[0].tv_sec -= OLD_S;
-    then[1] = then[0];
-    while (dir && (entry = readdir(dir)))
-        utimensat(dirfd(dir), entry->d_name, then, AT_SYMLINK_NOFOLLOW);
-    if (dir)
-        closedir(dir);
 }
 
 /* Once there is room again the next job puts the dead ones' segments away. */
@@ -335,11 +292,12 @@ static void check_leftovers(struct scene *scene)
         if (stays(scene->shm, scene->job[i].pid, &why))
             complain(scene, &scene->tally->left, &scene->job[i], "its segment stays: %s", why.text);
     }
-    make_old(scene->shm);
+    folder_make_old(scene->shm);
     muster_reap(scene->shm);
     char names[NAMES] = "";
-    unsigned left = count(scene->shm, false, names);
-    unsigned hidden = count(scene->run, true, names) + count(scene->moved, true, names);
+    unsigned left = folder_count(scene->shm, false, names, sizeof(names));
+    unsigned hidden = folder_count(scene->run, true, names, sizeof(names)) +
+                      folder_count(scene->moved, true, names, sizeof(names));
     if (left || (hidden && !may_leave_part))
         complain(
             scene, &scene->tally->left, NULL,

@@ -1,7 +1,5 @@
 #include "driven.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "segment/reap.h"
 #include "segment/run.h"
 
-enum { OLD_S = 8 * 24 * 3600, DEADLINE_S = 60 };
+enum { DEADLINE_S = 60 };
 
 static struct driven one;
 
@@ -40,31 +39,12 @@ int driven_setup(void **state)
     return (void *)driven->plan == MAP_FAILED ? -1 : 0;
 }
 
-static void empty(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    char below[400];
-
-    while (dir && (entry = readdir(dir))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-        if (unlink(below) != 0 && (errno == EISDIR || errno == EPERM)) {
-            empty(below);
-            rmdir(below);
-        }
-    }
-    if (dir)
-        closedir(dir);
-}
-
 int driven_teardown(void **state)
 {
     struct driven *driven = *state;
 
-    empty(driven->base);
-    empty(driven->segment_dir);
+    folder_empty(driven->base);
+    folder_empty(driven->segment_dir);
     rmdir(driven->base);
     rmdir(driven->segment_dir);
     munmap(driven->plan, sizeof(*driven->plan));
@@ -144,8 +124,8 @@ void driven_restart(struct driven *driven)
 
 void driven_clear(struct driven *driven)
 {
-    empty(driven->base);
-    empty(driven->segment_dir);
+    folder_empty(driven->base);
+    folder_empty(driven->segment_dir);
     driven_restart(driven);
 }
 
@@ -211,41 +191,12 @@ uint64_t driven_issued(const struct driven *driven)
     return standin_ledger_count(&driven->plan->ledger);
 }
 
-static unsigned count(const char *path, bool hidden)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    unsigned n = 0;
-
-    while (dir && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            n += !hidden || entry->d_name[0] == '.';
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
-static void make_old(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct timespec then[2];
-    struct dirent *entry;
-
-    clock_gettime(CLOCK_REALTIME, &then[0]);
-    then[0].tv_sec -= OLD_S;
-    then[1] = then[0];
-    while (dir && (entry = readdir(dir)))
-        utimensat(dirfd(dir), entry->d_name, then, AT_SYMLINK_NOFOLLOW);
-    if (dir)
-        closedir(dir);
-}
-
 unsigned driven_leftovers(const struct driven *driven)
 {
-    make_old(driven->segment_dir);
+    folder_make_old(driven->segment_dir);
     muster_reap(driven->segment_dir);
-    return count(driven->segment_dir, false) + count(driven->run, true) +
-           count(driven->moved, true);
+    return folder_count(driven->segment_dir, false, NULL, 0) +
+           folder_count(driven->run, true, NULL, 0) + folder_count(driven->moved, true, NULL, 0);
 }
 
 void driven_judge_job(const struct driven *driven, const char *what)

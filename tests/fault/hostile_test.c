@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "export/report.h"
 #include "export/report_out.h"
+#include "folder.h"
 #include "hostile.h"
 #include "segment/identity.h"
 #include "segment/reap.h"
@@ -48,42 +49,16 @@ static int setup(void **state)
     return 0;
 }
 
-static void empty(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-
-    while (dir && (entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            if (unlinkat(dirfd(dir), entry->d_name, 0) != 0)
-                unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
-    if (dir)
-        closedir(dir);
-}
-
 static int teardown(void **state)
 {
     struct place *place = *state;
 
-    empty(place->shm);
-    empty(place->run);
+    folder_empty(place->shm);
+    folder_empty(place->run);
     rmdir(place->shm);
     rmdir(place->run);
     munmap(place->ledger, sizeof(*place->ledger) + 64);
     return 0;
-}
-
-static unsigned count(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    unsigned n = 0;
-
-    while (dir && (entry = readdir(dir)))
-        n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
-    if (dir)
-        closedir(dir);
-    return n;
 }
 
 static struct muster_segment *new_image(void)
@@ -194,8 +169,8 @@ static void read_hostile(const struct place *place)
         if (seed % 2)
             muster_reap(place->shm);
         report_on(&dead);
-        empty(place->shm);
-        empty(place->run);
+        folder_empty(place->shm);
+        folder_empty(place->run);
     }
     free(image);
 }
@@ -310,7 +285,7 @@ static void a_dead_segment_is_written_only_to_directories_of_its_user(void **sta
 
     reap_to(place, foreign, "x");
     reap_to(place, link, "x");
-    assert_int_equal(count(foreign), 0);
+    assert_int_equal(folder_count(foreign, false, NULL, 0), 0);
     reap_to(place, missing, "x");
     assert_int_not_equal(access(missing, F_OK), 0);
     reap_to(place, escape, "../x");
@@ -318,14 +293,14 @@ static void a_dead_segment_is_written_only_to_directories_of_its_user(void **sta
     reap_to(place, escape, ".hidden");
     reap_to(place, escape, "");
     reap_to(place, "own", "x");
-    assert_int_equal(count(escape), 0);
-    assert_int_equal(count(place->run), 3);
-    assert_int_equal(count(place->shm), 2); /* it stays until it is old */
+    assert_int_equal(folder_count(escape, false, NULL, 0), 0);
+    assert_int_equal(folder_count(place->run, false, NULL, 0), 3);
+    assert_int_equal(folder_count(place->shm, false, NULL, 0), 2); /* it stays until it is old */
 
     reap_to(place, escape, "x");
-    assert_int_equal(count(escape), 1);
-    assert_int_equal(count(place->shm), 0);
-    empty(escape);
+    assert_int_equal(folder_count(escape, false, NULL, 0), 1);
+    assert_int_equal(folder_count(place->shm, false, NULL, 0), 0);
+    folder_empty(escape);
 }
 
 /* --- other users' files and links ------------------------------------------------------------ */
@@ -455,12 +430,12 @@ static void a_link_in_place_of_a_segment_or_lock_costs_the_live_view_only(void *
         skip();
     for (place->ledger->note[0] = 0; place->ledger->note[0] < 2; place->ledger->note[0]++) {
         in_child(place, a_job_with_its_name_taken);
-        assert_int_equal(count(place->shm), 0);
+        assert_int_equal(folder_count(place->shm, false, NULL, 0), 0);
         assert_int_equal(muster_run_load(&query, &run, &err), 0);
         assert_int_equal(run.processes, 1);
         assert_int_equal(run.process[0].state, MUSTER_PROCESS_FINALIZED);
         muster_run_free(&run);
-        empty(place->run);
+        folder_empty(place->run);
     }
     assert_int_equal(standin_ledger_count(place->ledger), 80);
 }

@@ -55,14 +55,11 @@ static void read_log(const struct muster_segment_file *file, struct muster_log *
         fail_msg("%s", err.text);
 }
 
-/* Waits for the writer instead of losing. */
 static void put_all(struct muster_log_writer *writer, uint64_t from, uint64_t to)
 {
     for (uint64_t n = from; n < to; n++) {
         struct muster_op op = fixture_op(n);
         muster_log_put(writer, &op);
-        if (n % 2048 == 0)
-            usleep(2000);
     }
 }
 
