@@ -313,9 +313,9 @@ bool muster_yaml_is_null(const struct muster_yaml_node *node)
 void muster_yaml_describe(const struct muster_yaml_node *node, char *to, size_t size)
 {
     if (node->kind == MUSTER_YAML_MAP)
-        muster_text_copy(to, size, "a mapping");
+        muster_text_copy(to, size, node->first ? "a mapping" : "an empty mapping");
     else if (node->kind == MUSTER_YAML_LIST)
-        muster_text_copy(to, size, "a list");
+        muster_text_copy(to, size, node->first ? "a list" : "an empty list");
     else if (muster_yaml_is_null(node))
         muster_text_copy(to, size, "no value");
     else

@@ -61,6 +61,16 @@ struct named {
     uint32_t (*with)(unsigned value);
 };
 
+/* " with ll or simple": what of the other kind the rule names beside it. */
+static void print_with(char *to, size_t size, const struct named *other, uint32_t own)
+{
+    size_t used = 0;
+    for (unsigned value = 1; value <= other->values && used < size; value++)
+        if (other->with(value) & own)
+            used += (size_t)snprintf(to + used, size - used, "%s%s", used ? " or " : " with ",
+                                     muster_policy_word_of(other->type, value));
+}
+
 /* Each named word must mean something with at least one of the others named with it. */
 static bool check_words(struct muster_policy_parser *parser, const struct muster_rule *rule,
                         const struct named *named, const struct named *other, uint32_t set)
@@ -69,17 +79,14 @@ static bool check_words(struct muster_policy_parser *parser, const struct muster
     bool good = true;
     for (unsigned value = 1; named->node && value <= named->values; value++) {
         uint32_t own = named->with(value) & set;
-        char funcs[TEXT_MAX];
+        char funcs[TEXT_MAX], with[TEXT_MAX] = "";
         if (!own || own & possible)
             continue;
         print_funcs(funcs, sizeof(funcs), rule->collectives);
-        good = muster_policy_error(
-            parser, named->node->place, "NCCL has no %s%s for %s",
-            muster_policy_word_of(named->type, value),
-            other->node && with_algo(MUSTER_ALGO_RING) & possible && named->with(value) & possible
-                ? (named->type == MUSTER_FIELD_ALGO ? " with this proto" : " with this algo")
-                : "",
-            funcs);
+        if (other->node && named->with(value) & possible)
+            print_with(with, sizeof(with), other, own);
+        good = muster_policy_error(parser, named->node->place, "NCCL has no %s%s for %s",
+                                   muster_policy_word_of(named->type, value), with, funcs);
     }
     return good;
 }

@@ -1,4 +1,8 @@
+#include <ctype.h>
+#include <string.h>
+
 #include "base/json.h"
+#include "config/table.h"
 #include "policy/policy.h"
 #include "policy/rules.h"
 
@@ -22,11 +26,36 @@ static void put_range(struct muster_json *json, const struct muster_policy_field
     muster_json_end(json);
 }
 
+/* All spellings that the parser knows: any case, '_' and '-' anywhere. */
+static void put_spellings(struct muster_json *json, enum muster_policy_type type)
+{
+    char pattern[2048];
+    size_t used = (size_t)snprintf(pattern, sizeof(pattern), "^(");
+    for (size_t i = 0; muster_policy_word(type, i); i++) {
+        used += (size_t)snprintf(pattern + used, sizeof(pattern) - used, i ? "|" : "");
+        for (const char *c = muster_policy_word(type, i); *c; c++)
+            if (*c != '_')
+                used += (size_t)snprintf(pattern + used, sizeof(pattern) - used,
+                                         isalpha(*c) ? "[-_]*[%c%c]" : "[-_]*%c", *c, toupper(*c));
+    }
+    snprintf(pattern + used, sizeof(pattern) - used, ")[-_]*$");
+    muster_json_str(json, "pattern", pattern);
+}
+
+/* The words as muster writes them come first: editors offer these. */
 static void put_words(struct muster_json *json, enum muster_policy_type type)
 {
+    muster_json_array(json, "anyOf");
+    muster_json_object(json, NULL);
     muster_json_array(json, "enum");
     for (size_t i = 0; muster_policy_word(type, i); i++)
         muster_json_str(json, NULL, muster_policy_word(type, i));
+    muster_json_end(json);
+    muster_json_end(json);
+    muster_json_object(json, NULL);
+    muster_json_str(json, "type", "string");
+    put_spellings(json, type);
+    muster_json_end(json);
     muster_json_end(json);
 }
 
@@ -61,29 +90,75 @@ static void put_one_or_list(struct muster_json *json, const struct muster_policy
 
 static void put_section(struct muster_json *json, unsigned section);
 
+static void put_types(struct muster_json *json, const char *const *types)
+{
+    muster_json_array(json, "type");
+    for (; *types; types++)
+        muster_json_str(json, NULL, *types);
+    muster_json_end(json);
+}
+
+/* A policy's values are texts: a number or a truth value in quotes is the same. */
+static void put_channels(struct muster_json *json)
+{
+    put_types(json, (const char *const[]){"integer", "string", NULL});
+    muster_json_u64(json, "minimum", 1);
+    muster_json_u64(json, "maximum", MUSTER_POLICY_CHANNELS);
+    muster_json_str(json, "pattern", "^[0-9]+$");
+}
+
 static void put_field(struct muster_json *json, const struct muster_policy_field *field)
 {
     muster_json_object(json, field->word);
     muster_json_str(json, "description", field->help);
     switch (field->type) {
     case MUSTER_FIELD_NAME:
-        muster_json_str(json, "type", "string");
+        put_types(json, (const char *const[]){"string", "number", "boolean", NULL});
         muster_json_str(json, "pattern", "^[A-Za-z0-9._-]{1,63}$");
         break;
     case MUSTER_FIELD_SECTION:
         put_section(json, field->opens);
         break;
     case MUSTER_FIELD_LEAVE:
-        muster_json_bool(json, "const", true);
+        muster_json_array(json, "enum");
+        muster_json_bool(json, NULL, true);
+        muster_json_str(json, NULL, "true");
+        muster_json_end(json);
         break;
     case MUSTER_FIELD_CHANNELS:
-        muster_json_str(json, "type", "integer");
-        muster_json_u64(json, "minimum", 1);
-        muster_json_u64(json, "maximum", MUSTER_POLICY_CHANNELS);
+        put_channels(json);
         break;
     default:
         put_one_or_list(json, field);
     }
+    muster_json_end(json);
+}
+
+static void put_required(struct muster_json *json, const char *word)
+{
+    muster_json_array(json, "required");
+    muster_json_str(json, NULL, word);
+    muster_json_end(json);
+}
+
+/* A rule leaves the choice alone, or does at least one of the others. */
+static void put_actions(struct muster_json *json)
+{
+    static const char *const words[] = {"prefer", "avoid", "channels"};
+    put_required(json, "name");
+    muster_json_array(json, "oneOf");
+    muster_json_object(json, NULL);
+    put_required(json, "leave");
+    muster_json_end(json);
+    muster_json_object(json, NULL);
+    muster_json_array(json, "anyOf");
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        muster_json_object(json, NULL);
+        put_required(json, words[i]);
+        muster_json_end(json);
+    }
+    muster_json_end(json);
+    muster_json_end(json);
     muster_json_end(json);
 }
 
@@ -97,25 +172,41 @@ static void put_section(struct muster_json *json, unsigned section)
         if (muster_policy_fields[i].sections & section)
             put_field(json, &muster_policy_fields[i]);
     muster_json_end(json);
-    if (section != MUSTER_SECTION_RULE)
-        return;
-    muster_json_array(json, "required");
-    muster_json_str(json, NULL, "name");
-    muster_json_end(json);
+    if (section == MUSTER_SECTION_RULE)
+        put_actions(json);
 }
 
 static void put_policy(struct muster_json *json)
 {
     muster_json_object(json, "policy");
     muster_json_str(json, "description", "the first rule that matches an operation decides");
-    muster_json_array(json, "type");
-    muster_json_str(json, NULL, "array");
-    muster_json_str(json, NULL, "null");
-    muster_json_end(json);
+    put_types(json, (const char *const[]){"array", "null", NULL});
     muster_json_u64(json, "maxItems", MUSTER_POLICY_RULES);
     muster_json_object(json, "items");
     put_section(json, MUSTER_SECTION_RULE);
     muster_json_end(json);
+    muster_json_end(json);
+}
+
+/* The document's other sections, by their names only. The settings stand in the table by section.
+ */
+static void put_settings(struct muster_json *json)
+{
+    const char *before = "";
+    for (size_t i = 0; i < muster_settings_count; i++) {
+        const char *key = muster_settings_table[i].key;
+        char name[64];
+        size_t length = strcspn(key, ".");
+        if (strncmp(before, key, length + 1) == 0)
+            continue;
+        before = key;
+        snprintf(name, sizeof(name), "%.*s", (int)length, key);
+        muster_json_object(json, name);
+        put_types(json, (const char *const[]){"object", "null", NULL});
+        muster_json_end(json);
+    }
+    muster_json_object(json, "on");
+    put_types(json, (const char *const[]){"object", "null", NULL});
     muster_json_end(json);
 }
 
@@ -129,12 +220,15 @@ void muster_policy_schema(FILE *out)
     muster_json_str(&json, "type", "object");
     muster_json_object(&json, "properties");
     muster_json_object(&json, "muster");
-    muster_json_u64(&json, "const", 1);
+    muster_json_array(&json, "enum");
+    muster_json_u64(&json, NULL, 1);
+    muster_json_str(&json, NULL, "1");
+    muster_json_end(&json);
     muster_json_end(&json);
     put_policy(&json);
+    put_settings(&json);
     muster_json_end(&json);
-    muster_json_array(&json, "required");
-    muster_json_str(&json, NULL, "muster");
-    muster_json_end(&json);
+    muster_json_bool(&json, "additionalProperties", false);
+    put_required(&json, "muster");
     muster_json_end(&json);
 }

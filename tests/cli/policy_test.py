@@ -39,6 +39,40 @@ nvls simple -1
 """
 
 
+def fits(schema, value):
+    """Whether a value fits a JSON Schema, as far as muster's own uses the language."""
+    types = {"object": dict, "array": list, "string": str, "null": type(None), "boolean": bool,
+             "number": (int, float), "integer": int}
+    known = {"$schema", "title", "description", "type", "enum", "anyOf", "oneOf", "pattern",
+             "minimum", "maximum", "properties", "additionalProperties", "minProperties",
+             "required", "items", "minItems", "maxItems", "uniqueItems"}
+    if set(schema) - known:
+        raise ValueError(f"not understood: {set(schema) - known}")
+    kinds = schema.get("type", list(types))
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    good = any(isinstance(value, types[kind]) and not (isinstance(value, bool) and
+               kind in ("integer", "number")) for kind in kinds)
+    good &= "enum" not in schema or any(type(one) is type(value) and one == value
+                                        for one in schema["enum"])
+    good &= "anyOf" not in schema or any(fits(one, value) for one in schema["anyOf"])
+    good &= "oneOf" not in schema or sum(fits(one, value) for one in schema["oneOf"]) == 1
+    if isinstance(value, str):
+        good &= re.search(schema.get("pattern", ""), value) is not None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        good &= schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    elif isinstance(value, list):
+        good &= schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+        good &= all(fits(schema.get("items", {}), one) for one in value)
+        good &= not schema.get("uniqueItems") or len({*map(str, value)}) == len(value)
+    elif isinstance(value, dict):
+        properties = schema.get("properties", {})
+        good &= schema.get("minProperties", 0) <= len(value)
+        good &= set(schema.get("required", ())) <= set(value)
+        good &= schema.get("additionalProperties", True) or set(value) <= set(properties)
+        good &= all(fits(properties.get(key, {}), one) for key, one in value.items())
+    return bool(good)
+
+
 class Case(unittest.TestCase):
     maxDiff = None
 
@@ -503,6 +537,44 @@ class Files(Case):
         rule = schema["properties"]["policy"]["items"]["properties"]
         self.assertEqual(set(rule), {"name", "match", "prefer", "avoid", "channels", "leave"})
         self.assertIn("nvlink_domains", rule["match"]["properties"])
+
+    def agree(self, schema, document, right):
+        """JSON is YAML: both read the same text."""
+        self.write("p.yaml", json.dumps(document))
+        done = self.muster("policy", "check", "p.yaml")
+        self.assertEqual((done.returncode == 0, fits(schema, document)), (right, right),
+                         (document, done.stdout))
+
+    def test_an_editor_and_the_parser_agree(self):
+        schema = json.loads(self.good("schema"))
+        def rule(**parts):
+            return {"muster": 1, "policy": [{"name": "a", **parts}]}
+        leave = {"leave": True}
+        for document in (
+                {"muster": 1}, {"muster": 1, "policy": None, "capture": {"timing": "full"}},
+                {"muster": 1, "on": {"hang_absent": "log"}, "diagnose": None}, rule(**leave),
+                rule(leave="true"), rule(channels=64), rule(channels="8"),
+                {"muster": "1", "policy": [{"name": 3, "leave": True}]},
+                *(rule(prefer={"algo": word}) for word in ("ring", "NVLS_TREE", "CollnetDirect",
+                                                           ["Ring", "nvls-tree"])),
+                *(rule(avoid={"proto": word}) for word in ("LL128", "ll_128", "Simple")),
+                *(rule(match={"collective": word}, **leave)
+                  for word in ("AllReduce", "all-reduce", ["all_gather", "ReduceScatter"])),
+                *(rule(match={"bytes": word}, **leave)
+                  for word in (0, "64KiB..1GiB", ">=5 MB", "<= 3", [1, "2..3"], "0B"))):
+            self.agree(schema, document, True)
+        for document in (
+                {"policy": []}, {"muster": 2}, {"muster": 1, "polcy": []},
+                {"muster": 1, "policy": {}}, {"muster": 1, "policy": [{"leave": True}]},
+                rule(), rule(match={"bytes": 3}), rule(leave=False), rule(leave=True, channels=3),
+                rule(channels=0), rule(channels=65), rule(channels="8x"), rule(prefer={}),
+                rule(prefer={"chunk_size": 3}), rule(share=3), rule(match={}, **leave),
+                rule(prefer={"algo": "rig"}), rule(prefer={"algo": []}),
+                rule(prefer={"proto": ["ll", "ll"]}), rule(avoid={"proto": "ll", "channels": 3}),
+                *(rule(match={"bytes": word}, **leave)
+                  for word in (-1, "1.5MiB", "64KB", "<10", "1GiB..", [], [[3]], "1..2..3", "x")),
+                rule(match={"ranks": "8KiB"}, **leave), rule(match={"collective": "send"}, **leave)):
+            self.agree(schema, document, False)
 
     def test_samples_are_fine(self):
         samples = glob.glob(os.path.join(SOURCE, "config/*.yaml"))
