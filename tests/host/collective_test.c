@@ -1,8 +1,12 @@
 /* What every generation of NCCL shows of ordinary operations, and what is read from it. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -86,6 +90,68 @@ static void full_timing_is_refused_where_kernel_events_are_unsafe(void **state)
         assert_true(standin_lab_process(&lab)->identity.why_not_armed[0] != 0);
         standin_lab_end(&lab);
     }
+}
+
+/* The segment directory goes with it: segments are in memory of the process. */
+static bool shrink_shm(const char *size)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, size) == 0;
+}
+
+static void skip_without_mounts(void)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(!shrink_shm("size=1m"));
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    if (status)
+        skip();
+}
+
+static void call_once(struct standin *nccl, uint64_t hash, int nranks)
+{
+    struct standin_comm *comm =
+        standin_comm_init(nccl, &(struct standin_comm_config){.hash = hash, .nranks = nranks});
+    standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 9});
+    standin_comm_sync(comm);
+    standin_comm_destroy(comm);
+}
+
+static void in_small_shm(struct standin *nccl)
+{
+    if (!shrink_shm("size=64m")) /* with 2 ranks NCCL dies there */
+        standin_die("no mount");
+    call_once(nccl, 1, 2);
+}
+
+static void with_more_ranks_than_shm_bears(struct standin *nccl)
+{
+    if (!shrink_shm("size=200m"))
+        standin_die("no mount");
+    call_once(nccl, 1, 2);
+    call_once(nccl, 2, 8);
+    call_once(nccl, 3, 2);
+}
+
+static void full_timing_is_refused_where_shared_memory_is_small(void **state)
+{
+    struct standin_lab lab;
+
+    (void)state;
+    skip_without_mounts();
+    standin_lab_run(&lab, FIRST_TIMED_API, "full", in_small_shm);
+    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 1);
+    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 0);
+    assert_non_null(strstr(standin_lab_process(&lab)->identity.why_not_armed, "136 MiB"));
+    standin_lab_end(&lab);
+    standin_lab_run(&lab, FIRST_TIMED_API, "full", with_more_ranks_than_shm_bears);
+    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 3);
+    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 1);
+    assert_non_null(strstr(standin_lab_process(&lab)->identity.why_not_armed, "544 MiB"));
+    standin_lab_end(&lab);
 }
 
 static void quirks(struct standin *nccl)
@@ -330,6 +396,7 @@ int main(void)
         cmocka_unit_test(every_kind_is_counted_with_its_true_bytes),
         cmocka_unit_test(full_timing_gives_the_gpus_own_durations),
         cmocka_unit_test(full_timing_is_refused_where_kernel_events_are_unsafe),
+        cmocka_unit_test(full_timing_is_refused_where_shared_memory_is_small),
         cmocka_unit_test(allgather_and_broadcast_counts_in_bytes_are_understood),
         cmocka_unit_test(uint8_arrives_as_unknown_and_is_named_uint8),
         cmocka_unit_test(operations_are_numbered_in_call_order),
