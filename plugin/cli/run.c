@@ -76,7 +76,7 @@ static void warn_of_launcher(char **argv)
     }
 }
 
-/* ./muster-<UTC start>-<pid> */
+/* muster-<UTC start>-<pid> in the working directory */
 static int own_dir(struct muster_environment *environment, struct place *place,
                    struct muster_err *err)
 {
@@ -85,7 +85,7 @@ static int own_dir(struct muster_environment *environment, struct place *place,
     struct tm utc;
     gmtime_r(&place->since, &utc);
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
-    snprintf(name, sizeof name, "./muster-%s-%d", stamp, (int)getpid());
+    snprintf(name, sizeof name, "muster-%s-%d", stamp, (int)getpid());
     if (muster_run_dir_choose(place->dir, sizeof place->dir, name, 0, err)) {
         return -1;
     }

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "segment/table.h"
 
-enum { FEWEST = 5, SIZES = 64 };
+enum { SIZES = 64 };
 
 /* All operations of a class. */
 struct bin {
@@ -181,16 +181,19 @@ static int by_class(const void *left, const void *right)
 
 static bool keep(struct muster_tune_sample *sample, struct bins *bins)
 {
+    sample->rare = 0;
     sample->point = calloc(bins->n + 1, sizeof *sample->point);
     sample->points = 0;
     for (size_t i = 0; sample->point && i < bins->n; i++) {
         struct bin *bin = &bins->bin[i];
-        if (bin->n >= FEWEST) {
+        size_t beats = bin->beats >= MUSTER_TUNE_OPS ? bin->beats : 0;
+        sample->rare += bin->n < MUSTER_TUNE_OPS;
+        if (bin->n >= MUSTER_TUNE_OPS) {
             sample->point[sample->points++] =
                 (struct muster_tune_point){.class = bin->class,
                                            .choice = bin->choice,
                                            .us = muster_tune_median(bin->us, bin->n),
-                                           .beat_us = muster_tune_median(bin->beat_us, bin->beats),
+                                           .beat_us = muster_tune_median(bin->beat_us, beats),
                                            .ops = (uint32_t)bin->n};
         }
     }
@@ -224,7 +227,7 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     return muster_fail(err,
                        "no collective was timed on two ranks often enough (at least %d of one "
                        "size after the first three)",
-                       FEWEST);
+                       MUSTER_TUNE_OPS);
 }
 
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err)

@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "diagnose/view.h"
 
+enum { MUSTER_TUNE_OPS = 10 }; /* of a class in a run, at least */
+
 struct muster_tune_class {
     uint8_t func;      /* enum muster_func */
     uint8_t size_log2; /* bytes in [2^n, 2^(n + 1)) */
@@ -27,7 +29,7 @@ struct muster_tune_choice {
 struct muster_tune_point {
     struct muster_tune_class class;
     struct muster_tune_choice choice; /* of most operations */
-    double us;                        /* median of an operation */
+    double us;                        /* median of an operation, by the quickest rank's clock */
     double beat_us; /* median from its begin to that of the communicator's next one; 0: unknown */
     uint32_t ops;
 };
@@ -35,14 +37,16 @@ struct muster_tune_point {
 struct muster_tune_sample {
     struct muster_tune_point *point; /* by func, ranks, nodes, size */
     size_t points;
+    size_t rare; /* classes left out: too few operations */
 };
 
-/* From a run directory recorded with full timing. An operation takes what the quickest rank's clock
- * shows, which waited for nobody; a broadcast or reduce, whose ranks do not end together, what the
- * slowest one's shows. The ranks of a tree do not quite end together either, so that it seems
- * quicker than it is: the beat, each rank by its own clock and the mean over ranks, tells what it
- * really takes where operations follow each other closely. Classes with fewer than five operations
- * are left out. -1 where nothing was timed. Free the sample with muster_tune_sample_free. */
+/* From a run directory recorded with full timing. The beat is each rank's by its own clock, and the
+ * mean over ranks; it is unknown with fewer than
+ * MUSTER_TUNE_OPS. The quickest rank's clock waited for nobody,
+ * and is that of a part of the operation where ranks do not end together, as in a tree; of a
+ * broadcast or reduce the slowest one's is taken. Classes with fewer operations than that are left
+ * out: a median of fewer is moved by one or two that were disturbed. -1 where nothing was timed.
+ * Free the sample with muster_tune_sample_free. */
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err);
 /* The same from what was loaded. */
 int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_sample *sample,

@@ -33,6 +33,8 @@ struct search {
     unsigned runs;
     struct muster_tune_tracks tracks;
     struct muster_tune_rule *rule; /* scratch, one a class */
+    unsigned tried;                /* candidates */
+    size_t rare;                   /* classes of the first run with too few operations */
     char when[32];
     const char *ending;
 };
@@ -135,9 +137,8 @@ static int run_once(struct search *search, const char *policy, const char *name,
     return rc;
 }
 
-/* Its text, to be freed; NULL: no memory. `force`: instead of the rules. */
-static char *policy_text(const struct muster_tune_rule *rule, size_t rules,
-                         const struct muster_tune_choice *force)
+/* Its text, to be freed; NULL: no memory. `force`: combinations, instead of the rules. */
+static char *policy_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force)
 {
     char *text = NULL;
     size_t bytes;
@@ -169,6 +170,8 @@ static int write_file(struct search *search)
         .budget_s = search->plan->budget_s,
         .runs = search->runs,
         .ending = search->ending,
+        .rare = search->rare,
+        .unjudged = muster_tune_unjudged(&search->tracks),
     };
     size_t rules = muster_tune_rules_proven(&search->tracks, search->rule);
     snprintf(part, sizeof part, "%s.%d", search->plan->output, (int)getpid());
@@ -196,6 +199,27 @@ static int run_base(struct search *search, struct muster_tune_sample *sample)
     return rc;
 }
 
+static void tell_class(const struct search *search, const struct muster_tune_point *point)
+{
+    char class[96], choice[64], us[32];
+    bool beats = point->beat_us > 0;
+    muster_tune_word_class(class, sizeof class, &point->class);
+    muster_tune_word_choice(choice, sizeof choice, &point->choice);
+    muster_tune_word_us(us, sizeof us, beats ? point->beat_us : point->us);
+    tell(search, "  %s: %s %s, %s, %u operations", class, us,
+         beats ? "from begin to begin" : "by the quickest rank's clock", choice, point->ops);
+}
+
+static void tell_left_out(const struct search *search)
+{
+    char text[192];
+    muster_tune_word_left_out(text, sizeof text, search->rare,
+                              muster_tune_unjudged(&search->tracks));
+    if (text[0]) {
+        tell(search, "not judged: %s", text);
+    }
+}
+
 static int first_run(struct search *search)
 {
     struct muster_tune_sample sample;
@@ -205,36 +229,38 @@ static int first_run(struct search *search)
     }
     rc = muster_tune_tracks_begin(&search->tracks, &sample);
     search->rule = rc ? NULL : calloc(search->tracks.n + 1, sizeof *search->rule);
+    search->rare = sample.rare;
     tell(search, "run 1 (%.1f s), without a policy: %zu classes of operations", search->seconds[0],
          sample.points);
     for (size_t i = 0; i < sample.points; i++) {
-        char class[96], choice[64];
-        muster_tune_word_class(class, sizeof class, &sample.point[i].class);
-        muster_tune_word_choice(choice, sizeof choice, &sample.point[i].choice);
-        tell(search, "  %s: %.2f us, %s, %u operations", class, sample.point[i].us, choice,
-             sample.point[i].ops);
+        tell_class(search, &sample.point[i]);
     }
+    tell_left_out(search);
     muster_tune_sample_free(&sample);
     return search->rule ? 0 : muster_fail(search->err, "out of memory");
 }
 
 static void tell_screened(const struct search *search, const char *name,
-                          const struct muster_tune_screened *seen, size_t classes)
+                          const struct muster_tune_screened *seen)
 {
     char class[96];
     if (!seen->ran) {
         tell(search, "run %u, %s: not offered, or no change", search->runs, name);
         return;
     }
+    if (!seen->judged) {
+        tell(search, "run %u, %s: no comparable time in %zu classes", search->runs, name,
+             seen->ran);
+        return;
+    }
     muster_tune_word_class(class, sizeof class, &seen->best_class);
-    tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)%s", search->runs,
-         name, seen->quicker, classes, seen->best, class, seen->quicker ? "" : ": dropped");
+    tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)", search->runs,
+         name, seen->quicker, seen->judged, seen->best, class);
 }
 
 /* Tries search->rule[0..rules); *sample is filled, and *quicker told, where it returns 0. */
-static int try_rules(struct search *search, const char *name, size_t rules,
-                     const struct muster_tune_choice *force, struct muster_tune_sample *sample,
-                     bool *quicker)
+static int try_rules(struct search *search, const char *name, size_t rules, uint32_t force,
+                     struct muster_tune_sample *sample, bool *quicker)
 {
     char *text = policy_text(search->rule, rules, force);
     if (!text) {
@@ -247,7 +273,7 @@ static int try_rules(struct search *search, const char *name, size_t rules,
     }
     struct muster_tune_screened seen =
         muster_tune_screen(&search->tracks, sample, search->rule, rules);
-    tell_screened(search, name, &seen, rules);
+    tell_screened(search, name, &seen);
     *quicker = seen.quicker > 0;
     return 0;
 }
@@ -264,7 +290,7 @@ static int try_halved(struct search *search, const char *of,
         return 0;
     }
     snprintf(name, sizeof name, "%s, half the channels", of);
-    int rc = try_rules(search, name, rules, NULL, &halved, &quicker);
+    int rc = try_rules(search, name, rules, 0, &halved, &quicker);
     if (rc == 0) {
         muster_tune_sample_free(&halved);
     }
@@ -281,7 +307,8 @@ static int try_combination(struct search *search, const struct muster_tune_choic
         return 0;
     }
     muster_tune_word_choice(name, sizeof name, choice);
-    int rc = try_rules(search, name, rules, choice, &sample, &quicker);
+    int rc = try_rules(search, name, rules, muster_policy_combination(choice->algo, choice->proto),
+                       &sample, &quicker);
     if (rc) {
         return rc;
     }
@@ -312,33 +339,92 @@ static int halve_own(struct search *search)
     return rc;
 }
 
-/* One run of each candidate, as far as the budget goes and leaves three pairs. -1: end. */
-static int screen(struct search *search)
+/* 1: the budget does not reach for another candidate; -1: end. */
+static int next_candidate(struct search *search)
 {
-    unsigned tried = 0;
-    if (fits(search, 2 + RESERVED) && halve_own(search) < 0) {
-        return -1;
+    if (!fits(search, 2 + RESERVED)) {
+        tell(search, "the budget does not reach for the other candidates");
+        search->ending = "the budget did not reach for all candidates";
+        return 1;
     }
+    return search->tried++ % AGAIN == AGAIN - 1 && another_base(search) < 0 ? -1 : 0;
+}
+
+/* What is to be tried of the algorithms from `first` to `last`. */
+static uint32_t combinations_of(struct search *search, uint8_t first, uint8_t last)
+{
+    uint32_t combinations = 0;
+    for (uint8_t algo = first; algo <= last; algo++) {
+        for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
+            struct muster_tune_choice choice = {.algo = algo, .proto = proto};
+            if (muster_tune_rules_forced(&search->tracks, &choice, search->rule)) {
+                combinations |= muster_policy_combination(algo, proto);
+            }
+        }
+    }
+    return combinations;
+}
+
+/* One run of each. 1: the budget did not reach; -1: end. */
+static int try_each(struct search *search, uint32_t combinations)
+{
+    int rc = 0;
     for (uint8_t algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
         for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
             struct muster_tune_choice choice = {.algo = algo, .proto = proto};
-            if (!muster_tune_rules_forced(&search->tracks, &choice, search->rule)) {
+            if (!(combinations & muster_policy_combination(algo, proto))) {
                 continue;
             }
-            if (!fits(search, 2 + RESERVED)) {
-                tell(search, "the budget does not reach for the other candidates");
-                search->ending = "the budget did not reach for all candidates";
-                return 0;
+            rc = next_candidate(search);
+            if (rc == 0 && try_combination(search, &choice) < 0) {
+                rc = -1;
             }
-            if (tried++ % AGAIN == AGAIN - 1 && another_base(search) < 0) {
-                return -1;
-            }
-            if (try_combination(search, &choice) < 0) {
-                return -1;
+            if (rc) {
+                return rc;
             }
         }
     }
     return 0;
+}
+
+/* What NCCL offers on few machines: one run that prefers it all shows whether there is any. */
+static int try_special(struct search *search, uint32_t combinations)
+{
+    static const char name[] = "any algorithm but tree and ring";
+    struct muster_tune_sample sample;
+    if (!(combinations & (combinations - 1))) {
+        return try_each(search, combinations);
+    }
+    int rc = next_candidate(search);
+    if (rc) {
+        return rc;
+    }
+    char *text = policy_text(NULL, 0, combinations);
+    rc = text ? run_once(search, text, name, &sample) : -1;
+    free(text);
+    if (rc) { /* of those that fail together one alone may do well */
+        return rc < 0 ? -1 : try_each(search, combinations);
+    }
+    bool offered = muster_tune_any_ran(&sample, combinations);
+    tell(search, "run %u, %s: %s", search->runs, name,
+         offered ? "offered, so each is tried" : "none is offered");
+    muster_tune_sample_free(&sample);
+    return offered ? try_each(search, combinations) : 0;
+}
+
+/* One run of each candidate, as far as the budget goes and leaves three pairs. -1: end. */
+static int screen(struct search *search)
+{
+    uint32_t usual = combinations_of(search, MUSTER_ALGO_TREE, MUSTER_ALGO_RING);
+    uint32_t special = combinations_of(search, MUSTER_ALGO_RING + 1, MUSTER_POLICY_ALGOS);
+    if (fits(search, 2 + RESERVED) && halve_own(search) < 0) {
+        return -1;
+    }
+    int rc = try_each(search, usual);
+    if (rc == 0) {
+        rc = try_special(search, special);
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 /* ---- rounds ---- */
@@ -348,7 +434,7 @@ static int run_lane(struct search *search, unsigned lane, struct muster_tune_sam
 {
     char name[48];
     size_t rules = muster_tune_rules_lane(&search->tracks, lane, search->rule);
-    char *text = policy_text(search->rule, rules, NULL);
+    char *text = policy_text(search->rule, rules, 0);
     snprintf(name, sizeof name, "%s of %zu classes", lane ? "the second best" : "the best", rules);
     int rc = text ? run_once(search, text, name, sample) : -1;
     free(text);
@@ -363,7 +449,7 @@ static int run_lane(struct search *search, unsigned lane, struct muster_tune_sam
 static int one_round(struct search *search, unsigned round)
 {
     enum { PLACES = MUSTER_TUNE_LANES + 1 };
-    struct muster_tune_sample sample[PLACES] = {{NULL, 0}};
+    struct muster_tune_sample sample[PLACES] = {{.point = NULL}};
     int rc = 0;
     for (unsigned i = 0; rc >= 0 && i < PLACES; i++) {
         unsigned place = round % 2 ? PLACES - 1 - i : i; /* the last: without */
@@ -440,7 +526,9 @@ static int search_all(struct search *search)
         return -1;
     }
     if (screen(search) == 0) {
+        muster_tune_settle(&search->tracks);
         pairs(search);
+        tell_left_out(search);
     }
     return write_file(search);
 }

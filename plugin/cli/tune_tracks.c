@@ -68,6 +68,32 @@ static bool took_effect(const struct muster_tune_track *track,
     return ran->algo == algo && ran->proto == proto;
 }
 
+/* Clocks compare only where all ranks end together on both sides. */
+static enum muster_tune_by judged_by(bool beats, uint8_t before, uint8_t after)
+{
+    return beats                                                     ? MUSTER_TUNE_BY_BEAT
+           : before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING ? MUSTER_TUNE_BY_CLOCK
+                                                                     : MUSTER_TUNE_BY_NOTHING;
+}
+
+static double point_us(const struct muster_tune_point *point, enum muster_tune_by by)
+{
+    return by == MUSTER_TUNE_BY_BEAT ? point->beat_us : point->us;
+}
+
+/* The median of the runs without a policy so far. */
+static double base_us(const struct muster_tune_track *track, enum muster_tune_by by)
+{
+    return by == MUSTER_TUNE_BY_BEAT ? median_of(track->base_beat_us, track->base_beats)
+                                     : median_of(track->base_us, track->bases);
+}
+
+static double screened_ratio(const struct muster_tune_track *track,
+                             const struct muster_tune_lane *lane)
+{
+    return lane->screened_us / base_us(track, lane->by);
+}
+
 /* Into its place among the best; one that does the same by fewer words stays. */
 static void offer(struct muster_tune_track *track, const struct muster_tune_lane *option)
 {
@@ -77,7 +103,7 @@ static void offer(struct muster_tune_track *track, const struct muster_tune_lane
         if (used && same(&lane->ran, &option->ran)) {
             return;
         }
-        if (used && lane->screened <= option->screened) {
+        if (used && screened_ratio(track, lane) <= screened_ratio(track, option)) {
             continue;
         }
         memmove(lane + 1, lane, (MUSTER_TUNE_LANES - 1 - i) * sizeof *lane);
@@ -86,19 +112,28 @@ static void offer(struct muster_tune_track *track, const struct muster_tune_lane
     }
 }
 
-/* Of one run to those without a policy. Operations that only seem quicker count as slow as they
- * make the job. */
-static double screened_ratio(const struct muster_tune_track *track,
-                             const struct muster_tune_point *point)
+/* What a run showed of a class that ran as the candidate wants. */
+static void judge(struct muster_tune_screened *seen, struct muster_tune_track *track,
+                  const struct muster_tune_choice *wanted, const struct muster_tune_point *point)
 {
-    double ratio = point->us / median_of(track->base_us, track->bases);
-    if (point->beat_us > 0 && track->base_beats) {
-        double beat = point->beat_us / median_of(track->base_beat_us, track->base_beats);
-        if (beat > MUSTER_TUNE_BEAT && beat > ratio) {
-            return beat;
-        }
+    bool beats = track->base_beats && point->beat_us > 0;
+    struct muster_tune_lane option = {.choice = *wanted,
+                                      .ran = point->choice,
+                                      .by = judged_by(beats, track->base.algo, point->choice.algo)};
+    seen->ran++;
+    if (option.by == MUSTER_TUNE_BY_NOTHING) {
+        track->unjudged = true;
+        return;
     }
-    return ratio;
+    option.screened_us = point_us(point, option.by);
+    double ratio = screened_ratio(track, &option);
+    seen->judged++;
+    seen->quicker += ratio < 1;
+    if (ratio < seen->best) {
+        seen->best = ratio;
+        seen->best_class = track->class;
+    }
+    offer(track, &option);
 }
 
 struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks,
@@ -111,24 +146,43 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
         if (!muster_tune_same_class(&rule[r].class, &track->class)) {
             continue;
         }
-        struct muster_tune_lane option = {.choice = rule[r++].choice};
+        const struct muster_tune_choice *wanted = &rule[r++].choice;
         const struct muster_tune_point *point = muster_tune_find(sample, &track->class);
-        if (!point || !took_effect(track, &option.choice, &point->choice)) {
-            continue;
-        }
-        seen.ran++;
-        option.ran = point->choice;
-        option.screened = screened_ratio(track, point);
-        if (option.screened < seen.best) {
-            seen.best = option.screened;
-            seen.best_class = track->class;
-        }
-        if (option.screened < 1) {
-            seen.quicker++;
-            offer(track, &option);
+        if (point && took_effect(track, wanted, &point->choice)) {
+            judge(&seen, track, wanted, point);
         }
     }
     return seen;
+}
+
+void muster_tune_settle(struct muster_tune_tracks *tracks)
+{
+    for (size_t i = 0; i < tracks->n; i++) {
+        struct muster_tune_track *track = &tracks->track[i];
+        for (unsigned l = 0; l < MUSTER_TUNE_LANES; l++) {
+            track->lane[l].out |= !(screened_ratio(track, &track->lane[l]) < 1);
+        }
+    }
+}
+
+size_t muster_tune_unjudged(const struct muster_tune_tracks *tracks)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tracks->n; i++) {
+        n += tracks->track[i].unjudged;
+    }
+    return n;
+}
+
+bool muster_tune_any_ran(const struct muster_tune_sample *sample, uint32_t combinations)
+{
+    for (size_t i = 0; i < sample->points; i++) {
+        const struct muster_tune_choice *ran = &sample->point[i].choice;
+        if (muster_policy_combination(ran->algo, ran->proto) & combinations) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- rules ---- */
@@ -210,7 +264,8 @@ static struct muster_tune_rule proven_rule(const struct muster_tune_track *track
         .proven = true,
         .evidence = {.before = track->base,
                      .after = lane->ran,
-                     .before_us = median_of(track->base_us, track->bases),
+                     .by = lane->by,
+                     .before_us = base_us(track, lane->by),
                      .after_us = median_of(lane->with_us, lane->n),
                      .ops = track->ops,
                      .interval = *interval},
@@ -242,18 +297,21 @@ size_t muster_tune_rules_proven(const struct muster_tune_tracks *tracks,
 static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_point *without,
                      const struct muster_tune_point *with)
 {
-    struct muster_tune_interval interval, beat;
+    struct muster_tune_interval interval;
     lane->ran = with->choice;
-    lane->with_us[lane->n] = with->us;
-    lane->log_ratio[lane->n++] = log(with->us / without->us);
-    if (without->beat_us > 0 && with->beat_us > 0) {
-        lane->log_beat[lane->beats++] = log(with->beat_us / without->beat_us);
-    }
+    lane->with_us[lane->n] = point_us(with, lane->by);
+    lane->log_ratio[lane->n++] = log(point_us(with, lane->by) / point_us(without, lane->by));
     muster_tune_interval(lane->log_ratio, lane->n, &interval);
-    muster_tune_interval(lane->log_beat, lane->beats, &beat);
-    lane->out =
-        lane->n >= MUSTER_TUNE_PAIRS &&
-        (interval.low >= MUSTER_TUNE_WORTH || (lane->beats >= MUSTER_TUNE_PAIRS && beat.low > 1));
+    lane->out = lane->n >= MUSTER_TUNE_PAIRS && interval.low >= MUSTER_TUNE_WORTH;
+}
+
+/* Whether both show the time that the lane is judged by. */
+static bool comparable(const struct muster_tune_lane *lane, const struct muster_tune_point *without,
+                       const struct muster_tune_point *with)
+{
+    return judged_by(lane->by == MUSTER_TUNE_BY_BEAT, without->choice.algo, with->choice.algo) ==
+               lane->by &&
+           point_us(without, lane->by) > 0 && point_us(with, lane->by) > 0;
 }
 
 void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
@@ -265,7 +323,7 @@ void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
         struct muster_tune_lane *own = &track->lane[lane];
         const struct muster_tune_point *a = muster_tune_find(without, &track->class);
         const struct muster_tune_point *b = muster_tune_find(with, &track->class);
-        if (is_used(own) && own->n < MUSTER_TUNE_ROUNDS && a && b && a->us > 0 && b->us > 0 &&
+        if (is_used(own) && own->n < MUSTER_TUNE_ROUNDS && a && b && comparable(own, a, b) &&
             took_effect(track, &own->choice, &b->choice)) {
             add_pair(own, a, b);
         }

@@ -2,6 +2,10 @@
  * What `muster tune` knows of each class of operations: NCCL's own choice, the two best others that
  * one run each showed, and how these did in pairs of runs. The screening only chooses; its runs are
  * in no interval. Pure: samples go in, rules come out.
+ *
+ * Everything is judged by the beat: what the operation costs the job, however its ranks end. Where
+ * it is not known, the quickest rank's clock stands in from ring to ring, whose ranks end together;
+ * with any other algorithm on either side there is nothing to compare.
  */
 #ifndef MUSTER_CLI_TUNE_TRACKS_H
 #define MUSTER_CLI_TUNE_TRACKS_H
@@ -17,18 +21,14 @@ enum {
 };
 /* The upper end of a rule's interval is below that. */
 #define MUSTER_TUNE_WORTH 0.97
-/* And from the begin of an operation to that of the next no more passes than without it: an
- * interval all above 1 is against the rule, in the one run of the screening a ratio above this. */
-#define MUSTER_TUNE_BEAT 1.05
 
 struct muster_tune_lane {
     struct muster_tune_choice choice; /* of the rule; all 0: none */
-    double screened;                  /* ratio of the one run that chose it */
     struct muster_tune_choice ran;    /* what it became */
+    enum muster_tune_by by;
+    double screened_us; /* by it, in the one run that chose it */
     double log_ratio[MUSTER_TUNE_ROUNDS], with_us[MUSTER_TUNE_ROUNDS];
     unsigned n;
-    double log_beat[MUSTER_TUNE_ROUNDS]; /* likewise, from begin to begin */
-    unsigned beats;
     bool out;
 };
 
@@ -41,6 +41,7 @@ struct muster_tune_track {
     double base_beat_us[MUSTER_TUNE_BASES];
     unsigned base_beats;
     struct muster_tune_lane lane[MUSTER_TUNE_LANES]; /* the best first */
+    bool unjudged;                                   /* something ran without a comparable time */
 };
 
 struct muster_tune_tracks {
@@ -58,7 +59,8 @@ void muster_tune_add_base(struct muster_tune_tracks *tracks, const struct muster
 /* What a run under a candidate showed. */
 struct muster_tune_screened {
     size_t ran;     /* classes that ran as the candidate wants, and not as without it */
-    size_t quicker; /* of them, those with a ratio below 1 */
+    size_t judged;  /* of them, those with a comparable time */
+    size_t quicker; /* of these, those with a ratio below 1 to the runs without a policy so far */
     double best;    /* ratio */
     struct muster_tune_class best_class;
 };
@@ -66,6 +68,14 @@ struct muster_tune_screened {
 struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks,
                                                const struct muster_tune_sample *sample,
                                                const struct muster_tune_rule *rule, size_t rules);
+
+/* After the last candidate: leaves only what is quicker than all the runs without a policy were
+ * in the middle, which the first of them, that others may have disturbed, does not decide. */
+void muster_tune_settle(struct muster_tune_tracks *tracks);
+/* Classes in which something ran without a comparable time. */
+size_t muster_tune_unjudged(const struct muster_tune_tracks *tracks);
+/* Whether any class ran as one of the combinations. */
+bool muster_tune_any_ran(const struct muster_tune_sample *sample, uint32_t combinations);
 
 /* Rules into rule[tracks->n]; each returns how many. */
 /* The combination for every class that has it and for which NCCL does not choose it anyway. */

@@ -44,6 +44,26 @@ void muster_tune_word_choice(char *to, size_t size, const struct muster_tune_cho
     }
 }
 
+void muster_tune_word_us(char *to, size_t size, double us)
+{
+    snprintf(to, size, "%.*f us", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
+}
+
+void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudged)
+{
+    char few[80] = "", incomparable[80] = "";
+    if (rare) {
+        snprintf(few, sizeof few, "%zu class%s with fewer than %d operations a run", rare,
+                 rare == 1 ? "" : "es", MUSTER_TUNE_OPS);
+    }
+    if (unjudged) {
+        snprintf(incomparable, sizeof incomparable,
+                 "%zu class%s without a comparable time for what was tried", unjudged,
+                 unjudged == 1 ? "" : "es");
+    }
+    snprintf(to, size, "%s%s%s", few, rare && unjudged ? "; " : "", incomparable);
+}
+
 /* ---- comments ---- */
 
 /* A command may hold anything; a comment ends with its line. */
@@ -63,17 +83,24 @@ static void write_command(FILE *out, char *const *command)
 
 static void write_account(FILE *out, const struct muster_tune_account *account, size_t rules)
 {
+    char left_out[192];
     fprintf(out,
             "# Written by muster tune " MUSTER_VERSION ", %s: %u runs in %.0f s of %.0f s%s%s.\n",
             account->when, account->runs, account->seconds, account->budget_s,
             account->ending[0] ? "; " : "", account->ending);
     write_command(out, account->command);
-    fputs("# Ratio: time of an operation with the rule to without, over pairs of runs in turn. A "
-          "rule\n"
-          "# stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
-          "pairs,\n"
-          "# and if operations do not follow each other more slowly with it.\n",
-          out);
+    fputs(
+        "# Ratio: time with the rule to without, over pairs of runs in turn. The time is that from "
+        "the\n"
+        "# begin of an operation to the begin of the communicator's next one, or what the rule "
+        "names. A\n"
+        "# rule stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
+        "pairs.\n",
+        out);
+    muster_tune_word_left_out(left_out, sizeof left_out, account->rare, account->unjudged);
+    if (left_out[0]) {
+        fprintf(out, "# Not judged: %s.\n", left_out);
+    }
     if (!rules) {
         fputs("# Nothing was: NCCL's own choices were not beaten.\n", out);
     }
@@ -82,19 +109,37 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
 static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
 {
     const struct muster_tune_evidence *evidence = &rule->evidence;
-    char class[96], before[64], after[64];
+    char class[96], before[64], after[64], before_us[32], after_us[32];
     muster_tune_word_class(class, sizeof class, &rule->class);
+    muster_tune_word_us(before_us, sizeof before_us, evidence->before_us);
+    muster_tune_word_us(after_us, sizeof after_us, evidence->after_us);
     muster_tune_word_choice(before, sizeof before, &evidence->before);
     muster_tune_word_choice(after, sizeof after, &evidence->after);
     fprintf(out, "  # %s: ratio %.3f, 95 %% interval %.3f to %.3f,\n", class,
             evidence->interval.ratio, evidence->interval.low, evidence->interval.high);
     fprintf(out, "  # %u pairs of runs, %" PRIu32 " operations a run.\n", evidence->interval.n,
             evidence->ops);
-    fprintf(out, "  # Without: %.2f us, %s. With: %.2f us, %s.\n", evidence->before_us, before,
-            evidence->after_us, after);
+    fprintf(out, "  # %s: %s without, %s with.\n",
+            evidence->by == MUSTER_TUNE_BY_CLOCK
+                ? "By the quickest rank's clock, as the time to the next one is not known"
+                : "From the begin of one to the begin of the next",
+            before_us, after_us);
+    fprintf(out, "  # Without: %s. With: %s.\n", before, after);
 }
 
 /* ---- rules ---- */
+
+static void write_words(FILE *out, enum muster_policy_type type, uint32_t values)
+{
+    const char *join = "[";
+    for (unsigned value = 1; value < 32; value++) {
+        if (values >> value & 1) {
+            fprintf(out, "%s%s", join, muster_policy_word_of(type, value));
+            join = ", ";
+        }
+    }
+    fputc(']', out);
+}
 
 static void write_action(FILE *out, const struct muster_tune_choice *choice)
 {
@@ -161,17 +206,24 @@ void muster_tune_write(FILE *out, const struct muster_tune_account *account,
     }
 }
 
-void muster_tune_write_force(FILE *out, const struct muster_tune_choice *choice)
+void muster_tune_write_force(FILE *out, uint32_t combinations)
 {
-    uint32_t bit = muster_policy_combination(choice->algo, choice->proto);
-    const char *join = "";
-    fputs("muster: 1\npolicy:\n  - name: all\n    match: {collective: [", out);
+    uint32_t funcs = 0, algos = 0, protos = 0;
     for (unsigned func = 1; func < MUSTER_FUNCS; func++) {
-        if (muster_policy_available(func) & bit) {
-            fprintf(out, "%s%s", join, func_word(func));
-            join = ", ";
+        funcs |= muster_policy_available(func) & combinations ? 1u << func : 0;
+    }
+    for (unsigned algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
+        for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
+            bool wanted = combinations & muster_policy_combination(algo, proto);
+            algos |= wanted ? 1u << algo : 0;
+            protos |= wanted ? 1u << proto : 0;
         }
     }
-    fputs("]}\n", out);
-    write_action(out, choice);
+    fputs("muster: 1\npolicy:\n  - name: all\n    match: {collective: ", out);
+    write_words(out, MUSTER_FIELD_COLLECTIVE, funcs);
+    fputs("}\n    prefer: {algo: ", out);
+    write_words(out, MUSTER_FIELD_ALGO, algos);
+    fputs(", proto: ", out);
+    write_words(out, MUSTER_FIELD_PROTO, protos);
+    fputs("}\n", out);
 }

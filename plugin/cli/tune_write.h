@@ -7,12 +7,20 @@
 #include "cli/tune_measure.h"
 #include "cli/tune_stats.h"
 
+/* What a rule is judged by. */
+enum muster_tune_by {
+    MUSTER_TUNE_BY_NOTHING,
+    MUSTER_TUNE_BY_BEAT,  /* from the begin of an operation to that of the next */
+    MUSTER_TUNE_BY_CLOCK, /* the quickest rank's */
+};
+
 /* What was measured of a rule. */
 struct muster_tune_evidence {
     struct muster_tune_choice before; /* NCCL's own */
     struct muster_tune_choice after;  /* with the rule */
-    double before_us, after_us;       /* medians of the runs' medians */
-    uint32_t ops;                     /* of a run */
+    enum muster_tune_by by;
+    double before_us, after_us; /* by it: medians of the runs' medians */
+    uint32_t ops;               /* of a run */
     struct muster_tune_interval interval;
 };
 
@@ -30,6 +38,8 @@ struct muster_tune_account {
     double seconds, budget_s;
     unsigned runs;
     const char *ending; /* "", or why it ended early */
+    size_t rare;        /* classes with too few operations */
+    size_t unjudged;    /* classes in which something that ran had no comparable time */
 };
 
 /* "all_reduce 64 KiB, 4 ranks, 1 node". */
@@ -40,7 +50,12 @@ void muster_tune_word_choice(char *to, size_t size, const struct muster_tune_cho
 /* A policy of these rules; muster_policy_parse takes it, whatever the rules are. */
 void muster_tune_write(FILE *out, const struct muster_tune_account *account,
                        const struct muster_tune_rule *rule, size_t rules);
-/* One rule for everything that has the combination: the cheapest way to try it everywhere. */
-void muster_tune_write_force(FILE *out, const struct muster_tune_choice *choice);
+/* "6088 us", "21.3 us". */
+void muster_tune_word_us(char *to, size_t size, double us);
+/* What is not judged: "1 class with fewer than 10 operations a run"; "": nothing is left out. */
+void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudged);
+/* One rule for everything that has one of the combinations (muster_policy_combination): the
+ * cheapest way to try it everywhere. They are all of some algorithms with some protocols. */
+void muster_tune_write_force(FILE *out, uint32_t combinations);
 
 #endif

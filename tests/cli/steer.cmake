@@ -9,3 +9,6 @@ endif()
 foreach(test stats tracks)
   muster_test(cli_tune_${test}_test ${CMAKE_CURRENT_LIST_DIR}/tune_${test}_test.c LIBS muster_tune_tools)
 endforeach()
+muster_test(cli_tune_measure_test ${CMAKE_CURRENT_LIST_DIR}/tune_measure_test.c
+  ${CMAKE_SOURCE_DIR}/tests/unit/diagnose/ranks.c LIBS muster_tune_tools)
+target_include_directories(cli_tune_measure_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit)

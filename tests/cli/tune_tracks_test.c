@@ -16,7 +16,8 @@ enum { CLASSES = 3, SMALL = 0, LARGE = 1, GATHER = 2 };
 static const struct muster_tune_choice ring_simple = {MUSTER_ALGO_RING, MUSTER_PROTO_SIMPLE, 8};
 static const struct muster_tune_choice tree_ll = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 8};
 
-/* Small and large all-reduces, one all-gather, as NCCL does them: 10, 100, 50 us. */
+/* Small and large all-reduces, one all-gather, as NCCL does them: 10, 100, 50 us from begin to
+ * begin, 9 tenths of it by the quickest rank's clock. */
 static struct muster_tune_sample base(void)
 {
     struct muster_tune_sample sample = {.point = calloc(CLASSES, sizeof *sample.point),
@@ -27,7 +28,8 @@ static struct muster_tune_sample base(void)
         sample.point[i] = (struct muster_tune_point){
             .class = {i == GATHER ? MUSTER_FUNC_ALL_GATHER : MUSTER_FUNC_ALL_REDUCE, size[i], 4, 1},
             .choice = ring_simple,
-            .us = us[i],
+            .us = us[i] * 0.9,
+            .beat_us = us[i],
             .ops = 40};
     return sample;
 }
@@ -36,7 +38,8 @@ static struct muster_tune_sample changed(size_t class, struct muster_tune_choice
 {
     struct muster_tune_sample sample = base();
     sample.point[class].choice = choice;
-    sample.point[class].us = us;
+    sample.point[class].us = us * 0.9;
+    sample.point[class].beat_us = us;
     return sample;
 }
 
@@ -88,6 +91,40 @@ static void pair(double without, double with)
     muster_tune_sample_free(&b);
 }
 
+static void say(void *to, const struct muster_policy_message *message)
+{
+    (void)to;
+    char text[512];
+    muster_policy_message_print(text, sizeof text, message);
+    print_error("%s\n", text);
+}
+
+static struct muster_policy *parsed(void (*write)(FILE *out, const void *what), const void *what,
+                                    char **text)
+{
+    struct muster_policy *policy = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(text, &bytes);
+    write(out, what);
+    fclose(out);
+    assert_int_equal(muster_policy_parse(&policy, "tuned", *text, bytes, say, NULL), 0);
+    return policy;
+}
+
+static char *hostile[] = {"a\nmuster: 2", "--x=# \x01\xff", "policy: [", NULL};
+
+static void write_all(FILE *out, const void *n)
+{
+    struct muster_tune_account account = {.command = hostile,
+                                          .when = "now",
+                                          .budget_s = 600,
+                                          .seconds = 9,
+                                          .ending = "interrupted",
+                                          .rare = 1,
+                                          .unjudged = 2};
+    muster_tune_write(out, &account, rule, *(const size_t *)n);
+}
+
 static void a_combination_is_tried_where_nccl_has_it(void **state)
 {
     (void)state;
@@ -115,6 +152,7 @@ static void what_is_slower_everywhere_is_dropped(void **state)
     (void)state;
     struct muster_tune_choice force = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 0};
     struct muster_tune_screened seen = screen_forced(force, LARGE, tree_ll, 101);
+    muster_tune_settle(&tracks);
     assert_int_equal(seen.ran, 1);
     assert_int_equal(seen.quicker, 0);
     assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
@@ -200,53 +238,197 @@ static void runs_in_which_the_rule_had_no_effect_do_not_count(void **state)
     assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
 }
 
-static void pair_of_beats(double with_us, double with_beat_us)
+/* The ranks of a tree end one after the other: each shows a short time by its clock. */
+static struct muster_tune_screened screen_beat(double us, double beat_us)
 {
-    struct muster_tune_sample a = changed(LARGE, ring_simple, 100);
-    struct muster_tune_sample b = changed(LARGE, tree_ll, with_us);
-    a.point[LARGE].beat_us = 120;
-    b.point[LARGE].beat_us = with_beat_us;
-    muster_tune_pair(&tracks, 0, &a, &b);
-    muster_tune_sample_free(&a);
-    muster_tune_sample_free(&b);
+    struct muster_tune_choice force = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 0};
+    struct muster_tune_sample sample = changed(LARGE, tree_ll, beat_us);
+    sample.point[LARGE].us = us;
+    size_t rules = muster_tune_rules_forced(&tracks, &force, rule);
+    struct muster_tune_screened seen = muster_tune_screen(&tracks, &sample, rule, rules);
+    muster_tune_sample_free(&sample);
+    return seen;
 }
 
-/* The ranks of a tree end one after the other: each shows a short time, all together take longer.
- */
 static void what_only_seems_quicker_is_not_kept(void **state)
 {
     (void)state;
     choose_tree();
-    for (int i = 0; i < 3; i++)
-        pair_of_beats(40 + i, 180 + i);
+    for (int i = 0; i < 3; i++) {
+        struct muster_tune_sample a = changed(LARGE, ring_simple, 100);
+        struct muster_tune_sample b = changed(LARGE, tree_ll, 99 + i);
+        b.point[LARGE].us = 0.01;
+        muster_tune_pair(&tracks, 0, &a, &b);
+        muster_tune_sample_free(&a);
+        muster_tune_sample_free(&b);
+    }
     assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
     assert_int_equal(muster_tune_open(&tracks, 0), 0);
-}
-
-static void what_is_quicker_and_follows_as_quickly_is_kept(void **state)
-{
-    (void)state;
-    choose_tree();
-    for (int i = 0; i < 3; i++)
-        pair_of_beats(40 + i, 119 + i);
-    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 1);
 }
 
 static void what_only_seems_quicker_is_no_candidate(void **state)
 {
     (void)state;
-    struct muster_tune_choice force = {MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 0};
-    struct muster_tune_sample with = base();
-    struct muster_tune_sample sample = changed(LARGE, tree_ll, 40);
-    with.point[LARGE].beat_us = 120;
-    sample.point[LARGE].beat_us = 180;
-    muster_tune_add_base(&tracks, &with);
-    size_t rules = muster_tune_rules_forced(&tracks, &force, rule);
-    struct muster_tune_screened seen = muster_tune_screen(&tracks, &sample, rule, rules);
+    struct muster_tune_screened seen = screen_beat(1, 101);
     assert_int_equal(seen.ran, 1);
+    assert_int_equal(seen.judged, 1);
     assert_int_equal(seen.quicker, 0);
-    muster_tune_sample_free(&with);
+    muster_tune_settle(&tracks);
+    assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
+}
+
+/* As over a slow link: 20 us by the quickest rank's clock, and a ratio of 0.7 in truth. */
+static void a_ratio_is_that_of_beats(void **state)
+{
+    (void)state;
+    assert_true(fabs(screen_beat(0.5, 70).best - 0.7) < 1e-9);
+    for (int i = 0; i < 3; i++) {
+        struct muster_tune_sample a = changed(LARGE, ring_simple, 100 + i);
+        struct muster_tune_sample b = changed(LARGE, tree_ll, 70 + i);
+        b.point[LARGE].us = 0.5;
+        muster_tune_pair(&tracks, 0, &a, &b);
+        muster_tune_sample_free(&a);
+        muster_tune_sample_free(&b);
+    }
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 1);
+    assert_true(fabs(rule[0].evidence.interval.ratio - 0.7) < 0.01);
+    assert_int_equal(rule[0].evidence.by, MUSTER_TUNE_BY_BEAT);
+    assert_true(fabs(rule[0].evidence.after_us - 71) < 1e-9);
+}
+
+/* ---- without beats ---- */
+
+static struct muster_tune_sample without_beats(struct muster_tune_sample sample)
+{
+    for (size_t i = 0; i < sample.points; i++)
+        sample.point[i].beat_us = 0;
+    return sample;
+}
+
+static void begin_without_beats(void)
+{
+    muster_tune_tracks_free(&tracks);
+    struct muster_tune_sample sample = without_beats(base());
+    assert_int_equal(muster_tune_tracks_begin(&tracks, &sample), 0);
     muster_tune_sample_free(&sample);
+}
+
+static const struct muster_tune_choice ring_ll = {MUSTER_ALGO_RING, MUSTER_PROTO_LL, 8};
+
+/* Whatever `ran` is, half as long by the quickest rank's clock, in the screening and three pairs.
+ */
+static struct muster_tune_screened half_by_clock(struct muster_tune_choice ran)
+{
+    struct muster_tune_choice force = {ran.algo, ran.proto, 0};
+    struct muster_tune_sample b = without_beats(changed(LARGE, ran, 100));
+    b.point[LARGE].us = 45;
+    size_t rules = muster_tune_rules_forced(&tracks, &force, rule);
+    struct muster_tune_screened seen = muster_tune_screen(&tracks, &b, rule, rules);
+    muster_tune_settle(&tracks);
+    for (int i = 0; i < 3; i++) {
+        struct muster_tune_sample a = without_beats(base());
+        muster_tune_pair(&tracks, 0, &a, &b);
+        muster_tune_sample_free(&a);
+    }
+    muster_tune_sample_free(&b);
+    return seen;
+}
+
+static void between_rings_the_clock_stands_in_and_is_named(void **state)
+{
+    (void)state;
+    char *text;
+    begin_without_beats();
+    assert_int_equal(half_by_clock(ring_ll).judged, 1);
+    assert_int_equal(muster_tune_unjudged(&tracks), 0);
+    size_t n = muster_tune_rules_proven(&tracks, rule);
+    assert_int_equal(n, 1);
+    struct muster_policy *policy = parsed(write_all, &n, &text);
+    assert_non_null(strstr(text, "quickest rank's clock, as the time to the next one is not known: "
+                                 "90.0 us without, 45.0 us with"));
+    muster_policy_free(policy);
+    free(text);
+}
+
+static void between_a_ring_and_a_tree_no_clock_judges(void **state)
+{
+    (void)state;
+    begin_without_beats();
+    struct muster_tune_screened seen = half_by_clock(tree_ll);
+    assert_int_equal(seen.ran, 1);
+    assert_int_equal(seen.judged, 0);
+    assert_int_equal(seen.quicker, 0);
+    assert_int_equal(muster_tune_unjudged(&tracks), 1);
+    assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
+}
+
+/* Beats of the screening, clocks of the pairs: one interval holds only one of them. */
+static void a_pair_without_the_measure_does_not_count(void **state)
+{
+    (void)state;
+    choose_tree();
+    pair(100, 70);
+    pair(100, 71);
+    for (int i = 0; i < 5; i++) {
+        struct muster_tune_sample a = without_beats(base());
+        struct muster_tune_sample b = without_beats(changed(LARGE, tree_ll, 70));
+        muster_tune_pair(&tracks, 0, &a, &b);
+        muster_tune_sample_free(&a);
+        muster_tune_sample_free(&b);
+    }
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
+    pair(100, 70);
+    assert_int_equal(muster_tune_rules_proven(&tracks, rule), 1);
+    assert_int_equal(rule[0].evidence.interval.n, 3);
+}
+
+/* ---- the first run is one of many ---- */
+
+static void begin_disturbed(double us)
+{
+    muster_tune_tracks_free(&tracks);
+    struct muster_tune_sample sample = changed(LARGE, ring_simple, us);
+    assert_int_equal(muster_tune_tracks_begin(&tracks, &sample), 0);
+    muster_tune_sample_free(&sample);
+}
+
+static void more_bases(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct muster_tune_sample sample = base();
+        muster_tune_add_base(&tracks, &sample);
+        muster_tune_sample_free(&sample);
+    }
+}
+
+static void a_disturbed_first_run_lets_nothing_slow_in(void **state)
+{
+    (void)state;
+    begin_disturbed(100000);
+    assert_int_equal(screen_beat(50, 150).quicker, 1);
+    more_bases(2);
+    muster_tune_settle(&tracks);
+    assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
+    assert_int_equal(muster_tune_open(&tracks, 0), 0);
+}
+
+static void a_lucky_first_run_keeps_nothing_quick_out(void **state)
+{
+    (void)state;
+    begin_disturbed(10);
+    assert_int_equal(screen_beat(50, 80).quicker, 0);
+    more_bases(2);
+    muster_tune_settle(&tracks);
+    assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 1);
+}
+
+static void the_screening_is_to_the_median_of_the_runs_so_far(void **state)
+{
+    (void)state;
+    begin_disturbed(100000);
+    more_bases(2);
+    assert_true(fabs(screen_beat(50, 80).best - 0.8) < 1e-9);
 }
 
 static void what_failed_is_out(void **state)
@@ -256,35 +438,6 @@ static void what_failed_is_out(void **state)
     muster_tune_drop(&tracks, 0);
     assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
     assert_int_equal(muster_tune_open(&tracks, 0), 0);
-}
-
-static void say(void *to, const struct muster_policy_message *message)
-{
-    (void)to;
-    char text[512];
-    muster_policy_message_print(text, sizeof text, message);
-    print_error("%s\n", text);
-}
-
-static struct muster_policy *parsed(void (*write)(FILE *out, const void *what), const void *what,
-                                    char **text)
-{
-    struct muster_policy *policy = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(text, &bytes);
-    write(out, what);
-    fclose(out);
-    assert_int_equal(muster_policy_parse(&policy, "tuned", *text, bytes, say, NULL), 0);
-    return policy;
-}
-
-static char *hostile[] = {"a\nmuster: 2", "--x=# \x01\xff", "policy: [", NULL};
-
-static void write_all(FILE *out, const void *n)
-{
-    struct muster_tune_account account = {
-        .command = hostile, .when = "now", .budget_s = 600, .seconds = 9, .ending = "interrupted"};
-    muster_tune_write(out, &account, rule, *(const size_t *)n);
 }
 
 static void the_file_is_a_policy_with_its_evidence(void **state)
@@ -307,6 +460,10 @@ static void the_file_is_a_policy_with_its_evidence(void **state)
     assert_int_equal(muster_policy_match(policy, &query), MUSTER_POLICY_NO_RULE);
     assert_non_null(strstr(text, "95 % interval 0."));
     assert_non_null(strstr(text, "3 pairs of runs, 40 operations a run"));
+    assert_non_null(strstr(text, "# From the begin of one to the begin of the next: "
+                                 "100.0 us without, 90.0 us with."));
+    assert_non_null(strstr(text, "# Not judged: 1 class with fewer than 10 operations a run; 2 "
+                                 "classes without a comparable time for what was tried."));
     assert_non_null(strstr(text, "interrupted"));
     muster_policy_free(policy);
     free(text);
@@ -323,9 +480,9 @@ static void without_rules_it_is_one_too(void **state)
     free(text);
 }
 
-static void write_force(FILE *out, const void *choice)
+static void write_force(FILE *out, const void *combinations)
 {
-    muster_tune_write_force(out, choice);
+    muster_tune_write_force(out, *(const uint32_t *)combinations);
 }
 
 static void every_combination_that_nccl_has_can_be_forced(void **state)
@@ -333,7 +490,6 @@ static void every_combination_that_nccl_has_can_be_forced(void **state)
     (void)state;
     for (uint8_t algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
         for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
-            struct muster_tune_choice choice = {algo, proto, 0};
             char *text;
             uint32_t bit = muster_policy_combination(algo, proto);
             bool any = false;
@@ -341,13 +497,37 @@ static void every_combination_that_nccl_has_can_be_forced(void **state)
                 any |= (muster_policy_available(func) & bit) != 0;
             if (!any)
                 continue;
-            struct muster_policy *policy = parsed(write_force, &choice, &text);
+            struct muster_policy *policy = parsed(write_force, &bit, &text);
             assert_int_equal(policy->rules, 1);
             assert_int_equal(policy->rule[0].prefer, bit);
             muster_policy_free(policy);
             free(text);
         }
     }
+}
+
+/* What NCCL offers on few machines, in one run. */
+static void several_combinations_can_be_forced_together(void **state)
+{
+    (void)state;
+    char *text;
+    uint32_t set = muster_policy_combination(MUSTER_ALGO_NVLS, MUSTER_PROTO_SIMPLE) |
+                   muster_policy_combination(MUSTER_ALGO_PAT, MUSTER_PROTO_SIMPLE) |
+                   muster_policy_combination(MUSTER_ALGO_COLLNET_CHAIN, MUSTER_PROTO_SIMPLE);
+    struct muster_policy *policy = parsed(write_force, &set, &text);
+    assert_int_equal(policy->rules, 1);
+    assert_int_equal(policy->rule[0].prefer, set);
+    assert_int_equal(policy->rule[0].collectives, 1u << MUSTER_FUNC_ALL_REDUCE |
+                                                      1u << MUSTER_FUNC_ALL_GATHER |
+                                                      1u << MUSTER_FUNC_REDUCE_SCATTER);
+    muster_policy_free(policy);
+    free(text);
+    struct muster_tune_choice nvls = {MUSTER_ALGO_NVLS, MUSTER_PROTO_SIMPLE, 4};
+    struct muster_tune_sample none = base(), one = changed(LARGE, nvls, 100);
+    assert_false(muster_tune_any_ran(&none, set));
+    assert_true(muster_tune_any_ran(&one, set));
+    muster_tune_sample_free(&none);
+    muster_tune_sample_free(&one);
 }
 
 static void classes_of_every_size_and_shape_make_rules(void **state)
@@ -381,8 +561,15 @@ int main(void)
         TEST(what_gains_too_little_or_scatters_is_not_kept),
         TEST(runs_in_which_the_rule_had_no_effect_do_not_count),
         TEST(what_only_seems_quicker_is_not_kept),
-        TEST(what_is_quicker_and_follows_as_quickly_is_kept),
         TEST(what_only_seems_quicker_is_no_candidate),
+        TEST(a_ratio_is_that_of_beats),
+        TEST(between_rings_the_clock_stands_in_and_is_named),
+        TEST(between_a_ring_and_a_tree_no_clock_judges),
+        TEST(a_pair_without_the_measure_does_not_count),
+        TEST(a_disturbed_first_run_lets_nothing_slow_in),
+        TEST(a_lucky_first_run_keeps_nothing_quick_out),
+        TEST(the_screening_is_to_the_median_of_the_runs_so_far),
+        TEST(several_combinations_can_be_forced_together),
         TEST(what_failed_is_out),
         TEST(the_file_is_a_policy_with_its_evidence),
         TEST(without_rules_it_is_one_too),
