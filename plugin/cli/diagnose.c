@@ -106,12 +106,6 @@ static void print_json(const struct muster_run *run, const struct muster_finding
 
 /* ---- where to look ---- */
 
-static const char *segment_dir(void)
-{
-    const char *dir = getenv("MUSTER_SEGMENT_DIR");
-    return dir && *dir ? dir : "/dev/shm";
-}
-
 /* The run directories of what lives here: a rank that died stands there, not among the living. */
 struct places {
     char **dir;
@@ -132,11 +126,11 @@ static void add_place(struct places *places, const char *dir)
         free(copy);
 }
 
-static struct places live_places(void)
+static struct places live_places(const struct muster_run_query *query)
 {
     struct muster_found *found;
     struct places places = {NULL, 0};
-    size_t n = muster_find_segments(segment_dir(), &found);
+    size_t n = muster_find_segments(muster_run_segment_dir(query), &found);
     for (size_t i = 0; i < n; i++) {
         struct muster_segment *segment;
         unsigned unstable;
@@ -196,7 +190,7 @@ static int look(const struct options *options, const struct muster_run_query *qu
     struct muster_run_query with_dirs = *query;
     struct places places = {NULL, 0};
     if (options->live) {
-        places = live_places();
+        places = live_places(query);
         with_dirs.run = (const char *const *)places.dir;
         with_dirs.runs = places.n;
     }
@@ -282,7 +276,7 @@ static size_t alive(const struct muster_run *run)
 static int follow(struct options *options, const struct muster_run_query *query)
 {
     struct muster_watch watch = {0};
-    bool seen = false, running = true;
+    bool seen = false, running = true, said = false;
     while (running && !ferror(stdout)) {
         struct muster_run run;
         struct muster_findings findings = {0};
@@ -299,6 +293,9 @@ static int follow(struct options *options, const struct muster_run_query *query)
             running = !(seen && options->live);
             if (!running)
                 muster_watch_end(&watch, tell, options);
+            else if (!seen && !said)
+                fprintf(stderr, "muster diagnose: %s; waiting\n", err.text);
+            said = true;
         }
         if (running)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);

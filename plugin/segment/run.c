@@ -287,7 +287,7 @@ static int by_rank(const void *a, const void *b)
     return (one->pid > two->pid) - (one->pid < two->pid);
 }
 
-static const char *segment_dir(const struct muster_run_query *query)
+const char *muster_run_segment_dir(const struct muster_run_query *query)
 {
     const char *dir = query->segment_dir ? query->segment_dir : getenv("MUSTER_SEGMENT_DIR");
     return dir && *dir ? dir : "/dev/shm";
@@ -295,7 +295,7 @@ static const char *segment_dir(const struct muster_run_query *query)
 
 static void load_all(struct load *load, const struct muster_run_query *query)
 {
-    load->founds = muster_find_segments(segment_dir(query), &load->found);
+    load->founds = muster_find_segments(muster_run_segment_dir(query), &load->found);
     load->run->no_memory |= errno == ENOMEM;
     for (size_t i = 0; i < query->runs; i++)
         load_named(load, query->run[i]);
@@ -331,7 +331,7 @@ int muster_run_load(const struct muster_run_query *query, struct muster_run *run
     else if (got.sources > 0)
         muster_fail(err, "%s: no segments and no logs", got.source[0]);
     else
-        muster_fail(err, "no live segments of this user in %s", segment_dir(query));
+        muster_fail(err, "no live segments of this user in %s", muster_run_segment_dir(query));
     muster_run_free(&got);
     return -1;
 }

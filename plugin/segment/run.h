@@ -64,6 +64,9 @@ int muster_run_load(const struct muster_run_query *query, struct muster_run *run
                     struct muster_err *err);
 void muster_run_free(struct muster_run *run);
 
+/* Where the query looks for live segments. The query's memory, or the environment's. */
+const char *muster_run_segment_dir(const struct muster_run_query *query);
+
 /* Communicator `uid` of the process, from segment or log; NULL if neither knows it. */
 const struct muster_log_comm *muster_process_comm(const struct muster_process *process,
                                                   uint32_t uid);

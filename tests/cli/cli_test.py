@@ -131,6 +131,17 @@ class Report(Case):
         self.assertRegex(done.stderr, r"[ab]\.(seg|log)|" + self.folder.name)
 
 
+class Follow(Case):
+    def test_what_is_not_there_yet_is_waited_for_and_said(self):
+        job = subprocess.Popen([MUSTER, "diagnose", "nowhere", "--follow"], env=self.env(),
+                               cwd=self.folder.name, stderr=subprocess.PIPE, text=True)
+        said = job.stderr.readline()
+        job.terminate()
+        self.assertEqual(job.communicate(timeout=60)[1], "")
+        self.assertEqual(said, "muster diagnose: nowhere: neither a run directory nor a pid; "
+                               "waiting\n")
+
+
 class Output(Case):
     def test_full_stdout_is_an_error(self):
         with open("/dev/full", "w", encoding="ascii") as full:
