@@ -23,8 +23,9 @@ bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *bel
     text[0] = '\0';
     if (fd < 0)
         return false;
-    for (ssize_t n = 1; n > 0 && used<FILE_MAX - 1; used += n> 0 ? (size_t)n : 0)
-        n = read(fd, text + used, FILE_MAX - 1 - used);
+    ssize_t n;
+    while (used < FILE_MAX - 1 && (n = read(fd, text + used, FILE_MAX - 1 - used)) > 0)
+        used += (size_t)n;
     text[used] = '\0';
     close(fd);
     return used > 0;

@@ -65,7 +65,7 @@ static void check_bad_nccl(struct muster_doctor *doctor)
         muster_check_worse(check, MUSTER_CHECK_WARNING);
     for (int i = 0; doctor->survey->nvml && i < doctor->survey->nvml->gpus; i++) {
         const struct muster_nvml_gpu *gpu = &doctor->survey->nvml->gpu[i];
-        const char *text = muster_known_too_new(gpu->major, gpu->minor, version);
+        const char *text = muster_known_too_new(gpu->major, version);
         if (text) {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
             muster_check_found(check, "%s", text);

@@ -49,7 +49,7 @@ const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nv
     return NULL;
 }
 
-const char *muster_known_too_new(int major, int minor, int nccl)
+const char *muster_known_too_new(int major, int nccl)
 {
     if (nccl == 0 || major == 0)
         return NULL;
@@ -59,7 +59,6 @@ const char *muster_known_too_new(int major, int minor, int nccl)
         return "compute capability 10 (Blackwell) needs NCCL 2.25";
     if (major == 9 && nccl < 21600)
         return "compute capability 9 (Hopper) needs NCCL 2.16";
-    (void)minor;
     return NULL;
 }
 

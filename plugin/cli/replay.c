@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <signal.h>
@@ -171,6 +172,8 @@ static void set_out(struct replay *replay, const char *given)
 static void become_rank(const struct replay *replay, const struct rank *rank, int hello, int go)
 {
     char hello_word[16], go_word[16];
+    fcntl(hello, F_SETFD, 0);
+    fcntl(go, F_SETFD, 0);
     snprintf(hello_word, sizeof hello_word, "%d", hello);
     snprintf(go_word, sizeof go_word, "%d", go);
     const char *const words[] = {"muster",
@@ -196,19 +199,13 @@ static void become_rank(const struct replay *replay, const struct rank *rank, in
 static int spawn(struct replay *replay, struct rank *rank)
 {
     int hello[2] = {-1, -1}, go[2] = {-1, -1};
-    if (pipe(hello) || pipe(go)) {
+    if (pipe2(hello, O_CLOEXEC) || pipe2(go, O_CLOEXEC)) {
         close(hello[0]);
         close(hello[1]);
         return complain(replay, strerror(errno));
     }
     rank->pid = fork();
     if (rank->pid == 0) {
-        close(hello[0]);
-        close(go[1]);
-        for (const struct rank *other = replay->rank; other < rank; other++) {
-            close(other->hello);
-            close(other->go);
-        }
         become_rank(replay, rank, hello[1], go[0]);
     }
     close(hello[1]);

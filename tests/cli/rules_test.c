@@ -179,8 +179,8 @@ static void versions_known_to_be_bad_are_named(void **state)
     assert_null(muster_known_bad_driver("545.23.08", "NVIDIA H200", false));
     assert_null(muster_known_bad_driver("535.154.05", "NVIDIA GeForce RTX 3090", false));
     assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA GeForce RTX 4090", false));
-    assert_non_null(muster_known_too_new(12, 0, 22501));
-    assert_null(muster_known_too_new(12, 0, 22602));
+    assert_non_null(muster_known_too_new(12, 22501));
+    assert_null(muster_known_too_new(12, 22602));
     assert_non_null(muster_known_cuda_gap(12020, 13));
     assert_null(muster_known_cuda_gap(13000, 12));
 }
