@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/pace.h"
 #include "cli/tune_stats.h"
-#include "diagnose/joint.h"
 #include "policy/policy.h"
 #include "segment/table.h"
 
@@ -19,13 +19,6 @@ struct bin {
     size_t n;
     double *beat_us;
     size_t beats;
-};
-
-/* The operation of a communicator before the one at hand. */
-struct previous {
-    uint64_t *begin_ns; /* of each member; 0: not timed */
-    uint64_t number;
-    size_t bin; /* of bins; SIZE_MAX: none */
 };
 
 struct bins {
@@ -65,59 +58,9 @@ static void vote(struct bin *bin, const struct muster_tune_choice *choice)
     bin->votes = same ? bin->votes + 1 : bin->votes - 1;
 }
 
-static double duration_us(const struct muster_joint *joint)
+static int add(void *to, const struct muster_joint *joint, double us, size_t *place)
 {
-    unsigned func = joint->any->func;
-    bool rooted = func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE;
-    uint64_t shortest = UINT64_MAX, longest = 0;
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        if (joint->op[i]) {
-            uint64_t d = joint->op[i]->end_ns - joint->op[i]->begin_ns;
-            shortest = d < shortest ? d : shortest;
-            longest = d > longest ? d : longest;
-        }
-    }
-    return (double)(rooted ? longest : shortest) / 1000;
-}
-
-/* What passed since the previous operation began, if this is the next. */
-static bool add_beat(struct bins *bins, const struct muster_joint *joint,
-                     const struct previous *previous)
-{
-    double sum_us = 0;
-    unsigned n = 0;
-    if (previous->bin == SIZE_MAX || joint->any->number != previous->number + 1) {
-        return true;
-    }
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        uint64_t before = previous->begin_ns[i];
-        if (joint->op[i] && before && joint->op[i]->begin_ns > before) {
-            sum_us += (double)(joint->op[i]->begin_ns - before) / 1000;
-            n++;
-        }
-    }
-    struct bin *bin = &bins->bin[previous->bin];
-    if (!n) {
-        return true;
-    }
-    if (!muster_grow(&bin->beat_us, bin->beats, sizeof *bin->beat_us)) {
-        return false;
-    }
-    bin->beat_us[bin->beats++] = sum_us / n;
-    return true;
-}
-
-static void remember(struct previous *previous, const struct muster_joint *joint, size_t bin)
-{
-    previous->number = joint->any->number;
-    previous->bin = bin;
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        previous->begin_ns[i] = joint->op[i] ? joint->op[i]->begin_ns : 0;
-    }
-}
-
-static bool add(struct bins *bins, const struct muster_joint *joint, struct previous *previous)
-{
+    struct bins *bins = to;
     const struct muster_view_class *of = &joint->view->class[joint->any->class];
     struct muster_tune_class class = {.func = of->func,
                                       .size_log2 = of->size_log2,
@@ -125,42 +68,27 @@ static bool add(struct bins *bins, const struct muster_joint *joint, struct prev
                                       .nodes = joint->comm->nnodes};
     struct muster_tune_choice choice = {
         .algo = of->algo, .proto = of->proto, .channels = joint->any->channels};
-    if (!add_beat(bins, joint, previous)) {
-        return false;
-    }
-    remember(previous, joint, SIZE_MAX);
     if (!muster_policy_available(of->func) || of->size_log2 >= SIZES || of->graph || !choice.algo) {
-        return true;
+        return 0;
     }
     struct bin *bin = bin_of(bins, &class);
     if (!bin || !muster_grow(&bin->us, bin->n, sizeof *bin->us)) {
-        return false;
+        return -1;
     }
-    bin->us[bin->n++] = duration_us(joint);
+    bin->us[bin->n++] = us;
     vote(bin, &choice);
-    previous->bin = (size_t)(bin - bins->bin);
-    return true;
+    *place = (size_t)(bin - bins->bin);
+    return 0;
 }
 
-static bool add_comm(struct bins *bins, const struct muster_view *view, uint32_t comm)
+static int add_beat(void *to, size_t place, double us)
 {
-    struct muster_joint joint;
-    struct previous previous = {.bin = SIZE_MAX};
-    bool whole = true;
-    if (!muster_joint_possible(&view->comm[comm])) {
-        return true;
+    struct bin *bin = &((struct bins *)to)->bin[place];
+    if (!muster_grow(&bin->beat_us, bin->beats, sizeof *bin->beat_us)) {
+        return -1;
     }
-    previous.begin_ns = calloc(view->comm[comm].members, sizeof *previous.begin_ns);
-    if (!previous.begin_ns || muster_joint_begin(&joint, view, comm)) {
-        free(previous.begin_ns);
-        return false;
-    }
-    while (whole && muster_joint_next(&joint)) {
-        whole = add(bins, &joint, &previous);
-    }
-    muster_joint_end(&joint);
-    free(previous.begin_ns);
-    return whole;
+    bin->beat_us[bin->beats++] = us;
+    return 0;
 }
 
 static int by_class(const void *left, const void *right)
@@ -207,11 +135,8 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
                              struct muster_err *err)
 {
     struct bins bins = {.bin = NULL};
-    bool whole = true;
-    for (uint32_t i = 0; whole && i < view->comms; i++) {
-        whole = add_comm(&bins, view, i);
-    }
-    whole = whole && keep(sample, &bins);
+    struct muster_pace_reader reader = {&bins, add, add_beat};
+    bool whole = muster_pace_read(view, &reader) == 0 && keep(sample, &bins);
     for (size_t i = 0; i < bins.n; i++) {
         free(bins.bin[i].us);
         free(bins.bin[i].beat_us);

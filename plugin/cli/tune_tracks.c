@@ -68,24 +68,16 @@ static bool took_effect(const struct muster_tune_track *track,
     return ran->algo == algo && ran->proto == proto;
 }
 
-/* Clocks compare only where all ranks end together on both sides. */
-static enum muster_tune_by judged_by(bool beats, uint8_t before, uint8_t after)
+static double point_us(const struct muster_tune_point *point, enum muster_pace by)
 {
-    return beats                                                     ? MUSTER_TUNE_BY_BEAT
-           : before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING ? MUSTER_TUNE_BY_CLOCK
-                                                                     : MUSTER_TUNE_BY_NOTHING;
-}
-
-static double point_us(const struct muster_tune_point *point, enum muster_tune_by by)
-{
-    return by == MUSTER_TUNE_BY_BEAT ? point->beat_us : point->us;
+    return by == MUSTER_PACE_BEAT ? point->beat_us : point->us;
 }
 
 /* The median of the runs without a policy so far. */
-static double base_us(const struct muster_tune_track *track, enum muster_tune_by by)
+static double base_us(const struct muster_tune_track *track, enum muster_pace by)
 {
-    return by == MUSTER_TUNE_BY_BEAT ? median_of(track->base_beat_us, track->base_beats)
-                                     : median_of(track->base_us, track->bases);
+    return by == MUSTER_PACE_BEAT ? median_of(track->base_beat_us, track->base_beats)
+                                  : median_of(track->base_us, track->bases);
 }
 
 static double screened_ratio(const struct muster_tune_track *track,
@@ -117,11 +109,12 @@ static void judge(struct muster_tune_screened *seen, struct muster_tune_track *t
                   const struct muster_tune_choice *wanted, const struct muster_tune_point *point)
 {
     bool beats = track->base_beats && point->beat_us > 0;
-    struct muster_tune_lane option = {.choice = *wanted,
-                                      .ran = point->choice,
-                                      .by = judged_by(beats, track->base.algo, point->choice.algo)};
+    struct muster_tune_lane option = {
+        .choice = *wanted,
+        .ran = point->choice,
+        .by = muster_pace_of(beats, track->base.algo, point->choice.algo)};
     seen->ran++;
-    if (option.by == MUSTER_TUNE_BY_NOTHING) {
+    if (option.by == MUSTER_PACE_NONE) {
         track->unjudged = true;
         return;
     }
@@ -309,7 +302,7 @@ static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_poi
 static bool comparable(const struct muster_tune_lane *lane, const struct muster_tune_point *without,
                        const struct muster_tune_point *with)
 {
-    return judged_by(lane->by == MUSTER_TUNE_BY_BEAT, without->choice.algo, with->choice.algo) ==
+    return muster_pace_of(lane->by == MUSTER_PACE_BEAT, without->choice.algo, with->choice.algo) ==
                lane->by &&
            point_us(without, lane->by) > 0 && point_us(with, lane->by) > 0;
 }

@@ -120,7 +120,7 @@ static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
     fprintf(out, "  # %u pairs of runs, %" PRIu32 " operations a run.\n", evidence->interval.n,
             evidence->ops);
     fprintf(out, "  # %s: %s without, %s with.\n",
-            evidence->by == MUSTER_TUNE_BY_CLOCK
+            evidence->by == MUSTER_PACE_CLOCK
                 ? "By the quickest rank's clock, as the time to the next one is not known"
                 : "From the begin of one to the begin of the next",
             before_us, after_us);

@@ -4,21 +4,15 @@
 
 #include <stdio.h>
 
+#include "cli/pace.h"
 #include "cli/tune_measure.h"
 #include "cli/tune_stats.h"
-
-/* What a rule is judged by. */
-enum muster_tune_by {
-    MUSTER_TUNE_BY_NOTHING,
-    MUSTER_TUNE_BY_BEAT,  /* from the begin of an operation to that of the next */
-    MUSTER_TUNE_BY_CLOCK, /* the quickest rank's */
-};
 
 /* What was measured of a rule. */
 struct muster_tune_evidence {
     struct muster_tune_choice before; /* NCCL's own */
     struct muster_tune_choice after;  /* with the rule */
-    enum muster_tune_by by;
+    enum muster_pace by;
     double before_us, after_us; /* by it: medians of the runs' medians */
     uint32_t ops;               /* of a run */
     struct muster_tune_interval interval;

@@ -1,0 +1,107 @@
+#include "cli/pace.h"
+
+#include <stdlib.h>
+
+#define NOWHERE SIZE_MAX
+
+/* The operation of a communicator before the one at hand. */
+struct previous {
+    uint64_t *begin_ns; /* of each member; 0: not timed */
+    uint64_t number;
+    size_t place;
+    bool graph; /* replays have numbers of their own */
+};
+
+enum muster_pace muster_pace_of(bool beats, uint8_t before, uint8_t after)
+{
+    if (beats) {
+        return MUSTER_PACE_BEAT;
+    }
+    bool rings = before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING;
+    return rings ? MUSTER_PACE_CLOCK : MUSTER_PACE_NONE;
+}
+
+static double clock_us(const struct muster_joint *joint)
+{
+    unsigned func = joint->any->func;
+    bool rooted = func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE;
+    uint64_t shortest = UINT64_MAX, longest = 0;
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        if (joint->op[i]) {
+            uint64_t d = joint->op[i]->end_ns - joint->op[i]->begin_ns;
+            shortest = d < shortest ? d : shortest;
+            longest = d > longest ? d : longest;
+        }
+    }
+    return (double)(rooted ? longest : shortest) / 1000;
+}
+
+static bool is_graph(const struct muster_joint *joint)
+{
+    return joint->any->flags & MUSTER_OP_GRAPH;
+}
+
+/* What passed since the previous operation began, if this is the next. */
+static int tell_beat(const struct muster_pace_reader *reader, const struct muster_joint *joint,
+                     const struct previous *previous)
+{
+    double sum_us = 0;
+    unsigned n = 0;
+    if (previous->place == NOWHERE || is_graph(joint) != previous->graph ||
+        joint->any->number != previous->number + 1) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        uint64_t before = previous->begin_ns[i];
+        if (joint->op[i] && before && joint->op[i]->begin_ns > before) {
+            sum_us += (double)(joint->op[i]->begin_ns - before) / 1000;
+            n++;
+        }
+    }
+    return n ? reader->followed(reader->to, previous->place, sum_us / n) : 0;
+}
+
+static int read_op(const struct muster_pace_reader *reader, const struct muster_joint *joint,
+                   struct previous *previous)
+{
+    if (tell_beat(reader, joint, previous)) {
+        return -1;
+    }
+    previous->number = joint->any->number;
+    previous->place = NOWHERE;
+    previous->graph = is_graph(joint);
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        previous->begin_ns[i] = joint->op[i] ? joint->op[i]->begin_ns : 0;
+    }
+    return reader->timed(reader->to, joint, clock_us(joint), &previous->place);
+}
+
+static int read_comm(const struct muster_pace_reader *reader, const struct muster_view *view,
+                     uint32_t comm)
+{
+    struct muster_joint joint;
+    struct previous previous = {.place = NOWHERE};
+    int rc = 0;
+    previous.begin_ns = calloc(view->comm[comm].members, sizeof *previous.begin_ns);
+    if (!previous.begin_ns || muster_joint_begin(&joint, view, comm)) {
+        free(previous.begin_ns);
+        return -1;
+    }
+    while (rc == 0 && muster_joint_next(&joint)) {
+        rc = read_op(reader, &joint, &previous);
+    }
+    muster_joint_end(&joint);
+    free(previous.begin_ns);
+    return rc;
+}
+
+int muster_pace_read(const struct muster_view *view, const struct muster_pace_reader *reader)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < view->comms; i++) {
+        if (muster_joint_possible(&view->comm[i])) {
+            rc = read_comm(reader, view, i);
+        }
+    }
+    return rc;
+}
