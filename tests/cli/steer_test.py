@@ -259,8 +259,13 @@ class Tune(Case):
             self.assertLess(abs(float(ratio) - 0.75), 0.05)
             self.assertLessEqual(float(low), float(ratio))
             self.assertLess(float(high), 0.97)
-        self.assertIn("Without: ", text)
+        self.assertEqual(len(re.findall(r"# From the begin of one to the begin of the next: [\d.]+ us without, "
+                                        r"[\d.]+ us with\.\n  # Without: ring/simple on 8 channels\. "
+                                        r"With: tree/ll128", text)), 2, text)
+        self.assertNotIn("clock", text)
         self.assertIn("run 1 ", done.stderr)
+        self.assertEqual(len(re.findall("any algorithm but tree and ring: none is offered", done.stderr)), 1)
+        self.assertNotRegex(done.stderr, "nvls|collnet|pat/")
         self.assertIn("2 rules in out.yaml", done.stderr)
         self.assertEqual(self.left_over(), [])
         # And it holds: the job under it runs as measured.
@@ -270,6 +275,14 @@ class Tune(Case):
         after, _ = self.choices("after")
         self.assertEqual(after["AllReduce", 1 << 17][:2], ("tree", "ll128"))
         self.assertEqual(after["AllReduce", 1 << 12][:2], ("ring", "simple"))
+
+    def test_a_class_that_runs_seldom_is_not_judged(self):
+        done = self.tune("--budget", "60s", command=(STEERED, "2", "10"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, [])
+        self.assertIn("# Not judged: 3 classes with fewer than 10 operations a run", text)
+        self.assertIn("not judged: 3 classes with fewer than 10 operations a run", done.stderr)
 
     def test_a_candidate_under_which_the_command_fails_is_dropped(self):
         done = self.tune("--budget", "60s", env={"STEERED_FAIL": "TREE"})
