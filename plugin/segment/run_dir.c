@@ -52,9 +52,18 @@ bool muster_run_dir_known(const char *configured)
     return job_id(id);
 }
 
+/* "./name" is "name". */
+static const char *plain(const char *relative)
+{
+    while (strncmp(relative, "./", 2) == 0 && relative[1 + strspn(relative + 1, "/")])
+        relative += 1 + strspn(relative + 1, "/");
+    return relative;
+}
+
 static int make_absolute(char *path, size_t size, const char *relative, struct muster_err *err)
 {
     char cwd[MUSTER_SEG_PATH] = "";
+    relative = plain(relative);
     if (relative[0] != '/' && !getcwd(cwd, sizeof(cwd)))
         return muster_fail(err, "the working directory: %s", strerror(errno));
     const char *slash = relative[0] == '/' || strcmp(cwd, "/") == 0 ? "" : "/";

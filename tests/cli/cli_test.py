@@ -179,6 +179,12 @@ class Run(Case):
         self.assertEqual(done.returncode, 126)
         self.assertIn("cannot run /: Permission denied", done.stderr)
 
+    def test_the_run_directory_is_named_plainly(self):
+        done = self.muster("run", "-n", "--", "sh", "-c", "echo $MUSTER_DIR")
+        folder, name = os.path.split(done.stdout.rstrip("\n"))
+        self.assertEqual(folder, os.path.realpath(self.folder.name))
+        self.assertRegex(name, r"^muster-\d{8}T\d{6}Z-\d+$")
+
     def test_says_when_nothing_was_recorded(self):
         done = self.muster("run", "--", "echo", "hello")
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))

@@ -122,6 +122,10 @@ static void the_run_directory_follows_the_job(void **state)
     expect_dir("", "muster-99.3");
     assert_true(muster_run_dir_known(""));
     expect_dir("here/there", "here/there");
+    expect_dir("././/here", "here");
+    expect_dir("./", "./");
+    expect_dir(".", ".");
+    expect_dir(".here/./there", ".here/./there");
     expect_dir("/there", "/there");
 }
 
