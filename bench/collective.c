@@ -129,7 +129,7 @@ static inline void state(struct bench_lane *lane, bool sampled, enum bench_call 
 /* A launch's stop is told apart from one that also left a mark. */
 static inline void launch_stop(struct bench_lane *lane, bool sampled, void *handle)
 {
-    uint64_t marks = lane->marks ? lane->marks() : 0;
+    uint64_t marks = sampled && lane->marks ? lane->marks() : 0;
     stop(lane, sampled, BENCH_LAUNCH_STOP, handle);
     if (sampled && handle && lane->marks && lane->marks() != marks)
         lane->sample[lane->samples - 1].call = BENCH_LAUNCH_MARK;
