@@ -284,6 +284,22 @@ class Tune(Case):
         self.assertIn("# Not judged: 3 classes with fewer than 10 operations a run", text)
         self.assertIn("not judged: 3 classes with fewer than 10 operations a run", done.stderr)
 
+    def test_what_few_machines_offer_is_tried_one_by_one_only_where_it_is(self):
+        done = self.tune("--budget", "60s", env={"STEERED_OFFER": "NVLS"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("any algorithm but tree and ring: offered, so each is tried", done.stderr)
+        self.assertIn("nvls/simple: quicker in 0 of 3 classes", done.stderr)
+        self.assertIn("nvls_tree/simple: not offered, or no change", done.stderr)
+        self.assertEqual(len(self.rules()[0]), 2)
+
+    def test_where_they_fail_together_each_is_tried(self):
+        done = self.tune("--budget", "60s", env={"STEERED_OFFER": "NVLS", "STEERED_FAIL": "NVLS"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("any algorithm but tree and ring: dropped: exit status 3", done.stderr)
+        self.assertIn("nvls/simple: dropped: exit status 3", done.stderr)
+        self.assertIn("nvls_tree/simple: not offered, or no change", done.stderr)
+        self.assertEqual(len(self.rules()[0]), 2)
+
     def test_a_candidate_under_which_the_command_fails_is_dropped(self):
         done = self.tune("--budget", "60s", env={"STEERED_FAIL": "TREE"})
         self.assertEqual(done.returncode, 0, done.stderr)

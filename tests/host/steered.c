@@ -6,6 +6,7 @@
  * usage: steered RANKS ROUNDS    Environment: NCCL_PROFILER_PLUGIN and NCCL_TUNER_PLUGIN as NCCL
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOLD=1: the ranks
  * stay until standard input ends. STEERED_FAIL=ALGO: a rank that is to use it fails.
+ * STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst choice.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -71,10 +72,14 @@ static void load_tuner(struct rank *rank, int ranks)
 /* What NCCL offers and believes, in microseconds; -1: not offered. */
 static void fill_costs(float cost[ALGOS][PROTOS], int func)
 {
+    const char *offer = getenv("STEERED_OFFER");
     for (int a = 0; a < ALGOS; a++)
         for (int p = 0; p < PROTOS; p++)
             cost[a][p] = a == 1 || (a == 0 && func == ALL_REDUCE) ? (float)(10 + 3 * a + p) : -1;
     cost[1][2] = 1; /* ring/simple */
+    for (int a = 2; offer && func == ALL_REDUCE && a < ALGOS; a++)
+        if (strcmp(offer, algo_word[a]) == 0)
+            cost[a][2] = 99;
 }
 
 static struct choice choose(struct rank *rank, int func, uint64_t bytes)
