@@ -172,8 +172,6 @@ static void set_out(struct replay *replay, const char *given)
 static void become_rank(const struct replay *replay, const struct rank *rank, int hello, int go)
 {
     char hello_word[16], go_word[16];
-    fcntl(hello, F_SETFD, 0);
-    fcntl(go, F_SETFD, 0);
     snprintf(hello_word, sizeof hello_word, "%d", hello);
     snprintf(go_word, sizeof go_word, "%d", go);
     const char *const words[] = {"muster",
@@ -192,7 +190,13 @@ static void become_rank(const struct replay *replay, const struct rank *rank, in
     signal(SIGPIPE, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* no rank plays on without the command */
     sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
-    execv("/proc/self/exe", argv);
+    if (fcntl(hello, F_SETFD, 0) == 0 && fcntl(go, F_SETFD, 0) == 0) {
+        execv("/proc/self/exe", argv);
+    }
+    struct muster_replay_hello said = {0};
+    snprintf(said.error, sizeof said.error, "%.300s: its process does not start: %s", rank->path,
+             strerror(errno));
+    (void)!write(hello, &said, sizeof said);
     _exit(MUSTER_STATUS_USAGE);
 }
 
