@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "diagnose/view.h"
-
-enum { GPUS_MAX = 64 }; /* of one process */
+#include "segment/gpus.h"
 
 /* One communicator of one process. */
 struct part {
@@ -68,80 +67,28 @@ static size_t collect(const struct muster_process *process, struct part *part)
     return n;
 }
 
-static int by_id(const void *left, const void *right)
+/* Sets `gpu` of the parts; `on` has room for as many. Returns how many GPUs; 0: no memory. */
+static uint32_t number_gpus(struct part *part, size_t n, struct muster_gpu_part *on)
 {
-    const struct part *a = *(const struct part *const *)left;
-    const struct part *b = *(const struct part *const *)right;
-    if (a->id != b->id) {
-        return a->id < b->id ? -1 : 1;
-    }
-    return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
-
-/* Place of a CUDA ordinal among those met so far. */
-static uint32_t ordinal_place(int32_t *known, uint32_t *gpus, int32_t index)
-{
-    uint32_t i = 0;
-    while (i < *gpus && known[i] != index) {
-        i++;
-    }
-    if (i == *gpus && *gpus < GPUS_MAX) {
-        known[(*gpus)++] = index;
-    }
-    return i < GPUS_MAX ? i : GPUS_MAX - 1;
-}
-
-/* CUDA ordinals tell a process's GPUs apart; where they are not known, several ranks of one
- * communicator do, in the order of rank. Returns how many there are; 0: no memory. */
-static uint32_t number_gpus(struct part *part, size_t n)
-{
-    int32_t known[GPUS_MAX];
-    uint32_t gpus = 0;
-    uint32_t most = 1;
-    uint32_t place = 0;
-    struct part **order = malloc((n + 1) * sizeof *order);
-    if (!order) {
-        return 0;
-    }
     for (size_t i = 0; i < n; i++) {
-        order[i] = &part[i];
-        if (part[i].gpu_index >= 0) {
-            part[i].gpu = ordinal_place(known, &gpus, part[i].gpu_index);
-        }
+        on[i] = (struct muster_gpu_part){.id = part[i].id,
+                                         .rank = part[i].rank,
+                                         .nranks = part[i].nranks,
+                                         .gpu_index = part[i].gpu_index};
     }
-    qsort(order, n, sizeof *order, by_id);
+    uint32_t gpus = muster_number_gpus(on, n);
     for (size_t i = 0; i < n; i++) {
-        const struct part *before = i ? order[i - 1] : NULL;
-        bool same = before && order[i]->id && before->id == order[i]->id;
-        place = !same                            ? 0
-                : before->rank == order[i]->rank ? place
-                : place + 1 < GPUS_MAX           ? place + 1
-                                                 : place;
-        if (order[i]->gpu_index < 0) {
-            order[i]->gpu = !gpus || place < gpus ? place : 0;
-            most = place >= most ? place + 1 : most;
-        }
+        part[i].gpu = on[i].gpu;
     }
-    free(order);
-    return gpus ? gpus : most;
+    return gpus;
 }
 
 /* RANK and its like name a process: with several GPUs in it, the largest communicator tells. */
-static int32_t rank_of(const struct muster_process *process, const struct part *part, size_t n,
-                       uint32_t gpu, uint32_t gpus)
+static int32_t rank_of(const struct muster_process *process, const struct muster_gpu_part *on,
+                       size_t n, uint32_t gpu, uint32_t gpus)
 {
-    int32_t rank = -1;
-    uint32_t nranks = 0;
-    if (gpus == 1 && process->identity.rank >= 0) {
-        return process->identity.rank;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (part[i].gpu == gpu && part[i].rank >= 0 && (rank < 0 || part[i].nranks > nranks)) {
-            rank = part[i].rank;
-            nranks = part[i].nranks;
-        }
-    }
-    return rank;
+    return gpus == 1 && process->identity.rank >= 0 ? process->identity.rank
+                                                    : muster_rank_of_gpu(on, n, gpu);
 }
 
 static int32_t index_of(const struct part *part, size_t n, uint32_t gpu)
@@ -206,19 +153,18 @@ static int add_process(struct muster_view *view, const struct muster_process *pr
 {
     size_t room = process->comms + (process->segment ? MUSTER_SEG_COMMS : 0);
     struct part *part = calloc(room + 1, sizeof *part);
-    if (!part) {
-        return -1;
-    }
-    size_t n = collect(process, part);
-    uint32_t gpus = number_gpus(part, n);
+    struct muster_gpu_part *on = calloc(room + 1, sizeof *on);
+    size_t n = part && on ? collect(process, part) : 0;
+    uint32_t gpus = part && on ? number_gpus(part, n, on) : 0;
     if (!gpus) {
         free(part);
+        free(on);
         return -1;
     }
     uint32_t first = (uint32_t)view->gpus;
     for (uint32_t g = 0; g < gpus; g++) {
         struct muster_view_gpu gpu = {
-            .rank = rank_of(process, part, n, g, gpus),
+            .rank = rank_of(process, on, n, g, gpus),
             .gpu_index = index_of(part, n, g),
             .host = process->identity.host,
             .process = p,
@@ -249,6 +195,7 @@ static int add_process(struct muster_view *view, const struct muster_process *pr
         }
     }
     free(part);
+    free(on);
     return 0;
 }
 

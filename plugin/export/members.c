@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/build.h"
+#include "segment/gpus.h"
 
 static void add_log(struct muster_build *build, uint32_t process, const struct muster_log_comm *log)
 {
@@ -149,54 +150,28 @@ static int group_comms(struct muster_build *build)
     return 0;
 }
 
-enum { GPUS_MAX = 64 }; /* of one process */
-
-/* Place of a CUDA ordinal among those met so far. */
-static uint32_t gpu_place(int32_t *known, uint32_t *gpus, int32_t index)
+/* The GPU of each member of one process, numbered from 0, in `entry`. `*gpus`: how many; `*on`, the
+ * caller's to free, has them for muster_rank_of_gpu. */
+static int number_gpus(struct muster_member *member, size_t n, struct muster_gpu_part **on,
+                       uint32_t *gpus)
 {
-    for (uint32_t i = 0; i < *gpus; i++) {
-        if (known[i] == index) {
-            return i;
-        }
+    struct muster_gpu_part *part = calloc(n + 1, sizeof *part);
+    for (size_t i = 0; part && i < n; i++) {
+        part[i] = (struct muster_gpu_part){.id = member[i].id,
+                                           .rank = member[i].rank,
+                                           .nranks = member[i].nranks,
+                                           .gpu_index = member[i].gpu_index};
     }
-    if (*gpus == GPUS_MAX) {
-        return GPUS_MAX - 1;
-    }
-    known[*gpus] = index;
-    return (*gpus)++;
-}
-
-/* Numbers the GPUs of one process from 0 in `entry` of its members and returns how many there
- * are, 0 if out of memory. CUDA ordinals tell them apart; where those are not known, several
- * ranks of one communicator in one process do, taken in the order of rank. */
-static uint32_t number_gpus(struct muster_member *member, size_t n)
-{
-    int32_t known[GPUS_MAX];
-    uint32_t gpus = 0;
-    uint32_t most = 1;
-    struct muster_member **order = malloc((n + 1) * sizeof *order);
-    if (!order) {
-        return 0;
+    *gpus = part ? muster_number_gpus(part, n) : 0;
+    if (!*gpus) {
+        free(part);
+        return -1;
     }
     for (size_t i = 0; i < n; i++) {
-        order[i] = &member[i];
-        if (member[i].gpu_index >= 0) {
-            member[i].entry = gpu_place(known, &gpus, member[i].gpu_index);
-        }
+        member[i].entry = part[i].gpu;
     }
-    qsort(order, n, sizeof *order, by_comm);
-    uint32_t place = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct muster_member *before = i ? order[i - 1] : NULL;
-        bool same = before && order[i]->id && before->id == order[i]->id;
-        place = !same ? 0 : before->rank == order[i]->rank ? place : place + 1;
-        if (order[i]->gpu_index < 0) {
-            order[i]->entry = !gpus || place < gpus ? place : 0;
-            most = place >= most ? place + 1 : most;
-        }
-    }
-    free(order);
-    return gpus ? gpus : most;
+    *on = part;
+    return 0;
 }
 
 static const char *or_null(const char *text)
@@ -261,21 +236,6 @@ static void describe_text(struct muster_report_rank *rank)
     }
 }
 
-/* The rank of a GPU of a process with several, or with no RANK-like variable. */
-static void rank_from_comms(struct muster_report_rank *rank, const struct muster_member *member,
-                            size_t n, uint32_t entry)
-{
-    const struct muster_member *largest = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (member[i].entry == entry && member[i].rank >= 0 &&
-            (!largest || member[i].nranks > largest->nranks)) {
-            largest = &member[i];
-        }
-    }
-    rank->rank = largest ? largest->rank : -1;
-    rank->rank_source = "comm";
-}
-
 static void describe_gpu(struct muster_report_rank *rank, const struct muster_member *member,
                          size_t n, uint32_t entry)
 {
@@ -301,8 +261,9 @@ static int make_ranks(struct muster_build *build)
     for (size_t p = 0; p < run->processes; p++) {
         struct muster_member *member = &build->member[build->first_member[p]];
         size_t n = build->first_member[p + 1] - build->first_member[p];
-        uint32_t gpus = number_gpus(member, n);
-        if (!gpus) {
+        struct muster_gpu_part *on;
+        uint32_t gpus;
+        if (number_gpus(member, n, &on, &gpus)) {
             return -1;
         }
         uint32_t base = build->first_entry[p] = (uint32_t)report->ranks;
@@ -312,10 +273,13 @@ static int make_ranks(struct muster_build *build)
             describe_text(rank);
             rank->first_of_process = gpu == 0;
             describe_gpu(rank, member, n, gpu);
+            /* With several GPUs, or without a RANK-like variable. */
             if (gpus > 1 || rank->rank < 0) {
-                rank_from_comms(rank, member, n, gpu);
+                rank->rank = muster_rank_of_gpu(on, n, gpu);
+                rank->rank_source = "comm";
             }
         }
+        free(on);
         for (size_t i = 0; i < n; i++) {
             member[i].entry += base;
         }
