@@ -43,15 +43,29 @@ struct stream {
     uint32_t at, end;
 };
 
+/* Whether an operation stands before those of this function and peer, as views sort them. */
+static bool stands_before(const struct muster_view_op *op, unsigned func, int32_t peer)
+{
+    if (op->flags & MUSTER_OP_GRAPH)
+        return false;
+    if (!muster_func_is_p2p(op->func) || op->func != func)
+        return !muster_func_is_p2p(op->func) || op->func < func;
+    return op->peer < peer;
+}
+
 static struct stream stream_of(const struct muster_view *view,
                                const struct muster_view_member *member, unsigned func, int32_t peer)
 {
-    struct stream found = {member->first_op, member->first_op};
-    uint32_t end = member->first_op + member->ops;
-    while (found.at < end && (view->op[found.at].func != func || view->op[found.at].peer != peer ||
-                              (view->op[found.at].flags & MUSTER_OP_GRAPH)))
-        found.at++;
-    for (found.end = found.at; found.end < end; found.end++) {
+    uint32_t low = member->first_op, end = member->first_op + member->ops, high = end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stands_before(&view->op[middle], func, peer))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct stream found = {low, low};
+    for (; found.end < end; found.end++) {
         const struct muster_view_op *op = &view->op[found.end];
         if (op->func != func || op->peer != peer || (op->flags & MUSTER_OP_GRAPH))
             break;
