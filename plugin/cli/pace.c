@@ -9,7 +9,6 @@ struct previous {
     uint64_t *begin_ns; /* of each member; 0: not timed */
     uint64_t number;
     size_t place;
-    bool graph; /* replays have numbers of their own */
 };
 
 enum muster_pace muster_pace_of(bool beats, uint8_t before, uint8_t after)
@@ -36,19 +35,13 @@ static double clock_us(const struct muster_joint *joint)
     return (double)(rooted ? longest : shortest) / 1000;
 }
 
-static bool is_graph(const struct muster_joint *joint)
-{
-    return joint->any->flags & MUSTER_OP_GRAPH;
-}
-
 /* What passed since the previous operation began, if this is the next. */
 static int tell_beat(const struct muster_pace_reader *reader, const struct muster_joint *joint,
                      const struct previous *previous)
 {
     double sum_us = 0;
     unsigned n = 0;
-    if (previous->place == NOWHERE || is_graph(joint) != previous->graph ||
-        joint->any->number != previous->number + 1) {
+    if (previous->place == NOWHERE || joint->any->number != previous->number + 1) {
         return 0;
     }
     for (uint32_t i = 0; i < joint->comm->members; i++) {
@@ -64,16 +57,19 @@ static int tell_beat(const struct muster_pace_reader *reader, const struct muste
 static int read_op(const struct muster_pace_reader *reader, const struct muster_joint *joint,
                    struct previous *previous)
 {
-    if (tell_beat(reader, joint, previous)) {
+    /* Replays have numbers of their own. */
+    bool graph = joint->any->flags & MUSTER_OP_GRAPH;
+    if (!graph && tell_beat(reader, joint, previous)) {
         return -1;
     }
     previous->number = joint->any->number;
     previous->place = NOWHERE;
-    previous->graph = is_graph(joint);
     for (uint32_t i = 0; i < joint->comm->members; i++) {
         previous->begin_ns[i] = joint->op[i] ? joint->op[i]->begin_ns : 0;
     }
-    return reader->timed(reader->to, joint, clock_us(joint), &previous->place);
+    int rc = reader->timed(reader->to, joint, clock_us(joint), &previous->place);
+    previous->place = graph ? NOWHERE : previous->place;
+    return rc;
 }
 
 static int read_comm(const struct muster_pace_reader *reader, const struct muster_view *view,

@@ -19,7 +19,11 @@ enum muster_pace {
     MUSTER_PACE_NONE, /* nothing to compare */
     MUSTER_PACE_BEAT,
     MUSTER_PACE_CLOCK,
+    MUSTER_PACES
 };
+
+/* Operations that a median rests on, at least: two disturbed ones among five move it. */
+enum { MUSTER_PACE_OPS = 10 };
 
 /* What a comparison of two algorithms (enum muster_algo) rests on: the beat where both sides have
  * one. Else the clock stands in, from ring to ring only, whose ranks end together. */

@@ -3,7 +3,7 @@
 # Readers and arithmetic, without the command's own input and output.
 add_library(muster_policy_tools STATIC
   cost_file.c explain.c policy_asked.c simulate.c simulate_effect.c)
-target_link_libraries(muster_policy_tools PUBLIC muster_policy muster_export muster_segment muster_base muster_flags)
+target_link_libraries(muster_policy_tools PUBLIC muster_pace muster_policy muster_export muster_segment muster_base muster_flags)
 
 target_sources(muster PRIVATE
   sub.c policy.c policy_check.c policy_explain.c policy_show.c policy_simulate.c report_rules.c)

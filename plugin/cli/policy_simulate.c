@@ -7,7 +7,7 @@
 #include "cli/simulate.h"
 #include "policy/rules.h"
 
-enum { VARIANT = 64, WORDS = 512 };
+enum { VARIANT = 64, WORDS = 512, SHOWN = 96 };
 
 struct simulate_options {
     uint64_t nvlink_domains;
@@ -57,6 +57,32 @@ static const struct muster_rule *rule_of(const struct result *result,
 
 /* ---- Text ---- */
 
+static bool any_known(const struct muster_sim_class *class)
+{
+    return class->effects && class->effect[0].by != MUSTER_PACE_NONE;
+}
+
+static void put_effect(const struct muster_sim_class *class, const struct muster_sim_effect *effect)
+{
+    char variant[VARIANT], clock[SHOWN] = "";
+    word_variant(variant, effect->variant);
+    if (effect->clock_ratio > 0)
+        snprintf(clock, sizeof clock, " (%.2f by the quickest rank's clock)", effect->clock_ratio);
+    switch (effect->by) {
+    case MUSTER_PACE_BEAT:
+        printf("      %s took %.2f times as long%s", variant, effect->ratio, clock);
+        break;
+    case MUSTER_PACE_CLOCK:
+        printf("      %s took %.2f times as long by the quickest rank's clock alone", variant,
+               effect->ratio);
+        break;
+    default:
+        printf("      %s: unknown, only the quickest rank's clock compares them (%.2f)", variant,
+               effect->clock_ratio);
+    }
+    printf(", measured for %" PRIu64 " of %" PRIu64 " operations\n", effect->covered, class->ops);
+}
+
 static void put_change(const struct result *result, const struct muster_sim_class *class)
 {
     static const char *const words[MUSTER_CHANGES] = {"", "would change", "may change",
@@ -65,15 +91,11 @@ static void put_change(const struct result *result, const struct muster_sim_clas
     muster_rule_describe_action(rule_of(result, class), text, sizeof text);
     printf("      %s: %s%s\n", words[class->change], text,
            class->change == MUSTER_CHANGE_UNKNOWN ? "; NCCL does not show what ran"
-           : class->effects                       ? ""
+           : any_known(class)                     ? ""
+           : class->effects                       ? "; effect unknown"
                                                   : "; effect unknown, not measured");
-    for (unsigned i = 0; i < class->effects; i++) {
-        const struct muster_sim_effect *effect = &class->effect[i];
-        word_variant(text, effect->variant);
-        printf("      %s took %.2f times as long, measured for %" PRIu64 " of %" PRIu64
-               " operations\n",
-               text, effect->ratio, effect->covered, class->ops);
-    }
+    for (unsigned i = 0; i < class->effects; i++)
+        put_effect(class, &class->effect[i]);
 }
 
 static void put_class(const struct result *result, const struct muster_sim_class *class)
@@ -120,18 +142,28 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
 {
     const struct muster_simulation *simulation = result->simulation;
     char text[200];
-    bool gathers = false, would = false;
-    for (size_t i = 0; i < simulation->classes; i++)
-        would |= simulation->class[i].ops && simulation->class[i].change == MUSTER_CHANGE_WOULD;
-    for (size_t i = 0; i < simulation->classes; i++)
-        gathers |= simulation->class[i].ops &&
-                   simulation->class[i].cell->func != simulation->class[i].cell->query.func;
+    bool gathers = false, would = false, beats = false, clocks = false;
+    for (size_t i = 0; i < simulation->classes; i++) {
+        const struct muster_sim_class *class = &simulation->class[i];
+        would |= class->ops && class->change == MUSTER_CHANGE_WOULD;
+        gathers |= class->ops && class->cell->func != class->cell->query.func;
+        for (unsigned e = 0; class->ops && class->change && e < class->effects; e++) {
+            beats |= class->effect[e].by == MUSTER_PACE_BEAT;
+            clocks |= class->effect[e].by == MUSTER_PACE_NONE;
+        }
+    }
     if (gathers)
         say(to, "(1) from NCCL 2.29 on a broadcast may be asked about as an all_gather of ranks x "
                 "bytes, of which only protocol and channels are taken");
     if (would)
         say(to, "what would change does so only where NCCL offers something that the rule keeps, "
                 "which a run does not tell");
+    if (beats)
+        say(to, "times are from the begin of an operation to that of the next one of its "
+                "communicator: what a job does in between is in both");
+    if (clocks)
+        say(to, "the quickest rank's clock says little of algorithms whose ranks do not end "
+                "together, as in a tree; the time to the next operation is not known there");
     if (simulation->unknown) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " operations are left out: NCCL before 2.27 does not tell the size of "
@@ -178,9 +210,18 @@ static void json_variant(struct muster_json *json, struct muster_variant variant
     muster_json_u64(json, "channels", variant.channels);
 }
 
+static void json_ratio(struct muster_json *json, const char *key, double ratio)
+{
+    if (ratio > 0)
+        muster_json_real(json, key, ratio, 4);
+    else
+        muster_json_null(json, key);
+}
+
 static void json_changes(struct muster_json *json, const struct result *result,
                          const struct muster_sim_class *class)
 {
+    static const char *const by[MUSTER_PACES] = {NULL, "beat", "clock"};
     const struct muster_rule *rule = rule_of(result, class);
     muster_json_str(json, "change", muster_change_word(class->change));
     muster_json_array(json, "keeps");
@@ -200,7 +241,9 @@ static void json_changes(struct muster_json *json, const struct result *result,
     for (unsigned i = 0; i < class->effects; i++) {
         muster_json_object(json, NULL);
         json_variant(json, class->effect[i].variant);
-        muster_json_real(json, "ratio", class->effect[i].ratio, 4);
+        json_ratio(json, "ratio", class->effect[i].ratio);
+        json_ratio(json, "clock_ratio", class->effect[i].clock_ratio);
+        muster_json_str(json, "by", by[class->effect[i].by]);
         muster_json_u64(json, "covered", class->effect[i].covered);
         muster_json_end(json);
     }
@@ -263,7 +306,7 @@ static int add_run(struct muster_simulation *simulation, const char *path, bool 
     struct muster_run_query query = {.run = &path, .runs = 1};
     if (muster_run_load(&query, &run, err))
         return -1;
-    int result = muster_simulation_add(simulation, &run, simulate, NULL);
+    int result = muster_simulation_add(simulation, &run, simulate);
     muster_run_free(&run);
     return result ? muster_fail(err, "%s: out of memory", path) : 0;
 }
@@ -314,8 +357,10 @@ const struct muster_cmd muster_cmd_policy_simulate = {
         "For each class of operations of the first RUN (collective, size, ranks and nodes of the\n"
         "communicator): what ran, which rule would have decided, and what would change. How long\n"
         "the change takes is told where what ran and what the rule keeps were both measured for\n"
-        "the same size, in RUN or one of the others: medians of the transfer of operations that\n"
-        "every rank timed, at least 5 each way. Else the effect is unknown.\n",
+        "the same size, in RUN or one of the others: from the begin of an operation to that of "
+        "the\n"
+        "next, medians of at least 10 that every rank timed each way. Where that is not known the\n"
+        "quickest rank's clock stands in, from ring to ring only. Else the effect is unknown.\n",
     .options = simulate_table,
     .run = run,
 };

@@ -115,7 +115,7 @@ static int find_ran(const struct job *job, struct group *group)
     if (!group->policy)
         return say_unknown(job, group);
     group->ran.policy = group->policy;
-    return muster_simulation_add(&group->ran, job->run, true, group->first->sha256) ||
+    return muster_simulation_count(&group->ran, job->run, group->first->sha256) ||
                    muster_simulation_finish(&group->ran)
                ? -1
                : 0;

@@ -82,25 +82,11 @@ static uint32_t find_cell(struct muster_simulation *simulation, const struct mus
 
 /* ---- Reading a run ---- */
 
-/* A timed operation of one rank, to be put together with the other ranks'. */
-struct timed {
-    uint64_t comm, number, ns;
-    uint32_t cell, ranks;
-    bool graph;
-};
-
 struct reading {
     struct muster_simulation *simulation;
+    const struct muster_run *run;
     bool simulate;
-    struct timed *timed;
-    size_t n;
 };
-
-static bool is_timed(const struct muster_op *op)
-{
-    const unsigned unfit = MUSTER_OP_UNSCORED | MUSTER_OP_INCOMPLETE;
-    return op->source == MUSTER_SOURCE_GPU && !(op->flags & unfit) && op->end_ns > op->begin_ns;
-}
 
 static void count(struct reading *reading, enum muster_asked asked)
 {
@@ -112,66 +98,92 @@ static void count(struct reading *reading, enum muster_asked asked)
     simulation->unknown += asked == MUSTER_ASKED_UNKNOWN;
 }
 
+/* Where an operation belongs; NO_CELL with anything but MUSTER_ASKED, or without memory. */
+static uint32_t cell_of(struct reading *reading, const struct muster_process *process,
+                        const struct muster_op *op, const struct muster_log_comm *comm,
+                        enum muster_asked *asked)
+{
+    struct muster_simulation *simulation = reading->simulation;
+    struct muster_sim_cell cell = {.func = op->func, .ran = {op->algo, op->proto, op->channels}};
+    *asked = muster_policy_asked(process, op, comm, simulation->nvlink_domains, &cell.query);
+    return *asked == MUSTER_ASKED ? find_cell(simulation, &cell) : NO_CELL;
+}
+
 static int read_op(struct reading *reading, const struct muster_process *process,
                    const struct muster_op *op)
 {
-    struct muster_simulation *simulation = reading->simulation;
-    const struct muster_log_comm *comm = muster_process_comm(process, op->comm);
-    struct muster_sim_cell cell = {.func = op->func, .ran = {op->algo, op->proto, op->channels}};
-    enum muster_asked asked =
-        muster_policy_asked(process, op, comm, simulation->nvlink_domains, &cell.query);
+    enum muster_asked asked;
+    uint32_t at = cell_of(reading, process, op, muster_process_comm(process, op->comm), &asked);
     count(reading, asked);
     if (asked != MUSTER_ASKED)
         return 0;
-    uint32_t at = find_cell(simulation, &cell);
     if (at == NO_CELL)
         return -1;
-    simulation->cell[at].ops += reading->simulate;
-    if (!is_timed(op) || comm->id == 0)
-        return 0;
-    if (!muster_grow(&reading->timed, reading->n, sizeof *reading->timed))
-        return -1;
-    reading->timed[reading->n++] = (struct timed){
-        .comm = comm->id,
-        .number = op->number,
-        .ns = muster_op_duration_ns(op),
-        .cell = at,
-        .ranks = comm->nranks,
-        .graph = op->flags & MUSTER_OP_GRAPH,
-    };
+    reading->simulation->cell[at].ops += reading->simulate;
     return 0;
 }
 
-static int by_operation(const void *left, const void *right)
+/* ---- Measuring a run ---- */
+
+static uint64_t to_ns(double us)
 {
-    const struct timed *a = left, *b = right;
-    if (a->comm != b->comm)
-        return a->comm < b->comm ? -1 : 1;
-    if (a->graph != b->graph)
-        return a->graph ? 1 : -1;
-    return a->number < b->number ? -1 : a->number > b->number;
+    return (uint64_t)(us * 1000 + 0.5);
 }
 
-/* The shortest time of an operation that every rank timed is its transfer. */
-static int add_transfers(struct reading *reading)
+/* Whether every rank of the communicator timed it, and carried it out alike. */
+static bool is_whole(const struct muster_joint *joint)
 {
-    size_t end;
-    if (reading->n)
-        qsort(reading->timed, reading->n, sizeof *reading->timed, by_operation);
-    for (size_t i = 0; i < reading->n; i = end) {
-        const struct timed *first = &reading->timed[i];
-        uint64_t ns = first->ns;
-        bool same = true;
-        for (end = i + 1; end < reading->n && by_operation(first, &reading->timed[end]) == 0;
-             end++) {
-            same &= reading->timed[end].cell == first->cell;
-            ns = reading->timed[end].ns < ns ? reading->timed[end].ns : ns;
-        }
-        if (same && end - i == first->ranks &&
-            muster_samples_add(&reading->simulation->samples, first->cell, ns))
-            return -1;
+    const struct muster_view_class *class = joint->view->class;
+    const struct muster_view_class *of = &class[joint->any->class];
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        const struct muster_view_op *op = joint->op[i];
+        if (!op || class[op->class].algo != of->algo || class[op->class].proto != of->proto ||
+            class[op->class].dtype != of->dtype || op->channels != joint->any->channels)
+            return false;
     }
+    return joint->present == joint->comm->nranks;
+}
+
+static int add_clock(void *to, const struct muster_joint *joint, double us, size_t *place)
+{
+    struct reading *reading = to;
+    const struct muster_view *view = joint->view;
+    const struct muster_view_class *class = &view->class[joint->any->class];
+    const struct muster_view_gpu *gpu = &view->gpu[view->member[joint->comm->first_member].gpu];
+    struct muster_op op = {.func = class->func,
+                           .dtype = class->dtype,
+                           .algo = class->algo,
+                           .proto = class->proto,
+                           .channels = joint->any->channels,
+                           .count = joint->any->count};
+    struct muster_log_comm comm = {.nranks = joint->comm->nranks, .nnodes = joint->comm->nnodes};
+    enum muster_asked asked;
+    if (!is_whole(joint))
+        return 0;
+    uint32_t at = cell_of(reading, &reading->run->process[gpu->process], &op, &comm, &asked);
+    if (asked != MUSTER_ASKED)
+        return 0;
+    if (at == NO_CELL || muster_samples_add(&reading->simulation->clocks, at, to_ns(us)))
+        return -1;
+    *place = at;
     return 0;
+}
+
+static int add_beat(void *to, size_t place, double us)
+{
+    struct reading *reading = to;
+    return muster_samples_add(&reading->simulation->beats, (uint32_t)place, to_ns(us));
+}
+
+static int measure(struct reading *reading)
+{
+    const struct muster_pace_reader reader = {reading, add_clock, add_beat};
+    struct muster_view view;
+    if (muster_view_of_run(reading->run, &view, NULL))
+        return -1;
+    int result = muster_pace_read(&view, &reader);
+    muster_view_free(&view);
+    return result;
 }
 
 static bool has_policy(const struct muster_process *process, const uint8_t *sha256)
@@ -180,10 +192,10 @@ static bool has_policy(const struct muster_process *process, const uint8_t *sha2
            memcmp(process->segment->policy.sha256, sha256, MUSTER_POLICY_SHA256) == 0;
 }
 
-int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
-                          bool simulate, const uint8_t *sha256)
+static int add(struct muster_simulation *simulation, const struct muster_run *run, bool simulate,
+               const uint8_t *sha256)
 {
-    struct reading reading = {.simulation = simulation, .simulate = simulate};
+    struct reading reading = {.simulation = simulation, .run = run, .simulate = simulate};
     int result = 0;
     for (size_t p = 0; p < run->processes && result == 0; p++) {
         const struct muster_process *process = &run->process[p];
@@ -193,23 +205,34 @@ int muster_simulation_add(struct muster_simulation *simulation, const struct mus
         for (size_t i = 0; i < process->ops && result == 0; i++)
             result = read_op(&reading, process, &process->op[i]);
     }
-    if (result == 0)
-        result = add_transfers(&reading);
-    free(reading.timed);
-    return result;
+    return result == 0 && !sha256 ? measure(&reading) : result;
+}
+
+int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
+                          bool simulate)
+{
+    return add(simulation, run, simulate, NULL);
+}
+
+int muster_simulation_count(struct muster_simulation *simulation, const struct muster_run *run,
+                            const uint8_t *sha256)
+{
+    return add(simulation, run, true, sha256);
 }
 
 /* ---- Classes ---- */
 
-static int set_medians(struct muster_simulation *simulation)
+/* The median of each cell's samples; 0: too few. */
+static int set_medians(struct muster_simulation *simulation, const struct muster_samples *samples,
+                       enum muster_pace by)
 {
     struct muster_sample_groups groups;
-    if (muster_samples_group(&simulation->samples, simulation->cells, &groups))
+    if (muster_samples_group(samples, simulation->cells, &groups))
         return -1;
     for (size_t i = 0; i < simulation->cells; i++) {
         size_t first = groups.first[i], n = groups.first[i + 1] - first;
-        if (n >= MUSTER_SIM_SAMPLES)
-            simulation->cell[i].median_ns = muster_quantile_exact(groups.value + first, n, 0.5);
+        if (n >= MUSTER_PACE_OPS)
+            simulation->cell[i].median_ns[by] = muster_quantile_exact(groups.value + first, n, 0.5);
     }
     muster_sample_groups_free(&groups);
     return 0;
@@ -299,7 +322,8 @@ static void add_to_classes(struct muster_simulation *simulation, const struct mu
 int muster_simulation_finish(struct muster_simulation *simulation)
 {
     simulation->class = calloc(simulation->cells + 1, sizeof *simulation->class);
-    if (!simulation->class || set_medians(simulation))
+    if (!simulation->class || set_medians(simulation, &simulation->clocks, MUSTER_PACE_CLOCK) ||
+        set_medians(simulation, &simulation->beats, MUSTER_PACE_BEAT))
         return -1;
     if (simulation->cells)
         qsort(simulation->cell, simulation->cells, sizeof *simulation->cell, by_size);
@@ -320,5 +344,6 @@ void muster_simulation_free(struct muster_simulation *simulation)
     free(simulation->cell);
     free(simulation->cell_at);
     free(simulation->class);
-    muster_samples_free(&simulation->samples);
+    muster_samples_free(&simulation->clocks);
+    muster_samples_free(&simulation->beats);
 }

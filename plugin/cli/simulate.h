@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/pace.h"
 #include "export/samples.h"
 #include "policy/policy.h"
 #include "segment/run.h"
 
 enum {
     MUSTER_SIM_EFFECTS = 4, /* measured variants told of a class */
-    MUSTER_SIM_SAMPLES = 5, /* operations that a median has to rest on */
 };
 
 /* What ran: enum muster_algo, muster_proto; 0 where NCCL did not show it. */
@@ -29,10 +29,11 @@ struct muster_sim_cell {
     struct muster_query query; /* as NCCL asked */
     unsigned func;             /* as it was called */
     struct muster_variant ran;
-    uint64_t ops;       /* of the run that is simulated, all ranks together */
-    int rule;           /* that decides; MUSTER_POLICY_NO_RULE: none */
-    uint64_t size;      /* lower bound of the size class */
-    uint64_t median_ns; /* of the transfer of its operations that every rank timed; 0: too few */
+    uint64_t ops;  /* of the run that is simulated, all ranks together */
+    int rule;      /* that decides; MUSTER_POLICY_NO_RULE: none */
+    uint64_t size; /* lower bound of the size class */
+    /* By each measure, of its operations that every rank timed; 0: fewer than MUSTER_PACE_OPS. */
+    uint64_t median_ns[MUSTER_PACES];
 };
 
 enum muster_change {
@@ -47,8 +48,10 @@ const char *muster_change_word(enum muster_change change);
 /* A measured variant that the rule keeps, against what ran. */
 struct muster_sim_effect {
     struct muster_variant variant;
-    double ratio;     /* its time / that of what ran, sizes weighted by their operations */
-    uint64_t covered; /* operations of the class whose size was measured both ways */
+    enum muster_pace by; /* that the ratio is of; MUSTER_PACE_NONE: the effect is unknown */
+    double ratio;        /* its time / that of what ran, sizes weighted by their operations */
+    double clock_ratio;  /* likewise by the clock, which proves nothing by itself; 0: not known */
+    uint64_t covered;    /* operations of the class whose size was measured both ways */
 };
 
 /* Cells that differ in nothing but their exact size. */
@@ -58,7 +61,7 @@ struct muster_sim_class {
     uint64_t ops; /* 0: measured in another run only */
     enum muster_change change;
     uint32_t keeps; /* combinations that NCCL has and the rule keeps */
-    struct muster_sim_effect effect[MUSTER_SIM_EFFECTS]; /* most covered first */
+    struct muster_sim_effect effect[MUSTER_SIM_EFFECTS]; /* known first, then most covered */
     unsigned effects;
 };
 
@@ -69,17 +72,19 @@ struct muster_simulation {
     size_t cells;
     uint32_t *cell_at; /* open addressing: index + 1 */
     size_t cell_slots;
-    struct muster_samples samples;  /* of transfers, by cell */
-    struct muster_sim_class *class; /* by collective, shape, size and rule, then by what ran */
+    struct muster_samples clocks, beats; /* by cell */
+    struct muster_sim_class *class;      /* by collective, shape, size and rule, then by what ran */
     size_t classes;
     uint64_t asked, never, unknown; /* operations of the simulated run: enum muster_asked */
     uint64_t missing;               /* known by class only */
 };
 
-/* Adds a run: the first is the one to simulate, the others only measured. With `sha256` only what
- * recorded under that policy. -1: out of memory. */
+/* Adds a run: the first is the one to simulate, the others only measured. -1: out of memory. */
 int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
-                          bool simulate, const uint8_t *sha256);
+                          bool simulate);
+/* Only counts what processes with the policy of that hash recorded. -1: out of memory. */
+int muster_simulation_count(struct muster_simulation *simulation, const struct muster_run *run,
+                            const uint8_t *sha256);
 /* Makes the classes. -1: out of memory. */
 int muster_simulation_finish(struct muster_simulation *simulation);
 void muster_simulation_free(struct muster_simulation *simulation);

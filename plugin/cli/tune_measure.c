@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/pace.h"
 #include "cli/tune_stats.h"
 #include "policy/policy.h"
 #include "segment/table.h"
@@ -114,9 +113,9 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
     sample->points = 0;
     for (size_t i = 0; sample->point && i < bins->n; i++) {
         struct bin *bin = &bins->bin[i];
-        size_t beats = bin->beats >= MUSTER_TUNE_OPS ? bin->beats : 0;
-        sample->rare += bin->n < MUSTER_TUNE_OPS;
-        if (bin->n >= MUSTER_TUNE_OPS) {
+        size_t beats = bin->beats >= MUSTER_PACE_OPS ? bin->beats : 0;
+        sample->rare += bin->n < MUSTER_PACE_OPS;
+        if (bin->n >= MUSTER_PACE_OPS) {
             sample->point[sample->points++] =
                 (struct muster_tune_point){.class = bin->class,
                                            .choice = bin->choice,
@@ -152,7 +151,7 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     return muster_fail(err,
                        "no collective was timed on two ranks often enough (at least %d of one "
                        "size after the first three)",
-                       MUSTER_TUNE_OPS);
+                       MUSTER_PACE_OPS);
 }
 
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err)

@@ -11,9 +11,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/pace.h"
 #include "diagnose/view.h"
-
-enum { MUSTER_TUNE_OPS = 10 }; /* of a class in a run, at least */
 
 struct muster_tune_class {
     uint8_t func;      /* enum muster_func */
@@ -40,13 +39,9 @@ struct muster_tune_sample {
     size_t rare; /* classes left out: too few operations */
 };
 
-/* From a run directory recorded with full timing. The beat is each rank's by its own clock, and the
- * mean over ranks; it is unknown with fewer than
- * MUSTER_TUNE_OPS. The quickest rank's clock waited for nobody,
- * and is that of a part of the operation where ranks do not end together, as in a tree; of a
- * broadcast or reduce the slowest one's is taken. Classes with fewer operations than that are left
- * out: a median of fewer is moved by one or two that were disturbed. -1 where nothing was timed.
- * Free the sample with muster_tune_sample_free. */
+/* From a run directory recorded with full timing: beat and clock of each class (cli/pace.h).
+ * Classes with fewer operations than MUSTER_PACE_OPS are left out, fewer beats are unknown. -1
+ * where nothing was timed. Free the sample with muster_tune_sample_free. */
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err);
 /* The same from what was loaded. */
 int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_sample *sample,

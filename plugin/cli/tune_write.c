@@ -54,7 +54,7 @@ void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudg
     char few[80] = "", incomparable[80] = "";
     if (rare) {
         snprintf(few, sizeof few, "%zu class%s with fewer than %d operations a run", rare,
-                 rare == 1 ? "" : "es", MUSTER_TUNE_OPS);
+                 rare == 1 ? "" : "es", MUSTER_PACE_OPS);
     }
     if (unjudged) {
         snprintf(incomparable, sizeof incomparable,

@@ -525,8 +525,11 @@ rules of the policy, all ranks together
             self.assertEqual(effect is None, row["rule"] == "none-of-it")
             if effect:
                 self.assertEqual(effect["covered"], 60)
-                self.assertAlmostEqual(effect["ratio"], 1.5 if row["rule"] == "small" else 3.0,
-                                       delta=0.01)
+                times = 1.5 if row["rule"] == "small" else 3.0
+                self.assertAlmostEqual(effect["clock_ratio"], times, delta=0.01)
+                # What passes between operations is in both.
+                self.assertAlmostEqual(effect["ratio"], times, delta=0.1)
+                self.assertEqual(effect["by"], "beat")
         self.assertEqual({row["rule"]: row["change"] for row in after["classes"]},
                          {"small": "none", "big": "none", "none-of-it": "would"})
 

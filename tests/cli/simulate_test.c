@@ -46,8 +46,10 @@ struct kind {
     uint64_t floats;
 };
 
-/* `n` operations of every rank, numbered from `first`; rank 1 takes 10 us longer. */
-static void add(struct muster_run *run, struct kind kind, uint64_t first, unsigned n, uint64_t us)
+/* `n` operations of every rank, numbered from `first`; rank 1 takes 10 us longer. Each begins
+ * `beat_us` after the one before; 0: all at once, so that none follows. */
+static void add_beats(struct muster_run *run, struct kind kind, uint64_t first, unsigned n,
+                      uint64_t us, uint64_t beat_us)
 {
     for (size_t p = 0; p < RANKS; p++)
         for (unsigned i = 0; i < n; i++) {
@@ -57,8 +59,17 @@ static void add(struct muster_run *run, struct kind kind, uint64_t first, unsign
             op.proto = (uint8_t)kind.proto;
             op.channels = (uint8_t)kind.channels;
             op.count = kind.floats;
+            if (us) {
+                op.begin_ns += (first * 1000 + i * beat_us) * US;
+                op.end_ns += (first * 1000 + i * beat_us) * US;
+            }
             fixture_add_list(run, p, op);
         }
+}
+
+static void add(struct muster_run *run, struct kind kind, uint64_t first, unsigned n, uint64_t us)
+{
+    add_beats(run, kind, first, n, us, 0);
 }
 
 static const struct kind ring_ll = {MUSTER_FUNC_ALL_REDUCE, MUSTER_ALGO_RING, MUSTER_PROTO_LL, 8,
@@ -71,9 +82,9 @@ static struct muster_simulation simulate(const struct muster_policy *policy,
                                          const struct muster_run *other)
 {
     struct muster_simulation simulation = {.policy = policy};
-    assert_int_equal(muster_simulation_add(&simulation, run, true, NULL), 0);
+    assert_int_equal(muster_simulation_add(&simulation, run, true), 0);
     if (other)
-        assert_int_equal(muster_simulation_add(&simulation, other, false, NULL), 0);
+        assert_int_equal(muster_simulation_add(&simulation, other, false), 0);
     assert_int_equal(muster_simulation_finish(&simulation), 0);
     return simulation;
 }
@@ -94,13 +105,13 @@ static void what_the_rule_keeps_does_not_change(void **state)
     struct muster_run *run = new_run();
     (void)state;
     add(run, ring_ll, 0, 10, 100);
-    add(run, ring_simple, 10, 3, 100);
+    add(run, ring_simple, 10, 9, 100);
     struct muster_simulation simulation = simulate(policy, run, NULL);
-    assert_int_equal(simulation.asked, 26);
+    assert_int_equal(simulation.asked, 38);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_SIMPLE)->change, MUSTER_CHANGE_NONE);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->change, MUSTER_CHANGE_WOULD);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->ops, 20);
-    /* three measurements are too few */
+    /* nine measurements are too few */
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->effects, 0);
     muster_simulation_free(&simulation);
     fixture_free(run);
@@ -115,17 +126,18 @@ static void the_effect_is_that_of_the_same_size_measured_both_ways(void **state)
     (void)state;
     odd.floats = odd_simple.floats = 17000; /* of the same size class */
     add(run, ring_ll, 0, 10, 100);
-    add(run, odd, 10, 5, 100);
-    add(other, ring_simple, 0, 5, 40);
-    add(other, odd_simple, 5, 4, 900); /* too few */
+    add(run, odd, 10, 10, 100);
+    add(other, ring_simple, 0, 10, 40);
+    add(other, odd_simple, 10, 9, 900); /* too few */
     struct muster_simulation simulation = simulate(policy, run, other);
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
-    assert_int_equal(class->ops, 30);
+    assert_int_equal(class->ops, 40);
     assert_int_equal(class->effects, 1);
+    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
     assert_float_equal(class->effect[0].ratio, 0.4, 1e-9); /* of the rank that waited least */
     assert_int_equal(class->effect[0].covered, 20);
     assert_int_equal(class->effect[0].variant.proto, MUSTER_PROTO_SIMPLE);
-    assert_int_equal(simulation.asked, 30); /* the other run is only measured */
+    assert_int_equal(simulation.asked, 40); /* the other run is only measured */
     muster_simulation_free(&simulation);
     fixture_free(run);
     fixture_free(other);
@@ -139,11 +151,11 @@ static void without_all_ranks_nothing_is_measured(void **state)
     (void)state;
     add(run, ring_ll, 0, 10, 100);
     add(run, ring_simple, 10, 10, 50);
-    run->process[1].ops = 15; /* rank 1 is known for 5 of the second ten */
+    run->process[1].ops = 20;
     struct muster_simulation simulation = simulate(policy, run, NULL);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->effects, 1);
     muster_simulation_free(&simulation);
-    run->process[1].ops = 14;
+    run->process[1].ops = 19; /* rank 1 is known for 9 of the second ten */
     simulation = simulate(policy, run, NULL);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->effects, 0);
     muster_simulation_free(&simulation);
@@ -159,12 +171,101 @@ static void warm_up_is_not_measured(void **state)
     add(run, ring_ll, 0, 10, 100);
     add(run, ring_simple, 10, 10, 50);
     for (size_t p = 0; p < RANKS; p++)
-        for (size_t i = 10; i < 16; i++)
-            run->process[p].op[i].flags = MUSTER_OP_UNSCORED;
+        run->process[p].op[10].flags = MUSTER_OP_UNSCORED;
     struct muster_simulation simulation = simulate(policy, run, NULL);
     assert_int_equal(class_with(&simulation, MUSTER_PROTO_LL)->effects, 0);
     muster_simulation_free(&simulation);
     fixture_free(run);
+    muster_policy_free(policy);
+}
+
+/* ---- What an effect rests on ---- */
+
+static const struct kind tree_ll = {MUSTER_FUNC_ALL_REDUCE, MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 8,
+                                    16384};
+
+/* Of a job of ring/simple, 100 us each and 120 us from one to the next, under a policy for trees.
+ */
+static struct muster_sim_effect of_a_tree(uint64_t us, uint64_t beat_us)
+{
+    struct muster_policy *policy = parse("  - {name: a, prefer: {algo: tree}}\n");
+    struct muster_run *run = new_run(), *other = new_run();
+    add_beats(run, ring_simple, 0, 12, 100, 120);
+    add_beats(other, tree_ll, 0, 12, us, beat_us);
+    struct muster_simulation simulation = simulate(policy, run, other);
+    const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_SIMPLE);
+    assert_int_equal(class->effects, 1);
+    assert_int_equal(class->effect[0].covered, 24);
+    struct muster_sim_effect effect = class->effect[0];
+    muster_simulation_free(&simulation);
+    fixture_free(run);
+    fixture_free(other);
+    muster_policy_free(policy);
+    return effect;
+}
+
+/* The ranks of a tree end one after the other: each shows a short time by its clock. */
+static void what_only_seems_quicker_is_told_as_slow_as_it_is(void **state)
+{
+    (void)state;
+    struct muster_sim_effect effect = of_a_tree(40, 180);
+    assert_int_equal(effect.by, MUSTER_PACE_BEAT);
+    assert_float_equal(effect.ratio, 1.5, 1e-9);
+    assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
+}
+
+static void a_clock_alone_says_nothing_of_a_tree(void **state)
+{
+    (void)state;
+    struct muster_sim_effect effect = of_a_tree(40, 0);
+    assert_int_equal(effect.by, MUSTER_PACE_NONE);
+    assert_float_equal(effect.ratio, 0, 1e-9);
+    assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
+}
+
+/* Nine beats are too few, ten clocks are not. */
+static void few_beats_are_not_known(void **state)
+{
+    struct muster_policy *policy = parse("  - {name: a, prefer: {proto: simple}}\n");
+    struct muster_run *run = new_run();
+    (void)state;
+    add_beats(run, ring_ll, 0, 10, 100, 300);
+    add_beats(run, ring_simple, 20, 10, 50, 60);
+    struct muster_simulation simulation = simulate(policy, run, NULL);
+    const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
+    assert_int_equal(class->effects, 1);
+    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
+    assert_float_equal(class->effect[0].ratio, 0.5, 1e-9);
+    muster_simulation_free(&simulation);
+    fixture_free(run);
+    muster_policy_free(policy);
+}
+
+/* The best covered first, but a guess never before what is known. */
+static void what_is_known_comes_first(void **state)
+{
+    struct muster_policy *policy = parse("  - {name: a, avoid: {proto: ll128}}\n");
+    struct muster_run *run = new_run(), *trees = new_run();
+    struct kind ll128 = ring_simple, odd = ring_simple, odd_tree = tree_ll;
+    (void)state;
+    ll128.proto = odd.proto = MUSTER_PROTO_LL128;
+    odd.floats = odd_tree.floats = 17000; /* of the same size class */
+    add(run, ll128, 0, 12, 100);
+    add(run, odd, 20, 12, 100);
+    add(run, ring_simple, 40, 12, 110);
+    add(trees, tree_ll, 0, 12, 10);
+    add(trees, odd_tree, 20, 12, 10);
+    struct muster_simulation simulation = simulate(policy, run, trees);
+    const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL128);
+    assert_int_equal(class->effects, 2);
+    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
+    assert_float_equal(class->effect[0].ratio, 1.1, 1e-9);
+    assert_int_equal(class->effect[0].covered, 24);
+    assert_int_equal(class->effect[1].by, MUSTER_PACE_NONE);
+    assert_int_equal(class->effect[1].covered, 48);
+    muster_simulation_free(&simulation);
+    fixture_free(run);
+    fixture_free(trees);
     muster_policy_free(policy);
 }
 
@@ -299,6 +400,10 @@ int main(void)
         cmocka_unit_test(the_effect_is_that_of_the_same_size_measured_both_ways),
         cmocka_unit_test(without_all_ranks_nothing_is_measured),
         cmocka_unit_test(warm_up_is_not_measured),
+        cmocka_unit_test(what_only_seems_quicker_is_told_as_slow_as_it_is),
+        cmocka_unit_test(a_clock_alone_says_nothing_of_a_tree),
+        cmocka_unit_test(few_beats_are_not_known),
+        cmocka_unit_test(what_is_known_comes_first),
         cmocka_unit_test(channels_change_or_may_change),
         cmocka_unit_test(leave_changes_nothing_and_what_was_not_shown_is_unknown),
         cmocka_unit_test(rules_cut_a_size_class),
