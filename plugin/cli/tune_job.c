@@ -173,3 +173,19 @@ void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_e
     judge(ended, over, status, job);
     end_group(child, over, &status);
 }
+
+void muster_tune_last_words(const char *output, char *to, size_t size)
+{
+    char line[300];
+    FILE *said = fopen(output, "r");
+    to[0] = '\0';
+    while (said && fgets(line, sizeof line, said)) {
+        if (strspn(line, " \n") < strlen(line)) {
+            snprintf(to, size, "%s", line);
+        }
+    }
+    if (said) {
+        fclose(said);
+    }
+    to[strcspn(to, "\n")] = '\0';
+}

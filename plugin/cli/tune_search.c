@@ -12,12 +12,14 @@
 #include "cli/scratch.h"
 #include "cli/tune_job.h"
 #include "cli/tune_tracks.h"
+#include "cli/tune_whole.h"
 #include "policy/policy.h"
 
 enum {
-    RUNS = 256,   /* whose durations are remembered */
-    AGAIN = 4,    /* candidates between two runs without a policy */
-    RESERVED = 6, /* runs that screening leaves: three pairs */
+    RUNS = 256,                    /* whose durations are remembered */
+    AGAIN = 4,                     /* candidates between two runs without a policy */
+    WHOLE = 2 * MUSTER_TUNE_PAIRS, /* runs that judge all rules together, at least */
+    RESERVED = 6 + WHOLE,          /* runs that screening leaves: three pairs of each kind */
 };
 /* A run may take that many times the usual; a candidate that hangs is not waited for. */
 #define PATIENCE   4.0
@@ -32,6 +34,7 @@ struct search {
     double seconds[RUNS];
     unsigned runs;
     struct muster_tune_tracks tracks;
+    struct muster_tune_whole whole;
     struct muster_tune_rule *rule; /* scratch, one a class */
     unsigned tried;                /* candidates */
     size_t rare;                   /* classes of the first run with too few operations */
@@ -86,17 +89,8 @@ static double limit_s(const struct search *search)
 
 static void last_words(const struct search *search)
 {
-    char line[300], last[300] = "";
-    FILE *said = fopen(search->said, "r");
-    while (said && fgets(line, sizeof line, said)) {
-        if (strspn(line, " \n") < strlen(line)) {
-            snprintf(last, sizeof last, "%s", line);
-        }
-    }
-    if (said) {
-        fclose(said);
-    }
-    last[strcspn(last, "\n")] = '\0';
+    char last[300];
+    muster_tune_last_words(search->said, last, sizeof last);
     if (last[0]) {
         tell(search, "its last line: %s", last);
     }
@@ -137,32 +131,19 @@ static int run_once(struct search *search, const char *policy, const char *name,
     return rc;
 }
 
-/* Its text, to be freed; NULL: no memory. `force`: combinations, instead of the rules. */
-static char *policy_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force)
-{
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) {
-        return NULL;
-    }
-    if (force) {
-        muster_tune_write_force(out, force);
-    } else {
-        muster_tune_write(out, NULL, rule, rules);
-    }
-    if (fclose(out)) {
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
 /* ---- the file ---- */
+
+/* Those that are proven, into search->rule, unless the job is better off without. */
+static size_t rules_kept(const struct search *search)
+{
+    struct muster_tune_interval interval;
+    bool kept = muster_tune_whole_keeps(muster_tune_whole_judge(&search->whole, &interval));
+    return search->rule && kept ? muster_tune_rules_proven(&search->tracks, search->rule) : 0;
+}
 
 static int write_file(struct search *search)
 {
-    char part[4200];
+    char part[4200], figure[128] = "", meaning[128] = "";
     struct muster_tune_account account = {
         .command = search->plan->argv,
         .when = search->when,
@@ -170,10 +151,14 @@ static int write_file(struct search *search)
         .budget_s = search->plan->budget_s,
         .runs = search->runs,
         .ending = search->ending,
+        .whole = {figure, meaning},
         .rare = search->rare,
         .unjudged = muster_tune_unjudged(&search->tracks),
     };
-    size_t rules = muster_tune_rules_proven(&search->tracks, search->rule);
+    if (muster_tune_rules_proven(&search->tracks, search->rule)) {
+        muster_tune_whole_word(&search->whole, figure, meaning);
+    }
+    size_t rules = rules_kept(search);
     snprintf(part, sizeof part, "%s.%d", search->plan->output, (int)getpid());
     FILE *out = fopen(part, "we");
     if (!out) {
@@ -262,7 +247,7 @@ static void tell_screened(const struct search *search, const char *name,
 static int try_rules(struct search *search, const char *name, size_t rules, uint32_t force,
                      struct muster_tune_sample *sample, bool *quicker)
 {
-    char *text = policy_text(search->rule, rules, force);
+    char *text = muster_tune_text(search->rule, rules, force);
     if (!text) {
         return -1;
     }
@@ -399,7 +384,7 @@ static int try_special(struct search *search, uint32_t combinations)
     if (rc) {
         return rc;
     }
-    char *text = policy_text(NULL, 0, combinations);
+    char *text = muster_tune_text(NULL, 0, combinations);
     rc = text ? run_once(search, text, name, &sample) : -1;
     free(text);
     if (rc) { /* of those that fail together one alone may do well */
@@ -434,7 +419,7 @@ static int run_lane(struct search *search, unsigned lane, struct muster_tune_sam
 {
     char name[48];
     size_t rules = muster_tune_rules_lane(&search->tracks, lane, search->rule);
-    char *text = policy_text(search->rule, rules, 0);
+    char *text = muster_tune_text(search->rule, rules, 0);
     snprintf(name, sizeof name, "%s of %zu classes", lane ? "the second best" : "the best", rules);
     int rc = text ? run_once(search, text, name, sample) : -1;
     free(text);
@@ -482,7 +467,8 @@ static unsigned runs_of_round(const struct search *search)
 /* Where the budget reaches for three pairs of one lane only, the second best is left out. */
 static void spare(struct search *search)
 {
-    if (runs_of_round(search) > 2 && !fits(search, runs_of_round(search) * MUSTER_TUNE_PAIRS)) {
+    if (runs_of_round(search) > 2 &&
+        !fits(search, runs_of_round(search) * MUSTER_TUNE_PAIRS + WHOLE)) {
         tell(search, "the budget does not reach for the second best of each class");
         muster_tune_drop(&search->tracks, 1);
     }
@@ -496,7 +482,8 @@ static int pairs(struct search *search)
         if (runs == 1) {
             return 0;
         }
-        if (!fits(search, runs)) {
+        bool proven = muster_tune_rules_proven(&search->tracks, search->rule) > 0;
+        if (!fits(search, runs + (proven ? WHOLE : 0))) {
             search->ending = round < MUSTER_TUNE_PAIRS
                                  ? "the budget did not reach for three pairs of runs"
                                  : search->ending;
@@ -515,6 +502,52 @@ static int pairs(struct search *search)
     return 0;
 }
 
+/* ---- all rules together ---- */
+
+/* Without and with search->rule[0..rules). 1: one of them failed; -1: end. */
+static int whole_pair(struct search *search, size_t rules, const char *policy, bool first)
+{
+    struct muster_tune_sample without = {.point = NULL}, with = {.point = NULL};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 2; i++) {
+        bool bare = first == (i == 0);
+        rc = bare ? run_base(search, &without) : run_once(search, policy, "all rules", &with);
+        search->whole.failed |= !bare && rc > 0;
+    }
+    if (rc == 0) {
+        muster_tune_whole_pair(&search->whole, search->rule, rules, &without, &with);
+    }
+    muster_tune_sample_free(&without);
+    muster_tune_sample_free(&with);
+    return rc;
+}
+
+/* Pairs of their own: those before had other sets of rules, and chose these. How many is settled
+ * before the first, as one that may stop when it likes what it sees would stop too early. */
+static void judge_whole(struct search *search)
+{
+    char figure[128], meaning[128];
+    size_t rules = muster_tune_rules_proven(&search->tracks, search->rule);
+    char *text = rules ? muster_tune_text(search->rule, rules, 0) : NULL;
+    unsigned n = MUSTER_TUNE_WHOLES, i = 0;
+    if (!text) {
+        return;
+    }
+    while (n && !fits(search, 2 * n)) {
+        n = n > MUSTER_TUNE_PAIRS ? n - 1 : 0;
+    }
+    search->whole.rules = rules;
+    while (i < n && fits(search, 2) && whole_pair(search, rules, text, i % 2 == 0) >= 0) {
+        i = search->whole.failed ? n : i + 1;
+    }
+    if (i < MUSTER_TUNE_PAIRS && !search->ending[0]) {
+        search->ending = "the budget did not reach for three pairs with all rules";
+    }
+    muster_tune_whole_word(&search->whole, figure, meaning);
+    tell(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
+    free(text);
+}
+
 /* ---- all of it ---- */
 
 static int search_all(struct search *search)
@@ -527,7 +560,9 @@ static int search_all(struct search *search)
     }
     if (screen(search) == 0) {
         muster_tune_settle(&search->tracks);
-        pairs(search);
+        if (pairs(search) == 0) {
+            judge_whole(search);
+        }
         tell_left_out(search);
     }
     return write_file(search);
@@ -547,10 +582,9 @@ int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *e
     }
     muster_tune_watch_signals();
     int rc = search_all(&search);
-    size_t proven = search.rule ? muster_tune_rules_proven(&search.tracks, search.rule) : 0;
     if (rc == 0) {
-        tell(&search, "%zu rules in %s after %u runs%s%s", proven, plan->output, search.runs,
-             search.ending[0] ? "; " : "", search.ending);
+        tell(&search, "%zu rules in %s after %u runs%s%s", rules_kept(&search), plan->output,
+             search.runs, search.ending[0] ? "; " : "", search.ending);
     }
     muster_tune_tracks_free(&search.tracks);
     free(search.rule);

@@ -1,6 +1,7 @@
 #include "cli/tune_write.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -101,7 +102,10 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
     if (left_out[0]) {
         fprintf(out, "# Not judged: %s.\n", left_out);
     }
-    if (!rules) {
+    for (size_t i = 0; i < 2; i++) {
+        fprintf(out, account->whole[i][0] ? "# %s\n" : "%s", account->whole[i]);
+    }
+    if (!rules && !account->whole[0][0]) {
         fputs("# Nothing was: NCCL's own choices were not beaten.\n", out);
     }
 }
@@ -226,4 +230,24 @@ void muster_tune_write_force(FILE *out, uint32_t combinations)
     fputs(", proto: ", out);
     write_words(out, MUSTER_FIELD_PROTO, protos);
     fputs("}\n", out);
+}
+
+char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) {
+        return NULL;
+    }
+    if (force) {
+        muster_tune_write_force(out, force);
+    } else {
+        muster_tune_write(out, NULL, rule, rules);
+    }
+    if (fclose(out)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }

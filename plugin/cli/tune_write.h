@@ -31,9 +31,10 @@ struct muster_tune_account {
     const char *when;     /* UTC */
     double seconds, budget_s;
     unsigned runs;
-    const char *ending; /* "", or why it ended early */
-    size_t rare;        /* classes with too few operations */
-    size_t unjudged;    /* classes in which something that ran had no comparable time */
+    const char *ending;   /* "", or why it ended early */
+    const char *whole[2]; /* what all rules together did, a line each; "": there are none */
+    size_t rare;          /* classes with too few operations */
+    size_t unjudged;      /* classes in which something that ran had no comparable time */
 };
 
 /* "all_reduce 64 KiB, 4 ranks, 1 node". */
@@ -51,5 +52,8 @@ void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudg
 /* One rule for everything that has one of the combinations (muster_policy_combination): the
  * cheapest way to try it everywhere. They are all of some algorithms with some protocols. */
 void muster_tune_write_force(FILE *out, uint32_t combinations);
+/* A policy of rules without an account or, with `force`, of these combinations everywhere, as text
+ * to be freed; NULL: no memory. */
+char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force);
 
 #endif

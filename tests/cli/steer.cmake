@@ -6,7 +6,7 @@ if(TARGET muster AND TARGET nccl-profiler-muster AND Python3_FOUND)
   set_tests_properties(cli_steer_test PROPERTIES TIMEOUT 300)
 endif()
 
-foreach(test stats tracks)
+foreach(test stats tracks whole)
   muster_test(cli_tune_${test}_test ${CMAKE_CURRENT_LIST_DIR}/tune_${test}_test.c LIBS muster_tune_tools)
 endforeach()
 muster_test(cli_tune_measure_test ${CMAKE_CURRENT_LIST_DIR}/tune_measure_test.c

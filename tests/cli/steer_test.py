@@ -268,6 +268,10 @@ class Tune(Case):
         self.assertNotRegex(done.stderr, "nvls|collnet|pat/")
         self.assertIn("2 rules in out.yaml", done.stderr)
         self.assertEqual(self.left_over(), [])
+        together = r"All rules together: (0\.\d+) of the time, 95 % interval (0\.\d+) to (0\.\d+), over 5 pairs of runs\."
+        for place in (text, done.stderr):
+            ratio, low, high = (float(word) for word in re.search(together, place).groups())
+            self.assertTrue(0.75 < ratio < 0.9 and low <= ratio <= high, place)
         # And it holds: the job under it runs as measured.
         run = self.muster("run", "-n", "--timing", "full", "-d", "after", "--policy", "out.yaml", "--",
                           STEERED, "2", "12")
@@ -275,6 +279,17 @@ class Tune(Case):
         after, _ = self.choices("after")
         self.assertEqual(after["AllReduce", 1 << 17][:2], ("tree", "ll128"))
         self.assertEqual(after["AllReduce", 1 << 12][:2], ("ring", "simple"))
+
+    def test_rules_that_move_time_to_other_operations_are_not_kept(self):
+        done = self.tune("--budget", "60s", env={"STEERED_LATER_US": "100"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, [])
+        self.assertRegex(text, r"# All rules together: 1\.\d+ of the time, 95 % interval 1\.\d+ to 1\.\d+, over 5 pairs")
+        for place in (text, done.stderr):
+            self.assertIn("The job as a whole was slower: 2 rules not kept.", place)
+        self.assertNotIn("not beaten", text)
+        self.assertIn("0 rules in out.yaml", done.stderr)
 
     def test_a_class_that_runs_seldom_is_not_judged(self):
         done = self.tune("--budget", "60s", command=(STEERED, "2", "10"))

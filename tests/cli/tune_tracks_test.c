@@ -120,6 +120,7 @@ static void write_all(FILE *out, const void *n)
                                           .budget_s = 600,
                                           .seconds = 9,
                                           .ending = "interrupted",
+                                          .whole = {"", ""},
                                           .rare = 1,
                                           .unjudged = 2};
     muster_tune_write(out, &account, rule, *(const size_t *)n);

@@ -6,7 +6,8 @@
  * usage: steered RANKS ROUNDS    Environment: NCCL_PROFILER_PLUGIN and NCCL_TUNER_PLUGIN as NCCL
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOLD=1: the ranks
  * stay until standard input ends. STEERED_FAIL=ALGO: a rank that is to use it fails.
- * STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst choice.
+ * STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst choice. STEERED_LATER_US=US: a
+ * tree makes the all-gather that follows so much longer.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -117,19 +118,23 @@ static uint64_t duration_ns(struct rank *rank, const struct choice *choice, uint
 
 static void one_round(struct rank *rank, int ranks)
 {
-    const char *fail = getenv("STEERED_FAIL");
+    const char *fail = getenv("STEERED_FAIL"), *later = getenv("STEERED_LATER_US");
+    uint64_t later_ns = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
         uint64_t bytes = operations[i].floats * 4;
         bytes *= operations[i].number == ALL_GATHER ? (uint64_t)ranks : 1;
         struct choice choice = choose(rank, operations[i].number, bytes);
         if (fail && strcmp(fail, algo_word[choice.algo]) == 0)
             _exit(3);
-        standin_call(rank->comm, &(struct standin_op){.func = operations[i].func,
-                                                      .count = operations[i].floats,
-                                                      .algo = algo_word[choice.algo],
-                                                      .proto = proto_word[choice.proto],
-                                                      .channels = (unsigned)choice.channels,
-                                                      .gpu_ns = duration_ns(rank, &choice, bytes)});
+        later_ns += later && choice.algo == 0 ? strtoull(later, NULL, 10) * 1000 : 0;
+        uint64_t waits_ns = operations[i].number == ALL_GATHER ? later_ns : 0;
+        standin_call(rank->comm,
+                     &(struct standin_op){.func = operations[i].func,
+                                          .count = operations[i].floats,
+                                          .algo = algo_word[choice.algo],
+                                          .proto = proto_word[choice.proto],
+                                          .channels = (unsigned)choice.channels,
+                                          .gpu_ns = waits_ns + duration_ns(rank, &choice, bytes)});
     }
     standin_comm_sync(rank->comm);
 }
