@@ -65,3 +65,13 @@ double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof p
     };
     return proof == MUSTER_PROOF_TIE ? 0.5 : share(table[kind][proof]);
 }
+
+double muster_confidence_divergence(enum muster_divergence of, bool tie, bool open)
+{
+    /* bench/accuracy/divergent, seeds 1 to 100, 20 cases each. */
+    static const struct row table[2][2] = {
+        [MUSTER_DIVERGENCE_POLICIES] = {{18, 18}, {18, 18}},
+        [MUSTER_DIVERGENCE_CHOICES] = {{18, 18}, {18, 18}},
+    };
+    return tie ? 0.5 : share(table[of][open]);
+}

@@ -3,6 +3,7 @@
 #ifndef MUSTER_DIAGNOSE_CONFIDENCE_H
 #define MUSTER_DIAGNOSE_CONFIDENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "diagnose/finding.h"
@@ -15,6 +16,9 @@ enum muster_proof {
     MUSTER_PROOF_TIE,   /* as many ranks on one side as on the other */
     MUSTER_PROOFS
 };
+
+/* What ranks differ in. */
+enum muster_divergence { MUSTER_DIVERGENCE_POLICIES, MUSTER_DIVERGENCE_CHOICES };
 
 /* `hits`: operations that the rank was late in; `others`: those of another rank, typically, at the
  * same size of delay. */
@@ -34,5 +38,9 @@ double muster_confidence_stage(void);
 
 /* A hang. At a tie a half: both sides are named. */
 double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof proof);
+
+/* Ranks that decide differently. At a tie a half: both sides are named. `open`: ranks that are not
+ * seen could turn the minority into the majority. */
+double muster_confidence_divergence(enum muster_divergence of, bool tie, bool open);
 
 #endif

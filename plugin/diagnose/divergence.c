@@ -8,59 +8,15 @@
 
 struct search {
     const struct muster_view *view;
-    bool waited;
+    struct muster_policy_sides policies;
     struct muster_findings *findings;
-    uint32_t *side;     /* of each member of the communicator at hand; MUSTER_VIEW_NONE: not seen */
-    uint32_t *cursor;   /* likewise, within its operations */
+    struct muster_sides sides;                 /* of the communicator at hand */
+    uint32_t *cursor;                          /* of each of its members: within its operations */
+    const struct muster_view_op **op, **worst; /* likewise: of one number; of the one to be told */
     size_t *covered_by; /* of each GPU: finding + 1 that names what its policy differs from */
 };
 
 /* ---- policies ---- */
-
-static bool steers(const struct muster_seg_policy *policy)
-{
-    return atomic_load_explicit(&policy->state, memory_order_relaxed) == MUSTER_POLICY_ACTIVE;
-}
-
-static bool is_settled(const struct search *search, const struct muster_view_gpu *gpu)
-{
-    return gpu->policy &&
-           (search->waited || gpu->called || gpu->policy->tuner_api ||
-            atomic_load_explicit(&gpu->policy->state, memory_order_relaxed) != MUSTER_POLICY_NONE);
-}
-
-/* Tuners that are off are alike, whatever the reason. */
-static bool same_policy(const struct muster_seg_policy *a, const struct muster_seg_policy *b)
-{
-    if (!steers(a) || !steers(b))
-        return steers(a) == steers(b);
-    return memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
-}
-
-static const struct muster_view_gpu *gpu_of(const struct search *search,
-                                            const struct muster_view_comm *comm, uint32_t i)
-{
-    return &search->view->gpu[search->view->member[comm->first_member + i].gpu];
-}
-
-/* Gives every member a side, numbered by its first member; returns how many sides there are. */
-static unsigned policy_sides(const struct search *search, const struct muster_view_comm *comm)
-{
-    unsigned sides = 0;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        const struct muster_view_gpu *gpu = gpu_of(search, comm, i);
-        search->side[i] = MUSTER_VIEW_NONE;
-        if (!is_settled(search, gpu))
-            continue;
-        search->side[i] = i;
-        for (uint32_t j = 0; j < i && search->side[i] == i; j++) {
-            if (search->side[j] == j && same_policy(gpu->policy, gpu_of(search, comm, j)->policy))
-                search->side[i] = j;
-        }
-        sides += search->side[i] == i;
-    }
-    return sides;
-}
 
 /* The finding that names the difference of all these ranks already; 0: none. */
 static size_t covering(const struct search *search, const struct muster_view_comm *comm)
@@ -76,14 +32,18 @@ static size_t covering(const struct search *search, const struct muster_view_com
 static int find_policies(struct search *search, const struct muster_view_comm *comm, size_t *by)
 {
     *by = covering(search, comm);
-    if (*by || policy_sides(search, comm) < 2)
+    if (*by)
+        return 0;
+    muster_policy_sides(&search->policies, comm, &search->sides);
+    if (search->sides.n < 2)
         return 0;
     struct muster_finding *finding = muster_findings_add(search->findings);
     if (!finding)
         return -1;
     *by = search->findings->n;
-    muster_divergence_begin(finding, search->view, comm, search->side);
-    muster_divergence_of_policies(finding, search->view, comm, search->side);
+    muster_divergence_begin(finding, search->view, comm, &search->sides,
+                            MUSTER_DIVERGENCE_POLICIES);
+    muster_divergence_of_policies(finding, search->view, comm, search->sides.side);
     for (uint32_t i = 0; i < comm->members; i++)
         search->covered_by[search->view->member[comm->first_member + i].gpu] = *by;
     return 0;
@@ -121,13 +81,6 @@ static bool same_call(const struct muster_view *view, const struct muster_view_o
            view->class[a->class].dtype == view->class[b->class].dtype;
 }
 
-static bool same_choice(const struct muster_view *view, const struct muster_view_op *a,
-                        const struct muster_view_op *b)
-{
-    const struct muster_view_class *one = &view->class[a->class], *two = &view->class[b->class];
-    return one->algo == two->algo && one->proto == two->proto && a->channels == b->channels;
-}
-
 enum outcome { ALIKE, DIFFERENT, OTHER_CALLS };
 
 /* Lines up the lowest number that any member has next, and passes it. op[i]: the member's, NULL
@@ -162,60 +115,49 @@ static enum outcome compare(const struct search *search, const struct muster_vie
         first = first ? first : op[i];
         if (!same_call(search->view, first, op[i]))
             return OTHER_CALLS;
-        if (!same_choice(search->view, first, op[i]))
+        if (!muster_same_choice(search->view, first, op[i]))
             outcome = DIFFERENT;
     }
     return outcome;
 }
 
-static void choice_sides(const struct search *search, const struct muster_view_comm *comm,
-                         const struct muster_view_op *const *op)
+/* Of those that differ the first that most ranks show. `by`: the finding about the policies of
+ * these ranks + 1; 0: none. -1: no memory. */
+static int tell_operations(struct search *search, const struct muster_view_comm *comm, size_t by,
+                           uint64_t different, uint64_t compared)
 {
-    for (uint32_t i = 0; i < comm->members; i++) {
-        search->side[i] = op[i] ? i : MUSTER_VIEW_NONE;
-        for (uint32_t j = 0; op[i] && j < i && search->side[i] == i; j++) {
-            if (search->side[j] == j && same_choice(search->view, op[i], op[j]))
-                search->side[i] = j;
-        }
-    }
+    struct muster_finding *finding =
+        by ? &search->findings->finding[by - 1] : muster_findings_add(search->findings);
+    if (!finding)
+        return -1;
+    muster_choice_sides(search->view, comm, search->worst, &search->sides);
+    if (!by)
+        muster_divergence_begin(finding, search->view, comm, &search->sides,
+                                MUSTER_DIVERGENCE_CHOICES);
+    muster_divergence_of_operation(finding, search->view, comm, search->worst, search->sides.side);
+    muster_divergence_count(finding, comm, different, compared);
+    return 0;
 }
 
-static struct muster_finding *finding_for(struct search *search,
-                                          const struct muster_view_comm *comm, size_t by)
-{
-    if (by)
-        return &search->findings->finding[by - 1];
-    struct muster_finding *finding = muster_findings_add(search->findings);
-    if (finding)
-        muster_divergence_begin(finding, search->view, comm, search->side);
-    return finding;
-}
-
-/* `by`: the finding about the policies of these ranks + 1; 0: none. */
-static int find_operations(struct search *search, const struct muster_view_comm *comm, size_t by,
-                           const struct muster_view_op **op)
+static int find_operations(struct search *search, const struct muster_view_comm *comm, size_t by)
 {
     uint64_t compared = 0, different = 0;
-    struct muster_finding *finding = NULL;
+    uint32_t shown = 0;
     memset(search->cursor, 0, comm->members * sizeof(*search->cursor));
-    for (uint32_t present; (present = line_up(search, comm, op)) > 0;) {
-        enum outcome outcome = present > 1 ? compare(search, comm, op) : ALIKE;
+    for (uint32_t present; (present = line_up(search, comm, search->op)) > 0;) {
+        enum outcome outcome = present > 1 ? compare(search, comm, search->op) : ALIKE;
         compared += present > 1;
         if (outcome == OTHER_CALLS) {
-            muster_divergence_not_compared(search->findings, comm, op);
+            muster_divergence_not_compared(search->findings, comm, search->op);
             break;
         }
-        if (outcome == ALIKE || different++ > 0)
-            continue;
-        choice_sides(search, comm, op);
-        finding = finding_for(search, comm, by);
-        if (!finding)
-            return -1;
-        muster_divergence_of_operation(finding, search->view, comm, op, search->side);
+        different += outcome == DIFFERENT;
+        if (outcome == DIFFERENT && present > shown) {
+            memcpy(search->worst, search->op, comm->members * sizeof(*search->op));
+            shown = present;
+        }
     }
-    if (finding)
-        muster_divergence_count(finding, comm, different, compared);
-    return 0;
+    return different ? tell_operations(search, comm, by, different, compared) : 0;
 }
 
 /* ---- communicators ---- */
@@ -233,7 +175,7 @@ static int larger_first(const void *left, const void *right)
 }
 
 /* The larger ones first: what is said of the ranks of one holds for all within it. */
-static int find_all(struct search *search, struct place *place, const struct muster_view_op **op)
+static int find_all(struct search *search, struct place *place)
 {
     const struct muster_view *view = search->view;
     for (uint32_t i = 0; i < view->comms; i++)
@@ -244,28 +186,44 @@ static int find_all(struct search *search, struct place *place, const struct mus
         size_t by = 0;
         if (!muster_joint_possible(comm))
             continue;
-        if (find_policies(search, comm, &by) != 0 || find_operations(search, comm, by, op) != 0)
+        if (find_policies(search, comm, &by) != 0 || find_operations(search, comm, by) != 0)
             return -1;
     }
     return 0;
 }
 
+static bool begin(struct search *search, bool waited)
+{
+    const struct muster_view *view = search->view;
+    search->op = calloc(view->members + 1, sizeof(*search->op));
+    search->worst = calloc(view->members + 1, sizeof(*search->worst));
+    search->sides.side = calloc(view->members + 1, sizeof(*search->sides.side));
+    search->sides.count = calloc(view->members + 1, sizeof(*search->sides.count));
+    search->cursor = calloc(view->members + 1, sizeof(*search->cursor));
+    search->covered_by = calloc(view->gpus + 1, sizeof(*search->covered_by));
+    return muster_policy_sides_begin(&search->policies, view, waited) == 0 && search->op &&
+           search->worst && search->sides.side && search->sides.count && search->cursor &&
+           search->covered_by;
+}
+
+static void end(struct search *search)
+{
+    muster_policy_sides_free(&search->policies);
+    free(search->op);
+    free(search->worst);
+    free(search->sides.side);
+    free(search->sides.count);
+    free(search->cursor);
+    free(search->covered_by);
+}
+
 int muster_diagnose_divergence(const struct muster_view *view, bool waited,
                                struct muster_findings *findings, struct muster_err *err)
 {
-    struct search search = {.view = view, .waited = waited, .findings = findings};
+    struct search search = {.view = view, .findings = findings};
     struct place *place = calloc(view->comms + 1, sizeof(*place));
-    const struct muster_view_op **op = calloc(view->members + 1, sizeof(*op));
-    search.side = calloc(view->members + 1, sizeof(*search.side));
-    search.cursor = calloc(view->members + 1, sizeof(*search.cursor));
-    search.covered_by = calloc(view->gpus + 1, sizeof(*search.covered_by));
-    int rc = -1;
-    if (place && op && search.side && search.cursor && search.covered_by)
-        rc = find_all(&search, place, op);
+    int rc = begin(&search, waited) && place ? find_all(&search, place) : -1;
+    end(&search);
     free(place);
-    free(op);
-    free(search.side);
-    free(search.cursor);
-    free(search.covered_by);
     return rc == 0 ? 0 : muster_fail(err, "out of memory for the comparison of policies");
 }

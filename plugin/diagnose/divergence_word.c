@@ -8,10 +8,6 @@
 
 enum { LISTED = 8 };
 
-/* How sure: hashes and recorded words are compared exactly, so that only who is right is open. */
-#define OF_A_MINORITY 0.95
-#define OF_A_TIE      0.5
-
 static const struct muster_view_member *member_of(const struct muster_view *view,
                                                   const struct muster_view_comm *comm, uint32_t i)
 {
@@ -35,22 +31,6 @@ static unsigned size_of(const struct muster_view_comm *comm, const uint32_t *sid
     return n;
 }
 
-/* The side of the majority; MUSTER_VIEW_NONE: two or more are as large. */
-static uint32_t majority(const struct muster_view_comm *comm, const uint32_t *side)
-{
-    uint32_t largest = MUSTER_VIEW_NONE;
-    unsigned most = 0;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        unsigned n = side[i] == i ? size_of(comm, side, i) : 0;
-        if (n > most)
-            largest = i;
-        else if (n == most && n > 0)
-            largest = MUSTER_VIEW_NONE;
-        most = n > most ? n : most;
-    }
-    return largest;
-}
-
 static void blame(struct muster_finding *finding, const struct muster_view *view,
                   const struct muster_view_comm *comm, uint32_t i)
 {
@@ -63,32 +43,17 @@ static void blame(struct muster_finding *finding, const struct muster_view *view
         finding->rank[finding->ranks++] = rank_of(view, comm, i);
 }
 
-/* When the first operation of the communicator was called, on the clock of the day. */
-static uint64_t first_call(const struct muster_view *view, const struct muster_view_comm *comm)
-{
-    uint64_t first = 0;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        const struct muster_view_member *member = member_of(view, comm, i);
-        const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
-        if (member->ops == 0 || !gpu->host_times)
-            continue;
-        uint64_t when = view->op[member->first_op].enqueue_ns + (uint64_t)gpu->unix_ns;
-        if (first == 0 || when < first)
-            first = when;
-    }
-    return first;
-}
-
 void muster_divergence_begin(struct muster_finding *finding, const struct muster_view *view,
-                             const struct muster_view_comm *comm, const uint32_t *side)
+                             const struct muster_view_comm *comm, const struct muster_sides *sides,
+                             enum muster_divergence of)
 {
-    uint32_t most = majority(comm, side);
+    bool tie = sides->most == MUSTER_VIEW_NONE;
     finding->kind = MUSTER_FINDING_POLICY_DIVERGENCE;
     finding->comm = comm->id;
-    finding->since_unix_ns = first_call(view, comm);
-    finding->confidence = most == MUSTER_VIEW_NONE ? OF_A_TIE : OF_A_MINORITY;
+    finding->since_unix_ns = muster_view_first_call_unix_ns(view, comm);
+    finding->confidence = muster_confidence_divergence(of, tie, sides->open);
     for (uint32_t i = 0; i < comm->members; i++) {
-        if (side[i] != MUSTER_VIEW_NONE && side[i] != most)
+        if (sides->side[i] != MUSTER_VIEW_NONE && (tie || sides->side[i] != sides->most))
             blame(finding, view, comm, i);
     }
     snprintf(finding->advice, sizeof(finding->advice), "%s",

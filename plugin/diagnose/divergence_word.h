@@ -3,12 +3,15 @@
 #ifndef MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
 #define MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
 
+#include "diagnose/confidence.h"
+#include "diagnose/divergence_side.h"
 #include "diagnose/finding.h"
 #include "diagnose/view.h"
 
-/* Kind, communicator, and whom the sides make the minority. */
+/* Kind, communicator, whom the sides make the minority, and how sure that is. */
 void muster_divergence_begin(struct muster_finding *finding, const struct muster_view *view,
-                             const struct muster_view_comm *comm, const uint32_t *side);
+                             const struct muster_view_comm *comm, const struct muster_sides *sides,
+                             enum muster_divergence of);
 void muster_divergence_of_policies(struct muster_finding *finding, const struct muster_view *view,
                                    const struct muster_view_comm *comm, const uint32_t *side);
 /* The first operation that differs; op[i]: the member's, or NULL. */

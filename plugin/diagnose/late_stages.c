@@ -48,29 +48,6 @@ static void find_units(const struct stages *stages)
     }
 }
 
-/* A stream of sends or receives of one member: operations [at, end) of the view. */
-struct stream {
-    uint32_t at, end;
-};
-
-static struct stream find_stream(const struct muster_view *view,
-                                 const struct muster_view_member *member, unsigned func,
-                                 int32_t peer)
-{
-    struct stream found = {member->first_op, member->first_op};
-    uint32_t low = member->first_op;
-    uint32_t end = member->first_op + member->ops;
-    while (low < end && (view->op[low].func != func || view->op[low].peer != peer)) {
-        low++;
-    }
-    found.at = found.end = low;
-    while (found.end < end && view->op[found.end].func == func &&
-           view->op[found.end].peer == peer && !(view->op[found.end].flags & MUSTER_OP_GRAPH)) {
-        found.end++;
-    }
-    return found;
-}
-
 static void blame(const struct stages *stages, uint32_t late, uint32_t other)
 {
     const struct muster_view_op *own = &stages->view->op[late];
@@ -91,13 +68,14 @@ static void blame(const struct stages *stages, uint32_t late, uint32_t other)
 }
 
 /* Every send with the receive of the same ordinal. */
-static uint64_t pair(const struct stages *stages, struct stream from, struct stream to)
+static uint64_t pair(const struct stages *stages, struct muster_view_stream from,
+                     struct muster_view_stream to)
 {
     const struct muster_view_op *op = stages->view->op;
     uint64_t pairs = 0;
     while (from.at < from.end && to.at < to.end) {
         if (op[from.at].number != op[to.at].number) {
-            struct stream *behind = op[from.at].number < op[to.at].number ? &from : &to;
+            struct muster_view_stream *behind = op[from.at].number < op[to.at].number ? &from : &to;
             behind->at++;
             continue;
         }
@@ -145,17 +123,14 @@ static uint64_t pair_member(struct stages *stages, const struct muster_view_comm
             i++;
             continue;
         }
-        struct stream from = {i, i};
-        while (from.end < end && view->op[from.end].func == op->func &&
-               view->op[from.end].peer == op->peer &&
-               !(view->op[from.end].flags & MUSTER_OP_GRAPH)) {
-            from.end++;
-        }
+        struct muster_view_stream from =
+            muster_view_stream(view, member, MUSTER_FUNC_SEND, op->peer);
         i = from.end;
         const struct muster_view_member *peer = by_rank(view, comm, op->peer);
         partners++;
         if (peer && peer != member) {
-            pairs += pair(stages, from, find_stream(view, peer, MUSTER_FUNC_RECV, member->rank));
+            pairs +=
+                pair(stages, from, muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank));
         }
     }
     stages->experts |= partners > PARTNERS_MAX;
@@ -343,6 +318,9 @@ static int one_comm(struct stages *stages, uint32_t c, struct muster_findings *f
     struct muster_late_guilts guilts = {0};
     stages->experts = false;
     for (uint32_t m = own->first_member; m < own->first_member + own->members; m++) {
+        if (stages->experts && comm.compared) {
+            break;
+        }
         comm.compared += pair_member(stages, own, &stages->view->member[m]);
     }
     if (!comm.compared) {

@@ -11,21 +11,6 @@ double muster_path_confidence(bool concluded)
     return concluded ? 0.5 : 601.0 / 602.0;
 }
 
-/* The first operation of the communicator, by the clock of its host. */
-static uint64_t since(const struct muster_view *view, const struct muster_view_comm *comm)
-{
-    uint64_t first = UINT64_MAX;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        const struct muster_view_member *member = &view->member[m];
-        for (uint32_t i = 0; i < member->ops; i++) {
-            uint64_t at = view->op[member->first_op + i].enqueue_ns +
-                          (uint64_t)view->gpu[member->gpu].unix_ns;
-            first = at < first ? at : first;
-        }
-    }
-    return first == UINT64_MAX ? 0 : first;
-}
-
 void muster_path_begin(const struct muster_view *view, uint32_t comm,
                        const struct muster_view_gpu *a, const struct muster_view_gpu *b,
                        struct muster_finding *finding)
@@ -35,7 +20,7 @@ void muster_path_begin(const struct muster_view *view, uint32_t comm,
     finding->rank[1] = b->rank;
     finding->ranks = 2;
     finding->gpu = a->gpu_index;
-    finding->since_unix_ns = since(view, &view->comm[comm]);
+    finding->since_unix_ns = muster_view_first_call_unix_ns(view, &view->comm[comm]);
     muster_text_copy(finding->host, sizeof finding->host, a->host);
 }
 

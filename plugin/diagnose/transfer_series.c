@@ -38,47 +38,14 @@ int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
     return whole ? 0 : -1;
 }
 
-/* Operations [at, end) of the view. */
-struct stream {
-    uint32_t at, end;
-};
-
-/* Whether an operation stands before those of this function and peer, as views sort them. */
-static bool stands_before(const struct muster_view_op *op, unsigned func, int32_t peer)
-{
-    if (op->flags & MUSTER_OP_GRAPH)
-        return false;
-    if (!muster_func_is_p2p(op->func) || op->func != func)
-        return !muster_func_is_p2p(op->func) || op->func < func;
-    return op->peer < peer;
-}
-
-static struct stream stream_of(const struct muster_view *view,
-                               const struct muster_view_member *member, unsigned func, int32_t peer)
-{
-    uint32_t low = member->first_op, end = member->first_op + member->ops, high = end;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (stands_before(&view->op[middle], func, peer))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    struct stream found = {low, low};
-    for (; found.end < end; found.end++) {
-        const struct muster_view_op *op = &view->op[found.end];
-        if (op->func != func || op->peer != peer || (op->flags & MUSTER_OP_GRAPH))
-            break;
-    }
-    return found;
-}
-
 int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint32_t to,
                              struct muster_transfers *transfers)
 {
     const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
-    struct stream out = stream_of(view, sender, MUSTER_FUNC_SEND, receiver->rank);
-    struct stream in = stream_of(view, receiver, MUSTER_FUNC_RECV, sender->rank);
+    struct muster_view_stream out =
+        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
+    struct muster_view_stream in =
+        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
     while (out.at < out.end && in.at < in.end) {
         const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
         out.at += send->number <= receive->number;

@@ -132,6 +132,19 @@ int muster_view_finish(struct muster_view *view, struct muster_err *err);
 
 void muster_view_free(struct muster_view *view);
 
+/* The eager sends or receives between a member and one peer, by number: operations [at, end) of
+ * the finished view; at == end where there are none. Found by halves. */
+struct muster_view_stream {
+    uint32_t at, end;
+};
+struct muster_view_stream muster_view_stream(const struct muster_view *view,
+                                             const struct muster_view_member *member, unsigned func,
+                                             int32_t peer);
+
+/* When a rank of the communicator called its first operation, ns since 1970; 0: not known. */
+uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
+                                        const struct muster_view_comm *comm);
+
 /* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
 static inline bool muster_view_scored(const struct muster_view_op *op)
 {

@@ -200,9 +200,61 @@ static void test_ranks_of_one_process_are_told_apart(void **state)
     muster_view_free(&view);
 }
 
+static void test_stream_is_what_was_sent_to_one_peer(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t func;
+        int32_t peer;
+        uint16_t flags;
+    } called[] = {{MUSTER_FUNC_SEND, 2, 0}, {MUSTER_FUNC_RECV, 1, 0},
+                  {MUSTER_FUNC_SEND, 1, 0}, {MUSTER_FUNC_ALL_REDUCE, -1, 0},
+                  {MUSTER_FUNC_SEND, 1, 0}, {MUSTER_FUNC_SEND, 1, MUSTER_OP_GRAPH}};
+    struct one_gpu one = one_gpu();
+    for (unsigned i = 0; i < sizeof called / sizeof *called; i++) {
+        struct muster_op op = op_at(i, 100 * (i + 1), 100 * (i + 1) + 50);
+        op.func = called[i].func;
+        op.peer = called[i].peer;
+        op.flags |= called[i].flags;
+        muster_view_add_op(&one.view, one.member[0], &op);
+    }
+    finish(&one.view);
+    const struct muster_view_member *member = &one.view.member[one.view.op[0].member];
+    struct muster_view_stream to_1 = muster_view_stream(&one.view, member, MUSTER_FUNC_SEND, 1);
+    assert_int_equal(to_1.end - to_1.at, 2);
+    assert_int_equal(one.view.op[to_1.at].number, 2);
+    assert_int_equal(one.view.op[to_1.at + 1].number, 4);
+    struct muster_view_stream from_1 = muster_view_stream(&one.view, member, MUSTER_FUNC_RECV, 1);
+    assert_int_equal(from_1.end - from_1.at, 1);
+    struct muster_view_stream none = muster_view_stream(&one.view, member, MUSTER_FUNC_RECV, 2);
+    assert_int_equal(none.end, none.at);
+    muster_view_free(&one.view);
+}
+
+static void test_first_call_is_the_earliest_of_any_kind(void **state)
+{
+    (void)state;
+    struct one_gpu one = one_gpu();
+    struct muster_op first = op_at(0, 100, 150), second = op_at(1, 200, 250);
+    first.func = MUSTER_FUNC_SEND; /* stands behind the collective in the view */
+    first.peer = 1;
+    muster_view_add_op(&one.view, one.member[0], &first);
+    muster_view_add_op(&one.view, one.member[0], &second);
+    finish(&one.view);
+    one.view.gpu[0].unix_ns = 1000;
+    one.view.gpu[0].host_times = true;
+    const struct muster_view_comm *comm = &one.view.comm[one.view.member[0].comm];
+    assert_int_equal(muster_view_first_call_unix_ns(&one.view, comm), first.enqueue_ns + 1000);
+    one.view.gpu[0].host_times = false;
+    assert_int_equal(muster_view_first_call_unix_ns(&one.view, comm), 0);
+    muster_view_free(&one.view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stream_is_what_was_sent_to_one_peer),
+        cmocka_unit_test(test_first_call_is_the_earliest_of_any_kind),
         cmocka_unit_test(test_self_time_is_from_the_last_end_in_any_communicator),
         cmocka_unit_test(test_overlapping_operations_are_one_unit),
         cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
