@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "diagnose/late_build.h"
 
 /* Operations that a host is ahead if it certainly waited for none of the last. */
@@ -71,13 +72,6 @@ void muster_late_calls_note(struct muster_late_walk *walk)
     calls->number = number;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* From call to call, the median of the others of the host that are far ahead. False: they are not
  * the most of them. */
 static bool others_pace(const struct muster_late_walk *walk, uint32_t own, uint64_t *pace_ns)
@@ -99,8 +93,7 @@ static bool others_pace(const struct muster_late_walk *walk, uint32_t own, uint6
     if (n == 0 || 2 * n < others) {
         return false;
     }
-    qsort(walk->scratch, n, sizeof *walk->scratch, by_value);
-    *pace_ns = walk->scratch[n / 2];
+    *pace_ns = muster_upper_median_u64(walk->scratch, n);
     return true;
 }
 

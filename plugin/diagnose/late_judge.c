@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "diagnose/late_build.h"
 #include "segment/table.h"
 
@@ -58,13 +59,6 @@ bool muster_late_beyond_luck(const struct muster_late_guilt *guilt, uint32_t tur
     return muster_late_by_luck(turns, (uint32_t)ceil(others)) * (double)ranks <= CHANCE_TURNS;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* At one size of delay, and all above: what each member has, and what others typically have. */
 struct level {
     uint32_t *hits;
@@ -91,7 +85,7 @@ struct judging {
 /* The upper median of the others, for a member that is above it. */
 static uint64_t usual(struct judging *judging)
 {
-    qsort(judging->sorted, judging->n, sizeof *judging->sorted, by_value);
+    muster_sort_u64(judging->sorted, judging->n);
     return judging->sorted[(judging->n - 1) / 2];
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/late_build.h"
@@ -144,13 +145,6 @@ struct tempo {
     const struct muster_view_op *first;
 };
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 static int tempo(const struct stages *stages, uint32_t m, uint64_t least_ns, struct tempo *to)
 {
     const struct muster_view *view = stages->view;
@@ -173,8 +167,7 @@ static int tempo(const struct stages *stages, uint32_t m, uint64_t least_ns, str
         to->units += to->first != NULL;
         to->late += late;
     }
-    qsort(self, n, sizeof *self, by_value);
-    to->self_ns = n ? self[n / 2] : 0;
+    to->self_ns = muster_upper_median_u64(self, n);
     free(self);
     return 0;
 }
@@ -196,8 +189,7 @@ static int others_self(const struct stages *stages, const struct muster_late_gui
         }
     }
     if (result == 0) {
-        qsort(self, n, sizeof *self, by_value);
-        *usual_ns = n ? self[n / 2] : 0;
+        *usual_ns = muster_upper_median_u64(self, n);
     }
     free(self);
     return result;

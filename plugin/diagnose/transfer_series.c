@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "diagnose/joint.h"
 #include "diagnose/transfer_build.h"
 #include "segment/table.h"
@@ -145,12 +146,6 @@ size_t muster_transfers_group(const struct muster_transfers *transfers, size_t f
     return end;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
                                    uint64_t *scratch)
 {
@@ -159,6 +154,6 @@ uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, d
         scratch[kept++] = at[i].ns;
     if (kept == 0)
         return 0;
-    qsort(scratch, kept, sizeof *scratch, by_value);
+    muster_sort_u64(scratch, kept);
     return scratch[(size_t)(q * (double)(kept - 1))];
 }

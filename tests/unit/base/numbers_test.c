@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/histogram.h"
+#include "base/sort.h"
 #include "base/vocab.h"
 
 static void buckets_hold_what_lies_between_their_bounds(void **state)
@@ -118,6 +119,18 @@ static void bus_bandwidth_as_nccl_tests_define_it(void **state)
     assert_float_equal(muster_busbw_factor(MUSTER_FUNC_ALL_REDUCE, 0), 1, 1e-12);
 }
 
+static void medians_are_the_upper_ones(void **state)
+{
+    (void)state;
+    uint64_t value[] = {UINT64_MAX, 3, 0, 1ull << 40};
+    assert_int_equal(muster_upper_median_u64(value, 4), 1ull << 40);
+    assert_int_equal(value[0], 0);
+    assert_int_equal(value[3], UINT64_MAX);
+    assert_int_equal(muster_upper_median_u64(value, 3), 3);
+    assert_int_equal(muster_upper_median_u64(value, 1), 0);
+    assert_int_equal(muster_upper_median_u64(NULL, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +141,7 @@ int main(void)
         cmocka_unit_test(numbers_out_of_range_are_unknown),
         cmocka_unit_test(sizes_as_nccl_tests_count_them),
         cmocka_unit_test(bus_bandwidth_as_nccl_tests_define_it),
+        cmocka_unit_test(medians_are_the_upper_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

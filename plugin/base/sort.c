@@ -1,0 +1,21 @@
+#include "base/sort.h"
+
+#include <stdlib.h>
+
+static int by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void muster_sort_u64(uint64_t *value, size_t n)
+{
+    if (n > 1)
+        qsort(value, n, sizeof(*value), by_value);
+}
+
+uint64_t muster_upper_median_u64(uint64_t *value, size_t n)
+{
+    muster_sort_u64(value, n);
+    return n ? value[n / 2] : 0;
+}
