@@ -220,7 +220,7 @@ static void print_score(const struct options *options, const struct score *score
 
 static bool reached(const struct score *score)
 {
-    return 100 * score->right >= 99 * score->found &&
+    return 100 * score->right >= 99 * score->found && score->eligible > 0 &&
            100 * score->eligible_right >= 99 * score->eligible && score->slow_right == score->slow;
 }
 

@@ -19,7 +19,8 @@ static const char usage[] =
     "--models FILE  what extract.py wrote\n"
     "--from, --to   seeds, both included (default 101 to 200; 1 to 100 are for tuning)\n"
     "--cases N      cases a seed (default 20)\n"
-    "--reach        fail unless precision is at least 0.99\n"
+    "--reach        fail unless precision is at least 0.99, and 0.6 of what is 3 times as slow or\n"
+    "               more is named\n"
     "--say          print each case that is not right\n";
 
 enum kind { SLOWED, SLOWER, BURST, ONE_CLASS, CLEAN, KINDS };
@@ -202,6 +203,19 @@ static void print_score(const struct options *options, const struct score *score
     }
 }
 
+/* Few findings are cheap to be right about: those that are plain must be among them. */
+static bool reached(const struct score *score)
+{
+    uint64_t all = 0, named = 0;
+    for (unsigned i = 0; i < FACTORS; i++) {
+        for (unsigned k = 0; k <= SLOWER && factor_of[i] >= 3; k++) {
+            all += score->all[k][i];
+            named += score->named[k][i];
+        }
+    }
+    return 100 * score->right >= 99 * score->found && all > 0 && 10 * named >= 6 * all;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {.from = 101, .to = 200, .cases = 20};
@@ -219,5 +233,5 @@ int main(int argc, char **argv)
     }
     models_free(&models);
     print_score(&options, &score);
-    return options.reach && 100 * score.right < 99 * score.found ? 1 : 0;
+    return options.reach && !reached(&score) ? 1 : 0;
 }
