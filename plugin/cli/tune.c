@@ -71,11 +71,13 @@ const struct muster_cmd muster_cmd_tune = {
         "where that may pay; then in turn without and with the best for each collective and size\n"
         "class. A rule is kept only if the 95 % interval of its ratio is below 0.97 over at least\n"
         "three pairs of runs, and its evidence stands beside it. What is compared is the time\n"
-        "from the begin of an operation to that of its communicator's next one. No run is started\n"
-        "that would not end within the budget; interrupted, it leaves what is proven by then. The\n"
-        "command should be short and do each collective at least 10 times; what it prints is\n"
-        "thrown away. Exit status: 0, also without a rule; 128 + n after signal n; 2 if nothing\n"
-        "could be measured.\n",
+        "from the begin of an operation to that of its communicator's next one. The rules kept\n"
+        "then run together, in pairs of their own: the file says what that did to all\n"
+        "operations, and holds no rule if they took longer, or if only others paid. No run is\n"
+        "started that would not end within the budget; interrupted, it leaves what is proven by\n"
+        "then. The command should be short and do each collective at least 10 times; what it\n"
+        "prints is thrown away. Exit status: 0, also without a rule; 128 + n after signal n; 2 if\n"
+        "nothing could be measured.\n",
     .options = tune_table,
     .stop_at_operand = true,
     .run = tune,
