@@ -3,7 +3,7 @@ find_package(Python3 COMPONENTS Interpreter)
 if(TARGET muster AND TARGET nccl-profiler-muster AND Python3_FOUND)
   add_test(NAME cli_steer_test COMMAND ${Python3_EXECUTABLE} -B
     ${CMAKE_CURRENT_LIST_DIR}/steer_test.py $<TARGET_FILE:muster> $<TARGET_FILE:host_steered>)
-  set_tests_properties(cli_steer_test PROPERTIES TIMEOUT 300)
+  set_tests_properties(cli_steer_test PROPERTIES TIMEOUT 600)
 endif()
 
 foreach(test stats tracks whole)
