@@ -19,10 +19,10 @@ enum {
     MUSTER_MARKS = 64,         /* in flight, per GPU context */
     MUSTER_MARK_CONTEXTS = 16, /* GPUs of one process */
 };
-/* A mark costs NCCL's thread some 0.4 us: at most 1 % of the time between two. Experiments set it
- * with -D. */
+/* A mark costs NCCL's thread 0.67 us (docs/cost.md): less than 1 % of the time between two. -D for
+ * experiments. */
 #ifndef MUSTER_MARK_INTERVAL_NS
-#define MUSTER_MARK_INTERVAL_NS 50000
+#define MUSTER_MARK_INTERVAL_NS 100000
 #endif
 
 /* The driver's functions (CUDA driver API; 0 is success), looked up in the running process. */

@@ -3,12 +3,13 @@
 set -u
 usage() {
   cat <<'TEXT'
-usage: policy.sh [PART...]     all parts but tune_netns, in this order, without an argument
+usage: policy.sh [PART...]     without an argument all parts but the last two of tune
   forced      simple, ll, ll128, ring, tree, 8 channels for 64 KiB to 8 MiB: exactly those change
   mixed       CALLS (100000) collectives under 50 rules: right results, no divergence, no hang
   divergent   ranks with policies of their own, without effect: found while the job lives
   presence    the tuner without a policy against no tuner: same choices; ratio of small all-reduces
   tune        muster tune on all-reduces of this machine; what it found measured again
+  tune_no_p2p the same with NCCL_P2P_DISABLE=1
   tune_netns  the same over two network namespaces with a link of RATE (2gbit); root, ip and tc
   cost        nanoseconds of a decision, beside EXAMPLE_TUNER
 Environment: MUSTER, the command (its libraries are where it finds them); ALLREDUCE and
@@ -215,6 +216,10 @@ tune_job() {
 
 tune() { tune_job tune-local; }
 
+tune_no_p2p() {
+  SIZES=${SIZES:-64KiB,256KiB,512KiB,1MiB,4MiB} tune_job tune-no-p2p NCCL_P2P_DISABLE=1
+}
+
 tune_netns() {
   local k space environment=()
   gcc -shared -fPIC -O1 -D_GNU_SOURCE -o "$work/two_hosts.so" "$here/two_hosts.c" || { fail "cannot compile two_hosts.c"; return; }
@@ -246,7 +251,7 @@ cost() {
 [ $# -gt 0 ] || set -- forced mixed divergent presence tune cost
 for part in "$@"; do
   case $part in
-  forced | mixed | divergent | presence | tune | tune_netns | cost) ;;
+  forced | mixed | divergent | presence | tune | tune_no_p2p | tune_netns | cost) ;;
   *) usage >&2; exit 2 ;;
   esac
   begin=$SECONDS
