@@ -130,7 +130,7 @@ static int tell_operations(struct search *search, const struct muster_view_comm 
         by ? &search->findings->finding[by - 1] : muster_findings_add(search->findings);
     if (!finding)
         return -1;
-    muster_choice_sides(search->view, comm, search->worst, &search->sides);
+    muster_choice_sides(&search->policies, comm, search->worst, &search->sides);
     if (!by)
         muster_divergence_begin(finding, search->view, comm, &search->sides,
                                 MUSTER_DIVERGENCE_CHOICES);
@@ -139,25 +139,52 @@ static int tell_operations(struct search *search, const struct muster_view_comm 
     return 0;
 }
 
+struct tally {
+    uint64_t compared, different;
+    uint64_t doubtful;                   /* differences since */
+    const struct muster_view_op *likely; /* this one, after which only such calls came */
+    uint32_t shown;                      /* ranks that show the operation to be told */
+};
+
+/* Where one rank skipped a call, or made one too many, others stand beside each of its calls, until
+ * something else is called. So a difference counts once all went on to something else alike. */
+static void count_row(struct search *search, const struct muster_view_comm *comm,
+                      struct tally *tally, uint32_t present, enum outcome outcome)
+{
+    const struct muster_view_op *any = NULL;
+    for (uint32_t i = 0; !any; i++)
+        any = search->op[i];
+    tally->compared++;
+    if (tally->doubtful && !same_call(search->view, tally->likely, any)) {
+        tally->different += tally->doubtful;
+        tally->doubtful = 0;
+    }
+    if (outcome == ALIKE)
+        return;
+    if (!tally->doubtful++)
+        tally->likely = any;
+    if (present > tally->shown) {
+        memcpy(search->worst, search->op, comm->members * sizeof(*search->op));
+        tally->shown = present;
+    }
+}
+
 static int find_operations(struct search *search, const struct muster_view_comm *comm, size_t by)
 {
-    uint64_t compared = 0, different = 0;
-    uint32_t shown = 0;
+    struct tally tally = {0};
     memset(search->cursor, 0, comm->members * sizeof(*search->cursor));
     for (uint32_t present; (present = line_up(search, comm, search->op)) > 0;) {
         enum outcome outcome = present > 1 ? compare(search, comm, search->op) : ALIKE;
-        compared += present > 1;
         if (outcome == OTHER_CALLS) {
-            muster_divergence_not_compared(search->findings, comm, search->op);
+            muster_divergence_not_compared(search->findings, comm, search->op, tally.doubtful);
+            tally.doubtful = 0;
             break;
         }
-        different += outcome == DIFFERENT;
-        if (outcome == DIFFERENT && present > shown) {
-            memcpy(search->worst, search->op, comm->members * sizeof(*search->op));
-            shown = present;
-        }
+        if (present > 1)
+            count_row(search, comm, &tally, present, outcome);
     }
-    return different ? tell_operations(search, comm, by, different, compared) : 0;
+    tally.different += tally.doubtful;
+    return tally.different ? tell_operations(search, comm, by, tally.different, tally.compared) : 0;
 }
 
 /* ---- communicators ---- */

@@ -166,10 +166,22 @@ bool muster_same_choice(const struct muster_view *view, const struct muster_view
     return one->algo == two->algo && one->proto == two->proto && a->channels == b->channels;
 }
 
-void muster_choice_sides(const struct muster_view *view, const struct muster_view_comm *comm,
+/* GPUs of the communicator's job, in it or not. */
+static uint32_t job_size(const struct muster_policy_sides *policies,
+                         const struct muster_view_comm *comm)
+{
+    uint32_t job = policies->job[gpu_of(policies->view, comm, 0)], n = 0;
+    for (uint32_t g = 0; g < policies->view->gpus; g++)
+        n += policies->job[g] == job;
+    return n;
+}
+
+void muster_choice_sides(const struct muster_policy_sides *policies,
+                         const struct muster_view_comm *comm,
                          const struct muster_view_op *const *op, struct muster_sides *sides)
 {
-    uint32_t seen = 0;
+    const struct muster_view *view = policies->view;
+    uint32_t all = job_size(policies, comm), seen = 0;
     sides->n = 0;
     memset(sides->count, 0, comm->members * sizeof(*sides->count));
     for (uint32_t i = 0; i < comm->members; i++) {
@@ -183,6 +195,7 @@ void muster_choice_sides(const struct muster_view *view, const struct muster_vie
         if (op[i])
             sides->count[sides->side[i]]++;
     }
-    uint32_t unseen = comm->nranks > seen ? comm->nranks - seen : 0;
+    all = all > comm->nranks ? all : comm->nranks;
+    uint32_t unseen = all > seen ? all - seen : 0;
     sides->most = largest(sides->count, comm->members, unseen, &sides->open);
 }

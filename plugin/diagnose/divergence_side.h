@@ -1,7 +1,7 @@
 /*
  * Which ranks of a communicator are alike, and like whom most are. Of policies the ranks of the
- * whole job count, of which a communicator may hold few; of operations those that did it. Between
- * divergence*.c only.
+ * whole job count, of which a communicator may hold few; of operations those that did it. A job:
+ * all ranks that communicators join. Between divergence*.c only.
  */
 #ifndef MUSTER_DIAGNOSE_DIVERGENCE_SIDE_H
 #define MUSTER_DIAGNOSE_DIVERGENCE_SIDE_H
@@ -40,8 +40,10 @@ void muster_policy_sides(const struct muster_policy_sides *policies,
 /* Whether two operations ran alike. */
 bool muster_same_choice(const struct muster_view *view, const struct muster_view_op *a,
                         const struct muster_view_op *b);
-/* Likewise of one operation; op[i]: the member's, NULL where it has none. */
-void muster_choice_sides(const struct muster_view *view, const struct muster_view_comm *comm,
+/* Likewise of one operation; op[i]: the member's, NULL where it has none. Ranks of the job that did
+ * not take part count as not seen. */
+void muster_choice_sides(const struct muster_policy_sides *policies,
+                         const struct muster_view_comm *comm,
                          const struct muster_view_op *const *op, struct muster_sides *sides);
 
 #endif

@@ -56,6 +56,9 @@ void muster_divergence_begin(struct muster_finding *finding, const struct muster
         if (sides->side[i] != MUSTER_VIEW_NONE && (tie || sides->side[i] != sides->most))
             blame(finding, view, comm, i);
     }
+    if (sides->open && !tie)
+        muster_finding_say(&finding->not_observable, "%s",
+                           "ranks of the job that were not compared could make these the most");
     snprintf(finding->advice, sizeof(finding->advice), "%s",
              "compare NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's "
              "version on these ranks: NCCL does not, and where ranks disagree operations hang or "
@@ -155,13 +158,18 @@ void muster_divergence_count(struct muster_finding *finding, const struct muster
 
 void muster_divergence_not_compared(struct muster_findings *findings,
                                     const struct muster_view_comm *comm,
-                                    const struct muster_view_op *const *op)
+                                    const struct muster_view_op *const *op, uint64_t doubtful)
 {
+    char before[96] = "";
     uint32_t i = 0;
     while (!op[i])
         i++;
-    muster_finding_say(&findings->not_observable,
-                       "communicator %016" PRIx64 ": ranks called different things as #%" PRIu64
-                       ": from there on their algorithms, protocols and channels are not compared",
-                       comm->id, op[i]->number);
+    if (doubtful)
+        snprintf(before, sizeof(before),
+                 "; the %" PRIu64 " before it that differ may do so by that", doubtful);
+    muster_finding_say(
+        &findings->not_observable,
+        "communicator %016" PRIx64 ": ranks called different things as #%" PRIu64
+        ": from there on their algorithms, protocols and channels are not compared%s",
+        comm->id, op[i]->number, before);
 }

@@ -20,9 +20,10 @@ void muster_divergence_of_operation(struct muster_finding *finding, const struct
                                     const struct muster_view_op *const *op, const uint32_t *side);
 void muster_divergence_count(struct muster_finding *finding, const struct muster_view_comm *comm,
                              uint64_t different, uint64_t compared);
-/* Ranks called different things in one place. */
+/* Ranks called different things in one place; `doubtful`: operations before it that differ, and may
+ * do so because they are not the same ones. */
 void muster_divergence_not_compared(struct muster_findings *findings,
                                     const struct muster_view_comm *comm,
-                                    const struct muster_view_op *const *op);
+                                    const struct muster_view_op *const *op, uint64_t doubtful);
 
 #endif

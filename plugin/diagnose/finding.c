@@ -180,7 +180,9 @@ static void put_divergence(struct text *text, const struct muster_finding *findi
     } else {
         put(text,
             tie ? " have different policies in communicator %016" PRIx64
-                : " has not the policy of the other ranks in communicator %016" PRIx64,
+            : finding->ranks == 1
+                ? " has not the policy of most ranks in communicator %016" PRIx64
+                : " have not the policy of most ranks in communicator %016" PRIx64,
             finding->comm);
     }
     for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)

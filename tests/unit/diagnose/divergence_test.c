@@ -323,6 +323,115 @@ static void ranks_that_called_different_things_are_not_compared(void **state)
     assert_true(says(&job->findings.not_observable, "called different things as #5"));
 }
 
+/* Rank 13 skips #5: its later calls stand beside others. All choose by what they call, which looks
+ * alike up to #11. */
+static void a_skipped_call_is_no_divergence(void **state)
+{
+    (void)state;
+    make_ranks(NULL);
+    for (uint64_t n = 0; n < 20; n++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            uint64_t call = n + (r == 3 && n >= 5);
+            struct muster_op op = op_at(n);
+            op.count = call >= 12 ? 77 : 1024;
+            op.channels = call % 3 ? 8 : 4;
+            add_op(r, &op);
+        }
+    }
+    assert_null(only_finding(true));
+    assert_true(says(&job->findings.not_observable, "called different things as #11"));
+    assert_true(
+        says(&job->findings.not_observable, "the 4 before it that differ may do so by that"));
+}
+
+/* Different choices, all else alike until long after. */
+static void what_differed_before_is_found_all_the_same(void **state)
+{
+    (void)state;
+    make_ranks(NULL);
+    for (uint64_t n = 0; n < 20; n++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            struct muster_op op = op_at(n);
+            op.count = n % 2 ? 77 : r == 3 && n == 16 ? 5 : 1024;
+            if (r == 3 && n == 4)
+                other_algo(&op);
+            add_op(r, &op);
+        }
+    }
+    const struct muster_finding *finding = only_finding(true);
+    assert_non_null(finding);
+    assert_int_equal(finding->rank[0], 13);
+    assert_int_equal(finding->op.index, 4);
+    assert_true(says(&finding->evidence, "1 of 16 operations compared differ"));
+}
+
+/* The first that differs is known of two ranks only. */
+static void the_operation_that_most_ranks_show_is_told(void **state)
+{
+    (void)state;
+    make_ranks(NULL);
+    for (uint64_t n = 0; n < 4; n++) {
+        for (unsigned r = n == 0 ? 2 : 0; r < RANKS; r++) {
+            struct muster_op op = op_at(n);
+            if (r == 3)
+                other_algo(&op);
+            add_op(r, &op);
+        }
+    }
+    const struct muster_finding *finding = only_finding(true);
+    assert_non_null(finding);
+    assert_int_equal(finding->ranks, 1);
+    assert_int_equal(finding->rank[0], 13);
+    assert_int_equal(finding->op.index, 1);
+}
+
+/* Three of this communicator have what is the minority's in the job. */
+static void most_ranks_of_the_job_count(void **state)
+{
+    enum { OTHERS = 4 };
+    (void)state;
+    for (unsigned r = 0; r < RANKS; r++)
+        set_policy(r, MUSTER_POLICY_ACTIVE, r == 3 ? 1 : 2);
+    make_ranks(NULL);
+    uint32_t last = job->gpu[3];
+    for (unsigned i = 0; i < OTHERS; i++) {
+        uint32_t gpu =
+            muster_view_add_gpu(&job->view, &(struct muster_view_gpu){.rank = (int32_t)(20 + i),
+                                                                      .gpu_index = (int32_t)i,
+                                                                      .host = "three",
+                                                                      .process = RANKS + i,
+                                                                      .policy = &job->policy[3],
+                                                                      .called = true});
+        muster_view_add_member(&job->view, last, 0x900 + i, 0, 2, 2, "pair");
+        muster_view_add_member(&job->view, gpu, 0x900 + i, 1, 2, 2, "pair");
+        last = gpu;
+    }
+    const struct muster_finding *finding = only_finding(true);
+    assert_non_null(finding);
+    assert_int_equal(finding->ranks, 3);
+    assert_int_equal(finding->rank[0], 10);
+    assert_int_equal(finding->rank[2], 12);
+    assert_true(finding->confidence > 0.95);
+}
+
+static void ranks_out_of_sight_may_be_of_the_minority(void **state)
+{
+    (void)state;
+    all_steer();
+    set_policy(2, MUSTER_POLICY_ACTIVE, 2);
+    make_ranks(NULL);
+    for (unsigned r = 0; r < RANKS; r++)
+        muster_view_add_member(&job->view, job->gpu[r], 0x5, (int32_t)r, RANKS + 2, 2, "wide");
+    struct muster_err err = {""};
+    assert_int_equal(muster_view_finish(&job->view, &err), 0);
+    assert_int_equal(muster_diagnose_divergence(&job->view, true, &job->findings, &err), 0);
+    assert_int_equal(job->findings.n, 1);
+    const struct muster_finding *finding = &job->findings.finding[0];
+    assert_int_equal(finding->rank[0], 12);
+    assert_true(finding->confidence > 0.5 && finding->confidence < 0.9);
+    assert_true(says(&finding->not_observable, "could make these the most"));
+}
+
 static void a_policy_and_its_effect_are_one_finding(void **state)
 {
     (void)state;
@@ -364,6 +473,11 @@ int main(void)
         TEST(another_number_of_channels_is_found),
         TEST(what_cannot_be_compared_is_not),
         TEST(ranks_that_called_different_things_are_not_compared),
+        TEST(a_skipped_call_is_no_divergence),
+        TEST(what_differed_before_is_found_all_the_same),
+        TEST(the_operation_that_most_ranks_show_is_told),
+        TEST(most_ranks_of_the_job_count),
+        TEST(ranks_out_of_sight_may_be_of_the_minority),
         TEST(a_policy_and_its_effect_are_one_finding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
