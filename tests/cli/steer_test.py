@@ -160,8 +160,9 @@ class Run(Case):
 
 
 class Divergence(Case):
-    def job(self, run, *, first, second, ranks="2", hold=False):
-        env = self.env(STEERED_POLICY_1=second, **({"STEERED_HOLD": "1"} if hold else {}))
+    def job(self, run, *, first, second, ranks="2", hold=False, host="here"):
+        env = self.env(STEERED_POLICY_1=second, NCCL_HOSTID="here", STEERED_HOST_1=host,
+                       **({"STEERED_HOLD": "1"} if hold else {}))
         self.write("p.yaml", first)
         return subprocess.Popen([MUSTER, "run", "-n", "-d", run, "--policy", "p.yaml", "--", STEERED,
                                  ranks, "20"], env=env, cwd=self.folder.name, text=True,
@@ -223,6 +224,23 @@ class Divergence(Case):
         self.assertGreater(found[0]["since_unix_ns"], 0)
         self.assertIn("policy_divergence: rank 1", err)
         print(f"found {took:.1f} s after the last communicator", file=sys.stderr)
+
+    def test_ranks_of_another_host_are_found_by_following(self):
+        job = self.job("out", first=NO_EFFECT, second=NO_EFFECT + "# another\n", ranks="3",
+                       hold=True, host="there")
+        logs = os.path.join(self.folder.name, "out", "*.log")
+        try:
+            while len(glob.glob(logs)) < 3 and job.poll() is None:
+                time.sleep(0.02)
+            follow = subprocess.Popen([MUSTER, "diagnose", "out", "--follow", "--format", "json"],
+                                      env=self.env(), cwd=self.folder.name, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            found = json.loads(follow.stdout.readline())  # while the job lives
+        finally:
+            _, err = job.communicate("", timeout=60)
+        follow.communicate(timeout=60)
+        self.assertEqual((found["kind"], found["ranks"]), ("policy_divergence", [1]))
+        self.assertNotIn("policy_divergence", err)  # no process sees another host's
 
 
 class Tune(Case):

@@ -4,10 +4,10 @@
  * take here. NCCL's own estimates are wrong on purpose: from 64 KiB on tree/ll128 is quickest.
  *
  * usage: steered RANKS ROUNDS    Environment: NCCL_PROFILER_PLUGIN and NCCL_TUNER_PLUGIN as NCCL
- * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOLD=1: the ranks
- * stay until standard input ends. STEERED_FAIL=ALGO: a rank that is to use it fails.
- * STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst choice. STEERED_LATER_US=US: a
- * tree makes the all-gather that follows so much longer.
+ * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOST_<rank>: its
+ * NCCL_HOSTID. STEERED_HOLD=1: the ranks stay until standard input ends. STEERED_FAIL=ALGO: a rank
+ * that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst choice.
+ * STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -148,6 +148,9 @@ static int run_rank(int number, int ranks, int rounds)
     snprintf(name, sizeof(name), "STEERED_POLICY_%d", number);
     if (getenv(name))
         setenv("MUSTER_POLICY_INLINE", getenv(name), 1);
+    snprintf(name, sizeof(name), "STEERED_HOST_%d", number);
+    if (getenv(name))
+        setenv("NCCL_HOSTID", getenv(name), 1);
     const char *path = getenv("NCCL_PROFILER_PLUGIN");
     rank.random = (unsigned)getpid();
     standin_open(&rank.nccl, 5, NULL);
