@@ -67,6 +67,9 @@ static void say(void *to, const struct muster_policy_message *message)
     muster_log(message->warning ? MUSTER_LOG_WARN : MUSTER_LOG_ERROR, "%s", text);
 }
 
+static const char what_it_risks[] =
+    "where other ranks steer, operations that they choose differently hang";
+
 static bool is_expected(const struct muster_policy *policy, const char *expected)
 {
     char hex[MUSTER_POLICY_HEX];
@@ -75,10 +78,9 @@ static bool is_expected(const struct muster_policy *policy, const char *expected
     if (policy && strcasecmp(hex, expected) == 0)
         return true;
     muster_log(MUSTER_LOG_ERROR,
-               "MUSTER_POLICY_SHA256 is %.64s, %s%s: the tuner stays off in this process; where "
-               "other ranks steer, operations that they choose differently hang",
-               expected, policy ? "the policy's hash is " : "there is no policy",
-               policy ? hex : "");
+               "MUSTER_POLICY_SHA256 is %.64s, %s%s: the tuner stays off in this process; %s",
+               expected, policy ? "the policy's hash is " : "there is no policy", policy ? hex : "",
+               what_it_risks);
     return false;
 }
 
@@ -130,18 +132,17 @@ static void load_locked(void)
     struct muster_err err;
     struct muster_policy *policy = NULL;
     const char *expected = getenv("MUSTER_POLICY_SHA256");
-    bool read = muster_document_of_policy(&steering.document, &err) == 0;
     steering.loaded = true;
-    if (!read)
-        muster_log(MUSTER_LOG_ERROR, "no policy: %s", err.text);
-    else if (steering.document.text &&
-             muster_policy_parse(&policy, steering.document.name, steering.document.text,
-                                 steering.document.bytes, say, NULL) != 0)
-        read = false;
-    if (!read) {
+    if (muster_document_of_policy(&steering.document, &err) != 0) {
         set_state(MUSTER_POLICY_INVALID);
-        muster_log(MUSTER_LOG_ERROR, "the policy has errors and is off as a whole; where other "
-                                     "ranks steer, operations that they choose differently hang");
+        muster_log(MUSTER_LOG_ERROR, "no policy: %s: the tuner stays off in this process; %s",
+                   err.text, what_it_risks);
+    } else if (steering.document.text &&
+               muster_policy_parse(&policy, steering.document.name, steering.document.text,
+                                   steering.document.bytes, say, NULL) != 0) {
+        set_state(MUSTER_POLICY_INVALID);
+        muster_log(MUSTER_LOG_ERROR, "the policy has errors and is off as a whole; %s",
+                   what_it_risks);
     } else if (expected && expected[0] && !is_expected(policy, expected)) {
         set_state(MUSTER_POLICY_REFUSED);
         muster_policy_free(policy);
