@@ -78,6 +78,12 @@ const char *muster_algo_word(unsigned algo);
 const char *muster_proto_word(unsigned proto);
 const char *muster_source_word(unsigned source);
 
+/* A kind as it was read from a file: 0, unknown, unless it is below `kinds`. */
+static inline uint8_t muster_kind_or_unknown(uint8_t kind, unsigned kinds)
+{
+    return kind < kinds ? kind : 0;
+}
+
 /* Bytes of one element; 0 for an unknown type. */
 unsigned muster_dtype_bytes(unsigned dtype);
 static inline bool muster_func_is_p2p(unsigned func)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vocab.h"
 #include "segment/read.h"
 #include "segment/rows.h"
 
@@ -28,46 +29,41 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     return 0;
 }
 
-static uint8_t known(uint8_t value, unsigned count)
-{
-    return value < count ? value : 0;
-}
-
 void muster_check_comm(struct muster_seg_comm *comm)
 {
     muster_text_clean(comm->gpu_pci, sizeof(comm->gpu_pci));
     muster_text_clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
     muster_text_clean(comm->name, sizeof(comm->name));
     for (unsigned i = 0; i < MUSTER_SEG_CALLS; i++) {
-        comm->call[i].func = known(comm->call[i].func, MUSTER_FUNCS);
-        comm->call[i].dtype = known(comm->call[i].dtype, MUSTER_DTYPES);
+        comm->call[i].func = muster_kind_or_unknown(comm->call[i].func, MUSTER_FUNCS);
+        comm->call[i].dtype = muster_kind_or_unknown(comm->call[i].dtype, MUSTER_DTYPES);
     }
 }
 
 static void check_row(struct muster_seg_row *row)
 {
-    row->func = known(row->func, MUSTER_FUNCS);
-    row->algo = known(row->algo, MUSTER_ALGOS);
-    row->proto = known(row->proto, MUSTER_PROTOS);
+    row->func = muster_kind_or_unknown(row->func, MUSTER_FUNCS);
+    row->algo = muster_kind_or_unknown(row->algo, MUSTER_ALGOS);
+    row->proto = muster_kind_or_unknown(row->proto, MUSTER_PROTOS);
     if (row->size_log2 > 63 && row->size_log2 < MUSTER_SIZE_MIXED)
         row->size_log2 = MUSTER_SIZE_MIXED;
 }
 
 void muster_check_op(struct muster_op *op)
 {
-    op->func = known(op->func, MUSTER_FUNCS);
-    op->dtype = known(op->dtype, MUSTER_DTYPES);
-    op->algo = known(op->algo, MUSTER_ALGOS);
-    op->proto = known(op->proto, MUSTER_PROTOS);
-    op->source = known(op->source, MUSTER_SOURCES);
+    op->func = muster_kind_or_unknown(op->func, MUSTER_FUNCS);
+    op->dtype = muster_kind_or_unknown(op->dtype, MUSTER_DTYPES);
+    op->algo = muster_kind_or_unknown(op->algo, MUSTER_ALGOS);
+    op->proto = muster_kind_or_unknown(op->proto, MUSTER_PROTOS);
+    op->source = muster_kind_or_unknown(op->source, MUSTER_SOURCES);
 }
 
 static void check_slot(struct muster_seg_slot *slot)
 {
-    slot->func = known(slot->func, MUSTER_FUNCS);
-    slot->dtype = known(slot->dtype, MUSTER_DTYPES);
-    slot->algo = known(slot->algo, MUSTER_ALGOS);
-    slot->proto = known(slot->proto, MUSTER_PROTOS);
+    slot->func = muster_kind_or_unknown(slot->func, MUSTER_FUNCS);
+    slot->dtype = muster_kind_or_unknown(slot->dtype, MUSTER_DTYPES);
+    slot->algo = muster_kind_or_unknown(slot->algo, MUSTER_ALGOS);
+    slot->proto = muster_kind_or_unknown(slot->proto, MUSTER_PROTOS);
 }
 
 static void check_policy(struct muster_seg_policy *policy)

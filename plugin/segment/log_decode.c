@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vocab.h"
 #include "segment/log_facts.h"
 #include "segment/log_policy.h"
 #include "segment/table.h"
@@ -54,19 +55,14 @@ static void get_comm(struct decoder *decoder)
     in->bad = !place;
 }
 
-static uint8_t known(uint8_t value, unsigned count)
-{
-    return value < count ? value : 0;
-}
-
 static void get_kind(struct muster_log_source *in, struct muster_op *op)
 {
     uint8_t kind[5];
     muster_log_get_bytes(in, kind, sizeof(kind));
-    op->func = known(kind[0], MUSTER_FUNCS);
-    op->dtype = known(kind[1], MUSTER_DTYPES);
-    op->algo = known(kind[2], MUSTER_ALGOS);
-    op->proto = known(kind[3], MUSTER_PROTOS);
+    op->func = muster_kind_or_unknown(kind[0], MUSTER_FUNCS);
+    op->dtype = muster_kind_or_unknown(kind[1], MUSTER_DTYPES);
+    op->algo = muster_kind_or_unknown(kind[2], MUSTER_ALGOS);
+    op->proto = muster_kind_or_unknown(kind[3], MUSTER_PROTOS);
     op->channels = kind[4];
     op->flags = (uint16_t)muster_log_get_max(in, UINT16_MAX);
     op->peer = (int32_t)muster_log_get_i(in);
@@ -135,8 +131,8 @@ static void get_call(struct muster_log_source *in, struct muster_seg_call *call)
 {
     uint8_t kind[2];
     muster_log_get_bytes(in, kind, sizeof(kind));
-    call->func = known(kind[0], MUSTER_FUNCS);
-    call->dtype = known(kind[1], MUSTER_DTYPES);
+    call->func = muster_kind_or_unknown(kind[0], MUSTER_FUNCS);
+    call->dtype = muster_kind_or_unknown(kind[1], MUSTER_DTYPES);
     call->count = muster_log_get_u(in);
     call->root = (int32_t)muster_log_get_i(in);
     call->number = (uint16_t)muster_log_get_max(in, UINT16_MAX);
