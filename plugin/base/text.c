@@ -138,6 +138,12 @@ size_t muster_text_utf8(const char *text)
     return point >= smallest[n] && point <= 0x10ffff && !surrogate ? n : 0;
 }
 
+bool muster_text_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
 static unsigned min_of(unsigned a, unsigned b)
 {
     return a < b ? a : b;

@@ -20,6 +20,8 @@ bool muster_text_u64(const char *text, uint64_t *value);
 bool muster_text_size(const char *text, uint64_t *bytes);
 /* Bytes of the valid UTF-8 character that the terminated `text` begins with; 0: none. */
 size_t muster_text_utf8(const char *text);
+/* Whether `text` is `end` with something before it, as a file name is before its suffix. */
+bool muster_text_ends_with(const char *text, const char *end);
 /* The candidate nearest to `word` by edit distance if it is plausibly a typo (<= 1/3 of the
  * letters), else NULL. */
 const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n);

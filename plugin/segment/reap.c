@@ -12,6 +12,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "segment/image.h"
 #include "segment/layout.h"
 #include "segment/read.h"
@@ -22,12 +23,6 @@ enum { KEEP_S = 7 * 24 * 3600, CREATING_S = 60 };
 static void lock_path_of(char *lock, size_t size, const char *segment)
 {
     snprintf(lock, size, "%.*s.lock", (int)(strlen(segment) - strlen(".seg")), segment);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
 }
 
 /* A file of this user, whatever stands in its name. */
@@ -96,7 +91,7 @@ size_t muster_find_segments(const char *dir, struct muster_found **found)
         struct stat file;
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            !ends_with(entry->d_name, ".seg") || !is_mine(path, &file))
+            !muster_text_ends_with(entry->d_name, ".seg") || !is_mine(path, &file))
             continue;
         if (add(found, n, path, is_own(entry->d_name)))
             n++;
@@ -226,7 +221,7 @@ static void reap_locks(const char *dir)
     struct dirent *entry;
     while ((entry = readdir(entries)))
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            ends_with(entry->d_name, ".lock") && !is_own(entry->d_name))
+            muster_text_ends_with(entry->d_name, ".lock") && !is_own(entry->d_name))
             reap_lock(dir, entry->d_name);
     closedir(entries);
 }

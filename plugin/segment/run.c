@@ -67,12 +67,6 @@ static void add_file(struct load *load, const char *path, bool segment, bool ali
     load->file[load->files++] = file;
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static void add_files_of(struct load *load, const char *dir)
 {
     DIR *entries = opendir(dir);
@@ -83,8 +77,8 @@ static void add_files_of(struct load *load, const char *dir)
     struct dirent *entry;
     while ((entry = readdir(entries))) {
         char path[MUSTER_SEG_PATH + 300];
-        bool segment = ends_with(entry->d_name, ".seg");
-        if (entry->d_name[0] == '.' || !(segment || ends_with(entry->d_name, ".log")))
+        bool segment = muster_text_ends_with(entry->d_name, ".seg");
+        if (entry->d_name[0] == '.' || !(segment || muster_text_ends_with(entry->d_name, ".log")))
             continue;
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
         add_file(load, path, segment, false);

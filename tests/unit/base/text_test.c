@@ -44,6 +44,15 @@ static void bytes_for_people(void **state)
     expect_bytes(UINT64_MAX, "16 EiB");
 }
 
+static void an_end_has_something_before_it(void **state)
+{
+    (void)state;
+    assert_true(muster_text_ends_with("a.seg", ".seg"));
+    assert_false(muster_text_ends_with(".seg", ".seg"));
+    assert_false(muster_text_ends_with("a.seg.lock", ".seg"));
+    assert_false(muster_text_ends_with("eg", ".seg"));
+}
+
 static void whole_numbers(void **state)
 {
     (void)state;
@@ -110,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_cut_and_cleaned),
         cmocka_unit_test(bytes_for_people),
+        cmocka_unit_test(an_end_has_something_before_it),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(sizes),
         cmocka_unit_test(typos_find_the_word_that_was_meant),
