@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
 #include "policy/range.h"
@@ -228,12 +229,6 @@ static bool freeze_piece(struct line *line, struct sweep *sweep, const struct mu
     return make_line(line, sweep);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Where pieces of pipe_ops start: 0 and every bound; the parser sees to it that they fit. */
 static uint32_t pipe_pieces(uint64_t start[PIECES], const struct muster_policy *policy)
 {
@@ -251,7 +246,7 @@ static uint32_t pipe_pieces(uint64_t start[PIECES], const struct muster_policy *
                 start[n++] = at;
         }
     }
-    qsort(start, n, sizeof(*start), by_value);
+    muster_sort_u64(start, n);
     return n;
 }
 
