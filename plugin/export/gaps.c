@@ -223,6 +223,12 @@ static uint64_t captured_in_block(const struct muster_report_rank *rank, unsigne
     return rank->graph_ops;
 }
 
+static uint64_t late_armings(const struct muster_report_rank *rank, unsigned unused)
+{
+    (void)unused;
+    return rank->late_armings;
+}
+
 static uint64_t api_only(const struct muster_report_rank *rank, unsigned unused)
 {
     (void)unused;
@@ -396,6 +402,10 @@ static void say_recording(struct gaps *gaps)
             "operations of replays were shown because their graphs were captured inside a timed "
             "block: those graphs stay slower; MUSTER_TIMING=light, or a capture after the "
             "communicator's first 64 operations, avoids that");
+    say_sum(gaps, late_armings, 0,
+            "operations in mid-run were the first of their communicator that NCCL timed, as a rule "
+            "beside a block of another one: it stalls the process for some 50 ms then, and what "
+            "was called meanwhile is not judged");
     say_sum(gaps, api_only, 0,
             "operations were seen only as calls: NCCL shows no launch for symmetric, copy-engine "
             "or AllGatherV kernels");

@@ -42,9 +42,10 @@ struct muster_report_rank {
     uint64_t api_only;  /* of ops: seen as a call only */
     double busy_us, wait_us, late_us, p50_us, p99_us;
     const char *source;
-    uint64_t timed_ops; /* by `source` */
-    double share;       /* timed_ops / ops */
-    uint64_t joint_ops; /* of ops: compared with the other ranks */
+    uint64_t timed_ops;    /* by `source` */
+    double share;          /* timed_ops / ops */
+    uint64_t joint_ops;    /* of ops: compared with the other ranks */
+    uint64_t late_armings; /* communicators that NCCL first timed after their warm-up */
     uint64_t drops[MUSTER_DROPS];
     uint64_t lost_log;
     char replay_text[16];

@@ -122,11 +122,16 @@ static int sample_ops(struct muster_build *build, size_t p)
     for (size_t i = 0; i < process->ops; i++) {
         const struct muster_op *op = &process->op[i];
         unsigned source = muster_op_source(op);
-        if (!source) {
+        bool late_arming = (op->flags & MUSTER_OP_ARMING) && op->number >= MUSTER_WARM_UP;
+        if (!source && !late_arming) {
             continue;
         }
         if (!member || member->uid != op->comm) {
             member = muster_build_member(build, p, op->comm);
+        }
+        build->report->rank[entry_of(build, p, member)].late_armings += late_arming;
+        if (!source) {
+            continue;
         }
         struct muster_class_key key = op_key(build, member, op);
         uint32_t class = muster_build_class(build, &key, false);

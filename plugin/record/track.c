@@ -8,7 +8,6 @@ enum {
     STEPS = 4,   /* slots tried one by one */
     STRIDE = 67, /* then, doubled every other time, leaves a neighbour's run of slots behind */
     PROBES = 16, /* slots tried before an operation is dropped; twice around all of them */
-    WARM_UP = 3, /* first operations of a communicator that are never judged */
 };
 
 #define SETTLE_NS MUSTER_NS_PER_S
@@ -120,7 +119,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
 
 static uint16_t warm_up_flag(uint64_t number)
 {
-    return number < WARM_UP ? MUSTER_OP_UNSCORED : 0;
+    return number < MUSTER_WARM_UP ? MUSTER_OP_UNSCORED : 0;
 }
 
 struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, const void *handle)

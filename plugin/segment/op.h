@@ -17,6 +17,8 @@ enum muster_op_flags {
     MUSTER_OP_ARMING = 1 << 6, /* the first timed one of its communicator */
 };
 
+enum { MUSTER_WARM_UP = 3 }; /* first operations of a communicator that are never judged */
+
 struct muster_op {
     uint64_t number;     /* ordinal of the collective in its communicator, of a send or receive
                             per (communicator, source, destination); from 0 */

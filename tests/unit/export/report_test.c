@@ -373,6 +373,36 @@ static void a_graph_captured_inside_a_block_is_said(void **state)
     fixture_free(run);
 }
 
+/* NCCL stalls the process then. In the warm-up that is expected; later it has to be told, also of
+ * an operation whose times are not known. */
+static void a_communicator_armed_in_mid_run_is_said(void **state)
+{
+    static const char sentence[] = "operations in mid-run were the first of their communicator";
+    struct muster_run *run = fixture_run(2);
+    struct muster_op op = fixture_op(1, 2, 30 * US);
+    (void)state;
+    op.flags |= MUSTER_OP_ARMING | MUSTER_OP_UNSCORED;
+    for (size_t p = 0; p < 2; p++) {
+        fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
+        fixture_comm(run, p, 2, 0xdef, (int32_t)p, 2);
+        fixture_add(run, p, op);
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_false(fixture_gap(&report, sentence));
+    muster_report_free(&report);
+    op.number = 700;
+    op.comm = 2;
+    for (size_t p = 0; p < 2; p++) {
+        fixture_add(run, p, op);
+        op.flags |= MUSTER_OP_INCOMPLETE;
+    }
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(&report, "2 operations in mid-run were the first"));
+    assert_true(fixture_gap(&report, "is not judged (ranks 0-1)"));
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 static void without_times_there_are_no_zeros(void **state)
 {
     struct muster_run *run = fixture_run(1);
@@ -506,6 +536,7 @@ int main(void)
         cmocka_unit_test(without_times_there_are_no_zeros),
         cmocka_unit_test(rows_fold_by_communicator_and_by_size),
         cmocka_unit_test(gaps_name_what_was_lost),
+        cmocka_unit_test(a_communicator_armed_in_mid_run_is_said),
         cmocka_unit_test(unarmed_ranks_say_why),
         cmocka_unit_test(network_waits_without_steps_are_absent),
     };

@@ -161,6 +161,34 @@ static void only_the_first_eight_communicators_start_blocks(void **state)
     lab_close(&world.lab);
 }
 
+/* The ninth starts no block, but the mask is the process's. */
+static void a_neighbour_that_a_block_arms_late_is_marked_once(void **state)
+{
+    (void)state;
+    struct world world;
+    world_open(&world);
+    for (unsigned c = 0; c + 1 < MUSTER_ARMING_COMMS; c++)
+        muster_recorder_comm_close(world.lab.rec, lab_comm(&world.lab, c + 1, 4, 1, 5));
+    void *eighth = lab_comm(&world.lab, MUSTER_ARMING_COMMS, 4, 1, 5);
+    while (collective(&world, eighth))
+        continue;
+    void *ninth = lab_comm(&world.lab, MUSTER_ARMING_COMMS + 1, 4, 1, 5);
+    for (unsigned n = 0; n < 500; n++)
+        assert_false(collective(&world, ninth));
+    for (unsigned n = 0; world.mask != TIMING; n++) {
+        assert_true(n < 100 * MUSTER_BLOCK * MUSTER_BLOCKS_A_TURN);
+        collective(&world, eighth);
+        lab_drain(&world.lab, 0);
+    }
+    for (unsigned n = 0; n < 4; n++) {
+        assert_true(collective(&world, ninth));
+        lab_drain(&world.lab, 0);
+        assert_int_equal(lab_last(&world.lab)->number, 500 + n);
+        assert_int_equal((lab_last(&world.lab)->flags & MUSTER_OP_ARMING) != 0, n == 0);
+    }
+    lab_close(&world.lab);
+}
+
 static void a_captured_graph_ends_all_blocks(void **state)
 {
     (void)state;
@@ -325,6 +353,7 @@ int main(void)
         cmocka_unit_test(an_idle_communicator_does_not_keep_the_mask_up),
         cmocka_unit_test(many_communicators_start_no_blocks),
         cmocka_unit_test(only_the_first_eight_communicators_start_blocks),
+        cmocka_unit_test(a_neighbour_that_a_block_arms_late_is_marked_once),
         cmocka_unit_test(a_captured_graph_ends_all_blocks),
         cmocka_unit_test(a_closed_communicator_gives_the_mask_back),
         cmocka_unit_test(the_first_arming_is_not_judged),
