@@ -21,31 +21,38 @@ struct muster_kept *muster_kept_new(const char *name, const char *text, size_t b
     return kept;
 }
 
-/* A name of its own: in containers, processes of several hosts come here with the same pid. */
-static int make_part(char *part, size_t size, const char *dir, const char *name,
-                     struct muster_err *err)
+/* Whoever is at it writes the same bytes to the same places, and none cuts the file: so all may
+ * share the name, on several hosts too, and the next one finishes what a killed one left. Returns 0
+ * or an errno value; ENOENT: another one was first to rename it. */
+static int put(const struct muster_kept *kept, const char *part, const char *path)
 {
-    snprintf(part, size, "%s/.%s.XXXXXX", dir, name);
-    int fd = mkostemp(part, O_CLOEXEC); /* 0600 */
-    return fd < 0 ? muster_fail(err, "%s: %s", part, strerror(errno)) : fd;
+    if (!muster_file_size_allowed(kept->bytes))
+        return EFBIG;
+    int fd = open(part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    int rc = muster_pwrite_all(fd, kept->text, kept->bytes, 0);
+    if (close(fd) != 0 && rc == 0 && errno != EINTR)
+        rc = errno;
+    if (rc == 0 && rename(part, path) != 0)
+        rc = errno;
+    if (rc != 0 && rc != ENOENT)
+        unlink(part);
+    return rc;
 }
 
 int muster_kept_write(const struct muster_kept *kept, const char *dir, struct muster_err *err)
 {
-    char path[MUSTER_SEG_PATH + 80], part[MUSTER_SEG_PATH + 128];
+    char path[MUSTER_SEG_PATH + 80], part[MUSTER_SEG_PATH + 96];
+    int rc = ENOENT;
     snprintf(path, sizeof(path), "%s/%s", dir, kept->name);
-    if (access(path, F_OK) == 0)
-        return 0;
-    int fd = make_part(part, sizeof(part), dir, kept->name, err);
-    if (fd < 0)
-        return -1;
-    int rc = muster_pwrite_all(fd, kept->text, kept->bytes, 0);
-    if (close(fd) != 0 && rc == 0)
-        rc = errno;
-    if (rc == 0 && rename(part, path) != 0)
-        rc = errno;
-    if (rc == 0)
-        return 0;
-    unlink(part);
-    return muster_fail(err, "%s: %s", path, strerror(rc));
+    snprintf(part, sizeof(part), "%s/.%s.part", dir, kept->name);
+    for (unsigned tries = 0; tries < 2 && rc == ENOENT; tries++) {
+        if (access(path, F_OK) == 0) {
+            unlink(part); /* a killed one's; one that lives finds the file there, as here */
+            return 0;
+        }
+        rc = put(kept, part, path);
+    }
+    return rc ? muster_fail(err, "%s: %s", path, strerror(rc)) : 0;
 }

@@ -18,7 +18,8 @@ struct muster_kept {
 /* A copy, the caller's to free; NULL without memory. */
 struct muster_kept *muster_kept_new(const char *name, const char *text, size_t bytes);
 
-/* Writes it as dir/name (0600) unless that is there; others never see half of it. */
+/* Writes it as dir/name (0600) unless that is there; others never see half of it. Until then it is
+ * dir/.name.part, which whoever comes next finishes or removes if this process is killed. */
 int muster_kept_write(const struct muster_kept *kept, const char *dir, struct muster_err *err);
 
 #endif

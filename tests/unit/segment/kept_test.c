@@ -1,9 +1,12 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "segment/kept.h"
@@ -50,18 +53,115 @@ static void the_first_to_come_writes_it(void **state)
     free(second);
 }
 
-/* On a shared file system a process of another host, in a container with the same pid, may be in
- * the middle of writing the same text. */
-static void the_unfinished_file_of_another_host_is_left_alone(void **state)
+static char *part_path(char *path, size_t size, const struct fixture *fixture)
+{
+    char part[64];
+    snprintf(part, sizeof(part), ".%s.part", name);
+    return fixture_path(path, size, fixture->run, part);
+}
+
+static void what_a_killed_one_left_is_finished(void **state)
 {
     struct fixture *fixture = *state;
-    char path[256], part[64];
+    char path[256];
     struct muster_kept *kept = make(text);
-    snprintf(part, sizeof(part), ".%s.%d", name, (int)getpid());
-    write_file(fixture_path(path, sizeof(path), fixture->run, part), "mus");
+    write_file(part_path(path, sizeof(path), fixture), "mus");
     assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
-    assert_file(path, "mus");
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
+    assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
+    free(kept);
+}
+
+static void what_a_killed_one_left_after_another_was_done_is_removed(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[256];
+    struct muster_kept *kept = make(text);
+    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    write_file(part_path(path, sizeof(path), fixture), "mus");
+    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
+    assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
+    free(kept);
+}
+
+/* On a shared file system a process of another host may be in the middle of writing the same text:
+ * neither harms the other. */
+static void two_that_write_at_once_do_not_disturb_each_other(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[256], part[256];
+    struct muster_kept *kept = make(text);
+    int other = open(part_path(part, sizeof(part), fixture), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(other >= 0);
+    assert_int_equal(pwrite(other, text, 3, 0), 3);
+    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    fixture_path(path, sizeof(path), fixture->run, name);
+    assert_file(path, text);
+    assert_int_equal(pwrite(other, text + 3, strlen(text) - 3, 3), strlen(text) - 3);
+    close(other);
+    assert_file(path, text);
+    free(kept);
+}
+
+enum { WRITERS = 4, ROUNDS = 200 };
+
+struct crowd {
+    const char *dir;
+    pthread_barrier_t start;
+    char path[256];
+};
+
+static void *write_with_others(void *arg)
+{
+    struct crowd *crowd = arg;
+    struct muster_kept *kept = make(text);
+    intptr_t failed = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        if (pthread_barrier_wait(&crowd->start) == PTHREAD_BARRIER_SERIAL_THREAD)
+            unlink(crowd->path);
+        pthread_barrier_wait(&crowd->start);
+        failed += muster_kept_write(kept, crowd->dir, NULL) != 0;
+        failed += access(crowd->path, F_OK) != 0;
+    }
+    free(kept);
+    return (void *)failed;
+}
+
+static void a_crowd_that_writes_at_once_leaves_one_file(void **state)
+{
+    struct fixture *fixture = *state;
+    struct crowd crowd = {.dir = fixture->run};
+    pthread_t writer[WRITERS];
+    void *failed;
+    fixture_path(crowd.path, sizeof(crowd.path), fixture->run, name);
+    pthread_barrier_init(&crowd.start, NULL, WRITERS);
+    for (unsigned i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&writer[i], NULL, write_with_others, &crowd), 0);
+    for (unsigned i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(writer[i], &failed), 0);
+        assert_null(failed);
+    }
+    pthread_barrier_destroy(&crowd.start);
+    assert_file(crowd.path, text);
+    assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
+}
+
+/* One byte more than `ulimit -f` allows would be a signal that ends the job. */
+static void a_limit_on_files_ends_no_job(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_err err;
+    struct rlimit before;
+    struct muster_kept *kept = make(text);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = {.rlim_cur = strlen(text) - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = muster_kept_write(kept, fixture->run, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, -1);
+    assert_non_null(strstr(err.text, "File too large"));
+    assert_int_equal(fixture_count(fixture->run, ""), 2);
     free(kept);
 }
 
@@ -83,7 +183,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_first_to_come_writes_it),
-        TEST(the_unfinished_file_of_another_host_is_left_alone),
+        TEST(what_a_killed_one_left_is_finished),
+        TEST(what_a_killed_one_left_after_another_was_done_is_removed),
+        TEST(two_that_write_at_once_do_not_disturb_each_other),
+        TEST(a_crowd_that_writes_at_once_leaves_one_file),
+        TEST(a_limit_on_files_ends_no_job),
         TEST(a_directory_that_is_gone_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
