@@ -210,6 +210,21 @@ static void end_line(struct muster_trace_recorder *recorder, struct muster_json 
     }
 }
 
+/* A line about an event that was started. NULL: it is not known, and there is no line. */
+static const struct muster_handle_ids_entry *
+begin_line_of(const struct muster_trace_recorder *recorder, struct muster_json *json, uint64_t now,
+              const char *op, const void *handle)
+{
+    const struct muster_handle_ids_entry *event =
+        muster_handle_ids_find(&recorder->handles, handle);
+    if (event) {
+        begin_line(recorder, json, now, op);
+        muster_json_u64(json, "h", event->id);
+        muster_json_u64(json, "type", 1u << event->kind);
+    }
+    return event;
+}
+
 /* The first line, from what is known with the first communicator. */
 static void write_meta(struct muster_trace_recorder *recorder, const struct muster_event_init *init)
 {
@@ -389,11 +404,8 @@ void muster_trace_state(struct muster_trace_recorder *recorder, const void *hand
         return;
     }
     const struct muster_handle_ids_entry *target =
-        muster_handle_ids_find(&recorder->handles, handle);
+        begin_line_of(recorder, &json, now, "state", handle);
     if (target) {
-        begin_line(recorder, &json, now, "state");
-        muster_json_u64(&json, "h", target->id);
-        muster_json_u64(&json, "type", 1u << target->kind);
         muster_json_u64(&json, "state", state & UINT8_MAX);
         if (args && args->given) {
             write_args(&json, target->kind, args);
@@ -410,12 +422,7 @@ void muster_trace_stop(struct muster_trace_recorder *recorder, const void *handl
     if (!lock(recorder)) {
         return;
     }
-    const struct muster_handle_ids_entry *target =
-        muster_handle_ids_find(&recorder->handles, handle);
-    if (target) {
-        begin_line(recorder, &json, now, "stop");
-        muster_json_u64(&json, "h", target->id);
-        muster_json_u64(&json, "type", 1u << target->kind);
+    if (begin_line_of(recorder, &json, now, "stop", handle)) {
         end_line(recorder, &json, now);
     }
     unlock(recorder);
