@@ -218,6 +218,18 @@ int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *
     return optind;
 }
 
+int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, void *values,
+                         const char *what, int *status)
+{
+    int at = muster_opt_parse(cmd, argc, argv, values, status);
+    if (at < 0 || argc - at == 1) {
+        return at;
+    }
+    *status = at == argc ? muster_opt_wrong(cmd, "which %s?", what)
+                         : muster_opt_wrong(cmd, "one %s at a time", what);
+    return -1;
+}
+
 /* Wraps at blanks; every further line begins in HELP_COLUMN. */
 static void put_wrapped(FILE *out, const char *text)
 {

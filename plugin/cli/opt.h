@@ -38,6 +38,10 @@ struct muster_opt {
 int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *values,
                      int *status);
 
+/* The same for a command that takes one operand, a `what`: anything else is wrong. */
+int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, void *values,
+                         const char *what, int *status);
+
 /* "muster NAME: text" and where help is, on stderr; returns MUSTER_STATUS_USAGE. */
 __attribute__((format(printf, 2, 3))) int muster_opt_wrong(const struct muster_cmd *cmd,
                                                            const char *fmt, ...);

@@ -27,11 +27,9 @@ static int check(const struct muster_cmd *self, int argc, char **argv)
 {
     struct muster_policy_file file;
     int status;
-    int at = muster_opt_parse(self, argc, argv, NULL, &status);
+    int at = muster_opt_parse_one(self, argc, argv, NULL, "file", &status);
     if (at < 0)
         return status;
-    if (argc - at != 1)
-        return muster_opt_wrong(self, at == argc ? "which file?" : "one file at a time");
     status = muster_policy_file_open(self, argv[at], stdout, &file);
     if (status == MUSTER_STATUS_OK) {
         warn_of_size(&file);

@@ -299,11 +299,9 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct muster_explanation explanation = {.rule = MUSTER_POLICY_NO_RULE};
     struct muster_err err;
     int status;
-    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    int at = muster_opt_parse_one(self, argc, argv, &options, "file", &status);
     if (at < 0)
         return status;
-    if (argc - at != 1)
-        return muster_opt_wrong(self, at == argc ? "which file?" : "one file at a time");
     status = check_options(self, &options, &explanation.query);
     if (status)
         return status;

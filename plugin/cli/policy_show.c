@@ -167,11 +167,9 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct show_options options = {0};
     struct muster_policy_file file;
     int status;
-    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    int at = muster_opt_parse_one(self, argc, argv, &options, "file", &status);
     if (at < 0)
         return status;
-    if (argc - at != 1)
-        return muster_opt_wrong(self, at == argc ? "which file?" : "one file at a time");
     status = check_options(self, &options);
     if (status)
         return status;
