@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,19 +9,21 @@
 
 enum { NOT_FOUND = 127, NOT_RUN = 126, BY_SIGNAL = 128 };
 
-static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
-                                SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
-
-/* All that muster_child_run waits for. */
-static sigset_t watched(void)
+sigset_t muster_child_signals(const int *sent, size_t n)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
-        sigaddset(&set, forwarded[i]);
+    for (size_t i = 0; i < n; i++) {
+        sigaddset(&set, sent[i]);
     }
     return set;
+}
+
+sigset_t muster_child_signals_to_end(void)
+{
+    static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+    return muster_child_signals(endings, sizeof endings / sizeof *endings);
 }
 
 /* In the child: becomes the command, or tells the parent why not. */
@@ -109,7 +110,9 @@ static void forget_pending(const sigset_t *set)
 
 int muster_child_run(char **argv, struct muster_err *err)
 {
-    sigset_t set = watched();
+    static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                    SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+    sigset_t set = muster_child_signals(forwarded, sizeof forwarded / sizeof *forwarded);
     sigset_t before;
     pid_t child = -1;
     int status;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/locate.h"
 #include "cli/replay_rank.h"
@@ -366,11 +367,7 @@ static int play(struct replay *replay)
     int stop_signal = 0;
     /* a rank that dies early shows by its exit status */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, sigpipe;
-    sigemptyset(&replay->signals);
-    sigaddset(&replay->signals, SIGINT);
-    sigaddset(&replay->signals, SIGTERM);
-    sigaddset(&replay->signals, SIGHUP);
-    sigaddset(&replay->signals, SIGCHLD);
+    replay->signals = muster_child_signals_to_end();
     sigprocmask(SIG_BLOCK, &replay->signals, &replay->inherited);
     sigaction(SIGPIPE, &ignore, &sigpipe);
     bool ready = spawn_all(replay) == 0 && hear_all(replay) == 0;
@@ -397,12 +394,9 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], MUSTER_REPLAY_RANK_WORD) == 0) {
         return muster_replay_rank(argc, argv);
     }
-    int at = muster_opt_parse(self, argc, argv, &given, &status);
+    int at = muster_opt_parse_one(self, argc, argv, &given, "recording", &status);
     if (at < 0) {
         return status;
-    }
-    if (at + 1 != argc) {
-        return muster_opt_wrong(self, at == argc ? "which recording?" : "one recording at a time");
     }
     snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
     set_out(&replay, given.out);

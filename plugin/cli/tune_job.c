@@ -10,35 +10,24 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/child.h"
 #include "cli/environment.h"
 #include "cli/steer.h"
 
 enum { GRACE_S = 5, CANNOT = 126 };
 
-static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
 static sigset_t before;
 static int interrupted;
 
-static sigset_t watched(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        sigaddset(&set, endings[i]);
-    }
-    return set;
-}
-
 void muster_tune_watch_signals(void)
 {
-    sigset_t set = watched();
+    sigset_t set = muster_child_signals_to_end();
     sigprocmask(SIG_BLOCK, &set, &before);
 }
 
 static void take_signals(uint64_t wait_ns)
 {
-    sigset_t set = watched();
+    sigset_t set = muster_child_signals_to_end();
     struct timespec wait = {.tv_sec = (time_t)(wait_ns / MUSTER_NS_PER_S),
                             .tv_nsec = (long)(wait_ns % MUSTER_NS_PER_S)};
     int number = sigtimedwait(&set, NULL, &wait);
