@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "cli/allreduce.h"
 #include "cli/cmd.h"
 #include "cli/demo_recording.h"
@@ -141,7 +142,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct demo_options given = {0};
     struct muster_err err;
     char scratch[PATH_MAX];
-    const char *below = getenv("TMPDIR");
+    const char *below = muster_env("TMPDIR");
     int status;
     if (muster_allreduce_is_rank(argc, argv))
         return muster_allreduce_rank(argv[argc - 1]);
@@ -150,8 +151,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     if (at < argc)
         return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
-    int failed =
-        muster_scratch_make(scratch, sizeof scratch, below && *below ? below : "/tmp", &err);
+    int failed = muster_scratch_make(scratch, sizeof scratch, below ? below : "/tmp", &err);
     if (!failed) {
         failed = demonstrate(&given, scratch, &err);
         muster_scratch_remove(scratch);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "cli/conf_file.h"
 #include "cli/doctor.h"
@@ -81,15 +82,15 @@ static void read_conf(struct environment *environment, struct muster_check *chec
 static void read_files(struct muster_doctor *doctor, struct environment *environment)
 {
     char path[PATH_MAX];
-    const char *given = getenv("NCCL_CONF_FILE"), *home = getenv("HOME");
+    const char *given = muster_env("NCCL_CONF_FILE"), *home = muster_env("HOME");
     struct muster_check *check = muster_check_begin(doctor->checks, "env.files", "F37");
-    if (given && *given) {
+    if (given) {
         if (access(given, R_OK)) {
             muster_check_worse(check, MUSTER_CHECK_WARNING);
             muster_check_evidence(check, "NCCL_CONF_FILE=%s: %s", given, strerror(errno));
         }
         read_conf(environment, check, given);
-    } else if (home && *home) {
+    } else if (home) {
         snprintf(path, sizeof path, "%s/.nccl.conf", home);
         read_conf(environment, check, path);
     }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/host.h"
 #include "base/text.h"
 #include "cli/doctor.h"
@@ -130,7 +131,7 @@ static void check_pressure(struct muster_doctor *doctor, char *text)
 static void check_identity(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "host.identity", "F28,F67");
-    const char *given = getenv("NCCL_HOSTID");
+    const char *given = muster_env("NCCL_HOSTID");
     char link[128], boot[64];
     struct stat shm;
     static const char *const namespaces[] = {"ipc", "mnt", "pid", "net"};
@@ -145,10 +146,10 @@ static void check_identity(struct muster_doctor *doctor)
         muster_check_evidence(check, "/dev/shm is device %llx", (unsigned long long)shm.st_dev);
     if (muster_sysfs_line(doctor->procfs, boot, sizeof boot, "sys/kernel/random/boot_id"))
         muster_check_evidence(check, "boot id %s", boot);
-    muster_check_found(check, given && *given ? "NCCL_HOSTID is set" : "hostname and boot id");
+    muster_check_found(check, given ? "NCCL_HOSTID is set" : "hostname and boot id");
     muster_check_expected(check,
                           "ranks of one host share /dev/shm; hosts differ in name or boot id");
-    if (given && *given) {
+    if (given) {
         muster_check_evidence(check, "NCCL_HOSTID=%.100s", given);
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "NCCL_HOSTID equal on two hosts makes NCCL try what cannot work "

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "cli/bounded.h"
 #include "cli/doctor.h"
 #include "cli/known_bad.h"
@@ -143,12 +144,12 @@ static int load_plugin(void *arg, int fd, struct muster_err *err)
 static void check_net_plugin(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.plugin", "F63");
-    const char *given = getenv("NCCL_NET_PLUGIN");
+    const char *given = muster_env("NCCL_NET_PLUGIN");
     char name[512], *bytes;
     struct muster_err err;
     size_t n;
     muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
-    if (!given || !*given || strcmp(given, "none") == 0) {
+    if (!given || strcmp(given, "none") == 0) {
         muster_check_found(check, "NCCL_NET_PLUGIN names none");
         return;
     }

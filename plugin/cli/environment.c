@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "cli/locate.h"
 #include "cli/steer.h"
 
@@ -138,10 +139,10 @@ int muster_environment_plan(const struct muster_capture *capture,
 
 static int set(const struct muster_variable *variable)
 {
-    const char *before = getenv(variable->name);
+    const char *before = muster_env(variable->name);
     char *joined = NULL;
     int result;
-    if (!variable->prepend || !before || !*before) {
+    if (!variable->prepend || !before) {
         return setenv(variable->name, muster_variable_value(variable), 1);
     }
     if (asprintf(&joined, "%s:%s", variable->value, before) < 0) {
@@ -180,9 +181,9 @@ void muster_environment_say_replaced(const char *command,
     } plugins[] = {{plugin_variable, MUSTER_PROFILER_LIBRARY},
                    {tuner_variable, MUSTER_TUNER_LIBRARY}};
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++) {
-        const char *other = getenv(plugins[i].variable);
-        if (other && *other && strcmp(other, plugins[i].library) != 0 &&
-            strcmp(other, "muster") != 0 && is_set(environment, plugins[i].variable)) {
+        const char *other = muster_env(plugins[i].variable);
+        if (other && strcmp(other, plugins[i].library) != 0 && strcmp(other, "muster") != 0 &&
+            is_set(environment, plugins[i].variable)) {
             fprintf(stderr, "muster %s: %s=%s is replaced\n", command, plugins[i].variable, other);
         }
     }

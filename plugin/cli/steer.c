@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/env.h"
 #include "config/document.h"
 #include "policy/policy.h"
 
@@ -44,8 +45,8 @@ static int check_size(const struct muster_document *document, const char *hex,
 static int check_hash(const struct muster_document *document, const char *hex,
                       struct muster_err *err)
 {
-    const char *expected = getenv("MUSTER_POLICY_SHA256");
-    if (!expected || !expected[0] || strcasecmp(expected, hex) == 0) {
+    const char *expected = muster_env("MUSTER_POLICY_SHA256");
+    if (!expected || strcasecmp(expected, hex) == 0) {
         return 0;
     }
     return muster_fail(err, "%s: its SHA-256 is %s, MUSTER_POLICY_SHA256 is %.64s", document->name,
@@ -101,14 +102,14 @@ int muster_steer_add(struct muster_environment *environment, const char *file, c
                      struct muster_err *err)
 {
     struct muster_document document = {.text = NULL};
-    const char *text = getenv("MUSTER_POLICY_INLINE");
+    const char *text = muster_env("MUSTER_POLICY_INLINE");
     char hex[MUSTER_POLICY_HEX];
     if (file) {
         return add_file(environment, file, err);
     }
     /* What cannot be read here is said by who reads the configuration. */
-    int rc = config && !(text && text[0]) ? muster_document_read(&document, config, NULL)
-                                          : muster_document_of_policy(&document, NULL);
+    int rc = config && !text ? muster_document_read(&document, config, NULL)
+                             : muster_document_of_policy(&document, NULL);
     if (rc == 0 && document.text && read_policy(&document, hex) == 0) {
         rc = muster_environment_add(environment, "NCCL_TUNER_PLUGIN", MUSTER_TUNER_LIBRARY, err);
     } else {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "cli/bounded.h"
 #include "topology/hwloc.h"
 #include "topology/sysfs.h"
@@ -13,14 +14,14 @@ enum { HWLOC_MS = 5000, NVML_MS = 8000 };
 
 const char *muster_sysfs_root(void)
 {
-    const char *root = getenv("MUSTER_SYSFS");
-    return root && *root ? root : "/sys";
+    const char *root = muster_env("MUSTER_SYSFS");
+    return root ? root : "/sys";
 }
 
 const char *muster_procfs_root(void)
 {
-    const char *root = getenv("MUSTER_PROCFS");
-    return root && *root ? root : "/proc";
+    const char *root = muster_env("MUSTER_PROCFS");
+    return root ? root : "/proc";
 }
 
 static int hwloc_work(void *arg, int fd, struct muster_err *err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "cli/scratch.h"
 #include "cli/tune_job.h"
 #include "cli/tune_tracks.h"
@@ -571,13 +572,12 @@ static int search_all(struct search *search)
 int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *err)
 {
     struct search search = {.plan = plan, .err = err, .begin_ns = muster_now_ns(), .ending = ""};
-    const char *below = getenv("TMPDIR");
+    const char *below = muster_env("TMPDIR");
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
     strftime(search.when, sizeof search.when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    if (muster_scratch_make(search.scratch, sizeof search.scratch, below && *below ? below : "/tmp",
-                            err)) {
+    if (muster_scratch_make(search.scratch, sizeof search.scratch, below ? below : "/tmp", err)) {
         return -1;
     }
     muster_tune_watch_signals();

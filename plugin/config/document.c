@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "config/yaml.h"
 
 static ssize_t read_fully(int fd, char *to, size_t size)
@@ -86,11 +87,11 @@ static int copy_inline(struct muster_document *document, const char *text, struc
 
 int muster_document_of_policy(struct muster_document *document, struct muster_err *err)
 {
-    const char *text = getenv("MUSTER_POLICY_INLINE");
-    const char *path = getenv("MUSTER_CONFIG");
-    if (text && text[0])
+    const char *text = muster_env("MUSTER_POLICY_INLINE");
+    const char *path = muster_env("MUSTER_CONFIG");
+    if (text)
         return copy_inline(document, text, err);
-    if (path && path[0])
+    if (path)
         return muster_document_read(document, path, err);
     *document = (struct muster_document){.text = NULL};
     return 0;

@@ -2,18 +2,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "config/document.h"
 #include "config/settings.h"
 #include "config/table.h"
 
 static const char common_prefix[] = "MUSTER_";
-
-/* An empty variable is one that is not set: shells make it hard to remove one for a command. */
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && value[0] ? value : NULL;
-}
 
 static bool is_setting(const char *name)
 {
@@ -56,7 +50,7 @@ static int apply_variable(struct muster_settings *settings, const struct muster_
                           const char *name, struct muster_err *err)
 {
     struct muster_err why;
-    const char *value = variable(name);
+    const char *value = muster_env(name);
     if (!value || muster_setting_set(settings, setting, value, &why) == 0)
         return 0;
     return muster_fail(err, "%s: %s", name, why.text);
@@ -93,7 +87,7 @@ static bool is_off(void)
 
 static int load(struct muster_settings *settings, struct muster_err *err)
 {
-    const char *path = variable("MUSTER_CONFIG");
+    const char *path = muster_env("MUSTER_CONFIG");
     if (check_names(err) != 0)
         return -1;
     if (path && parse_file(settings, path, err) != 0)

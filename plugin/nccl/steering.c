@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "config/document.h"
 #include "nccl/plugin.h"
@@ -131,7 +132,7 @@ static void load_locked(void)
 {
     struct muster_err err;
     struct muster_policy *policy = NULL;
-    const char *expected = getenv("MUSTER_POLICY_SHA256");
+    const char *expected = muster_env("MUSTER_POLICY_SHA256");
     steering.loaded = true;
     if (muster_document_of_policy(&steering.document, &err) != 0) {
         set_state(MUSTER_POLICY_INVALID);
@@ -143,7 +144,7 @@ static void load_locked(void)
         set_state(MUSTER_POLICY_INVALID);
         muster_log(MUSTER_LOG_ERROR, "the policy has errors and is off as a whole; %s",
                    what_it_risks);
-    } else if (expected && expected[0] && !is_expected(policy, expected)) {
+    } else if (expected && !is_expected(policy, expected)) {
         set_state(MUSTER_POLICY_REFUSED);
         muster_policy_free(policy);
     } else if (policy) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/host.h"
 #include "base/text.h"
 
@@ -40,9 +41,9 @@ static void fill_ranks(struct muster_seg_identity *identity)
 /* Set by `muster replay`: host times of a replay mean less, and reports say so. */
 static uint32_t replay_speed(void)
 {
-    const char *text = getenv("MUSTER_REPLAY");
+    const char *text = muster_env("MUSTER_REPLAY");
     uint64_t speed;
-    if (!text || !*text)
+    if (!text)
         return 0;
     if (strcmp(text, "max") == 0)
         return UINT32_MAX;

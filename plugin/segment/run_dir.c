@@ -6,15 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "segment/layout.h"
 
 enum { ID_BYTES = 128 };
-
-static const char *set(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
 
 /* Job ids come from schedulers, but they become a file name: what does not fit one becomes '_'. */
 static void make_file_name(char *id)
@@ -27,9 +22,9 @@ static void make_file_name(char *id)
 
 static bool job_id(char id[static ID_BYTES])
 {
-    const char *slurm = set("SLURM_JOB_ID"), *step = set("SLURM_STEP_ID");
-    const char *elastic = set("TORCHELASTIC_RUN_ID");
-    const char *other = set("PBS_JOBID") ? set("PBS_JOBID") : set("LSB_JOBID");
+    const char *slurm = muster_env("SLURM_JOB_ID"), *step = muster_env("SLURM_STEP_ID");
+    const char *elastic = muster_env("TORCHELASTIC_RUN_ID");
+    const char *other = muster_env("PBS_JOBID") ? muster_env("PBS_JOBID") : muster_env("LSB_JOBID");
     if (slurm)
         snprintf(id, ID_BYTES, "%s%s%s", slurm, step ? "." : "", step ? step : "");
     else if (other)
@@ -47,7 +42,7 @@ bool muster_run_dir_known(const char *configured)
     char id[ID_BYTES];
     if (configured && *configured)
         return true;
-    if (set("SLURM_JOB_ID") && !set("SLURM_STEP_ID"))
+    if (muster_env("SLURM_JOB_ID") && !muster_env("SLURM_STEP_ID"))
         return false;
     return job_id(id);
 }
