@@ -1,8 +1,8 @@
 """Compares a report with what a job says that it did.
 
 usage: compare.py REPORT.json JOB.json
-JOB.json holds "issued" ({"AllReduce 4096 B": n, "barrier": n, "AllGather": n}): every rank of the
-report must show just these collectives, called or captured.
+JOB.json holds "issued" ({"AllReduce 4096 B": n, "barrier": n, "AllGather": n}) and "ranks": so many
+ranks must stand in the report, each with just these collectives, called or captured.
 Prints a line per check; exit status 1 if one fails.
 """
 import json
@@ -47,6 +47,7 @@ counts, sizes = wanted(job["issued"])
 found_counts, found_sizes = per_func(report["ops"], len(ranks))
 captured = sum(r["captured"] for r in ranks)
 graph = sum(r["graph_ops"] for r in ranks)
+check("ranks", len(ranks), job["ranks"], len(ranks) == job["ranks"])
 for func, n in sorted(counts.items()):
     found = found_counts.get(func, 0)
     if captured and func == "AllReduce":

@@ -42,8 +42,9 @@ def main():
         job = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         report = json.loads(subprocess.run([options.muster, "report", "--format", "json", run_dir],
                                            check=True, stdout=subprocess.PIPE).stdout)
-    failed = False
-    for line in filter(lambda text: text.startswith("{"), job.splitlines()):
+    lines = [line for line in job.splitlines() if line.startswith("{")]
+    failed = not lines
+    for line in lines:
         events = json.loads(line)
         rows = [r for r in report["ops"]
                 if r["func"] == "AllReduce" and r["size"] == events["bytes"]]

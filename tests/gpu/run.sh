@@ -2,7 +2,7 @@
 # Real jobs on this machine's GPUs, and whether muster says of them what they did.
 # usage: run.sh MUSTER ALLREDUCE [PART...]    Parts: counts events weights trace (default: all)
 # ALLREDUCE is bench/allreduce of the build. Exit status 77: skipped, no two GPUs or no PyTorch here.
-set -u
+set -uo pipefail
 [ $# -ge 2 ] || { sed -n '3,4s/^# //p' "$0" >&2; exit 2; }
 muster=$(realpath "$1")
 allreduce=$(realpath "$2")
@@ -25,7 +25,7 @@ counts() {
   local timing
   for timing in full light auto; do
     echo "== all-reduces under $timing"
-    "$muster" run --no-report --timing $timing --dir "$work/$timing" -- bash -c 'ranks timed 100' |
+    "$muster" run --no-report --timing "$timing" --dir "$work/$timing" -- bash -c 'ranks timed 100' |
       grep '^{' >"$work/$timing.job" || failed=1
     "$muster" report "$work/$timing" --format json >"$work/$timing.json" || failed=1
     python3 "$here/compare.py" "$work/$timing.json" "$work/$timing.job" || failed=1
@@ -40,9 +40,9 @@ events() {
 weights() {
   local without with
   echo "== the same weights with and without muster"
-  without=$(ranks model 30 | grep '^{')
+  without=$(ranks model 30 | grep '^{') || failed=1
   with=$("$muster" run --no-report --timing full --dir "$work/model" -- bash -c 'ranks model 30' |
-    grep '^{')
+    grep '^{') || failed=1
   echo "$without"
   if [ -z "$with" ] || [ "$with" != "$without" ]; then
     echo "FAIL: $with"
@@ -62,7 +62,7 @@ trace() {
 import csv, sys
 live, played = ([(r["rank"], r["ops"], r["bytes"]) for r in csv.DictReader(open(p))] for p in sys.argv[1:])
 print(live, played)
-sys.exit(live != played)
+sys.exit(live != played or not live)
 EOF
 }
 

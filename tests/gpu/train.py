@@ -61,4 +61,5 @@ result = {"timed": timed, "model": model}[mode]()
 torch.cuda.synchronize()
 dist.destroy_process_group()
 if rank == 0:
-    print(json.dumps({"mode": mode, "nccl": torch.cuda.nccl.version(), "issued": issued, **result}), flush=True)
+    print(json.dumps({"mode": mode, "nccl": torch.cuda.nccl.version(), "ranks": world,
+                      "issued": issued, **result}), flush=True)
