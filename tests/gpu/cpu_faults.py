@@ -91,7 +91,13 @@ class Hog(Group):
         put(self.path + "/cgroup.procs", self.hog.pid)
         self.hog.stdin.write(b"x")
         self.hog.stdin.close()
-        self.killed = self.hog.wait(30) == -signal.SIGKILL
+        try:
+            self.hog.wait(30)
+        except subprocess.TimeoutExpired:
+            self.hog.kill()
+            self.hog.wait()
+            self.undo()
+            raise
 
 
 class Swapping(Group):
