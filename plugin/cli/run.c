@@ -114,6 +114,11 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     return one_of_many ? 0 : own_dir(environment, place, err);
 }
 
+static bool is_written_since(const char *dir, time_t since, struct stat *file)
+{
+    return stat(dir, file) == 0 && S_ISDIR(file->st_mode) && file->st_mtime >= since;
+}
+
 /* Directories under the working directory that this job wrote to: those of several groups of
  * ranks, whose names only the plugin knows. */
 static int newer_dirs(glob_t *found, const struct place *place)
@@ -124,8 +129,7 @@ static int newer_dirs(glob_t *found, const struct place *place)
     }
     for (size_t i = 0; i < found->gl_pathc; i++) {
         struct stat file;
-        if (stat(found->gl_pathv[i], &file) == 0 && S_ISDIR(file.st_mode) &&
-            file.st_mtime >= place->since) {
+        if (is_written_since(found->gl_pathv[i], place->since, &file)) {
             char *keep = found->gl_pathv[i];
             found->gl_pathv[i] = found->gl_pathv[kept];
             found->gl_pathv[kept++] = keep;
@@ -138,24 +142,42 @@ static int newer_dirs(glob_t *found, const struct place *place)
 struct recorded {
     glob_t found;
     char fallback[PATH_MAX];
-    const char *one;
+    const char *dir[2];
     struct muster_run_query query; /* no runs: nothing was recorded */
+    int wrong;                     /* errno: what keeps the job out of its directory */
 };
+
+/* Where the plugin writes instead, of all processes or, on a disk that is nearly full, of some. */
+static bool wrote_elsewhere(struct recorded *recorded, const struct place *place)
+{
+    struct stat own, moved;
+    bool same = false;
+    if (muster_run_dir_fallback(recorded->fallback, sizeof recorded->fallback, place->dir, NULL) ||
+        !is_written_since(recorded->fallback, place->since, &moved)) {
+        return false;
+    }
+    if (stat(place->dir, &own) == 0) {
+        same = own.st_dev == moved.st_dev && own.st_ino == moved.st_ino;
+    }
+    return !same && moved.st_uid == geteuid();
+}
 
 static void find_recorded(struct recorded *recorded, const struct place *place)
 {
-    *recorded = (struct recorded){.one = place->dir};
-    recorded->query = (struct muster_run_query){.run = &recorded->one, .runs = 1};
+    *recorded = (struct recorded){.query.run = recorded->dir};
     if (!place->dir[0]) {
         int dirs = newer_dirs(&recorded->found, place);
         recorded->query.run = (const char *const *)recorded->found.gl_pathv;
         recorded->query.runs = dirs > 0 ? (size_t)dirs : 0;
-    } else if (access(place->dir, F_OK)) {
-        recorded->one = recorded->fallback;
-        recorded->query.runs =
-            muster_run_dir_fallback(recorded->fallback, sizeof recorded->fallback, place->dir,
-                                    NULL) == 0 &&
-            access(recorded->fallback, F_OK) == 0;
+        return;
+    }
+    if (access(place->dir, W_OK | X_OK) == 0) {
+        recorded->dir[recorded->query.runs++] = place->dir;
+    } else if (errno != ENOENT) {
+        recorded->wrong = errno;
+    }
+    if (wrote_elsewhere(recorded, place)) {
+        recorded->dir[recorded->query.runs++] = recorded->fallback;
     }
 }
 
@@ -176,10 +198,15 @@ static void say_missed(const struct muster_run_query *query)
     muster_run_free(&run);
 }
 
-static void print_report(const struct muster_run_query *query)
+static void print_report(const struct recorded *recorded, const struct place *place)
 {
+    const struct muster_run_query *query = &recorded->query;
     struct muster_err err;
-    if (!query->runs) {
+    if (!query->runs && recorded->wrong) {
+        fprintf(stderr,
+                "muster run: nothing was recorded: %s: %s, and under TMPDIR nothing was written\n",
+                place->dir, strerror(recorded->wrong));
+    } else if (!query->runs) {
         fputs(
             "muster run: nothing was recorded: the command made no NCCL communicator, or its NCCL "
             "loads no profiler plugin (NCCL_DEBUG=INFO tells)\n",
@@ -220,7 +247,7 @@ static void tell_the_end(const struct run_options *options, const struct place *
     struct recorded recorded;
     find_recorded(&recorded, place);
     if (!options->no_report) {
-        print_report(&recorded.query);
+        print_report(&recorded, place);
     }
     const char *tuner = getenv("NCCL_TUNER_PLUGIN");
     if (tuner && strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0) {

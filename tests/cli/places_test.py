@@ -40,11 +40,11 @@ class Places(unittest.TestCase):
         self.addCleanup(subprocess.run, ["umount", path], check=False)
         return path
 
-    def start(self, run, *options, **variables):
+    def start(self, run, *options, command=("replay",), **variables):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_")}
         env.update(MUSTER_SEGMENT_DIR=self.segments, TMPDIR=self.folder)
         env.update(variables)
-        return subprocess.Popen([MUSTER, "replay", RECORDING, "--speed", "max", "--out", run,
+        return subprocess.Popen([MUSTER, *command, RECORDING, "--speed", "max", "--out", run,
                                  *options], env=env, stdin=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True)
 
@@ -84,6 +84,36 @@ class Places(unittest.TestCase):
         stderr = self.replay("/proc/nowhere/muster-5")
         self.assertEqual(stderr.count(f"this run is written to {self.path('muster-5')}"), RANKS)
         self.assertEqual(self.totals(self.path("muster-5")), self.expected)
+
+    def unwritable(self, name):
+        """An empty directory; for root one on a file system that takes no writes."""
+        if os.geteuid() == 0:
+            return self.mounted(name, "ro,size=64k")
+        os.mkdir(self.path(name), 0o555)
+        return self.path(name)
+
+    def ran(self, run, **variables):
+        """What `muster run` says of a job that is to be recorded there."""
+        job = self.start(run, command=("run", "--dir", run, "--", MUSTER, "replay"), **variables)
+        return self.finish(job)
+
+    def test_run_reports_what_moved_out_of_an_unwritable_directory(self):
+        os.mkdir(self.path("tmp"))
+        stderr = self.ran(self.unwritable("full"), TMPDIR=self.path("tmp"))
+        self.assertIn(f"run {self.path('tmp/full')}\n", stderr)
+        self.assertIn(f"{RANKS} ranks on 1 host", stderr)
+
+    def test_run_says_that_nothing_could_be_written(self):
+        run = self.unwritable("full")
+        stderr = self.ran(run, TMPDIR="/proc")
+        self.assertRegex(stderr, f"nothing was recorded: {run}: (Read-only|Permission denied)")
+
+    def test_run_reports_both_halves_of_a_job_on_a_full_disk(self):
+        os.mkdir(self.path("tmp"))
+        run = os.path.join(self.mounted("disk", "nr_inodes=4"), "run")
+        stderr = self.ran(run, TMPDIR=self.path("tmp"))
+        self.assertIn(f"this run is written to {self.path('tmp/run')}", stderr)
+        self.assertIn(f"{RANKS} ranks on 1 host", stderr)
 
     def test_nowhere_to_write_does_not_stop_the_job(self):
         stderr = self.replay("/proc/nowhere/muster-5", TMPDIR="/proc")
