@@ -216,10 +216,12 @@ static void tell_no_p2p(struct muster_doctor *doctor, struct muster_check *kerne
 static void run_p2p(struct muster_doctor *doctor)
 {
     struct muster_p2p_matrix *matrix = calloc(1, sizeof *matrix);
-    struct muster_err err = {"out of memory"};
+    struct muster_err err;
     const struct muster_p2p_limits limits = {P2P_MS, P2P_STAGE_MS, P2P_WORDS};
     struct muster_check *kernel = begin(doctor, KERNEL); /* has the time of all */
-    if (!matrix || muster_p2p_test(&limits, matrix, &err)) {
+    int failed = matrix ? muster_p2p_test(&limits, matrix, &err)
+                        : muster_fail_memory(&err, "the pairs of GPUs");
+    if (failed) {
         tell_no_p2p(doctor, kernel, matrix, err.text);
         free(matrix);
         return;

@@ -138,8 +138,10 @@ static int show(const struct muster_cmd *self, const struct show_options *option
                                 .nodes = options->nodes,
                                 .nvlink_domains = options->nvlink_domains};
     struct muster_frozen *frozen = NULL;
+    struct muster_err err;
     if (comm.ranks && muster_policy_freeze(&frozen, file->policy, &comm)) {
-        fprintf(stderr, "muster %s: out of memory\n", self->name);
+        muster_fail_memory(&err, "the table");
+        fprintf(stderr, "muster %s: %s\n", self->name, err.text);
         return MUSTER_STATUS_USAGE;
     }
     struct view view = {.file = file, .frozen = frozen};

@@ -308,7 +308,7 @@ static int add_run(struct muster_simulation *simulation, const char *path, bool 
         return -1;
     int result = muster_simulation_add(simulation, &run, simulate);
     muster_run_free(&run);
-    return result ? muster_fail(err, "%s: out of memory", path) : 0;
+    return result ? muster_fail_memory(err, path) : 0;
 }
 
 static int simulate(const struct muster_policy_file *file, const struct simulate_options *options,
@@ -321,7 +321,7 @@ static int simulate(const struct muster_policy_file *file, const struct simulate
     for (int i = 0; i < runs && rc == 0; i++)
         rc = add_run(&simulation, run[i], i == 0, err);
     if (rc == 0 && muster_simulation_finish(&simulation))
-        rc = muster_fail(err, "out of memory");
+        rc = muster_fail_memory(err, "the classes of operations");
     if (rc == 0)
         options->format == MUSTER_POLICY_AS_JSON ? put_json(&result) : put_text(&result);
     muster_simulation_free(&simulation);

@@ -79,6 +79,13 @@ static int complain(const struct replay *replay, const char *text)
     return -1;
 }
 
+static int no_memory(const struct replay *replay)
+{
+    struct muster_err err;
+    muster_fail_memory(&err, "the ranks");
+    return complain(replay, err.text);
+}
+
 /* ---- what to play ---- */
 
 static int is_rank_file(const struct dirent *entry)
@@ -110,7 +117,7 @@ static int list_folder(struct replay *replay, const char *folder)
         muster_fail(&err, "%s: no files rank-*.jsonl or rank-*.jsonl.xz", folder);
         return complain(replay, err.text);
     }
-    return replay->rank ? 0 : complain(replay, "out of memory");
+    return replay->rank ? 0 : no_memory(replay);
 }
 
 static int list_files(struct replay *replay, const char *path)
@@ -121,7 +128,7 @@ static int list_files(struct replay *replay, const char *path)
     }
     replay->rank = calloc(1, sizeof *replay->rank);
     if (!replay->rank) {
-        return complain(replay, "out of memory");
+        return no_memory(replay);
     }
     muster_text_copy(replay->rank[0].path, PATH_MAX, path);
     replay->ranks = 1;

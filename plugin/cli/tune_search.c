@@ -223,7 +223,7 @@ static int first_run(struct search *search)
     }
     tell_left_out(search);
     muster_tune_sample_free(&sample);
-    return search->rule ? 0 : muster_fail(search->err, "out of memory");
+    return search->rule ? 0 : muster_fail_memory(search->err, "the rules");
 }
 
 static void tell_screened(const struct search *search, const char *name,

@@ -165,5 +165,5 @@ int muster_diagnose_late(const struct muster_view *view, struct muster_findings 
     free(part);
     free(span);
     free(guilts.guilt);
-    return result ? muster_fail(err, "out of memory while looking for late ranks") : 0;
+    return result ? muster_fail_memory(err, "looking for late ranks") : 0;
 }

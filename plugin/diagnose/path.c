@@ -196,5 +196,5 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
     }
     free(scan.missing);
     free(scan.host);
-    return result ? muster_fail(err, "out of memory while looking at paths") : 0;
+    return result ? muster_fail_memory(err, "looking at paths") : 0;
 }

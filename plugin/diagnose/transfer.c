@@ -335,5 +335,5 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
     free(classes.at);
     free(link);
     free(span);
-    return result ? muster_fail(err, "out of memory while looking for slow transfers") : 0;
+    return result ? muster_fail_memory(err, "looking for slow transfers") : 0;
 }

@@ -167,7 +167,7 @@ int muster_view_finish(struct muster_view *view, struct muster_err *err)
     free(to);
     if (result) {
         muster_view_free(view);
-        return muster_fail(err, "out of memory while putting the operations of all ranks together");
+        return muster_fail_memory(err, "the operations of all ranks");
     }
     return 0;
 }

@@ -189,7 +189,7 @@ static void check_names(struct muster_policy_parser *parser)
     const struct muster_policy *policy = parser->policy;
     const struct muster_rule **sorted = calloc(policy->rules + 1, sizeof(*sorted));
     if (!sorted) {
-        muster_policy_error(parser, (struct muster_yaml_place){0, 0}, "out of memory");
+        muster_policy_memory_error(parser, (struct muster_yaml_place){0, 0}, "the names of rules");
         return;
     }
     for (unsigned i = 0; i < policy->rules; i++)

@@ -45,6 +45,14 @@ bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml
     return false;
 }
 
+void muster_policy_memory_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
+                                const char *what)
+{
+    struct muster_err err;
+    muster_fail_memory(&err, what);
+    say(parser, place, false, err.text);
+}
+
 void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_place place,
                         const char *fmt, ...)
 {
@@ -185,7 +193,7 @@ int muster_policy_parse(struct muster_policy **policy, const char *file, const c
     if (made && parser.errors == 0)
         made->advice = calloc(made->rules + 1, sizeof(*made->advice));
     if (!made || (parser.errors == 0 && !made->advice))
-        muster_policy_error(&parser, (struct muster_yaml_place){0, 0}, "out of memory");
+        muster_policy_memory_error(&parser, (struct muster_yaml_place){0, 0}, "the policy");
     if (parser.errors) {
         muster_policy_free(made);
         return -1;

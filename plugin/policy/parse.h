@@ -23,6 +23,10 @@ __attribute__((format(printf, 3, 4))) void muster_policy_warn(struct muster_poli
                                                               struct muster_yaml_place place,
                                                               const char *fmt, ...);
 
+/* An error for want of memory; `what` it was for. */
+void muster_policy_memory_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
+                                const char *what);
+
 /* One item of `policy:`. */
 void muster_policy_parse_rule(struct muster_policy_parser *parser,
                               const struct muster_yaml_node *node);

@@ -164,7 +164,7 @@ static void read_number_match(struct reading *reading, const struct muster_polic
     parser->policy->matches_pipe_ops |= pipe;
     parser->policy->matches_nvlink_domains |= field->key == MUSTER_KEY_NVLINK_DOMAINS;
     if (!keep_ranges(parser, &reading->rule.match[field->key], range, n))
-        muster_policy_error(parser, node->place, "out of memory");
+        muster_policy_memory_error(parser, node->place, "the ranges of rules");
 }
 
 /* ---- Single values ---- */
@@ -328,7 +328,7 @@ static void add_rule(struct muster_policy_parser *parser, const struct muster_ru
     struct muster_rule *list =
         grow(policy->rule, &parser->rule_room, policy->rules + 1, sizeof(*list));
     if (!list) {
-        muster_policy_error(parser, node->place, "out of memory");
+        muster_policy_memory_error(parser, node->place, "the rules");
         return;
     }
     policy->rule = list;

@@ -20,7 +20,7 @@ struct reader {
 
 static int out_of_memory(const struct muster_line *line)
 {
-    return muster_fail(line->err, "%s:%zu: out of memory", line->file, line->number);
+    return muster_fail_memory(line->err, line->file);
 }
 
 static int copy_text(const struct muster_line *line, const char *name, char *to, size_t size)

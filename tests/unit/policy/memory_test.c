@@ -18,7 +18,7 @@ static const char document[] =
 static void count_error(void *to, const struct muster_policy_message *message)
 {
     unsigned *errors = to;
-    *errors += !message->warning && strstr(message->text, "out of memory");
+    *errors += !message->warning && strstr(message->text, "out of memory for ");
 }
 
 static void a_policy_that_finds_no_memory_says_so(void **state)
