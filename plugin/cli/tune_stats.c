@@ -1,7 +1,8 @@
 #include "cli/tune_stats.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "base/sort.h"
 
 /* Two-sided 95 % quantile of Student's t. */
 static double quantile(unsigned freedom)
@@ -34,17 +35,11 @@ void muster_tune_interval(const double *log_ratio, unsigned n,
     interval->high = exp(mean + half);
 }
 
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 double muster_tune_median(double *value, size_t n)
 {
     if (!n) {
         return 0;
     }
-    qsort(value, n, sizeof *value, by_value);
+    muster_sort_double(value, n);
     return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "diagnose/path.h"
 #include "diagnose/path_pair.h"
 
@@ -27,12 +28,6 @@ static double percent(uint32_t part, uint32_t whole)
     return whole ? 100.0 * part / whole : 0;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 typedef double measure(const struct muster_fact_use *use, unsigned which);
 
 /* Typical of the others: the upper median. */
@@ -42,7 +37,7 @@ static double typical(const struct crowd *crowd, measure *of, unsigned which)
     for (unsigned i = 0; i < crowd->n; i++) {
         value[i] = of(crowd->other[i]->use, which);
     }
-    qsort(value, crowd->n, sizeof *value, by_value);
+    muster_sort_double(value, crowd->n);
     return crowd->n ? value[crowd->n / 2] : 0;
 }
 
@@ -272,5 +267,5 @@ int muster_path_cite(const struct muster_view *view, struct muster_findings *fin
         }
     }
     free(crowd);
-    return result ? muster_fail(err, "out of memory while looking at GPUs") : 0;
+    return result ? muster_fail_memory(err, "looking at GPUs") : 0;
 }
