@@ -4,16 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "segment/table.h"
+
 int muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns)
 {
-    if (samples->n == samples->room) {
-        size_t room = samples->room ? 2 * samples->room : 1024;
-        struct muster_sample *at = reallocarray(samples->at, room, sizeof *at);
-        if (!at) {
-            return -1;
-        }
-        samples->at = at;
-        samples->room = room;
+    if (!muster_grow(&samples->at, samples->n, sizeof *samples->at)) {
+        return -1;
     }
     samples->at[samples->n++] = (struct muster_sample){.owner = owner, .ns = ns};
     return 0;

@@ -12,7 +12,7 @@ struct muster_sample {
 
 struct muster_samples {
     struct muster_sample *at;
-    size_t n, room;
+    size_t n;
 };
 
 /* -1: out of memory. */
