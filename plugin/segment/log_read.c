@@ -208,7 +208,7 @@ int muster_log_parse(const char *name, const void *data, size_t bytes, struct mu
                      struct muster_err *err)
 {
     struct muster_log got = {0};
-    struct muster_log_header header;
+    struct muster_log_header header = {0};
     if (parse_header(name, data, bytes, &header, err) != 0)
         return -1;
     got.identity = header.identity;
