@@ -86,7 +86,6 @@ FAILING(int, posix_fallocate, (int fd, off_t from, off_t bytes), (fd, from, byte
 FAILING(int, madvise, (void *at, size_t bytes, int advice), (at, bytes, advice), -1)
 FAILING(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset),
         (at, bytes, prot, flags, fd, offset), MAP_FAILED)
-FAILING(int, mkostemp, (char *path, int flags), (path, flags), -1)
 FAILING(ssize_t, readlinkat, (int dir, const char *path, char *to, size_t size),
         (dir, path, to, size), -1)
 FAILING(off_t, lseek, (int fd, off_t offset, int from), (fd, offset, from), -1)
