@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
+#include "diagnose/finding_op.h"
 #include "diagnose/late_build.h"
 
 #define MOSTLY 0.6  /* of its exchanges */
@@ -214,19 +215,13 @@ static void word(const struct stages *stages, const struct muster_late_guilt *gu
     const struct muster_view *view = stages->view;
     const struct muster_view_gpu *gpu = &view->gpu[guilt->gpu];
     const struct muster_view_comm *comm = &view->comm[guilt->comm];
-    const struct muster_view_class *class = &view->class[own->first->class];
     finding->kind = MUSTER_FINDING_LATE_RANK;
     finding->comm = comm->id;
     finding->rank[finding->ranks++] = gpu->rank;
     muster_text_copy(finding->host, sizeof finding->host, gpu->host);
     finding->gpu = gpu->gpu_index;
     finding->mode = MUSTER_MODE_PERSISTENT;
-    finding->has_op = true;
-    finding->op.func = own->first->func;
-    finding->op.dtype = class->dtype;
-    finding->op.index = own->first->number;
-    finding->op.bytes =
-        muster_op_size_bytes(own->first->func, class->dtype, own->first->count, comm->nranks);
+    muster_finding_set_op(finding, view, comm, own->first);
     finding->since_unix_ns = own->first->enqueue_ns + (uint64_t)gpu->unix_ns;
     finding->cost_s = (double)guilt->cost_ns / (double)MUSTER_NS_PER_S;
     finding->cost_share = guilt->share;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
+#include "diagnose/finding_op.h"
 #include "diagnose/late_build.h"
 
 #define PERSISTENT 0.6   /* of the operations at the places where the rank is late */
@@ -150,14 +151,9 @@ static void set_op(const struct muster_view *view, const struct muster_view_comm
     if (!op) {
         return;
     }
-    const struct muster_view_class *class = &view->class[op->class];
     const struct muster_view_gpu *gpu = &view->gpu[view->member[op->member].gpu];
-    finding->has_op = true;
-    finding->op.func = op->func;
-    finding->op.dtype = class->dtype;
-    finding->op.index = op->number;
-    finding->op.bytes = muster_op_size_bytes(op->func, class->dtype, op->count, comm->nranks);
-    finding->op.root = class->root;
+    muster_finding_set_op(finding, view, comm, op);
+    finding->op.root = view->class[op->class].root;
     finding->since_unix_ns = op->enqueue_ns + (uint64_t)gpu->unix_ns;
 }
 

@@ -2,19 +2,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "diagnose/finding_op.h"
 #include "diagnose/transfer_build.h"
 
 void muster_transfer_op(const struct muster_view *view, const struct muster_view_comm *comm,
                         const struct muster_view_op *op, const struct muster_view_op *since,
                         struct muster_finding *finding)
 {
-    const struct muster_view_class *class = &view->class[op->class];
     const struct muster_view_gpu *gpu = &view->gpu[view->member[since->member].gpu];
-    finding->has_op = true;
-    finding->op.func = op->func;
-    finding->op.dtype = class->dtype;
-    finding->op.index = op->number;
-    finding->op.bytes = muster_op_size_bytes(op->func, class->dtype, op->count, comm->nranks);
+    muster_finding_set_op(finding, view, comm, op);
     finding->since_unix_ns = since->enqueue_ns + (uint64_t)gpu->unix_ns;
 }
 
