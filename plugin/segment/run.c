@@ -56,7 +56,9 @@ static void add_file(struct load *load, const char *path, bool segment, bool ali
         free(copy);
     }
     if (rc != 0) {
-        note_failure(load->run, &err);
+        /* A live one that is gone: its process has just put it into the run directory. */
+        if (!alive || access(path, F_OK) == 0)
+            note_failure(load->run, &err);
         return;
     }
     if (!(file.path = strdup(path)) || !muster_grow(&load->file, load->files, sizeof(file))) {
@@ -224,7 +226,20 @@ static bool same_process(const struct muster_seg_identity *a, const struct muste
            a->begin_unix_ns == b->begin_unix_ns && strcmp(a->file_stem, b->file_stem) == 0;
 }
 
-static bool read_pieces(struct load *load, const struct file *file, struct muster_pieces *pieces)
+/* A process that ends meanwhile first puts its segment into the run directory, then removes it. */
+static int read_alive(struct file *file, struct muster_segment **segment, unsigned *unstable,
+                      struct muster_err *err)
+{
+    char path[MUSTER_SEG_PATH + 300];
+    int rc = muster_segment_read_live(file->path, segment, unstable, err);
+    if (rc == 0 || access(file->path, F_OK) == 0)
+        return rc;
+    file->alive = false;
+    snprintf(path, sizeof(path), "%s/%s.seg", file->identity.run_dir, file->identity.file_stem);
+    return muster_segment_read(path, segment, err);
+}
+
+static bool read_pieces(struct load *load, struct file *file, struct muster_pieces *pieces)
 {
     struct muster_err err;
     unsigned unstable = 0;
@@ -232,7 +247,7 @@ static bool read_pieces(struct load *load, const struct file *file, struct muste
     if (!file->segment)
         rc = muster_log_read(file->path, &pieces->log, &err);
     else if (file->alive)
-        rc = muster_segment_read_live(file->path, &pieces->segment, &unstable, &err);
+        rc = read_alive(file, &pieces->segment, &unstable, &err);
     else
         rc = muster_segment_read(file->path, &pieces->segment, &err);
     if (rc != 0)

@@ -89,6 +89,54 @@ static void a_finished_process_is_read_from_log_and_segment(void **state)
     close(file.lock_fd);
 }
 
+/* The process of `ends_at_look` ends just before the look of this number at its segment. */
+static struct muster_segment_file *ends;
+static unsigned ends_at_look, looks;
+
+int __real_muster_segment_read_live(const char *path, struct muster_segment **segment,
+                                    unsigned *unstable, struct muster_err *err);
+int __wrap_muster_segment_read_live(const char *path, struct muster_segment **segment,
+                                    unsigned *unstable, struct muster_err *err);
+
+int __wrap_muster_segment_read_live(const char *path, struct muster_segment **segment,
+                                    unsigned *unstable, struct muster_err *err)
+{
+    if (ends && ++looks == ends_at_look && muster_segment_archive(ends, err) != 0)
+        abort();
+    return __real_muster_segment_read_live(path, segment, unstable, err);
+}
+
+static void a_process_that_ends_while_it_is_read_is_read_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    char stored[256];
+    bool ended = true;
+    for (unsigned at = 1; ended; at++) {
+        struct muster_segment_file file = open_segment(fixture);
+        struct muster_run run;
+        retire(&file, NULL, 0, 1500);
+        atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
+        ends = &file;
+        ends_at_look = at;
+        looks = 0;
+        load(fixture, fixture->run, &run);
+        ended = looks >= at;
+        ends = NULL;
+        assert_int_equal(run.processes, 1);
+        assert_int_equal(run.notes, 0);
+        assert_int_equal(total(run.process[0].segment), 1500);
+        muster_run_free(&run);
+        if (!ended)
+            muster_segment_archive(&file, NULL);
+        fixture_path(stored, sizeof(stored), fixture->run, file.map->identity.file_stem);
+        strcat(stored, ".seg");
+        assert_int_equal(unlink(stored), 0);
+        munmap(file.map, sizeof(*file.map));
+        close(file.lock_fd);
+    }
+    assert_true(ends_at_look > 2);
+}
+
 /* In the child: 1,500 operations, no log, three in flight of which two count. */
 static void die_without_a_log(const struct fixture *fixture)
 {
@@ -337,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_log_alone_tells_the_policy_and_its_text_is_kept),
         TEST(a_finished_process_is_read_from_log_and_segment),
+        TEST(a_process_that_ends_while_it_is_read_is_read_whole),
         TEST(a_killed_process_is_read_and_put_away),
         TEST(log_and_ring_of_a_killed_process_join_without_seam),
         TEST(a_log_alone_gives_the_same_picture),
