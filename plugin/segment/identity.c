@@ -22,20 +22,28 @@ static int32_t first_number(const char *const *names)
     return -1;
 }
 
+/* Slurm's variables are last and left out before srun: mpirun hands those of its batch script on to
+ * all ranks. */
+static int32_t rank_number(const char *const *names, const char *slurm)
+{
+    const char *const last[] = {muster_is_before_srun() ? NULL : slurm, NULL};
+    int32_t number = first_number(names);
+    return number < 0 ? first_number(last) : number;
+}
+
 static void fill_ranks(struct muster_seg_identity *identity)
 {
-    static const char *const rank[] = {"RANK",     "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
-                                       "PMI_RANK", "PMIX_RANK",    NULL};
-    static const char *const local[] = {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
+    static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                                       NULL};
+    static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", NULL};
-    static const char *const world[] = {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE",
-                                        "PMI_SIZE", NULL};
-    identity->rank = first_number(rank);
+    static const char *const world[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    identity->rank = rank_number(rank, "SLURM_PROCID");
     identity->rank_source = MUSTER_RANK_FROM_ENV;
     if (identity->rank < 0)
         identity->rank_source = MUSTER_RANK_FROM_COMM;
-    identity->local_rank = first_number(local);
-    identity->world = first_number(world);
+    identity->local_rank = rank_number(local, "SLURM_LOCALID");
+    identity->world = rank_number(world, "SLURM_NTASKS");
 }
 
 /* Set by `muster replay`: host times of a replay mean less, and reports say so. */

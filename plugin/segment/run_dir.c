@@ -7,9 +7,24 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/text.h"
 #include "segment/layout.h"
 
 enum { ID_BYTES = 128 };
+
+/* NULL, too, where Slurm counts salloc's shell or a batch script as a step, by one of the last
+ * numbers of 32 bits (SLURM_INTERACTIVE_STEP and others in slurm.h). */
+static const char *slurm_step(void)
+{
+    const char *step = muster_env("SLURM_STEP_ID");
+    uint64_t number;
+    return step && muster_text_u64(step, &number) && number >= 0xfffffff0u ? NULL : step;
+}
+
+bool muster_is_before_srun(void)
+{
+    return muster_env("SLURM_JOB_ID") && !slurm_step();
+}
 
 /* Job ids come from schedulers, but they become a file name: what does not fit one becomes '_'. */
 static void make_file_name(char *id)
@@ -22,7 +37,7 @@ static void make_file_name(char *id)
 
 static bool job_id(char id[static ID_BYTES])
 {
-    const char *slurm = muster_env("SLURM_JOB_ID"), *step = muster_env("SLURM_STEP_ID");
+    const char *slurm = muster_env("SLURM_JOB_ID"), *step = slurm_step();
     const char *elastic = muster_env("TORCHELASTIC_RUN_ID");
     const char *other = muster_env("PBS_JOBID") ? muster_env("PBS_JOBID") : muster_env("LSB_JOBID");
     if (slurm)
@@ -42,9 +57,7 @@ bool muster_run_dir_known(const char *configured)
     char id[ID_BYTES];
     if (configured && *configured)
         return true;
-    if (muster_env("SLURM_JOB_ID") && !muster_env("SLURM_STEP_ID"))
-        return false;
-    return job_id(id);
+    return !muster_is_before_srun() && job_id(id);
 }
 
 /* "./name" is "name". */

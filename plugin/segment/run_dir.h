@@ -8,6 +8,11 @@
 
 #include "base/err.h"
 
+/* Whether this process belongs to a Slurm job, but to none of the steps that srun starts: a batch
+ * script or the shell of salloc. Slurm gives it a rank and a number of tasks that are not its own,
+ * and whatever it starts inherits them. */
+bool muster_is_before_srun(void);
+
 /* Whether what this process starts will choose the same directory, without knowing a communicator:
  * `configured` is set, or a job id is. Not in front of srun, which adds the step's number. */
 bool muster_run_dir_known(const char *configured);

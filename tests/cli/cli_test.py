@@ -227,8 +227,19 @@ class Run(Case):
         self.assertEqual(got["MUSTER_DIR"], "/given")
 
     def test_in_front_of_srun_the_directory_is_handed_on(self):
-        got, _ = self.variables(env={"SLURM_JOB_ID": "7"})
-        self.assertRegex(got["MUSTER_DIR"], r"/muster-\d{8}T\d{6}Z-\d+$")
+        # A batch script, to which Slurm gives a rank; the shells of two kinds of salloc.
+        for more in ({"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}, {},
+                     {"SLURM_STEP_ID": "4294967290", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}):
+            got, _ = self.variables(env={"SLURM_JOB_ID": "7", **more})
+            self.assertRegex(got["MUSTER_DIR"], r"/muster-\d{8}T\d{6}Z-\d+$")
+
+    def test_of_ranks_that_mpirun_starts_in_a_batch_script_one_reports(self):
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+        for rank, speaks in (("0", True), ("1", False)):
+            done = self.muster("run", "--", "true",
+                               env={**slurm, "OMPI_COMM_WORLD_RANK": rank,
+                                    "OMPI_COMM_WORLD_LOCAL_RANK": rank})
+            self.assertEqual("nothing was recorded" in done.stderr, speaks, rank)
 
     def test_a_wrong_configuration_does_not_stop_the_job(self):
         done = self.muster("run", "-n", "--config", "no.yaml", "--", "sh", "-c", "exit 3")
@@ -319,13 +330,13 @@ class Env(Case):
 class Recorded(Case):
     """One replay, read in every format."""
 
-    def test_finds_the_directory_of_a_step_started_by_a_batch_script(self):
+    def test_finds_the_directory_that_ranks_choose_in_a_batch_script(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")
-        # Slurm gives a batch script a rank, too.
-        env = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-        done = self.muster("run", "--", "sh", "-c",
-                           f"SLURM_STEP_ID=3 '{MUSTER}' replay '{recording}' --speed max "
-                           "--out muster-7.3", env=env)
+        # mpirun's rank 0; the plugin adds no step to the name.
+        env = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+               "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+        done = self.muster("run", "--", MUSTER, "replay", recording, "--speed", "max", "--out",
+                           "muster-7", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("collectives, all ranks together", done.stderr)
 

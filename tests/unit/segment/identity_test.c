@@ -58,6 +58,55 @@ static void launchers_tell_the_rank(void **state)
     }
 }
 
+/* As in a batch script: Slurm's rank is the script's, and mpirun hands it on to all ranks. */
+static void a_rank_of_a_batch_script_is_nobodys(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {NULL, "4294967290", "4294967291"};
+    struct muster_seg_identity identity;
+    setenv("SLURM_JOB_ID", "99", 1);
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_LOCALID", "0", 1);
+    setenv("SLURM_NTASKS", "4", 1);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        if (steps[i])
+            setenv("SLURM_STEP_ID", steps[i], 1);
+        muster_identity_read(&identity);
+        assert_int_equal(identity.rank, -1);
+        assert_int_equal(identity.rank_source, MUSTER_RANK_FROM_COMM);
+        assert_int_equal(identity.local_rank, -1);
+        assert_int_equal(identity.world, -1);
+    }
+    setenv("SLURM_STEP_ID", "0", 1);
+    muster_identity_read(&identity);
+    assert_int_equal(identity.rank, 0);
+    assert_int_equal(identity.world, 4);
+}
+
+/* mpirun starts its helpers on other hosts by srun. */
+static void the_innermost_launcher_tells_the_rank(void **state)
+{
+    (void)state;
+    static const char *const of_slurm[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"};
+    static const char *const of_mpirun[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            "OMPI_COMM_WORLD_SIZE"};
+    static const char *const numbers[] = {"5", "1", "8"};
+    struct muster_seg_identity identity;
+    setenv("SLURM_JOB_ID", "99", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    for (size_t i = 0; i < 3; i++) {
+        setenv(of_slurm[i], "2", 1);
+        setenv(of_mpirun[i], numbers[i], 1);
+    }
+    muster_identity_read(&identity);
+    assert_int_equal(identity.rank, 5);
+    assert_int_equal(identity.local_rank, 1);
+    assert_int_equal(identity.world, 8);
+    setenv("RANK", "7", 1);
+    muster_identity_read(&identity);
+    assert_int_equal(identity.rank, 7);
+}
+
 static void without_a_launcher_the_rank_is_open(void **state)
 {
     (void)state;
@@ -121,6 +170,9 @@ static void the_run_directory_follows_the_job(void **state)
     setenv("SLURM_STEP_ID", "3", 1);
     expect_dir("", "muster-99.3");
     assert_true(muster_run_dir_known(""));
+    setenv("SLURM_STEP_ID", "4294967290", 1); /* the shell of salloc */
+    expect_dir("", "muster-99");
+    assert_false(muster_run_dir_known(""));
     expect_dir("here/there", "here/there");
     expect_dir("././/here", "here");
     expect_dir("./", "./");
@@ -172,6 +224,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, clear)
     const struct CMUnitTest tests[] = {
         TEST(launchers_tell_the_rank),
+        TEST(a_rank_of_a_batch_script_is_nobodys),
+        TEST(the_innermost_launcher_tells_the_rank),
         TEST(without_a_launcher_the_rank_is_open),
         TEST(the_process_and_host_are_named),
         TEST(the_run_directory_follows_the_job),
