@@ -9,27 +9,16 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import termios
 import unittest
 
+sys.dont_write_bytecode = True
+from clean import CleanCase  # noqa: E402
+
 MUSTER = None
 
-# What a launcher or the caller's shell may have set, and what decides where muster writes.
-FOREIGN = ("MUSTER_", "NCCL_", "SLURM_", "PBS_", "LSB_", "TORCHELASTIC_", "OMPI_", "PMI")
-RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def env(self, **more):
-        kept = {k: v for k, v in os.environ.items()
-                if not k.startswith(FOREIGN) and k not in RANKS}
-        return {**kept, "TMPDIR": self.folder.name, **more}
-
+class Case(CleanCase):
     def muster(self, *args, env=None, **how):
         how.setdefault("stdout", subprocess.PIPE)
         how.setdefault("stderr", subprocess.PIPE)

@@ -10,14 +10,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+from clean import CleanCase  # noqa: E402
+
 MUSTER = STEERED = None
-FOREIGN = ("MUSTER_", "NCCL_", "SLURM_", "PBS_", "LSB_", "TORCHELASTIC_", "OMPI_", "PMI",
-           "STEERED_")
-RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 RING_LL = """muster: 1
 policy:
@@ -39,16 +38,7 @@ policy:
 """
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def env(self, **more):
-        kept = {k: v for k, v in os.environ.items()
-                if not k.startswith(FOREIGN) and k not in RANKS}
-        return {**kept, "TMPDIR": self.folder.name, **more}
-
+class Case(CleanCase):
     def muster(self, *args, env=None, **how):
         return subprocess.run([MUSTER, *args], env=self.env(**(env or {})), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
