@@ -22,28 +22,35 @@ static int32_t first_number(const char *const *names)
     return -1;
 }
 
-/* Slurm's variables are last and left out before srun: mpirun hands those of its batch script on to
- * all ranks. */
-static int32_t rank_number(const char *const *names, const char *slurm)
+enum { NAMES = 8 };
+
+/* In a job of Slurm MPI's variables come before Slurm's, which may be those of the batch script
+ * that called mpirun, or of mpirun's helper, which srun started on another host. */
+static int32_t launcher_number(const char *framework, const char *slurm, const char *const *mpi)
 {
-    const char *const last[] = {muster_is_before_srun() ? NULL : slurm, NULL};
-    int32_t number = first_number(names);
-    return number < 0 ? first_number(last) : number;
+    const char *names[NAMES] = {framework};
+    size_t n = 1;
+    bool job = muster_env("SLURM_JOB_ID");
+    if (!job)
+        names[n++] = slurm;
+    while (*mpi)
+        names[n++] = *mpi++;
+    if (job && !muster_is_before_srun())
+        names[n++] = slurm;
+    return first_number(names);
 }
 
 static void fill_ranks(struct muster_seg_identity *identity)
 {
-    static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-                                       NULL};
-    static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID", NULL};
-    static const char *const world[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-    identity->rank = rank_number(rank, "SLURM_PROCID");
+    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+    static const char *const local[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", NULL};
+    static const char *const world[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    identity->rank = launcher_number("RANK", "SLURM_PROCID", rank);
     identity->rank_source = MUSTER_RANK_FROM_ENV;
     if (identity->rank < 0)
         identity->rank_source = MUSTER_RANK_FROM_COMM;
-    identity->local_rank = rank_number(local, "SLURM_LOCALID");
-    identity->world = rank_number(world, "SLURM_NTASKS");
+    identity->local_rank = launcher_number("LOCAL_RANK", "SLURM_LOCALID", local);
+    identity->world = launcher_number("WORLD_SIZE", "SLURM_NTASKS", world);
 }
 
 /* Set by `muster replay`: host times of a replay mean less, and reports say so. */

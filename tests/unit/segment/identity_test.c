@@ -92,12 +92,14 @@ static void the_innermost_launcher_tells_the_rank(void **state)
                                             "OMPI_COMM_WORLD_SIZE"};
     static const char *const numbers[] = {"5", "1", "8"};
     struct muster_seg_identity identity;
-    setenv("SLURM_JOB_ID", "99", 1);
-    setenv("SLURM_STEP_ID", "0", 1);
     for (size_t i = 0; i < 3; i++) {
         setenv(of_slurm[i], "2", 1);
         setenv(of_mpirun[i], numbers[i], 1);
     }
+    muster_identity_read(&identity);
+    assert_int_equal(identity.rank, 2); /* of no job: nothing speaks against it */
+    setenv("SLURM_JOB_ID", "99", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
     muster_identity_read(&identity);
     assert_int_equal(identity.rank, 5);
     assert_int_equal(identity.local_rank, 1);
