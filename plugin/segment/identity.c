@@ -25,7 +25,7 @@ static int32_t first_number(const char *const *names)
 enum { NAMES = 8 };
 
 /* In a job of Slurm MPI's variables come before Slurm's, which may be those of the batch script
- * that called mpirun, or of mpirun's helper, which srun started on another host. */
+ * that called mpirun, or of mpirun's daemon, which srun started on another host. */
 static int32_t launcher_number(const char *framework, const char *slurm, const char *const *mpi)
 {
     const char *names[NAMES] = {framework};

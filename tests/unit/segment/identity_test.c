@@ -83,7 +83,7 @@ static void a_rank_of_a_batch_script_is_nobodys(void **state)
     assert_int_equal(identity.world, 4);
 }
 
-/* mpirun starts its helpers on other hosts by srun. */
+/* mpirun starts its daemons on other hosts by srun. */
 static void the_innermost_launcher_tells_the_rank(void **state)
 {
     (void)state;
