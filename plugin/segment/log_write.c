@@ -334,6 +334,7 @@ bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_kept
     if (atomic_exchange_explicit(&writer->keeps, true, memory_order_relaxed))
         return false;
     atomic_store_explicit(&writer->keep, kept, memory_order_release);
+    sem_post(&writer->wake); /* now: a short job may be killed before the writer's second is over */
     return true;
 }
 
