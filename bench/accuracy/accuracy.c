@@ -11,6 +11,7 @@
 #include "diagnose/transfer.h"
 #include "generate.h"
 #include "options.h"
+#include "say.h"
 
 static const char usage[] =
     "usage: accuracy --models FILE [--from SEED] [--to SEED] [--cases N] [--large]\n"
@@ -143,14 +144,10 @@ static bool must_be_found(const struct outcome *outcome, const struct scenario *
 static void explain(const struct scenario *s, const struct muster_findings *findings,
                     enum verdict verdict)
 {
-    char text[1024];
     printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
     scenario_say(s, stdout);
     printf("\n");
-    for (size_t f = 0; f < findings->n; f++) {
-        muster_finding_sentence(&findings->finding[f], text, sizeof text);
-        printf("    %s\n", text);
-    }
+    say_findings(findings, false);
 }
 
 static int one_case(const struct options *options, const struct models *models, uint64_t seed,

@@ -13,6 +13,7 @@
 #include "diagnose/divergence.h"
 #include "generate.h"
 #include "options.h"
+#include "say.h"
 
 static const char usage[] =
     "usage: divergent --models FILE [--from SEED] [--to SEED] [--cases N] [--large] [--reach]\n"
@@ -424,7 +425,6 @@ static bool is_right(const struct job *job, bool in_view, const struct muster_fi
 
 static void explain(const struct job *job, bool right, const struct muster_findings *findings)
 {
-    char text[1024];
     printf("%s: ", right ? "MISSED" : "WRONG");
     scenario_say(&job->s, stdout);
     printf(", %s%s%s, call %u at %" PRIu64 ":", word_of[job->kind], job->half ? ", half" : "",
@@ -435,10 +435,7 @@ static void explain(const struct job *job, bool right, const struct muster_findi
         }
     }
     printf("\n");
-    for (size_t f = 0; f < findings->n; f++) {
-        muster_finding_sentence(&findings->finding[f], text, sizeof text);
-        printf("    %s\n", text);
-    }
+    say_findings(findings, false);
 }
 
 static void tally(const struct options *options, const struct job *job, bool in_view,

@@ -10,6 +10,7 @@
 #include "diagnose/hang.h"
 #include "hang_case.h"
 #include "options.h"
+#include "say.h"
 
 static const char usage[] =
     "usage: hangs [--from SEED] [--to SEED] [--cases N] [--large] [--reach] [--say]\n"
@@ -106,7 +107,6 @@ static enum verdict judge(const struct hang_case *hang, const struct hang_truth 
 static void explain(const struct hang_case *hang, const struct hang_truth *truth,
                     const struct muster_findings *findings, enum verdict verdict)
 {
-    char text[1024];
     printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
     hang_say(hang, stdout);
     printf("; expected %s",
@@ -117,13 +117,7 @@ static void explain(const struct hang_case *hang, const struct hang_truth *truth
         }
     }
     printf("\n");
-    for (size_t f = 0; f < findings->n; f++) {
-        muster_finding_sentence(&findings->finding[f], text, sizeof text);
-        printf("    %s\n", text);
-        for (unsigned i = 0; i < findings->finding[f].evidence.n; i++) {
-            printf("        %s\n", findings->finding[f].evidence.line[i]);
-        }
-    }
+    say_findings(findings, true);
     for (unsigned i = 0; i < findings->not_observable.n && i < 4; i++) {
         printf("    not observable: %s\n", findings->not_observable.line[i]);
     }

@@ -13,6 +13,7 @@
 #include "draw.h"
 #include "generate.h"
 #include "options.h"
+#include "say.h"
 
 static const char usage[] =
     "usage: slow --models FILE [--from SEED] [--to SEED] [--cases N] [--reach] [--say]\n"
@@ -146,14 +147,10 @@ static bool all_right(const struct scenario *s, enum kind kind,
 static void explain(const struct scenario *s, enum kind kind,
                     const struct muster_findings *findings)
 {
-    char text[1024];
     scenario_say(s, stdout);
     printf(", %s by %.2f, steps %u to %u, group %u of %u\n", word_of[kind], s->factor, s->slow_from,
            s->slow_to, s->slow_group, s->slow_first);
-    for (size_t f = 0; f < findings->n; f++) {
-        muster_finding_sentence(&findings->finding[f], text, sizeof text);
-        printf("    %s\n", text);
-    }
+    say_findings(findings, false);
 }
 
 static void one_case(const struct options *options, const struct models *models, uint64_t seed,

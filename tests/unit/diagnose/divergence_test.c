@@ -248,6 +248,17 @@ static void other_algo(struct muster_op *op)
     op->algo = MUSTER_ALGO_TREE;
 }
 
+/* Operation n on the ranks from `first` on, with another algorithm on rank 3. */
+static void add_with_3_apart(uint64_t n, unsigned first)
+{
+    for (unsigned r = first; r < RANKS; r++) {
+        struct muster_op op = op_at(n);
+        if (r == 3)
+            other_algo(&op);
+        add_op(r, &op);
+    }
+}
+
 static void other_proto(struct muster_op *op)
 {
     op->proto = MUSTER_PROTO_LL128;
@@ -370,14 +381,8 @@ static void the_operation_that_most_ranks_show_is_told(void **state)
 {
     (void)state;
     make_ranks(NULL);
-    for (uint64_t n = 0; n < 4; n++) {
-        for (unsigned r = n == 0 ? 2 : 0; r < RANKS; r++) {
-            struct muster_op op = op_at(n);
-            if (r == 3)
-                other_algo(&op);
-            add_op(r, &op);
-        }
-    }
+    for (uint64_t n = 0; n < 4; n++)
+        add_with_3_apart(n, n == 0 ? 2 : 0);
     const struct muster_finding *finding = only_finding(true);
     assert_non_null(finding);
     assert_int_equal(finding->ranks, 1);
@@ -438,14 +443,8 @@ static void a_policy_and_its_effect_are_one_finding(void **state)
     all_steer();
     set_policy(3, MUSTER_POLICY_ACTIVE, 2);
     make_ranks(NULL);
-    for (uint64_t n = 0; n < 10; n++) {
-        for (unsigned r = 0; r < RANKS; r++) {
-            struct muster_op op = op_at(n);
-            if (r == 3)
-                other_algo(&op);
-            add_op(r, &op);
-        }
-    }
+    for (uint64_t n = 0; n < 10; n++)
+        add_with_3_apart(n, 0);
     const struct muster_finding *finding = only_finding(true);
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 13);
