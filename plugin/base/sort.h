@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 void muster_sort_u64(uint64_t *value, size_t n);
+void muster_sort_i64(int64_t *value, size_t n);
 void muster_sort_double(double *value, size_t n);
 
 /* Sorts, and gives the upper median; 0 of nothing. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "diagnose/late_build.h"
 
 #define HALF 0.5
@@ -11,13 +12,6 @@
 struct sights {
     uint32_t behind, queued, at_once; /* called after the others; stood in the queue; did not */
 };
-
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
-}
 
 /* How much later than the median of the others of its host the call came. */
 static bool behind(const struct muster_late_walk *walk, uint32_t own, int64_t *scratch,
@@ -40,7 +34,7 @@ static bool behind(const struct muster_late_walk *walk, uint32_t own, int64_t *s
     if (!n) {
         return false;
     }
-    qsort(scratch, n, sizeof *scratch, by_value);
+    muster_sort_i64(scratch, n);
     *behind_ns = (int64_t)joint->op[own]->enqueue_ns - scratch[n / 2];
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "export/build.h"
 
 enum { LIST_MAX = 12 }; /* ranks or communicators named in one sentence */
@@ -47,13 +48,6 @@ __attribute__((format(printf, 2, 3))) static void say(struct gaps *gaps, const c
     }
 }
 
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 struct ranks {
     int64_t *rank;
     size_t n;
@@ -65,7 +59,7 @@ static void word_ranks(struct ranks *ranks)
 {
     size_t n = 0;
     size_t used;
-    qsort(ranks->rank, ranks->n, sizeof *ranks->rank, by_value);
+    muster_sort_i64(ranks->rank, ranks->n);
     for (size_t i = 0; i < ranks->n; i++) {
         if (n == 0 || ranks->rank[i] != ranks->rank[n - 1]) {
             ranks->rank[n++] = ranks->rank[i];

@@ -131,6 +131,16 @@ static void medians_are_the_upper_ones(void **state)
     assert_int_equal(muster_upper_median_u64(NULL, 0), 0);
 }
 
+static void signed_numbers_stand_in_their_order(void **state)
+{
+    (void)state;
+    int64_t value[] = {7, INT64_MIN, -1, INT64_MAX, 0};
+    const int64_t expected[] = {INT64_MIN, -1, 0, 7, INT64_MAX};
+    muster_sort_i64(value, 5);
+    assert_memory_equal(value, expected, sizeof(expected));
+    muster_sort_i64(NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +152,7 @@ int main(void)
         cmocka_unit_test(sizes_as_nccl_tests_count_them),
         cmocka_unit_test(bus_bandwidth_as_nccl_tests_define_it),
         cmocka_unit_test(medians_are_the_upper_ones),
+        cmocka_unit_test(signed_numbers_stand_in_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
