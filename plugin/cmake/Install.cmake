@@ -1,4 +1,4 @@
-# Where `cmake --install` puts things, and the Debian package.
+# Where `cmake --install` puts things. debian/ makes the package from it.
 
 # Debian's place for libraries under any prefix: the loader looks there, and a package needs it even
 # from a build tree that was configured for /usr/local.
@@ -8,24 +8,10 @@ endif()
 include(GNUInstallDirs)
 
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
-install(FILES docs/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(FILES config/default.yaml config/flaky-network.yaml config/no-p2p.yaml
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
-set(MUSTER_MAINTAINER "The muster authors" CACHE STRING "maintainer in the Debian package")
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME muster)
-set(CPACK_PACKAGE_VENDOR muster)
-set(CPACK_PACKAGE_CONTACT ${MUSTER_MAINTAINER})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "what every NCCL operation of a job cost, rank by rank")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-  "A profiler plugin that NCCL loads into a training job, and the command muster
-that reports from its recordings. The job stays unchanged; GPUs, CUDA and NCCL
-are not needed to install it or to read recordings.")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_DEBIAN_PACKAGE_SECTION utils)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-include(CPack)
+# For those who watch many hosts: docs/fleet.md.
+install(DIRECTORY config/grafana config/kubernetes config/prometheus config/slurm config/systemd
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/muster USE_SOURCE_PERMISSIONS)

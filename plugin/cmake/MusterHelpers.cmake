@@ -9,6 +9,7 @@ target_compile_options(muster_flags INTERFACE
   -std=c11 -fvisibility=hidden -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes
   -Wstrict-prototypes -Wformat=2 -Wvla -Wundef -Wpointer-arith -Wcast-qual)
 target_link_libraries(muster_flags INTERFACE Threads::Threads)
+include(plugin/cmake/Hardening.cmake)
 if(MUSTER_WERROR)
   target_compile_options(muster_flags INTERFACE -Werror)
 endif()
@@ -57,8 +58,12 @@ function(muster_test name)
   cmake_parse_arguments(TEST "" "" "LIBS" ${ARGN})
   add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${TEST_LIBS} muster_flags cmocka)
+  set(seconds 300)
+  if(MUSTER_SANITIZE) # ten times as slow, beside others
+    set(seconds 1200)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
 # muster_fuzz(NAME SOURCES... [LIBS ...]): a libFuzzer target; its corpus is tests/fuzz/corpus/NAME.

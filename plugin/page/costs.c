@@ -1,0 +1,196 @@
+#include "page/costs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/aligned.h"
+
+/* ---- rows and bins ---- */
+
+/* Ranks while these are few, else hosts, else as many hosts each as fit. GPUs of one host follow
+ * each other, as a run's processes stand by rank. */
+static void number_rows(struct muster_costs *costs)
+{
+    const struct muster_view *view = costs->view;
+    uint32_t hosts = 0;
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        hosts += g == 0 || strcmp(view->gpu[g].host, view->gpu[g - 1].host) != 0;
+        costs->gpu[g].row = view->gpus <= MUSTER_COST_ROWS ? g : hosts - 1;
+    }
+    uint32_t rows = view->gpus <= MUSTER_COST_ROWS ? (uint32_t)view->gpus : hosts;
+    uint32_t fold = (rows + MUSTER_COST_ROWS - 1) / MUSTER_COST_ROWS;
+    for (uint32_t g = 0; g < view->gpus && fold > 1; g++)
+        costs->gpu[g].row /= fold;
+    costs->rows = fold ? (rows + fold - 1) / fold : 0;
+}
+
+static uint64_t on_axis(const struct muster_costs *costs, uint32_t gpu, uint64_t gpu_ns)
+{
+    return gpu_ns + (uint64_t)muster_gpu_clock_offset(&costs->clocks.gpu[gpu], gpu_ns);
+}
+
+static void find_axis(struct muster_costs *costs)
+{
+    const struct muster_view *view = costs->view;
+    costs->begin_ns = UINT64_MAX;
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        const struct muster_view_gpu *gpu = &view->gpu[g];
+        if (!gpu->ordered || costs->clocks.gpu[g].method == MUSTER_CLOCK_UNKNOWN)
+            continue;
+        uint64_t begin = on_axis(costs, g, view->op[gpu->order[0]].begin_ns);
+        uint64_t end = on_axis(costs, g, view->op[gpu->order[gpu->ordered - 1]].end_ns);
+        costs->begin_ns = begin < costs->begin_ns ? begin : costs->begin_ns;
+        costs->end_ns = end > costs->end_ns ? end : costs->end_ns;
+    }
+    if (costs->begin_ns >= costs->end_ns)
+        costs->begin_ns = costs->end_ns;
+}
+
+static uint32_t bins_of(size_t gpus)
+{
+    size_t bins = gpus ? MUSTER_COST_CELLS / gpus : 0;
+    return bins > MUSTER_COST_BINS_MOST    ? MUSTER_COST_BINS_MOST
+           : bins < MUSTER_COST_BINS_LEAST ? MUSTER_COST_BINS_LEAST
+                                           : (uint32_t)bins;
+}
+
+static uint32_t bin_of(const struct muster_costs *costs, uint64_t at_ns)
+{
+    uint64_t length = costs->end_ns - costs->begin_ns;
+    if (at_ns <= costs->begin_ns || length == 0)
+        return 0;
+    double place = (double)(at_ns - costs->begin_ns) / (double)length * costs->bins;
+    return place >= costs->bins ? costs->bins - 1 : (uint32_t)place;
+}
+
+/* ---- operation by operation ---- */
+
+static uint32_t gpu_of(const struct muster_joint *joint, uint32_t i)
+{
+    return joint->view->member[joint->comm->first_member + i].gpu;
+}
+
+/* Keeps it if it is among the worst: those that are kept stand with the worst first. */
+static int keep_strip(struct muster_costs *costs, const struct muster_joint *joint, uint32_t last,
+                      uint64_t wait_ns)
+{
+    uint32_t members = joint->comm->members, at = costs->strips;
+    if (wait_ns == 0)
+        return 0;
+    if (at == MUSTER_COST_STRIPS) {
+        if (wait_ns <= costs->strip[at - 1].wait_ns)
+            return 0;
+        free(costs->strip[--at].op);
+        costs->strips--;
+    }
+    uint32_t *op = calloc(members, sizeof *op);
+    if (!op)
+        return -1;
+    for (uint32_t i = 0; i < members; i++)
+        op[i] = joint->op[i] ? (uint32_t)(joint->op[i] - joint->view->op) : MUSTER_VIEW_NONE;
+    for (; at > 0 && costs->strip[at - 1].wait_ns < wait_ns; at--)
+        costs->strip[at] = costs->strip[at - 1];
+    costs->strip[at] = (struct muster_cost_strip){
+        .wait_ns = wait_ns,
+        .comm = (uint32_t)(joint->comm - joint->view->comm),
+        .last = op[last],
+        .op = op,
+        .longest_ns = muster_joint_span(joint).longest_ns,
+    };
+    costs->strips++;
+    return 0;
+}
+
+static void charge(struct muster_costs *costs, const struct muster_joint *joint, uint32_t last,
+                   uint64_t wait_ns)
+{
+    const struct muster_view_op *op = joint->op[last];
+    uint32_t gpu = gpu_of(joint, last);
+    struct muster_cost_cell *cell =
+        &costs->cell[(size_t)gpu * costs->bins + bin_of(costs, on_axis(costs, gpu, op->end_ns))];
+    if (wait_ns >= cell->worst_ns) {
+        cell->worst_ns = wait_ns;
+        cell->worst = (uint32_t)(op - joint->view->op);
+    }
+    cell->cost_ns += wait_ns;
+    cell->ops++;
+    costs->gpu[gpu].cost_ns += wait_ns;
+    costs->gpu[gpu].last_ops++;
+    costs->wait_ns += wait_ns;
+    costs->joint++;
+}
+
+static int read_op(struct muster_costs *costs, const struct muster_joint *joint)
+{
+    uint64_t shortest = muster_joint_span(joint).shortest_ns, sum = 0;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < joint->comm->members; i++)
+        if (joint->op[i]->end_ns - joint->op[i]->begin_ns == shortest)
+            last = i;
+    uint32_t late = gpu_of(joint, last);
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        const struct muster_view_op *op = joint->op[i];
+        struct muster_cost_gpu *gpu = &costs->gpu[gpu_of(joint, i)];
+        uint64_t wait = op->end_ns - op->begin_ns - shortest;
+        gpu->ops++;
+        gpu->wait_ns += wait;
+        if (op->self_ns != MUSTER_SELF_UNKNOWN) {
+            gpu->own_ns += op->self_ns;
+            gpu->own_ops++;
+        }
+        costs->waited[(size_t)gpu->row * costs->view->gpus + late] += wait;
+        sum += wait;
+    }
+    charge(costs, joint, last, sum);
+    return keep_strip(costs, joint, last, sum);
+}
+
+/* Where all ranks of the communicator are seen: as the report's waited_us. */
+static int read_comm(struct muster_costs *costs, uint32_t comm)
+{
+    const struct muster_view_comm *of = &costs->view->comm[comm];
+    const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
+                                           .least = of->members};
+    struct muster_joint joint;
+    int result = 0;
+    if (!muster_joint_possible(of) || of->members != of->nranks)
+        return 0;
+    if (muster_joint_begin_by(&joint, costs->view, comm, &rule))
+        return -1;
+    while (result == 0 && muster_joint_next(&joint))
+        result = read_op(costs, &joint);
+    muster_joint_end(&joint);
+    return result;
+}
+
+int muster_costs_find(const struct muster_view *view, struct muster_costs *costs,
+                      struct muster_err *err)
+{
+    *costs = (struct muster_costs){.view = view, .bins = bins_of(view->gpus)};
+    costs->gpu = calloc(view->gpus + 1, sizeof *costs->gpu);
+    costs->cell = calloc(view->gpus * costs->bins + 1, sizeof *costs->cell);
+    if (costs->gpu)
+        number_rows(costs);
+    costs->waited = calloc(view->gpus * costs->rows + 1, sizeof *costs->waited);
+    bool whole = costs->gpu && costs->cell && costs->waited &&
+                 muster_gpu_clocks_align(view, &costs->clocks, err) == 0;
+    if (whole)
+        find_axis(costs);
+    for (uint32_t c = 0; whole && c < view->comms; c++)
+        whole = read_comm(costs, c) == 0;
+    if (whole)
+        return 0;
+    muster_costs_free(costs);
+    return muster_fail_memory(err, "what ranks cost each other");
+}
+
+void muster_costs_free(struct muster_costs *costs)
+{
+    for (uint32_t i = 0; i < costs->strips; i++)
+        free(costs->strip[i].op);
+    muster_gpu_clocks_free(&costs->clocks);
+    free(costs->gpu);
+    free(costs->cell);
+    free(costs->waited);
+    *costs = (struct muster_costs){0};
+}
