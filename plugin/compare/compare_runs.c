@@ -1,0 +1,265 @@
+#include "compare/compare_runs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum { A, B };
+
+/* ---- classes ---- */
+
+static const struct muster_compare_class *find_class(const struct muster_run_samples *in,
+                                                     const struct muster_compare_class *class)
+{
+    for (size_t i = 0; i < in->classes; i++)
+        if (muster_compare_same_class(&in->class[i], class))
+            return &in->class[i];
+    return NULL;
+}
+
+static int match_classes(struct muster_compared *compared)
+{
+    const struct muster_run_samples *a = &compared->side[A].samples;
+    const struct muster_run_samples *b = &compared->side[B].samples;
+    for (size_t i = 0; i < a->classes; i++) {
+        const struct muster_compare_class *other = find_class(b, &a->class[i]);
+        if (!other) {
+            compared->only[A]++;
+            continue;
+        }
+        if (!muster_grow(&compared->class, compared->classes, sizeof *compared->class))
+            return -1;
+        compared->class[compared->classes++] =
+            (struct muster_compared_class){.a = &a->class[i], .b = other};
+    }
+    compared->only[B] = b->classes - compared->classes;
+    return 0;
+}
+
+/* ---- drawing ---- */
+
+struct draws {
+    double a[MUSTER_DRAWS], b[MUSTER_DRAWS];             /* of the one at hand */
+    double whole_a[MUSTER_DRAWS], whole_b[MUSTER_DRAWS]; /* of all classes, by weight */
+};
+
+/* Draws both sides; false: one of them holds too little. */
+static bool draw_both(const struct muster_blocks *a, const struct muster_blocks *b, uint64_t seed,
+                      struct draws *draws)
+{
+    return muster_blocks_draw(a, 2 * seed + 1, draws->a) &&
+           muster_blocks_draw(b, 2 * seed + 2, draws->b);
+}
+
+static bool same_blocks(const struct muster_blocks *a, const struct muster_blocks *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Sides of the same values did not change: no draw has to tell. */
+static int find_change(const struct muster_blocks *a, const struct muster_blocks *b, bool relative,
+                       uint64_t seed, struct draws *draws, struct muster_change *change)
+{
+    *change = (struct muster_change){.known = false};
+    if (!draw_both(a, b, seed, draws))
+        return 0;
+    double before = muster_blocks_mean(a), after = muster_blocks_mean(b);
+    if (same_blocks(a, b)) {
+        *change = (struct muster_change){.known = isfinite(before)};
+        return 0;
+    }
+    return muster_change_of(before, after, draws->a, draws->b, relative, change);
+}
+
+static bool has_measure(const struct muster_compared_class *class, unsigned measure)
+{
+    return muster_blocks_count(&class->a->us[measure]) &&
+           muster_blocks_count(&class->b->us[measure]);
+}
+
+static void choose_measure(struct muster_compared *compared)
+{
+    compared->by = MUSTER_COMPARE_TRANSFER;
+    for (size_t i = 0; i < compared->classes; i++)
+        if (has_measure(&compared->class[i], MUSTER_COMPARE_BEAT))
+            compared->by = MUSTER_COMPARE_BEAT;
+}
+
+static int compare_class(struct muster_compared *compared, size_t i, struct draws *draws,
+                         double whole[2])
+{
+    struct muster_compared_class *class = &compared->class[i];
+    for (unsigned m = 0; m < MUSTER_COMPARE_MEASURES; m++) {
+        const struct muster_blocks *a = &class->a->us[m], *b = &class->b->us[m];
+        bool relative = m != MUSTER_COMPARE_WAITING;
+        if (find_change(a, b, relative, i * MUSTER_COMPARE_MEASURES + m, draws, &class->change[m]))
+            return -1;
+        if (m != (unsigned)compared->by || !class->change[m].known)
+            continue;
+        double n = (double)muster_blocks_count(a);
+        class->weight = n * muster_blocks_mean(a);
+        whole[A] += class->weight;
+        whole[B] += n * muster_blocks_mean(b);
+        for (unsigned d = 0; d < MUSTER_DRAWS; d++) {
+            draws->whole_a[d] += n * draws->a[d];
+            draws->whole_b[d] += n * draws->b[d];
+        }
+    }
+    class->told = muster_change_is(&class->change[compared->by], MUSTER_COMPARE_LEAST) ||
+                  muster_change_is(&class->change[MUSTER_COMPARE_TRANSFER], MUSTER_COMPARE_LEAST);
+    return 0;
+}
+
+static bool all_the_same(const struct muster_compared *compared)
+{
+    for (size_t i = 0; i < compared->classes; i++)
+        if (!same_blocks(&compared->class[i].a->us[compared->by],
+                         &compared->class[i].b->us[compared->by]))
+            return false;
+    return true;
+}
+
+static int by_loss(const void *left, const void *right)
+{
+    const struct muster_compared_class *a = left, *b = right;
+    double loss_a = a->weight * a->change[0].value, loss_b = b->weight * b->change[0].value;
+    return loss_a != loss_b ? (loss_a > loss_b ? -1 : 1) : 0;
+}
+
+static int compare_classes(struct muster_compared *compared, struct draws *draws)
+{
+    double whole[2] = {0, 0};
+    uint64_t ops = 0;
+    choose_measure(compared);
+    for (size_t i = 0; i < compared->classes; i++)
+        if (compare_class(compared, i, draws, whole))
+            return -1;
+    for (size_t i = 0; i < compared->classes; i++) {
+        if (compared->class[i].weight > 0)
+            ops += muster_blocks_count(&compared->class[i].a->us[compared->by]);
+        if (whole[A] > 0)
+            compared->class[i].weight /= whole[A];
+    }
+    compared->usual_us = ops ? whole[A] / (double)ops : NAN;
+    if (whole[A] > 0 && all_the_same(compared))
+        compared->whole.known = true;
+    else if (whole[A] > 0 && muster_change_of(whole[A], whole[B], draws->whole_a, draws->whole_b,
+                                              true, &compared->whole))
+        return -1;
+    if (compared->classes)
+        qsort(compared->class, compared->classes, sizeof *compared->class, by_loss);
+    return 0;
+}
+
+/* ---- ranks ---- */
+
+static const struct muster_compare_rank *find_rank(const struct muster_run_samples *in,
+                                                   int32_t rank)
+{
+    for (size_t i = 0; i < in->ranks; i++)
+        if (in->rank[i].rank == rank)
+            return &in->rank[i];
+    return NULL;
+}
+
+static int by_own(const void *left, const void *right)
+{
+    const struct muster_compared_rank *a = left, *b = right;
+    double own_a = a->own.known ? a->own.value : 0, own_b = b->own.known ? b->own.value : 0;
+    return own_a != own_b ? (own_a > own_b ? -1 : 1) : 0;
+}
+
+/* Where all ranks are those of the other run: a rank of a larger job does other work. */
+static int compare_ranks(struct muster_compared *compared, struct draws *draws)
+{
+    const struct muster_run_samples *a = &compared->side[A].samples;
+    const struct muster_run_samples *b = &compared->side[B].samples;
+    if (a->ranks != b->ranks)
+        return 0;
+    compared->rank = calloc(a->ranks + 1, sizeof *compared->rank);
+    if (!compared->rank)
+        return -1;
+    for (size_t i = 0; i < a->ranks; i++) {
+        struct muster_compared_rank own = {.a = &a->rank[i]};
+        own.b = own.a->rank < 0 ? NULL : find_rank(b, own.a->rank);
+        if (!own.b)
+            continue;
+        if (find_change(&own.a->own_us, &own.b->own_us, false, 1000003 + i, draws, &own.own) ||
+            find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost))
+            return -1;
+        double least = MUSTER_COMPARE_LEAST * compared->usual_us;
+        own.told = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
+        compared->rank[compared->ranks++] = own;
+    }
+    qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
+    return 0;
+}
+
+/* ---- both ---- */
+
+static int check_side(const struct muster_compare_side *side, const char *name,
+                      struct muster_err *err)
+{
+    if (side->samples.classes)
+        return 0;
+    return muster_fail(err,
+                       "%s: no operation was timed on several ranks, so there is nothing to "
+                       "compare; `muster report` says why",
+                       name);
+}
+
+int muster_compare_runs(const struct muster_view *a, const struct muster_findings *of_a,
+                        const struct muster_view *b, const struct muster_findings *of_b,
+                        struct muster_compared *compared, struct muster_err *err)
+{
+    *compared = (struct muster_compared){
+        .side = {{.view = a, .findings = of_a}, {.view = b, .findings = of_b}}};
+    struct draws *draws = calloc(1, sizeof *draws);
+    int result = draws ? 0 : muster_fail_memory(err, "comparing runs");
+    if (result == 0)
+        result = muster_run_samples_read(a, &compared->side[A].samples, err);
+    if (result == 0)
+        result = muster_run_samples_read(b, &compared->side[B].samples, err);
+    if (result == 0)
+        result = check_side(&compared->side[A], a->run ? a->run->source[0] : "A", err);
+    if (result == 0)
+        result = check_side(&compared->side[B], b->run ? b->run->source[0] : "B", err);
+    if (result == 0 && (match_classes(compared) || compare_classes(compared, draws) ||
+                        compare_ranks(compared, draws)))
+        result = muster_fail_memory(err, "comparing runs");
+    if (result == 0 && compared->classes == 0)
+        result =
+            muster_fail(err, "the runs have no operations in common: none of the same function, "
+                             "size and number of ranks");
+    free(draws);
+    return result;
+}
+
+void muster_compare_free(struct muster_compared *compared)
+{
+    muster_run_samples_free(&compared->side[A].samples);
+    muster_run_samples_free(&compared->side[B].samples);
+    free(compared->class);
+    free(compared->rank);
+    *compared = (struct muster_compared){.side = {{.view = NULL}}};
+}
+
+bool muster_compare_worse(const struct muster_compared *compared, double limit)
+{
+    return compared->whole.known && compared->whole.value > limit && compared->whole.low > 0;
+}
+
+bool muster_compare_has(const struct muster_findings *findings,
+                        const struct muster_finding *finding)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct muster_finding *other = &findings->finding[i];
+        bool same_rank = finding->ranks == 0 ? other->ranks == 0
+                                             : other->ranks && other->rank[0] == finding->rank[0];
+        if (other->kind == finding->kind && same_rank)
+            return true;
+    }
+    return false;
+}

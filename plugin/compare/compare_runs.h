@@ -1,0 +1,66 @@
+/*
+ * Two runs beside each other: what became slower from A to B, where, and by how much. The interval
+ * of a change tells what the ups and downs inside the runs allow; two runs of the same job differ
+ * by more than that (docs/reference/compare.md). Pure.
+ */
+#ifndef MUSTER_COMPARE_COMPARE_RUNS_H
+#define MUSTER_COMPARE_COMPARE_RUNS_H
+
+#include <stdio.h>
+
+#include "compare/run_samples.h"
+#include "diagnose/finding.h"
+
+/* Less is not told: share of the beat. */
+#define MUSTER_COMPARE_LEAST 0.03
+
+struct muster_compare_side {
+    const struct muster_view *view;
+    const struct muster_findings *findings;
+    struct muster_run_samples samples;
+};
+
+struct muster_compared_class {
+    const struct muster_compare_class *a, *b;
+    struct muster_change change[MUSTER_COMPARE_MEASURES]; /* beat, transfer: a share; waiting: us */
+    double weight; /* its operations' part of all beats of A */
+    bool told;
+};
+
+struct muster_compared_rank {
+    const struct muster_compare_rank *a, *b;
+    struct muster_change own, cost; /* us an operation */
+    bool told;
+};
+
+struct muster_compared {
+    struct muster_compare_side side[2]; /* A, B */
+    enum muster_compare_measure by;     /* what `whole` rests on: beat, or transfer without beats */
+    struct muster_change whole;         /* a share, weighted by A's operations */
+    double usual_us;                    /* A's mean of it */
+    struct muster_compared_class *class; /* worst first */
+    size_t classes;
+    size_t only[2];                    /* classes that only A, only B has */
+    struct muster_compared_rank *rank; /* worst first; none where the numbers of ranks differ */
+    size_t ranks;
+};
+
+/* Findings and views are the caller's, and stay. -1: no memory, or nothing that both runs have;
+ * what is missing is in err. muster_compare_free in any case. */
+int muster_compare_runs(const struct muster_view *a, const struct muster_findings *of_a,
+                        const struct muster_view *b, const struct muster_findings *of_b,
+                        struct muster_compared *compared, struct muster_err *err);
+void muster_compare_free(struct muster_compared *compared);
+
+/* Whether B is certainly slower, and by more than `limit`, a share. */
+bool muster_compare_worse(const struct muster_compared *compared, double limit);
+
+/* Whether the other side has a finding of that kind about that rank, or communicator. */
+bool muster_compare_has(const struct muster_findings *findings,
+                        const struct muster_finding *finding);
+
+/* limit: NAN: none. */
+void muster_compare_text(const struct muster_compared *compared, double limit, FILE *out);
+void muster_compare_json(const struct muster_compared *compared, double limit, FILE *out);
+
+#endif
