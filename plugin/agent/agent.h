@@ -1,0 +1,30 @@
+/*
+ * `muster agent`: what the processes of this host record, for Prometheus. Reads their segments and
+ * /proc, writes nothing, and knows nothing that it has not read since: it may be ended and started
+ * again at any time.
+ */
+#ifndef MUSTER_AGENT_AGENT_H
+#define MUSTER_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+struct muster_agent_options {
+    const char *segment_dir;
+    bool all; /* segments of all users */
+    uint64_t hang_ns;
+};
+
+/* Prints the metrics as they are now. */
+int muster_agent_once(const struct muster_agent_options *options, bool open_metrics, FILE *out,
+                      struct muster_err *err);
+
+/* Serves them at `listen` until SIGINT or SIGTERM; says where on `log`. `web`: a web configuration
+ * file, or NULL. */
+int muster_agent_serve(const struct muster_agent_options *options, const char *listen,
+                       const char *web, FILE *log, struct muster_err *err);
+
+#endif

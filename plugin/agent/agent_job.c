@@ -1,0 +1,358 @@
+#include "agent/agent_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "diagnose/hang/hang.h"
+#include "diagnose/live/live_policy.h"
+#include "diagnose/live/live_slow.h"
+#include "view/aligned.h"
+
+enum { COMMS = 2 * MUSTER_SEG_COMMS, LOOKS_TO_DROP = 3 };
+/* While nothing moves, and twice as long each time that this is no hang: a job may rest for days.
+ */
+#define AGAIN_NS      (10 * MUSTER_NS_PER_S)
+#define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
+
+/* One communicator over all ranks of this host. */
+struct standing {
+    uint64_t id, mark, since_ns;
+    uint64_t now; /* mark of this look */
+    bool seen;
+};
+
+/* Up to which operation ranks were compared. */
+struct reached {
+    uint64_t id, next;
+    bool graph;
+};
+
+struct muster_agent_job {
+    struct muster_seg_identity who;
+    uint32_t uid;
+    uint64_t hang_ns, judged_ns, again_ns;
+    uint64_t take_ns; /* when the rings are due */
+    struct muster_live_peers peers;
+    struct muster_live_policies policies;
+    struct muster_live_slow *slow;
+    struct muster_watch watch;
+    struct muster_watch paths;         /* what is wrong with the machine stays so */
+    unsigned missed[MUSTER_WATCH_MAX]; /* judgements in a row that did not find it again */
+    struct standing standing[COMMS];
+    unsigned standings;
+    struct reached reached[COMMS];
+    unsigned reacheds;
+    struct muster_agent_compared *compared; /* of peer i */
+    size_t compareds;
+};
+
+struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *who, uint32_t uid,
+                                              uint64_t hang_ns)
+{
+    size_t bytes = (sizeof(struct muster_agent_job) + 63) / 64 * 64;
+    struct muster_agent_job *job = aligned_alloc(64, bytes);
+    if (!job)
+        return NULL;
+    memset(job, 0, bytes);
+    job->who = *who;
+    job->uid = uid;
+    job->hang_ns = hang_ns;
+    job->slow = muster_live_slow_new();
+    if (job->slow)
+        return job;
+    free(job);
+    return NULL;
+}
+
+void muster_agent_job_free(struct muster_agent_job *job)
+{
+    muster_watch_free(&job->watch);
+    muster_watch_free(&job->paths);
+    muster_live_policies_free(&job->policies);
+    muster_live_slow_free(job->slow);
+    muster_live_peers_free(&job->peers);
+    free(job->compared);
+    free(job);
+}
+
+bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster_seg_identity *who,
+                         uint32_t uid)
+{
+    return job->uid == uid && job->who.boot_hash == who->boot_hash &&
+           strcmp(job->who.run_dir, who->run_dir) == 0 && strcmp(job->who.host, who->host) == 0;
+}
+
+const char *muster_agent_job_dir(const struct muster_agent_job *job)
+{
+    return job->who.run_dir;
+}
+
+uint32_t muster_agent_job_uid(const struct muster_agent_job *job)
+{
+    return job->uid;
+}
+
+size_t muster_agent_job_peers(const struct muster_agent_job *job)
+{
+    return job->peers.n;
+}
+
+const struct muster_live_peer *muster_agent_job_peer(const struct muster_agent_job *job, size_t i,
+                                                     struct muster_agent_compared *compared)
+{
+    *compared = i < job->compareds ? job->compared[i] : (struct muster_agent_compared){0};
+    return &job->peers.peer[i];
+}
+
+/* ---- comparing ---- */
+
+static struct reached *reached_of(struct muster_agent_job *job, uint64_t id, bool graph)
+{
+    for (unsigned i = 0; i < job->reacheds; i++)
+        if (job->reached[i].id == id && job->reached[i].graph == graph)
+            return &job->reached[i];
+    if (job->reacheds == COMMS) {
+        memmove(&job->reached[0], &job->reached[1], (COMMS - 1) * sizeof job->reached[0]);
+        job->reacheds--;
+    }
+    job->reached[job->reacheds] = (struct reached){.id = id, .graph = graph};
+    return &job->reached[job->reacheds++];
+}
+
+static struct muster_agent_compared *compared_of(struct muster_agent_job *job,
+                                                 const struct muster_seg_identity *who)
+{
+    for (size_t i = 0; i < job->peers.n && i < job->compareds; i++) {
+        const struct muster_seg_identity *its = &job->peers.peer[i].identity;
+        if (its->pid == who->pid && its->start_ticks == who->start_ticks &&
+            strcmp(its->file_stem, who->file_stem) == 0)
+            return &job->compared[i];
+    }
+    return NULL;
+}
+
+static void compare(struct muster_agent_job *job, const struct muster_joint *joint)
+{
+    struct muster_joint_span span = muster_joint_span(joint);
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        const struct muster_view_op *op = joint->op[i];
+        uint32_t gpu = joint->view->member[joint->comm->first_member + i].gpu;
+        uint32_t process = joint->view->gpu[gpu].process;
+        struct muster_agent_compared *to =
+            compared_of(job, &joint->view->run->process[process].identity);
+        if (!op || !to)
+            continue;
+        uint64_t ns = op->end_ns - op->begin_ns;
+        to->operations++;
+        to->wait_ns += ns - span.shortest_ns;
+        to->late_ns += span.longest_ns - ns;
+    }
+}
+
+/* Each operation once, though it stays in the window for some judgements. */
+static void compare_new(void *arg, const struct muster_view *view)
+{
+    struct muster_agent_job *job = arg;
+    for (uint32_t c = 0; c < view->comms; c++) {
+        const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
+                                               .least = view->comm[c].members};
+        struct muster_joint joint;
+        if (!muster_joint_possible(&view->comm[c]) ||
+            muster_joint_begin_by(&joint, view, c, &rule) != 0)
+            continue;
+        while (muster_joint_next(&joint)) {
+            bool graph = (joint.any->flags & MUSTER_OP_GRAPH) != 0;
+            struct reached *reached = reached_of(job, view->comm[c].id, graph);
+            if (joint.any->number < reached->next)
+                continue;
+            reached->next = joint.any->number + 1;
+            compare(job, &joint);
+        }
+        muster_joint_end(&joint);
+    }
+}
+
+/* ---- late ranks and slow transfers ---- */
+
+static void take_rings(struct muster_agent_job *job, uint64_t now_ns)
+{
+    job->take_ns = now_ns + muster_live_slow_take(job->slow, &job->peers);
+}
+
+uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
+{
+    if (now_ns >= job->take_ns)
+        take_rings(job, now_ns);
+    return job->take_ns;
+}
+
+static bool found_again(const struct muster_findings *now, const struct muster_finding *known)
+{
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        if (finding->kind == known->kind && finding->ranks > 0 && known->ranks > 0 &&
+            finding->rank[0] == known->rank[0])
+            return true;
+    }
+    return false;
+}
+
+/* What is not found any more is over; should it come again, it is new. */
+static void drop_over(struct muster_agent_job *job, const struct muster_findings *now)
+{
+    for (size_t i = 0; i < job->watch.known.n; i++) {
+        struct muster_finding *known = &job->watch.known.finding[i];
+        if (known->resolved || muster_finding_rows[known->kind].scope != MUSTER_SCOPE_SLOW)
+            continue;
+        job->missed[i] = found_again(now, known) ? 0 : job->missed[i] + 1;
+        if (job->missed[i] < LOOKS_TO_DROP)
+            continue;
+        known->resolved = true;
+        job->missed[i] = 0;
+    }
+}
+
+static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_once,
+                      muster_watch_emit *tell, void *arg)
+{
+    struct muster_findings now = {0};
+    bool waiting = job->watch.maybe.n > 0;
+    if (!at_once && !muster_live_slow_due(job->slow, now_ns, waiting))
+        return;
+    while (job->compareds < job->peers.n) {
+        if (!muster_grow(&job->compared, job->compareds, sizeof *job->compared))
+            return;
+        job->compared[job->compareds++] = (struct muster_agent_compared){0};
+    }
+    if (muster_live_slow_judge_and_look(job->slow, &job->peers, now_ns, &now, compare_new, job)) {
+        muster_watch_slow(&job->watch, &now, at_once, tell, arg);
+        muster_watch_update(&job->paths, &now, tell, arg);
+        drop_over(job, &now);
+    }
+    muster_findings_free(&now);
+}
+
+/* ---- hangs ---- */
+
+static struct standing *standing_of(struct muster_agent_job *job, uint64_t id)
+{
+    for (unsigned i = 0; i < job->standings; i++)
+        if (job->standing[i].id == id)
+            return &job->standing[i];
+    if (job->standings == COMMS)
+        return NULL;
+    job->standing[job->standings] = (struct standing){.id = id};
+    return &job->standing[job->standings++];
+}
+
+static void mark_comms(struct muster_agent_job *job)
+{
+    for (unsigned i = 0; i < job->standings; i++) {
+        job->standing[i].seen = false;
+        job->standing[i].now = 0;
+    }
+    for (size_t p = 0; p < job->peers.n; p++) {
+        const struct muster_live_peer *peer = &job->peers.peer[p];
+        for (unsigned c = 0; c < peer->comms; c++) {
+            struct standing *standing = standing_of(job, peer->comm[c].id);
+            if (!standing)
+                continue;
+            uint64_t one[] = {p, peer->comm[c].mark, peer->alive};
+            standing->now += muster_hash(MUSTER_HASH_SEED, one, sizeof one);
+            standing->seen |= peer->alive;
+        }
+    }
+}
+
+/* Whether a communicator has stood still for long enough, or one that hung moves. */
+static bool worth_judging(struct muster_agent_job *job, uint64_t now_ns)
+{
+    unsigned kept = 0;
+    bool worth = false, moved = false;
+    mark_comms(job);
+    for (unsigned i = 0; i < job->standings; i++) {
+        struct standing *standing = &job->standing[i];
+        if (!standing->seen)
+            continue;
+        if (standing->mark != standing->now || standing->since_ns == 0) {
+            standing->mark = standing->now;
+            standing->since_ns = now_ns;
+            moved = true;
+        }
+        uint64_t due = standing->since_ns + job->hang_ns;
+        worth |=
+            now_ns >= due && (job->judged_ns < due || now_ns - job->judged_ns >= job->again_ns);
+        job->standing[kept++] = *standing;
+    }
+    job->standings = kept;
+    if (moved)
+        job->again_ns = AGAIN_NS;
+    return worth || (moved && muster_watch_hanging(&job->watch) > 0);
+}
+
+static bool find_hangs(const struct muster_agent_job *job, struct muster_findings *now)
+{
+    struct muster_run run;
+    struct muster_view view;
+    bool whole = muster_live_run_read(&job->peers, &run) &&
+                 muster_view_of_run_aligned(&run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_hang_find(&view, job->hang_ns, now);
+        muster_view_free(&view);
+    }
+    muster_live_run_free(&run);
+    return whole;
+}
+
+/* ---- all ---- */
+
+static size_t alive(const struct muster_agent_job *job)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job->peers.n; i++)
+        n += job->peers.peer[i].alive;
+    return n;
+}
+
+size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
+                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *tell,
+                             void *arg)
+{
+    struct muster_findings now = {0}, choices = {0};
+    muster_live_peers_take(&job->peers, found, n, &job->who);
+    size_t living = alive(job);
+    muster_watch_alive(&job->watch, living);
+    bool judged = worth_judging(job, now_ns) || at_once;
+    if (judged) {
+        job->judged_ns = now_ns;
+        if (find_hangs(job, &now))
+            muster_watch_update(&job->watch, &now, tell, arg);
+        if (now.n == 0 && job->again_ns < AGAIN_MOST_NS)
+            job->again_ns *= 2;
+        muster_findings_free(&now);
+    }
+    if (muster_live_policies_scan(&job->policies, &job->peers, judged, &choices))
+        muster_watch_update(&job->policies.watch, &choices, tell, arg);
+    muster_findings_free(&choices);
+    take_rings(job, now_ns);
+    find_slow(job, now_ns, at_once, tell, arg);
+    return living;
+}
+
+static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
+{
+    for (size_t i = 0; i < watch->known.n; i++)
+        if (!watch->known.finding[i].resolved)
+            take(arg, &watch->known.finding[i]);
+}
+
+void muster_agent_job_findings(const struct muster_agent_job *job, muster_watch_emit *take,
+                               void *arg)
+{
+    take_known(&job->watch, take, arg);
+    take_known(&job->policies.watch, take, arg);
+    take_known(&job->paths, take, arg);
+}

@@ -1,0 +1,51 @@
+/*
+ * Who is late and what hangs in one job, as far as this host shows it: the functions that judge
+ * inside a job (diagnose/live), fed from outside. It reads the job's segments and nothing else of
+ * it, keeps a bounded window of operations, and takes as little of a processor as they do. One
+ * thread.
+ */
+#ifndef MUSTER_AGENT_AGENT_JOB_H
+#define MUSTER_AGENT_AGENT_JOB_H
+
+#include "diagnose/live/live_peers.h"
+#include "diagnose/watch.h"
+
+struct muster_agent_job;
+
+/* What a rank lost beside others of this host, in operations that all of them timed. */
+struct muster_agent_compared {
+    uint64_t operations, wait_ns, late_ns;
+};
+
+/* `who`: one of its processes, which says of which run and host the others are. NULL: no memory. */
+struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *who, uint32_t uid,
+                                              uint64_t hang_ns);
+void muster_agent_job_free(struct muster_agent_job *job);
+bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster_seg_identity *who,
+                         uint32_t uid);
+
+/* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
+uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
+
+/* Looks at the job's segments, and judges what is due; `tell` is called
+ * for each finding that is new. `at_once`: judges whatever there is, as there will be no other
+ * look. Returns how many of its processes live. */
+size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
+                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *tell,
+                             void *arg);
+
+/* Its run directory, whose last part names it, and its user. */
+const char *muster_agent_job_dir(const struct muster_agent_job *job);
+uint32_t muster_agent_job_uid(const struct muster_agent_job *job);
+
+/* Calls `take` with each finding that holds: hangs until they are over, late ranks and slow
+ * transfers until they were not found three times in a row, others to the job's end. */
+void muster_agent_job_findings(const struct muster_agent_job *job, muster_watch_emit *take,
+                               void *arg);
+
+/* Its processes, in an order that only grows, and what they lost. */
+size_t muster_agent_job_peers(const struct muster_agent_job *job);
+const struct muster_live_peer *muster_agent_job_peer(const struct muster_agent_job *job, size_t i,
+                                                     struct muster_agent_compared *compared);
+
+#endif

@@ -1,0 +1,117 @@
+"""The shipped rules, samples and dashboards hold together, and promtool and amtool agree.
+usage: fleet_files_test.py MUSTER SOURCE_ROOT"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from shipped import FOREIGN, Shipped, names
+
+MUSTER, ROOT = sys.argv.pop(1), sys.argv.pop(1)
+
+
+def served():
+    """Names of all families that the agent has, with what histograms add."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as empty:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_")}
+        done = subprocess.run([MUSTER, "agent", "--once"], text=True, capture_output=True, check=True,
+                              env={**environment, "MUSTER_SEGMENT_DIR": empty})
+    found = set()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", done.stdout, re.M):
+        found |= {name + end for end in ("_bucket", "_sum", "_count")} if kind == "histogram" else {name}
+    return found
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shipped = Shipped(ROOT)
+        cls.known = served() | cls.shipped.recorded() | FOREIGN
+
+    def tool(self, name, *arguments):
+        path = shutil.which(name)
+        if not path:
+            self.skipTest(f"no {name}")
+        done = subprocess.run([path, *arguments], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_names_are_served_or_recorded(self):
+        expressions = [("rules", one) for one in self.shipped.rule_expressions()]
+        expressions += self.shipped.dashboard_expressions()
+        self.assertGreater(len(expressions), 60)
+        for where, expression in expressions:
+            self.assertLessEqual(names(expression), self.known, f"{where}: {expression}")
+
+    def test_the_page_of_metrics_names_what_is_served(self):
+        with open(os.path.join(ROOT, "docs", "reference", "metrics.md"), encoding="utf-8") as file:
+            page = set(re.findall(r"`((?:muster|process)_\w+)`", file.read()))
+        plain = {re.sub(r"_(bucket|sum|count)$", "", name) if "duration_seconds_" in name else name
+                 for name in served()}
+        self.assertEqual(plain - page, set())
+        self.assertEqual({name for name in page - plain if not name.endswith("duration_seconds")}, set())
+
+    def test_every_alert_says_what_to_do_and_is_tested(self):
+        blocks = re.split(r"^\s*- alert: ", self.shipped.rules, flags=re.M)[1:]
+        path = os.path.join(self.shipped.config, "prometheus", "muster.test.yml")
+        with open(path, encoding="utf-8") as file:
+            tested = set(re.findall(r"alertname: (\S+)", file.read()))
+        for block in blocks:
+            for key in ("summary:", "description:", "action:", "severity:", "for:"):
+                self.assertIn(key, block)
+        self.assertEqual(self.shipped.alerts(), tested)
+
+    def test_dashboards_are_whole(self):
+        self.assertEqual(len(self.shipped.boards), 3)
+        uids = {board["uid"] for board in self.shipped.boards.values()}
+        self.assertEqual(len(uids), 3)
+        for name, board in self.shipped.boards.items():
+            variables = {one["name"] for one in board["templating"]["list"]}
+            ids = [panel["id"] for panel in board["panels"]]
+            self.assertEqual(len(ids), len(set(ids)), name)
+            taken = set()
+            for panel in board["panels"]:
+                at = panel["gridPos"]
+                cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                         for y in range(at["y"], at["y"] + at["h"])}
+                self.assertLessEqual(at["x"] + at["w"], 24)
+                self.assertFalse(cells & taken, f"{name}: {panel['title']} lies on another panel")
+                taken |= cells
+                refs = [target["refId"] for target in panel["targets"]]
+                self.assertEqual(len(refs), len(set(refs)), f"{name}: {panel['title']}")
+                for target in panel["targets"]:
+                    used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__rate_interval"}
+                    self.assertLessEqual(used, variables, f"{name}: {panel['title']}")
+        links = set(re.findall(r"/d/([\w-]+)", str(self.shipped.boards)))
+        self.assertLessEqual(links, uids)
+
+    def test_the_fleet_asks_recorded_series(self):
+        """One board is open all day: none of its panels may ask every rank for a rate."""
+        for target in [t for p in self.shipped.boards["muster-fleet.json"]["panels"] for t in p["targets"]]:
+            asked = names(target["expr"])
+            self.assertFalse([name for name in asked if re.match(r"muster_(?!finding_active)", name)],
+                             target["expr"])
+
+    def test_promtool_and_amtool(self):
+        folder = os.path.join(self.shipped.config, "prometheus")
+        self.tool("promtool", "check", "rules", self.shipped.rules_path)
+        self.tool("promtool", "check", "config", os.path.join(folder, "prometheus.yml"))
+        self.tool("promtool", "test", "rules", os.path.join(folder, "muster.test.yml"))
+        self.tool("amtool", "check-config", os.path.join(folder, "alertmanager.yml"))
+
+    def test_the_unit_is_one_for_systemd(self):
+        unit = os.path.join(self.shipped.config, "systemd", "muster-agent.service")
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("no systemd-analyze")
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], text=True,
+                              capture_output=True)
+        said = [line for line in (done.stdout + done.stderr).splitlines()
+                if "muster-agent" in line and "not executable" not in line]
+        self.assertEqual(said, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
