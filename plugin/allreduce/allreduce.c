@@ -1,5 +1,5 @@
 /* The parent of the built-in all-reduce job: starts the ranks, passes the id on, collects. */
-#include "cli/allreduce.h"
+#include "allreduce/allreduce.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "allreduce/allreduce_wire.h"
 #include "base/clock.h"
-#include "cli/allreduce_wire.h"
+#include "launch/bounded.h"
+#include "launch/child.h"
 
 enum { SELF_MAX = 4, POLL_MS = 1000 };
 
@@ -31,26 +32,44 @@ struct job {
     uint64_t end_ns; /* deadline */
 };
 
-/* In the child: becomes rank `rank`. Only returns if it could not. */
-static void become_rank(const char *const *self, int rank, int ranks, int fd)
+struct rank_start {
+    int rank, ranks, fd;
+};
+
+static int prepare_rank(void *arg, struct muster_err *err)
 {
-    char number[16], *argv[SELF_MAX + 4];
-    int n = 0;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(number, sizeof number, "%d", rank);
-    setenv("RANK", number, 1);
-    setenv("LOCAL_RANK", number, 1);
-    snprintf(number, sizeof number, "%d", ranks);
-    setenv("WORLD_SIZE", number, 1);
-    snprintf(number, sizeof number, "%d", fd);
-    argv[n++] = (char *)"muster";
+    const struct rank_start *start = arg;
+    char rank[16], ranks[16];
+    snprintf(rank, sizeof rank, "%d", start->rank);
+    snprintf(ranks, sizeof ranks, "%d", start->ranks);
+    if (setenv("RANK", rank, 1) || setenv("LOCAL_RANK", rank, 1) ||
+        setenv("WORLD_SIZE", ranks, 1) || fcntl(start->fd, F_SETFD, 0))
+        return muster_fail(err, "%s", strerror(errno));
+    return 0;
+}
+
+static int spawn_rank(const struct job *job, int rank, const char *const *self, int fd, pid_t *pid,
+                      struct muster_err *err)
+{
+    struct rank_start start = {rank, job->plan->gpus, fd};
+    char number[16];
+    const char *argv[SELF_MAX + 4] = {"muster"};
+    int n = 1;
     while (*self && n <= SELF_MAX)
-        argv[n++] = (char *)(uintptr_t)*self++;
-    argv[n++] = (char *)MUSTER_ALLREDUCE_RANK;
+        argv[n++] = *self++;
+    argv[n++] = MUSTER_ALLREDUCE_RANK;
     argv[n++] = number;
-    argv[n] = NULL;
-    if (fcntl(fd, F_SETFD, 0) == 0)
-        execv("/proc/self/exe", argv);
+    snprintf(number, sizeof number, "%d", fd);
+    const struct muster_child child = {.argv = argv,
+                                       .program = "/proc/self/exe",
+                                       .prepare = prepare_rank,
+                                       .arg = &start,
+                                       .orphaned = SIGKILL};
+    struct muster_err why;
+    if (muster_child_start(&child, pid, &why) == 0)
+        return 0;
+    *pid = 0;
+    return muster_fail(err, "cannot start rank %d: %.400s", rank, why.text);
 }
 
 static int start_rank(struct job *job, int rank, const char *const *self, struct muster_err *err)
@@ -61,20 +80,12 @@ static int start_rank(struct job *job, int rank, const char *const *self, struct
     plan.plan = *job->plan;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
         return muster_fail(err, "cannot make a socket pair: %s", strerror(errno));
-    child->pid = fork();
-    if (child->pid == 0) {
-        become_rank(self, rank, job->plan->gpus, pair[1]);
-        _exit(127);
-    }
+    int rc = spawn_rank(job, rank, self, pair[1], &child->pid, err);
     close(pair[1]);
     child->fd = pair[0];
-    if (child->pid < 0) {
-        child->pid = 0;
-        return muster_fail(err, "cannot start rank %d: %s", rank, strerror(errno));
-    }
-    if (muster_wire_send(child->fd, &plan))
+    if (rc == 0 && muster_wire_send(child->fd, &plan))
         return muster_fail(err, "cannot talk to rank %d: %s", rank, strerror(errno));
-    return 0;
+    return rc;
 }
 
 static void close_child(struct child *child)
@@ -89,8 +100,7 @@ static int reap(struct child *child, int rank, struct muster_err *err)
 {
     const char *when = child->done ? "after" : "before";
     int status = 0;
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    muster_child_reap(child->pid, &status);
     child->pid = 0;
     if (WIFSIGNALED(status))
         return muster_fail(err, "rank %d was killed by signal %d (%s) %s it was done", rank,
@@ -185,8 +195,8 @@ static void end_ranks(struct job *job, bool kill_them)
         close_child(child);
         if (child->pid > 0 && kill_them)
             kill(child->pid, SIGKILL);
-        while (child->pid > 0 && waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        if (child->pid > 0)
+            muster_child_reap(child->pid, NULL);
         child->pid = 0;
     }
 }
@@ -245,12 +255,6 @@ int muster_allreduce_run(const struct muster_allreduce_plan *plan, const char *c
     return rc;
 }
 
-struct probe_answer {
-    struct muster_allreduce_probe probe;
-    struct muster_err err;
-    int rc;
-};
-
 static int look_up(const char *nccl_path, struct muster_allreduce_probe *probe,
                    struct muster_err *err)
 {
@@ -268,37 +272,25 @@ static int look_up(const char *nccl_path, struct muster_allreduce_probe *probe,
     return muster_nccl_check(&nccl, nccl.version(&probe->nccl), "ncclGetVersion", err);
 }
 
-static bool read_answer(int fd, unsigned deadline_s, struct probe_answer *answer)
+static int probe_work(void *arg, int fd, struct muster_err *err)
 {
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    return poll(&ready, 1, (int)deadline_s * 1000) == 1 &&
-           read(fd, answer, sizeof *answer) == (ssize_t)sizeof *answer;
+    struct muster_allreduce_probe probe = {0};
+    if (look_up(arg, &probe, err))
+        return -1;
+    return muster_bounded_write(fd, &probe, sizeof probe, err);
 }
 
 int muster_allreduce_probe(const char *nccl, unsigned deadline_s,
                            struct muster_allreduce_probe *probe, struct muster_err *err)
 {
-    struct probe_answer answer = {.rc = -1};
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return muster_fail(err, "cannot make a pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0) {
-        answer.rc = look_up(nccl, &answer.probe, &answer.err);
-        _exit(write(ends[1], &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
-    }
-    close(ends[1]);
-    bool answered = pid > 0 && read_answer(ends[0], deadline_s, &answer);
-    close(ends[0]);
-    if (pid > 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
-    if (!answered)
-        return muster_fail(err, "the CUDA driver or NCCL crashed, or gave no answer in %u s",
-                           deadline_s);
-    if (answer.rc)
-        return muster_fail(err, "%s", answer.err.text);
-    *probe = answer.probe;
-    return 0;
+    char *bytes = NULL;
+    size_t n;
+    if (muster_bounded("the CUDA driver or NCCL", probe_work, (void *)(uintptr_t)nccl,
+                       deadline_s * 1000, &bytes, &n, err))
+        return -1;
+    int rc = n == sizeof *probe ? 0 : muster_fail(err, "the CUDA driver or NCCL gave no answer");
+    if (rc == 0)
+        memcpy(probe, bytes, n);
+    free(bytes);
+    return rc;
 }

@@ -2,8 +2,8 @@
  * The built-in all-reduce job: one process per GPU, made by running this program again, so that
  * CUDA starts only after the fork. For `muster demo` and bench/allreduce.
  */
-#ifndef MUSTER_CLI_ALLREDUCE_H
-#define MUSTER_CLI_ALLREDUCE_H
+#ifndef MUSTER_ALLREDUCE_ALLREDUCE_H
+#define MUSTER_ALLREDUCE_ALLREDUCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "allreduce/allreduce_wire.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/allreduce_wire.h"
 
 enum {
     BARRIER_FLOATS = 1,
@@ -274,7 +274,8 @@ static int measure_fill(struct rank *rank)
 static int be_late(struct rank *rank)
 {
     const struct muster_allreduce_plan *plan = &rank->plan;
-    for (double us = 0; us < plan->late_gpu_us; us += rank->fill_us)
+    unsigned fills = plan->late_gpu_us ? (unsigned)(plan->late_gpu_us / rank->fill_us) + 1 : 0;
+    for (unsigned i = 0; i < fills; i++)
         if (fill_recv(rank))
             return -1;
     if (plan->late_host_us && finish_stream(rank))

@@ -1,10 +1,10 @@
 /* What the all-reduce job and its ranks say to each other: one packet a message, on a socket pair
  * per rank. Both ends are the same program, so the structs travel as they are. */
-#ifndef MUSTER_CLI_ALLREDUCE_WIRE_H
-#define MUSTER_CLI_ALLREDUCE_WIRE_H
+#ifndef MUSTER_ALLREDUCE_ALLREDUCE_WIRE_H
+#define MUSTER_ALLREDUCE_ALLREDUCE_WIRE_H
 
-#include "cli/allreduce.h"
-#include "cli/gpu_api.h"
+#include "allreduce/allreduce.h"
+#include "allreduce/gpu_api.h"
 
 enum muster_wire_kind {
     MUSTER_WIRE_PLAN,   /* to a rank: first */

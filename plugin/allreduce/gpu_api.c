@@ -1,4 +1,4 @@
-#include "cli/gpu_api.h"
+#include "allreduce/gpu_api.h"
 
 #include <dlfcn.h>
 #include <glob.h>

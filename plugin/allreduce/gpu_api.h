@@ -3,8 +3,8 @@
  * found with dlopen, so that muster builds and starts without either. Functions return the
  * library's own result code, 0 for success.
  */
-#ifndef MUSTER_CLI_GPU_API_H
-#define MUSTER_CLI_GPU_API_H
+#ifndef MUSTER_ALLREDUCE_GPU_API_H
+#define MUSTER_ALLREDUCE_GPU_API_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -28,4 +28,15 @@ static inline uint64_t muster_unix_ns(void)
     return muster_clock_ns(CLOCK_REALTIME);
 }
 
+/* The point of CLOCK_REALTIME `ns` from now, for the timed waits of pthreads. */
+static inline struct timespec muster_realtime_in(uint64_t ns)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    ns += (uint64_t)at.tv_nsec;
+    at.tv_sec += (time_t)(ns / MUSTER_NS_PER_S);
+    at.tv_nsec = (long)(ns % MUSTER_NS_PER_S);
+    return at;
+}
+
 #endif

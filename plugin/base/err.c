@@ -4,22 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-int muster_fail(struct muster_err *err, const char *fmt, ...)
+void muster_err_write(struct muster_err *err, const char *format, ...)
 {
     if (!err)
-        return -1;
+        return;
     va_list args;
-    va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    va_start(args, format);
+    vsnprintf(err->text, sizeof(err->text), format, args);
     va_end(args);
-    return -1;
 }
 
 static const char out_of_memory[] = "out of memory for ";
 
-int muster_fail_memory(struct muster_err *err, const char *what)
+void muster_err_write_memory(struct muster_err *err, const char *what)
 {
-    return muster_fail(err, "%s%s", out_of_memory, what);
+    muster_err_write(err, "%s%s", out_of_memory, what);
 }
 
 bool muster_is_memory(const struct muster_err *err)

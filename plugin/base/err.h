@@ -12,11 +12,20 @@ struct muster_err {
     char text[512];
 };
 
-/* Words the error and returns -1, so that a failing function can `return muster_fail(...)`. */
-__attribute__((format(printf, 2, 3))) int muster_fail(struct muster_err *err, const char *fmt, ...);
+static inline int muster_failed(void)
+{
+    return -1;
+}
+
+/* Words the error and is -1, so that a failing function can `return muster_fail(...)`. Macros, so
+ * that compilers and analyzers see which value it is. */
+#define muster_fail(...) (muster_err_write(__VA_ARGS__), muster_failed())
+__attribute__((format(printf, 2, 3))) void muster_err_write(struct muster_err *err,
+                                                            const char *format, ...);
 
 /* The same for want of memory; `what` it was for. */
-int muster_fail_memory(struct muster_err *err, const char *what);
+#define muster_fail_memory(err, what) (muster_err_write_memory(err, what), muster_failed())
+void muster_err_write_memory(struct muster_err *err, const char *what);
 /* Whether that is what went wrong: it says nothing about what was read. */
 bool muster_is_memory(const struct muster_err *err);
 

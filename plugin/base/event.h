@@ -3,14 +3,14 @@
  * from a version's descriptor (and, for replays, the other way round); nothing else knows the
  * descriptors.
  */
-#ifndef MUSTER_RECORD_EVENT_H
-#define MUSTER_RECORD_EVENT_H
+#ifndef MUSTER_BASE_EVENT_H
+#define MUSTER_BASE_EVENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 
 /* Bit positions of NCCL's event types (nccl_profiler.h, frozen since v1). */
 enum muster_event_kind {
@@ -32,6 +32,16 @@ enum muster_event_kind {
     MUSTER_EVENT_KERNEL_PHASE,
     MUSTER_EVENT_KINDS
 };
+
+/* How many of them, from bit 0 up, interface version `api` (1 to 7) has. */
+static inline unsigned muster_event_kinds(unsigned api)
+{
+    return api >= 7   ? MUSTER_EVENT_KERNEL_PHASE + 1
+           : api == 6 ? MUSTER_EVENT_CE_BATCH + 1
+           : api == 5 ? MUSTER_EVENT_KERNEL_LAUNCH + 1
+           : api >= 3 ? MUSTER_EVENT_NET_PLUGIN + 1
+                      : MUSTER_EVENT_PROXY_CTRL + 1;
+}
 
 /* NCCL's event states (frozen since v1; the gaps are states of old versions that carry nothing
  * muster needs). */

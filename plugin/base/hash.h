@@ -14,6 +14,7 @@ static inline uint64_t muster_hash(uint64_t hash, const void *data, size_t bytes
 {
     const unsigned char *byte = data;
     for (size_t i = 0; i < bytes; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bytes of words */
         hash = (hash ^ byte[i]) * 0x100000001b3ull;
     return hash;
 }

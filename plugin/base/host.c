@@ -38,7 +38,7 @@ static void make_stem(char *stem, size_t size, const char *from)
     for (; from[n] && n < size - 1; n++) {
         unsigned char c = (unsigned char)from[n];
         bool allowed = c < 0x80 && (isalnum(c) || c == '_' || (n > 0 && (c == '.' || c == '-')));
-        stem[n] = allowed ? (char)c : '_';
+        stem[n] = (char)(allowed ? c : '_');
     }
     stem[n] = '\0';
 }

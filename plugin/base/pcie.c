@@ -1,6 +1,6 @@
-#include "base/links.h"
+#include "base/pcie.h"
 
-const char *muster_p2p_word(int p2p)
+const char *muster_p2p_name(int p2p)
 {
     static const char *const words[MUSTER_P2P_WORDS] = {
         "unknown",
@@ -15,7 +15,7 @@ const char *muster_p2p_word(int p2p)
     return p2p >= 0 && p2p < MUSTER_P2P_WORDS ? words[p2p] : words[0];
 }
 
-const char *muster_path_class_word(unsigned class)
+const char *muster_path_class_name(unsigned class)
 {
     static const char *const words[MUSTER_PATH_CLASSES] = {
         [MUSTER_PATH_SELF] = "X",  [MUSTER_PATH_NVLINK] = "NV", [MUSTER_PATH_PIX] = "PIX",

@@ -1,7 +1,7 @@
 /* Words for what joins two GPUs: the class of the path and what the driver says about peer access.
  * The numbers stand in segments and logs. */
-#ifndef MUSTER_BASE_LINKS_H
-#define MUSTER_BASE_LINKS_H
+#ifndef MUSTER_BASE_PCIE_H
+#define MUSTER_BASE_PCIE_H
 
 enum muster_p2p {
     MUSTER_P2P_UNKNOWN,
@@ -30,8 +30,8 @@ enum muster_path_class {
 };
 
 /* "ok", "chipset not supported", ... */
-const char *muster_p2p_word(int p2p);
+const char *muster_p2p_name(int p2p);
 /* "X", "NV", "PIX", ..., "?" */
-const char *muster_path_class_word(unsigned class);
+const char *muster_path_class_name(unsigned class);
 
 #endif

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 64 };
@@ -14,9 +15,16 @@ void muster_text_copy(char *to, size_t size, const char *from)
     size_t n = 0;
     for (; from && from[n] && n < size - 1; n++) {
         unsigned char c = (unsigned char)from[n];
-        to[n] = c < 0x20 || c == 0x7f ? '?' : from[n];
+        to[n] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
     }
     to[n] = '\0';
+    bool cut = from && from[n];
+    size_t last = n;
+    while (cut && last > 0 && n - last < 4 && ((unsigned char)to[last - 1] & 0xc0) == 0x80)
+        last--;
+    if (cut && last > 0 && ((unsigned char)to[last - 1] & 0xc0) == 0xc0 &&
+        muster_text_utf8(to + last - 1) == 0)
+        to[last - 1] = '\0';
 }
 
 void muster_text_clean(char *text, size_t size)
@@ -72,6 +80,21 @@ static const char *read_digits(const char *text, uint64_t *value)
         return NULL;
     *value = sum;
     return at;
+}
+
+void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns)
+{
+    uint64_t s = now_unix_ns > then_unix_ns ? (now_unix_ns - then_unix_ns) / 1000000000 : 0;
+    if (s == 0)
+        snprintf(to, size, "now");
+    else if (s < 120)
+        snprintf(to, size, "%" PRIu64 " s ago", s);
+    else if (s < 120 * 60)
+        snprintf(to, size, "%" PRIu64 " min ago", s / 60);
+    else if (s < 48 * 3600)
+        snprintf(to, size, "%" PRIu64 " hours ago", s / 3600);
+    else
+        snprintf(to, size, "%" PRIu64 " days ago", s / 86400);
 }
 
 bool muster_text_u64(const char *text, uint64_t *value)
@@ -149,17 +172,17 @@ static unsigned min_of(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, substitutions and swaps of neighbours, ignoring case. Both words are at
- * most WORD_MAX letters. */
-static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb)
+/* Insertions, deletions, substitutions and swaps of neighbours, ignoring case; more than `limit`
+ * where it is more. Both words are at most WORD_MAX letters. */
+static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb, unsigned limit)
 {
     unsigned row[3][WORD_MAX + 1];
-    unsigned *older = row[0], *old = row[1], *now = row[2];
+    unsigned *older = row[0], *old = row[1], *now = row[2], old_least = 0;
     for (size_t j = 0; j <= nb; j++)
         old[j] = (unsigned)j;
     for (size_t i = 1; i <= na; i++) {
         int ca = tolower((unsigned char)a[i - 1]);
-        now[0] = (unsigned)i;
+        unsigned least = now[0] = (unsigned)i;
         for (size_t j = 1; j <= nb; j++) {
             int cb = tolower((unsigned char)b[j - 1]);
             unsigned d = min_of(min_of(now[j - 1], old[j]) + 1, old[j - 1] + (ca != cb));
@@ -167,7 +190,11 @@ static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb
                 cb == tolower((unsigned char)a[i - 2]))
                 d = min_of(d, older[j - 2] + 1);
             now[j] = d;
+            least = min_of(least, d);
         }
+        if (least > limit && old_least > limit) /* a swap reaches back over two rows */
+            return limit + 1;
+        old_least = least;
         unsigned *free_row = older;
         older = old;
         old = now;
@@ -176,23 +203,64 @@ static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb
     return old[nb];
 }
 
+enum { LETTERS = 32 }; /* kinds of characters that are told apart below */
+
+static void count_letters(const char *word, signed char *count)
+{
+    memset(count, 0, LETTERS);
+    for (; *word; word++)
+        count[*word & (LETTERS - 1)]++; /* ASCII's cases differ above these bits */
+}
+
+/* No more than the edit distance: letters that one of the words has and the other lacks. */
+static unsigned least_distance(const signed char *a, const char *b)
+{
+    signed char count[LETTERS];
+    unsigned more = 0, less = 0;
+    count_letters(b, count);
+    for (int i = 0; i < LETTERS; i++) {
+        int d = a[i] - count[i];
+        more += d > 0 ? (unsigned)d : 0;
+        less += d < 0 ? (unsigned)-d : 0;
+    }
+    return more > less ? more : less;
+}
+
 const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n)
 {
     const char *best = NULL;
     unsigned best_distance = WORD_MAX;
     size_t word_length = strlen(word);
+    signed char letters_of_word[LETTERS];
     if (word_length > WORD_MAX)
         return NULL;
-    for (size_t i = 0; i < n; i++) {
+    count_letters(word, letters_of_word);
+    for (size_t i = 0; i < n && best_distance > 0; i++) {
         size_t length = strlen(candidates[i]);
         if (length > WORD_MAX)
             continue;
-        unsigned distance = edit_distance(word, word_length, candidates[i], length);
         size_t letters = length > word_length ? length : word_length;
-        if (distance < best_distance && 3 * (size_t)distance <= letters) {
+        size_t apart = 2 * letters - length - word_length;
+        unsigned limit = min_of(best_distance - 1, (unsigned)letters / 3);
+        if (apart > limit || least_distance(letters_of_word, candidates[i]) > limit)
+            continue;
+        unsigned distance = edit_distance(word, word_length, candidates[i], length, limit);
+        if (distance <= limit) {
             best = candidates[i];
             best_distance = distance;
         }
     }
     return best;
+}
+
+bool muster_text_close(FILE *stream, char **text)
+{
+    bool failed = !stream || ferror(stream);
+    failed |= stream && fclose(stream) != 0;
+    if (!failed && *text) {
+        return true;
+    }
+    free(*text);
+    *text = NULL;
+    return false;
 }

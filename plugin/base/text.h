@@ -5,14 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Copies at most size - 1 bytes, always terminated; control characters become '?'. from may be
- * NULL. */
+ * NULL. What is cut is cut between characters. */
 void muster_text_copy(char *to, size_t size, const char *from);
 /* The same in place, for bytes that may lack an end; zeros behind it. */
 void muster_text_clean(char *text, size_t size);
 /* "4 KiB", "1.5 MiB", "512 B". */
 void muster_text_bytes(char *to, size_t size, uint64_t bytes);
+/* How long ago: "2 s ago", "3 min ago", "5 hours ago", "now" where it is still to come. */
+void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns);
 /* Whole decimal number without sign, tail or overflow. */
 bool muster_text_u64(const char *text, uint64_t *value);
 /* A size: digits with an optional B, KiB, MiB, GiB, TiB, kB, MB, GB, TB; a space between is
@@ -25,5 +28,8 @@ bool muster_text_ends_with(const char *text, const char *end);
 /* The candidate nearest to `word` by edit distance if it is plausibly a typo (<= 1/3 of the
  * letters), else NULL. */
 const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n);
+/* Closes a stream of open_memstream; NULL passes. False: memory ran out somewhere on the way, which
+ * fclose need not tell; *text is freed then. */
+bool muster_text_close(FILE *stream, char **text);
 
 #endif

@@ -19,6 +19,7 @@ struct muster_cmd {
     const char *summary;              /* one line, lower case, no full stop */
     const char *usage;                /* what follows the name: "[RUN...] [options]" */
     const char *about;                /* text below the options, lines ending in \n; may be NULL */
+    const char *examples; /* manual page: lines of "  command  # comment"; NULL: none */
     const struct muster_opt *options; /* ended by a NULL name; may be NULL */
     bool stop_at_operand; /* options after the first operand belong to that operand (run, env) */
     const struct muster_cmd *const *subs; /* its own commands, named "COMMAND WORD", ended by NULL;
@@ -33,10 +34,12 @@ extern const struct muster_cmd muster_cmd_replay;
 extern const struct muster_cmd muster_cmd_demo;
 extern const struct muster_cmd muster_cmd_report;
 extern const struct muster_cmd muster_cmd_diagnose;
+extern const struct muster_cmd muster_cmd_compare;
 extern const struct muster_cmd muster_cmd_topo;
 extern const struct muster_cmd muster_cmd_policy;
 extern const struct muster_cmd muster_cmd_tune;
 extern const struct muster_cmd muster_cmd_doctor;
+extern const struct muster_cmd muster_cmd_agent;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;
 extern const struct muster_cmd muster_cmd_help;
@@ -49,7 +52,7 @@ const struct muster_cmd *muster_cmd_find(const char *name);
 /* Runs the one of self->subs that argv[1] names. */
 int muster_cmd_run_sub(const struct muster_cmd *self, int argc, char **argv);
 /* The word that a command is called by: "check" of "policy check". */
-const char *muster_cmd_word(const struct muster_cmd *cmd);
+const char *muster_cmd_name(const struct muster_cmd *cmd);
 /* "muster: unknown command X, did you mean Y?" on stderr. Returns MUSTER_STATUS_USAGE. */
 int muster_cmd_unknown(const char *name);
 

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allreduce/allreduce.h"
 #include "base/env.h"
-#include "cli/allreduce.h"
 #include "cli/cmd.h"
+#include "cli/cmd_report.h"
 #include "cli/demo_recording.h"
-#include "cli/environment.h"
-#include "cli/report.h"
-#include "cli/scratch.h"
+#include "launch/job_environment.h"
+#include "launch/scratch.h"
 
 enum {
     PROBE_S = 30,
@@ -36,17 +36,19 @@ static const struct muster_opt options[] = {
      .type = MUSTER_OPT_FLAG,
      .offset = offsetof(struct demo_options, recording),
      .help = "play the recording even where a job could run"},
-    {.name = "out",
+    {.name = "dir",
+     .letter = 'd',
+     .also = "out",
      .type = MUSTER_OPT_TEXT,
      .offset = offsetof(struct demo_options, out),
-     .value = "RUN",
+     .value = "DIR",
      .help = "keep the run directory there (default: it is removed)"},
     {.name = NULL},
 };
 
 /* Why no job can run here, or 0. */
-static int look_for_gpus(const struct demo_options *given, struct muster_allreduce_probe *probe,
-                         struct muster_err *err)
+static int find_gpus(const struct demo_options *given, struct muster_allreduce_probe *probe,
+                     struct muster_err *err)
 {
     if (given->recording)
         return muster_fail(err, "--recording was given");
@@ -130,11 +132,11 @@ static int demonstrate(const struct demo_options *given, const char *scratch,
     const char *run = given->out ? given->out : inside;
     if (set_environment(run, err))
         return -1;
-    if (look_for_gpus(given, &probe, &why) ? play_recording(scratch, run, why.text, err)
-                                           : run_job(&probe, given->nccl, err))
+    if (find_gpus(given, &probe, &why) ? play_recording(scratch, run, why.text, err)
+                                       : run_job(&probe, given->nccl, err))
         return -1;
     const struct muster_run_query query = {.run = &run, .runs = 1};
-    return muster_report_print(&query, MUSTER_FORMAT_TEXT, MUSTER_SHOW_DEFAULT, stdout, err);
+    return muster_report_print(&query, &(struct muster_report_request){0}, stdout, err);
 }
 
 static int run(const struct muster_cmd *self, int argc, char **argv)
@@ -168,6 +170,10 @@ const struct muster_cmd muster_cmd_demo = {
     .about = "With two or more GPUs and a loadable NCCL a built-in all-reduce job runs on all of\n"
              "them, and one rank is late. Otherwise a recording of such a job on 4 GPUs, which is\n"
              "part of this command, is played through the same plugin.\n",
+    .examples =
+        "  muster demo\n"
+        "Kept for a closer look:\n"
+        "  muster demo --dir demo-run && muster report --by op demo-run\n",
     .options = options,
     .run = run,
 };

@@ -1,11 +1,13 @@
 /* `muster diagnose`: which rank, which path, which hang. */
-#include "cli/diagnose.h"
+#include "cli/cmd_diagnose.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/host.h"
 #include "cli/cmd.h"
@@ -13,9 +15,11 @@
 #include "diagnose/diagnose.h"
 #include "diagnose/evidence.h"
 #include "diagnose/watch.h"
-#include "segment/read.h"
+#include "diagnose/whereabouts.h"
+#include "report/report_output.h"
 #include "segment/reap.h"
-#include "segment/table.h"
+#include "segment/segment_reader.h"
+#include "verdict/verdict.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum { SCHEMA = 1 };
@@ -34,7 +38,7 @@ static const struct muster_opt table[] = {
     {"follow", 0, MUSTER_OPT_FLAG, offsetof(struct options, follow),
      .help = "look each second, print what is new and what is over, until interrupted"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
-     .help = "text or json; with --follow a JSON object a line (text)"},
+     .help = "text or json; with --follow one JSON object per line (text)"},
     {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
      .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
     {.name = NULL},
@@ -42,34 +46,95 @@ static const struct muster_opt table[] = {
 
 /* ---- printing ---- */
 
-static void print_lines(const struct muster_finding_lines *lines, const char *head, FILE *out)
+static void print_lines(const struct muster_finding_lines *lines, const char *head,
+                        const char *unless_in, const struct muster_terminal *terminal, FILE *out)
 {
-    for (unsigned i = 0; i < lines->n; i++)
-        fprintf(out, "  %s%s\n", head, lines->line[i]);
+    char first[32];
+    snprintf(first, sizeof first, "  %s", head);
+    for (unsigned i = 0; i < lines->n; i++) {
+        if (!strstr(unless_in, lines->line[i]))
+            muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
+    }
 }
 
-void muster_diagnose_print(const struct muster_finding *finding, FILE *out)
+void muster_diagnose_print(const struct muster_finding *finding,
+                           const struct muster_terminal *terminal, FILE *out)
 {
-    char text[1024];
+    char text[1024], confidence[32];
     muster_finding_sentence(finding, text, sizeof text);
-    fprintf(out, "%s\n", text);
-    print_lines(&finding->evidence, "", out);
-    print_lines(&finding->not_observable, "not observable: ", out);
+    muster_terminal_wrap(out, terminal->width, "", "    ", text);
+    print_lines(&finding->evidence, "", text, terminal, out);
+    print_lines(&finding->not_observable, "not seen: ", "", terminal, out);
     if (finding->advice[0])
-        fprintf(out, "  next: %s\n", finding->advice);
-    fprintf(out, "  confidence %.2f\n", finding->confidence);
+        muster_terminal_wrap(out, terminal->width, "  next: ", "    ", finding->advice);
+    snprintf(confidence, sizeof confidence, "confidence %.2f", finding->confidence);
+    muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
 }
 
-static void print_text(const struct muster_run *run, const struct muster_findings *findings)
+void muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
+                          const struct muster_terminal *terminal, FILE *out)
 {
-    for (size_t i = 0; i < findings->n; i++)
-        muster_diagnose_print(&findings->finding[i], stdout);
+    struct muster_verdict verdict;
+    muster_verdict_of(view, findings, terminal->width, &verdict);
+    const char *colour = verdict.state == MUSTER_VERDICT_HELD     ? "\033[1;31m"
+                         : verdict.state == MUSTER_VERDICT_NOBODY ? "\033[1;32m"
+                                                                  : "\033[1m";
+    for (unsigned i = 0; i < verdict.lines; i++) {
+        bool bold = i == 0 && terminal->style;
+        fprintf(out, "%s%s%s\n", bold ? colour : "", verdict.line[i], bold ? "\033[0m" : "");
+    }
+}
+
+static void print_notes(char *const *note, size_t n, const struct muster_terminal *terminal,
+                        FILE *out)
+{
+    for (size_t i = 0; i < n; i++)
+        muster_terminal_wrap(out, terminal->width, "not seen: ", "  ", note[i]);
+}
+
+static size_t alive(const struct muster_run *run)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->processes; i++)
+        n += run->process[i].state == MUSTER_PROCESS_RUNNING;
+    return n;
+}
+
+/* While any of it runs: where everybody is, before anything has lasted long enough to be a hang. */
+static void print_where(const struct muster_view *view, const struct muster_terminal *terminal,
+                        FILE *out)
+{
+    enum { SHOWN = 64 };
+    struct muster_whereabouts all;
+    struct muster_err err;
+    if (alive(view->run) == 0)
+        return;
+    fputc('\n', out);
+    if (muster_whereabouts_of(view, &all, &err) == 0)
+        muster_whereabouts_print(&all, SHOWN, terminal, out);
+    muster_whereabouts_free(&all);
+}
+
+static void print_text(const struct muster_view *view, const struct muster_findings *findings,
+                       FILE *out)
+{
+    const struct muster_run *run = view->run;
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    muster_verdict_print(view, findings, &terminal, out);
+    muster_report_scope(run, view->gpus, terminal.width, out);
+    for (size_t i = 0; i < findings->n; i++) {
+        fputc('\n', out);
+        muster_diagnose_print(&findings->finding[i], &terminal, out);
+    }
+    print_where(view, &terminal, out);
     if (findings->n == 0)
-        puts("no findings");
-    for (unsigned i = 0; i < findings->not_observable.n; i++)
-        printf("not observable: %s\n", findings->not_observable.line[i]);
-    for (size_t i = 0; i < run->notes; i++)
-        printf("not observable: %s\n", run->note[i]);
+        fputs("\nno findings\n", out);
+    for (unsigned i = 0; i < findings->not_observable.n; i++) {
+        const char *line = findings->not_observable.line[i];
+        bool ok = strncmp(line, "ok: ", 4) == 0;
+        muster_terminal_wrap(out, terminal.width, ok ? "" : "not seen: ", "  ", line);
+    }
+    print_notes(run->note, run->notes, &terminal, out);
 }
 
 static void json_strings(struct muster_json *json, const char *key, char *const *text, size_t n)
@@ -80,8 +145,20 @@ static void json_strings(struct muster_json *json, const char *key, char *const 
     muster_json_end(json);
 }
 
-static void print_json(const struct muster_run *run, const struct muster_findings *findings)
+static void json_where(const struct muster_view *view, struct muster_json *json)
 {
+    struct muster_whereabouts all;
+    struct muster_err err;
+    muster_json_array(json, "ranks");
+    if (muster_whereabouts_of(view, &all, &err) == 0)
+        muster_whereabouts_json(&all, json);
+    muster_whereabouts_free(&all);
+    muster_json_end(json);
+}
+
+static void print_json(const struct muster_view *view, const struct muster_findings *findings)
+{
+    const struct muster_run *run = view->run;
     struct muster_json json;
     muster_json_begin(&json, stdout, true);
     muster_json_object(&json, NULL);
@@ -101,6 +178,7 @@ static void print_json(const struct muster_run *run, const struct muster_finding
     for (size_t i = 0; i < run->notes; i++)
         muster_json_str(&json, NULL, run->note[i]);
     muster_json_end(&json);
+    json_where(view, &json);
     muster_json_end(&json);
 }
 
@@ -130,7 +208,9 @@ static struct places live_places(const struct muster_run_query *query)
 {
     struct muster_found *found;
     struct places places = {NULL, 0};
-    size_t n = muster_find_segments(muster_run_segment_dir(query), &found);
+    const char *dir = muster_run_segment_dir(query);
+    size_t n = geteuid() == 0 ? muster_find_all_segments(dir, &found)
+                              : muster_find_segments(dir, &found);
     for (size_t i = 0; i < n; i++) {
         struct muster_segment *segment;
         unsigned unstable;
@@ -184,69 +264,87 @@ static void add_evidence(const struct muster_run *run, struct muster_findings *f
     }
 }
 
-static int look(const struct options *options, const struct muster_run_query *query,
-                struct muster_run *run, struct muster_findings *findings, struct muster_err *err)
+/* What was looked at, and what was found. */
+struct look {
+    struct muster_run run; /* zeroed, or of the last time */
+    struct muster_view view;
+    struct muster_findings findings;
+};
+
+/* Afterwards view and findings are to be freed (end_look), after a failure, too. */
+static int scan(const struct options *options, const struct muster_run_query *query,
+                struct look *look, struct muster_err *err)
 {
     struct muster_run_query with_dirs = *query;
     struct places places = {NULL, 0};
+    look->view = (struct muster_view){0};
+    look->findings = (struct muster_findings){0};
     if (options->live) {
         places = live_places(query);
         with_dirs.run = (const char *const *)places.dir;
         with_dirs.runs = places.n;
     }
-    int rc = muster_run_load(&with_dirs, run, err);
+    int rc = muster_run_refresh(&with_dirs, &look->run, err);
     free_places(&places);
-    if (rc != 0)
+    if (rc != 0 || muster_view_of_run(&look->run, &look->view, err) != 0 ||
+        muster_diagnose_view(&look->view, hang_ns(options), &look->findings, err) != 0)
         return -1;
-    if (muster_diagnose_run(run, hang_ns(options), findings, err) == 0) {
-        add_evidence(run, findings);
-        return 0;
-    }
-    muster_findings_free(findings);
-    muster_run_free(run);
-    return -1;
+    add_evidence(&look->run, &look->findings);
+    return 0;
 }
 
-void muster_diagnose_append(const struct muster_run *run, FILE *out)
+static void end_look(struct look *look)
+{
+    muster_findings_free(&look->findings);
+    muster_view_free(&look->view);
+}
+
+void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings)
 {
     const struct options options = {0};
-    struct muster_findings findings = {0};
     struct muster_settings settings;
     struct muster_err err;
-    unsigned shown = 0;
-    if (muster_diagnose_run(run, hang_ns(&options), &findings, &err) != 0)
+    size_t kept = 0;
+    if (muster_diagnose_view(view, hang_ns(&options), findings, &err) != 0)
         fprintf(stderr, "muster: no findings: %s\n", err.text);
     muster_settings_load(&settings, NULL);
-    for (size_t i = 0; i < findings.n; i++) {
-        if (!settings.on[findings.finding[i].kind].report)
-            continue;
-        fputs(shown++ == 0 ? "\nfindings\n" : "", out);
-        muster_diagnose_print(&findings.finding[i], out);
+    for (size_t i = 0; i < findings->n; i++) {
+        if (settings.on[findings->finding[i].kind].report)
+            findings->finding[kept++] = findings->finding[i];
     }
-    muster_findings_free(&findings);
+    findings->n = kept;
+}
+
+void muster_diagnose_append(const struct muster_findings *findings,
+                            const struct muster_terminal *terminal, FILE *out)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        fputs(i == 0 ? "\nfindings\n" : "", out);
+        muster_diagnose_print(&findings->finding[i], terminal, out);
+    }
 }
 
 /* ---- once, and again and again ---- */
 
 static int once(const struct options *options, const struct muster_run_query *query)
 {
-    struct muster_run run;
-    struct muster_findings findings = {0};
+    struct look look = {0};
     struct muster_err err;
-    size_t unresolved = 0;
-    if (look(options, query, &run, &findings, &err) != 0) {
+    int status = MUSTER_STATUS_USAGE;
+    if (scan(options, query, &look, &err) != 0) {
         fprintf(stderr, "muster diagnose: %s\n", err.text);
-        return MUSTER_STATUS_USAGE;
+    } else {
+        status = MUSTER_STATUS_OK;
+        for (size_t i = 0; i < look.findings.n; i++)
+            status = look.findings.finding[i].resolved ? status : MUSTER_STATUS_FINDING;
+        if (options->format == FORMAT_JSON)
+            print_json(&look.view, &look.findings);
+        else
+            print_text(&look.view, &look.findings, stdout);
     }
-    for (size_t i = 0; i < findings.n; i++)
-        unresolved += !findings.finding[i].resolved;
-    if (options->format == FORMAT_JSON)
-        print_json(&run, &findings);
-    else
-        print_text(&run, &findings);
-    muster_findings_free(&findings);
-    muster_run_free(&run);
-    return unresolved ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+    end_look(&look);
+    muster_run_free(&look.run);
+    return status;
 }
 
 static void tell(void *arg, const struct muster_finding *finding)
@@ -254,7 +352,8 @@ static void tell(void *arg, const struct muster_finding *finding)
     const struct options *options = arg;
     struct muster_json json;
     if (options->format == FORMAT_TEXT) {
-        muster_diagnose_print(finding, stdout);
+        const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+        muster_diagnose_print(finding, &terminal, stdout);
     } else {
         muster_json_begin(&json, stdout, false);
         muster_json_object(&json, NULL);
@@ -264,31 +363,20 @@ static void tell(void *arg, const struct muster_finding *finding)
     fflush(stdout);
 }
 
-static size_t alive(const struct muster_run *run)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < run->processes; i++)
-        n += run->process[i].state == MUSTER_PROCESS_RUNNING;
-    return n;
-}
-
 /* Until nothing lives any more, or it is interrupted. Directories and processes may come later. */
 static int follow(struct options *options, const struct muster_run_query *query)
 {
     struct muster_watch watch = {0};
+    struct look look = {0};
     bool seen = false, running = true, said = false;
     while (running && !ferror(stdout)) {
-        struct muster_run run;
-        struct muster_findings findings = {0};
         struct muster_err err;
-        if (look(options, query, &run, &findings, &err) == 0) {
-            muster_watch_alive(&watch, alive(&run));
-            muster_watch_update(&watch, &findings, tell, options);
+        if (scan(options, query, &look, &err) == 0) {
+            muster_watch_alive(&watch, alive(&look.run));
+            muster_watch_update(&watch, &look.findings, tell, options);
             running = watch.alive > 0;
-            muster_watch_slow(&watch, &findings, !running, tell, options);
+            muster_watch_slow(&watch, &look.findings, !running, tell, options);
             seen = true;
-            muster_findings_free(&findings);
-            muster_run_free(&run);
         } else {
             running = !(seen && options->live);
             if (!running)
@@ -297,11 +385,13 @@ static int follow(struct options *options, const struct muster_run_query *query)
                 fprintf(stderr, "muster diagnose: %s; waiting\n", err.text);
             said = true;
         }
+        end_look(&look);
         if (running)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
     int status = muster_watch_unresolved(&watch) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
     muster_watch_free(&watch);
+    muster_run_free(&look.run);
     return status;
 }
 
@@ -318,6 +408,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         .run = (const char *const *)&argv[at],
         .runs = (size_t)(argc - at),
         .live = options.live,
+        .streamed = !options.follow, /* what is looked at each second stays in memory */
     };
     return options.follow ? follow(&options, &query) : once(&options, &query);
 }
@@ -331,6 +422,12 @@ const struct muster_cmd muster_cmd_diagnose = {
         "several hosts, too. Without RUN: the newest ./muster-* directory. The kinds and\n"
         "fields of findings are explained in docs/interface.md. --follow ends when the job\n"
         "does. Exit status: 1 with unresolved findings, 0 without, 2 if nothing can be read.\n",
+    .examples =
+        "What runs here now, where everybody is, and why it hangs:\n"
+        "  muster diagnose --live\n"
+        "A run that is over, and one that is watched until it ends:\n"
+        "  muster diagnose muster-4711\n"
+        "  muster diagnose --follow muster-4711\n",
     .options = table,
     .run = run,
 };

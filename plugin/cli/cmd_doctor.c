@@ -1,5 +1,5 @@
 /* `muster doctor`: what on this host would spoil a job. */
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allreduce/allreduce.h"
 #include "base/host.h"
 #include "base/text.h"
-#include "cli/allreduce.h"
 #include "cli/cmd.h"
-#include "cli/doctor_compare.h"
+#include "doctor/rules/causes.h"
+#include "doctor/rules/checks_print.h"
+#include "doctor/rules/doctor_compare.h"
 #include "topology/sysfs.h"
 
 enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
@@ -21,7 +23,7 @@ enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
 struct doctor_options {
     int format;
     bool all, active, passive;
-    const char *nccl, *only;
+    const char *nccl, *only, *symptom;
 };
 
 static const char *const formats[] = {"text", "json", NULL};
@@ -38,8 +40,12 @@ static const struct muster_opt options[] = {
     {"nccl", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, nccl), "PATH",
      .help = "libnccl.so.2 that the job will load (default: the loader's, else a Python "
              "environment's)"},
-    {"only", 'o', MUSTER_OPT_TEXT, offsetof(struct doctor_options, only), "CHECKS",
+    {"only", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, only), "CHECKS",
      .help = "only these: ids, or what they have before the dot, separated by commas"},
+    {"symptom", 's', MUSTER_OPT_TEXT, offsetof(struct doctor_options, symptom), "WORDS",
+     .help =
+         "what a job here showed: kinds of findings (hang_stuck, slow_transfer...), init_error or "
+         "wrong_result, separated by commas; causes of these come first"},
     {.name = NULL},
 };
 
@@ -75,13 +81,16 @@ static int print(const struct doctor_options *given, struct muster_checks *check
                  struct muster_err *err)
 {
     struct muster_host host;
+    struct muster_causes causes;
     if (given->only && muster_checks_keep(checks, given->only, err))
+        return -1;
+    if (muster_causes_find(checks, given->symptom, &causes, err))
         return -1;
     read_host(&host);
     if (given->format == JSON)
-        muster_checks_json(checks, host.name, host.id, stdout);
+        muster_checks_json(checks, &causes, host.name, host.id, stdout);
     else
-        muster_checks_text(checks, given->all, stdout);
+        muster_checks_text(checks, &causes, given->all, stdout);
     return muster_checks_exit(checks);
 }
 
@@ -105,24 +114,17 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
             .survey = &survey,
             .sysfs = muster_sysfs_root(),
             .procfs = muster_procfs_root(),
+            .devfs = muster_devfs_root(),
+            .root = muster_file_root(),
             .nccl = given->nccl,
             .local_ranks = count_ranks(&survey),
             .activity = given->passive || !wants_tests(given) ? MUSTER_DOCTOR_PASSIVE
                         : given->active                       ? MUSTER_DOCTOR_ACTIVE
                                                               : MUSTER_DOCTOR_AUTO,
         };
-        muster_doctor_nccl(doctor);
-        muster_doctor_environment(doctor);
-        muster_doctor_network(doctor);
-        muster_doctor_limits(doctor);
-        muster_doctor_host(doctor);
-        muster_doctor_versions(doctor);
-        muster_doctor_gpus(doctor);
-        muster_doctor_rdma(doctor);
-        muster_doctor_fabric(doctor);
-        muster_doctor_active(doctor);
-        muster_checks_end(checks);
-        status = print(given, checks, err);
+        status = muster_doctor_examine(doctor, err);
+        if (status == 0)
+            status = print(given, checks, err);
         muster_checks_free(checks);
         muster_survey_free(&survey);
     }
@@ -160,7 +162,7 @@ static int compare(char *const *files, int n, bool json, struct muster_err *err)
     for (int i = 0; i < n && rc == 0; i++)
         rc = add_file(comparison, files[i], err);
     if (rc == 0)
-        rc = muster_comparison_print(comparison, json, stdout);
+        rc = muster_comparison_print(comparison, json, stdout, err);
     muster_comparison_free(comparison);
     return rc;
 }
@@ -195,12 +197,19 @@ const struct muster_cmd muster_cmd_doctor = {
     .summary = "look for what on this host would spoil a job, before it runs",
     .usage = "[options] [compare REPORT REPORT...]",
     .about =
-        "Run it where the job runs: in its container, with its environment. Needs no rights.\n"
+        "Run it where the job runs: in its container, with its environment. Needs no privileges.\n"
         "Every check is bounded in time; tests on GPUs run in processes of their own that are\n"
         "killed when they hang. `compare` takes the JSON of several hosts and shows what\n"
         "differs, worst first. Exit status: 1 with a problem (compare: a difference that\n"
         "matters), 0 with warnings only. docs/doctor.md lists the checks. MUSTER_SYSFS and\n"
         "MUSTER_PROCFS stand for /sys and /proc.\n",
+    .examples =
+        "  muster doctor\n"
+        "Two hosts compared:\n"
+        "  muster doctor --format json > a.json\n"
+        "  muster doctor compare a.json b.json\n"
+        "What may explain a finding:\n"
+        "  muster doctor --symptom slow_transfer\n",
     .options = options,
     .run = run,
 };

@@ -1,8 +1,8 @@
 /* `muster env`: the variables as lines for a shell. */
 #include <stdio.h>
 
+#include "cli/capture_options.h"
 #include "cli/cmd.h"
-#include "cli/environment.h"
 
 /* Within single quotes only the single quote itself means anything to a shell. */
 static void put_quoted(const char *text)
@@ -41,7 +41,7 @@ static int env(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_USAGE;
     }
     if (!capture.quiet) {
-        muster_environment_say_replaced(self->name, &environment);
+        muster_environment_report_replaced(self->name, &environment);
     }
     for (unsigned i = 0; i < environment.n; i++) {
         const struct muster_variable *variable = &environment.at[i];
@@ -62,6 +62,8 @@ const struct muster_cmd muster_cmd_env = {
     .usage = "[options]",
     .about = "For jobs that `muster run` cannot start. In a shell or a job script:\n"
              "  eval \"$(muster env --timing full)\"\n",
+    .examples =
+        "  eval \"$(muster env --dir /shared/run-7)\" && srun train.sh\n",
     .options = env_table,
     .run = env,
 };

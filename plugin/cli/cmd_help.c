@@ -25,13 +25,19 @@ static void list_commands(FILE *out)
 
 struct help_options {
     bool man, completion;
+    int shell;
 };
+
+enum { SHELL_BASH, SHELL_ZSH, SHELL_FISH };
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 static const struct muster_opt help_table[] = {
     {"man", 'm', MUSTER_OPT_FLAG, offsetof(struct help_options, man),
      .help = "as a manual page, for man -l"},
     {"completion", 0, MUSTER_OPT_FLAG, offsetof(struct help_options, completion),
-     .help = "print what makes bash complete muster's words"},
+     .help = "print what makes a shell complete muster's words"},
+    {"shell", 0, MUSTER_OPT_CHOICE, offsetof(struct help_options, shell), "SHELL", shells,
+     .help = "which one: bash, zsh or fish (bash)"},
     {.name = NULL},
 };
 
@@ -47,7 +53,10 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
         return muster_opt_wrong(self, "one topic at a time, not also \"%s\"", argv[at + 1]);
     }
     if (options.completion) {
-        muster_completion(stdout);
+        static void (*const print[])(FILE *) = {[SHELL_BASH] = muster_completion,
+                                                [SHELL_ZSH] = muster_completion_zsh,
+                                                [SHELL_FISH] = muster_completion_fish};
+        print[options.shell](stdout);
         return MUSTER_STATUS_OK;
     }
     if (options.man) {

@@ -1,5 +1,5 @@
 /* `muster policy`: what its commands share, and `muster policy schema`. */
-#include "cli/policy.h"
+#include "cli/cmd_policy.h"
 
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ struct listener {
     FILE *out;
 };
 
-static void say(void *to, const struct muster_policy_message *message)
+static void report(void *to, const struct muster_policy_message *message)
 {
     char text[1700];
     struct listener *listener = to;
@@ -34,7 +34,7 @@ int muster_policy_file_open(const struct muster_cmd *self, const char *path, FIL
         fprintf(stderr, "muster %s: %s\n", self->name, err.text);
         return MUSTER_STATUS_USAGE;
     }
-    if (muster_policy_parse(&file->policy, path, file->document.text, file->document.bytes, say,
+    if (muster_policy_parse(&file->policy, path, file->document.text, file->document.bytes, report,
                             &listener))
         return MUSTER_STATUS_FINDING;
     return MUSTER_STATUS_OK;

@@ -1,6 +1,6 @@
 /* What the commands of `muster policy` share. */
-#ifndef MUSTER_CLI_POLICY_H
-#define MUSTER_CLI_POLICY_H
+#ifndef MUSTER_CLI_CMD_POLICY_H
+#define MUSTER_CLI_CMD_POLICY_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* `muster policy check`. */
-#include "cli/policy.h"
+#include "cli/cmd_policy.h"
 
 static void put_summary(const struct muster_policy_file *file)
 {

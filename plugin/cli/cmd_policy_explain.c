@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "cli/explain.h"
-#include "cli/policy.h"
-#include "policy/rules.h"
+#include "cli/cmd_policy.h"
+#include "policy/offline/explain.h"
+#include "policy/policy_fields.h"
 
 enum { WHY = 512, CELL = 32 };
 
@@ -37,12 +37,12 @@ static const struct muster_opt explain_table[] = {
 
 static const char *algo_word(unsigned i)
 {
-    return muster_policy_word_of(MUSTER_FIELD_ALGO, i / MUSTER_POLICY_PROTOS + 1);
+    return muster_policy_name_of(MUSTER_FIELD_ALGO, i / MUSTER_POLICY_PROTOS + 1);
 }
 
 static const char *proto_word(unsigned i)
 {
-    return muster_policy_word_of(MUSTER_FIELD_PROTO, i % MUSTER_POLICY_PROTOS + 1);
+    return muster_policy_name_of(MUSTER_FIELD_PROTO, i % MUSTER_POLICY_PROTOS + 1);
 }
 
 /* ---- Text ---- */
@@ -52,7 +52,7 @@ static void put_operation(const struct muster_explanation *explanation)
     const struct muster_query *query = &explanation->query;
     char size[32];
     muster_text_bytes(size, sizeof size, query->bytes);
-    printf("%s of %s, ", muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, query->func), size);
+    printf("%s of %s, ", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, query->func), size);
     muster_policy_put_shape(stdout, query);
     if (query->pipe_ops > 1)
         printf(", %" PRIu64 " pipelined operations", query->pipe_ops);
@@ -177,7 +177,7 @@ static void json_operation(struct muster_json *json, const struct muster_query *
 {
     muster_json_object(json, "operation");
     muster_json_str(json, "collective",
-                    muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, query->func));
+                    muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, query->func));
     muster_json_u64(json, "bytes", query->bytes);
     muster_json_u64(json, "pipe_ops", query->pipe_ops);
     muster_json_end(json);
@@ -264,11 +264,11 @@ static void put_json(const struct muster_policy_file *file,
 static int parse_collective(const struct muster_cmd *self, const char *text, unsigned *func)
 {
     char known[160];
-    *func = muster_policy_word_value(MUSTER_FIELD_COLLECTIVE, text);
+    *func = muster_policy_name_value(MUSTER_FIELD_COLLECTIVE, text);
     if (*func)
         return 0;
-    const char *near = muster_policy_nearest_word(MUSTER_FIELD_COLLECTIVE, text);
-    muster_policy_word_list(MUSTER_FIELD_COLLECTIVE, known, sizeof known);
+    const char *near = muster_policy_nearest_name(MUSTER_FIELD_COLLECTIVE, text);
+    muster_policy_name_list(MUSTER_FIELD_COLLECTIVE, known, sizeof known);
     return near ? muster_opt_wrong(self, "--collective: \"%s\" is not %s, did you mean %s?", text,
                                    known, near)
                 : muster_opt_wrong(self, "--collective: \"%s\" is not %s", text, known);

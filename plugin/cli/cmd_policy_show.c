@@ -2,9 +2,9 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "cli/policy.h"
+#include "cli/cmd_policy.h"
+#include "policy/policy_fields.h"
 #include "policy/range.h"
-#include "policy/rules.h"
 
 enum { TEXT = 1024, NUMBER = 96 };
 
@@ -55,7 +55,7 @@ static void text_interval(struct view *view, const struct muster_policy_range *p
     char text[NUMBER];
     muster_range_print(text, sizeof text, bytes, true);
     printf("  %-16s  %-24s  ",
-           view->first ? muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, view->func) : "", text);
+           view->first ? muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, view->func) : "", text);
     if (view->file->policy->matches_pipe_ops) {
         muster_range_print(text, sizeof text, pipe_ops, false);
         printf("%-10s  ", text);
@@ -69,7 +69,7 @@ static void json_interval(const struct view *view, const struct muster_policy_ra
 {
     struct muster_json *json = view->json;
     muster_json_object(json, NULL);
-    muster_json_str(json, "collective", muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, view->func));
+    muster_json_str(json, "collective", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, view->func));
     muster_json_u64(json, "pipe_ops_min", pipe_ops->min);
     muster_json_u64(json, "pipe_ops_max", pipe_ops->max);
     muster_json_u64(json, "bytes_min", bytes->min);
@@ -92,8 +92,8 @@ static void take_interval(void *to, struct muster_policy_range pipe_ops,
 static void walk(struct view *view)
 {
     const char *word;
-    for (size_t i = 0; (word = muster_policy_word(MUSTER_FIELD_COLLECTIVE, i)); i++) {
-        view->func = muster_policy_word_value(MUSTER_FIELD_COLLECTIVE, word);
+    for (size_t i = 0; (word = muster_policy_name(MUSTER_FIELD_COLLECTIVE, i)); i++) {
+        view->func = muster_policy_name_value(MUSTER_FIELD_COLLECTIVE, word);
         view->first = true;
         muster_frozen_walk(view->frozen, view->func, take_interval, view);
     }
@@ -127,6 +127,7 @@ static void put_json(struct view *view, const struct muster_query *comm)
     view->json = &json;
     if (view->frozen)
         walk(view);
+    view->json = NULL;
     muster_json_end(&json);
     muster_json_end(&json);
 }

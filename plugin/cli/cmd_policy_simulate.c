@@ -3,9 +3,9 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "cli/policy.h"
-#include "cli/simulate.h"
-#include "policy/rules.h"
+#include "cli/cmd_policy.h"
+#include "policy/offline/simulate.h"
+#include "policy/policy_fields.h"
 
 enum { VARIANT = 64, WORDS = 512, SHOWN = 96 };
 
@@ -31,15 +31,15 @@ struct result {
 
 static const char *algo_word(unsigned algo)
 {
-    return algo ? muster_policy_word_of(MUSTER_FIELD_ALGO, algo) : "unknown";
+    return algo ? muster_policy_name_of(MUSTER_FIELD_ALGO, algo) : "unknown";
 }
 
 static const char *proto_word(unsigned proto)
 {
-    return proto ? muster_policy_word_of(MUSTER_FIELD_PROTO, proto) : "unknown";
+    return proto ? muster_policy_name_of(MUSTER_FIELD_PROTO, proto) : "unknown";
 }
 
-static void word_variant(char to[VARIANT], struct muster_variant variant)
+static void describe_variant(char to[VARIANT], struct muster_variant variant)
 {
     if (!variant.algo || !variant.proto)
         snprintf(to, VARIANT, "not shown");
@@ -59,20 +59,20 @@ static const struct muster_rule *rule_of(const struct result *result,
 
 static bool any_known(const struct muster_sim_class *class)
 {
-    return class->effects && class->effect[0].by != MUSTER_PACE_NONE;
+    return class->effects && class->effect[0].by != MUSTER_PERIOD_NONE;
 }
 
 static void put_effect(const struct muster_sim_class *class, const struct muster_sim_effect *effect)
 {
     char variant[VARIANT], clock[SHOWN] = "";
-    word_variant(variant, effect->variant);
+    describe_variant(variant, effect->variant);
     if (effect->clock_ratio > 0)
         snprintf(clock, sizeof clock, " (%.2f by the quickest rank's clock)", effect->clock_ratio);
     switch (effect->by) {
-    case MUSTER_PACE_BEAT:
+    case MUSTER_PERIOD_BEAT:
         printf("      %s took %.2f times as long%s", variant, effect->ratio, clock);
         break;
-    case MUSTER_PACE_CLOCK:
+    case MUSTER_PERIOD_CLOCK:
         printf("      %s took %.2f times as long by the quickest rank's clock alone", variant,
                effect->ratio);
         break;
@@ -104,8 +104,8 @@ static void put_class(const struct result *result, const struct muster_sim_class
     const struct muster_rule *rule = rule_of(result, class);
     char size[32], ran[VARIANT], name[64];
     muster_text_bytes(size, sizeof size, cell->size);
-    word_variant(ran, cell->ran);
-    snprintf(name, sizeof name, "%s%s", muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, cell->func),
+    describe_variant(ran, cell->ran);
+    snprintf(name, sizeof name, "%s%s", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, cell->func),
              cell->func == cell->query.func ? "" : " (1)");
     printf("  %-18s %10s %6" PRIu64 " %6" PRIu64 " %10" PRIu64 "  %-24s  %s\n", name, size,
            cell->query.ranks, cell->query.nodes, class->ops, ran, rule ? rule->name : "-");
@@ -148,8 +148,8 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
         would |= class->ops && class->change == MUSTER_CHANGE_WOULD;
         gathers |= class->ops && class->cell->func != class->cell->query.func;
         for (unsigned e = 0; class->ops && class->change && e < class->effects; e++) {
-            beats |= class->effect[e].by == MUSTER_PACE_BEAT;
-            clocks |= class->effect[e].by == MUSTER_PACE_NONE;
+            beats |= class->effect[e].by == MUSTER_PERIOD_BEAT;
+            clocks |= class->effect[e].by == MUSTER_PERIOD_NONE;
         }
     }
     if (gathers)
@@ -159,7 +159,7 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
         say(to, "what would change does so only where NCCL offers something that the rule keeps, "
                 "which a run does not tell");
     if (beats)
-        say(to, "times are from the begin of an operation to that of the next one of its "
+        say(to, "times are from the start of an operation to that of the next one of its "
                 "communicator: what a job does in between is in both");
     if (clocks)
         say(to, "the quickest rank's clock says little of algorithms whose ranks do not end "
@@ -221,9 +221,9 @@ static void json_ratio(struct muster_json *json, const char *key, double ratio)
 static void json_changes(struct muster_json *json, const struct result *result,
                          const struct muster_sim_class *class)
 {
-    static const char *const by[MUSTER_PACES] = {NULL, "beat", "clock"};
+    static const char *const by[MUSTER_STEP_PERIODS] = {NULL, "beat", "clock"};
     const struct muster_rule *rule = rule_of(result, class);
-    muster_json_str(json, "change", muster_change_word(class->change));
+    muster_json_str(json, "change", muster_change_name(class->change));
     muster_json_array(json, "keeps");
     for (unsigned i = 0; rule && i < MUSTER_POLICY_ALGOS * MUSTER_POLICY_PROTOS; i++)
         if (class->keeps >> i & 1) {
@@ -256,9 +256,9 @@ static void json_class(struct muster_json *json, const struct result *result,
     const struct muster_sim_cell *cell = class->cell;
     const struct muster_rule *rule = rule_of(result, class);
     muster_json_object(json, NULL);
-    muster_json_str(json, "collective", muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, cell->func));
+    muster_json_str(json, "collective", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, cell->func));
     muster_json_str(json, "asked_as",
-                    muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, cell->query.func));
+                    muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, cell->query.func));
     muster_json_u64(json, "size", cell->size);
     muster_json_u64(json, "ranks", cell->query.ranks);
     muster_json_u64(json, "nodes", cell->query.nodes);
@@ -303,12 +303,18 @@ static int add_run(struct muster_simulation *simulation, const char *path, bool 
                    struct muster_err *err)
 {
     struct muster_run run;
-    struct muster_run_query query = {.run = &path, .runs = 1};
+    struct muster_view view;
+    struct muster_run_query query = {.run = &path, .runs = 1, .streamed = true};
     if (muster_run_load(&query, &run, err))
         return -1;
-    int result = muster_simulation_add(simulation, &run, simulate);
+    int result = muster_view_of_run_aligned(&run, &view, err);
+    if (result == 0) {
+        if (muster_simulation_add(simulation, &view, simulate))
+            result = muster_fail_memory(err, path);
+        muster_view_free(&view);
+    }
     muster_run_free(&run);
-    return result ? muster_fail_memory(err, path) : 0;
+    return result;
 }
 
 static int simulate(const struct muster_policy_file *file, const struct simulate_options *options,
@@ -357,7 +363,7 @@ const struct muster_cmd muster_cmd_policy_simulate = {
         "For each class of operations of the first RUN (collective, size, ranks and nodes of the\n"
         "communicator): what ran, which rule would have decided, and what would change. How long\n"
         "the change takes is told where what ran and what the rule keeps were both measured for\n"
-        "the same size, in RUN or one of the others: from the begin of an operation to that of "
+        "the same size, in RUN or one of the others: from the start of an operation to that of "
         "the\n"
         "next, medians of at least 10 that every rank timed each way. Where that is not known the\n"
         "quickest rank's clock stands in, from ring to ring only. Else the effect is unknown.\n",

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/child.h"
 #include "cli/cmd.h"
-#include "cli/locate.h"
 #include "cli/replay_rank.h"
+#include "launch/child.h"
+#include "launch/locate.h"
 
 /* Recordings of hosts with clocks of their own start hours apart; within this they are aligned. */
 #define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)
@@ -48,10 +47,12 @@ static const struct muster_opt options[] = {
      .value = "S",
      .max = 1000000,
      .help = "ranks live S seconds after their last call (default: 0)"},
-    {.name = "out",
+    {.name = "dir",
+     .letter = 'd',
+     .also = "out",
      .type = MUSTER_OPT_TEXT,
      .offset = offsetof(struct options, out),
-     .value = "RUN",
+     .value = "DIR",
      .help = "run directory (default: ./muster-<UTC time>-<pid>)"},
     {.name = NULL},
 };
@@ -177,35 +178,48 @@ static void set_out(struct replay *replay, const char *given)
 
 /* ---- the processes ---- */
 
-static void become_rank(const struct replay *replay, const struct rank *rank, int hello, int go)
+struct rank_pipes {
+    int hello, go; /* the rank's ends */
+};
+
+static int prepare_rank(void *arg, struct muster_err *err)
+{
+    const struct rank_pipes *pipes = arg;
+    signal(SIGPIPE, SIG_DFL);
+    if (fcntl(pipes->hello, F_SETFD, 0) || fcntl(pipes->go, F_SETFD, 0))
+        return muster_fail(err, "cannot pass on a pipe: %s", strerror(errno));
+    return 0;
+}
+
+/* No rank plays on without the command. */
+static int start_rank(const struct replay *replay, struct rank *rank, struct rank_pipes pipes)
 {
     char hello_word[16], go_word[16];
-    snprintf(hello_word, sizeof hello_word, "%d", hello);
-    snprintf(go_word, sizeof go_word, "%d", go);
-    const char *const words[] = {"muster",
-                                 "replay",
-                                 MUSTER_REPLAY_RANK_WORD,
-                                 rank->path,
-                                 replay->plugin,
-                                 replay->speed,
-                                 replay->hold,
-                                 replay->out,
-                                 hello_word,
-                                 go_word,
-                                 NULL};
-    char *argv[sizeof words / sizeof *words];
-    memcpy(argv, words, sizeof words);
-    signal(SIGPIPE, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* no rank plays on without the command */
-    sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
-    if (fcntl(hello, F_SETFD, 0) == 0 && fcntl(go, F_SETFD, 0) == 0) {
-        execv("/proc/self/exe", argv);
-    }
-    struct muster_replay_hello said = {0};
-    snprintf(said.error, sizeof said.error, "%.300s: its process does not start: %s", rank->path,
-             strerror(errno));
-    (void)!write(hello, &said, sizeof said);
-    _exit(MUSTER_STATUS_USAGE);
+    snprintf(hello_word, sizeof hello_word, "%d", pipes.hello);
+    snprintf(go_word, sizeof go_word, "%d", pipes.go);
+    const char *const argv[] = {"muster",
+                                "replay",
+                                MUSTER_REPLAY_RANK_WORD,
+                                rank->path,
+                                replay->plugin,
+                                replay->speed,
+                                replay->hold,
+                                replay->out,
+                                hello_word,
+                                go_word,
+                                NULL};
+    const struct muster_child child = {.argv = argv,
+                                       .program = "/proc/self/exe",
+                                       .prepare = prepare_rank,
+                                       .arg = &pipes,
+                                       .mask = &replay->inherited,
+                                       .orphaned = SIGTERM};
+    struct muster_err err, why;
+    if (muster_child_start(&child, &rank->pid, &why) == 0)
+        return 0;
+    rank->pid = 0;
+    muster_fail(&err, "%.300s: its process does not start: %.150s", rank->path, why.text);
+    return complain(replay, err.text);
 }
 
 static int spawn(struct replay *replay, struct rank *rank)
@@ -216,15 +230,12 @@ static int spawn(struct replay *replay, struct rank *rank)
         close(hello[1]);
         return complain(replay, strerror(errno));
     }
-    rank->pid = fork();
-    if (rank->pid == 0) {
-        become_rank(replay, rank, hello[1], go[0]);
-    }
+    int rc = start_rank(replay, rank, (struct rank_pipes){hello[1], go[0]});
     close(hello[1]);
     close(go[0]);
     rank->hello = hello[0];
     rank->go = go[1];
-    return rank->pid < 0 ? complain(replay, strerror(errno)) : 0;
+    return rc;
 }
 
 static int spawn_all(struct replay *replay)
@@ -293,16 +304,6 @@ static void stop_all(const struct replay *replay)
     }
 }
 
-static struct rank *find_rank(const struct replay *replay, pid_t pid)
-{
-    for (size_t i = 0; i < replay->ranks; i++) {
-        if (replay->rank[i].pid == pid) {
-            return &replay->rank[i];
-        }
-    }
-    return NULL;
-}
-
 /* True if the rank left as its recording did. */
 static bool left_well(const struct rank *rank, int status, bool stopped)
 {
@@ -319,32 +320,33 @@ static bool left_well(const struct rank *rank, int status, bool stopped)
     return false;
 }
 
+/* Takes leave of ranks that have ended; returns how many have not. */
+static size_t reap_ended(struct replay *replay, bool stopped, bool *well)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < replay->ranks; i++) {
+        struct rank *rank = &replay->rank[i];
+        int status = 0;
+        if (rank->pid > 0 && muster_child_ended(rank->pid, &status)) {
+            *well = left_well(rank, status, stopped) && *well;
+            rank->pid = 0;
+        }
+        left += rank->pid > 0;
+    }
+    return left;
+}
+
 /* Waits for all ranks; `stopped`: they were told to end. Returns whether all were well;
  * *stop_signal is what asked the command to end, or 0. */
 static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
 {
-    size_t left = 0;
     bool well = true;
-    for (size_t i = 0; i < replay->ranks; i++) {
-        left += replay->rank[i].pid > 0;
-    }
-    while (left > 0) {
-        int status;
-        pid_t pid = waitpid(-1, &status, WNOHANG);
-        struct rank *rank = pid > 0 ? find_rank(replay, pid) : NULL;
-        if (rank) {
-            well = left_well(rank, status, stopped) && well;
-            rank->pid = 0;
-            left--;
-        } else if (pid == 0) {
-            int got = sigwaitinfo(&replay->signals, NULL);
-            if (got > 0 && got != SIGCHLD) {
-                *stop_signal = got;
-                stopped = true;
-                stop_all(replay);
-            }
-        } else if (pid < 0 && errno == ECHILD) {
-            break;
+    while (reap_ended(replay, stopped, &well) > 0) {
+        int got = sigwaitinfo(&replay->signals, NULL);
+        if (got > 0 && got != SIGCHLD) {
+            *stop_signal = got;
+            stopped = true;
+            stop_all(replay);
         }
     }
     return well;
@@ -428,6 +430,10 @@ const struct muster_cmd muster_cmd_replay = {
         "DIR holds rank-*.jsonl or rank-*.jsonl.xz; a single such file will do. GPU time stamps\n"
         "are kept. An event is delivered only if the plugin's mask asks for it. Exit status: 0;\n"
         "1 if a rank failed; 2 for a wrong call or a recording or plugin that cannot be read.\n",
+    .examples =
+        "  muster replay tests/traces/recordings/late-tpdp --dir replayed\n"
+        "A hang is named while the ranks live:\n"
+        "  muster replay tests/traces/recordings/hang-absent --hold 20 --dir replayed\n",
     .options = options,
     .run = run,
 };

@@ -9,13 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/child.h"
+#include "base/clock.h"
+#include "cli/capture_options.h"
 #include "cli/cmd.h"
-#include "cli/environment.h"
-#include "cli/hooks.h"
-#include "cli/report.h"
-#include "cli/steer.h"
+#include "cli/cmd_report.h"
 #include "config/settings.h"
+#include "launch/child.h"
+#include "launch/hooks.h"
+#include "launch/steer.h"
 #include "segment/identity.h"
 #include "segment/run_dir.h"
 
@@ -36,6 +37,7 @@ struct place {
     char dir[MUSTER_SEG_PATH]; /* "": the plugin chooses by its first communicator */
     time_t since;
     bool reports; /* this process prints for its host */
+    bool off;     /* nothing will be recorded */
 };
 
 static bool has(char **argv, const char *option)
@@ -92,8 +94,7 @@ static int own_dir(struct muster_environment *environment, struct place *place,
     return muster_environment_add(environment, "MUSTER_DIR", place->dir, err);
 }
 
-/* The variables are set already. With a configuration that cannot be read the plugin takes all
- * defaults, so that only it knows where. */
+/* The variables are set already. */
 static int choose_dir(struct muster_environment *environment, struct place *place,
                       struct muster_err *err)
 {
@@ -101,11 +102,15 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     struct muster_seg_identity self;
     struct muster_err wrong;
     muster_identity_read(&self);
-    bool one_of_many = self.rank >= 0 && self.rank_source == MUSTER_RANK_FROM_ENV;
-    place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && !self.rank);
+    int32_t rank = muster_identity_launcher_rank();
+    bool one_of_many = rank >= 0;
+    place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && rank == 0);
     place->dir[0] = '\0';
     if (muster_settings_load(&settings, &wrong)) {
-        fprintf(stderr, "muster run: %s: the job runs with the defaults\n", wrong.text);
+        fprintf(stderr, "muster run: %s\n", wrong.text);
+    }
+    if (settings.off) {
+        place->off = true;
         return 0;
     }
     if (muster_run_dir_known(settings.dir)) {
@@ -164,7 +169,8 @@ static bool wrote_elsewhere(struct recorded *recorded, const struct place *place
 
 static void find_recorded(struct recorded *recorded, const struct place *place)
 {
-    *recorded = (struct recorded){.query.run = recorded->dir};
+    *recorded = (struct recorded){
+        .query = {.run = recorded->dir, .since_unix_ns = (uint64_t)place->since * MUSTER_NS_PER_S}};
     if (!place->dir[0]) {
         int dirs = newer_dirs(&recorded->found, place);
         recorded->query.run = (const char *const *)recorded->found.gl_pathv;
@@ -182,7 +188,7 @@ static void find_recorded(struct recorded *recorded, const struct place *place)
 }
 
 /* A policy that NCCL never asked about steers nothing, and nothing else shows that. */
-static void say_missed(const struct muster_run_query *query)
+static void report_missed(const struct muster_run_query *query)
 {
     struct muster_run run;
     if (!query->runs || muster_run_load(query, &run, NULL)) {
@@ -211,8 +217,11 @@ static void print_report(const struct recorded *recorded, const struct place *pl
             "muster run: nothing was recorded: the command made no NCCL communicator, or its NCCL "
             "loads no profiler plugin (NCCL_DEBUG=INFO tells)\n",
             stderr);
-    } else if (muster_report_print(query, MUSTER_FORMAT_TEXT, MUSTER_SHOW_DEFAULT, stderr, &err)) {
-        fprintf(stderr, "muster run: no report: %s\n", err.text);
+    } else if (muster_report_print(query, &(struct muster_report_request){0}, stderr, &err)) {
+        fprintf(stderr,
+                "muster run: nothing to report: %s. Did the command make an NCCL communicator, and "
+                "its NCCL load the plugin (NCCL_DEBUG=INFO tells)?\n",
+                err.text);
     }
 }
 
@@ -235,14 +244,14 @@ static int prepare(const struct muster_cmd *self, const struct run_options *opti
         return -1;
     }
     if (!options->capture.quiet) {
-        muster_environment_say_replaced(self->name, &environment);
+        muster_environment_report_replaced(self->name, &environment);
     }
     int rc = muster_environment_apply(&environment, err);
     muster_environment_free(&environment);
     return rc || choose_dir(&own, place, err) ? -1 : muster_environment_apply(&own, err);
 }
 
-static void tell_the_end(const struct run_options *options, const struct place *place)
+static void report_the_end(const struct run_options *options, const struct place *place)
 {
     struct recorded recorded;
     find_recorded(&recorded, place);
@@ -251,7 +260,7 @@ static void tell_the_end(const struct run_options *options, const struct place *
     }
     const char *tuner = getenv("NCCL_TUNER_PLUGIN");
     if (tuner && strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0) {
-        say_missed(&recorded.query);
+        report_missed(&recorded.query);
     }
     globfree(&recorded.found);
 }
@@ -276,13 +285,19 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (!options.capture.quiet) {
         warn_of_launcher(argv + at);
     }
+    if (!options.capture.quiet && place.reports && place.off) {
+        fputs("muster run: the job runs unrecorded\n", stderr);
+    } else if (!options.capture.quiet && place.reports) {
+        fprintf(stderr, "muster run: recording to %s\n",
+                place.dir[0] ? place.dir : "a directory ./muster-* of the job");
+    }
     struct muster_hooks *hooks = start_hooks(&place);
     status = muster_child_run(argv + at, &err);
     muster_hooks_finish(hooks);
     if (err.text[0]) {
         fprintf(stderr, "muster run: %s\n", err.text);
-    } else if (place.reports) {
-        tell_the_end(&options, &place);
+    } else if (place.reports && !place.off) {
+        report_the_end(&options, &place);
     }
     return status;
 }
@@ -295,6 +310,11 @@ const struct muster_cmd muster_cmd_run = {
         "The command keeps its standard output; the report goes to standard error. The exit\n"
         "status is the command's: 128 + n after signal n, 127 if there is no such command, 126\n"
         "if it cannot be run. As one of several ranks only local rank 0 reports.\n",
+    .examples =
+        "  muster run -- torchrun --nproc-per-node 8 train.py\n"
+        "  muster run --dir /shared/run-7 -- srun train.sh\n"
+        "Every operation timed, whatever that costs:\n"
+        "  muster run --timing full -- ./all_reduce_perf -b 8 -e 1G -g 8\n",
     .options = run_table,
     .stop_at_operand = true,
     .run = run,

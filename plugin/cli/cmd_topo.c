@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/cmd.h"
-#include "cli/survey.h"
+#include "doctor/survey.h"
 #include "cli/topo_out.h"
 
 enum format { TEXT, JSON };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "cli/tune_search.h"
+#include "tune/tune_search.h"
 
 struct tune_options {
     const char *budget, *output;
@@ -14,8 +14,8 @@ struct tune_options {
 static const struct muster_opt tune_table[] = {
     {"budget", 'b', MUSTER_OPT_TEXT, offsetof(struct tune_options, budget), "TIME",
      .help = "how long it may take: 90s, 10m, 1h (10m)"},
-    {"output", 'o', MUSTER_OPT_TEXT, offsetof(struct tune_options, output), "FILE",
-     .help = "where the policy goes (muster-policy.yaml)"},
+    {"out", 'o', MUSTER_OPT_TEXT, offsetof(struct tune_options, output), "FILE",
+     .help = "where the policy goes (muster-policy.yaml)", .also = "output"},
     {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct tune_options, quiet),
      .help = "no progress on standard error"},
     {.name = NULL},
@@ -71,13 +71,15 @@ const struct muster_cmd muster_cmd_tune = {
         "where that may pay; then in turn without and with the best for each collective and size\n"
         "class. A rule is kept only if the 95 % interval of its ratio is below 0.97 over at least\n"
         "three pairs of runs, and its evidence stands beside it. What is compared is the time\n"
-        "from the begin of an operation to that of its communicator's next one. The rules kept\n"
+        "from the start of an operation to that of its communicator's next one. The rules kept\n"
         "then run together, in pairs of their own: the file says what that did to all\n"
         "operations, and holds no rule if they took longer, or if only others paid. No run is\n"
         "started that would not end within the budget; interrupted, it leaves what is proven by\n"
         "then. The command should be short and do each collective at least 10 times; what it\n"
         "prints is thrown away. Exit status: 0, also without a rule; 128 + n after signal n; 2 if\n"
         "nothing could be measured.\n",
+    .examples =
+        "  muster tune --budget 15m --out policy.yaml -- torchrun --nproc-per-node 8 train.py\n",
     .options = tune_table,
     .stop_at_operand = true,
     .run = tune,

@@ -1,3 +1,4 @@
+/* What shells offer after a beginning, from the tables of options: bash, then zsh and fish. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -143,11 +144,11 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
 {
     fputs("        case $COMP_CWORD:${COMP_WORDS[2]} in\n        2:*) operand='", out);
     for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
-        fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_word(*sub));
+        fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_name(*sub));
     }
     fputs("' ;;\n", out);
     for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
-        fprintf(out, "        *:%s)\n", muster_cmd_word(*sub));
+        fprintf(out, "        *:%s)\n", muster_cmd_name(*sub));
         put_body(out, *sub);
         fputs("        ;;\n", out);
     }
@@ -173,4 +174,130 @@ void muster_completion(FILE *out)
         put_command(out, *cmd);
     }
     fputs(tail, out);
+}
+
+/* Between single quotes of a shell; `special` gets a backslash, too. */
+static void put_quoted(FILE *out, const char *text, const char *special)
+{
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", out);
+        } else {
+            fprintf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
+        }
+    }
+}
+
+/* ---- zsh ---- */
+
+static void put_zsh_name(FILE *out, const struct muster_opt *opt, const char *name)
+{
+    fprintf(out, " \\\n            '%s[", name);
+    put_quoted(out, opt->help, "[]:\\");
+    fputs("]", out);
+    if (opt->type == MUSTER_OPT_CHOICE) {
+        fprintf(out, ":%s:(", opt->value);
+        for (size_t i = 0; opt->choices[i]; i++) {
+            fprintf(out, "%s%s", i ? " " : "", opt->choices[i]);
+        }
+        fputs(")", out);
+    } else if (opt->type != MUSTER_OPT_FLAG) {
+        fputs(":", out);
+        put_quoted(out, opt->value, "[]:\\");
+        fputs(opt->type == MUSTER_OPT_TEXT ? ":_files" : ":", out);
+    }
+    fputs("'", out);
+}
+
+static void put_zsh_options(FILE *out, const struct muster_opt *options)
+{
+    for (const struct muster_opt *opt = options; opt && opt->name; opt++) {
+        char name[64];
+        snprintf(name, sizeof name, "--%s", opt->name);
+        put_zsh_name(out, opt, name);
+        if (opt->letter) {
+            snprintf(name, sizeof name, "-%c", opt->letter);
+            put_zsh_name(out, opt, name);
+        }
+    }
+    fputs(" \\\n            '--help[print help]'", out);
+}
+
+static void put_zsh_command(FILE *out, const struct muster_cmd *cmd)
+{
+    fprintf(out, "    %s)\n        _arguments -S", cmd->name);
+    put_zsh_options(out, cmd->options);
+    if (cmd->subs) {
+        fputs(" \\\n            '1:command:(", out);
+        for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+            fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_name(*sub));
+        }
+        fputs(")' '*::operand:_files'", out);
+    } else {
+        fputs(cmd->stop_at_operand ? " \\\n            '*::command:_normal'"
+                                   : " \\\n            '*:operand:_files'",
+              out);
+    }
+    fputs("\n        ;;\n", out);
+}
+
+void muster_completion_zsh(FILE *out)
+{
+    fputs("#compdef muster\n"
+          "# Completion of muster for zsh, made by `muster help --completion --shell zsh`.\n"
+          "local -a commands\ncommands=(\n",
+          out);
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+        fprintf(out, "    '%s:", (*cmd)->name);
+        put_quoted(out, (*cmd)->summary, ":\\");
+        fputs("'\n", out);
+    }
+    fputs(")\nif (( CURRENT == 2 )); then\n    _describe command commands\n    return\nfi\n"
+          "shift words\n(( CURRENT-- ))\ncase $words[1] in\n",
+          out);
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+        put_zsh_command(out, *cmd);
+    }
+    fputs("esac\n", out);
+}
+
+/* ---- fish ---- */
+
+static void put_fish_option(FILE *out, const struct muster_cmd *cmd, const struct muster_opt *opt)
+{
+    fprintf(out, "complete -c muster -n '__fish_seen_subcommand_from %s' -l %s", cmd->name,
+            opt->name);
+    if (opt->letter) {
+        fprintf(out, " -s %c", opt->letter);
+    }
+    if (opt->type == MUSTER_OPT_CHOICE) {
+        fputs(" -x -a '", out);
+        for (size_t i = 0; opt->choices[i]; i++) {
+            fprintf(out, "%s%s", i ? " " : "", opt->choices[i]);
+        }
+        fputs("'", out);
+    } else if (opt->type != MUSTER_OPT_FLAG) {
+        fputs(opt->type == MUSTER_OPT_TEXT ? " -r -F" : " -x", out);
+    }
+    fputs(" -d \"", out);
+    for (const char *at = opt->help; *at; at++) {
+        fprintf(out, "%s%c", strchr("\"$\\", *at) ? "\\" : "", *at);
+    }
+    fputs("\"\n", out);
+}
+
+void muster_completion_fish(FILE *out)
+{
+    fputs("# Completion of muster for fish, made by `muster help --completion --shell fish`.\n", out);
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+        fprintf(out, "complete -c muster -n __fish_use_subcommand -f -a %s -d \"%s\"\n", (*cmd)->name,
+                (*cmd)->summary);
+        for (const struct muster_opt *opt = (*cmd)->options; opt && opt->name; opt++) {
+            put_fish_option(out, *cmd, opt);
+        }
+        for (const struct muster_cmd *const *sub = (*cmd)->subs; sub && *sub; sub++) {
+            fprintf(out, "complete -c muster -n '__fish_seen_subcommand_from %s' -a %s\n",
+                    (*cmd)->name, muster_cmd_name(*sub));
+        }
+    }
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 
 /* Text as it stands: roff reads some characters as commands, as typographic quotes, or, in front
  * of a line, as requests. */
@@ -145,7 +145,7 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
 {
     for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
         fputs(".SH ", out);
-        for (const char *word = muster_cmd_word(*sub); *word; word++) {
+        for (const char *word = muster_cmd_name(*sub); *word; word++) {
             putc(toupper((unsigned char)*word), out);
         }
         putc('\n', out);
@@ -180,6 +180,10 @@ static void command_page(FILE *out, const struct muster_cmd *cmd)
     }
     put_option(out, &help);
     put_subs(out, cmd);
+    if (cmd->examples) {
+        fputs(".SH EXAMPLES\n", out);
+        put_text(out, cmd->examples);
+    }
     fputs(".SH SEE ALSO\n", out);
     put_reference(out, "muster", 1, true);
     put_reference(out, "muster-config", 5, false);
@@ -281,7 +285,8 @@ static void config_page(FILE *out)
              "Each key also has a variable, which wins over the file: the short one in brackets, "
              "and a long\none, MUSTER_CAPTURE_TIMING for capture.timing, over which the short one "
              "wins. An empty\nvariable counts as not set. With an unknown key or a bad value "
-             "anywhere, one line says where,\nand the job runs with the defaults.\n");
+             "anywhere, one line says where,\nand the other settings hold; where a directory or a policy may be meant, the job runs "
+             "unrecorded.\n");
     fputs(".SH KEYS\n", out);
     for (size_t i = 0; i < muster_settings_count; i++) {
         put_setting(out, &muster_settings_table[i]);

@@ -1,6 +1,4 @@
 # The manual pages and the completion, written by the command itself.
-target_sources(muster PRIVATE manual.c completion.c)
-
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "cross build: no manual pages and no completion, the command cannot run here")
   return()
@@ -20,3 +18,7 @@ foreach(section 1 5)
 endforeach()
 install(FILES ${muster_manual}/completion
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME muster)
+install(FILES ${muster_manual}/_muster
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${muster_manual}/muster.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

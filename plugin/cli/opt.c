@@ -16,7 +16,7 @@ enum { FIRST_LONG = 256, LONG_HELP = FIRST_LONG + OPTIONS_MAX };
 struct parser {
     const struct muster_opt *table;
     size_t n;
-    struct option longs[OPTIONS_MAX + 2];
+    struct option longs[2 * OPTIONS_MAX + 2]; /* those of the table, help, older names */
     char shorts[2 * OPTIONS_MAX + 8];
 };
 
@@ -49,7 +49,14 @@ static void build(struct parser *parser, const struct muster_cmd *cmd)
     }
     *letter = '\0';
     parser->longs[parser->n] = (struct option){.name = "help", .val = LONG_HELP};
-    parser->longs[parser->n + 1] = (struct option){.name = NULL};
+    size_t n = parser->n + 1;
+    for (size_t i = 0; i < parser->n; i++) {
+        if (parser->table[i].also) {
+            parser->longs[n] = parser->longs[i];
+            parser->longs[n++].name = parser->table[i].also;
+        }
+    }
+    parser->longs[n] = (struct option){.name = NULL};
 }
 
 static const struct muster_opt *by_letter(const struct parser *parser, int letter)
@@ -262,11 +269,11 @@ static void help_line(FILE *out, char letter, const char *name, const char *valu
 static void help_subs(const struct muster_cmd *cmd, FILE *out)
 {
     for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
-        fprintf(out, "  %-*s  ", HELP_COLUMN - 4, muster_cmd_word(*sub));
+        fprintf(out, "  %-*s  ", HELP_COLUMN - 4, muster_cmd_name(*sub));
         put_wrapped(out, (*sub)->summary);
     }
     fprintf(out, "\n`muster %s %s --help` tells more of each.\n", cmd->name,
-            muster_cmd_word(cmd->subs[0]));
+            muster_cmd_name(cmd->subs[0]));
 }
 
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out)

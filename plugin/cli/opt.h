@@ -29,6 +29,7 @@ struct muster_opt {
     const char *const *choices; /* MUSTER_OPT_CHOICE: ended by NULL */
     uint64_t min, max;          /* MUSTER_OPT_U64; max 0: no upper limit */
     const char *help;           /* lower case, no full stop; default included */
+    const char *also;           /* an older long name, understood and not shown; NULL: none */
 };
 
 /* Parses argv into *values, which holds the defaults; options that are not given stay untouched.

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "cli/cmd.h"
-#include "nccl/drive.h"
-#include "trace/play.h"
+#include "replay/replay_driver.h"
+#include "replay/replay_play.h"
 #include "trace/trace.h"
 
 /* The NCCL that this process stands for. A plugin asks for it with dlsym, as in a real job. */

@@ -7,7 +7,7 @@
 
 enum { SUBS_MAX = 16 };
 
-const char *muster_cmd_word(const struct muster_cmd *cmd)
+const char *muster_cmd_name(const struct muster_cmd *cmd)
 {
     const char *blank = strrchr(cmd->name, ' ');
     return blank ? blank + 1 : cmd->name;
@@ -20,7 +20,7 @@ static int unknown(const struct muster_cmd *self, const char *word)
     size_t n = 0, used = 0;
     for (; n < SUBS_MAX && self->subs[n]; n++) {
         const char *join = n == 0 ? "" : self->subs[n + 1] ? ", " : " or ";
-        words[n] = muster_cmd_word(self->subs[n]);
+        words[n] = muster_cmd_name(self->subs[n]);
         if (used < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", join, words[n]);
     }
@@ -39,7 +39,7 @@ int muster_cmd_run_sub(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_OK;
     }
     for (const struct muster_cmd *const *sub = self->subs; word && *sub; sub++)
-        if (strcmp(word, muster_cmd_word(*sub)) == 0)
+        if (strcmp(word, muster_cmd_name(*sub)) == 0)
             return (*sub)->run(*sub, argc - 1, argv + 1);
     return unknown(self, word);
 }

@@ -1,6 +1,6 @@
 #include "base/json.h"
-#include "cli/survey.h"
 #include "cli/topo_out.h"
+#include "doctor/survey.h"
 #include "topology/paths.h"
 
 static void put_number(struct muster_json *json, const char *key, int value)
@@ -68,7 +68,7 @@ static void put_nearest(struct muster_json *json, const struct muster_machine *m
             muster_json_str(json, NULL, name);
         }
     muster_json_end(json);
-    muster_path_word(&path, name, sizeof name);
+    muster_path_name(&path, name, sizeof name);
     muster_json_str(json, "nic_class",
                     machine->hidden || path.class == MUSTER_PATH_UNKNOWN ? NULL : name);
 }
@@ -121,7 +121,7 @@ static void put_pair(struct muster_json *json, const struct muster_machine *mach
     struct muster_path path;
     char word[16];
     muster_path_gpus(machine, a, b, &path);
-    muster_path_word(&path, word, sizeof word);
+    muster_path_name(&path, word, sizeof word);
     bool unknown = path.class == MUSTER_PATH_UNKNOWN || (machine->hidden && path.nvlinks == 0);
     muster_json_object(json, NULL);
     muster_json_i64(json, "a", a);
@@ -136,7 +136,7 @@ static void put_pair(struct muster_json *json, const struct muster_machine *mach
     else
         muster_json_null(json, "narrowest");
     put_real(json, "limit_gbs", unknown ? 0 : path.limit_gbs);
-    muster_json_str(json, "p2p", machine->p2p[a][b] ? muster_p2p_word(machine->p2p[a][b]) : NULL);
+    muster_json_str(json, "p2p", machine->p2p[a][b] ? muster_p2p_name(machine->p2p[a][b]) : NULL);
     muster_json_array(json, "degraded");
     for (int i = 0; i < faults->n; i++)
         if (faults->at[i].kind != MUSTER_FAULT_IDLE &&

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/visible.h"
+#include "doctor/visible.h"
 #include "topology/faults.h"
 #include "topology/machine.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "cli/survey.h"
 #include "cli/topo_out.h"
+#include "doctor/survey.h"
 #include "topology/paths.h"
 
 enum { COLUMN = 7, INDENT = 2 };
@@ -39,7 +39,7 @@ static void put_nearest(const struct muster_machine *machine, int gpu, FILE *out
     }
     const struct muster_path path = {.class = class};
     if (*separator) {
-        muster_path_word(&path, name, sizeof name);
+        muster_path_name(&path, name, sizeof name);
         fprintf(out, " (%s)", name);
     } else {
         fputs("none", out);
@@ -61,7 +61,7 @@ static void put_matrix(const struct muster_machine *machine, FILE *out)
         fprintf(out, "%-*s", COLUMN, word);
         for (int j = 0; j < machine->gpus; j++) {
             muster_path_gpus(machine, i, j, &path);
-            muster_path_word(&path, word, sizeof word);
+            muster_path_name(&path, word, sizeof word);
             fprintf(out, "%-*s", COLUMN,
                     machine->hidden && path.nvlinks == 0 && i != j ? "?" : word);
         }
@@ -82,8 +82,8 @@ static void put_link(const struct muster_machine *machine, int node, FILE *out)
     if (!muster_link_above(machine, node, &link))
         return;
     if (link.width) {
-        muster_link_word(link.gts, link.width, has, sizeof has);
-        muster_link_word(link.can_gts, link.can_width, can, sizeof can);
+        muster_link_name(link.gts, link.width, has, sizeof has);
+        muster_link_name(link.can_gts, link.can_width, can, sizeof can);
         fprintf(out, "  %s", has);
         if (link.can_width && strcmp(has, can) != 0)
             fprintf(out, " of %s", can);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 #include "config/yaml.h"
 
 static const char version_key[] = "muster", on_key[] = "on";
@@ -16,7 +16,7 @@ void muster_settings_default(struct muster_settings *settings)
         const struct muster_setting *setting = &muster_settings_table[i];
         muster_setting_set(settings, setting, setting->fallback, NULL);
     }
-    muster_on_default(settings->on);
+    muster_actions_default(settings->on);
 }
 
 static bool is_section(const char *name)
@@ -114,7 +114,7 @@ static int apply_root(struct muster_settings *settings, const char *file,
         if (strcmp(key, version_key) == 0 || strcmp(key, policy_key) == 0)
             continue;
         if (strcmp(key, on_key) == 0) {
-            if (muster_on_apply(settings->on, file, n, err) != 0)
+            if (muster_actions_parse(settings->on, file, n, err) != 0)
                 return -1;
             continue;
         }

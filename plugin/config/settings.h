@@ -1,7 +1,7 @@
 /*
  * Every setting of muster, from defaults, then MUSTER_CONFIG's YAML file, then the environment.
- * One table (table.c) holds name, variable, type, range, default and help; parser, `muster help
- * config`, and "did you mean" all walk it.
+ * One table (settings_table.c) holds name, variable, type, range, default and help; parser, `muster
+ * help config`, and "did you mean" all walk it.
  */
 #ifndef MUSTER_CONFIG_SETTINGS_H
 #define MUSTER_CONFIG_SETTINGS_H
@@ -11,29 +11,34 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "config/on.h"
-#include "segment/layout.h"
+#include "config/actions.h"
+#include "config/timing.h"
+
+enum { MUSTER_SETTINGS_PATH = 1024 }; /* bytes of a path, its end included */
 
 struct muster_settings {
     bool off;
-    char dir[MUSTER_SEG_PATH]; /* "": chosen from the job id or the first communicator */
-    char segment_dir[MUSTER_SEG_PATH];
+    char dir[MUSTER_SETTINGS_PATH]; /* "": chosen from the job id or the first communicator */
+    char segment_dir[MUSTER_SETTINGS_PATH];
     int timing; /* enum muster_timing */
     bool mark;
     bool gpus;
     uint64_t log_max;
-    char trace[MUSTER_SEG_PATH]; /* "": none */
-    int log_level;               /* enum muster_log_level */
+    char trace[MUSTER_SETTINGS_PATH]; /* "": none */
+    int log_level;                    /* enum muster_log_level */
     uint64_t hang_seconds;
-    struct muster_on on[MUSTER_ON_KINDS]; /* by enum muster_finding_kind */
+    struct muster_actions on[MUSTER_FINDING_KINDS]; /* by enum muster_finding_kind */
 };
 
 void muster_settings_default(struct muster_settings *settings);
 
-/* Reads the environment and the file it names. On any error (unknown key with the nearest known
- * one, bad value, bad YAML) *settings holds the defaults, and err "file:line:column: ..." or
- * "MUSTER_X: ...". Unknown MUSTER_* variables are errors too; empty ones count as not set. With
- * MUSTER_OFF=1 nothing else is looked at. */
+/* Reads the environment and the file it names. -1: something is wrong (unknown key with the nearest
+ * known one, bad value, bad YAML): err says all of it in one line, "file:line:column: ..." or
+ * "MUSTER_X: ...", with what follows from it. The rest holds all the same: of a file with an error
+ * nothing, of variables those that are right. Where it may be a directory or a policy that is meant,
+ * `off` is set: what would be written elsewhere, or steered otherwise, had better not be. Unknown
+ * MUSTER_* variables are errors, too; empty ones count as not set. With MUSTER_OFF=1 nothing else
+ * is looked at. */
 int muster_settings_load(struct muster_settings *settings, struct muster_err *err);
 
 /* The same from a document in memory, named `file` in errors; for tests, fuzzing and `--config`

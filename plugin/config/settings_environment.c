@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "config/document.h"
 #include "config/settings.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 
 static const char common_prefix[] = "MUSTER_";
 
@@ -19,18 +19,41 @@ static bool is_setting(const char *name)
     return false;
 }
 
-static int check_name(const char *name, struct muster_err *err)
+/* What is wrong so far, in one line. */
+struct faults {
+    char text[400];
+    unsigned n;
+    bool harm; /* a directory or a policy */
+};
+
+static bool may_harm(const char *name)
 {
-    if (is_setting(name) || muster_variable_is_internal(name))
-        return 0;
-    const char *nearest = muster_setting_nearest_variable(name);
-    if (nearest)
-        return muster_fail(err, "%s: unknown variable, did you mean %s?", name, nearest);
-    return muster_fail(err, "%s: unknown variable; 'muster help config' lists the known ones",
-                       name);
+    return strstr(name, "DIR") || strstr(name, "POLICY");
 }
 
-static int check_names(struct muster_err *err)
+static void add_fault(struct faults *faults, const char *text)
+{
+    size_t used = strlen(faults->text);
+    snprintf(faults->text + used, sizeof(faults->text) - used, "%s%s", faults->n++ ? "; " : "",
+             text);
+}
+
+static void check_name(const char *name, struct faults *faults)
+{
+    char text[400];
+    if (is_setting(name) || muster_variable_is_internal(name))
+        return;
+    const char *nearest = muster_setting_nearest_variable(name);
+    faults->harm |= may_harm(nearest ? nearest : name);
+    if (nearest)
+        snprintf(text, sizeof(text), "%s: unknown variable, did you mean %s?", name, nearest);
+    else
+        snprintf(text, sizeof(text),
+                 "%s: unknown variable; 'muster help config' lists the known ones", name);
+    add_fault(faults, text);
+}
+
+static void check_names(struct faults *faults)
 {
     for (char **entry = environ; entry && *entry; entry++) {
         char name[128];
@@ -40,29 +63,29 @@ static int check_names(struct muster_err *err)
         if ((*entry)[length] == '=' && (*entry)[length + 1] == '\0')
             continue;
         snprintf(name, sizeof(name), "%.*s", length < 100 ? (int)length : 100, *entry);
-        if (check_name(name, err) != 0)
-            return -1;
+        check_name(name, faults);
     }
-    return 0;
 }
 
-static int apply_variable(struct muster_settings *settings, const struct muster_setting *setting,
-                          const char *name, struct muster_err *err)
+static void apply_variable(struct muster_settings *settings, const struct muster_setting *setting,
+                           const char *name, struct faults *faults)
 {
     struct muster_err why;
+    char text[400];
     const char *value = muster_env(name);
     if (!value || muster_setting_set(settings, setting, value, &why) == 0)
-        return 0;
-    return muster_fail(err, "%s: %s", name, why.text);
+        return;
+    faults->harm |= may_harm(name);
+    snprintf(text, sizeof(text), "%s: %.300s", name, why.text);
+    add_fault(faults, text);
 }
 
 /* Both are checked; the short one comes last and so wins. */
-static int apply_variables(struct muster_settings *settings, const struct muster_setting *setting,
-                           struct muster_err *err)
+static void apply_variables(struct muster_settings *settings, const struct muster_setting *setting,
+                            struct faults *faults)
 {
-    if (apply_variable(settings, setting, setting->variable, err) != 0)
-        return -1;
-    return apply_variable(settings, setting, setting->short_variable, err);
+    apply_variable(settings, setting, setting->variable, faults);
+    apply_variable(settings, setting, setting->short_variable, faults);
 }
 
 static int parse_file(struct muster_settings *settings, const char *path, struct muster_err *err)
@@ -80,34 +103,33 @@ static int parse_file(struct muster_settings *settings, const char *path, struct
 static bool is_off(void)
 {
     struct muster_settings settings;
+    struct faults faults = {.n = 0};
     muster_settings_default(&settings);
-    return apply_variables(&settings, muster_setting_find("capture.off"), NULL) == 0 &&
-           settings.off;
-}
-
-static int load(struct muster_settings *settings, struct muster_err *err)
-{
-    const char *path = muster_env("MUSTER_CONFIG");
-    if (check_names(err) != 0)
-        return -1;
-    if (path && parse_file(settings, path, err) != 0)
-        return -1;
-    for (size_t i = 0; i < muster_settings_count; i++) {
-        if (apply_variables(settings, &muster_settings_table[i], err) != 0)
-            return -1;
-    }
-    return 0;
+    apply_variables(&settings, muster_setting_find("capture.off"), &faults);
+    return faults.n == 0 && settings.off;
 }
 
 int muster_settings_load(struct muster_settings *settings, struct muster_err *err)
 {
+    const char *path = muster_env("MUSTER_CONFIG");
+    struct faults faults = {.n = 0};
+    struct muster_err why;
     muster_settings_default(settings);
     if (is_off()) {
         settings->off = true;
         return 0;
     }
-    int failed = load(settings, err);
-    if (failed)
+    check_names(&faults);
+    if (path && parse_file(settings, path, &why) != 0) {
         muster_settings_default(settings);
-    return failed;
+        add_fault(&faults, why.text);
+    }
+    for (size_t i = 0; i < muster_settings_count; i++)
+        apply_variables(settings, &muster_settings_table[i], &faults);
+    if (faults.n == 0)
+        return 0;
+    settings->off |= faults.harm;
+    return muster_fail(err, "%s: %s", faults.text,
+                       faults.harm ? "nothing is recorded, as it may be meant for elsewhere"
+                                   : "the other settings hold");
 }

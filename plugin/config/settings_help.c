@@ -1,5 +1,5 @@
 #include "config/settings.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 
 void muster_settings_help(FILE *out)
 {

@@ -1,6 +1,6 @@
 /* The one table of settings, and how a text becomes a value of one. */
-#ifndef MUSTER_CONFIG_TABLE_H
-#define MUSTER_CONFIG_TABLE_H
+#ifndef MUSTER_CONFIG_SETTINGS_TABLE_H
+#define MUSTER_CONFIG_SETTINGS_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ bool muster_variable_is_internal(const char *name);
 /* Sets one value. The error says only "expected ..., found ...": the caller knows where. */
 int muster_setting_set(struct muster_settings *settings, const struct muster_setting *setting,
                        const char *text, struct muster_err *err);
-/* "auto, full or light": what the setting accepts, for errors and help. */
+/* "auto, full, light or channels": what the setting accepts, for errors and help. */
 void muster_setting_expected(const struct muster_setting *setting, char *to, size_t size);
 
 const struct muster_setting *muster_setting_find(const char *key);

@@ -183,7 +183,7 @@ static int read_children(struct reader *reader, struct muster_yaml_node *parent)
             failed =
                 map ? read_member(reader, parent, slot, &event) : read_node(reader, &event, slot);
         yaml_event_delete(&event);
-        if (ended || failed)
+        if (ended || failed || !*slot)
             return failed;
         slot = &(*slot)->next;
     }

@@ -20,9 +20,9 @@ enum muster_proof {
 /* What ranks differ in. */
 enum muster_divergence { MUSTER_DIVERGENCE_POLICIES, MUSTER_DIVERGENCE_CHOICES };
 
-/* `hits`: operations that the rank was late in; `others`: those of another rank, typically, at the
- * same size of delay. */
-double muster_confidence_late(uint32_t hits, uint32_t others);
+/* A late rank. `chained`: sends and receives of the job wait for each other in chains, as in
+ * pipelines and rings, where peers of the culprit may seem to be late. */
+double muster_confidence_late(bool chained);
 
 /* A link that stands out by its sender's waits for the network. */
 double muster_confidence_transfer(void);
@@ -31,10 +31,6 @@ double muster_confidence_transfer(void);
  * of others of its shape. */
 double muster_confidence_transfer_history(void);
 double muster_confidence_transfer_peers(void);
-
-/* The slowest stage of a chain of sends and receives. Nothing is generated for it, and a stage may
- * have more work by design: a half. */
-double muster_confidence_stage(void);
 
 /* A hang. At a tie a half: both sides are named. */
 double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof proof);

@@ -1,54 +1,121 @@
 #include "diagnose/diagnose.h"
 
-#include "diagnose/divergence.h"
-#include "diagnose/hang.h"
-#include "diagnose/late.h"
-#include "diagnose/path.h"
-#include "diagnose/transfer.h"
-#include "diagnose/unread.h"
+#include <inttypes.h>
 
-static int find_hangs(const struct muster_run *run, uint64_t hang_ns,
-                      struct muster_findings *findings, struct muster_err *err)
+#include "diagnose/divergence/divergence.h"
+#include "diagnose/finding_explain.h"
+#include "diagnose/hang/hang.h"
+#include "diagnose/path/path.h"
+#include "diagnose/straggler/straggler.h"
+#include "diagnose/transfer/transfer.h"
+
+/* The ranks that send leave as soon as they have sent, and only the root has all of it. */
+static bool has_no_common_end(unsigned func)
 {
-    struct muster_hang_view view;
-    if (muster_hang_view_of_run(run, &view, err) != 0)
-        return -1;
-    bool whole = muster_hang_find(&view, hang_ns, findings);
-    muster_hang_view_free(&view);
-    return whole ? 0 : muster_fail(err, "out of memory for the findings");
+    return func == MUSTER_FUNC_REDUCE || func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
 }
 
-static int judge_operations(const struct muster_run *run, bool choices,
-                            struct muster_findings *findings, struct muster_err *err)
+void muster_diagnose_unread(const struct muster_view *view, struct muster_finding_lines *to)
 {
-    struct muster_view view;
-    if (muster_view_of_run(run, &view, err) != 0)
-        return -1;
-    int rc = muster_diagnose_late(&view, findings, err);
-    if (rc == 0)
-        rc = muster_diagnose_transfer(&view, findings, err);
-    if (rc == 0)
-        rc = muster_path_cite(&view, findings, err);
-    if (rc == 0)
-        rc = muster_diagnose_path(&view, findings, err);
-    if (rc == 0 && choices)
-        rc = muster_diagnose_divergence(&view, false, findings, err);
-    if (rc == 0)
-        muster_say_unread(&view, &findings->not_observable);
-    muster_view_free(&view);
-    return rc;
+    uint64_t unread[MUSTER_FUNCS] = {0};
+    for (size_t i = 0; i < view->ops; i++) {
+        unsigned func = view->op[i].func;
+        if (func < MUSTER_FUNCS && has_no_common_end(func) && muster_view_scored(&view->op[i]))
+            unread[func]++;
+    }
+    for (unsigned func = 0; func < MUSTER_FUNCS; func++) {
+        if (unread[func])
+            muster_finding_say(to,
+                               "%" PRIu64 " timed %s operations are not read: their ranks have no "
+                               "common end to be late to",
+                               unread[func], muster_func_word(func));
+    }
 }
 
-int muster_diagnose_slow(const struct muster_run *run, struct muster_findings *findings,
+/* ---- who finds the kinds of base/finding_kinds.h ---- */
+
+struct search {
+    const struct muster_view *view;
+    uint64_t hang_ns;
+};
+
+typedef int finder(const struct search *in, struct muster_findings *findings,
+                   struct muster_err *err);
+
+static int find_hangs(const struct search *in, struct muster_findings *findings,
+                      struct muster_err *err)
+{
+    return muster_hang_find(in->view, in->hang_ns, findings)
+               ? 0
+               : muster_fail_memory(err, "the findings");
+}
+
+static int find_stragglers(const struct search *in, struct muster_findings *findings,
+                           struct muster_err *err)
+{
+    return muster_straggler_find(in->view, findings, err);
+}
+
+static int find_transfers(const struct search *in, struct muster_findings *findings,
+                          struct muster_err *err)
+{
+    return muster_diagnose_transfer(in->view, findings, err);
+}
+
+static int find_paths(const struct search *in, struct muster_findings *findings,
+                      struct muster_err *err)
+{
+    if (muster_path_cite(in->view, findings, err) != 0)
+        return -1;
+    return muster_diagnose_path(in->view, findings, err);
+}
+
+static int find_divergence(const struct search *in, struct muster_findings *findings,
+                           struct muster_err *err)
+{
+    return muster_diagnose_divergence(in->view, false, findings, err);
+}
+
+/* `scopes`: 1 << enum muster_finding_scope. */
+static int find_all(const struct search *in, unsigned scopes, struct muster_findings *findings,
+                    struct muster_err *err)
+{
+#define FINDER(kind, name, scope, shown, abort, text, find) find_##find,
+    static finder *const finders[] = {MUSTER_FINDING_LIST(FINDER)};
+#undef FINDER
+    for (unsigned kind = 0; kind < MUSTER_FINDING_KINDS; kind++) {
+        bool wanted = scopes >> muster_finding_rows[kind].scope & 1;
+        bool over = kind > 0 && finders[kind] == finders[kind - 1];
+        if (wanted && !over && finders[kind](in, findings, err) != 0)
+            return -1;
+    }
+    muster_diagnose_unread(in->view, &findings->not_observable);
+    return 0;
+}
+
+int muster_diagnose_slow(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err)
 {
-    return judge_operations(run, false, findings, err);
+    const struct search in = {view, 0};
+    return find_all(&in, 1u << MUSTER_SCOPE_SLOW | 1u << MUSTER_SCOPE_PATH, findings, err);
+}
+
+int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
+                         struct muster_findings *findings, struct muster_err *err)
+{
+    const struct search in = {view, hang_ns};
+    int rc = find_all(&in, ~0u, findings, err);
+    muster_findings_explain(findings);
+    return rc;
 }
 
 int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
                         struct muster_findings *findings, struct muster_err *err)
 {
-    if (find_hangs(run, hang_ns, findings, err) != 0)
+    struct muster_view view;
+    if (muster_view_of_run(run, &view, err) != 0)
         return -1;
-    return judge_operations(run, true, findings, err);
+    int rc = muster_diagnose_view(&view, hang_ns, findings, err);
+    muster_view_free(&view);
+    return rc;
 }

@@ -1,15 +1,166 @@
 #include "diagnose/evidence.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
-#include "diagnose/evidence_read.h"
 
-enum { TEXT = MUSTER_EVIDENCE_TEXT, PATH = MUSTER_EVIDENCE_PATH, THREADS = 512, INTERFACES = 64 };
+enum { TEXT = 4096, PATH = 1024, THREADS = 512, INTERFACES = 64 };
+
+/* ---- small files ---- */
+
+/* The beginning of one, terminated; false: not readable. */
+__attribute__((format(printf, 2, 3))) static bool slurp(char text[TEXT], const char *fmt, ...)
+{
+    char path[PATH];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(path, sizeof path, fmt, args);
+    va_end(args);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, text, TEXT - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* The number behind `key` at the beginning of a line; MUSTER_EVIDENCE_NONE: there is no such line.
+ */
+static uint64_t number_of(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, n) == 0 && (line[n] == ' ' || line[n] == '\t' || line[n] == ':'))
+            return strtoull(line + n + 1, NULL, 10);
+    }
+    return MUSTER_EVIDENCE_NONE;
+}
+
+/* ---- cgroups: the unified hierarchy (v2), or the controllers' own (v1) ---- */
+
+/* Whether `list`, names between commas, holds `name`. */
+static bool holds(const char *list, size_t bytes, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *end = list + bytes; list + n <= end; list++) {
+        if (strncmp(list, name, n) == 0 && (list + n == end || list[n] == ','))
+            return true;
+        list += strcspn(list, ",:");
+    }
+    return false;
+}
+
+/* Its cgroup, "" for the root one: of the unified hierarchy (`controller` ""), or of the one that
+ * has the controller. Lines are NUMBER:CONTROLLER,...:PATH. */
+static bool cgroup_of(const struct muster_evidence_roots *roots, uint32_t pid,
+                      const char *controller, char to[PATH])
+{
+    char text[TEXT];
+    if (!slurp(text, "%s/%" PRIu32 "/cgroup", roots->proc, pid))
+        return false;
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path || strstr(path, ".."))
+            continue;
+        size_t bytes = (size_t)(path - list - 1);
+        if (*controller ? !holds(list + 1, bytes, controller) : bytes != 0)
+            continue;
+        path++;
+        snprintf(to, PATH, "%s", strcmp(path, "/") == 0 ? "" : path);
+        return true;
+    }
+    return false;
+}
+
+static void read_unified(const struct muster_evidence_roots *roots, uint32_t pid,
+                         struct muster_evidence *evidence)
+{
+    char group[PATH], text[TEXT];
+    if (!cgroup_of(roots, pid, "", group))
+        return;
+    if (slurp(text, "%s/fs/cgroup%s/cpu.stat", roots->sys, group)) {
+        evidence->throttled = number_of(text, "nr_throttled");
+        evidence->throttled_us = number_of(text, "throttled_usec");
+        /* The root one, and one without the controller, cannot be throttled and do not say so. */
+        if (evidence->throttled_us == MUSTER_EVIDENCE_NONE && strstr(text, "usage_usec"))
+            evidence->throttled = evidence->throttled_us = 0;
+    }
+    uint64_t quota, period;
+    if (slurp(text, "%s/fs/cgroup%s/cpu.max", roots->sys, group) &&
+        sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0)
+        evidence->quota_percent = quota * 100 / period;
+    if (slurp(text, "%s/fs/cgroup%s/memory.events", roots->sys, group)) {
+        evidence->memory_limited = number_of(text, "max");
+        evidence->oom_kills = number_of(text, "oom_kill");
+    }
+}
+
+/* A file of a v1 cgroup. In a container its path may be the host's, while what is mounted is the
+ * container's own group. */
+static bool slurp_v1(const struct muster_evidence_roots *roots, const char *mount,
+                     const char *group, const char *name, char text[TEXT])
+{
+    return slurp(text, "%s/fs/cgroup/%s%s/%s", roots->sys, mount, group, name) ||
+           slurp(text, "%s/fs/cgroup/%s/%s", roots->sys, mount, name);
+}
+
+static bool slurp_cpu_v1(const struct muster_evidence_roots *roots, const char *group,
+                         const char *name, char text[TEXT])
+{
+    return slurp_v1(roots, "cpu", group, name, text) ||
+           slurp_v1(roots, "cpu,cpuacct", group, name, text);
+}
+
+static void read_cpu_v1(const struct muster_evidence_roots *roots, uint32_t pid,
+                        struct muster_evidence *evidence)
+{
+    char group[PATH], text[TEXT];
+    if (!cgroup_of(roots, pid, "cpu", group) || !slurp_cpu_v1(roots, group, "cpu.stat", text))
+        return;
+    evidence->throttled = number_of(text, "nr_throttled");
+    uint64_t ns = number_of(text, "throttled_time");
+    evidence->throttled_us = ns == MUSTER_EVIDENCE_NONE ? ns : ns / 1000;
+    if (!slurp_cpu_v1(roots, group, "cpu.cfs_quota_us", text))
+        return;
+    long long quota = strtoll(text, NULL, 10); /* -1: no limit */
+    uint64_t period =
+        slurp_cpu_v1(roots, group, "cpu.cfs_period_us", text) ? strtoull(text, NULL, 10) : 0;
+    if (quota > 0 && period > 0)
+        evidence->quota_percent = (uint64_t)quota * 100 / period;
+}
+
+static void read_memory_v1(const struct muster_evidence_roots *roots, uint32_t pid,
+                           struct muster_evidence *evidence)
+{
+    char group[PATH], text[TEXT];
+    if (!cgroup_of(roots, pid, "memory", group))
+        return;
+    if (slurp_v1(roots, "memory", group, "memory.oom_control", text))
+        evidence->oom_kills = number_of(text, "oom_kill");
+    if (slurp_v1(roots, "memory", group, "memory.failcnt", text))
+        evidence->memory_limited = strtoull(text, NULL, 10);
+}
+
+static void read_cgroup(const struct muster_evidence_roots *roots, uint32_t pid,
+                            struct muster_evidence *evidence)
+{
+    read_unified(roots, pid, evidence);
+    if (evidence->throttled_us == MUSTER_EVIDENCE_NONE)
+        read_cpu_v1(roots, pid, evidence);
+    if (evidence->oom_kills == MUSTER_EVIDENCE_NONE)
+        read_memory_v1(roots, pid, evidence);
+}
 
 /* ---- of the process ---- */
 
@@ -23,7 +174,7 @@ static void read_threads(const struct muster_evidence_roots *roots, uint32_t pid
     for (int n = 0; tasks && n < THREADS && (task = readdir(tasks)); n++) {
         uint64_t run, wait;
         if (task->d_name[0] == '.' ||
-            !muster_evidence_slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid,
+            !slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid,
                                    task->d_name) ||
             sscanf(text, "%" SCNu64 " %" SCNu64, &run, &wait) != 2)
             continue;
@@ -56,13 +207,13 @@ static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
 {
     char text[TEXT];
     const char *at;
-    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/status", roots->proc, pid)) {
+    if (slurp(text, "%s/%" PRIu32 "/status", roots->proc, pid)) {
         if ((at = strstr(text, "\nState:\t")))
             evidence->state = at[strlen("\nState:\t")];
         if ((at = strstr(text, "\nCpus_allowed_list:\t")))
             evidence->cpus = width_of(at + strlen("\nCpus_allowed_list:\t"));
     }
-    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) &&
+    if (slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) &&
         strcmp(text, "0") != 0)
         muster_text_copy(evidence->wchan, sizeof evidence->wchan, text);
 }
@@ -74,7 +225,7 @@ static void read_host(const struct muster_evidence_roots *roots, struct muster_e
     static const char *const kind[] = {"cpu", "memory", "io"};
     char text[TEXT];
     for (int i = 0; i < 3; i++) {
-        const char *at = muster_evidence_slurp(text, "%s/pressure/%s", roots->proc, kind[i])
+        const char *at = slurp(text, "%s/pressure/%s", roots->proc, kind[i])
                              ? strstr(text, "total=")
                              : NULL;
         if (at && strncmp(text, "some", 4) == 0)
@@ -96,7 +247,7 @@ static void add_counter(const struct muster_evidence_roots *roots, const char *i
                         const char *name, uint64_t *sum)
 {
     char text[TEXT];
-    if (!muster_evidence_slurp(text, "%s/class/net/%s/statistics/%s", roots->sys, interface, name))
+    if (!slurp(text, "%s/class/net/%s/statistics/%s", roots->sys, interface, name))
         return;
     *sum = (*sum == MUSTER_EVIDENCE_NONE ? 0 : *sum) + strtoull(text, NULL, 10);
 }
@@ -126,7 +277,7 @@ void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pi
     evidence->at_ns = at_ns;
     evidence->state = 0;
     evidence->wchan[0] = '\0';
-    muster_evidence_cgroup(roots, pid, evidence);
+    read_cgroup(roots, pid, evidence);
     read_threads(roots, pid, evidence);
     read_status(roots, pid, evidence);
     read_host(roots, evidence);
@@ -225,7 +376,7 @@ void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t 
     muster_evidence_read(roots, pid, &now);
     if (now.state == 0)
         return;
-    if (muster_evidence_slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' &&
+    if (slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' &&
         text[0] <= '9')
         snprintf(call, sizeof call, ", system call %lu", strtoul(text, NULL, 10));
     muster_finding_say(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,

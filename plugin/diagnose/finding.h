@@ -1,7 +1,8 @@
 /*
  * What muster says about a job: one finding is one sentence that somebody can act on, with its
- * evidence and with what could not be seen. Fields and words: docs/interface.md, "muster
- * diagnose". The same struct comes out of the live leader, `muster diagnose`, logs and hooks.
+ * evidence and with what could not be seen. Fields and words:
+ * docs/reference/diagnose.md. The same struct comes out of the live leader, `muster diagnose`, logs
+ * and hooks.
  */
 #ifndef MUSTER_DIAGNOSE_FINDING_H
 #define MUSTER_DIAGNOSE_FINDING_H
@@ -10,22 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/finding_kinds.h"
 #include "base/json.h"
-#include "base/vocab.h"
-
-enum muster_finding_kind {
-    MUSTER_FINDING_LATE_RANK,
-    MUSTER_FINDING_SLOW_TRANSFER,
-    MUSTER_FINDING_HANG_ABSENT,
-    MUSTER_FINDING_HANG_DEAD,
-    MUSTER_FINDING_HANG_MISMATCH,
-    MUSTER_FINDING_HANG_STUCK,
-    MUSTER_FINDING_HANG_ORDER,
-    MUSTER_FINDING_PATH_DEGRADED,
-    MUSTER_FINDING_PATH_MISSING,
-    MUSTER_FINDING_POLICY_DIVERGENCE,
-    MUSTER_FINDING_KINDS
-};
+#include "base/nccl_types.h"
+#include "view/view.h"
 
 enum muster_finding_mode {
     MUSTER_MODE_NONE,
@@ -70,16 +59,26 @@ struct muster_finding {
     char advice[MUSTER_FINDING_LINE];
 };
 
+/* What a verdict without a late rank rests on: the communicator with most comparisons. */
+struct muster_finding_clean {
+    uint64_t comm;
+    uint32_t seen, nranks;
+    uint64_t compared; /* operations */
+    uint64_t least_ns; /* delay in one of five of them that would have been named; 0: too few were
+                          compared to name anybody */
+};
+
 struct muster_findings {
     struct muster_finding *finding;
-    size_t n, room;
+    size_t n;
+    struct muster_finding_clean clean; /* compared 0: there is no such communicator */
     struct muster_finding_lines not_observable; /* of the whole run */
 };
 
 /* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
-const char *muster_finding_word(enum muster_finding_kind kind);
-const char *muster_finding_mode_word(enum muster_finding_mode mode);
-const char *muster_finding_cause_word(enum muster_finding_cause cause);
+const char *muster_finding_name(enum muster_finding_kind kind);
+const char *muster_finding_mode_name(enum muster_finding_mode mode);
+const char *muster_finding_cause_name(enum muster_finding_cause cause);
 
 /* A new, zeroed finding at the end (gpu -1, root -1); NULL: no memory. */
 struct muster_finding *muster_findings_add(struct muster_findings *findings);
@@ -92,5 +91,9 @@ __attribute__((format(printf, 2, 3))) void muster_finding_say(struct muster_find
 /* The one sentence, for logs and people. */
 void muster_finding_sentence(const struct muster_finding *finding, char *to, size_t size);
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json);
+
+/* Sets finding->op from the view's operation, but for its root. */
+void muster_finding_set_op(struct muster_finding *finding, const struct muster_view *view,
+                           const struct muster_view_comm *comm, const struct muster_view_op *op);
 
 #endif

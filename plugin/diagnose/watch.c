@@ -2,18 +2,16 @@
 
 #include <string.h>
 
-enum { LATE_LOOKS = 2, SLOW_LOOKS = 10 }; /* in a row */
+enum { LATE_SCANS = 2, SLOW_SCANS = 10 }; /* in a row */
 
 static bool is_hang(const struct muster_finding *finding)
 {
-    return finding->kind >= MUSTER_FINDING_HANG_ABSENT &&
-           finding->kind <= MUSTER_FINDING_HANG_ORDER;
+    return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
 }
 
 static bool is_slow(const struct muster_finding *finding)
 {
-    return finding->kind == MUSTER_FINDING_LATE_RANK ||
-           finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
+    return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_SLOW;
 }
 
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b)
@@ -57,7 +55,7 @@ void muster_watch_alive(struct muster_watch *watch, size_t alive)
 }
 
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
-                         muster_watch_tell *tell, void *arg)
+                         muster_watch_emit *tell, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *old = &watch->known.finding[i];
@@ -118,7 +116,7 @@ static struct muster_finding *covering(const struct muster_findings *in,
 }
 
 /* How many looks in a row found it, this one included. */
-static unsigned looks_of(const struct muster_watch *watch, const struct muster_finding *finding)
+static unsigned scans_of(const struct muster_watch *watch, const struct muster_finding *finding)
 {
     const struct muster_finding *before = covering(&watch->maybe, finding);
     return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
@@ -135,15 +133,15 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
         if (!copy)
             continue;
         *copy = *finding;
-        looks[maybe.n - 1] = looks_of(watch, copy);
+        looks[maybe.n - 1] = scans_of(watch, copy);
     }
     muster_findings_free(&watch->maybe);
     watch->maybe = maybe;
     memcpy(watch->looks, looks, maybe.n * sizeof *looks);
 }
 
-static void tell_slow(struct muster_watch *watch, const struct muster_finding *finding,
-                      muster_watch_tell *tell, void *arg)
+static void emit_slow(struct muster_watch *watch, const struct muster_finding *finding,
+                      muster_watch_emit *tell, void *arg)
 {
     struct muster_finding *known = covering(&watch->known, finding) ? NULL : place(&watch->known);
     if (!known)
@@ -153,21 +151,21 @@ static void tell_slow(struct muster_watch *watch, const struct muster_finding *f
 }
 
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
-                       muster_watch_tell *tell, void *arg)
+                       muster_watch_emit *tell, void *arg)
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        unsigned enough = finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_LOOKS : SLOW_LOOKS;
-        if (is_slow(finding) && (last || looks_of(watch, finding) >= enough))
-            tell_slow(watch, finding, tell, arg);
+        unsigned enough = finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_SCANS : SLOW_SCANS;
+        if (is_slow(finding) && (last || scans_of(watch, finding) >= enough))
+            emit_slow(watch, finding, tell, arg);
     }
     remember(watch, now);
 }
 
-void muster_watch_end(struct muster_watch *watch, muster_watch_tell *tell, void *arg)
+void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg)
 {
     for (size_t i = 0; i < watch->maybe.n; i++)
-        tell_slow(watch, &watch->maybe.finding[i], tell, arg);
+        emit_slow(watch, &watch->maybe.finding[i], tell, arg);
 }
 
 size_t muster_watch_hanging(const struct muster_watch *watch)

@@ -15,7 +15,7 @@ struct muster_watch {
 };
 
 /* Told once when a finding is new, and once when it is resolved. */
-typedef void muster_watch_tell(void *arg, const struct muster_finding *finding);
+typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 
 /* Same kind, communicator, operation and first guilty rank. */
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
@@ -23,7 +23,7 @@ bool muster_watch_same(const struct muster_finding *a, const struct muster_findi
 /* `now`: all that holds at this moment. A known hang that is not among it is resolved; findings of
  * other kinds stand for the run. Leaves late_rank and slow_transfer to the next function. */
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
-                         muster_watch_tell *tell, void *arg);
+                         muster_watch_emit *tell, void *arg);
 
 /* How many processes live, before each update. Where some have just gone, a hang that is not found
  * any more is not resolved: the job is leaving, or another finding is on its way. */
@@ -34,10 +34,10 @@ void muster_watch_alive(struct muster_watch *watch, size_t alive);
  * times; or if `last`: there will be no other time. Of a late rank that is known no more is told,
  * in whatever communicator it is late and by how much. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
-                       muster_watch_tell *tell, void *arg);
+                       muster_watch_emit *tell, void *arg);
 
 /* Nothing more can be looked at: what was found once is told. */
-void muster_watch_end(struct muster_watch *watch, muster_watch_tell *tell, void *arg);
+void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg);
 
 /* Of all kinds, of hangs alone. */
 size_t muster_watch_unresolved(const struct muster_watch *watch);

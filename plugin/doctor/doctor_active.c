@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allreduce/allreduce.h"
 #include "base/text.h"
-#include "cli/allreduce.h"
-#include "cli/doctor.h"
-#include "cli/p2p.h"
+#include "doctor/doctor.h"
+#include "doctor/p2p.h"
 #include "topology/paths.h"
 
 enum {
@@ -44,7 +44,7 @@ static struct muster_check *begin(struct muster_doctor *doctor, int test)
 enum { RIGHT, WRONG, FAILED, HUNG, UNTESTED, VERDICTS };
 
 /* A pair that hangs or fails in one test says nothing about the other. */
-static int judge_pair(const struct muster_p2p_result *pair, int test)
+static int evaluate_pair(const struct muster_p2p_result *pair, int test)
 {
     int stage = test == KERNEL ? MUSTER_P2P_KERNEL : MUSTER_P2P_COPY;
     bool tested = test == KERNEL ? pair->kernel_tested : pair->copy_tested;
@@ -72,7 +72,8 @@ static void tell_pair(struct muster_check *check, const struct muster_p2p_result
                               pair->from, pair->to, wrong, pair->words);
 }
 
-static void judge_data(struct muster_check *check, const struct muster_p2p_matrix *matrix, int test)
+static void evaluate_data(struct muster_check *check, const struct muster_p2p_matrix *matrix,
+                          int test)
 {
     int count[VERDICTS] = {0}, without = 0, pairs = matrix->gpus * (matrix->gpus - 1);
     for (int a = 0; a < matrix->gpus; a++)
@@ -80,7 +81,7 @@ static void judge_data(struct muster_check *check, const struct muster_p2p_matri
             const struct muster_p2p_result *pair = &matrix->pair[a][b];
             if (a == b)
                 continue;
-            int verdict = judge_pair(pair, test);
+            int verdict = evaluate_pair(pair, test);
             count[verdict]++;
             without += pair->stage == MUSTER_P2P_DONE && !pair->failed[0] && !pair->access;
             tell_pair(check, pair, test, verdict);
@@ -195,12 +196,26 @@ static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2
     }
 }
 
+/* Before Hopper NVML tells no fabric state: that the fabric manager is missing shows here alone. */
+static void blame_fabric(struct muster_doctor *doctor, const char *why)
+{
+    struct muster_check *fabric = muster_checks_find(doctor->checks, "gpu.fabric");
+    if (!fabric || !strstr(why, "error 802"))
+        return;
+    muster_check_worse(fabric, MUSTER_CHECK_PROBLEM);
+    muster_check_found(fabric, "no fabric manager: CUDA does not start (802)");
+    muster_check_advice(fabric,
+                        "install and start nvidia-fabricmanager of the driver's version; on "
+                        "boards without NVSwitch look at the driver");
+}
+
 /* CUDA that does not start where there are GPUs stops every job. */
 static void tell_no_p2p(struct muster_doctor *doctor, struct muster_check *kernel,
                         const struct muster_p2p_matrix *matrix, const char *why)
 {
     bool gpus = doctor->survey->nvml && doctor->survey->nvml->gpus > 0;
     if (gpus && matrix && matrix->gpus == 0) {
+        blame_fabric(doctor, why);
         muster_check_worse(kernel, MUSTER_CHECK_PROBLEM);
         muster_check_found(kernel, "%.370s", why);
         muster_check_advice(kernel, "NVML shows GPUs, but CUDA does not start: error 802 is the "
@@ -215,7 +230,7 @@ static void tell_no_p2p(struct muster_doctor *doctor, struct muster_check *kerne
 
 static void run_p2p(struct muster_doctor *doctor)
 {
-    struct muster_p2p_matrix *matrix = calloc(1, sizeof *matrix);
+    struct muster_p2p_matrix *matrix = muster_arena_array(doctor->memory, 1, sizeof *matrix);
     struct muster_err err;
     const struct muster_p2p_limits limits = {P2P_MS, P2P_STAGE_MS, P2P_WORDS};
     struct muster_check *kernel = begin(doctor, KERNEL); /* has the time of all */
@@ -223,17 +238,15 @@ static void run_p2p(struct muster_doctor *doctor)
                         : muster_fail_memory(&err, "the pairs of GPUs");
     if (failed) {
         tell_no_p2p(doctor, kernel, matrix, err.text);
-        free(matrix);
         return;
     }
-    judge_data(kernel, matrix, KERNEL);
-    judge_data(begin(doctor, COPY), matrix, COPY);
+    evaluate_data(kernel, matrix, KERNEL);
+    evaluate_data(begin(doctor, COPY), matrix, COPY);
     check_bandwidth(doctor, matrix);
-    free(matrix);
 }
 
-static void judge_allreduce(struct muster_check *check, const struct muster_allreduce_plan *plan,
-                            const struct muster_allreduce_result *result)
+static void evaluate_allreduce(struct muster_check *check, const struct muster_allreduce_plan *plan,
+                               const struct muster_allreduce_result *result)
 {
     char size[32];
     double bus = 2.0 * (plan->gpus - 1) / plan->gpus;
@@ -270,7 +283,7 @@ static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *che
                                    : "");
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     if (muster_allreduce_run(&plan, muster_doctor_rank, ALLREDUCE_S, result, &err) == 0) {
-        judge_allreduce(check, &plan, &result[0]);
+        evaluate_allreduce(check, &plan, &result[0]);
         return true;
     }
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);

@@ -8,8 +8,8 @@
 
 #include "base/env.h"
 #include "base/text.h"
-#include "cli/conf_file.h"
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/conf_file.h"
 
 extern char **environ;
 
@@ -18,8 +18,7 @@ enum { VARIABLES_MAX = 512, CONF_MAX = 64 << 10 };
 struct environment {
     struct muster_env_variable at[VARIABLES_MAX];
     size_t n;
-    char *owned[VARIABLES_MAX];
-    size_t owned_n;
+    struct muster_arena *memory;
 };
 
 static bool is_ours(const char *name)
@@ -37,13 +36,9 @@ static void add(struct environment *environment, const char *text)
     const char *equals = strchr(text, '=');
     if (!equals || !is_ours(text) || environment->n == VARIABLES_MAX)
         return;
-    char *copy = strdup(text);
-    if (!copy)
-        return;
-    copy[equals - text] = '\0';
-    environment->owned[environment->owned_n++] = copy;
-    environment->at[environment->n++] =
-        (struct muster_env_variable){copy, copy + (equals - text) + 1};
+    environment->at[environment->n++] = (struct muster_env_variable){
+        muster_arena_format(environment->memory, "%.*s", (int)(equals - text), text),
+        muster_arena_text(environment->memory, equals + 1)};
 }
 
 static bool is_set(const struct environment *environment, const char *name)
@@ -56,8 +51,8 @@ static bool is_set(const struct environment *environment, const char *name)
 
 static void read_conf(struct environment *environment, struct muster_check *check, const char *path)
 {
-    struct muster_conf *conf = malloc(sizeof *conf);
-    char *text = malloc(CONF_MAX), line[512];
+    struct muster_conf *conf = muster_arena_array(environment->memory, 1, sizeof *conf);
+    char *text = muster_arena_array(environment->memory, 1, CONF_MAX), line[512];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd >= 0 && text ? read(fd, text, CONF_MAX) : -1;
     if (fd >= 0)
@@ -74,8 +69,6 @@ static void read_conf(struct environment *environment, struct muster_check *chec
                 add(environment, line);
         }
     }
-    free(text);
-    free(conf);
 }
 
 /* NCCL_CONF_FILE instead of ~/.nccl.conf, then /etc/nccl.conf. */
@@ -182,35 +175,30 @@ static bool has_entries(const char *root, const char *below)
 
 void muster_doctor_environment(struct muster_doctor *doctor)
 {
-    struct environment *environment = calloc(1, sizeof *environment);
-    struct muster_env_remarks *remarks = calloc(1, sizeof *remarks);
-    char **strings = NULL;
+    struct environment *environment = muster_arena_array(doctor->memory, 1, sizeof *environment);
+    struct muster_env_remarks *remarks = muster_arena_array(doctor->memory, 1, sizeof *remarks);
+    const char *const *strings = NULL;
     size_t strings_n = 0;
     if (!environment || !remarks)
-        goto out;
+        return;
+    environment->memory = doctor->memory;
     for (char **variable = environ; *variable; variable++)
         add(environment, *variable);
     read_files(doctor, environment);
     list_all(doctor, environment);
     if (doctor->loaded >= 0)
-        strings_n = muster_nccl_strings(doctor->library[doctor->loaded].path, &strings);
+        strings_n =
+            muster_nccl_strings(doctor->memory, doctor->library[doctor->loaded].path, &strings);
     const struct muster_env_input input = {
         .at = environment->at,
         .n = environment->n,
         .nccl = muster_doctor_version(doctor),
         /* a library that hides its strings is no authority */
-        .strings = strings_n > 50 ? (const char *const *)strings : NULL,
+        .strings = strings_n > 50 ? strings : NULL,
         .strings_n = strings_n,
         .infiniband = has_entries(doctor->sysfs, "class/infiniband"),
         .nvlink = doctor->survey->machine->gpus > 0 && doctor->survey->machine->gpu[0].nvlinks > 0,
     };
-    muster_env_judge(&input, remarks);
+    muster_env_evaluate(&input, remarks);
     add_remarks(doctor, remarks);
-out:
-    if (strings)
-        muster_strings_free(strings, strings_n);
-    for (size_t i = 0; environment && i < environment->owned_n; i++)
-        free(environment->owned[i]);
-    free(environment);
-    free(remarks);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
 #include "topology/sysfs.h"
 
 static void check_iommu(struct muster_doctor *doctor)

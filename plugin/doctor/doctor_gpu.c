@@ -2,18 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/doctor.h"
-#include "cli/visible.h"
+#include "doctor/doctor.h"
+#include "doctor/visible.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
 
-static struct muster_check *begin(struct muster_doctor *doctor, const char *id,
-                                  const char *class_id, const char *expected)
+struct muster_check *muster_doctor_begin_gpu(struct muster_doctor *doctor, const char *id,
+                                             const char *class_id, const char *expected)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, id, class_id);
     muster_check_expected(check, "%s", expected);
     if (!doctor->survey->nvml)
-        muster_check_unchecked(check, "%.300s", doctor->survey->no_nvml.text);
+        muster_check_unchecked(check, "%s", doctor->no_driver);
     return check;
 }
 
@@ -26,7 +26,7 @@ static int in_tree(const struct muster_machine *machine)
 }
 
 /* What CUDA will show to a job with this environment. */
-static void judge_visible(struct muster_check *check, const struct muster_machine *machine)
+static void evaluate_visible(struct muster_check *check, const struct muster_machine *machine)
 {
     struct muster_visible visible;
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -50,7 +50,7 @@ static void judge_visible(struct muster_check *check, const struct muster_machin
 static void check_present(struct muster_doctor *doctor)
 {
     struct muster_check *check =
-        begin(doctor, "gpu.present", "F46,F17", "every GPU of the host answers");
+        muster_doctor_begin_gpu(doctor, "gpu.present", "F46,F17", "every GPU of the host answers");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
         return;
@@ -58,7 +58,7 @@ static void check_present(struct muster_doctor *doctor)
     for (int i = 0; i < nvml->gpus; i++)
         answering += nvml->gpu[i].uuid[0] != '\0';
     muster_check_found(check, "%d x %s", answering, nvml->gpus ? nvml->gpu[0].name : "no GPU");
-    judge_visible(check, doctor->survey->machine);
+    evaluate_visible(check, doctor->survey->machine);
     if (answering < nvml->gpus) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_evidence(check, "%d GPUs do not answer", nvml->gpus - answering);
@@ -75,8 +75,8 @@ static void check_present(struct muster_doctor *doctor)
 
 static void check_fabric(struct muster_doctor *doctor)
 {
-    struct muster_check *check =
-        begin(doctor, "gpu.fabric", "F49,F50", "fabric state completed, where there is one");
+    struct muster_check *check = muster_doctor_begin_gpu(
+        doctor, "gpu.fabric", "F49,F50", "fabric state completed, where there is one");
     static const char *const states[] = {"not supported", "not started", "in progress",
                                          "completed"};
     const struct muster_nvml *nvml = doctor->survey->nvml;
@@ -100,8 +100,8 @@ static void check_fabric(struct muster_doctor *doctor)
 
 static void check_links(struct muster_doctor *doctor, const struct muster_faults *faults)
 {
-    struct muster_check *check =
-        begin(doctor, "gpu.nvlink", "F55,F51", "as many links on every GPU, none retrained");
+    struct muster_check *check = muster_doctor_begin_gpu(
+        doctor, "gpu.nvlink", "F55,F51", "as many links on every GPU, none retrained");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     const struct muster_machine *machine = doctor->survey->machine;
     if (!nvml)
@@ -176,8 +176,8 @@ static void check_pcie(struct muster_doctor *doctor, const struct muster_faults 
 
 static void check_clocks(struct muster_doctor *doctor)
 {
-    struct muster_check *check =
-        begin(doctor, "gpu.clocks", "F53", "nothing but idleness limits the clocks");
+    struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.clocks", "F53",
+                                                         "nothing but idleness limits the clocks");
     static const struct {
         int64_t bit;
         const char *text;
@@ -210,8 +210,8 @@ static void check_clocks(struct muster_doctor *doctor)
 
 static void check_memory(struct muster_doctor *doctor)
 {
-    struct muster_check *check =
-        begin(doctor, "gpu.ecc", "F51", "no uncorrected errors, no rows to be remapped");
+    struct muster_check *check = muster_doctor_begin_gpu(
+        doctor, "gpu.ecc", "F51", "no uncorrected errors, no rows to be remapped");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
         return;
@@ -231,7 +231,7 @@ static void check_memory(struct muster_doctor *doctor)
 
 static void check_mig(struct muster_doctor *doctor)
 {
-    struct muster_check *check = begin(doctor, "gpu.mig", "F55", "MIG off");
+    struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.mig", "F55", "MIG off");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
         return;
@@ -257,7 +257,7 @@ bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu)
 static void check_use(struct muster_doctor *doctor)
 {
     struct muster_check *check =
-        begin(doctor, "gpu.in_use", "F53,F36", "no other process on the GPUs");
+        muster_doctor_begin_gpu(doctor, "gpu.in_use", "F53,F36", "no other process on the GPUs");
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
         return;
@@ -281,8 +281,8 @@ static void check_use(struct muster_doctor *doctor)
 
 static void check_p2p(struct muster_doctor *doctor)
 {
-    struct muster_check *check =
-        begin(doctor, "gpu.p2p_status", "F43,F46", "the driver allows P2P between all pairs");
+    struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.p2p_status", "F43,F46",
+                                                         "the driver allows P2P between all pairs");
     const struct muster_machine *machine = doctor->survey->machine;
     int ok = 0, refused = 0;
     if (!doctor->survey->nvml)
@@ -294,7 +294,7 @@ static void check_p2p(struct muster_doctor *doctor)
             if (a == b || state == MUSTER_P2P_OK || state == MUSTER_P2P_UNKNOWN)
                 continue;
             refused++;
-            muster_check_evidence(check, "GPU %d to %d: %s", a, b, muster_p2p_word(state));
+            muster_check_evidence(check, "GPU %d to %d: %s", a, b, muster_p2p_name(state));
         }
     muster_check_found(check, refused ? "P2P is refused for some pairs"
                               : ok    ? "P2P between all pairs"
@@ -358,7 +358,7 @@ static void check_nics(struct muster_doctor *doctor, const struct muster_faults 
 
 void muster_doctor_gpus(struct muster_doctor *doctor)
 {
-    struct muster_faults *faults = calloc(1, sizeof *faults);
+    struct muster_faults *faults = muster_arena_array(doctor->memory, 1, sizeof *faults);
     if (!faults)
         return;
     muster_faults_find(doctor->survey->machine, faults);
@@ -373,5 +373,4 @@ void muster_doctor_gpus(struct muster_doctor *doctor)
     check_use(doctor);
     check_p2p(doctor);
     check_virtual(doctor);
-    free(faults);
 }

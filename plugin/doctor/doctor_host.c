@@ -9,17 +9,22 @@
 #include "base/env.h"
 #include "base/host.h"
 #include "base/text.h"
-#include "cli/doctor.h"
-#include "cli/proc_text.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/proc_text.h"
 #include "topology/sysfs.h"
 
 enum { FILE_MAX = MUSTER_DOCTOR_FILE, SWAPS_MAX = 8, CAP_SYS_NICE = 23 };
 
-bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text)
+char *muster_doctor_room(const struct muster_doctor *doctor)
 {
-    char path[PATH_MAX];
+    return muster_arena_array(doctor->memory, 1, FILE_MAX);
+}
+
+bool muster_doctor_read_file(const char *path, char *text)
+{
     size_t used = 0;
-    snprintf(path, sizeof path, "%s/%s", doctor->procfs, below);
+    if (!text)
+        return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     text[0] = '\0';
     if (fd < 0)
@@ -30,6 +35,13 @@ bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *bel
     text[used] = '\0';
     close(fd);
     return used > 0;
+}
+
+bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", doctor->procfs, below);
+    return muster_doctor_read_file(path, text);
 }
 
 static bool is_network_disk(const struct muster_doctor *doctor, const char *file)
@@ -176,77 +188,14 @@ static void check_sys_nice(struct muster_doctor *doctor, char *text)
     }
 }
 
-/* 45 follows other errors: it names no culprit. */
-static bool tell_xid(struct muster_check *check, const char *line)
-{
-    const char *xid = strstr(line, "NVRM: Xid");
-    if (!xid || strstr(xid, "): 45,"))
-        return false;
-    muster_check_evidence(check, "%.150s", xid);
-    return true;
-}
-
-/* What dmesg printed on that host. */
-static int read_recorded_log(struct muster_check *check, char *text)
-{
-    int xids = 0;
-    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        xids += tell_xid(check, line);
-    return xids;
-}
-
-static void judge_xids(struct muster_check *check, int xids)
-{
-    muster_check_found(check, xids ? "%d Xid events since boot" : "no Xid event", xids);
-    if (xids) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "drain the host and look at the GPUs named");
-    }
-}
-
-static void check_kernel_log(struct muster_doctor *doctor, char *text)
-{
-    struct muster_check *check = muster_check_begin(doctor->checks, "host.kernel_log", "F51,F52");
-    bool recorded = strcmp(doctor->procfs, "/proc") != 0;
-    int xids = 0;
-    muster_check_expected(check, "no Xid of an NVIDIA GPU but 45");
-    int fd = recorded ? -1 : open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (recorded && muster_doctor_read_proc(doctor, "kmsg", text)) {
-        xids = read_recorded_log(check, text);
-        judge_xids(check, xids);
-        return;
-    }
-    if (fd < 0) {
-        muster_check_unchecked(check,
-                               "the kernel log cannot be read here (%s): a missing Xid "
-                               "proves nothing",
-                               recorded ? "none recorded" : strerror(errno));
-        return;
-    }
-    for (int i = 0; i < 100000; i++) {
-        ssize_t n = read(fd, text, FILE_MAX - 1);
-        if (n < 0 && errno == EPIPE)
-            continue;
-        if (n <= 0)
-            break;
-        text[n] = '\0';
-        text[strcspn(text, "\n")] = '\0';
-        xids += tell_xid(check, text);
-    }
-    close(fd);
-    judge_xids(check, xids);
-}
-
 void muster_doctor_host(struct muster_doctor *doctor)
 {
-    char *text = calloc(2, FILE_MAX);
-    if (!text)
+    char *text = muster_doctor_room(doctor), *mounts = muster_doctor_room(doctor);
+    if (!text || !mounts)
         return;
-    check_swap(doctor, text, text + FILE_MAX);
+    check_swap(doctor, text, mounts);
     check_memory(doctor, text);
     check_pressure(doctor, text);
     check_identity(doctor);
     check_sys_nice(doctor, text);
-    check_kernel_log(doctor, text);
-    free(text);
 }

@@ -1,81 +1,39 @@
 /* Limits of this process and its container that NCCL runs into. */
-#include <errno.h>
-#include <glob.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "base/text.h"
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/proc_text.h"
 #include "topology/sysfs.h"
 
 enum {
-    SHM_PER_RANK_MIB = 64, /* segments of 9.6 and 33 MB were seen; 64 MiB fail with two ranks */
     NOFILE_BASE = 1024,
     NOFILE_PER_RANK = 512,
+    NOFILE_MANY_HERE = 8,
+    NOFILE_MANY = 32,
+    MEMORY_WANTED_GIB = 4,
+    MEMORY_NEEDED_GIB = 2,
 };
 
-static void check_shm(struct muster_doctor *doctor)
+/* This process', or the recorded one's. */
+static uint64_t read_limit(const struct muster_doctor *doctor, const char *name, int resource)
 {
-    struct muster_check *check = muster_check_begin(doctor->checks, "limit.shm", "F27");
-    struct statvfs shm;
-    char have[32], want[32];
-    uint64_t needed = (uint64_t)doctor->local_ranks * SHM_PER_RANK_MIB << 20;
-    if (statvfs("/dev/shm", &shm)) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "/dev/shm: %s", strerror(errno));
-        return;
-    }
-    uint64_t left = (uint64_t)shm.f_bavail * shm.f_frsize;
-    uint64_t size = (uint64_t)shm.f_blocks * shm.f_frsize;
-    muster_text_bytes(have, sizeof have, size);
-    muster_text_bytes(want, sizeof want, needed);
-    muster_check_found(check, "/dev/shm of %s", have);
-    muster_check_expected(check, "%s free for %u ranks", want, doctor->local_ranks);
-    muster_text_bytes(have, sizeof have, left);
-    muster_check_evidence(check, "%s free", have);
-    if (left < needed) {
-        muster_check_worse(check, left < 64u << 20 ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
-        muster_check_advice(check,
-                            "docker: --shm-size=%s; Kubernetes: an emptyDir with medium "
-                            "Memory at /dev/shm",
-                            "1g");
-    }
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    char *text = muster_doctor_room(doctor);
+    uint64_t soft = UINT64_MAX;
+    bool found = muster_doctor_read_proc(doctor, "self/limits", text) &&
+                 muster_proc_limit(text, name, &soft);
+    if (found)
+        return soft;
+    getrlimit((__rlimit_resource_t)resource, &limit);
+    return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-static void check_stale(struct muster_doctor *doctor)
+static void print_limit(uint64_t value, char *text, size_t size)
 {
-    struct muster_check *check = muster_check_begin(doctor->checks, "limit.shm_stale", "F27");
-    glob_t found;
-    uint64_t bytes = 0;
-    char text[32];
-    int n = 0;
-    if (glob("/dev/shm/nccl-*", 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            struct stat status;
-            if (stat(found.gl_pathv[i], &status) == 0) {
-                bytes += (uint64_t)status.st_blocks * 512;
-                n++;
-            }
-        }
-        globfree(&found);
-    }
-    muster_text_bytes(text, sizeof text, bytes);
-    muster_check_found(check, n ? "%d files of NCCL in /dev/shm" : "none", n);
-    if (n) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_evidence(check, "they hold %s", text);
-        muster_check_advice(check, "if no job runs, remove /dev/shm/nccl-*");
-    }
-}
-
-static void print_limit(rlim_t value, char *text, size_t size)
-{
-    if (value == RLIM_INFINITY)
+    if (value == UINT64_MAX)
         snprintf(text, size, "unlimited");
     else
         muster_text_bytes(text, size, value);
@@ -84,16 +42,15 @@ static void print_limit(rlim_t value, char *text, size_t size)
 static void check_memlock(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.memlock", "F30");
-    struct rlimit limit;
+    uint64_t limit = read_limit(doctor, "Max locked memory", RLIMIT_MEMLOCK);
     char text[32];
-    getrlimit(RLIMIT_MEMLOCK, &limit);
-    print_limit(limit.rlim_cur, text, sizeof text);
+    print_limit(limit, text, sizeof text);
     muster_check_found(check, "memlock %s", text);
     muster_check_expected(check, "unlimited, in the job's own environment");
-    bool rdma = false;
+    bool rdma = muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0;
     for (int i = 0; i < doctor->survey->machine->nics; i++)
         rdma |= doctor->survey->machine->nic[i].verbs[0] != '\0';
-    if (limit.rlim_cur != RLIM_INFINITY) {
+    if (limit != UINT64_MAX) {
         if (rdma)
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         else
@@ -102,31 +59,37 @@ static void check_memlock(struct muster_doctor *doctor)
     }
 }
 
+/* Each connection to a peer takes some, and so do the frameworks' data loaders: with 1024, jobs of
+ * many ranks end in "Too many open files". */
 static void check_nofile(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.nofile", "F32");
-    struct rlimit limit;
-    rlim_t wanted = NOFILE_BASE + (rlim_t)doctor->local_ranks * NOFILE_PER_RANK;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    muster_check_found(check, "%llu open files", (unsigned long long)limit.rlim_cur);
+    uint64_t wanted = NOFILE_BASE + (uint64_t)doctor->local_ranks * NOFILE_PER_RANK;
+    uint64_t limit = read_limit(doctor, "Max open files", RLIMIT_NOFILE);
+    if (limit == UINT64_MAX)
+        muster_check_found(check, "no limit of open files");
+    else
+        muster_check_found(check, "%llu open files", (unsigned long long)limit);
     muster_check_expected(check, "at least %llu", (unsigned long long)wanted);
-    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < wanted) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "ulimit -n 65536");
-    }
+    if (limit >= wanted)
+        return;
+    bool many = doctor->local_ranks >= NOFILE_MANY_HERE || muster_doctor_world() >= NOFILE_MANY;
+    muster_check_worse(check,
+                       limit <= NOFILE_BASE && many ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+    muster_check_advice(check, "ulimit -n 65536, in the job's own environment: docker: --ulimit "
+                               "nofile=65536; systemd and Slurm's slurmd: LimitNOFILE=65536");
 }
 
 static void check_stack(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.stack", "F31");
-    struct rlimit limit;
+    uint64_t limit = read_limit(doctor, "Max stack size", RLIMIT_STACK);
     char text[32];
     int nccl = muster_doctor_version(doctor);
-    getrlimit(RLIMIT_STACK, &limit);
-    print_limit(limit.rlim_cur, text, sizeof text);
+    print_limit(limit, text, sizeof text);
     muster_check_found(check, "stack %s", text);
     muster_check_expected(check, "a limit, for NCCL before 2.28");
-    if (limit.rlim_cur == RLIM_INFINITY && nccl < 22800) { /* 0: not known */
+    if (limit == UINT64_MAX && nccl < 22800) { /* 0: not known */
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check,
                             "ulimit -s 8192: with unlimited stacks glibc gives threads 2 MiB, "
@@ -161,31 +124,62 @@ static void check_quota(struct muster_doctor *doctor)
     }
 }
 
+int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set)
+{
+    char *text = muster_doctor_room(doctor);
+    const char *list = muster_doctor_read_proc(doctor, "self/status", text)
+                           ? strstr(text, "Cpus_allowed_list:")
+                           : NULL;
+    int n = 0;
+    if (list) {
+        list += strlen("Cpus_allowed_list:");
+        n = muster_proc_cpus(list + strspn(list, " \t"), set, MUSTER_DOCTOR_CPU_WORDS);
+    }
+    return n;
+}
+
+/* How many of `set` are on the GPU's NUMA node; -1: unknown. */
+static int cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set)
+{
+    const struct muster_machine *machine = doctor->survey->machine;
+    uint64_t numa = muster_machine_numa(machine, machine->gpu[gpu].node),
+             near[MUSTER_DOCTOR_CPU_WORDS];
+    char list[1024];
+    int n = 0;
+    if (numa == 0 || (numa & (numa - 1)) ||
+        !muster_sysfs_line(doctor->sysfs, list, sizeof list, "devices/system/node/node%d/cpulist",
+                           __builtin_ctzll(numa)) ||
+        muster_proc_cpus(list, near, MUSTER_DOCTOR_CPU_WORDS) == 0)
+        return -1;
+    for (int i = 0; i < MUSTER_DOCTOR_CPU_WORDS; i++)
+        n += __builtin_popcountll(set[i] & near[i]);
+    return n;
+}
+
 static void check_cpus(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.cpus", "F33");
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed)) {
-        muster_check_unchecked(check, "sched_getaffinity: %s", strerror(errno));
+    uint64_t allowed[MUSTER_DOCTOR_CPU_WORDS];
+    int n = muster_doctor_cpus(doctor, allowed);
+    int rank = muster_doctor_local_rank();
+    unsigned ranks = rank < 0 ? doctor->local_ranks : 1;
+    bool far = false;
+    if (n == 0) {
+        muster_check_unchecked(check, "%s/self/status does not tell the CPUs", doctor->procfs);
         return;
     }
-    int n = CPU_COUNT(&allowed);
-    bool far = false;
     muster_check_found(check, "may run on %d CPUs", n);
     muster_check_expected(check, "at least 2 CPUs a rank, near its GPU");
-    for (int i = 0; i < doctor->survey->machine->gpus; i++) {
-        int near = muster_survey_cpus(
-            muster_machine_numa(doctor->survey->machine, doctor->survey->machine->gpu[i].node));
-        if (near == 0) {
+    for (int i = 0; i < doctor->survey->machine->gpus; i++)
+        if ((rank < 0 || rank == i) && cpus_near(doctor, i, allowed) == 0) {
             far = true;
             muster_check_evidence(check, "none of them is on GPU %d's NUMA node", i);
         }
-    }
-    if ((unsigned)n < 2 * doctor->local_ranks || far) {
-        muster_check_worse(check, (unsigned)n < doctor->local_ranks ? MUSTER_CHECK_PROBLEM
-                                                                    : MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "the launcher's binding or cpuset is too narrow for %u ranks",
-                            doctor->local_ranks);
+    if ((unsigned)n < 2 * ranks || far) {
+        muster_check_worse(check,
+                           (unsigned)n < ranks ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "the launcher's binding or cpuset is too narrow for %u rank%s",
+                            ranks, ranks > 1 ? "s" : "");
     }
 }
 
@@ -195,6 +189,25 @@ static uint64_t memory_limit(const struct muster_doctor *doctor)
     if (limit <= 0)
         limit = muster_sysfs_number(doctor->sysfs, 0, "fs/cgroup/memory/memory.limit_in_bytes");
     return limit > 0 && limit < 1ll << 60 ? (uint64_t)limit : 0;
+}
+
+/* A rank takes about 0.5 GiB for NCCL's host buffers, 1 to 2 for CUDA and its libraries, and 2 to 4
+ * for a framework and its data loaders, before any data. */
+static void evaluate_memory(struct muster_check *check, unsigned ranks, uint64_t limit)
+{
+    char text[32];
+    double each = (double)limit / ranks / (1u << 30);
+    muster_check_expected(check, "%d GiB a rank, for NCCL, CUDA and a framework",
+                          MEMORY_WANTED_GIB);
+    if (each >= MEMORY_WANTED_GIB)
+        return;
+    muster_check_worse(check,
+                       each < MEMORY_NEEDED_GIB ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
+    muster_text_bytes(text, sizeof text, limit / ranks);
+    muster_check_evidence(check, "%s for each of %u ranks", text, ranks);
+    muster_check_advice(check, "the kernel kills a rank when the limit is reached, and the others "
+                               "hang: raise it (docker: --memory, Slurm: --mem, Kubernetes: the "
+                               "memory limit)");
 }
 
 static void check_memory(struct muster_doctor *doctor)
@@ -209,6 +222,7 @@ static void check_memory(struct muster_doctor *doctor)
     }
     muster_text_bytes(text, sizeof text, limit);
     muster_check_found(check, "a memory limit of %s", text);
+    evaluate_memory(check, doctor->local_ranks, limit);
     if (used > 0 && (double)used > 0.9 * (double)limit) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_text_bytes(text, sizeof text, (uint64_t)used);
@@ -220,8 +234,6 @@ static void check_memory(struct muster_doctor *doctor)
 
 void muster_doctor_limits(struct muster_doctor *doctor)
 {
-    check_shm(doctor);
-    check_stale(doctor);
     check_memlock(doctor);
     check_nofile(doctor);
     check_stack(doctor);

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allreduce/gpu_api.h"
 #include "base/text.h"
-#include "cli/bounded.h"
-#include "cli/doctor.h"
-#include "cli/gpu_api.h"
+#include "doctor/doctor.h"
+#include "launch/bounded.h"
 
 enum { LOAD_MS = 15000, LIBRARY_MAX = 1 << 30, STRINGS_MAX = 4096, NAME_MAX_LENGTH = 96 };
 
@@ -37,25 +37,30 @@ static bool map_file(const char *path, struct mapped *file)
     return ok;
 }
 
-int muster_nccl_version_in(const char *path)
+int muster_nccl_version_in(const char *path, int *cuda)
 {
     static const char mark[] = "NCCL version ";
     struct mapped file;
     int code = 0;
+    *cuda = 0;
     if (!map_file(path, &file))
         return 0;
     for (const char *at = file.at; code == 0;) {
         size_t left = file.n - (size_t)(at - file.at);
         const char *found = memmem(at, left, mark, sizeof mark - 1);
         char text[32] = "";
-        unsigned major, minor, patch;
+        unsigned major, minor, patch, cuda_major, cuda_minor;
         if (!found)
             break;
         at = found + sizeof mark - 1;
         left = file.n - (size_t)(at - file.at);
         memcpy(text, at, left < sizeof text - 1 ? left : sizeof text - 1);
-        if (sscanf(text, "%3u.%3u.%3u", &major, &minor, &patch) == 3)
+        int fields = sscanf(text, "%3u.%3u.%3u+cuda%3u.%3u", &major, &minor, &patch, &cuda_major,
+                            &cuda_minor);
+        if (fields >= 3)
             code = (int)(major * 10000 + minor * 100 + patch);
+        if (fields == 5)
+            *cuda = (int)(cuda_major * 1000 + cuda_minor * 10);
     }
     munmap((void *)(uintptr_t)file.at, file.n);
     return code;
@@ -68,17 +73,18 @@ static bool is_name(char c)
 
 static int compare_strings(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-size_t muster_nccl_strings(const char *path, char ***strings)
+size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
+                           const char *const **strings)
 {
     static const char mark[] = "NCCL_";
     struct mapped file;
     size_t n = 0;
     if (!map_file(path, &file))
         return 0;
-    char **found = calloc(STRINGS_MAX, sizeof *found);
+    const char **found = muster_arena_array(arena, STRINGS_MAX, sizeof *found);
     for (const char *at = file.at, *end = file.at + file.n; found && n < STRINGS_MAX;) {
         const char *hit = memmem(at, (size_t)(end - at), mark, sizeof mark - 1);
         const char *stop = hit;
@@ -87,10 +93,8 @@ size_t muster_nccl_strings(const char *path, char ***strings)
         while (stop < end && is_name(*stop) && stop - hit < NAME_MAX_LENGTH)
             stop++;
         /* a C string of its own: between two zero bytes */
-        if ((hit == file.at || hit[-1] == '\0') && stop < end && *stop == '\0') {
-            found[n] = strndup(hit, (size_t)(stop - hit));
-            n += found[n] != NULL;
-        }
+        if ((hit == file.at || hit[-1] == '\0') && stop < end && *stop == '\0')
+            found[n++] = muster_arena_text(arena, hit);
         at = stop;
     }
     munmap((void *)(uintptr_t)file.at, file.n);
@@ -98,13 +102,6 @@ size_t muster_nccl_strings(const char *path, char ***strings)
         qsort(found, n, sizeof *found, compare_strings);
     *strings = found;
     return n;
-}
-
-void muster_strings_free(char **strings, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(strings[i]);
-    free(strings);
 }
 
 static int load_work(void *arg, int fd, struct muster_err *err)
@@ -132,7 +129,8 @@ static int add_library(struct muster_doctor *doctor, const char *path)
     if (doctor->libraries == MUSTER_DOCTOR_LIBRARIES)
         return -1;
     muster_text_copy(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path, real);
-    doctor->library[doctor->libraries].version = muster_nccl_version_in(real);
+    struct muster_nccl_library *added = &doctor->library[doctor->libraries];
+    added->version = muster_nccl_version_in(real, &added->cuda);
     return doctor->libraries++;
 }
 
@@ -169,11 +167,10 @@ static void find_all(struct muster_doctor *doctor)
                               "/usr",
                               "/opt/conda"};
     const char *path = getenv("LD_LIBRARY_PATH");
-    char *copy = path ? strdup(path) : NULL, *rest = NULL;
-    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder;
-         folder = strtok_r(NULL, ":", &rest))
-        add_matches(doctor, folder, "");
-    free(copy);
+    for (size_t length; path && *path; path += length + (path[length] == ':')) {
+        length = strcspn(path, ":");
+        add_matches(doctor, muster_arena_format(doctor->memory, "%.*s", (int)length, path), "");
+    }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         add_matches(doctor, folders[i], "");
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)

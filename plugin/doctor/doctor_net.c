@@ -1,19 +1,15 @@
 /* Interfaces, addresses and ports that the job's set-up will use. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/bounded.h"
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
 #include "topology/interfaces.h"
 #include "topology/sysfs.h"
-
-enum { RESOLVE_MS = 3000 };
 
 /* Of the host that MUSTER_PROCFS is from; false: its files do not tell. */
 static bool read_recorded(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
@@ -24,15 +20,13 @@ static bool read_recorded(const struct muster_doctor *doctor, struct muster_inte
     char *text[FILES] = {NULL}, state[32];
     bool ok = strcmp(doctor->procfs, "/proc") != 0;
     for (int i = 0; i < FILES && ok; i++) {
-        text[i] = malloc(MUSTER_DOCTOR_FILE);
+        text[i] = muster_doctor_room(doctor);
         ok = text[i] && (muster_doctor_read_proc(doctor, names[i], text[i]) || i == INET6);
     }
     if (ok) {
         const struct muster_proc_net net = {text[DEV], text[ROUTE], text[TRIE], text[INET6]};
         muster_interfaces_from_proc(&net, interfaces);
     }
-    for (int i = 0; i < FILES; i++)
-        free(text[i]);
     for (int i = 0; ok && i < interfaces->n; i++) {
         muster_sysfs_line(doctor->sysfs, state, sizeof state, "class/net/%s/operstate",
                           interfaces->at[i].name);
@@ -57,7 +51,7 @@ static int read_interfaces(const struct muster_doctor *doctor, struct muster_int
     return 0;
 }
 
-static void print_address(const struct muster_interface *interface, char *text, size_t size)
+void muster_doctor_address(const struct muster_interface *interface, char *text, size_t size)
 {
     char address[INET6_ADDRSTRLEN] = "?";
     inet_ntop(interface->family, &interface->address, address, sizeof address);
@@ -67,8 +61,8 @@ static void print_address(const struct muster_interface *interface, char *text, 
         snprintf(text, size, "%s", address);
 }
 
-static void judge_chosen(struct muster_check *check, const struct muster_interface *first,
-                         bool several_hosts)
+static void evaluate_chosen(struct muster_check *check, const struct muster_interface *first,
+                            bool several_hosts)
 {
     if (muster_interfaces_loopback(first)) {
         muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
@@ -89,14 +83,6 @@ static void judge_chosen(struct muster_check *check, const struct muster_interfa
     }
 }
 
-static bool several_hosts(void)
-{
-    const char *nodes = getenv("SLURM_JOB_NUM_NODES"), *groups = getenv("GROUP_WORLD_SIZE");
-    const char *world = getenv("WORLD_SIZE"), *local = getenv("LOCAL_WORLD_SIZE");
-    return (nodes && atoi(nodes) > 1) || (groups && atoi(groups) > 1) ||
-           (world && local && atoi(world) > atoi(local));
-}
-
 static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
                          const char *id, const char *ifname)
 {
@@ -112,23 +98,23 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         muster_check_advice(check, "unset NCCL_SOCKET_IFNAME, or name one of this host's");
         for (int i = 0; i < interfaces->n; i++)
             if (interfaces->at[i].flags & IFF_RUNNING) {
-                print_address(&interfaces->at[i], text, sizeof text);
+                muster_doctor_address(&interfaces->at[i], text, sizeof text);
                 muster_check_evidence(check, "this host has %s", text);
             }
     } else {
-        print_address(&interfaces->at[choice.at[0]], text, sizeof text);
+        muster_doctor_address(&interfaces->at[choice.at[0]], text, sizeof text);
         muster_check_found(check, "%s (%s)", interfaces->at[choice.at[0]].name,
                            muster_interfaces_why(choice.why));
         muster_check_evidence(check, "bootstrap: %s", text);
         for (int i = 1; i < choice.n; i++) {
-            print_address(&interfaces->at[choice.at[i]], text, sizeof text);
+            muster_doctor_address(&interfaces->at[choice.at[i]], text, sizeof text);
             muster_check_evidence(check, "also for data without RDMA: %s", text);
         }
-        judge_chosen(check, &interfaces->at[choice.at[0]], several_hosts());
+        evaluate_chosen(check, &interfaces->at[choice.at[0]], muster_doctor_several_hosts());
     }
     for (int i = 0; i < interfaces->n; i++)
         if (!(interfaces->at[i].flags & IFF_RUNNING)) {
-            print_address(&interfaces->at[i], text, sizeof text);
+            muster_doctor_address(&interfaces->at[i], text, sizeof text);
             muster_check_evidence(check, "not running, left out: %s", text);
         }
 }
@@ -188,8 +174,8 @@ static void check_subnets(struct muster_doctor *doctor, const struct muster_inte
                 muster_interfaces_link_local(x) || x->prefix >= 32 || y->prefix >= 32 ||
                 !muster_interfaces_same_subnet(x, y) || x->prefix != y->prefix)
                 continue;
-            print_address(x, a, sizeof a);
-            print_address(y, b, sizeof b);
+            muster_doctor_address(x, a, sizeof a);
+            muster_doctor_address(y, b, sizeof b);
             muster_check_evidence(check, "%s and %s", a, b);
         }
     muster_check_found(check, "%s", check->evidences ? "interfaces share a subnet" : "none shared");
@@ -199,18 +185,6 @@ static void check_subnets(struct muster_doctor *doctor, const struct muster_inte
                             "the kernel sends through either: separate subnets, or routes by "
                             "source address");
     }
-}
-
-static int resolve_work(void *arg, int fd, struct muster_err *err)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-    struct sockaddr_storage first = {0};
-    int rc = getaddrinfo(arg, NULL, &hints, &list);
-    if (rc)
-        return muster_fail(err, "%s", gai_strerror(rc));
-    memcpy(&first, list->ai_addr, list->ai_addrlen);
-    freeaddrinfo(list);
-    return muster_bounded_write(fd, &first, sizeof first, err);
 }
 
 static bool port_taken(unsigned port)
@@ -248,27 +222,23 @@ static void check_master(struct muster_doctor *doctor, const struct muster_inter
     struct muster_check *check = muster_check_begin(doctor->checks, "net.master", "F36");
     struct muster_interface master = {.prefix = 0};
     struct muster_err err;
-    char *bytes, text[96];
-    size_t n;
+    char text[96];
     uint64_t number;
     if (!address || !*address) {
         muster_check_found(check, "MASTER_ADDR is not set");
         return;
     }
     muster_check_expected(check, "an address that every host reaches, and a free port");
-    if (muster_bounded("MASTER_ADDR", resolve_work, (void *)(uintptr_t)address, RESOLVE_MS, &bytes,
-                       &n, &err)) {
+    if (muster_doctor_resolve(address, &master, &err)) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_found(check, "MASTER_ADDR=%.100s does not resolve: %.120s", address, err.text);
         return;
     }
-    muster_interfaces_address(&master, (const struct sockaddr *)(const void *)bytes);
-    free(bytes);
-    print_address(&master, text, sizeof text);
+    muster_doctor_address(&master, text, sizeof text);
     bool local = is_local(interfaces, &master);
     muster_check_found(check, "MASTER_ADDR=%.100s is %.60s", address, text);
     muster_check_evidence(check, "%s", local ? "that is this host" : "that is another host");
-    if (muster_interfaces_loopback(&master) && several_hosts()) {
+    if (muster_interfaces_loopback(&master) && muster_doctor_several_hosts()) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "a loopback address means every host itself: use the address of "
                                    "rank 0's host");
@@ -302,11 +272,18 @@ static void check_ports(struct muster_doctor *doctor)
     }
 }
 
+struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor)
+{
+    struct muster_interfaces *interfaces =
+        muster_arena_array(doctor->memory, 1, sizeof *interfaces);
+    return interfaces && read_interfaces(doctor, interfaces) == 0 ? interfaces : NULL;
+}
+
 void muster_doctor_network(struct muster_doctor *doctor)
 {
-    struct muster_interfaces *interfaces = calloc(1, sizeof *interfaces);
+    struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
     const char *ifname = getenv("NCCL_SOCKET_IFNAME"), *oob = getenv("NCCL_OOB_NET_IFNAME");
-    if (!interfaces || read_interfaces(doctor, interfaces)) {
+    if (!interfaces) {
         muster_check_unchecked(muster_check_begin(doctor->checks, "net.interface", "F19"),
                                "interfaces cannot be listed: %s", strerror(errno));
     } else {
@@ -319,5 +296,4 @@ void muster_doctor_network(struct muster_doctor *doctor)
         check_master(doctor, interfaces);
     }
     check_ports(doctor);
-    free(interfaces);
 }

@@ -1,12 +1,17 @@
 /* RDMA devices and GPUDirect: from sysfs alone. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
-#include "cli/doctor.h"
+#include "doctor/doctor.h"
 #include "topology/sysfs.h"
+
+enum { UVERBS_MAX = 64 };
 
 int muster_doctor_entries(const char *root, const char *below)
 {
@@ -22,8 +27,8 @@ int muster_doctor_entries(const char *root, const char *below)
     return n;
 }
 
-static void judge_port(struct muster_check *check, const struct muster_doctor *doctor,
-                       const char *device, const char *port)
+static void evaluate_port(struct muster_check *check, const struct muster_doctor *doctor,
+                          const char *device, const char *port)
 {
     static const char *const counters[] = {"hw_counters/local_ack_timeout_err",
                                            "hw_counters/packet_seq_err", "counters/symbol_error"};
@@ -84,8 +89,11 @@ static void check_ports(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.ports", "F58,F60");
     muster_check_expected(check, "every port active");
-    int n = each_port(check, doctor, judge_port);
-    muster_check_found(check, n ? "%d RDMA ports" : "no RDMA device", n);
+    int n = each_port(check, doctor, evaluate_port);
+    if (n)
+        muster_check_found(check, "%d RDMA ports", n);
+    else
+        muster_check_unchecked(check, "no RDMA device");
 }
 
 /* What a GID of an Ethernet port is good for. */
@@ -106,8 +114,8 @@ static enum gid read_gid(const struct muster_doctor *doctor, const char *device,
                                             : GID_ROUTABLE;
 }
 
-static void judge_given(struct muster_check *check, const struct muster_doctor *doctor,
-                        const char *device, const char *port, int index)
+static void evaluate_given(struct muster_check *check, const struct muster_doctor *doctor,
+                           const char *device, const char *port, int index)
 {
     static const char *const words[] = {"empty", "link-local", "RoCE v1", "routable"};
     enum gid gid = read_gid(doctor, device, port, index);
@@ -121,8 +129,8 @@ static void judge_given(struct muster_check *check, const struct muster_doctor *
                                    : "name the index of a routable RoCE v2 GID (show_gids)");
 }
 
-static void judge_gids(struct muster_check *check, const struct muster_doctor *doctor,
-                       const char *device, const char *port)
+static void evaluate_gids(struct muster_check *check, const struct muster_doctor *doctor,
+                          const char *device, const char *port)
 {
     enum { GIDS = 256 };
     const char *given = getenv("NCCL_IB_GID_INDEX");
@@ -133,7 +141,7 @@ static void judge_gids(struct muster_check *check, const struct muster_doctor *d
     if (strcmp(layer, "Ethernet") != 0)
         return;
     if (given && muster_text_u64(given, &index) && index < GIDS) {
-        judge_given(check, doctor, device, port, (int)index);
+        evaluate_given(check, doctor, device, port, (int)index);
         return;
     }
     for (int i = 0; i < GIDS; i++)
@@ -142,7 +150,8 @@ static void judge_gids(struct muster_check *check, const struct muster_doctor *d
                                   port, i);
             return;
         }
-    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_worse(check,
+                       muster_doctor_several_hosts() ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
     muster_check_evidence(check, "%s port %s: no routable RoCE v2 GID", device, port);
     muster_check_advice(check, "give the interface an address: connections over a link-local or "
                                "RoCE v1 GID end at the first router");
@@ -152,47 +161,99 @@ static void check_gids(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.gid", "F57,F59");
     muster_check_expected(check, "a routable RoCE v2 GID on every Ethernet port");
-    int n = each_port(check, doctor, judge_gids);
-    muster_check_found(check, n == 0              ? "no RDMA device"
-                              : !check->evidences ? "no Ethernet port"
-                              : check->status     ? "a port whose GID does not do"
-                                                  : "every Ethernet port has one");
+    int n = each_port(check, doctor, evaluate_gids);
+    if (n == 0) {
+        muster_check_unchecked(check, "no RDMA device");
+        return;
+    }
+    muster_check_found(check, !check->evidences ? "no Ethernet port"
+                              : check->status   ? "a port whose GID is unusable"
+                                                : "every Ethernet port has one");
+}
+
+/* DMA-BUF does what a peer-memory module does: open kernel modules and Linux 5.12. */
+static bool has_dmabuf(const struct muster_doctor *doctor)
+{
+    char version[256], kernel[64];
+    unsigned major = 0, minor = 0;
+    if (!muster_sysfs_line(doctor->procfs, version, sizeof version, "driver/nvidia/version") ||
+        !strstr(version, "Open Kernel Module") ||
+        !muster_sysfs_line(doctor->procfs, kernel, sizeof kernel, "sys/kernel/osrelease") ||
+        sscanf(kernel, "%u.%u", &major, &minor) != 2)
+        return false;
+    return major > 5 || (major == 5 && minor >= 12);
+}
+
+/* The module that lets NICs into the memory of GPUs; NULL: none. */
+static const char *peer_module(const struct muster_doctor *doctor)
+{
+    static const char *const modules[] = {"nvidia_peermem", "efa_nv_peermem", "nv_peer_mem"};
+    char text[64];
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/%s/version", modules[i]) ||
+            muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/%s/initstate", modules[i]))
+            return modules[i];
+    return muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") > 0
+               ? "a peer-memory module"
+               : NULL;
 }
 
 static void check_gdr(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.gdr", "F61");
-    char text[64];
-    bool peermem =
-        muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/nvidia_peermem/version") ||
-        muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") > 0;
     if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0) {
-        muster_check_found(check, "no RDMA device");
+        muster_check_unchecked(check, "no RDMA device");
         return;
     }
-    muster_check_expected(check, "nvidia-peermem, or DMA-BUF; the same on every host");
-    muster_check_found(check, peermem ? "nvidia-peermem is loaded" : "no nvidia-peermem");
-    if (!peermem && doctor->survey->nvml) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "modprobe nvidia-peermem, unless kernel and driver do DMA-BUF "
-                                   "(open kernel modules, Linux 5.12)");
+    const char *module = peer_module(doctor);
+    bool dmabuf = has_dmabuf(doctor);
+    muster_check_expected(check,
+                          "nvidia-peermem, efa_nv_peermem or DMA-BUF; the same on every host");
+    if (module)
+        muster_check_found(check, "%s is loaded", module);
+    else
+        muster_check_found(check, "%s",
+                           dmabuf ? "no peer-memory module, but DMA-BUF"
+                                  : "NICs cannot reach the GPUs' memory: no "
+                                    "nvidia-peermem, no DMA-BUF");
+    if (!module && !dmabuf && doctor->survey->nvml && doctor->survey->nvml->gpus > 0) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_advice(check,
+                            "modprobe nvidia-peermem, or the open kernel modules on Linux 5.12 "
+                            "and later: without, all that crosses hosts goes through the "
+                            "host's memory, at a fraction of the speed");
     }
 }
 
+/* Devices that the kernel has and this process lacks: a container that was not given them, or whose
+ * cgroup forbids them. */
 static void check_verbs(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.devices", "F63");
+    char path[PATH_MAX];
     if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0) {
-        muster_check_found(check, "no RDMA device");
+        muster_check_unchecked(check, "no RDMA device");
         return;
     }
-    int devices = muster_doctor_entries("/dev", "infiniband");
-    muster_check_expected(check, "device files in /dev/infiniband");
-    muster_check_found(check, devices ? "device files are there" : "no device files");
-    if (!devices) {
+    int files = muster_doctor_entries(doctor->devfs, "infiniband");
+    muster_check_expected(check, "device files in /dev/infiniband that can be opened");
+    muster_check_found(check, files ? "device files are there" : "no device files");
+    for (int i = 0; files && i < UVERBS_MAX; i++) {
+        snprintf(path, sizeof path, "%s/infiniband/uverbs%d", doctor->devfs, i);
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        if (fd >= 0)
+            close(fd);
+        else if (errno == EPERM || errno == EACCES)
+            muster_check_evidence(check, "%s: %s%s", path, strerror(errno),
+                                  errno == EPERM ? ": the cgroup's device rules forbid it" : "");
+    }
+    if (!files || check->evidences) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_advice(check, "docker: --device /dev/infiniband; without them NCCL uses TCP "
-                                   "and says so only in its log");
+        if (files)
+            muster_check_found(check, "device files that cannot be opened");
+        muster_check_advice(check,
+                            "docker: --device /dev/infiniband; Kubernetes: the RDMA device "
+                            "plugin; without them NCCL uses TCP and says so only in its log");
     }
 }
 

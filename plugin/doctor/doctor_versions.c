@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "cli/bounded.h"
-#include "cli/doctor.h"
-#include "cli/known_bad.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/known_bad.h"
+#include "launch/bounded.h"
 #include "topology/sysfs.h"
 
 static void print_version(int code, char *text, size_t size)
@@ -51,30 +51,6 @@ static void check_loaded(struct muster_doctor *doctor)
     }
 }
 
-static void check_bad_nccl(struct muster_doctor *doctor)
-{
-    const char *class_id = "F68-F74";
-    int version = muster_doctor_version(doctor);
-    const char *bad = version ? muster_known_bad_nccl(version, &class_id) : NULL;
-    struct muster_check *check = muster_check_begin(doctor->checks, "version.nccl_bad", class_id);
-    if (!version) {
-        muster_check_unchecked(check, "no NCCL could be loaded");
-        return;
-    }
-    muster_check_found(check, "%s", bad ? bad : "nothing known against this NCCL");
-    if (bad)
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-    for (int i = 0; doctor->survey->nvml && i < doctor->survey->nvml->gpus; i++) {
-        const struct muster_nvml_gpu *gpu = &doctor->survey->nvml->gpu[i];
-        const char *text = muster_known_too_new(gpu->major, version);
-        if (text) {
-            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-            muster_check_found(check, "%s", text);
-            muster_check_advice(check, "upgrade NCCL");
-        }
-    }
-}
-
 static void check_driver(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.driver", "F35,F44");
@@ -82,7 +58,7 @@ static void check_driver(struct muster_doctor *doctor)
     char kernel[128];
     muster_check_expected(check, "a driver not on the list of bad ones, of its library's version");
     if (!nvml) {
-        muster_check_unchecked(check, "%.300s", doctor->survey->no_nvml.text);
+        muster_check_unchecked(check, "%s", doctor->no_driver);
         return;
     }
     muster_check_found(check, "driver %s, CUDA %d.%d", nvml->driver, nvml->cuda / 1000,
@@ -104,15 +80,6 @@ static void check_driver(struct muster_doctor *doctor)
     }
 }
 
-/* The N of "2.28.9+cudaN.M". */
-static int library_cuda(const char *path)
-{
-    const char *cuda = strstr(path, "cu13") || strstr(path, "cuda-13")   ? "13"
-                       : strstr(path, "cu12") || strstr(path, "cuda-12") ? "12"
-                                                                         : "0";
-    return atoi(cuda);
-}
-
 static void check_cuda(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.cuda", "F35");
@@ -123,9 +90,12 @@ static void check_cuda(struct muster_doctor *doctor)
         muster_check_unchecked(check, "no driver or no NCCL");
         return;
     }
-    const char *gap =
-        muster_known_cuda_gap(nvml->cuda, library_cuda(doctor->library[doctor->loaded].path));
+    int built = doctor->library[doctor->loaded].cuda;
+    const char *gap = muster_known_cuda_gap(nvml->cuda, built);
     muster_check_found(check, "%s", gap ? gap : "no gap seen");
+    if (built)
+        muster_check_evidence(check, "NCCL for CUDA %d.%d, a driver for %d.%d", built / 1000,
+                              built % 1000 / 10, nvml->cuda / 1000, nvml->cuda % 1000 / 10);
     if (gap) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "a newer driver, or NCCL for CUDA %d", nvml->cuda / 1000);
@@ -170,7 +140,7 @@ static void check_net_plugin(struct muster_doctor *doctor)
 void muster_doctor_versions(struct muster_doctor *doctor)
 {
     check_loaded(doctor);
-    check_bad_nccl(doctor);
+    muster_doctor_known_nccl(doctor);
     check_driver(doctor);
     check_cuda(doctor);
     check_net_plugin(doctor);

@@ -1,12 +1,12 @@
-#include "cli/p2p.h"
+#include "doctor/p2p.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bounded.h"
-#include "cli/p2p_work.h"
+#include "doctor/p2p_work.h"
+#include "launch/bounded.h"
 
 enum { HANGS_MAX = 3 };
 

@@ -5,8 +5,8 @@
  * the copy engine and with a kernel, each pair in both directions, in a process that is killed when
  * it hangs. Plain allocations only; no multicast object is ever made.
  */
-#ifndef MUSTER_CLI_P2P_H
-#define MUSTER_CLI_P2P_H
+#ifndef MUSTER_DOCTOR_P2P_H
+#define MUSTER_DOCTOR_P2P_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
-#include "cli/p2p_work.h"
+#include "doctor/p2p_work.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/bounded.h"
-#include "cli/gpu_api.h"
+#include "allreduce/gpu_api.h"
+#include "launch/bounded.h"
 
 enum {
     BLOCKS = 264,

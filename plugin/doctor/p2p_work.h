@@ -1,8 +1,8 @@
 /* The child's side of the P2P test. */
-#ifndef MUSTER_CLI_P2P_WORK_H
-#define MUSTER_CLI_P2P_WORK_H
+#ifndef MUSTER_DOCTOR_P2P_WORK_H
+#define MUSTER_DOCTOR_P2P_WORK_H
 
-#include "cli/p2p.h"
+#include "doctor/p2p.h"
 
 struct muster_p2p_job {
     int first; /* number of the first ordered pair to test: from * gpus + to */

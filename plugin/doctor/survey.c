@@ -1,4 +1,4 @@
-#include "cli/survey.h"
+#include "doctor/survey.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "cli/bounded.h"
-#include "topology/hwloc.h"
+#include "launch/bounded.h"
+#include "topology/hwloc/hwloc.h"
 #include "topology/sysfs.h"
 
 enum { HWLOC_MS = 5000, NVML_MS = 8000 };
@@ -22,6 +22,18 @@ const char *muster_procfs_root(void)
 {
     const char *root = muster_env("MUSTER_PROCFS");
     return root ? root : "/proc";
+}
+
+const char *muster_devfs_root(void)
+{
+    const char *root = muster_env("MUSTER_DEVFS");
+    return root ? root : "/dev";
+}
+
+const char *muster_file_root(void)
+{
+    const char *root = muster_env("MUSTER_ROOT");
+    return root ? root : "";
 }
 
 static int hwloc_work(void *arg, int fd, struct muster_err *err)

@@ -1,11 +1,11 @@
 /* Looking at one machine from all sides that are there, for `muster topo` and `muster doctor`. */
-#ifndef MUSTER_CLI_SURVEY_H
-#define MUSTER_CLI_SURVEY_H
+#ifndef MUSTER_DOCTOR_SURVEY_H
+#define MUSTER_DOCTOR_SURVEY_H
 
 #include <stdbool.h>
 
 #include "topology/machine.h"
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 
 struct muster_survey {
     struct muster_machine *machine;
@@ -13,9 +13,12 @@ struct muster_survey {
     struct muster_err no_nvml;
 };
 
-/* Where /sys and /proc are: MUSTER_SYSFS, MUSTER_PROCFS. */
+/* Where /sys, /proc and /dev are: MUSTER_SYSFS, MUSTER_PROCFS, MUSTER_DEVFS. */
 const char *muster_sysfs_root(void);
 const char *muster_procfs_root(void);
+const char *muster_devfs_root(void);
+/* Before /etc and /run: MUSTER_ROOT, "". */
+const char *muster_file_root(void);
 
 /* The live machine: hwloc where it can be loaded (not for a foreign MUSTER_SYSFS), else sysfs;
  * links from sysfs; GPUs from NVML. Each is given a few seconds. err: not even a PCI tree or a GPU.

@@ -1,4 +1,4 @@
-#include "cli/visible.h"
+#include "doctor/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Which GPUs of a machine CUDA_VISIBLE_DEVICES leaves to a process. Pure. */
-#ifndef MUSTER_CLI_VISIBLE_H
-#define MUSTER_CLI_VISIBLE_H
+#ifndef MUSTER_DOCTOR_VISIBLE_H
+#define MUSTER_DOCTOR_VISIBLE_H
 
 #include <stdbool.h>
 

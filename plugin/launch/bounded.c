@@ -1,4 +1,4 @@
-#include "cli/bounded.h"
+#include "launch/bounded.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "launch/child.h"
 
-enum { FAILED = 3, REAP_MS = 500 };
+enum { FIRST = 4096, FAILED = 3, REAP_MS = 500 };
 
 struct answer {
     char *bytes;
@@ -40,38 +41,51 @@ int muster_bounded_write(int fd, const void *bytes, size_t n, struct muster_err 
     return 0;
 }
 
-/* What drivers print on the way is nobody's result. */
-static void silence(void)
+struct task {
+    muster_bounded_work *work;
+    void *arg;
+    int answer, unheard; /* pipe's ends */
+};
+
+static int work_for_answer(void *arg)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, STDIN_FILENO);
-        dup2(null, STDOUT_FILENO);
-        dup2(null, STDERR_FILENO);
-    }
+    struct task *task = arg;
+    struct muster_err err = {""};
+    close(task->unheard);
+    if (task->work(task->arg, task->answer, &err) == 0)
+        return 0;
+    (void)!write(task->answer, err.text, strlen(err.text));
+    return FAILED;
 }
 
-static void live_as_child(muster_bounded_work *work, void *arg, int fd)
+/* What drivers print on the way is nobody's result. */
+static pid_t start(struct task *task, struct muster_err *err)
 {
-    struct muster_err err = {""};
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    silence();
-    if (work(arg, fd, &err) == 0)
-        _exit(0);
-    (void)!write(fd, err.text, strlen(err.text));
-    _exit(FAILED);
+    pid_t pid = -1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) {
+        muster_fail(err, "/dev/null: %s", strerror(errno));
+        return -1;
+    }
+    const struct muster_child child = {.work = work_for_answer,
+                                       .arg = task,
+                                       .files = (const int[]){null, null, null},
+                                       .group = true,
+                                       .orphaned = SIGKILL};
+    fflush(NULL);
+    if (muster_child_start(&child, &pid, err) != 0)
+        pid = -1;
+    close(null);
+    return pid;
 }
 
 static int grow(struct answer *answer, struct muster_err *err)
 {
-    size_t room = answer->room ? 2 * answer->room : 4096;
-    char *bytes = room <= MUSTER_BOUNDED_MAX ? realloc(answer->bytes, room) : NULL;
-    if (!bytes)
+    if (2 * answer->room > MUSTER_BOUNDED_MAX)
         return muster_fail(err, "the answer is too large");
-    answer->bytes = bytes;
-    answer->room = room;
-    return 0;
+    return muster_reserve(&answer->bytes, &answer->room, answer->room + FIRST, 1)
+               ? 0
+               : muster_fail_memory(err, "an answer");
 }
 
 /* 0: end of the answer; 1: deadline; -1. */
@@ -103,26 +117,8 @@ static int collect(int fd, const struct limits *limits, struct answer *answer,
     }
 }
 
-/* A process inside a driver may ignore even SIGKILL: it is left behind then. */
-static int reap(pid_t pid, bool kill_it, int *status)
-{
-    uint64_t end_ns = muster_now_ns() + REAP_MS * MUSTER_NS_PER_MS;
-    const struct timespec pause = {0, (long)MUSTER_NS_PER_MS};
-    if (kill_it) {
-        kill(-pid, SIGKILL);
-        kill(pid, SIGKILL);
-    }
-    for (;;) {
-        pid_t got = waitpid(pid, status, WNOHANG);
-        if (got == pid)
-            return 0;
-        if ((got < 0 && errno != EINTR) || muster_now_ns() >= end_ns)
-            return -1;
-        nanosleep(&pause, NULL);
-    }
-}
-
-static int judge(const char *what, int status, const struct answer *answer, struct muster_err *err)
+static int evaluate(const char *what, int status, const struct answer *answer,
+                    struct muster_err *err)
 {
     if (WIFSIGNALED(status))
         return muster_fail(err, "%s: crashed (signal %d, %s)", what, WTERMSIG(status),
@@ -145,24 +141,21 @@ int muster_bounded_partly(const char *what, muster_bounded_work *work, void *arg
     *n = 0;
     if (pipe2(ends, O_CLOEXEC))
         return muster_fail(err, "%s: cannot make a pipe: %s", what, strerror(errno));
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        live_as_child(work, arg, ends[1]);
-    }
+    struct task task = {work, arg, ends[1], ends[0]};
+    pid_t pid = start(&task, err);
     close(ends[1]);
-    int rc = pid < 0 ? muster_fail(err, "%s: cannot fork: %s", what, strerror(errno))
-                     : collect(ends[0], &limits, &answer, err);
+    int rc = pid < 0 ? -1 : collect(ends[0], &limits, &answer, err);
     close(ends[0]);
-    if (pid > 0 && reap(pid, rc != 0, &status) && rc == 0)
+    if (pid > 0 &&
+        !(rc == 0 ? muster_child_wait(pid, REAP_MS, &status) : muster_child_kill(pid, &status)) &&
+        rc == 0)
         rc = 1;
     if (rc == 1)
         rc = muster_fail(err, "%s: no %sanswer in %u ms", what,
                          pause_ms && answer.n ? "further " : "",
                          pause_ms && answer.n ? pause_ms : deadline_ms);
     if (rc == 0)
-        rc = judge(what, status, &answer, err);
+        rc = evaluate(what, status, &answer, err);
     if (answer.bytes)
         answer.bytes[answer.n] = '\0';
     *bytes = answer.bytes;

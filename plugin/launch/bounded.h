@@ -1,7 +1,7 @@
 /* Work that may crash or never return (drivers, network names, file systems), in a child process
  * with a deadline. */
-#ifndef MUSTER_CLI_BOUNDED_H
-#define MUSTER_CLI_BOUNDED_H
+#ifndef MUSTER_LAUNCH_BOUNDED_H
+#define MUSTER_LAUNCH_BOUNDED_H
 
 #include <stddef.h>
 

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,7 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/hooks.h"
+#include "launch/child.h"
+#include "launch/hooks.h"
 
 enum { PASSED_ON = 4096, AT_MOST = 65536, PAUSE_MS = 20 };
 
@@ -22,30 +22,6 @@ struct hook {
     size_t left;
     size_t printed;
 };
-
-static int spawn(struct hook *hook, const char *const *argv, const int in[2], const int out[2])
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    char *words[MUSTER_ON_ARGS + 1];
-    memcpy(words, argv, sizeof words);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, out[1], STDERR_FILENO);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                        POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    int rc = posix_spawnp(&hook->pid, words[0], &files, &attr, words, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&files);
-    return rc;
-}
 
 static void close_end(int *fd)
 {
@@ -106,11 +82,10 @@ static void wait_for(struct hook *hook, unsigned deadline_ms)
 {
     uint64_t end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS;
     int status;
-    while (waitpid(hook->pid, &status, WNOHANG) == 0) {
+    while (!muster_child_ended(hook->pid, &status)) {
         if (serve(hook, end_ns))
             continue;
-        kill(-hook->pid, SIGKILL);
-        waitpid(hook->pid, &status, 0);
+        muster_child_kill(hook->pid, &status);
         return;
     }
     while (hook->out >= 0 && hook->printed <= AT_MOST &&
@@ -122,11 +97,21 @@ static void wait_for(struct hook *hook, unsigned deadline_ms)
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
+/* 0 or an errno. */
+static int start(struct hook *hook, const char *const *argv, const int in[2], const int out[2])
+{
+    const struct muster_child child = {.argv = argv,
+                                       .files = (const int[]){in[0], out[1], out[1]},
+                                       .default_signals = true,
+                                       .group = true};
+    return muster_child_start(&child, &hook->pid, NULL);
+}
+
 static void run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
 {
     struct hook hook = {.name = argv[0], .in = -1, .out = -1, .text = text, .left = bytes};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    int rc = pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ? errno : spawn(&hook, argv, in, out);
+    int rc = pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ? errno : start(&hook, argv, in, out);
     close_end(&in[0]);
     close_end(&out[1]);
     hook.in = in[1];

@@ -1,7 +1,8 @@
-#include "cli/hooks.h"
+#include "launch/hooks.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ enum { FILES = 1024, BLOCK = 1 << 16, DEADLINE_MS = 10000 };
 static const char suffix[] = ".findings.jsonl";
 
 struct muster_hooks {
-    struct muster_on on[MUSTER_ON_KINDS];
-    char dir[MUSTER_SEG_PATH];
+    struct muster_actions on[MUSTER_FINDING_KINDS];
+    char dir[PATH_MAX];
     pthread_mutex_t lock; /* one look at a time */
     bool finished;
     struct {
@@ -28,11 +29,11 @@ struct muster_hooks {
 };
 
 /* Lines are muster's own (finding.h): the kind comes first. */
-static const struct muster_on *action_of(const struct muster_hooks *hooks, const char *line)
+static const struct muster_actions *action_of(const struct muster_hooks *hooks, const char *line)
 {
-    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++) {
+    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
         char head[64];
-        int n = snprintf(head, sizeof head, "{\"kind\":\"%s\"", muster_on_kind_words[i]);
+        int n = snprintf(head, sizeof head, "{\"kind\":\"%s\"", muster_finding_rows[i].name);
         if (strncmp(line, head, (size_t)n) == 0)
             return hooks->on[i].args ? &hooks->on[i] : NULL;
     }
@@ -41,20 +42,20 @@ static const struct muster_on *action_of(const struct muster_hooks *hooks, const
 
 static void act(const struct muster_hooks *hooks, char *line, size_t bytes)
 {
-    const char *argv[MUSTER_ON_ARGS + 1] = {NULL};
+    const char *argv[MUSTER_ACTION_ARGS + 1] = {NULL};
     line[bytes - 1] = '\0';
-    const struct muster_on *on = action_of(hooks, line);
+    const struct muster_actions *on = action_of(hooks, line);
     if (!on || !strstr(line, "\"resolved\":false"))
         return;
     line[bytes - 1] = '\n';
-    muster_on_argv(on, argv);
+    muster_action_argv(on, argv);
     muster_hook_run(argv, line, bytes, DEADLINE_MS);
 }
 
 /* Whole lines from where the last look ended. */
 static void read_file(struct muster_hooks *hooks, unsigned i)
 {
-    char path[MUSTER_SEG_PATH + 300];
+    char path[PATH_MAX + 300];
     snprintf(path, sizeof path, "%s/%s", hooks->dir, hooks->file[i].name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
@@ -80,7 +81,7 @@ static bool is_known(const struct muster_hooks *hooks, const char *name)
     return false;
 }
 
-static void look(struct muster_hooks *hooks)
+static void scan(struct muster_hooks *hooks)
 {
     DIR *entries = opendir(hooks->dir);
     const struct dirent *entry;
@@ -104,7 +105,7 @@ static void *hooks_main(void *arg)
         pthread_mutex_lock(&hooks->lock);
         bool finished = hooks->finished;
         if (!finished)
-            look(hooks);
+            scan(hooks);
         pthread_mutex_unlock(&hooks->lock);
         if (finished)
             return NULL;
@@ -115,7 +116,7 @@ static void *hooks_main(void *arg)
 struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, const char *dir)
 {
     unsigned commands = 0;
-    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
+    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++)
         commands += settings->on[i].args;
     struct muster_hooks *hooks = commands && dir[0] ? calloc(1, sizeof *hooks) : NULL;
     if (!hooks)
@@ -136,7 +137,7 @@ void muster_hooks_finish(struct muster_hooks *hooks)
     if (!hooks)
         return;
     pthread_mutex_lock(&hooks->lock);
-    look(hooks);
+    scan(hooks);
     hooks->finished = true;
     pthread_mutex_unlock(&hooks->lock);
 }

@@ -2,8 +2,8 @@
  * Commands that a configuration runs on findings (`on: KIND: exec:`). They run here, not in the
  * training processes: a thread follows the findings that the job writes into its run directory.
  */
-#ifndef MUSTER_CLI_HOOKS_H
-#define MUSTER_CLI_HOOKS_H
+#ifndef MUSTER_LAUNCH_HOOKS_H
+#define MUSTER_LAUNCH_HOOKS_H
 
 #include "config/settings.h"
 

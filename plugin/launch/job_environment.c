@@ -1,4 +1,4 @@
-#include "cli/environment.h"
+#include "launch/job_environment.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "cli/locate.h"
-#include "cli/steer.h"
+#include "launch/locate.h"
+#include "launch/steer.h"
 
-const char *const muster_capture_timings[] = {"configured", "auto", "full", "light", NULL};
+const char *const muster_capture_timings[] = {"configured", "auto",     "full",
+                                              "light",      "channels", NULL};
 
 static const char plugin_variable[] = "NCCL_PROFILER_PLUGIN";
 static const char tuner_variable[] = "NCCL_TUNER_PLUGIN";
@@ -68,22 +69,6 @@ static int add_path(struct muster_environment *environment, const char *name, co
     return muster_environment_add(environment, name, whole, err);
 }
 
-/* The loader looks there anyway; on LD_LIBRARY_PATH they would come before what programs bring
- * with them (RUNPATH) and swap their libraries. */
-static bool is_system_folder(const char *folder)
-{
-    static const char *const prefixes[] = {"/lib", "/usr/lib", "/lib64", "/usr/lib64"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        size_t n = strlen(prefixes[i]);
-        const char *rest = folder + n;
-        if (strncmp(folder, prefixes[i], n) == 0 &&
-            (*rest == '\0' || (*rest == '/' && strstr(rest, "-linux-gnu")))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int add_library(struct muster_environment *environment, struct muster_err *err)
 {
     char path[PATH_MAX];
@@ -95,9 +80,6 @@ static int add_library(struct muster_environment *environment, struct muster_err
     if (strchr(path, ':')) {
         return muster_fail(err, "%s: a folder with ':' in its name cannot be in LD_LIBRARY_PATH",
                            path);
-    }
-    if (is_system_folder(path)) {
-        return 0;
     }
     if (muster_environment_add(environment, "LD_LIBRARY_PATH", path, err)) {
         return -1;
@@ -173,8 +155,8 @@ static bool is_set(const struct muster_environment *environment, const char *nam
     return false;
 }
 
-void muster_environment_say_replaced(const char *command,
-                                     const struct muster_environment *environment)
+void muster_environment_report_replaced(const char *command,
+                                        const struct muster_environment *environment)
 {
     static const struct {
         const char *variable, *library;

@@ -1,14 +1,13 @@
 /* The variables that make an unchanged job record itself: `muster run` sets them, `muster env`
  * prints them. */
-#ifndef MUSTER_CLI_ENVIRONMENT_H
-#define MUSTER_CLI_ENVIRONMENT_H
+#ifndef MUSTER_LAUNCH_JOB_ENVIRONMENT_H
+#define MUSTER_LAUNCH_JOB_ENVIRONMENT_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cli/opt.h"
 
 /* What both commands let one choose. */
 struct muster_capture {
@@ -19,26 +18,7 @@ struct muster_capture {
 };
 
 extern const char *const muster_capture_timings[]; /* the first: as the configuration says */
-enum { MUSTER_CAPTURE_FULL = 2 };                  /* its index there */
-
-/* Rows of an option table whose struct begins with a struct muster_capture. */
-/* clang-format off */
-#define MUSTER_CAPTURE_OPTIONS                                                                     \
-    {"timing", 't', MUSTER_OPT_CHOICE, offsetof(struct muster_capture, timing), "MODE",            \
-     muster_capture_timings, .help = "GPU times: auto, full or light"},                            \
-    {"dir", 'd', MUSTER_OPT_TEXT, offsetof(struct muster_capture, dir), "DIR",                     \
-     .help = "run directory"},                                                                     \
-    {"log-max", 0, MUSTER_OPT_SIZE, offsetof(struct muster_capture, log_max), "SIZE",              \
-     .help = "log bytes a process; beyond, the oldest operations go (256MiB)"},               \
-    {"trace", 0, MUSTER_OPT_TEXT, offsetof(struct muster_capture, trace), "DIR",                   \
-     .help = "record the call trace there, for bug reports; slow"},                                \
-    {"config", 'c', MUSTER_OPT_TEXT, offsetof(struct muster_capture, config), "FILE",              \
-     .help = "configuration file (YAML)"},                                                         \
-    {"policy", 'p', MUSTER_OPT_TEXT, offsetof(struct muster_capture, policy), "FILE",              \
-     .help = "steer NCCL by this policy (YAML), carried to all ranks in the environment"},                                                         \
-    {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct muster_capture, quiet),                        \
-     .help = "say nothing but errors"}
-/* clang-format on */
+enum { MUSTER_CAPTURE_FULL = 2, MUSTER_CAPTURE_CHANNELS = 4 }; /* their indices there */
 
 struct muster_variable {
     const char *name;
@@ -79,7 +59,7 @@ int muster_environment_apply(const struct muster_environment *environment, struc
 void muster_environment_free(struct muster_environment *environment);
 
 /* One line on stderr for each other plugin that is set and is replaced. */
-void muster_environment_say_replaced(const char *command,
-                                     const struct muster_environment *environment);
+void muster_environment_report_replaced(const char *command,
+                                        const struct muster_environment *environment);
 
 #endif

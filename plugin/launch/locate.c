@@ -1,4 +1,4 @@
-#include "cli/locate.h"
+#include "launch/locate.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,10 +16,12 @@
 #define MULTIARCH "."
 #endif
 
+static const char beside[] = "../lib/" MULTIARCH "/muster";
+
 /* From the folder of the command; the last is where the library was to be installed. */
 static const char *const places[] = {
-    ".",           "../lib", "../lib/" MULTIARCH, "../lib64", "../nccl", /* the build tree */
-    MUSTER_LIBDIR,
+    "../plugin", /* the build tree */
+    "../lib/muster", beside, "../lib64/muster", MUSTER_LIBDIR,
 };
 
 static int own_folder(char folder[PATH_MAX], struct muster_err *err)
@@ -51,6 +53,7 @@ int muster_locate_library(const char *name, char *path, size_t size, struct must
             return 0;
         }
     }
-    return muster_fail(err, "%s: neither in %s, nor in lib, lib64 or lib/%s beside it, nor in %s",
-                       name, folder, MULTIARCH, MUSTER_LIBDIR);
+    return muster_fail(err,
+                       "%s: not in lib/muster, lib/%s/muster or lib64/muster beside %s, nor in %s",
+                       name, MULTIARCH, folder, MUSTER_LIBDIR);
 }

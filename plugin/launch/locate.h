@@ -1,7 +1,7 @@
 /* Where muster's own libraries are, relative to the running command: installed or in a build tree.
  */
-#ifndef MUSTER_CLI_LOCATE_H
-#define MUSTER_CLI_LOCATE_H
+#ifndef MUSTER_LAUNCH_LOCATE_H
+#define MUSTER_LAUNCH_LOCATE_H
 
 #include <stddef.h>
 
@@ -9,9 +9,9 @@
 
 #define MUSTER_PROFILER_LIBRARY "libnccl-profiler-muster.so"
 
-/* The absolute path of a library of muster. Looks beside the command, in lib, lib64 and
- * lib/<multiarch> beside its folder, in the build tree, and where the build was to be installed.
- * err names the places. */
+/* The absolute path of a library of muster. Looks in the build tree, in lib/muster, lib64/muster
+ * and lib/<multiarch>/muster beside the command's folder, and where the build was to be installed.
+ * The folder holds muster's libraries alone. err names the places. */
 int muster_locate_library(const char *name, char *path, size_t size, struct muster_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/scratch.h"
+#include "launch/scratch.h"
 
 #include <errno.h>
 #include <ftw.h>

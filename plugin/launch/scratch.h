@@ -1,6 +1,6 @@
 /* A directory for the time of one command. */
-#ifndef MUSTER_CLI_SCRATCH_H
-#define MUSTER_CLI_SCRATCH_H
+#ifndef MUSTER_LAUNCH_SCRATCH_H
+#define MUSTER_LAUNCH_SCRATCH_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "cli/steer.h"
+#include "launch/steer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "config/document.h"
 #include "policy/policy.h"
 
-static void say(void *to, const struct muster_policy_message *message)
+static void report(void *to, const struct muster_policy_message *message)
 {
     char text[1700];
     (void)to;
@@ -20,7 +20,8 @@ static void say(void *to, const struct muster_policy_message *message)
 static int read_policy(const struct muster_document *document, char hex[MUSTER_POLICY_HEX])
 {
     struct muster_policy *policy = NULL;
-    if (muster_policy_parse(&policy, document->name, document->text, document->bytes, say, NULL)) {
+    if (muster_policy_parse(&policy, document->name, document->text, document->bytes, report,
+                            NULL)) {
         return -1;
     }
     muster_policy_hex(hex, policy->sha256);
@@ -124,9 +125,8 @@ unsigned muster_steer_missed(const struct muster_run *run)
     unsigned n = 0;
     for (size_t i = 0; i < run->processes; i++) {
         const struct muster_process *process = &run->process[i];
-        const struct muster_seg_policy *policy =
-            process->segment ? &process->segment->policy : NULL;
-        n += policy && process->policy_known && policy->configured && policy->tuner_api == 0;
+        const struct muster_seg_policy *policy = &process->segment->policy;
+        n += policy->configured && policy->tuner_api == 0;
     }
     return n;
 }

@@ -2,17 +2,20 @@
  * The policy that a job is started with: `--policy FILE`, which travels in the environment, else
  * what MUSTER_POLICY_INLINE or the configuration holds. Only with a policy is the tuner loaded.
  */
-#ifndef MUSTER_CLI_STEER_H
-#define MUSTER_CLI_STEER_H
+#ifndef MUSTER_LAUNCH_STEER_H
+#define MUSTER_LAUNCH_STEER_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/err.h"
-#include "cli/environment.h"
-#include "segment/run.h"
+#include "launch/job_environment.h"
+#include "launch/locate.h"
+#include "run/run.h"
 
-#define MUSTER_TUNER_LIBRARY "libnccl-tuner-muster.so"
+/* One file is profiler and tuner. NCCL takes a file name as it is, so none of its own is needed; the
+ * link libnccl-tuner-muster.so serves those who write NCCL_TUNER_PLUGIN=muster. */
+#define MUSTER_TUNER_LIBRARY MUSTER_PROFILER_LIBRARY
 
 /* Adds NCCL_TUNER_PLUGIN and, for FILE, MUSTER_POLICY_INLINE; says on stderr what is wrong with a
  * policy. `config`: NULL, or what the configuration is going to be. -1: FILE cannot be read, has

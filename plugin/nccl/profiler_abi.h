@@ -416,12 +416,6 @@ struct nccl_profiler_v5 {
 
 /* ---- Rules that no layout shows ---- */
 
-/* How many of the event types, from bit 0 up, interface `api` has. */
-static inline unsigned nccl_event_kinds(unsigned api)
-{
-    return api >= 7 ? 16 : api == 6 ? 15 : api == 5 ? 12 : api >= 3 ? 8 : 6;
-}
-
 enum nccl_args_member { NCCL_ARGS_NONE, NCCL_ARGS_TRANS, NCCL_ARGS_APPENDED, NCCL_ARGS_PTIMER };
 
 /* Which member of the args union goes with a state. Before v4 only the proxy operation's states

@@ -3,9 +3,9 @@
  * muster_event and makes one call into plugin.h. `api` is a constant wherever translate() and what
  * it calls are compiled, so that every version gets code for itself from one source.
  */
-#include "nccl/plugin.h"
+#include "nccl/nccl_names.h"
 #include "nccl/profiler_abi.h"
-#include "nccl/words.h"
+#include "nccl/profiler_hooks.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define EXPORTED      __attribute__((visibility("default")))
@@ -21,10 +21,10 @@ static ALWAYS_INLINE struct muster_event_op coll_v1(const struct nccl_coll_v1 *c
         .seq = c->seq,
         .traffic_bytes = c->traffic_bytes,
         .root_or_peer = c->root,
-        .func = muster_words_of_number(MUSTER_WORDS_FUNC, c->func),
-        .dtype = muster_words_of_number(MUSTER_WORDS_DTYPE, c->datatype),
-        .algo = muster_words_of_number(MUSTER_WORDS_ALGO, c->algo),
-        .proto = muster_words_of_number(MUSTER_WORDS_PROTO, c->proto),
+        .func = muster_names_of_number(MUSTER_NAMES_FUNC, c->func),
+        .dtype = muster_names_of_number(MUSTER_NAMES_DTYPE, c->datatype),
+        .algo = muster_names_of_number(MUSTER_NAMES_ALGO, c->algo),
+        .proto = muster_names_of_number(MUSTER_NAMES_PROTO, c->proto),
         .channels = c->max_channels,
         .warps = c->warps,
     };
@@ -42,10 +42,10 @@ static ALWAYS_INLINE struct muster_event_op coll_text(const struct nccl_coll_wha
         .algo_text = how->algo,
         .proto_text = how->proto,
         .root_or_peer = what->root,
-        .func = muster_words_value(MUSTER_WORDS_FUNC, what->func),
-        .dtype = muster_words_value(MUSTER_WORDS_DTYPE, what->datatype),
-        .algo = muster_words_value(MUSTER_WORDS_ALGO, how->algo),
-        .proto = muster_words_value(MUSTER_WORDS_PROTO, how->proto),
+        .func = muster_names_value(MUSTER_NAMES_FUNC, what->func),
+        .dtype = muster_names_value(MUSTER_NAMES_DTYPE, what->datatype),
+        .algo = muster_names_value(MUSTER_NAMES_ALGO, how->algo),
+        .proto = muster_names_value(MUSTER_NAMES_PROTO, how->proto),
         .channels = how->channels,
         .warps = how->warps,
     };
@@ -98,8 +98,8 @@ static ALWAYS_INLINE struct muster_event_op p2p_v1(const struct nccl_p2p_v1 *p)
         .comm_name = p->name,
         .count = p->count,
         .root_or_peer = p->peer,
-        .func = muster_words_of_number(MUSTER_WORDS_FUNC, p->func),
-        .dtype = muster_words_of_number(MUSTER_WORDS_DTYPE, p->datatype),
+        .func = muster_names_of_number(MUSTER_NAMES_FUNC, p->func),
+        .dtype = muster_names_of_number(MUSTER_NAMES_DTYPE, p->datatype),
     };
     return op;
 }
@@ -113,8 +113,8 @@ static ALWAYS_INLINE struct muster_event_op call_text(const char *func, const ch
         .func_text = func,
         .dtype_text = datatype,
         .root_or_peer = root_or_peer,
-        .func = muster_words_value(MUSTER_WORDS_FUNC, func),
-        .dtype = muster_words_value(MUSTER_WORDS_DTYPE, datatype),
+        .func = muster_names_value(MUSTER_NAMES_FUNC, func),
+        .dtype = muster_names_value(MUSTER_NAMES_DTYPE, datatype),
     };
     return op;
 }
@@ -275,7 +275,7 @@ static ALWAYS_INLINE bool translate(unsigned api, struct muster_event *event, co
     if (!d)
         return false;
     uint64_t type = api < 5 ? *(const uint8_t *)d : *(const uint64_t *)d;
-    if (type == 0 || (type & (type - 1)) != 0 || type >> nccl_event_kinds(api) != 0)
+    if (type == 0 || (type & (type - 1)) != 0 || type >> muster_event_kinds(api) != 0)
         return false;
     event->kind = (uint8_t)__builtin_ctzll(type);
     event->parent = ((const struct nccl_descr_v1 *)d)->parent;
@@ -334,7 +334,7 @@ static int stop(void *handle)
 static void make(void **context, int *mask, const struct muster_event_init *init,
                  const void *caller)
 {
-    muster_words_forget();
+    muster_names_forget();
     muster_plugin_init(context, mask, init, caller);
 }
 

@@ -3,11 +3,11 @@
  * communicator. Every entry accepts NULL, a stale or a foreign handle, and never fails NCCL.
  * NCCL's threads call start, state and stop concurrently; init and fini too.
  */
-#ifndef MUSTER_NCCL_PLUGIN_H
-#define MUSTER_NCCL_PLUGIN_H
+#ifndef MUSTER_NCCL_PROFILER_HOOKS_H
+#define MUSTER_NCCL_PROFILER_HOOKS_H
 
+#include "base/event.h"
 #include "config/settings.h"
-#include "record/event.h"
 
 /* `caller`: an address inside the NCCL library that calls (to find its version). Always sets
  * *context to something other than NULL, and *mask to the events wanted by all communicators. */

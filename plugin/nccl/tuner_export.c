@@ -3,10 +3,9 @@
  * into steering.h. What is not equal on all ranks (`registered`) goes no further than here; the
  * constants of NCCL's model stay as they are.
  */
-#include "nccl/process.h"
 #include "nccl/profiler_abi.h"
-#include "nccl/steering.h"
 #include "nccl/tuner_abi.h"
+#include "nccl/tuner_hooks.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define EXPORTED      __attribute__((visibility("default")))

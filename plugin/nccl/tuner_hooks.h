@@ -3,14 +3,11 @@
  * communicator, frozen once per shape of communicator. Never fails NCCL. init may be called
  * concurrently; decisions of different communicators too.
  */
-#ifndef MUSTER_NCCL_STEERING_H
-#define MUSTER_NCCL_STEERING_H
+#ifndef MUSTER_NCCL_TUNER_HOOKS_H
+#define MUSTER_NCCL_TUNER_HOOKS_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include "segment/layout.h"
-#include "segment/log_write.h"
 
 struct muster_steering_init {
     unsigned api; /* tuner interface version */
@@ -34,10 +31,7 @@ struct muster_steering_call {
 /* Writes what the policy wants into cost table and channels; without a rule nothing is touched. */
 void muster_steering_decide(void *context, const struct muster_steering_call *call);
 
-/* The recorder has a segment now: state and counters go there, and the policy's text into the run
- * directory by way of `log`, which may be NULL. */
-void muster_steering_attach(struct muster_segment *segment, struct muster_log_writer *log);
-/* In a forked child, which has no segment. */
-void muster_steering_detach(void);
+/* Version code (22809 for 2.28.9) of the NCCL that holds the address `caller`; 0: not known. */
+uint32_t muster_process_nccl(const void *caller);
 
 #endif

@@ -1,13 +1,11 @@
-#include "segment/log_decode.h"
+#include "oplog/log_decode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/nccl_types.h"
 #include "base/text.h"
-#include "base/vocab.h"
-#include "segment/log_facts.h"
-#include "segment/log_policy.h"
-#include "segment/table.h"
 
 struct decoder {
     struct muster_log *log;
@@ -17,15 +15,16 @@ struct decoder {
     uint32_t ops;
     uint64_t last_enqueue_ns;
     uint64_t last_begin_ns[MUSTER_SOURCES];
+    uint64_t word; /* behind the last one of the image */
 };
 
 static struct muster_log_comm *comm_for(struct muster_log *log, uint32_t uid)
 {
-    size_t at = muster_uid_find(&log->comm_index, uid);
+    size_t at = muster_hashmap_find(&log->comm_at, &uid);
     if (at < log->comms)
         return &log->comm[at];
     if (!muster_grow(&log->comm, log->comms, sizeof(*log->comm)) ||
-        !muster_uid_add(&log->comm_index, uid, log->comms)) {
+        !muster_hashmap_put(&log->comm_at, &uid, log->comms)) {
         log->no_memory = true;
         return NULL;
     }
@@ -89,7 +88,8 @@ static void get_op(struct decoder *decoder, uint64_t number)
     struct muster_log *log = decoder->log;
     struct muster_log_source *in = &decoder->in;
     in->bad = number >= decoder->classes;
-    if (!in->bad && !muster_grow(&log->op, log->ops, sizeof(*log->op)))
+    /* Not by muster_grow: whoever takes the operations a frame at a time begins again at 0. */
+    if (!in->bad && !muster_reserve(&log->op, &log->room, log->ops + 1, sizeof(*log->op)))
         in->bad = log->no_memory = true;
     if (in->bad)
         return;
@@ -110,106 +110,38 @@ static void get_op(struct decoder *decoder, uint64_t number)
     log->ops++;
 }
 
-static void get_process(struct decoder *decoder)
+/* Takes where words of the image lie; NULL: in no image, or nobody wants one. */
+static uint64_t *get_place(struct decoder *decoder, uint64_t *n)
 {
     struct muster_log_source *in = &decoder->in;
-    struct muster_log_process_state state = {
-        .heartbeat_mono_ns = muster_log_get_u(in),
-        .heartbeat_unix_ns = muster_log_get_u(in),
-    };
-    state.exit_state = (uint32_t)muster_log_get_max(in, MUSTER_EXIT_FINALIZED);
-    state.comms_alive = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    state.lost_log = muster_log_get_u(in);
-    state.overwritten = muster_log_get_u(in);
-    if (in->bad)
-        return;
-    decoder->log->process = state;
-    decoder->log->has_process = true;
-}
-
-static void get_call(struct muster_log_source *in, struct muster_seg_call *call)
-{
-    uint8_t kind[2];
-    muster_log_get_bytes(in, kind, sizeof(kind));
-    call->func = muster_kind_or_unknown(kind[0], MUSTER_FUNCS);
-    call->dtype = muster_kind_or_unknown(kind[1], MUSTER_DTYPES);
-    call->count = muster_log_get_u(in);
-    call->root = (int32_t)muster_log_get_i(in);
-    call->number = (uint16_t)muster_log_get_max(in, UINT16_MAX);
-}
-
-static void get_pending(struct muster_log_source *in, uint32_t uid,
-                        struct muster_log_pending *pending)
-{
-    *pending = (struct muster_log_pending){.op.comm = uid};
-    pending->launched = (uint32_t)muster_log_get_max(in, 1);
-    get_kind(in, &pending->op);
-    pending->op.number = muster_log_get_u(in);
-    pending->op.enqueue_ns = muster_log_get_u(in);
-    pending->started = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    pending->ended = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    pending->proxy_started = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    pending->proxy_ended = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-}
-
-static struct muster_log_seen *seen_for(struct muster_log *log, uint32_t uid)
-{
-    size_t at = muster_uid_find(&log->seen_index, uid);
-    if (at < log->seens)
-        return &log->seen[at];
-    if (!muster_grow(&log->seen, log->seens, sizeof(*log->seen)) ||
-        !muster_uid_add(&log->seen_index, uid, log->seens)) {
-        log->no_memory = true;
+    uint64_t at = decoder->word + (uint64_t)muster_log_get_i(in);
+    *n = muster_log_get_u(in);
+    uint64_t begin = MUSTER_SEG_IMAGE_BEGIN / 8, end = MUSTER_SEG_IMAGE_END / 8;
+    if (in->bad || at < begin || at > end || *n > end - at) {
+        in->bad = true;
         return NULL;
     }
-    memset(&log->seen[log->seens], 0, sizeof(*log->seen));
-    return &log->seen[log->seens++];
+    decoder->word = at + *n;
+    if (!decoder->log->image)
+        return NULL;
+    return (uint64_t *)(void *)((char *)decoder->log->image + at * 8);
 }
 
-/* Takes a copy of the list: most communicators have nothing outstanding. */
-static bool keep_state(struct muster_log *log, const struct muster_log_comm_state *state)
+static void get_patch(struct decoder *decoder)
 {
-    struct muster_log_pending *pending = NULL;
-    size_t bytes = state->listed * sizeof(*pending);
-    struct muster_log_seen *seen = seen_for(log, state->uid);
-    if (seen && bytes && !(pending = malloc(bytes)))
-        log->no_memory = true;
-    if (!seen || (bytes && !pending))
-        return false;
-    if (bytes)
-        memcpy(pending, state->pending, bytes);
-    free(seen->state.pending);
-    seen->state = *state;
-    seen->state.pending = pending;
-    seen->ops_before = log->ops;
-    return true;
+    uint64_t n, *word = get_place(decoder, &n);
+    for (uint64_t i = 0; i < n && !decoder->in.bad; i++) {
+        uint64_t now = muster_log_get_u(&decoder->in);
+        if (word)
+            word[i] = now;
+    }
 }
 
-static void get_comm_state(struct decoder *decoder)
+static void get_zeros(struct decoder *decoder)
 {
-    struct muster_log_source *in = &decoder->in;
-    struct muster_log_pending pending[MUSTER_LOG_OUTSTANDING];
-    struct muster_log_comm_state state = {.pending = pending};
-    state.uid = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    state.begin_ns = muster_log_get_u(in);
-    state.end_ns = muster_log_get_u(in);
-    state.retired = muster_log_get_u(in);
-    state.captured = muster_log_get_u(in);
-    state.calls = muster_log_get_u(in);
-    muster_log_get_bytes(in, &state.call_hash, sizeof(state.call_hash));
-    state.called_ns = muster_log_get_u(in);
-    state.launches = muster_log_get_u(in);
-    state.launches_marked = muster_log_get_u(in);
-    state.launches_ended = muster_log_get_u(in);
-    state.calls_listed = (uint32_t)muster_log_get_max(in, MUSTER_SEG_CALLS);
-    for (uint32_t i = 0; i < state.calls_listed; i++)
-        get_call(in, &state.call[i]);
-    state.outstanding = (uint32_t)muster_log_get_max(in, UINT32_MAX);
-    state.listed = (uint32_t)muster_log_get_max(in, MUSTER_LOG_OUTSTANDING);
-    for (uint32_t i = 0; i < state.listed; i++)
-        get_pending(in, state.uid, &pending[i]);
-    if (!in->bad)
-        in->bad = !keep_state(decoder->log, &state);
+    uint64_t n, *word = get_place(decoder, &n);
+    if (word)
+        memset(word, 0, n * sizeof(*word));
 }
 
 static void get_record(struct decoder *decoder)
@@ -221,16 +153,10 @@ static void get_record(struct decoder *decoder)
         get_comm(decoder);
     else if (kind == MUSTER_LOG_CLASS)
         get_class(decoder);
-    else if (kind == MUSTER_LOG_PROCESS)
-        get_process(decoder);
-    else if (kind == MUSTER_LOG_COMM_STATE)
-        get_comm_state(decoder);
-    else if (kind == MUSTER_LOG_POLICY)
-        muster_log_policy_get(decoder->log, &decoder->in);
-    else if (kind == MUSTER_LOG_RULE)
-        muster_log_policy_get_rule(decoder->log, &decoder->in);
-    else if (kind == MUSTER_LOG_FACTS)
-        muster_log_facts_get(decoder->log, &decoder->in);
+    else if (kind == MUSTER_LOG_PATCH)
+        get_patch(decoder);
+    else if (kind == MUSTER_LOG_ZEROS)
+        get_zeros(decoder);
     else
         decoder->in.bad = true;
 }

@@ -1,8 +1,8 @@
 /* Decoding the payload of one frame whose CRC was right. */
-#ifndef MUSTER_SEGMENT_LOG_DECODE_H
-#define MUSTER_SEGMENT_LOG_DECODE_H
+#ifndef MUSTER_OPLOG_LOG_DECODE_H
+#define MUSTER_OPLOG_LOG_DECODE_H
 
-#include "segment/log_read.h"
+#include "oplog/log_reader.h"
 
 /* Appends what the frame holds to the log; false: its contents are no frame of this version (its
  * operations are taken back) or there is no memory. `class`: scratch of MUSTER_LOG_CLASSES. */

@@ -1,4 +1,4 @@
-#include "segment/log_encode.h"
+#include "oplog/log_encode.h"
 
 #include <string.h>
 
@@ -21,6 +21,7 @@ void muster_log_encode_begin(struct muster_log_encoder *encoder, size_t room)
     memset(encoder->index, 0, sizeof(encoder->index));
     encoder->classes = 0;
     encoder->comms = 0;
+    encoder->word = 0;
 }
 
 bool muster_log_encode_empty(const struct muster_log_encoder *encoder)
@@ -157,74 +158,39 @@ bool muster_log_encode_op(struct muster_log_encoder *encoder, const struct muste
     return true;
 }
 
-bool muster_log_encode_process(struct muster_log_encoder *encoder,
-                               const struct muster_log_process_state *state)
+static void put_place(struct muster_log_encoder *encoder, enum muster_log_record kind, size_t at,
+                      size_t n)
+{
+    muster_log_put_u(&encoder->sink, kind);
+    muster_log_put_i(&encoder->sink, (int64_t)at - (int64_t)encoder->word);
+    muster_log_put_u(&encoder->sink, n);
+}
+
+static bool end_place(struct muster_log_encoder *encoder, struct muster_log_sink before, size_t end)
+{
+    if (encoder->sink.bad) {
+        encoder->sink = before;
+        return false;
+    }
+    encoder->word = end;
+    return true;
+}
+
+bool muster_log_encode_patch(struct muster_log_encoder *encoder, size_t at, const uint64_t *word,
+                             size_t n)
 {
     struct muster_log_sink before = encoder->sink;
-    muster_log_put_u(&encoder->sink, MUSTER_LOG_PROCESS);
-    muster_log_put_u(&encoder->sink, state->heartbeat_mono_ns);
-    muster_log_put_u(&encoder->sink, state->heartbeat_unix_ns);
-    muster_log_put_u(&encoder->sink, state->exit_state);
-    muster_log_put_u(&encoder->sink, state->comms_alive);
-    muster_log_put_u(&encoder->sink, state->lost_log);
-    muster_log_put_u(&encoder->sink, state->overwritten);
-    if (encoder->sink.bad)
-        encoder->sink = before;
-    return encoder->sink.at != before.at;
+    put_place(encoder, MUSTER_LOG_PATCH, at, n);
+    for (size_t i = 0; i < n; i++)
+        muster_log_put_u(&encoder->sink, word[i]);
+    return end_place(encoder, before, at + n);
 }
 
-static void put_call(struct muster_log_sink *sink, const struct muster_seg_call *call)
+bool muster_log_encode_zeros(struct muster_log_encoder *encoder, size_t at, size_t n)
 {
-    uint8_t kind[2] = {call->func, call->dtype};
-    muster_log_put_bytes(sink, kind, sizeof(kind));
-    muster_log_put_u(sink, call->count);
-    muster_log_put_i(sink, call->root);
-    muster_log_put_u(sink, call->number);
-}
-
-static void put_pending(struct muster_log_sink *sink, const struct muster_log_pending *pending)
-{
-    muster_log_put_u(sink, pending->launched);
-    put_kind(sink, &pending->op);
-    muster_log_put_u(sink, pending->op.number);
-    muster_log_put_u(sink, pending->op.enqueue_ns);
-    muster_log_put_u(sink, pending->started);
-    muster_log_put_u(sink, pending->ended);
-    muster_log_put_u(sink, pending->proxy_started);
-    muster_log_put_u(sink, pending->proxy_ended);
-}
-
-bool muster_log_encode_comm_state(struct muster_log_encoder *encoder,
-                                  const struct muster_log_comm *def,
-                                  const struct muster_log_comm_state *state)
-{
-    struct muster_log_sink before = encoder->sink, *sink = &encoder->sink;
-    unsigned comms = encoder->comms;
-    put_comm(encoder, def);
-    muster_log_put_u(sink, MUSTER_LOG_COMM_STATE);
-    muster_log_put_u(sink, state->uid);
-    muster_log_put_u(sink, state->begin_ns);
-    muster_log_put_u(sink, state->end_ns);
-    muster_log_put_u(sink, state->retired);
-    muster_log_put_u(sink, state->captured);
-    muster_log_put_u(sink, state->calls);
-    muster_log_put_bytes(sink, &state->call_hash, sizeof(state->call_hash));
-    muster_log_put_u(sink, state->called_ns);
-    muster_log_put_u(sink, state->launches);
-    muster_log_put_u(sink, state->launches_marked);
-    muster_log_put_u(sink, state->launches_ended);
-    muster_log_put_u(sink, state->calls_listed);
-    for (uint32_t i = 0; i < state->calls_listed; i++)
-        put_call(sink, &state->call[i]);
-    muster_log_put_u(sink, state->outstanding);
-    muster_log_put_u(sink, state->listed);
-    for (uint32_t i = 0; i < state->listed; i++)
-        put_pending(sink, &state->pending[i]);
-    if (!sink->bad)
-        return true;
-    encoder->sink = before;
-    encoder->comms = comms;
-    return false;
+    struct muster_log_sink before = encoder->sink;
+    put_place(encoder, MUSTER_LOG_ZEROS, at, n);
+    return end_place(encoder, before, at + n);
 }
 
 size_t muster_log_encode_end(struct muster_log_encoder *encoder, uint32_t sequence, uint32_t slot)

@@ -1,8 +1,8 @@
 /* Building one frame of a log in memory. One thread. */
-#ifndef MUSTER_SEGMENT_LOG_ENCODE_H
-#define MUSTER_SEGMENT_LOG_ENCODE_H
+#ifndef MUSTER_OPLOG_LOG_ENCODE_H
+#define MUSTER_OPLOG_LOG_ENCODE_H
 
-#include "segment/log_format.h"
+#include "oplog/log_format.h"
 
 enum { MUSTER_LOG_CLASS_INDEX = 2048 }; /* open addressing over MUSTER_LOG_CLASSES */
 
@@ -19,6 +19,7 @@ struct muster_log_encoder {
     uint16_t index[MUSTER_LOG_CLASS_INDEX]; /* class + 1; 0: free */
     uint32_t comm[MUSTER_SEG_COMMS];        /* uids told in this frame */
     unsigned comms;
+    size_t word; /* behind the last one of the image that was put */
 };
 
 /* Begins a frame of at most `room` bytes, header included. `room` above MUSTER_LOG_FRAME_BYTES
@@ -31,11 +32,10 @@ bool muster_log_encode_empty(const struct muster_log_encoder *encoder);
  * once a frame, before; NULL: the communicator is not known any more. */
 bool muster_log_encode_op(struct muster_log_encoder *encoder, const struct muster_log_comm *def,
                           const struct muster_op *op, uint64_t ordinal);
-bool muster_log_encode_process(struct muster_log_encoder *encoder,
-                               const struct muster_log_process_state *state);
-bool muster_log_encode_comm_state(struct muster_log_encoder *encoder,
-                                  const struct muster_log_comm *def,
-                                  const struct muster_log_comm_state *state);
+/* Of the image: words at..at+n-1, counted in words of 8 bytes from the segment's begin. */
+bool muster_log_encode_patch(struct muster_log_encoder *encoder, size_t at, const uint64_t *word,
+                             size_t n);
+bool muster_log_encode_zeros(struct muster_log_encoder *encoder, size_t at, size_t n);
 /* Whether the frame still needs the definition of communicator `uid`. */
 bool muster_log_encode_wants_comm(const struct muster_log_encoder *encoder, uint32_t uid);
 

@@ -1,4 +1,4 @@
-#include "segment/log_file.h"
+#include "oplog/log_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +72,7 @@ int muster_log_file_identity(struct muster_log_file *file,
     header.version = MUSTER_LOG_VERSION;
     header.bytes = sizeof(header);
     header.slot_bytes = MUSTER_LOG_SLOT_BYTES;
+    header.segment_version = MUSTER_SEG_VERSION;
     header.generation = file->generation + 1;
     header.identity = *identity;
     header.crc = muster_log_header_crc(&header);

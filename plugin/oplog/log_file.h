@@ -1,9 +1,9 @@
 /* The log as a file of slots: where the next frame goes, and what it replaces. One thread. */
-#ifndef MUSTER_SEGMENT_LOG_FILE_H
-#define MUSTER_SEGMENT_LOG_FILE_H
+#ifndef MUSTER_OPLOG_LOG_FILE_H
+#define MUSTER_OPLOG_LOG_FILE_H
 
 #include "base/err.h"
-#include "segment/log_format.h"
+#include "oplog/log_format.h"
 
 struct muster_log_file {
     int fd;

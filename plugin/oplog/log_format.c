@@ -1,4 +1,4 @@
-#include "segment/log_format.h"
+#include "oplog/log_format.h"
 
 #include <string.h>
 

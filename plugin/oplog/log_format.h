@@ -1,10 +1,11 @@
 /*
  * The log file: docs/formats.md, "Log". A header area with two copies of who wrote it, then slots
  * of 64 KiB, each a sequence of frames; every frame decodes alone. Little-endian, append only:
- * a reader skips nothing that it does not know, a new record means a new MUSTER_LOG_VERSION.
+ * a reader skips nothing that it does not know, a new record means a new MUSTER_LOG_VERSION. It
+ * holds operations, and patches of the image (segment/layout.h), so that it follows that layout.
  */
-#ifndef MUSTER_SEGMENT_LOG_FORMAT_H
-#define MUSTER_SEGMENT_LOG_FORMAT_H
+#ifndef MUSTER_OPLOG_LOG_FORMAT_H
+#define MUSTER_OPLOG_LOG_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,8 +14,7 @@
 #include "segment/layout.h"
 
 #define MUSTER_LOG_MAGIC       0x31676f6c7473756dull /* "mustlog1" */
-#define MUSTER_LOG_VERSION     3u
-#define MUSTER_LOG_VERSION_MIN 1u          /* that is still read: tells nothing of policies */
+#define MUSTER_LOG_VERSION     4u
 #define MUSTER_LOG_FRAME_MAGIC 0x6d72666du /* "mfrm" */
 
 enum {
@@ -23,7 +23,6 @@ enum {
     MUSTER_LOG_SLOT_BYTES = 64 << 10,
     MUSTER_LOG_FRAME_BYTES = 16 << 10, /* at most, header included */
     MUSTER_LOG_CLASSES = 1024,         /* a frame, at most */
-    MUSTER_LOG_OUTSTANDING = 64,       /* listed a communicator, at most */
 };
 
 struct muster_log_header {
@@ -32,6 +31,8 @@ struct muster_log_header {
     uint32_t crc;   /* CRC-32C of all that follows */
     uint32_t bytes; /* sizeof(struct muster_log_header) */
     uint32_t slot_bytes;
+    uint32_t segment_version; /* whose layout the patches follow */
+    uint32_t spare;
     uint64_t generation; /* the copy with the higher one counts */
     struct muster_seg_identity identity;
 };
@@ -55,14 +56,11 @@ _Static_assert(sizeof(struct muster_log_frame) == 40, "on-disk layout");
 /* The payload is a row of records. Each begins with a varint: a kind, or the class of an
  * operation plus MUSTER_LOG_OP. */
 enum muster_log_record {
-    MUSTER_LOG_COMM,       /* before the first mention of a communicator in the frame */
-    MUSTER_LOG_CLASS,      /* what operations have in common; gets the next class number, from 0 */
-    MUSTER_LOG_PROCESS,    /* once a second */
-    MUSTER_LOG_COMM_STATE, /* once a second for every communicator that changed */
-    MUSTER_LOG_POLICY,     /* when it changed */
-    MUSTER_LOG_RULE,       /* once a second for every rule of it that decided something */
-    MUSTER_LOG_FACTS,      /* for every part of the facts that changed */
-    MUSTER_LOG_OP = 8,
+    MUSTER_LOG_COMM,  /* before the first operation of a communicator in the frame */
+    MUSTER_LOG_CLASS, /* what operations have in common; gets the next class number, from 0 */
+    MUSTER_LOG_PATCH, /* words of the image */
+    MUSTER_LOG_ZEROS, /* words of the image that are zero, where it is told as a whole */
+    MUSTER_LOG_OP = 4,
 };
 
 /* What operations of a class share. */
@@ -79,38 +77,6 @@ struct muster_log_comm {
     uint32_t nranks;
     uint32_t nnodes;
     char name[MUSTER_SEG_NAME];
-};
-
-struct muster_log_process_state {
-    uint64_t heartbeat_mono_ns;
-    uint64_t heartbeat_unix_ns;
-    uint32_t exit_state;
-    uint32_t comms_alive;
-    uint64_t lost_log;
-    uint64_t overwritten;
-};
-
-/* An operation that was called or launched and has not been retired. */
-struct muster_log_pending {
-    struct muster_op op; /* without times */
-    uint32_t launched;   /* 1: MUSTER_SLOT_LAUNCHED, 0: MUSTER_SLOT_CALLED */
-    uint32_t started, ended, proxy_started, proxy_ended;
-};
-
-struct muster_log_comm_state {
-    uint32_t uid;
-    uint32_t outstanding; /* all */
-    uint32_t listed;      /* of them told, at most MUSTER_LOG_OUTSTANDING */
-    uint32_t calls_listed;
-    uint64_t begin_ns;
-    uint64_t end_ns; /* finalize; 0: alive */
-    uint64_t retired;
-    uint64_t captured;
-    uint64_t calls;
-    uint64_t call_hash;
-    uint64_t called_ns, launches, launches_marked, launches_ended; /* segment/layout.h */
-    struct muster_seg_call call[MUSTER_SEG_CALLS]; /* the last calls_listed, oldest first */
-    struct muster_log_pending *pending;            /* `listed` of them */
 };
 
 /* Where varints are put into or taken from. `bad` once something did not fit; then nothing more

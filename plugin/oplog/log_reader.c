@@ -1,4 +1,4 @@
-#include "segment/log_read.h"
+#include "oplog/log_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "segment/log_decode.h"
-#include "segment/read.h"
+#include "base/array.h"
+#include "oplog/log_decode.h"
+#include "segment/image.h"
+#include "segment/segment_check.h"
+#include "segment/segment_reader.h"
 
 struct place {
     struct muster_log_frame frame;
@@ -22,6 +25,11 @@ struct scan {
     size_t places;
     size_t budget; /* bytes that searching may still check: hostile files have a magic everywhere */
     struct muster_log *log;
+    muster_op_taker take; /* NULL: they stay in the log */
+    void *to;
+    uint64_t end;
+    bool counts; /* without `take`: they are counted instead */
+    size_t counted;
 };
 
 static void damage(struct muster_log *log, size_t at)
@@ -131,30 +139,68 @@ static int by_sequence(const void *a, const void *b)
            (one->frame.sequence < two->frame.sequence);
 }
 
+/* Those of one frame, as far as they are asked for. */
+static bool take_frame(struct scan *scan, const struct muster_log_frame *frame)
+{
+    struct muster_log *log = scan->log;
+    uint64_t left = scan->end > frame->first_op ? scan->end - frame->first_op : 0;
+    size_t n = log->ops < left ? log->ops : (size_t)left;
+    log->ops = 0;
+    return n == 0 || scan->take(scan->to, log->op, n);
+}
+
+/* Where the operations of a frame go that was decoded. False: no more are wanted. */
+static bool hand_out(struct scan *scan, const struct muster_log_frame *frame)
+{
+    if (scan->take)
+        return take_frame(scan, frame);
+    if (scan->counts) {
+        scan->counted += scan->log->ops;
+        scan->log->ops = 0;
+    }
+    return true;
+}
+
 /* Ordinals only rise from frame to frame; a frame that goes back is a forgery or a lost write that
- * came late, and would be counted twice. */
+ * came late, and would be counted twice. Frames that are not taken hold no operations afterwards.
+ */
 static void decode_all(struct scan *scan, struct muster_log_class *class)
 {
     struct muster_log *log = scan->log;
     for (size_t i = 0; i < scan->places; i++) {
-        const struct muster_log_frame *frame = &scan->place[i].frame;
+        struct muster_log_frame *frame = &scan->place[i].frame;
         bool back = frame->ops && frame->first_op < log->next_op;
         const uint8_t *payload = scan->data + scan->place[i].at + sizeof(*frame);
         if ((i > 0 && frame->sequence == scan->place[i - 1].frame.sequence) || back ||
             frame->first_op > UINT64_MAX - frame->ops ||
             !muster_log_decode(log, frame, payload, class)) {
             damage(log, scan->place[i].at);
+            frame->ops = 0;
             continue;
         }
         if (frame->ops)
             log->next_op = frame->first_op + frame->ops;
+        if (!hand_out(scan, frame))
+            return;
+    }
+    if (scan->counts) {
+        free(log->op);
+        log->op = NULL;
+        log->room = 0;
+        log->ops = scan->counted;
     }
     log->ops_missing = log->next_op - log->ops;
 }
 
-static bool is_known(uint32_t version)
+static void count_imaged(const struct scan *scan)
 {
-    return version >= MUSTER_LOG_VERSION_MIN && version <= MUSTER_LOG_VERSION;
+    struct muster_log *log = scan->log;
+    uint64_t head = atomic_load_explicit(&log->image->ring_head, memory_order_relaxed);
+    for (size_t i = 0; i < scan->places; i++) {
+        const struct muster_log_frame *frame = &scan->place[i].frame;
+        uint64_t before = head > frame->first_op ? head - frame->first_op : 0;
+        log->ops_imaged += before < frame->ops ? before : frame->ops;
+    }
 }
 
 static bool header_copy(const uint8_t *data, size_t bytes, size_t at,
@@ -163,8 +209,9 @@ static bool header_copy(const uint8_t *data, size_t bytes, size_t at,
     if (bytes < at + sizeof(*header))
         return false;
     memcpy(header, data + at, sizeof(*header));
-    return header->magic == MUSTER_LOG_MAGIC && is_known(header->version) &&
-           header->bytes == sizeof(*header) && header->slot_bytes == MUSTER_LOG_SLOT_BYTES &&
+    return header->magic == MUSTER_LOG_MAGIC && header->version == MUSTER_LOG_VERSION &&
+           header->segment_version == MUSTER_SEG_VERSION && header->bytes == sizeof(*header) &&
+           header->slot_bytes == MUSTER_LOG_SLOT_BYTES &&
            header->crc == muster_log_header_crc(header);
 }
 
@@ -177,9 +224,12 @@ static int no_header(const char *name, const uint8_t *data, size_t bytes, struct
     memcpy(&header, data, sizeof(header));
     if (header.magic != MUSTER_LOG_MAGIC)
         return muster_fail(err, "%s: not a muster log", name);
-    if (!is_known(header.version))
-        return muster_fail(err, "%s: log format %u, this muster reads %u to %u", name,
-                           header.version, MUSTER_LOG_VERSION_MIN, MUSTER_LOG_VERSION);
+    if (header.version != MUSTER_LOG_VERSION)
+        return muster_fail(err, "%s: log format %u, this muster reads %u", name, header.version,
+                           MUSTER_LOG_VERSION);
+    if (header.segment_version != MUSTER_SEG_VERSION)
+        return muster_fail(err, "%s: a log of segment format %u, this muster reads %u", name,
+                           header.segment_version, MUSTER_SEG_VERSION);
     return muster_fail(err, "%s: the log's header is damaged", name);
 }
 
@@ -204,25 +254,38 @@ static size_t slot_end(size_t at, size_t bytes)
     return bytes - at < MUSTER_LOG_SLOT_BYTES ? bytes : at + MUSTER_LOG_SLOT_BYTES;
 }
 
-int muster_log_parse(const char *name, const void *data, size_t bytes, struct muster_log *log,
-                     struct muster_err *err)
+static void read_frames(struct scan *scan, struct muster_log_class *class)
 {
-    struct muster_log got = {0};
+    for (size_t at = MUSTER_LOG_HEADER_BYTES; at < scan->bytes; at = slot_end(at, scan->bytes))
+        if (!scan_slot(scan, at, slot_end(at, scan->bytes)))
+            break;
+    if (scan->places > 0)
+        qsort(scan->place, scan->places, sizeof(*scan->place), by_sequence);
+    decode_all(scan, class);
+    if (scan->log->image) {
+        muster_check_entries(scan->log->image);
+        count_imaged(scan);
+    }
+}
+
+/* `scan`: how it is to be read. */
+static int parse(const char *name, const void *data, size_t bytes, struct scan scan,
+                 struct muster_log *log, struct muster_err *err)
+{
+    struct muster_log got = {.comm_at = {.key_bytes = sizeof(uint32_t)}};
     struct muster_log_header header = {0};
     if (parse_header(name, data, bytes, &header, err) != 0)
         return -1;
     got.identity = header.identity;
-    got.version = header.version;
+    got.image = scan.take ? NULL : muster_segment_new(&header.identity);
     struct muster_log_class *class = malloc(MUSTER_LOG_CLASSES * sizeof(*class));
-    if (!class)
-        return muster_fail_memory(err, name);
-    struct scan scan = {.data = data, .bytes = bytes, .budget = 8 * bytes, .log = &got};
-    for (size_t at = MUSTER_LOG_HEADER_BYTES; at < bytes; at = slot_end(at, bytes))
-        if (!scan_slot(&scan, at, slot_end(at, bytes)))
-            break;
-    if (scan.places > 0)
-        qsort(scan.place, scan.places, sizeof(*scan.place), by_sequence);
-    decode_all(&scan, class);
+    scan.data = data;
+    scan.bytes = bytes;
+    scan.budget = 8 * bytes;
+    scan.log = &got;
+    got.no_memory = (!got.image && !scan.take) || !class;
+    if (!got.no_memory)
+        read_frames(&scan, class);
     free(scan.place);
     free(class);
     if (got.no_memory) {
@@ -233,14 +296,41 @@ int muster_log_parse(const char *name, const void *data, size_t bytes, struct mu
     return 0;
 }
 
-int muster_log_read(const char *path, struct muster_log *log, struct muster_err *err)
+int muster_log_parse(const char *name, const void *data, size_t bytes, struct muster_log *log,
+                     struct muster_err *err)
+{
+    return parse(name, data, bytes, (struct scan){.take = NULL}, log, err);
+}
+
+static int read_file(const char *path, struct scan scan, struct muster_log *log,
+                     struct muster_err *err)
 {
     void *data;
     size_t bytes;
     if (muster_file_load(path, SIZE_MAX, &data, &bytes, err) != 0)
         return -1;
-    int rc = muster_log_parse(path, data, bytes, log, err);
+    int rc = parse(path, data, bytes, scan, log, err);
     free(data);
+    return rc;
+}
+
+int muster_log_read(const char *path, struct muster_log *log, struct muster_err *err)
+{
+    return read_file(path, (struct scan){.take = NULL}, log, err);
+}
+
+int muster_log_count(const char *path, struct muster_log *log, struct muster_err *err)
+{
+    return read_file(path, (struct scan){.counts = true}, log, err);
+}
+
+int muster_log_read_ops(const char *path, uint64_t end, muster_op_taker take, void *to,
+                        struct muster_err *err)
+{
+    struct muster_log log;
+    int rc = read_file(path, (struct scan){.take = take, .to = to, .end = end}, &log, err);
+    if (rc == 0)
+        muster_log_free(&log);
     return rc;
 }
 
@@ -261,14 +351,9 @@ int muster_log_read_identity(const char *path, struct muster_seg_identity *ident
 
 void muster_log_free(struct muster_log *log)
 {
-    for (size_t i = 0; i < log->seens; i++)
-        free(log->seen[i].state.pending);
+    free(log->image);
     free(log->op);
     free(log->comm);
-    free(log->seen);
-    free(log->policy);
-    free(log->facts);
-    muster_uid_free(&log->comm_index);
-    muster_uid_free(&log->seen_index);
+    muster_hashmap_free(&log->comm_at);
     memset(log, 0, sizeof(*log));
 }

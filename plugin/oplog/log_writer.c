@@ -1,4 +1,4 @@
-#include "segment/log_write.h"
+#include "oplog/log_writer.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -12,19 +12,31 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "oplog/log_encode.h"
+#include "oplog/log_file.h"
+#include "oplog/log_image.h"
 #include "segment/image.h"
-#include "segment/log_encode.h"
-#include "segment/log_facts.h"
-#include "segment/log_file.h"
-#include "segment/log_policy.h"
-#include "segment/log_queue.h"
-#include "segment/log_state.h"
 #include "segment/reap.h"
 #include "segment/run_dir.h"
 #include "segment/snapshot.h"
 
+enum { QUEUE = 8192, WHOLE_SLOTS = 64, IMAGE_TRIES = 4 };
+#define IMAGE_NS MUSTER_NS_PER_S
+
+struct item {
+    struct muster_op op;
+    uint64_t ordinal; /* of the operation in the process */
+};
+
+/* Operations on their way from the drain thread to the log's: one producer, one consumer. */
+struct queue {
+    _Alignas(64) _Atomic uint32_t head; /* put so far; the producer's */
+    _Alignas(64) _Atomic uint32_t tail; /* taken so far; the consumer's */
+    struct item item[QUEUE];
+};
+
 struct muster_log_writer {
-    struct muster_log_queue queue;
+    struct queue queue;
     uint64_t ordinal; /* of the next operation; the drain thread's */
     struct muster_segment *segment;
     _Atomic bool woken;  /* a wake-up is on its way */
@@ -33,26 +45,57 @@ struct muster_log_writer {
     _Atomic uint32_t owners; /* the thread and whoever calls finish; the last one frees */
     sem_t wake, done;
     pid_t pid;
-    _Atomic(struct muster_kept *) keep;
+    _Atomic(struct muster_artifact *) keep;
     _Atomic bool keeps;
     /* The thread's. */
     struct muster_segment_file segment_file;
     struct muster_log_file file;
     struct muster_log_encoder encoder;
-    struct muster_log_states states;
-    struct muster_log_policy_told policy;
-    struct muster_log_facts_told facts;
-    size_t closed; /* bytes of a closed frame that could not be written yet */
+    struct muster_log_image image;
+    uint64_t imaged_ns; /* when the image was told last */
+    bool whole;         /* it is to be told as a whole */
+    size_t closed;      /* bytes of a closed frame that could not be written yet */
     bool failing;
     bool reported; /* a failure was said */
 };
+
+/* The producer's: false if it is full. *filled: items inside afterwards. */
+static bool queue_put(struct queue *queue, const struct muster_op *op, uint64_t ordinal,
+                      uint32_t *filled)
+{
+    uint32_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+    /* Acquire: with the release in drop, so that the item has been read before it is replaced. */
+    uint32_t inside = head - atomic_load_explicit(&queue->tail, memory_order_acquire);
+    if (inside == QUEUE)
+        return false;
+    queue->item[head % QUEUE] = (struct item){*op, ordinal};
+    /* Release: with the acquire in peek. */
+    atomic_store_explicit(&queue->head, head + 1, memory_order_release);
+    *filled = inside + 1;
+    return true;
+}
+
+/* The consumer's: the oldest item, which stays until it is dropped; NULL: empty. */
+static const struct item *queue_peek(struct queue *queue)
+{
+    uint32_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+    if (atomic_load_explicit(&queue->head, memory_order_acquire) == tail)
+        return NULL;
+    return &queue->item[tail % QUEUE];
+}
+
+static void queue_drop(struct queue *queue)
+{
+    uint32_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+    atomic_store_explicit(&queue->tail, tail + 1, memory_order_release);
+}
 
 static void release(struct muster_log_writer *writer)
 {
     /* Both orders: what the other owner did is over before memory goes. */
     if (atomic_fetch_sub_explicit(&writer->owners, 1, memory_order_acq_rel) > 1)
         return;
-    muster_log_states_free(&writer->states);
+    muster_log_image_close(&writer->image);
     free(atomic_load_explicit(&writer->keep, memory_order_relaxed));
     sem_destroy(&writer->wake);
     sem_destroy(&writer->done);
@@ -74,21 +117,15 @@ static bool report(struct muster_log_writer *writer, int error)
     return false;
 }
 
-/* What is told once is to be told again. */
-static void forget(struct muster_log_writer *writer)
-{
-    muster_log_states_forget(&writer->states);
-    memset(&writer->policy, 0, sizeof(writer->policy));
-    memset(&writer->facts, 0, sizeof(writer->facts));
-}
-
 static void next_slot(struct muster_log_writer *writer)
 {
-    uint32_t given_up = muster_log_file_next(&writer->file);
+    struct muster_log_file *file = &writer->file;
+    uint32_t given_up = muster_log_file_next(file);
     atomic_fetch_add_explicit(&writer->segment->log_overwritten, given_up, memory_order_relaxed);
-    /* What is told once must not wander out of a log that goes round. */
-    if (writer->file.slot == 0 || writer->file.slot == writer->file.slots / 2)
-        forget(writer);
+    /* What is told once must not wander out of a log that goes round, and what damage took from the
+     * image must come back. */
+    if (file->slot == 0 || file->slot == file->slots / 2 || file->begun % WHOLE_SLOTS == 0)
+        writer->whole = true;
 }
 
 static void open_frame(struct muster_log_writer *writer)
@@ -126,42 +163,38 @@ static bool make_room(struct muster_log_writer *writer)
 
 static bool write_ops(struct muster_log_writer *writer)
 {
-    const struct muster_log_item *item;
-    while ((item = muster_log_queue_peek(&writer->queue))) {
-        const struct muster_log_comm *comm = NULL;
-        if (muster_log_encode_wants_comm(&writer->encoder, item->op.comm))
-            comm = muster_log_states_comm(&writer->states, item->op.comm);
-        if (muster_log_encode_op(&writer->encoder, comm, &item->op, item->ordinal))
-            muster_log_queue_drop(&writer->queue);
+    const struct item *item;
+    while ((item = queue_peek(&writer->queue))) {
+        struct muster_log_comm comm;
+        bool known = muster_log_encode_wants_comm(&writer->encoder, item->op.comm) &&
+                     muster_log_image_comm(&writer->image, item->op.comm, &comm);
+        if (muster_log_encode_op(&writer->encoder, known ? &comm : NULL, &item->op, item->ordinal))
+            queue_drop(&writer->queue);
         else if (!make_room(writer))
             return false;
     }
     return true;
 }
 
-static bool write_states(struct muster_log_writer *writer)
+static uint64_t retired(const struct muster_log_writer *writer)
 {
-    struct muster_log_process_state process;
-    muster_log_states_process(&writer->states, &process);
-    while (!muster_log_encode_process(&writer->encoder, &process))
-        if (!make_room(writer))
-            return false;
-    while (!muster_log_policy_write(&writer->policy, &writer->encoder, writer->segment))
-        if (!make_room(writer))
-            return false;
-    while (!muster_log_facts_write(&writer->facts, &writer->encoder, &writer->segment->facts))
-        if (!make_room(writer))
-            return false;
-    muster_log_states_scan(&writer->states);
-    struct muster_log_comm_state state;
-    uint64_t hash;
-    for (unsigned entry = 0; muster_log_states_next(&writer->states, &entry, &state, &hash);) {
-        const struct muster_log_comm *comm = muster_log_states_comm(&writer->states, state.uid);
-        if (muster_log_encode_comm_state(&writer->encoder, comm, &state))
-            muster_log_states_told(&writer->states, entry++, hash);
-        else if (!make_room(writer))
-            return false;
-    }
+    return atomic_load_explicit(&writer->segment->ring_head, memory_order_acquire);
+}
+
+/* Again if operations were retired meanwhile: then some entries count them, others do not. */
+static bool write_image(struct muster_log_writer *writer)
+{
+    uint64_t before;
+    unsigned tries = 0;
+    do {
+        bool whole = writer->whole;
+        writer->whole = false; /* a slot that begins meanwhile asks for the next one */
+        before = retired(writer);
+        while (!muster_log_image_write(&writer->image, &writer->encoder, whole))
+            if (!make_room(writer))
+                return false;
+    } while (retired(writer) != before && ++tries < IMAGE_TRIES);
+    writer->imaged_ns = muster_now_ns();
     return true;
 }
 
@@ -176,17 +209,22 @@ static void write_kept(struct muster_log_writer *writer)
 {
     struct muster_err err;
     /* Acquire: pairs with the release in muster_log_writer_keep. */
-    struct muster_kept *kept = atomic_exchange_explicit(&writer->keep, NULL, memory_order_acquire);
-    if (kept && muster_kept_write(kept, writer->segment->identity.run_dir, &err) != 0)
+    struct muster_artifact *kept =
+        atomic_exchange_explicit(&writer->keep, NULL, memory_order_acquire);
+    if (kept && muster_artifact_write(kept, writer->segment->identity.run_dir, &err) != 0)
         muster_log(MUSTER_LOG_WARN, "%s", err.text);
     free(kept);
 }
 
-static bool write_round(struct muster_log_writer *writer)
+static bool write_round(struct muster_log_writer *writer, bool last)
 {
     if (writer->closed && !flush(writer))
         return false;
-    return write_identity(writer) && write_ops(writer) && write_states(writer) && flush(writer);
+    if (!write_identity(writer) || !write_ops(writer))
+        return false;
+    /* A queue that fills fast wakes the writer more often than once a second. */
+    bool due = last || writer->whole || muster_now_ns() - writer->imaged_ns >= IMAGE_NS * 9 / 10;
+    return (!due || write_image(writer)) && flush(writer);
 }
 
 static void wait_for_work(struct muster_log_writer *writer)
@@ -208,8 +246,8 @@ static void wait_for_work(struct muster_log_writer *writer)
 static void count_lost(struct muster_log_writer *writer)
 {
     uint64_t lost = 0;
-    while (muster_log_queue_peek(&writer->queue)) {
-        muster_log_queue_drop(&writer->queue);
+    while (queue_peek(&writer->queue)) {
+        queue_drop(&writer->queue);
         lost++;
     }
     lost += writer->closed ? writer->encoder.ops : 0;
@@ -235,7 +273,7 @@ static void *writer_main(void *arg)
     while (!last) {
         wait_for_work(writer);
         last = atomic_load_explicit(&writer->finish, memory_order_acquire);
-        whole = write_round(writer);
+        whole = write_round(writer, last);
         write_kept(writer);
     }
     if (!whole)
@@ -285,12 +323,15 @@ static struct muster_log_writer *new_writer(const struct muster_segment_file *fi
     if (!writer)
         return NULL;
     memset(writer, 0, sizeof(*writer));
+    if (!muster_log_image_open(&writer->image, file->map)) {
+        free(writer);
+        return NULL;
+    }
     writer->segment = file->map;
-    writer->states.segment = file->map;
     writer->segment_file = *file;
     writer->pid = getpid();
     writer->ordinal = atomic_load_explicit(&file->map->ring_head, memory_order_relaxed);
-    atomic_store_explicit(&writer->owners, 2, memory_order_relaxed);
+    atomic_store_explicit(&writer->owners, 1, memory_order_relaxed);
     sem_init(&writer->wake, 0, 0);
     sem_init(&writer->done, 0, 0);
     return writer;
@@ -302,15 +343,15 @@ int muster_log_writer_start(struct muster_log_writer **writer, struct muster_seg
     struct muster_log_writer *made = new_writer(file);
     if (!made)
         return muster_fail_memory(err, "the log");
+    /* Until the thread runs there is one owner. */
     if (create_file(made, max_bytes, err) != 0) {
-        sem_destroy(&made->wake);
-        sem_destroy(&made->done);
-        free(made);
+        release(made);
         return -1;
     }
     open_frame(made);
     /* At once, so that even a process that dies within the second left its name. */
     write_identity(made);
+    atomic_store_explicit(&made->owners, 2, memory_order_relaxed);
     int rc = muster_thread_start("muster-log", writer_main, made);
     if (rc) {
         unlink(made->file.path);
@@ -329,7 +370,7 @@ static void wake(struct muster_log_writer *writer)
         sem_post(&writer->wake);
 }
 
-bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_kept *kept)
+bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_artifact *kept)
 {
     if (atomic_exchange_explicit(&writer->keeps, true, memory_order_relaxed))
         return false;
@@ -342,11 +383,11 @@ bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op
 {
     uint32_t filled;
     uint64_t ordinal = writer->ordinal++;
-    if (!muster_log_queue_put(&writer->queue, op, ordinal, &filled)) {
+    if (!queue_put(&writer->queue, op, ordinal, &filled)) {
         atomic_fetch_add_explicit(&writer->segment->lost_log, 1, memory_order_relaxed);
         return false;
     }
-    if (filled >= MUSTER_LOG_QUEUE / 2)
+    if (filled >= QUEUE / 2)
         wake(writer);
     return true;
 }

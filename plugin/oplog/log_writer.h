@@ -1,17 +1,17 @@
 /*
- * The log in the run directory: every operation in at most 32 bytes, and each second the state of
- * every communicator. A thread of its own writes it, because a shared file system may stall; the
+ * The log in the run directory: every operation in at most 32 bytes, and each second what changed
+ * in the image. A thread of its own writes it, because a shared file system may stall; the
  * thread is never joined. Format: docs/formats.md.
  */
-#ifndef MUSTER_SEGMENT_LOG_WRITE_H
-#define MUSTER_SEGMENT_LOG_WRITE_H
+#ifndef MUSTER_OPLOG_LOG_WRITER_H
+#define MUSTER_OPLOG_LOG_WRITER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "segment/file.h"
-#include "segment/kept.h"
+#include "segment/artifact.h"
+#include "segment/segment_file.h"
 
 struct muster_log_writer;
 
@@ -27,9 +27,9 @@ int muster_log_writer_start(struct muster_log_writer **writer, struct muster_seg
  * segment.lost_log + 1 when the queue is full. */
 bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op);
 
-/* Takes over a text and keeps it in the run directory: segment/kept.h. Any thread, once a writer;
- * false: it has one already, and the text stays the caller's. */
-bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_kept *kept);
+/* Takes over a text and keeps it in the run directory: segment/artifact.h. Any thread, once a
+ * writer; false: it has one already, and the text stays the caller's. */
+bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_artifact *kept);
 
 /* At exit: writes what is queued and archives the segment, waiting at most `deadline_ms`. The
  * thread is left behind if the file system stalls. NULL is accepted. False: not everything was

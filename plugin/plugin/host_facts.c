@@ -1,4 +1,4 @@
-#include "nccl/facts.h"
+#include "plugin/host_facts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +211,7 @@ static void describe_own(struct muster_fact_gpu *gpu, const struct muster_nvml *
 void muster_facts_gpu(struct muster_fact_gpu *gpu, const struct muster_fact_head *head,
                       const struct muster_machine *machine, const struct muster_nvml *nvml)
 {
-    int other[MUSTER_FACT_PEERS];
+    int other[MUSTER_FACT_PEERS] = {0};
     struct muster_pci pci;
     int at = muster_pci_parse(gpu->pci, &pci) ? muster_machine_find_gpu(machine, pci) : -1;
     gpu->nic_class = gpu->near_class = MUSTER_PATH_UNKNOWN;
@@ -262,7 +262,7 @@ static void count_clock(struct muster_fact_use *use, int mhz)
         use->max_sm_mhz = mhz;
 }
 
-static struct muster_fact_reading reading_of(const struct muster_gpu_look *look, uint64_t now_ns)
+static struct muster_fact_reading reading_of(const struct muster_gpu_reading *look, uint64_t now_ns)
 {
     return (struct muster_fact_reading){
         .at_ns = now_ns,
@@ -283,7 +283,7 @@ static struct muster_fact_reading reading_of(const struct muster_gpu_look *look,
     };
 }
 
-void muster_facts_look(struct muster_fact_use *use, const struct muster_gpu_look *look,
+void muster_facts_poll(struct muster_fact_use *use, const struct muster_gpu_reading *look,
                        unsigned xid, uint64_t now_ns)
 {
     bool busy = look->utilization >= FULL_PERCENT;

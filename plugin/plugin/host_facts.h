@@ -1,10 +1,10 @@
 /* What the topology room knows of a machine, in the words of the segment (segment/facts.h). */
-#ifndef MUSTER_NCCL_FACTS_H
-#define MUSTER_NCCL_FACTS_H
+#ifndef MUSTER_PLUGIN_HOST_FACTS_H
+#define MUSTER_PLUGIN_HOST_FACTS_H
 
 #include "segment/facts.h"
-#include "topology/gpu_watch.h"
 #include "topology/machine.h"
+#include "topology/nvml/gpu_watch.h"
 
 /* Reads the environment: with the first communicator, on NCCL's thread. */
 void muster_facts_variables(struct muster_fact_head *head);
@@ -20,7 +20,7 @@ void muster_facts_gpu(struct muster_fact_gpu *gpu, const struct muster_fact_head
                       const struct muster_machine *machine, const struct muster_nvml *nvml);
 
 /* Adds one look. */
-void muster_facts_look(struct muster_fact_use *use, const struct muster_gpu_look *look,
+void muster_facts_poll(struct muster_fact_use *use, const struct muster_gpu_reading *look,
                        unsigned xid, uint64_t now_ns);
 
 #endif

@@ -1,13 +1,19 @@
-#include "nccl/process.h"
+#include "plugin/nccl_process.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/library.h"
+#include "base/text.h"
+#include "nccl/tuner_hooks.h"
 
-#define SHM_PER_RANK (34ull << 20)
+#define SHM_PER_RANK (35ull << 20)
 
 uint32_t muster_process_nccl(const void *caller)
 {
@@ -73,7 +79,7 @@ void muster_process_gpu(struct muster_gpu *gpu)
     muster_library_forget();
 }
 
-bool muster_process_cuda(struct muster_mark_driver *cuda)
+bool muster_process_cuda(struct muster_cuda *cuda)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!library) {
@@ -86,13 +92,15 @@ bool muster_process_cuda(struct muster_mark_driver *cuda)
     } wanted[] = {
         {"cuCtxGetCurrent", &cuda->ctx_get_current},
         {"cuCtxSetCurrent", &cuda->ctx_set_current},
+        {"cuCtxGetId", &cuda->ctx_get_id},
         {"cuEventCreate", &cuda->event_create},
         {"cuEventRecord", &cuda->event_record},
         {"cuEventQuery", &cuda->event_query},
+        {"cuEventElapsedTime", &cuda->event_elapsed},
         {"cuStreamIsCapturing", &cuda->stream_is_capturing},
         {"cuThreadExchangeStreamCaptureMode", &cuda->exchange_capture_mode},
     };
-    /* The handle is kept: marks are queried until the process ends. */
+    /* The handle is kept: events are read until the process ends. */
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *function = dlsym(library, wanted[i].name);
         if (!function) {
@@ -104,18 +112,81 @@ bool muster_process_cuda(struct muster_mark_driver *cuda)
     return true;
 }
 
-bool muster_process_shm_suffices(unsigned local_ranks, char *why, size_t size)
+unsigned muster_process_cpus(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    return n > 0 ? (unsigned)n : 1;
+}
+
+static bool shm_left(uint64_t *left)
 {
     struct statvfs shm;
-    if (statvfs("/dev/shm", &shm) != 0) {
+    if (statvfs("/dev/shm", &shm) != 0)
+        return false;
+    *left = (uint64_t)shm.f_bavail * shm.f_frsize;
+    return true;
+}
+
+/* The start of a small file; "" if it cannot be read. */
+static void read_start(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+}
+
+static bool number_in(const char *path, uint64_t *number)
+{
+    char text[64];
+    read_start(path, text, sizeof text);
+    text[strcspn(text, "\n")] = '\0';
+    return muster_text_u64(text, number);
+}
+
+/* Of memory.stat: "name bytes" a line. */
+static uint64_t stat_of(const char *stat, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *line = stat; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) == 0 && line[length] == ' ')
+            return strtoull(line + length, NULL, 10);
+    }
+    return 0;
+}
+
+/* What lies in /dev/shm counts for the control group as well; what it keeps of files it gives back.
+ * False: no limit, or not known. */
+static bool cgroup_left(uint64_t *left)
+{
+    char stat[4096] = "";
+    uint64_t most, used;
+    if (!number_in("/sys/fs/cgroup/memory.max", &most) ||
+        !number_in("/sys/fs/cgroup/memory.current", &used))
+        return false;
+    read_start("/sys/fs/cgroup/memory.stat", stat, sizeof stat);
+    uint64_t files = stat_of(stat, "inactive_file") + stat_of(stat, "active_file");
+    used = used > files ? used - files : 0;
+    *left = most > used ? most - used : 0;
+    return true;
+}
+
+bool muster_process_memory_suffices(unsigned local_ranks, char *why, size_t size)
+{
+    uint64_t needed = 2 * SHM_PER_RANK * local_ranks, shm, memory;
+    if (!shm_left(&shm)) {
         snprintf(why, size, "/dev/shm is missing");
         return false;
     }
-    uint64_t left = (uint64_t)shm.f_bavail * shm.f_frsize;
-    uint64_t needed = 2 * SHM_PER_RANK * local_ranks;
+    bool limited = cgroup_left(&memory) && memory < shm;
+    uint64_t left = limited ? memory : shm;
     if (left >= needed)
         return true;
-    snprintf(why, size, "/dev/shm has %llu MiB free; timing kernels of %u ranks needs %llu MiB",
-             (unsigned long long)(left >> 20), local_ranks, (unsigned long long)(needed >> 20));
+    snprintf(why, size, "%s has %llu MiB free; timing kernels of %u ranks needs %llu MiB",
+             limited ? "the control group" : "/dev/shm", (unsigned long long)(left >> 20),
+             local_ranks, (unsigned long long)(needed >> 20));
     return false;
 }

@@ -1,4 +1,4 @@
-#include "nccl/plugin.h"
+#include "nccl/profiler_hooks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,15 +9,18 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "config/settings.h"
-#include "diagnose/live.h"
-#include "nccl/process.h"
-#include "nccl/sampler.h"
-#include "nccl/steering.h"
+#include "diagnose/live/live.h"
+#include "nccl/tuner_hooks.h"
+#include "plugin/nccl_process.h"
+#include "plugin/sampler.h"
+#include "plugin/tuner.h"
 #include "record/handle.h"
 #include "record/recorder.h"
 #include "record/track.h"
 #include "segment/identity.h"
-#include "trace/record.h"
+#include "trace/trace_record.h"
+
+_Static_assert((int)MUSTER_SETTINGS_PATH == (int)MUSTER_SEG_PATH, "a setting fits the segment");
 
 enum { EXIT_WRITE_MS = 2000, EXIT_LOOK_MS = 100 };
 
@@ -28,9 +31,14 @@ static struct {
     _Atomic bool prepared; /* and what the profiler needs beside them */
     _Atomic bool failed;   /* or switched off: every call is a no-op */
     uint32_t unnamed;      /* v1 to v3: communicators alive */
+    bool rank_settled;     /* a communicator of the whole world agreed with the environment */
     struct muster_settings settings;
     struct muster_seg_identity identity;
-    struct muster_mark_driver cuda; /* filled where identity.mark is set */
+    struct muster_cuda cuda; /* filled where has_cuda is set */
+    bool has_cuda;
+    bool odd_api;        /* a second NCCL's interface did not fit, and it was said */
+    bool old_broadcasts; /* NCCL_ALLGATHERV_ENABLE=0: NCCL's issue 2368 does not come up */
+    bool kernels; /* NCCL stamps kernels: asked for, and safe with every communicator so far */
     _Atomic(struct muster_recorder *) recorder;
     _Atomic(struct muster_trace_recorder *) trace;
     struct muster_sampler *sampler; /* by set-up and at exit; NULL: not wanted, or a replay */
@@ -39,46 +47,80 @@ static struct {
 
 #define BIT(kind) (1 << MUSTER_EVENT_##kind)
 
-/* The events to ask for, with or without kernels. What an interface does not know is left out; of
- * what is asked for NCCL adds the parents itself. */
-static int mask_of(const struct muster_settings *settings,
-                   const struct muster_seg_identity *identity, bool timed)
+/* The events to ask for; what an interface does not know is left out, and of what is asked for NCCL
+ * adds the parents itself. It is written in init and never again: NCCL reads it at every append,
+ * and operations of one group that it read differently hang (docs/versions.md). */
+static int mask_of(const struct muster_settings *settings, uint32_t api, bool launches,
+                   bool kernels)
 {
-    uint32_t api = identity->api;
-    int known = api <= 2 ? 0x3f : api <= 4 ? 0xff : api == 5 ? 0xfff : 0x7fff;
+    int known = (1 << muster_event_kinds(api)) - 1;
     int mask = BIT(COLL) | BIT(P2P);
     if (api >= 4) /* before, counts, bytes and host times only */
         mask |= BIT(PROXY_OP) | BIT(CE_COLL);
-    if (identity->mark)
+    if (launches)
         mask |= BIT(KERNEL_LAUNCH);
-    if (timed)
+    if (kernels)
         mask |= BIT(KERNEL_CH) | BIT(PROXY_STEP);
-    if (settings->trace[0]) {
-        mask = ~BIT(PROXY_CTRL) & ~BIT(KERNEL_PHASE);
-        if (!timed)
-            mask &= ~BIT(KERNEL_CH);
-    }
+    if (settings->trace[0])
+        mask = ~BIT(PROXY_CTRL) & ~BIT(KERNEL_PHASE) & (kernels ? ~0 : ~BIT(KERNEL_CH));
     return mask & known;
 }
 
-/* Whether this communicator's kernels may be timed: asked for, and safe here. */
-static bool decide_armed(struct muster_seg_identity *identity,
-                         const struct muster_settings *settings,
-                         const struct muster_event_init *init)
+/* The mask for this process's NCCL of interface `api`. A replay's kernels tell what events would.
+ */
+static int mask_here(uint32_t api)
 {
-    if (settings->timing == MUSTER_TIMING_LIGHT && !settings->trace[0])
-        return false;
+    bool played = plugin.identity.replay_speed != 0 && plugin.identity.armed;
+    bool launches = plugin.identity.armed || plugin.identity.mark;
+    return mask_of(&plugin.settings, api, launches, plugin.kernels || played);
+}
+
+/* Whether NCCL may stamp this communicator's kernels; false with the reason. */
+static bool kernels_are_safe(const struct muster_event_init *init, char *why, size_t size)
+{
     if (init->api < 5) {
-        snprintf(identity->why_not_armed, sizeof identity->why_not_armed,
-                 "NCCL before 2.28.3 cannot time kernels safely");
+        snprintf(why, size, "NCCL before 2.28.3 cannot time kernels safely");
         return false;
     }
-    if (identity->replay_speed != 0)
+    if (plugin.identity.replay_speed != 0)
         return true;
+    if (init->api >= 6 && !plugin.old_broadcasts) {
+        snprintf(why, size,
+                 "with timed kernels NCCL 2.29 and later hang in groups of broadcasts, "
+                 "unless NCCL_ALLGATHERV_ENABLE=0");
+        return false;
+    }
     int hosts = init->nnodes > 0 ? init->nnodes : 1;
     int local_ranks = init->nranks > 0 ? (init->nranks + hosts - 1) / hosts : 1;
-    return muster_process_shm_suffices((unsigned)local_ranks, identity->why_not_armed,
-                                       sizeof identity->why_not_armed);
+    return muster_process_memory_suffices((unsigned)local_ranks, why, size);
+}
+
+/* Whether launches can be timed here; if not, why not. */
+static bool decide_timed(struct muster_seg_identity *identity, const struct muster_event_init *init)
+{
+    const char *why = NULL;
+    if (plugin.settings.timing == MUSTER_TIMING_LIGHT && !plugin.settings.trace[0])
+        return false;
+    if (init->api < 5)
+        why = "NCCL before 2.28.3 does not show its launches";
+    else if (identity->replay_speed == 0 && !plugin.kernels && !plugin.has_cuda)
+        why = "there is no CUDA driver of 12.0 or later";
+    if (why && !identity->why_not_armed[0])
+        snprintf(identity->why_not_armed, sizeof identity->why_not_armed, "%s", why);
+    return !why;
+}
+
+/* What MUSTER_TIMING=channels asks for, as long as it is safe; else `full`, said once. */
+static void decide_kernels_locked(const struct muster_event_init *init)
+{
+    char why[128];
+    bool asked = plugin.settings.timing == MUSTER_TIMING_CHANNELS || plugin.settings.trace[0];
+    plugin.kernels = asked && kernels_are_safe(init, why, sizeof why);
+    if (plugin.settings.timing == MUSTER_TIMING_CHANNELS && !plugin.kernels) {
+        plugin.identity.timing = MUSTER_TIMING_FULL;
+        muster_text_copy(plugin.identity.why_not_armed, sizeof plugin.identity.why_not_armed, why);
+        muster_log(MUSTER_LOG_WARN, "MUSTER_TIMING=full instead of channels: %s", why);
+    }
 }
 
 static void in_forked_child(void)
@@ -109,19 +151,6 @@ static void open_trace(const struct muster_gpu *gpu)
         atomic_store_explicit(&plugin.trace, trace, memory_order_release);
 }
 
-static struct muster_arming arming_of(const struct muster_settings *settings,
-                                      const struct muster_seg_identity *identity, int *mask)
-{
-    return (struct muster_arming){
-        .mask = mask,
-        .resting = mask_of(settings, identity, false),
-        .timing = mask_of(settings, identity, true),
-        .possible = identity->armed,
-        .always = identity->armed &&
-                  (settings->timing == MUSTER_TIMING_FULL || settings->trace[0] != '\0'),
-    };
-}
-
 /* A replay's machine is not the one that it tells of. */
 static void start_sampler(struct muster_recorder *recorder)
 {
@@ -132,8 +161,7 @@ static void start_sampler(struct muster_recorder *recorder)
 }
 
 /* Segment, log, recorder: with the first communicator, whose id may name the run directory. */
-static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *mask,
-                        struct muster_err *err)
+static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct muster_err *err)
 {
     struct muster_seg_identity *identity = &plugin.identity;
     if (muster_run_dir_choose(identity->run_dir, sizeof identity->run_dir, plugin.settings.dir,
@@ -141,9 +169,14 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, int *m
         return -1;
     muster_text_copy(identity->gpu_name, sizeof identity->gpu_name, gpu->name);
     identity->log_enabled = plugin.settings.log_max > 0;
-    struct muster_recorder_options options = {.arming = arming_of(&plugin.settings, identity, mask),
-                                              .host_times = identity->replay_speed == 0,
-                                              .cuda = identity->mark ? &plugin.cuda : NULL,
+    bool played = identity->replay_speed != 0;
+    struct muster_recorder_options options = {.timing = (enum muster_timing)identity->timing,
+                                              .kernels = plugin.kernels,
+                                              .marks = identity->mark,
+                                              .cuda = plugin.has_cuda ? &plugin.cuda : NULL,
+                                              .played = played && identity->armed,
+                                              .host_times = !played,
+                                              .cpus = muster_process_cpus(),
                                               .group_handles = identity->api < 5,
                                               .named_by_event = identity->api < 4};
     err->text[0] = '\0';
@@ -186,7 +219,7 @@ static void configure_locked(void)
         return;
     plugin.configured = true;
     if (muster_settings_load(&plugin.settings, &err) != 0)
-        muster_log(MUSTER_LOG_ERROR, "%s; the defaults are used", err.text);
+        muster_log(MUSTER_LOG_ERROR, "%s", err.text);
     muster_log_set_level((enum muster_log_level)plugin.settings.log_level);
 }
 
@@ -208,10 +241,14 @@ static void prepare_locked(const struct muster_event_init *init, const void *cal
     plugin.identity.nccl = muster_process_nccl(caller);
     plugin.identity.api = init->api;
     plugin.identity.timing = (uint32_t)plugin.settings.timing;
-    /* Marks need to know what is being captured into a graph: v5 on. */
-    plugin.identity.mark = plugin.settings.mark && init->api >= 5 &&
-                           plugin.identity.replay_speed == 0 && muster_process_cuda(&plugin.cuda);
-    plugin.identity.armed = decide_armed(&plugin.identity, &plugin.settings, init);
+    /* Events need launches, and to know what is being captured into a graph: v5 on. */
+    plugin.has_cuda =
+        init->api >= 5 && plugin.identity.replay_speed == 0 && muster_process_cuda(&plugin.cuda);
+    plugin.identity.mark = plugin.settings.mark && plugin.has_cuda;
+    const char *gathers = getenv("NCCL_ALLGATHERV_ENABLE");
+    plugin.old_broadcasts = gathers && strcmp(gathers, "0") == 0;
+    decide_kernels_locked(init);
+    plugin.identity.armed = decide_timed(&plugin.identity, init);
     /* Release: pairs with the acquire in needs_start. */
     atomic_store_explicit(&plugin.prepared, true, memory_order_release);
 }
@@ -224,41 +261,64 @@ static bool has_failed(void)
 
 /* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
  * once. */
-static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu,
-                                            int *mask)
+static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu)
 {
     if (has_failed())
         return NULL;
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
     struct muster_err err;
-    if (!recorder && start_locked(comm_hash, gpu, mask, &err) != 0) {
+    if (!recorder && start_locked(comm_hash, gpu, &err) != 0) {
         atomic_store_explicit(&plugin.failed, true, memory_order_relaxed);
         muster_log(MUSTER_LOG_WARN, "nothing is recorded: %s", err.text);
     }
     return atomic_load_explicit(&plugin.recorder, memory_order_acquire);
 }
 
-/* Without a rank from the launcher the rank in the largest communicator stands for the global
- * one. */
 static void learn_rank_locked(struct muster_recorder *recorder,
                               const struct muster_event_init *init)
 {
     struct muster_seg_identity *identity = &recorder->seg->identity;
-    if (identity->rank_source != MUSTER_RANK_FROM_COMM || init->nranks <= identity->world)
-        return;
-    identity->rank = init->rank;
-    identity->world = init->nranks;
+    int32_t rank = identity->rank, world = identity->world;
+    if (muster_identity_learn(identity, &plugin.rank_settled, init->nranks, init->rank) ==
+        MUSTER_RANK_CONTRADICTED)
+        muster_log(MUSTER_LOG_WARN,
+                   "the environment says rank %d of %d, a communicator rank %d of %d: this process "
+                   "is recorded as the latter",
+                   rank, world, init->rank, init->nranks);
 }
 
-/* The mask is the process's: a communicator that is not safe to time ends timing for all. */
-static void disarm_locked(struct muster_recorder *recorder, const struct muster_event_init *init)
+/* NCCL would crash at this communicator's first operation (its issue 2326), and the mask is the
+ * process's: this init writes it without kernels, for good. */
+static void check_kernels_locked(struct muster_recorder *recorder,
+                                 const struct muster_event_init *init)
 {
-    struct muster_seg_identity *identity = &recorder->seg->identity;
-    if (!identity->armed || decide_armed(identity, &plugin.settings, init))
+    char why[128];
+    if (!plugin.kernels || kernels_are_safe(init, why, sizeof why))
         return;
-    identity->armed = false;
-    muster_arming_forbid(&recorder->arming);
-    muster_log(MUSTER_LOG_WARN, "no GPU times from here on: %s", identity->why_not_armed);
+    plugin.kernels = false;
+    atomic_store_explicit(&recorder->kernels, false, memory_order_relaxed);
+    struct muster_seg_identity *identity = &recorder->seg->identity;
+    identity->timing = MUSTER_TIMING_FULL;
+    identity->armed = plugin.has_cuda;
+    muster_text_copy(identity->why_not_armed, sizeof identity->why_not_armed, why);
+    muster_log(MUSTER_LOG_WARN, "MUSTER_TIMING=full instead of channels from here on: %s", why);
+}
+
+/* A second NCCL in the process: it is recorded if its communicators name themselves as the first
+ * one's do. */
+static bool fits_locked(const struct muster_event_init *init)
+{
+    uint32_t first = plugin.identity.api;
+    if (init->api == first || (init->api >= 4 && first >= 4))
+        return true;
+    if (!plugin.odd_api)
+        muster_log(
+            MUSTER_LOG_WARN,
+            "a second NCCL in this process uses profiler interface v%u, the first v%u: it is "
+            "not recorded",
+            init->api, first);
+    plugin.odd_api = true;
+    return false;
 }
 
 void muster_plugin_init(void **context, int *mask, const struct muster_event_init *init,
@@ -270,27 +330,27 @@ void muster_plugin_init(void **context, int *mask, const struct muster_event_ini
     pthread_mutex_lock(&plugin.lock);
     if (!atomic_load_explicit(&plugin.prepared, memory_order_relaxed))
         prepare_locked(init, caller);
+    bool fits = fits_locked(init);
     /* v1 to v3 name no communicator before their first event: see start_late. */
-    plugin.unnamed += init->api < 4;
-    struct muster_recorder *recorder =
-        init->api >= 4 ? recorder_for(init->comm_hash, &gpu, mask) : NULL;
-    if (recorder) {
+    bool unnamed = fits && init->api < 4;
+    plugin.unnamed += unnamed;
+    struct muster_recorder *recorder = NULL;
+    if (fits && (!unnamed || muster_run_dir_known(plugin.settings.dir)))
+        recorder = recorder_for(init->comm_hash, &gpu);
+    if (recorder && !unnamed) {
         learn_rank_locked(recorder, init);
-        disarm_locked(recorder, init);
+        check_kernels_locked(recorder, init);
         if (plugin.sampler)
             muster_sampler_add(plugin.sampler, gpu.pci);
     }
-    bool off = has_failed() || (!recorder && init->api >= 4);
+    bool off = has_failed() || !fits || (!recorder && !unnamed);
+    int wanted = off ? 0 : mask_here(init->api);
     pthread_mutex_unlock(&plugin.lock);
 
-    /* All communicators share the mask, and others read it and write it meanwhile. */
-    if (recorder) {
+    if (recorder && !unnamed)
         *context = muster_recorder_comm_open(recorder, init, &gpu);
-        muster_arming_write(&recorder->arming, mask);
-    } else {
-        int wanted = off ? 0 : mask_of(&plugin.settings, &plugin.identity, false);
-        __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
-    }
+    /* All communicators share the mask; others read it meanwhile, and write the same. */
+    __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
     struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
     if (trace)
         muster_trace_init(trace, *context, init);
@@ -303,7 +363,7 @@ static struct muster_recorder *start_late(const struct muster_event *event)
         return NULL;
     struct muster_gpu gpu = {.index = -1};
     pthread_mutex_lock(&plugin.lock);
-    struct muster_recorder *recorder = recorder_for(event->op.comm_hash, &gpu, NULL);
+    struct muster_recorder *recorder = recorder_for(event->op.comm_hash, &gpu);
     pthread_mutex_unlock(&plugin.lock);
     return recorder;
 }
@@ -327,7 +387,7 @@ static void *handle_for_trace(const struct muster_recorder *recorder, void *hand
         return handle;
     uint64_t n = atomic_fetch_add_explicit(&plugin.traced, 1, memory_order_relaxed);
     if (handle && h.kind == MUSTER_HANDLE_CALL)
-        return muster_call_pack(h.nonce, muster_call_dtype(h), muster_call_marks(h), (uint32_t)n);
+        return muster_call_pack(h.nonce, muster_call_dtype(h), muster_call_probes(h), (uint32_t)n);
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_GROUP, (uint32_t)(n >> 16),
                               (unsigned)n & 0xffff);
 }

@@ -1,4 +1,4 @@
-#include "nccl/sampler.h"
+#include "plugin/sampler.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "nccl/facts.h"
+#include "plugin/host_facts.h"
 #include "segment/seqlock.h"
 #include "topology/sysfs.h"
 
@@ -139,11 +139,11 @@ static void look(struct muster_sampler *sampler)
 {
     for (unsigned i = 0; i < sampler->described; i++) {
         struct muster_fact_use use = sampler->facts->use[i];
-        struct muster_gpu_look now;
+        struct muster_gpu_reading now;
         if (sampler->at[i] < 0)
             continue;
-        muster_gpu_watch_look(sampler->watch, sampler->at[i], &now);
-        muster_facts_look(&use, &now, muster_gpu_watch_xid(sampler->watch, sampler->at[i]),
+        muster_gpu_watch_poll(sampler->watch, sampler->at[i], &now);
+        muster_facts_poll(&use, &now, muster_gpu_watch_xid(sampler->watch, sampler->at[i]),
                           muster_now_ns());
         publish(&sampler->facts->use[i], &use, sizeof use);
     }

@@ -1,4 +1,4 @@
-#include "nccl/steering.h"
+#include "plugin/tuner.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,8 +9,9 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "config/document.h"
-#include "nccl/plugin.h"
-#include "nccl/words.h"
+#include "nccl/nccl_names.h"
+#include "nccl/profiler_hooks.h"
+#include "nccl/tuner_hooks.h"
 #include "policy/policy.h"
 
 enum { FUNCS = 16 };
@@ -37,7 +38,7 @@ static struct {
     struct muster_document document;
     struct muster_policy *policy; /* NULL: nothing to decide */
     struct shape *shapes;
-    struct muster_kept *text; /* of the policy, until somebody keeps it */
+    struct muster_artifact *text; /* of the policy, until somebody keeps it */
     struct muster_log_writer *log;
     struct muster_seg_policy local; /* until there is a segment */
     _Atomic(struct muster_seg_policy *) counters;
@@ -108,7 +109,7 @@ static void take_text_locked(const char *hex)
 {
     char name[40];
     snprintf(name, sizeof(name), "policy-%.8s.yaml", hex);
-    steering.text = muster_kept_new(name, steering.document.text, steering.document.bytes);
+    steering.text = muster_artifact_new(name, steering.document.text, steering.document.bytes);
     keep_text_locked();
 }
 
@@ -184,7 +185,7 @@ static struct shape *make_shape(const struct muster_steering_init *init)
     shape->init = *init;
     shape->advice = steering.policy->advice;
     for (unsigned number = 0; number < FUNCS; number++) {
-        shape->func[number] = muster_words_of_number(MUSTER_WORDS_FUNC, number);
+        shape->func[number] = muster_names_of_number(MUSTER_NAMES_FUNC, number);
         shape->channel_limit[number] = (uint8_t)channel_limit(init, shape->func[number]);
     }
     shape->next = steering.shapes;

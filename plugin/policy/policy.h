@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 #include "config/yaml.h"
 
 enum {
@@ -27,7 +27,7 @@ enum {
     MUSTER_POLICY_NO_RULE = -1,
 };
 
-/* What a rule may match by number. The words are in muster_policy_key_word. */
+/* What a rule may match by number. The words are in muster_policy_key_name. */
 enum muster_policy_key {
     MUSTER_KEY_BYTES,          /* as NCCL passes it: the whole operation */
     MUSTER_KEY_BYTES_PER_RANK, /* bytes / ranks, rounded down */
@@ -38,7 +38,7 @@ enum muster_policy_key {
     MUSTER_KEY_PIPE_OPS,       /* operations that NCCL pipelines in one kernel */
     MUSTER_KEYS
 };
-const char *muster_policy_key_word(enum muster_policy_key key);
+const char *muster_policy_key_name(enum muster_policy_key key);
 
 struct muster_policy_range {
     uint64_t min, max; /* inclusive */
@@ -95,7 +95,7 @@ struct muster_policy_message {
     bool warning;
     const char *text;
 };
-typedef void muster_policy_say(void *to, const struct muster_policy_message *message);
+typedef void muster_policy_report(void *to, const struct muster_policy_message *message);
 /* "file:line:column: error: text". */
 void muster_policy_message_print(char *to, size_t size,
                                  const struct muster_policy_message *message);
@@ -104,7 +104,7 @@ void muster_policy_message_print(char *to, size_t size,
  * errors (at most 100) and warnings in the order of the file; `say` may be NULL. On success 0 and
  * *policy, the caller's to free, without rules where there is no `policy:`; with any error -1. */
 int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
-                        size_t bytes, muster_policy_say *say, void *to);
+                        size_t bytes, muster_policy_report *say, void *to);
 void muster_policy_free(struct muster_policy *policy); /* takes NULL */
 
 /* SHA-256 in 64 lower-case hex digits and a terminator. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/parse.h"
-#include "policy/rules.h"
+#include "policy/policy_fields.h"
+#include "policy/policy_parse.h"
 
 enum { TEXT_MAX = 200 };
 
@@ -35,7 +35,7 @@ static void print_funcs(char *to, size_t size, uint32_t funcs)
     for (unsigned func = 0; funcs && func < MUSTER_FUNCS && used < size; func++)
         if (funcs >> func & 1)
             used += (size_t)snprintf(to + used, size - used, "%s%s", used ? ", " : "",
-                                     muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, func));
+                                     muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, func));
 }
 
 static uint32_t with_algo(unsigned algo)
@@ -68,7 +68,7 @@ static void print_with(char *to, size_t size, const struct named *other, uint32_
     for (unsigned value = 1; value <= other->values && used < size; value++)
         if (other->with(value) & own)
             used += (size_t)snprintf(to + used, size - used, "%s%s", used ? " or " : " with ",
-                                     muster_policy_word_of(other->type, value));
+                                     muster_policy_name_of(other->type, value));
 }
 
 /* Each named word must mean something with at least one of the others named with it. */
@@ -86,7 +86,7 @@ static bool check_words(struct muster_policy_parser *parser, const struct muster
         if (other->node && named->with(value) & possible)
             print_with(with, sizeof(with), other, own);
         good = muster_policy_error(parser, named->node->place, "NCCL has no %s%s for %s",
-                                   muster_policy_word_of(named->type, value), with, funcs);
+                                   muster_policy_name_of(named->type, value), with, funcs);
     }
     return good;
 }

@@ -4,8 +4,8 @@
 
 #include "policy/decide.h"
 #include "policy/policy.h"
+#include "policy/policy_fields.h"
 #include "policy/range.h"
-#include "policy/rules.h"
 
 enum { RANGE_TEXT = 96 };
 
@@ -70,7 +70,7 @@ static void add_collectives(struct text *text, const struct muster_rule *rule, c
     for (unsigned func = 0; func < MUSTER_FUNCS; func++)
         if (rule->collectives >> func & 1) {
             add(text, "%s%s", any ? between : "",
-                muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, func));
+                muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, func));
             any = true;
         }
 }
@@ -84,7 +84,7 @@ void muster_rule_describe_match(const struct muster_policy *policy, const struct
         if (rule->match[key].n == 0)
             continue;
         add(&text, "%s%s ", text.used ? "; " : "",
-            muster_policy_key_word((enum muster_policy_key)key));
+            muster_policy_key_name((enum muster_policy_key)key));
         add_ranges(&text, policy, rule, (enum muster_policy_key)key);
     }
     if (!text.used)
@@ -101,7 +101,7 @@ static void add_combinations(struct text *text, uint32_t set)
             column |= muster_policy_combination(a, p);
         if ((set & column) != column)
             continue;
-        add(text, "%sany/%s", between, muster_policy_word_of(MUSTER_FIELD_PROTO, p));
+        add(text, "%sany/%s", between, muster_policy_name_of(MUSTER_FIELD_PROTO, p));
         between = ", ";
         set &= ~column;
     }
@@ -109,7 +109,7 @@ static void add_combinations(struct text *text, uint32_t set)
         uint32_t row = 0;
         for (unsigned p = 1; p <= MUSTER_POLICY_PROTOS; p++)
             row |= muster_policy_combination(a, p);
-        const char *algo = muster_policy_word_of(MUSTER_FIELD_ALGO, a);
+        const char *algo = muster_policy_name_of(MUSTER_FIELD_ALGO, a);
         if ((set & row) == row) {
             add(text, "%s%s/any", between, algo);
             between = ", ";
@@ -117,7 +117,7 @@ static void add_combinations(struct text *text, uint32_t set)
         }
         for (unsigned p = 1; p <= MUSTER_POLICY_PROTOS; p++)
             if (set & muster_policy_combination(a, p)) {
-                add(text, "%s%s/%s", between, algo, muster_policy_word_of(MUSTER_FIELD_PROTO, p));
+                add(text, "%s%s/%s", between, algo, muster_policy_name_of(MUSTER_FIELD_PROTO, p));
                 between = ", ";
             }
     }
@@ -147,7 +147,7 @@ static void explain_key(struct text *text, const struct muster_policy *policy,
 {
     uint64_t value;
     char number[RANGE_TEXT];
-    const char *word = muster_policy_key_word(key);
+    const char *word = muster_policy_key_name(key);
     if (!muster_query_value(query, key, &value)) {
         add(text, key == MUSTER_KEY_RANKS_PER_NODE ? "%s is no whole number" : "%s is not known",
             word);
@@ -167,7 +167,7 @@ bool muster_rule_explain(const struct muster_policy *policy, const struct muster
         return false;
     }
     if (!muster_rule_matches_func(rule, query->func)) {
-        add(&text, "%s is not ", muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, query->func));
+        add(&text, "%s is not ", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, query->func));
         add_collectives(&text, rule, " or ");
         return false;
     }

@@ -1,4 +1,4 @@
-#include "policy/rules.h"
+#include "policy/policy_fields.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -157,51 +157,35 @@ static const struct {
 };
 
 struct word {
-    const char *text;
+    const char *text; /* NULL: nothing that can be chosen */
     unsigned value;
 };
 
-static const struct word collectives[] = {
-    {"all_reduce", MUSTER_FUNC_ALL_REDUCE},
-    {"all_gather", MUSTER_FUNC_ALL_GATHER},
-    {"reduce_scatter", MUSTER_FUNC_REDUCE_SCATTER},
-    {"broadcast", MUSTER_FUNC_BROADCAST},
-    {"reduce", MUSTER_FUNC_REDUCE},
-};
-static const struct word algos[] = {
-    {"tree", MUSTER_ALGO_TREE},
-    {"ring", MUSTER_ALGO_RING},
-    {"collnet_direct", MUSTER_ALGO_COLLNET_DIRECT},
-    {"collnet_chain", MUSTER_ALGO_COLLNET_CHAIN},
-    {"nvls", MUSTER_ALGO_NVLS},
-    {"nvls_tree", MUSTER_ALGO_NVLS_TREE},
-    {"pat", MUSTER_ALGO_PAT},
-};
-static const struct word protos[] = {
-    {"ll", MUSTER_PROTO_LL},
-    {"ll128", MUSTER_PROTO_LL128},
-    {"simple", MUSTER_PROTO_SIMPLE},
-};
+#define COLLECTIVE(kind, name, nccl, number, policy) {policy, MUSTER_FUNC_##kind},
+#define ALGO(kind, name, nccl, number)               {(nccl) != NULL ? (name) : NULL, MUSTER_ALGO_##kind},
+#define PROTO(kind, name, nccl, number)              {name, MUSTER_PROTO_##kind},
 
+static const struct word collectives[] = {MUSTER_FUNC_LIST(COLLECTIVE)};
+static const struct word algos[] = {MUSTER_ALGO_LIST(ALGO)};
+static const struct word protos[] = {MUSTER_PROTO_LIST(PROTO)};
+
+/* What can be chosen stands before what cannot. */
 static const struct word *words_of(enum muster_policy_type type, size_t *n)
 {
-    switch (type) {
-    case MUSTER_FIELD_COLLECTIVE:
-        *n = COUNT_OF(collectives);
-        return collectives;
-    case MUSTER_FIELD_ALGO:
-        *n = COUNT_OF(algos);
-        return algos;
-    case MUSTER_FIELD_PROTO:
-        *n = COUNT_OF(protos);
-        return protos;
-    default:
-        *n = 0;
-        return NULL;
-    }
+    const struct word *words = type == MUSTER_FIELD_COLLECTIVE ? collectives
+                               : type == MUSTER_FIELD_ALGO     ? algos
+                               : type == MUSTER_FIELD_PROTO    ? protos
+                                                               : NULL;
+    *n = type == MUSTER_FIELD_COLLECTIVE ? COUNT_OF(collectives)
+         : type == MUSTER_FIELD_ALGO     ? COUNT_OF(algos)
+         : type == MUSTER_FIELD_PROTO    ? COUNT_OF(protos)
+                                         : 0;
+    while (*n > 0 && !words[*n - 1].text)
+        --*n;
+    return words;
 }
 
-const char *muster_policy_key_word(enum muster_policy_key key)
+const char *muster_policy_key_name(enum muster_policy_key key)
 {
     for (size_t i = 0; i < muster_policy_field_count; i++) {
         const struct muster_policy_field *field = &muster_policy_fields[i];
@@ -261,7 +245,7 @@ const char *muster_policy_unsupported(unsigned section, const char *word)
 }
 
 /* Without what makes no difference; "" for what is too long to be a word. */
-static void fold(char to[WORD_MAX], const char *text)
+static void merge(char to[WORD_MAX], const char *text)
 {
     size_t n = 0;
     for (; *text && n < WORD_MAX - 1; text++)
@@ -270,28 +254,28 @@ static void fold(char to[WORD_MAX], const char *text)
     to[*text ? 0 : n] = '\0';
 }
 
-unsigned muster_policy_word_value(enum muster_policy_type type, const char *text)
+unsigned muster_policy_name_value(enum muster_policy_type type, const char *text)
 {
     char wanted[WORD_MAX], known[WORD_MAX];
     size_t n;
     const struct word *word = words_of(type, &n);
-    fold(wanted, text);
+    merge(wanted, text);
     for (size_t i = 0; i < n; i++) {
-        fold(known, word[i].text);
+        merge(known, word[i].text);
         if (strcmp(known, wanted) == 0)
             return word[i].value;
     }
     return 0;
 }
 
-const char *muster_policy_word(enum muster_policy_type type, size_t index)
+const char *muster_policy_name(enum muster_policy_type type, size_t index)
 {
     size_t n;
     const struct word *word = words_of(type, &n);
     return index < n ? word[index].text : NULL;
 }
 
-const char *muster_policy_word_of(enum muster_policy_type type, unsigned value)
+const char *muster_policy_name_of(enum muster_policy_type type, unsigned value)
 {
     size_t n;
     const struct word *word = words_of(type, &n);
@@ -310,13 +294,13 @@ static size_t list_words(enum muster_policy_type type, const char *list[LIST_MAX
     return n;
 }
 
-const char *muster_policy_nearest_word(enum muster_policy_type type, const char *text)
+const char *muster_policy_nearest_name(enum muster_policy_type type, const char *text)
 {
     const char *list[LIST_MAX];
     return muster_text_nearest(text, list, list_words(type, list));
 }
 
-void muster_policy_word_list(enum muster_policy_type type, char *to, size_t size)
+void muster_policy_name_list(enum muster_policy_type type, char *to, size_t size)
 {
     const char *list[LIST_MAX];
     print_list(to, size, list, list_words(type, list));

@@ -2,8 +2,8 @@
  * The one table of what a policy may say. Parser, error texts, nearest words, JSON Schema and
  * `muster policy` all walk it.
  */
-#ifndef MUSTER_POLICY_RULES_H
-#define MUSTER_POLICY_RULES_H
+#ifndef MUSTER_POLICY_POLICY_FIELDS_H
+#define MUSTER_POLICY_POLICY_FIELDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,11 +53,11 @@ const char *muster_policy_unsupported(unsigned section, const char *word);
 
 /* Words of a type (collective, algo, proto). Case, '_' and '-' make no difference, so that NCCL's
  * several spellings are all known. 0: unknown. */
-unsigned muster_policy_word_value(enum muster_policy_type type, const char *text);
-/* As muster writes it; NULL beyond the last. Value 1 << n order is that of base/vocab.h. */
-const char *muster_policy_word(enum muster_policy_type type, size_t index);
-const char *muster_policy_word_of(enum muster_policy_type type, unsigned value);
-const char *muster_policy_nearest_word(enum muster_policy_type type, const char *text);
-void muster_policy_word_list(enum muster_policy_type type, char *to, size_t size);
+unsigned muster_policy_name_value(enum muster_policy_type type, const char *text);
+/* As muster writes it; NULL beyond the last. Value 1 << n order is that of base/nccl_types.h. */
+const char *muster_policy_name(enum muster_policy_type type, size_t index);
+const char *muster_policy_name_of(enum muster_policy_type type, unsigned value);
+const char *muster_policy_nearest_name(enum muster_policy_type type, const char *text);
+void muster_policy_name_list(enum muster_policy_type type, char *to, size_t size);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
@@ -86,20 +87,14 @@ struct edge {
 
 struct sweep {
     struct edge *edge;
-    size_t edges, room;
+    size_t edges;
     uint64_t open[WORDS]; /* rules that match here */
 };
 
 static bool add_edge(struct sweep *sweep, uint64_t at, unsigned rule, bool opens)
 {
-    if (sweep->edges == sweep->room) {
-        size_t room = sweep->room * 2 + 64;
-        struct edge *larger = realloc(sweep->edge, room * sizeof(*larger));
-        if (!larger)
-            return false;
-        sweep->edge = larger;
-        sweep->room = room;
-    }
+    if (!muster_grow(&sweep->edge, sweep->edges, sizeof(*sweep->edge)))
+        return false;
     sweep->edge[sweep->edges++] = (struct edge){at, rule, opens};
     return true;
 }

@@ -1,4 +1,4 @@
-#include "policy/parse.h"
+#include "policy/policy_parse.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ enum { ERRORS_SAID = 100 };
 
 static const char policy_key[] = "policy";
 
-static void say(struct muster_policy_parser *parser, struct muster_yaml_place place, bool warning,
-                const char *text)
+static void report(struct muster_policy_parser *parser, struct muster_yaml_place place,
+                   bool warning, const char *text)
 {
     unsigned *count = warning ? &parser->warnings : &parser->errors;
     if ((*count)++ >= ERRORS_SAID || !parser->say)
@@ -41,7 +41,7 @@ bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml
     va_start(args, fmt);
     word(text, sizeof(text), fmt, args);
     va_end(args);
-    say(parser, place, false, text);
+    report(parser, place, false, text);
     return false;
 }
 
@@ -50,7 +50,7 @@ void muster_policy_memory_error(struct muster_policy_parser *parser, struct must
 {
     struct muster_err err;
     muster_fail_memory(&err, what);
-    say(parser, place, false, err.text);
+    report(parser, place, false, err.text);
 }
 
 void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_place place,
@@ -61,7 +61,7 @@ void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_
     va_start(args, fmt);
     word(text, sizeof(text), fmt, args);
     va_end(args);
-    say(parser, place, true, text);
+    report(parser, place, true, text);
 }
 
 /* An error of plugin/config, "name:line:column: text" or "name: text", whose name may have been
@@ -86,11 +86,11 @@ static const char *split_error(const char *error, const char *file, struct muste
     return error;
 }
 
-static void say_foreign(struct muster_policy_parser *parser, const struct muster_err *err)
+static void report_foreign(struct muster_policy_parser *parser, const struct muster_err *err)
 {
     struct muster_yaml_place place;
     const char *text = split_error(err->text, parser->file, &place);
-    say(parser, place, false, text);
+    report(parser, place, false, text);
 }
 
 /* Whether >= stands there without quotes, or one column before: a bare > begins a block of text
@@ -108,15 +108,15 @@ static bool is_bare_comparison(const char *text, size_t bytes, struct muster_yam
     return memcmp(at, ">=", 2) == 0 || memcmp(at + 1, ">=", 2) == 0;
 }
 
-static void say_yaml_error(struct muster_policy_parser *parser, const struct muster_err *err,
-                           const char *text, size_t bytes)
+static void report_yaml_error(struct muster_policy_parser *parser, const struct muster_err *err,
+                              const char *text, size_t bytes)
 {
     struct muster_yaml_place place;
     split_error(err->text, parser->file, &place);
     if (is_bare_comparison(text, bytes, place))
         muster_policy_error(parser, place, "put '>=...' in quotes: YAML gives a bare > a meaning");
     else
-        say_foreign(parser, err);
+        report_foreign(parser, err);
 }
 
 static void parse_list(struct muster_policy_parser *parser, const struct muster_yaml_node *list)
@@ -160,12 +160,12 @@ static void parse_document(struct muster_policy_parser *parser, const char *text
         return;
     }
     if (muster_yaml_parse(&root, parser->file, text, bytes, &err) != 0) {
-        say_yaml_error(parser, &err, text, bytes);
+        report_yaml_error(parser, &err, text, bytes);
         return;
     }
     /* A misspelt `policy:` or version must not pass for a document without rules. */
     if (muster_settings_parse(&others, parser->file, text, bytes, &err) != 0)
-        say_foreign(parser, &err);
+        report_foreign(parser, &err);
     parse_root(parser, root);
     muster_yaml_free(root);
     muster_policy_check_all(parser);
@@ -184,7 +184,7 @@ static void make_advice(struct muster_policy *policy)
 }
 
 int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
-                        size_t bytes, muster_policy_say *to_say, void *to)
+                        size_t bytes, muster_policy_report *to_say, void *to)
 {
     struct muster_policy *made = calloc(1, sizeof(*made));
     struct muster_policy_parser parser = {.policy = made, .file = file, .say = to_say, .to = to};

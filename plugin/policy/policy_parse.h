@@ -1,16 +1,16 @@
 /* What the parts of the parser share. */
-#ifndef MUSTER_POLICY_PARSE_H
-#define MUSTER_POLICY_PARSE_H
+#ifndef MUSTER_POLICY_POLICY_PARSE_H
+#define MUSTER_POLICY_POLICY_PARSE_H
 
 #include "policy/policy.h"
 
 struct muster_policy_parser {
     struct muster_policy *policy;
     const char *file;
-    muster_policy_say *say;
+    muster_policy_report *say;
     void *to;
     unsigned errors, warnings;
-    unsigned rule_room, range_room;
+    size_t rule_room, range_room;
     uint32_t pipe_bounds; /* different ones so far */
     uint64_t pipe_bound[MUSTER_POLICY_PIPE_BOUNDS + 2];
 };

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
-#include "policy/parse.h"
+#include "policy/policy_fields.h"
+#include "policy/policy_parse.h"
 #include "policy/range.h"
-#include "policy/rules.h"
 
 enum { FOUND_MAX = 80, LIST_TEXT = 256 };
 
@@ -37,12 +38,12 @@ static bool read_word(struct reading *reading, const struct muster_policy_field 
                       const struct muster_yaml_node *node, unsigned *bits)
 {
     char list[LIST_TEXT];
-    muster_policy_word_list(field->type, list, sizeof(list));
+    muster_policy_name_list(field->type, list, sizeof(list));
     if (!is_text(node))
         return fail_expected(reading, node, field->word, list);
-    unsigned value = muster_policy_word_value(field->type, node->text);
+    unsigned value = muster_policy_name_value(field->type, node->text);
     if (!value) {
-        const char *nearest = muster_policy_nearest_word(field->type, node->text);
+        const char *nearest = muster_policy_nearest_name(field->type, node->text);
         return muster_policy_error(reading->parser, node->place,
                                    "%s: expected %s, found '%.60s'%s%s%s", field->word, list,
                                    node->text, nearest ? ", did you mean '" : "",
@@ -106,27 +107,13 @@ static unsigned read_ranges(struct reading *reading, const struct muster_policy_
     return muster_ranges_join(range, n);
 }
 
-static void *grow(void *list, unsigned *room, unsigned needed, size_t size)
-{
-    if (list && needed <= *room)
-        return list;
-    unsigned wanted = *room * 2 > needed ? *room * 2 : needed + 16;
-    void *larger = realloc(list, wanted * size);
-    if (larger)
-        *room = wanted;
-    return larger;
-}
-
 static bool keep_ranges(struct muster_policy_parser *parser, struct muster_policy_match *match,
                         const struct muster_policy_range *range, unsigned n)
 {
     struct muster_policy *policy = parser->policy;
-    struct muster_policy_range *list =
-        grow(policy->range, &parser->range_room, policy->ranges + n, sizeof(*list));
-    if (!list)
+    if (!muster_reserve(&policy->range, &parser->range_room, policy->ranges + n, sizeof(*range)))
         return false;
-    policy->range = list;
-    memcpy(list + policy->ranges, range, n * sizeof(*list));
+    memcpy(policy->range + policy->ranges, range, n * sizeof(*range));
     *match = (struct muster_policy_match){policy->ranges, n};
     policy->ranges += n;
     return true;
@@ -325,14 +312,10 @@ static void add_rule(struct muster_policy_parser *parser, const struct muster_ru
                      const struct muster_yaml_node *node)
 {
     struct muster_policy *policy = parser->policy;
-    struct muster_rule *list =
-        grow(policy->rule, &parser->rule_room, policy->rules + 1, sizeof(*list));
-    if (!list) {
+    if (muster_reserve(&policy->rule, &parser->rule_room, policy->rules + 1, sizeof(*rule)))
+        policy->rule[policy->rules++] = *rule;
+    else
         muster_policy_memory_error(parser, node->place, "the rules");
-        return;
-    }
-    policy->rule = list;
-    list[policy->rules++] = *rule;
 }
 
 void muster_policy_parse_rule(struct muster_policy_parser *parser,

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 #include "policy/policy.h"
-#include "policy/rules.h"
+#include "policy/policy_fields.h"
 
 static const char size_pattern[] = "[0-9]+ ?([KMGT]iB|[kMGT]?B)?";
 
@@ -31,9 +31,9 @@ static void put_spellings(struct muster_json *json, enum muster_policy_type type
 {
     char pattern[2048];
     size_t used = (size_t)snprintf(pattern, sizeof(pattern), "^(");
-    for (size_t i = 0; muster_policy_word(type, i); i++) {
+    for (size_t i = 0; muster_policy_name(type, i); i++) {
         used += (size_t)snprintf(pattern + used, sizeof(pattern) - used, i ? "|" : "");
-        for (const char *c = muster_policy_word(type, i); *c; c++)
+        for (const char *c = muster_policy_name(type, i); *c; c++)
             if (*c != '_')
                 used += (size_t)snprintf(pattern + used, sizeof(pattern) - used,
                                          isalpha(*c) ? "[-_]*[%c%c]" : "[-_]*%c", *c, toupper(*c));
@@ -48,8 +48,8 @@ static void put_words(struct muster_json *json, enum muster_policy_type type)
     muster_json_array(json, "anyOf");
     muster_json_object(json, NULL);
     muster_json_array(json, "enum");
-    for (size_t i = 0; muster_policy_word(type, i); i++)
-        muster_json_str(json, NULL, muster_policy_word(type, i));
+    for (size_t i = 0; muster_policy_name(type, i); i++)
+        muster_json_str(json, NULL, muster_policy_name(type, i));
     muster_json_end(json);
     muster_json_end(json);
     muster_json_object(json, NULL);

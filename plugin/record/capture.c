@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-static uintptr_t this_thread(void)
+uintptr_t muster_capture_thread(void)
 {
     return (uintptr_t)pthread_self();
 }
@@ -21,18 +21,18 @@ void muster_capture_begins(struct muster_capture *capture)
 {
     atomic_store_explicit(&capture->ever, true, memory_order_relaxed);
     if (!muster_capture_is_on(capture))
-        replace(capture, 0, this_thread());
+        replace(capture, 0, muster_capture_thread());
 }
 
 void muster_capture_ends(struct muster_capture *capture)
 {
     if (atomic_load_explicit(&capture->ever, memory_order_relaxed))
-        replace(capture, this_thread(), 0);
+        replace(capture, muster_capture_thread(), 0);
 }
 
 bool muster_capture_is_on(const struct muster_capture *capture)
 {
-    uintptr_t self = this_thread();
+    uintptr_t self = muster_capture_thread();
     for (unsigned i = 0; i < MUSTER_CAPTURING; i++)
         if (atomic_load_explicit(&capture->thread[i], memory_order_relaxed) == self)
             return true;

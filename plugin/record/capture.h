@@ -17,6 +17,9 @@ struct muster_capture {
     _Atomic uintptr_t thread[MUSTER_CAPTURING];
 };
 
+/* A word that names the calling thread among those that live. */
+uintptr_t muster_capture_thread(void);
+
 /* All on the thread they are about. */
 void muster_capture_begins(struct muster_capture *capture);
 void muster_capture_ends(struct muster_capture *capture);

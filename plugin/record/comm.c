@@ -33,7 +33,17 @@ bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init 
     atomic_store_explicit(&comm->groups, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->graph_calls, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->ended_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&comm->was_armed, false, memory_order_relaxed);
+    atomic_store_explicit(&comm->armed, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->drifts, false, memory_order_relaxed);
+    atomic_store_explicit(&comm->tie.seconds, 0, memory_order_relaxed);
+    comm->level = (struct muster_level){0};
+    comm->group = (struct muster_group){.launched = true};
+    comm->send_groups = 0;
+    comm->launch = NULL;
+    comm->launch_ticket = 0;
+    comm->launch_thread = 0;
+    comm->probed_ns = 0;
+    comm->launches_seen = 0;
     atomic_store_explicit(&comm->finalized_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->uses_proxy, init->nnodes > 1, memory_order_relaxed);
     return true;

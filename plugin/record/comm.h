@@ -10,32 +10,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/blocks.h"
-#include "record/event.h"
+#include "base/event.h"
+#include "record/launches.h"
+#include "record/levels.h"
 #include "segment/layout.h"
 
 enum {
-    MUSTER_COMMS = 2048,    /* alive at once; more are not recorded */
-    MUSTER_PEERS = 8192,    /* peers whose sends and receives are numbered */
-    MUSTER_OPEN_STAMPS = 4, /* kernel stamps of one channel that may be open at once */
+    MUSTER_COMMS = 2048, /* alive at once; more are not recorded */
+    MUSTER_PEERS = 8192, /* peers whose sends and receives are numbered */
 };
 #define MUSTER_NO_NUMBER UINT64_MAX
 
-struct muster_mark_context;
-
-/* A channel's kernel between its start and its stop. Written by the communicator's proxy thread;
- * atomic because NCCL does not promise that it is one thread for ever. */
-struct muster_open_stamp {
-    _Atomic uint32_t number; /* which of the channel's stamps; pairs with the handle */
-    _Atomic uint32_t slot;
-    _Atomic uint32_t generation; /* of the slot */
-    _Atomic uint64_t start;
+/* Of NCCL's stamps of one channel. The communicator's proxy thread's; atomic because NCCL does not
+ * promise that it is one thread for ever. */
+struct muster_channel {
+    _Atomic uint64_t last_stop;
+    _Atomic bool distrusted; /* a stamp was another operation's: until the communicator ends */
 };
 
-struct muster_channel {
-    _Atomic uint32_t stamps;
-    _Atomic uint64_t last_stop;
-    struct muster_open_stamp open[MUSTER_OPEN_STAMPS];
+/* What is launched together: from a group's first call on. The calling thread's. */
+struct muster_group {
+    bool launched;  /* the next call begins another */
+    bool timed;     /* a block of one of its operations is */
+    bool sends;     /* it holds sends or receives */
+    uint64_t bytes; /* of the largest operation */
 };
 
 struct muster_comm {
@@ -55,12 +53,23 @@ struct muster_comm {
     _Alignas(64) _Atomic uint32_t cursor; /* where to look for a free slot */
     _Atomic uint32_t groups;              /* group calls made */
     _Atomic uint64_t graph_calls;         /* number of the next operation replayed from a graph */
-    _Atomic bool was_armed;               /* an operation of it was timed before */
     _Atomic uint64_t ended_ns;            /* call of the newest operation whose kernels ended */
-    struct muster_mark_context *marks;    /* NULL: none */
-    void *launch_stream;                  /* between a launch's start and stop; one thread's */
-    bool may_arm;                         /* among the first of the process: may start blocks */
-    struct muster_block_state block, p2p_block;
+    struct muster_gpu_context *gpu;       /* NULL: nothing is known of launches */
+    /* The launching thread's. */
+    struct muster_level level;
+    bool block_timed, send_block_timed;
+    uint64_t send_groups; /* group calls with sends or receives: their operation numbers */
+    struct muster_group group;
+    void *launch_stream;          /* between a launch's start and stop */
+    struct muster_launch *launch; /* the same; NULL: not timed */
+    uintptr_t launch_thread;      /* of the newest launch */
+    uint32_t launch_ticket;       /* of the newest launch; 0: none */
+    bool launch_timed;
+    uint64_t probed_ns;
+    uint64_t launches_seen; /* the completion thread's */
+    _Atomic uint32_t armed; /* operations shown whose kernels NCCL stamps */
+    _Atomic bool drifts;    /* NCCL counts works otherwise than the GPU: kernel.h */
+    struct muster_tie tie;  /* of NCCL's stamps */
     uint32_t peers;
     _Atomic uint32_t *sends, *receives; /* [peers]: numbers of the next */
     struct muster_channel channel[MUSTER_CHANNELS];

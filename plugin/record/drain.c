@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "record/handle.h"
+#include "record/launch_timing.h"
+#include "record/track.h"
 #include "segment/seqlock.h"
 
 enum {
@@ -47,53 +49,124 @@ static bool ended_unseen(const struct muster_comm *comm, const struct muster_seg
            slot->enqueue_ns < atomic_load_explicit(&comm->ended_ns, memory_order_relaxed);
 }
 
-static enum verdict judge_parts(const struct muster_recorder *recorder, struct muster_comm *comm,
-                                const struct muster_seg_slot *slot, uint64_t now)
+/* In a replay: whether the recorded stamps of the slot's launch are all there. A launch of one
+ * collective has as many as channels; of others NCCL announces more than come. */
+static bool is_played(const struct muster_seg_slot *slot, const struct muster_launch_times *launch,
+                      bool quiet)
+{
+    uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_acquire);
+    if (launch->parts == 0 || launch->parts != launch->parts_ended)
+        return false;
+    return (!slot->p2p && ended == launch->parts && ended >= slot->channels) || quiet;
+}
+
+/* What the events around or behind the slot's launch say. */
+static enum verdict judge_launch(struct muster_recorder *recorder, struct muster_seg_slot *slot,
+                                 bool quiet, struct muster_launch_times *launch)
+{
+    struct muster_gpu_context *gpu = muster_timing_context(recorder, slot);
+    if (!gpu)
+        return RETIRE;
+    muster_launch_poll(gpu, slot->ticket, launch);
+    switch (launch->result) {
+    case MUSTER_LAUNCH_STARTED:
+        /* Its kernel runs: who asks why nothing ends sees that. */
+        if (!muster_recorder_kernels(recorder))
+            atomic_store_explicit(&slot->started, 1, memory_order_relaxed);
+        return KEEP;
+    case MUSTER_LAUNCH_PENDING:
+        if (!recorder->options.played || !is_played(slot, launch, quiet))
+            return KEEP;
+        launch->result = MUSTER_LAUNCH_ENDED;
+        return RETIRE;
+    case MUSTER_LAUNCH_ENDED:
+        return RETIRE;
+    case MUSTER_LAUNCH_LOST:
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_NO_EVENT);
+        return RETIRE;
+    }
+    return RETIRE;
+}
+
+/* NCCL stamps the operation's kernels. */
+static enum verdict judge_kernels(const struct muster_recorder *recorder, struct muster_comm *comm,
+                                  const struct muster_seg_slot *slot, bool quiet, uint64_t now)
 {
     uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_acquire);
     uint32_t started = atomic_load_explicit(&slot->started, memory_order_relaxed);
-    uint32_t proxy_ended = atomic_load_explicit(&slot->proxy_ended, memory_order_acquire);
-    uint32_t proxy_started = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed);
-    uint64_t touched = atomic_load_explicit(&slot->touched_ns, memory_order_relaxed);
-    bool quiet = age(now, touched) >= QUIET_NS;
     bool given_up = over_for(comm, now, MUSTER_NS_PER_S);
-
-    if (started != ended || proxy_started != proxy_ended)
+    if (started != ended)
         return given_up ? RETIRE_EARLY : KEEP;
-    if (slot->flags & MUSTER_OP_IN_BLOCK) {
-        if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet))) {
-            atomic_store_explicit(&comm->ended_ns, slot->enqueue_ns, memory_order_relaxed);
-            return RETIRE;
-        }
-        /* Its kernels will not come: it has ended all the same, or room is needed. */
-        bool passed = started == 0 && ended_unseen(comm, slot);
-        bool crowded = recorder->slots_used > CROWDED;
-        bool waited = age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
-        return given_up || (waited && (passed || crowded)) ? RETIRE_EARLY : KEEP;
+    if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet))) {
+        atomic_store_explicit(&comm->ended_ns, slot->enqueue_ns, memory_order_relaxed);
+        return RETIRE;
     }
+    /* NCCL need not stamp a send to oneself. */
+    if (slot->p2p && slot->peer == comm->rank && age(now, slot->enqueue_ns) > MUSTER_NS_PER_S)
+        return RETIRE;
+    /* Its kernels will not come: it has ended all the same, or room is needed. */
+    bool passed = started == 0 && ended_unseen(comm, slot);
+    bool crowded = recorder->slots_used > CROWDED;
+    bool waited = age(now, slot->enqueue_ns) > MUSTER_NS_PER_S;
+    return given_up || (waited && (passed || crowded)) ? RETIRE_EARLY : KEEP;
+}
+
+static enum verdict judge_proxies(const struct muster_comm *comm,
+                                  const struct muster_seg_slot *slot, bool quiet, uint64_t now)
+{
+    uint32_t ended = atomic_load_explicit(&slot->proxy_ended, memory_order_acquire);
+    uint32_t started = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed);
+    if (started != ended)
+        return over_for(comm, now, MUSTER_NS_PER_S) ? RETIRE_EARLY : KEEP;
     if (!slot->expects_proxy)
         return RETIRE;
-    if (proxy_started > 0)
+    if (started > 0)
         return quiet || over_for(comm, now, 0) ? RETIRE : KEEP;
     return over_for(comm, now, 0) || age(now, slot->enqueue_ns) > PATIENCE_NS ? RETIRE : KEEP;
 }
 
-/* A call without a launch: blocked in NCCL, or of a kind whose launch NCCL does not show. It is
- * the latter once the communicator was called again, in another group, or is finalized. */
+static enum verdict judge_parts(struct muster_recorder *recorder, struct muster_comm *comm,
+                                struct muster_seg_slot *slot, uint64_t now,
+                                struct muster_launch_times *launch)
+{
+    uint64_t touched = atomic_load_explicit(&slot->touched_ns, memory_order_relaxed);
+    bool quiet = age(now, touched) >= QUIET_NS;
+    bool timed = slot->flags & MUSTER_OP_IN_BLOCK;
+    enum verdict events = judge_launch(recorder, slot, quiet, launch);
+    if (events == KEEP)
+        return over_for(comm, now, MUSTER_NS_PER_S) ? RETIRE_EARLY : KEEP;
+    if (muster_recorder_kernels(recorder) && timed)
+        return judge_kernels(recorder, comm, slot, quiet, now);
+    /* Kernels say more than the network's proxies, which may come long after. */
+    if (timed && launch->timed && launch->result == MUSTER_LAUNCH_ENDED) {
+        uint32_t open = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed) -
+                        atomic_load_explicit(&slot->proxy_ended, memory_order_relaxed);
+        return open && !over_for(comm, now, MUSTER_NS_PER_S) ? KEEP : RETIRE;
+    }
+    return judge_proxies(comm, slot, quiet, now);
+}
+
+/* A call without a launch: blocked in NCCL, or of a kind whose launch NCCL does not show (every
+ * broadcast from 2.29 on). It is the latter once the communicator was called again, in another
+ * group, or is finalized. Where room is needed a later call is enough: a launch that comes all the
+ * same costs the operation its algorithm, a call that finds no slot is lost. */
 static enum verdict judge_call(const struct muster_recorder *recorder,
                                const struct muster_comm *comm, const struct muster_seg_slot *slot,
                                uint64_t now)
 {
-    uint64_t calls = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
-    bool moved_on = calls > slot->number + 1 &&
-                    atomic_load_explicit(&comm->groups, memory_order_relaxed) != slot->group;
+    bool later = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed) > slot->number + 1;
+    bool other_group = atomic_load_explicit(&comm->groups, memory_order_relaxed) != slot->group;
     bool waited = recorder->exiting || age(now, slot->enqueue_ns) > PATIENCE_NS;
-    return (moved_on && waited) || over_for(comm, now, 0) ? RETIRE_CALL : KEEP;
+    bool crowded = recorder->slots_used > CROWDED;
+    return (later && (crowded || (other_group && waited))) || over_for(comm, now, 0) ? RETIRE_CALL
+                                                                                     : KEEP;
 }
 
-static void release_slot(struct muster_segment *seg, unsigned i, uint32_t generation)
+static void release_slot(struct muster_recorder *recorder, unsigned i, uint32_t generation)
 {
+    struct muster_segment *seg = recorder->seg;
     struct muster_seg_slot *slot = &seg->slot[i];
+    atomic_store_explicit(&recorder->open_kernels[i], 0, memory_order_relaxed);
     /* Atomic stores although nobody should look: a late callback may. */
     atomic_store_explicit(&slot->begin_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->end_ns, 0, memory_order_relaxed);
@@ -121,13 +194,29 @@ static void publish_op(struct muster_recorder *recorder, const struct muster_op 
         muster_log_put(recorder->options.log, op);
 }
 
+/* The times of the operation's launch, where NCCL's own stamps tell none. */
+static void add_launch(const struct muster_recorder *recorder, struct muster_op *op,
+                       const struct muster_launch_times *launch)
+{
+    if (launch->result != MUSTER_LAUNCH_ENDED)
+        return;
+    op->over_ns = launch->over_ns;
+    if (!launch->timed || (muster_recorder_kernels(recorder) && op->source == MUSTER_SOURCE_GPU))
+        return;
+    op->source = recorder->options.played ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_EVENT;
+    op->begin_ns = launch->begin_ns;
+    op->end_ns = launch->end_ns;
+    op->flags &= (uint16_t)~MUSTER_OP_INCOMPLETE;
+}
+
 static void retire(struct muster_recorder *recorder, unsigned i, uint32_t generation,
-                   enum verdict verdict, uint64_t now)
+                   enum verdict verdict, const struct muster_launch_times *launch, uint64_t now)
 {
     struct muster_segment *seg = recorder->seg;
     struct muster_seg_slot *slot = &seg->slot[i];
     struct muster_op op;
     muster_slot_op(slot, &op);
+    add_launch(recorder, &op, launch);
     unsigned entry = slot->comm_entry;
     if (seg->comm[entry].uid != op.comm) { /* folded meanwhile */
         entry = MUSTER_SEG_COMMS;
@@ -144,18 +233,9 @@ static void retire(struct muster_recorder *recorder, unsigned i, uint32_t genera
                        entry, &op, bytes);
     publish_op(recorder, &op);
     if (verdict == RETIRE)
-        release_slot(seg, i, generation);
+        release_slot(recorder, i, generation);
     else
         recorder->rest_until_ns[i] = now + REST_NS;
-}
-
-/* Against the launch, which may come just now. */
-static bool take_call_back(struct muster_segment *seg, unsigned i, uint32_t generation)
-{
-    uint32_t word = muster_slot_word(generation, MUSTER_SLOT_CALLED);
-    return atomic_compare_exchange_strong_explicit(
-        &seg->slot_state[i], &word, muster_slot_word(generation, MUSTER_SLOT_RESTING),
-        memory_order_acquire, memory_order_relaxed);
 }
 
 static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t word, uint64_t now)
@@ -165,24 +245,27 @@ static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t wor
     unsigned state = word & 0xff;
     if (state == MUSTER_SLOT_RESTING) {
         if (now >= recorder->rest_until_ns[i])
-            release_slot(seg, i, generation);
+            release_slot(recorder, i, generation);
         return;
     }
     if (state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED)
         return;
-    const struct muster_seg_slot *slot = &seg->slot[i];
+    struct muster_seg_slot *slot = &seg->slot[i];
     struct muster_comm *comm =
         atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
-    enum verdict verdict = state == MUSTER_SLOT_CALLED ? judge_call(recorder, comm, slot, now)
-                                                       : judge_parts(recorder, comm, slot, now);
+    struct muster_launch_times launch = {.result = MUSTER_LAUNCH_LOST};
+    enum verdict verdict = state == MUSTER_SLOT_CALLED
+                               ? judge_call(recorder, comm, slot, now)
+                               : judge_parts(recorder, comm, slot, now, &launch);
     if (verdict == KEEP)
         return;
-    if (state == MUSTER_SLOT_CALLED && !take_call_back(seg, i, generation))
-        return;
-    retire(recorder, i, generation, verdict, now);
+    if (state == MUSTER_SLOT_CALLED && !muster_track_take_call(recorder, i, generation))
+        return; /* its launch comes just now */
+    retire(recorder, i, generation, verdict, &launch, now);
 }
 
-/* The communicator whose entry it was counts in memory of its own from now on. The caller holds the lock. */
+/* The communicator whose entry it was counts in memory of its own from now on. The caller holds the
+ * lock. */
 static void leave_entry(struct muster_recorder *recorder, const struct muster_seg_comm *entry)
 {
     for (unsigned i = 0; i < MUSTER_COMMS; i++) {
@@ -218,7 +301,7 @@ static void make_room_for_comms(struct muster_recorder *recorder)
     if (pthread_mutex_trylock(&recorder->comm_lock) != 0)
         return;
     leave_entry(recorder, least);
-    muster_rows_fold(seg, &recorder->rows, least->uid);
+    muster_rows_merge(seg, &recorder->rows, least->uid);
     struct muster_seg_comm *other = muster_seg_other(seg);
     other->folded++;
     other->retired += least->retired;

@@ -14,21 +14,20 @@
 #include <stdint.h>
 
 enum muster_handle_kind {
-    MUSTER_HANDLE_CONTEXT,       /* index: communicator */
-    MUSTER_HANDLE_OP,            /* index: operation slot */
-    MUSTER_HANDLE_CE,            /* the same, of a copy-engine collective */
-    MUSTER_HANDLE_PROXY_OP,      /* index: proxy slot */
-    MUSTER_HANDLE_KERNEL_CH,     /* index: communicator; generation: channel and stamp number */
-    MUSTER_HANDLE_GROUP,         /* nothing: old NCCL needs a group's handle not to be NULL */
+    MUSTER_HANDLE_CONTEXT,   /* index: communicator */
+    MUSTER_HANDLE_OP,        /* index: operation slot */
+    MUSTER_HANDLE_CE,        /* the same, of a copy-engine collective */
+    MUSTER_HANDLE_PROXY_OP,  /* index: proxy slot */
+    MUSTER_HANDLE_KERNEL_CH, /* index: operation slot; generation: channel, and 18 bits of its */
+    MUSTER_HANDLE_GROUP,     /* nothing: old NCCL needs a group's handle not to be NULL */
     MUSTER_HANDLE_CAPTURE_GROUP, /* a group call whose operations go into a graph */
     MUSTER_HANDLE_CALL,          /* a call without a slot: see muster_call_pack */
     MUSTER_HANDLE_PROXY_STEP,    /* index: proxy slot and step % 8 */
     MUSTER_HANDLE_LAUNCH,        /* index: communicator */
     MUSTER_HANDLE_KINDS
 };
-enum muster_call_mark {
+enum muster_call_probe {
     MUSTER_CALL_CAPTURED = 1, /* recorded into a CUDA graph */
-    MUSTER_CALL_TIMED = 2,    /* the mask asked for its kernels */
 };
 
 _Static_assert(MUSTER_HANDLE_KINDS <= 16, "four bits");
@@ -64,7 +63,7 @@ static inline unsigned muster_call_dtype(struct muster_handle call)
     return call.generation & 0xff;
 }
 
-static inline unsigned muster_call_marks(struct muster_handle call)
+static inline unsigned muster_call_probes(struct muster_handle call)
 {
     return call.index & 3;
 }

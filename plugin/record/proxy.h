@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/event.h"
+#include "base/event.h"
 #include "segment/layout.h"
 
 enum {

@@ -7,11 +7,12 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "record/event_reader.h"
 #include "record/drain.h"
 #include "record/handle.h"
 
 enum { HASH_PROBES = 64 };
-#define EXIT_WAIT_NS (200 * MUSTER_NS_PER_MS)
+#define EXIT_WAIT_NS (1 * MUSTER_NS_PER_S)
 
 static uint32_t fresh_nonce(void)
 {
@@ -28,12 +29,13 @@ int muster_recorder_create(struct muster_recorder **out,
         return muster_fail_memory(err, "the recorder");
     recorder->seg = options->file.map;
     recorder->options = *options;
-    recorder->arming = options->arming;
     recorder->nonce = fresh_nonce();
+    atomic_store_explicit(&recorder->kernels, options->kernels, memory_order_relaxed);
     muster_fast_clock_init(&recorder->clock);
     recorder->pid = getpid();
     pthread_mutex_init(&recorder->comm_lock, NULL);
     pthread_mutex_init(&recorder->drain_lock, NULL);
+    muster_launches_init(&recorder->launches);
     struct muster_seg_comm *other = muster_seg_other(recorder->seg);
     other->uid = MUSTER_SEG_OTHER_UID;
     other->rank = -1;
@@ -44,8 +46,8 @@ int muster_recorder_create(struct muster_recorder **out,
         return muster_fail(err, "cannot start the drain thread: %s", strerror(code));
     }
     if (options->cuda) {
-        recorder->marks.cuda = *options->cuda;
-        recorder->marks.possible = muster_marks_start(&recorder->marks) == 0;
+        recorder->launches.cuda = *options->cuda;
+        recorder->launches.possible = muster_completion_start(recorder) == 0;
     }
     *out = recorder;
     return 0;
@@ -72,7 +74,8 @@ void muster_recorder_exit(struct muster_recorder *recorder)
 {
     if (atomic_load_explicit(&recorder->closed, memory_order_relaxed))
         return;
-    atomic_store_explicit(&recorder->marks.stopped, true, memory_order_relaxed);
+    muster_completion_settle(&recorder->launches);
+    atomic_store_explicit(&recorder->launches.stopped, true, memory_order_relaxed);
     if (lock_for_exit(&recorder->drain_lock)) {
         recorder->exiting = true;
         muster_drain_pass(recorder, muster_now_ns());
@@ -181,9 +184,7 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
         comm->calls = &comm->own;
         seg->comm[MUSTER_SEG_COMMS].folded++;
     }
-    comm->marks = muster_marks_context(&recorder->marks);
-    comm->may_arm = recorder->arming.possible && !recorder->arming.always &&
-                    recorder->comms_made++ < MUSTER_ARMING_COMMS;
+    comm->gpu = muster_launches_context(&recorder->launches, recorder->options.played);
     atomic_store_explicit(&comm->cursor, comm->index * 509u, memory_order_relaxed);
     atomic_store_explicit(&comm->alive, true, memory_order_relaxed);
     uint32_t generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
@@ -192,10 +193,6 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
     /* Release: pairs with the acquire in muster_recorder_comm. */
     atomic_store_explicit(&recorder->comm[comm->index], comm, memory_order_release);
     count_alive(seg, 1);
-    /* The first block begins here, in the warm-up, where a first arming may stall the job. */
-    if (comm->may_arm)
-        muster_arming_turn(&recorder->arming, &comm->block, comm->id, 0,
-                           atomic_load_explicit(&seg->comms_alive, memory_order_relaxed));
     return comm;
 }
 
@@ -230,8 +227,6 @@ static void comm_close_locked(struct muster_recorder *recorder, struct muster_co
     atomic_store_explicit(&comm->alive, false, memory_order_relaxed);
     /* Relaxed: pairs with make_room_for_comms, which then takes the lock that is held here. */
     __atomic_store_n(&comm->calls->end_ns, now, __ATOMIC_RELAXED);
-    muster_arming_leave(&recorder->arming, &comm->block);
-    muster_arming_leave(&recorder->arming, &comm->p2p_block);
     count_alive(recorder->seg, -1);
 }
 
@@ -239,9 +234,13 @@ void muster_recorder_comm_close(struct muster_recorder *recorder, const void *co
 {
     pthread_mutex_lock(&recorder->comm_lock);
     struct muster_comm *comm = muster_recorder_comm(recorder, context);
+    struct muster_gpu_context *gpu = comm ? comm->gpu : NULL;
     if (comm)
         comm_close_locked(recorder, comm);
     pthread_mutex_unlock(&recorder->comm_lock);
+    /* Without the lock: it waits. */
+    if (gpu)
+        muster_completion_leave(&recorder->launches, gpu);
 }
 
 void muster_recorder_comm_close_all(struct muster_recorder *recorder)

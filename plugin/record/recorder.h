@@ -16,10 +16,10 @@
 #include "record/capture.h"
 #include "record/comm.h"
 #include "record/fast_clock.h"
-#include "record/mark.h"
+#include "record/launches.h"
 #include "record/proxy.h"
-#include "segment/file.h"
-#include "segment/log_write.h"
+#include "segment/segment_file.h"
+#include "oplog/log_writer.h"
 #include "segment/rows.h"
 
 enum {
@@ -37,17 +37,20 @@ struct muster_gpu {
 struct muster_recorder_options {
     struct muster_segment_file file;
     struct muster_log_writer *log;         /* NULL: none */
-    struct muster_arming arming;           /* which operations are timed */
-    const struct muster_mark_driver *cuda; /* for completion marks; NULL: none */
-    bool host_times;                       /* false in a replay: host times mean nothing */
-    bool group_handles;                    /* up to v4: groups need a handle */
+    enum muster_timing timing;     /* which launches are timed */
+    bool kernels;                  /* NCCL stamps all kernels: `channels` */
+    bool marks;                    /* marks behind launches that are not timed */
+    const struct muster_cuda *cuda; /* NULL: no driver */
+    bool played;                   /* a replay: NCCL's recorded stamps stand for events */
+    bool host_times;               /* false in a replay: host times mean nothing */
+    bool group_handles;            /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
+    unsigned cpus;       /* that the process may use */
 };
 
 struct muster_recorder {
     struct muster_segment *seg;
     struct muster_recorder_options options;
-    struct muster_arming arming;
     uint32_t nonce;
     pid_t pid;
     _Atomic bool closed; /* set after fork in the child, and at exit: nothing is recorded */
@@ -58,10 +61,14 @@ struct muster_recorder {
     _Atomic(struct muster_comm *) comm[MUSTER_COMMS];
     _Atomic uint16_t by_hash[MUSTER_COMM_HASH]; /* v1 to v3: index + 1 */
     uint32_t next_uid;
-    uint32_t comms_made;
 
     struct muster_proxy_pool proxies;
-    struct muster_marks marks;
+    struct muster_launches launches;
+    _Atomic bool kernels; /* NCCL stamps the kernels of what is shown now */
+    struct muster_meter meter;
+    _Atomic uint64_t stamp_ns;                       /* newest kernel stamp: a replay's clock */
+    _Atomic uint64_t open_kernels[MUSTER_SEG_SLOTS]; /* by slot: channels that have begun */
+    _Atomic uint32_t call_taken[MUSTER_SEG_SLOTS];   /* by slot: muster_track_take_call */
 
     /* The drain thread's; at exit the exiting thread's. */
     pthread_mutex_t drain_lock;
@@ -72,13 +79,18 @@ struct muster_recorder {
     uint64_t heartbeat_ns;
 };
 
+static inline bool muster_recorder_kernels(const struct muster_recorder *recorder)
+{
+    return atomic_load_explicit(&recorder->kernels, memory_order_relaxed);
+}
+
 int muster_recorder_create(struct muster_recorder **recorder,
                            const struct muster_recorder_options *options, struct muster_err *err);
 
 /* In the forked child: from here on nothing is recorded, written or removed. */
 void muster_recorder_forked(struct muster_recorder *recorder);
 
-/* At the process's exit: retires what has ended and says so in the segment. Waits at most 200 ms
+/* At the process's exit: retires what has ended and says so in the segment. Waits at most 1 s
  * for the drain thread. */
 void muster_recorder_exit(struct muster_recorder *recorder);
 

@@ -3,14 +3,13 @@
 #include "base/clock.h"
 #include "record/handle.h"
 #include "record/kernel.h"
+#include "record/launch_timing.h"
 
 enum {
     STEPS = 4,   /* slots tried one by one */
     STRIDE = 67, /* then, doubled every other time, leaves a neighbour's run of slots behind */
     PROBES = 16, /* slots tried before an operation is dropped; twice around all of them */
 };
-
-#define SETTLE_NS MUSTER_NS_PER_S
 
 /* A free slot, now FILLING, under a new generation; NULL when 16 in a row are taken. */
 static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -49,28 +48,6 @@ static void publish(struct muster_recorder *recorder, unsigned index, uint32_t g
                           memory_order_release);
 }
 
-/* What a timed operation is, and whether this one may be judged: the first arming of a
- * communicator stalls the whole process for some 50 ms, until it is launched. */
-static uint16_t timing_flags(struct muster_recorder *recorder, struct muster_comm *comm, bool timed,
-                             uint64_t now)
-{
-    struct muster_arming *arming = &recorder->arming;
-    uint16_t flags = 0;
-    if (timed) {
-        flags |= MUSTER_OP_IN_BLOCK;
-        muster_arming_spend(arming);
-        if (recorder->options.host_times &&
-            !atomic_load_explicit(&comm->was_armed, memory_order_relaxed)) {
-            atomic_store_explicit(&comm->was_armed, true, memory_order_relaxed);
-            atomic_store_explicit(&arming->settle_ns, now + SETTLE_NS, memory_order_relaxed);
-            flags |= MUSTER_OP_ARMING;
-        }
-    }
-    if (now < atomic_load_explicit(&arming->settle_ns, memory_order_relaxed))
-        flags |= MUSTER_OP_UNSCORED;
-    return flags;
-}
-
 /* Which of the communicator's kernels runs what is launched now. */
 static uint32_t launch_of(const struct muster_comm *comm)
 {
@@ -82,7 +59,7 @@ struct opening {
     uint16_t flags;
     enum muster_slot_state state;
     enum muster_handle_kind kind;
-    bool timed; /* NCCL reports its kernels */
+    bool shown; /* with its launch, which was just now */
     bool p2p;
 };
 
@@ -102,7 +79,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->comm = comm->uid;
     slot->peer = op->root_or_peer;
     slot->nranks = comm->nranks;
-    slot->flags = how->flags | timing_flags(recorder, comm, how->timed, slot->enqueue_ns);
+    slot->flags = how->flags;
     slot->comm_entry = (uint16_t)comm->entry;
     slot->func = op->func;
     slot->dtype = op->dtype;
@@ -113,6 +90,9 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->expects_proxy = atomic_load_explicit(&comm->uses_proxy, memory_order_relaxed);
     slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
     slot->recorder_comm = comm->index;
+    slot->ticket = 0;
+    if (how->shown)
+        muster_timing_shown(recorder, comm, slot);
     publish(recorder, index, generation, how->state);
     return muster_handle_pack(recorder->nonce, how->kind, generation, index);
 }
@@ -150,18 +130,8 @@ static unsigned call_marks(const struct muster_recorder *recorder, const void *p
 {
     struct muster_handle h = muster_handle_unpack(parent);
     return parent && h.nonce == recorder->nonce && h.kind == MUSTER_HANDLE_CALL
-               ? muster_call_marks(h)
+               ? muster_call_probes(h)
                : 0;
-}
-
-/* NCCL reads the mask before an operation's first callback: what operation `next` needs is set in
- * the one before it. */
-static void turn(struct muster_recorder *recorder, struct muster_comm *comm,
-                 struct muster_block_state *state, uint64_t next)
-{
-    if (next % MUSTER_BLOCK == 0 && comm->may_arm)
-        muster_arming_turn(&recorder->arming, state, comm->id, next,
-                           atomic_load_explicit(&recorder->seg->comms_alive, memory_order_relaxed));
 }
 
 static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -170,29 +140,40 @@ static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm
     if (op->graph)
         return captured(recorder, comm, op->dtype);
     uint64_t number = muster_comm_called(comm, op);
+    muster_timing_collective(recorder, comm, op, number);
     void *handle = open_op(recorder, comm, op,
                            &(struct opening){.number = number,
                                              .flags = warm_up_flag(number),
                                              .state = MUSTER_SLOT_CALLED,
-                                             .kind = MUSTER_HANDLE_OP,
-                                             .timed = muster_arming_on(&recorder->arming)});
-    turn(recorder, comm, &comm->block, number + 1);
+                                             .kind = MUSTER_HANDLE_OP});
+    muster_kernel_numbered(comm, op, false);
     return handle;
 }
 
-/* The launch of a call that coll_api_start recorded: what was decided for it. */
+bool muster_track_take_call(struct muster_recorder *recorder, unsigned index, uint32_t generation)
+{
+    uint32_t word = muster_slot_word(generation, MUSTER_SLOT_CALLED);
+    /* Acquire: read before the state, so that whoever takes this call in between makes the exchange
+     * fail; pairs with the exchange, so that the state is no older than a later call's taking. */
+    uint32_t taken = atomic_load_explicit(&recorder->call_taken[index], memory_order_acquire);
+    /* Acquire: pairs with the release that published the call. */
+    uint32_t now = atomic_load_explicit(&recorder->seg->slot_state[index], memory_order_acquire);
+    if (taken == word || now != word)
+        return false;
+    return atomic_compare_exchange_strong_explicit(&recorder->call_taken[index], &taken, word,
+                                                   memory_order_release, memory_order_relaxed);
+}
+
+/* The launch of a call that coll_api_start recorded: what was decided for it. The slot stays CALLED
+ * until that is whole, since a call counts, also of a process that is killed in here. */
 static void *launch_called(struct muster_recorder *recorder, void *parent,
                            const struct muster_event_op *op, enum muster_handle_kind kind)
 {
     struct muster_handle h = muster_handle_unpack(parent);
     if (h.index >= MUSTER_SEG_SLOTS)
         return NULL;
-    uint32_t word = muster_slot_word(h.generation, MUSTER_SLOT_CALLED);
-    /* Against the drain thread, which may be giving the call up just now. */
-    if (!atomic_compare_exchange_strong_explicit(
-            &recorder->seg->slot_state[h.index], &word,
-            muster_slot_word(h.generation, MUSTER_SLOT_FILLING), memory_order_acquire,
-            memory_order_relaxed)) {
+    /* The drain thread may be giving the call up just now. */
+    if (!muster_track_take_call(recorder, h.index, h.generation)) {
         muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
         return NULL;
     }
@@ -200,12 +181,11 @@ static void *launch_called(struct muster_recorder *recorder, void *parent,
     slot->algo = op->algo;
     slot->proto = op->proto;
     slot->channels = op->channels;
-    if (kind == MUSTER_HANDLE_CE) /* no kernel will be reported */
-        slot->flags &= (uint16_t)~MUSTER_OP_IN_BLOCK;
-    if (slot->flags & MUSTER_OP_ARMING) /* NCCL has made its connections: the stall is over */
-        atomic_store_explicit(&recorder->arming.settle_ns, muster_now_ns(), memory_order_relaxed);
-    slot->launch =
-        launch_of(atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_relaxed));
+    struct muster_comm *comm =
+        atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_relaxed);
+    slot->launch = launch_of(comm);
+    if (kind != MUSTER_HANDLE_CE) /* copy engines have no kernel */
+        muster_timing_shown(recorder, comm, slot);
     publish(recorder, h.index, h.generation, MUSTER_SLOT_LAUNCHED);
     return muster_handle_pack(recorder->nonce, kind, h.generation, h.index);
 }
@@ -226,6 +206,8 @@ static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm
 {
     if (muster_capture_is_on(&recorder->capture))
         return NULL; /* shown once while it is captured: nothing runs yet */
+    if (p2p)
+        muster_kernel_numbered(comm, op, true);
     struct muster_event_op real = *op;
     restore_dtype(&real, (uint8_t)dtype);
     uint64_t number = atomic_fetch_add_explicit(&comm->graph_calls, 1, memory_order_relaxed);
@@ -234,7 +216,7 @@ static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm
                                      .flags = MUSTER_OP_GRAPH,
                                      .state = MUSTER_SLOT_LAUNCHED,
                                      .kind = MUSTER_HANDLE_OP,
-                                     .timed = recorder->arming.always, /* the mask was frozen */
+                                     .shown = true,
                                      .p2p = p2p});
 }
 
@@ -281,31 +263,24 @@ static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *com
     if (marks & MUSTER_CALL_CAPTURED)
         return replayed(recorder, comm, &event->op, MUSTER_DTYPE_UNKNOWN, true);
     uint64_t number = muster_comm_p2p_number(comm, event->op.func, event->op.root_or_peer);
-    void *handle =
-        open_op(recorder, comm, &event->op,
-                &(struct opening){.number = number,
-                                  .state = MUSTER_SLOT_LAUNCHED,
-                                  .kind = MUSTER_HANDLE_OP,
-                                  .timed = recorder->arming.always || (marks & MUSTER_CALL_TIMED),
-                                  .p2p = true});
-    /* The first block begins with the first pair that is used: a communicator without sends must
-     * not keep the mask up for them. */
-    turn(recorder, comm, &comm->p2p_block, number == 0 ? 0 : number + 1);
-    return handle;
+    muster_kernel_numbered(comm, &event->op, true);
+    return open_op(recorder, comm, &event->op,
+                   &(struct opening){.number = number,
+                                     .state = MUSTER_SLOT_LAUNCHED,
+                                     .kind = MUSTER_HANDLE_OP,
+                                     .shown = true,
+                                     .p2p = true});
 }
 
-/* All calls of a group read the mask before its first launch is shown: the call tells whether it
- * was up. */
 static void *p2p_api_start(struct muster_recorder *recorder, const void *context,
                            const struct muster_event_op *op)
 {
-    if (op->graph) {
-        struct muster_comm *comm = muster_recorder_comm(recorder, context);
-        return comm ? captured(recorder, comm, op->dtype) : NULL;
-    }
-    return muster_arming_on(&recorder->arming)
-               ? muster_call_pack(recorder->nonce, op->dtype, MUSTER_CALL_TIMED, 0)
-               : NULL;
+    struct muster_comm *comm = muster_recorder_comm(recorder, context);
+    if (comm && op->graph)
+        return captured(recorder, comm, op->dtype);
+    if (comm)
+        muster_timing_send(recorder, comm, op);
+    return NULL;
 }
 
 /* Copy engines: NCCL shows the enqueue only, on the host's clock. It stands in the slot's proxy
@@ -343,22 +318,22 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
     if (comm) {
         uint32_t groups = atomic_load_explicit(&comm->groups, memory_order_relaxed);
         atomic_store_explicit(&comm->groups, groups + 1, memory_order_relaxed);
+        comm->group.launched = true; /* the last one's launch may never have been shown */
     }
     if (!event->group_api.graph) {
         muster_capture_ends(&recorder->capture); /* should its stop have been lost */
         return NULL;
     }
     muster_capture_begins(&recorder->capture);
-    muster_arming_stop(&recorder->arming);
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
 }
 
-static void *launch_start(const struct muster_recorder *recorder, struct muster_comm *comm,
+static void *launch_start(struct muster_recorder *recorder, struct muster_comm *comm,
                           const struct muster_event *event)
 {
-    if (!comm || !comm->marks)
+    if (!comm || !comm->gpu || muster_capture_is_on(&recorder->capture))
         return NULL;
-    comm->launch_stream = event->kernel_launch.stream;
+    muster_timing_launch_begins(recorder, comm, event->kernel_launch.stream);
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_LAUNCH,
                               atomic_load_explicit(&comm->generation, memory_order_relaxed),
                               comm->index);
@@ -368,14 +343,8 @@ static void launch_stop(struct muster_recorder *recorder, struct muster_handle h
 {
     struct muster_comm *comm = muster_recorder_comm(
         recorder, muster_handle_pack(h.nonce, MUSTER_HANDLE_CONTEXT, h.generation, h.index));
-    if (!comm)
-        return;
-    /* One thread launches for a communicator at a time. */
-    uint64_t launch = atomic_load_explicit(&comm->calls->launches, memory_order_relaxed) + 1;
-    atomic_store_explicit(&comm->calls->launches, launch, memory_order_relaxed);
-    if (!muster_arming_on(&recorder->arming)) /* in a block the kernels' own stamps tell */
-        muster_mark_launch(&recorder->marks, comm, comm->launch_stream, launch,
-                           atomic_load_explicit(&comm->calls->called_ns, memory_order_relaxed));
+    if (comm)
+        muster_timing_launch_ends(recorder, comm);
 }
 
 static struct muster_comm *comm_of(struct muster_recorder *recorder, const void *context,

@@ -1,11 +1,11 @@
-#include "nccl/drive.h"
+#include "replay/replay_driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "nccl/nccl_names.h"
 #include "nccl/profiler_abi.h"
-#include "nccl/words.h"
 
 union descriptor {
     struct nccl_descr_v1 v1;
@@ -64,21 +64,21 @@ int muster_driver_open(struct muster_driver *driver, const char *path, unsigned 
 
 /* ---- Descriptors ---- */
 
-static uint8_t value_of(enum muster_words kind, unsigned value, const char *text)
+static uint8_t value_of(enum muster_names kind, unsigned value, const char *text)
 {
-    return value != 0 ? (uint8_t)value : muster_words_match(kind, text);
+    return value != 0 ? (uint8_t)value : muster_names_match(kind, text);
 }
 
-static uint8_t number_of(enum muster_words kind, unsigned value, const char *text)
+static uint8_t number_of(enum muster_names kind, unsigned value, const char *text)
 {
-    return muster_words_number(kind, value_of(kind, value, text));
+    return muster_names_number(kind, value_of(kind, value, text));
 }
 
 /* Known words go out as literals, as from NCCL, whose addresses stay; never NULL, which NCCL does
  * not send and other plugins do not expect. */
-static const char *text_of(enum muster_words kind, unsigned value, const char *text)
+static const char *text_of(enum muster_names kind, unsigned value, const char *text)
 {
-    const char *literal = muster_words_text(kind, text ? muster_words_match(kind, text) : value);
+    const char *literal = muster_names_text(kind, text ? muster_names_match(kind, text) : value);
     return literal ? literal : text ? text : "";
 }
 
@@ -88,15 +88,15 @@ static void put_coll_v1(struct nccl_coll_v1 *c, const struct muster_event_op *op
         .name = op->comm_name,
         .comm_hash = op->comm_hash,
         .seq = op->seq,
-        .func = number_of(MUSTER_WORDS_FUNC, op->func, op->func_text),
+        .func = number_of(MUSTER_NAMES_FUNC, op->func, op->func_text),
         .count = op->count,
         .root = op->root_or_peer,
-        .datatype = number_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text),
+        .datatype = number_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text),
         .traffic_bytes = op->traffic_bytes,
         .max_channels = op->channels,
         .warps = op->warps,
-        .algo = number_of(MUSTER_WORDS_ALGO, op->algo, op->algo_text),
-        .proto = number_of(MUSTER_WORDS_PROTO, op->proto, op->proto_text),
+        .algo = number_of(MUSTER_NAMES_ALGO, op->algo, op->algo_text),
+        .proto = number_of(MUSTER_NAMES_PROTO, op->proto, op->proto_text),
     };
 }
 
@@ -105,16 +105,16 @@ static void put_coll(struct nccl_coll_what *what, struct nccl_coll_how *how,
 {
     *what = (struct nccl_coll_what){
         .seq = op->seq,
-        .func = text_of(MUSTER_WORDS_FUNC, op->func, op->func_text),
+        .func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text),
         .count = op->count,
         .root = op->root_or_peer,
-        .datatype = text_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text),
+        .datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text),
     };
     *how = (struct nccl_coll_how){
         .channels = op->channels,
         .warps = op->warps,
-        .algo = text_of(MUSTER_WORDS_ALGO, op->algo, op->algo_text),
-        .proto = text_of(MUSTER_WORDS_PROTO, op->proto, op->proto_text),
+        .algo = text_of(MUSTER_NAMES_ALGO, op->algo, op->algo_text),
+        .proto = text_of(MUSTER_NAMES_PROTO, op->proto, op->proto_text),
     };
 }
 
@@ -140,14 +140,14 @@ static void put_coll_of(unsigned api, union descriptor *d, const struct muster_e
 
 static void put_p2p_of(unsigned api, union descriptor *d, const struct muster_event_op *op)
 {
-    const char *func = text_of(MUSTER_WORDS_FUNC, op->func, op->func_text);
-    const char *datatype = text_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text);
+    const char *func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text);
+    const char *datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text);
     if (api == 1) {
         d->v1.p2p = (struct nccl_p2p_v1){
             .name = op->comm_name,
             .comm_hash = op->comm_hash,
-            .func = number_of(MUSTER_WORDS_FUNC, op->func, op->func_text),
-            .datatype = number_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text),
+            .func = number_of(MUSTER_NAMES_FUNC, op->func, op->func_text),
+            .datatype = number_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text),
             .count = op->count,
             .peer = op->root_or_peer,
         };
@@ -176,8 +176,8 @@ static void put_p2p_of(unsigned api, union descriptor *d, const struct muster_ev
 static void put_api(struct nccl_descr_v5 *d, const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
-    const char *func = text_of(MUSTER_WORDS_FUNC, op->func, op->func_text);
-    const char *datatype = text_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text);
+    const char *func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text);
+    const char *datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text);
     if (event->kind == MUSTER_EVENT_COLL_API)
         d->coll_api = (struct nccl_coll_api_v5){
             func, op->count, datatype, op->root_or_peer, op->stream, op->graph,
@@ -223,10 +223,10 @@ static void put_ce(struct nccl_descr_v6 *d, const struct muster_event *event)
     if (event->kind == MUSTER_EVENT_CE_COLL)
         d->ce_coll = (struct nccl_ce_coll_v6){
             .seq = op->seq,
-            .func = text_of(MUSTER_WORDS_FUNC, op->func, op->func_text),
+            .func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text),
             .count = op->count,
             .root = op->root_or_peer,
-            .datatype = text_of(MUSTER_WORDS_DTYPE, op->dtype, op->dtype_text),
+            .datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text),
             .sync_strategy = "",
             .stream = op->stream,
         };
@@ -300,7 +300,7 @@ int muster_driver_start(const struct muster_driver *driver, void *context, void 
                         const struct muster_event *event)
 {
     union descriptor d;
-    if (event->kind >= nccl_event_kinds(driver->api)) {
+    if (event->kind >= muster_event_kinds(driver->api)) {
         *handle = NULL;
         return 0;
     }

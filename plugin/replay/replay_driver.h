@@ -1,11 +1,11 @@
 /*
  * Calling a profiler plugin as NCCL would: the reverse of the exports. For replays and benches.
  */
-#ifndef MUSTER_NCCL_DRIVE_H
-#define MUSTER_NCCL_DRIVE_H
+#ifndef MUSTER_REPLAY_REPLAY_DRIVER_H
+#define MUSTER_REPLAY_REPLAY_DRIVER_H
 
 #include "base/err.h"
-#include "record/event.h"
+#include "base/event.h"
 
 struct muster_driver {
     void *library;

@@ -1,23 +1,16 @@
 /* A map from the numbers that a trace gives to handles and contexts to small ones, growing. */
-#ifndef MUSTER_TRACE_IDS_H
-#define MUSTER_TRACE_IDS_H
+#ifndef MUSTER_REPLAY_REPLAY_IDS_H
+#define MUSTER_REPLAY_REPLAY_IDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "base/hashmap.h"
 
 #define MUSTER_IDS_NONE UINT32_MAX
 
-struct muster_ids_entry {
-    uint64_t id; /* 0: free */
-    uint32_t value;
-};
-
 struct muster_ids {
-    struct muster_ids_entry *entry;
-    size_t size; /* a power of two, or 0 */
-    size_t used;
-    uint64_t secret; /* base/hash.h */
+    struct muster_hashmap map; /* of uint64_t */
 };
 
 /* The value of `id`; MUSTER_IDS_NONE if it has none. */

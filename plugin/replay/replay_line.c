@@ -1,4 +1,4 @@
-#include "trace/line.h"
+#include "replay/replay_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ int muster_line_hash(const struct muster_line *line, const char *name, uint64_t 
     return muster_line_wrong(line, name, "1 to 16 hex digits in quotes");
 }
 
-static const char *keep(struct muster_line_words *words, const char *text)
+static const char *keep(struct muster_line_strings *words, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     const char **recent =

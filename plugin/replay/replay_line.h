@@ -1,19 +1,19 @@
 /* One line of a trace: typed access to its members, each failure worded with file and line. */
-#ifndef MUSTER_TRACE_LINE_H
-#define MUSTER_TRACE_LINE_H
+#ifndef MUSTER_REPLAY_REPLAY_LINE_H
+#define MUSTER_REPLAY_REPLAY_LINE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "trace/format.h"
+#include "trace/trace_format.h"
 
 enum { MUSTER_WORD_SLOTS = 1024 };
 
 /* Copies of the strings of a trace. The same word has mostly the same address, as NCCL's literals
  * have. */
-struct muster_line_words {
+struct muster_line_strings {
     char *text; /* room for all strings of the trace: they are shorter than its text */
     size_t used;
     const char *recent[MUSTER_WORD_SLOTS]; /* by hash */
@@ -23,7 +23,7 @@ struct muster_line {
     const char *file;
     size_t number;
     json_t *json; /* an object */
-    struct muster_line_words *words;
+    struct muster_line_strings *words;
     struct muster_err *err;
 };
 

@@ -1,6 +1,6 @@
-#include "trace/mask.h"
+#include "replay/replay_mask.h"
 
-#include "trace/format.h"
+#include "trace/trace_format.h"
 
 #define BIT(kind) (1u << MUSTER_EVENT_##kind)
 

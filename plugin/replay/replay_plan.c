@@ -1,4 +1,4 @@
-#include "trace/plan.h"
+#include "replay/replay_plan.h"
 
 #include <stdlib.h>
 

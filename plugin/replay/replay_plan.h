@@ -2,13 +2,13 @@
  * What playing a trace needs to know beforehand: its events numbered from 0, with parents and
  * the operations of every group.
  */
-#ifndef MUSTER_TRACE_PLAN_H
-#define MUSTER_TRACE_PLAN_H
+#ifndef MUSTER_REPLAY_REPLAY_PLAN_H
+#define MUSTER_REPLAY_REPLAY_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trace/ids.h"
+#include "replay/replay_ids.h"
 #include "trace/trace.h"
 
 #define MUSTER_PLAN_NONE MUSTER_IDS_NONE
@@ -22,6 +22,7 @@ struct muster_plan_event {
     bool fresh;       /* GROUP_API: the mask that it read is still its first operation's */
     unsigned mask;    /* as NCCL keeps it for the event and its descendants */
     unsigned op_mask; /* GROUP_API: of its first operation with a mask */
+    bool captured;    /* COLL_API: into a graph, so that it runs nothing */
     void *handle;     /* the plugin's; NULL: none, or not delivered */
 };
 

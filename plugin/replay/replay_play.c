@@ -1,12 +1,12 @@
-#include "trace/play.h"
+#include "replay/replay_play.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "trace/mask.h"
-#include "trace/plan.h"
+#include "replay/replay_mask.h"
+#include "replay/replay_plan.h"
 
 struct player {
     const struct muster_trace *trace;
@@ -169,6 +169,18 @@ static struct muster_event translate(struct player *player, const struct muster_
     return to;
 }
 
+/* An operation is its call; what runs without one begins where it is shown. */
+static bool begins_operation(struct player *player, const struct muster_plan_event *event)
+{
+    if (event->kind == MUSTER_EVENT_COLL_API)
+        return !event->captured;
+    if (event->kind == MUSTER_EVENT_P2P)
+        return true;
+    const struct muster_plan_event *parent = event_at(player, event->parent);
+    bool is_launch = parent && parent->kind == MUSTER_EVENT_COLL_API && !parent->captured;
+    return event->kind == MUSTER_EVENT_COLL && !is_launch;
+}
+
 static void play_start(struct player *player, size_t at)
 {
     const struct muster_trace_call *call = &player->trace->call[at];
@@ -178,7 +190,9 @@ static void play_start(struct player *player, size_t at)
         return;
     }
     struct muster_event told = translate(player, call, event);
-    struct muster_play_progress *progress = is_operation(event) ? player->play->progress : NULL;
+    event->captured = event->kind == MUSTER_EVENT_COLL_API && call->event.op.graph;
+    struct muster_play_progress *progress =
+        begins_operation(player, event) ? player->play->progress : NULL;
     /* Relaxed: whoever reads the counts does so when this process is gone. */
     if (progress) {
         atomic_fetch_add_explicit(&progress->entered, 1, memory_order_relaxed);

@@ -6,16 +6,18 @@
  * about them where KernelCh was off at the capture and no network is used. All calls come from the
  * calling thread, in the order of the trace.
  */
-#ifndef MUSTER_TRACE_PLAY_H
-#define MUSTER_TRACE_PLAY_H
+#ifndef MUSTER_REPLAY_REPLAY_PLAY_H
+#define MUSTER_REPLAY_REPLAY_PLAY_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "nccl/drive.h"
+#include "replay/replay_driver.h"
 #include "trace/trace.h"
 
-/* Starts of operations (COLL, P2P), for whoever watches a play that may be killed. */
+/* Starts of operations, each where it begins to count (a collective's call; what has none before
+ * v5, a send or receive and a graph's replay where they are shown), for whoever watches a play that
+ * may be killed. */
 struct muster_play_progress {
     _Atomic uint64_t entered;
     _Atomic uint64_t returned;

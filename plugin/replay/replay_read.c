@@ -1,21 +1,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
-#include "nccl/words.h"
-#include "trace/ids.h"
-#include "trace/line.h"
+#include "nccl/nccl_names.h"
+#include "replay/replay_ids.h"
+#include "replay/replay_line.h"
+#include "replay/xz.h"
 #include "trace/trace.h"
-#include "trace/xz.h"
 
 #define CALLS_MAX ((size_t)1 << 24)
 
 struct reader {
     struct muster_trace trace;
-    size_t room;               /* calls */
     struct muster_ids handles; /* id -> event kind */
     struct muster_ids contexts;
-    struct muster_line_words words;
+    struct muster_line_strings words;
 };
 
 static int out_of_memory(const struct muster_line *line)
@@ -140,10 +140,10 @@ static bool has_words(unsigned kind)
 
 static void set_words(struct muster_event_op *op)
 {
-    op->func = muster_words_match(MUSTER_WORDS_FUNC, op->func_text);
-    op->dtype = muster_words_match(MUSTER_WORDS_DTYPE, op->dtype_text);
-    op->algo = muster_words_match(MUSTER_WORDS_ALGO, op->algo_text);
-    op->proto = muster_words_match(MUSTER_WORDS_PROTO, op->proto_text);
+    op->func = muster_names_match(MUSTER_NAMES_FUNC, op->func_text);
+    op->dtype = muster_names_match(MUSTER_NAMES_DTYPE, op->dtype_text);
+    op->algo = muster_names_match(MUSTER_NAMES_ALGO, op->algo_text);
+    op->proto = muster_names_match(MUSTER_NAMES_PROTO, op->proto_text);
 }
 
 static int read_event(const struct reader *reader, const struct muster_line *line,
@@ -255,14 +255,8 @@ static int add_call(struct reader *reader, const struct muster_line *line)
         return muster_fail(line->err, "%s:%zu: more than %zu calls", line->file, line->number,
                            CALLS_MAX);
     }
-    if (trace->calls == reader->room) {
-        size_t room = reader->room ? 2 * reader->room : 256;
-        struct muster_trace_call *call = realloc(trace->call, room * sizeof *call);
-        if (!call) {
-            return out_of_memory(line);
-        }
-        trace->call = call;
-        reader->room = room;
+    if (!muster_grow(&trace->call, trace->calls, sizeof *trace->call)) {
+        return out_of_memory(line);
     }
     struct muster_trace_call *call = &trace->call[trace->calls];
     memset(call, 0, sizeof *call);

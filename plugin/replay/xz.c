@@ -1,4 +1,4 @@
-#include "trace/xz.h"
+#include "replay/xz.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/array.h"
 
 enum { CHUNK = 1 << 16 };
 #define DECODER_MEMORY ((uint64_t)256 << 20)
@@ -25,17 +27,9 @@ static int make_room(struct loaded *to)
     if (to->bytes > MUSTER_TRACE_TEXT_MAX) {
         return muster_fail(to->err, "%s: more than 1 GiB of text", to->path);
     }
-    if (to->room - to->bytes >= CHUNK) {
-        return 0;
-    }
-    size_t room = 2 * to->room + CHUNK;
-    char *text = realloc(to->text, room);
-    if (!text) {
-        return muster_fail_memory(to->err, to->path);
-    }
-    to->text = text;
-    to->room = room;
-    return 0;
+    return muster_reserve(&to->text, &to->room, to->bytes + CHUNK, 1)
+               ? 0
+               : muster_fail_memory(to->err, to->path);
 }
 
 /* False: the last line is too long to go on. */
@@ -83,13 +77,12 @@ static int decode_failed(const struct loaded *to, lzma_ret ret)
     return muster_fail(to->err, "%s: %s", to->path, why);
 }
 
-static int decode(int fd, lzma_stream *stream, struct loaded *to, bool *cut)
+static int decode(int fd, lzma_stream *stream, uint8_t in[CHUNK], struct loaded *to, bool *cut)
 {
-    uint8_t in[CHUNK];
     lzma_action action = LZMA_RUN;
     for (;;) {
         if (stream->avail_in == 0 && action == LZMA_RUN) {
-            ssize_t n = read_some(fd, in, sizeof in);
+            ssize_t n = read_some(fd, in, CHUNK);
             if (n < 0) {
                 return muster_fail(to->err, "%s: %s", to->path, strerror(errno));
             }
@@ -119,8 +112,9 @@ static int decode(int fd, lzma_stream *stream, struct loaded *to, bool *cut)
 static int load_xz(int fd, struct loaded *to, bool *cut)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
+    uint8_t in[CHUNK];
     lzma_ret ret = lzma_stream_decoder(&stream, DECODER_MEMORY, LZMA_CONCATENATED);
-    int failed = ret == LZMA_OK ? decode(fd, &stream, to, cut) : decode_failed(to, ret);
+    int failed = ret == LZMA_OK ? decode(fd, &stream, in, to, cut) : decode_failed(to, ret);
     lzma_end(&stream);
     return failed;
 }

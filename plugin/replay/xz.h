@@ -1,6 +1,6 @@
 /* Whole files of text, plain or xz, told apart by their first bytes. */
-#ifndef MUSTER_TRACE_XZ_H
-#define MUSTER_TRACE_XZ_H
+#ifndef MUSTER_REPLAY_XZ_H
+#define MUSTER_REPLAY_XZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,34 +1,50 @@
+/* The rows of the report under way: finding the class of an operation, and adding up what belongs
+ * to a row. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-#include "export/build.h"
+#include "report/report_internal.h"
+#include "view/aligned.h"
 
-unsigned muster_op_source(const struct muster_op *op)
+_Static_assert(sizeof(struct muster_class_key) == 16, "compared as bytes");
+
+uint32_t muster_build_class(struct muster_build *build, const struct muster_class_key *key,
+                            bool make)
 {
-    bool timed = op->source < MUSTER_SOURCES && op->end_ns >= op->begin_ns &&
-                 !(op->flags & MUSTER_OP_INCOMPLETE);
-    return timed ? op->source : MUSTER_SOURCE_NONE;
+    build->class_at.key_bytes = sizeof *key;
+    size_t at = muster_hashmap_find(&build->class_at, key);
+    if (at != SIZE_MAX) {
+        return (uint32_t)at;
+    }
+    if (!make || !muster_grow(&build->class, build->classes, sizeof *build->class) ||
+        !muster_hashmap_put(&build->class_at, key, build->classes)) {
+        return MUSTER_NO_CLASS;
+    }
+    build->class[build->classes] = (struct muster_class){.key = *key};
+    return (uint32_t)build->classes++;
 }
 
-void muster_totals_add_op(struct muster_totals *totals, const struct muster_op *op, uint64_t bytes)
+/* ---- totals ---- */
+
+static void add_estimate(struct muster_totals *totals, const struct muster_seg_row *row,
+                         uint8_t source)
 {
-    unsigned source = muster_op_source(op);
-    totals->count++;
-    totals->bytes += bytes;
-    totals->graph += (op->flags & MUSTER_OP_GRAPH) != 0;
-    totals->api_only += (op->flags & MUSTER_OP_API_ONLY) != 0;
-    if (source) {
-        totals->timed[source]++;
-        totals->sum_ns[source] += muster_op_duration_ns(op);
-        totals->source = source > totals->source ? (uint8_t)source : totals->source;
-    }
+    uint64_t timed = source == MUSTER_SOURCE_GPU     ? row->timed
+                     : source == MUSTER_SOURCE_EVENT ? row->event_timed
+                     : source == MUSTER_SOURCE_PROXY ? row->proxy_timed
+                                                     : row->host_timed;
+    double ns = timed ? (double)row->sum_ns * (double)row->count / (double)timed : 0;
+    totals->run_ns += ns;
+    totals->common += muster_joint_ends_together(row->func) ? row->count : 0;
 }
 
 int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row)
 {
     uint8_t source = row->timed         ? MUSTER_SOURCE_GPU
+                     : row->event_timed ? MUSTER_SOURCE_EVENT
                      : row->proxy_timed ? MUSTER_SOURCE_PROXY
                      : row->host_timed  ? MUSTER_SOURCE_HOST
                                         : MUSTER_SOURCE_NONE;
@@ -43,10 +59,12 @@ int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_
     totals->graph += row->graph;
     totals->api_only += row->api_only;
     totals->timed[MUSTER_SOURCE_GPU] += row->timed;
+    totals->timed[MUSTER_SOURCE_EVENT] += row->event_timed;
     totals->timed[MUSTER_SOURCE_PROXY] += row->proxy_timed;
     totals->timed[MUSTER_SOURCE_HOST] += row->host_timed;
     totals->sum_ns[source] += row->sum_ns;
-    if (source > totals->source) {
+    add_estimate(totals, row, source);
+    if (muster_source_rank(source) > muster_source_rank(totals->source)) {
         totals->source = source;
         memset(totals->hist, 0, sizeof *totals->hist);
     }

@@ -1,9 +1,10 @@
-#include "export/columns.h"
+#include "report/columns.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-#include "export/report.h"
+#include "report/report.h"
 
 #define COLUMN(row, field, kind)                                                                   \
     .type = MUSTER_CELL_##kind, .offset = offsetof(struct muster_report_##row, field)
@@ -12,10 +13,12 @@ enum {
     OP = 1 << MUSTER_BY_OP,
     COMM = 1 << MUSTER_BY_COMM,
     SIZE = 1 << MUSTER_BY_SIZE,
+    RANK_SIZE = 1 << MUSTER_BY_RANK_SIZE,
     MERGE = MUSTER_COLUMN_MERGE,
     QUIET = MUSTER_COLUMN_QUIET,
     SUMS = MUSTER_COLUMN_SUMS,
     TWINS = MUSTER_COLUMN_TWINS,
+    BESIDE = MUSTER_COLUMN_BESIDE,
 };
 
 static const struct muster_column rank_columns[] = {
@@ -28,21 +31,24 @@ static const struct muster_column rank_columns[] = {
     {"gpu.index", COLUMN(rank, gpu_index, I64), .head = "gpu"},
     {"gpu.pci", COLUMN(rank, gpu_pci, STR)},
     {"gpu.uuid", COLUMN(rank, gpu_uuid, STR)},
-    {"nccl", COLUMN(rank, nccl, STR), .head = "nccl", .flags = MERGE},
-    {"ops", COLUMN(rank, ops, U64), .head = "ops"},
+    {"nccl", COLUMN(rank, nccl, STR), .head = "nccl", .flags = MERGE, .spare = 9},
+    {"ops", COLUMN(rank, ops, U64), .head = "ops", .spare = 5},
     {"graph_ops", COLUMN(rank, graph_ops, U64), .head = "graph ops", .flags = QUIET},
     {"captured", COLUMN(rank, captured, U64)},
     {"api_only", COLUMN(rank, api_only, U64)},
-    {"bytes", COLUMN(rank, bytes, BYTES), .head = "bytes"},
-    {"busy_us", COLUMN(rank, busy_us, REAL), 0, "busy", "ms", 1e-3, 1},
-    {"wait_us", COLUMN(rank, wait_us, REAL), 0, "wait", "ms", 1e-3, 1},
-    {"late_us", COLUMN(rank, late_us, REAL), 0, "late", "ms", 1e-3, 1},
-    {"p50_us", COLUMN(rank, p50_us, REAL), 0, "p50", "us", 1, 1},
-    {"p99_us", COLUMN(rank, p99_us, REAL), 0, "p99", "us", 1, 1},
-    {"timing.source", COLUMN(rank, source, STR), .head = "times", .flags = MERGE},
+    {"bytes", COLUMN(rank, bytes, BYTES), .head = "bytes", .spare = 7},
+    {"in_nccl_us", COLUMN(rank, busy_us, REAL), 0, "in NCCL", "ms", 1e-3, 1, 0, 6},
+    {"in_nccl_run_us", COLUMN(rank, busy_run_us, REAL), 0, "~ run", "ms", 1e-3, 1, BESIDE, 8},
+    {"waited_us", COLUMN(rank, wait_us, REAL), 0, "waited", "ms", 1e-3, 1},
+    {"waited_run_us", COLUMN(rank, wait_run_us, REAL), 0, "~ run", "ms", 1e-3, 1, BESIDE, 5},
+    {"made_wait_us", COLUMN(rank, late_us, REAL), 0, "made others", "wait, ms", 1e-3, 1},
+    {"made_wait_run_us", COLUMN(rank, late_run_us, REAL), 0, "~ run", "ms", 1e-3, 1, BESIDE, 4},
+    {"p50_us", COLUMN(rank, p50_us, REAL), 0, "p50", "us", 1, 1, 0, 8},
+    {"p99_us", COLUMN(rank, p99_us, REAL), 0, "p99", "us", 1, 1, 0, 8},
+    {"timing.source", COLUMN(rank, source, STR), .head = "times", .flags = MERGE, .spare = 9},
     {"timing.timed_ops", COLUMN(rank, timed_ops, U64)},
-    {"timing.share", COLUMN(rank, share, REAL), 0, "timed", "%", 100, 1, MERGE},
-    {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE},
+    {"timing.share", COLUMN(rank, share, REAL), 0, "timed", "%", 100, 1, MERGE, 9},
+    {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE, .spare = 9},
     {"drops.total", COLUMN(rank, drops_total, U64), .head = "drops", .flags = QUIET},
     {"drops.no_slot", COLUMN(rank, drops[MUSTER_DROP_NO_SLOT], U64)},
     {"drops.no_comm", COLUMN(rank, drops[MUSTER_DROP_NO_COMM], U64)},
@@ -54,26 +60,30 @@ static const struct muster_column rank_columns[] = {
     {"drops.channel", COLUMN(rank, drops[MUSTER_DROP_CHANNEL], U64)},
     {"drops.no_proxy_slot", COLUMN(rank, drops[MUSTER_DROP_NO_PROXY_SLOT], U64)},
     {"drops.incomplete", COLUMN(rank, drops[MUSTER_DROP_INCOMPLETE], U64)},
+    {"drops.no_event", COLUMN(rank, drops[MUSTER_DROP_NO_EVENT], U64)},
+    {"drops.time_ring", COLUMN(rank, drops[MUSTER_DROP_TIME_RING], U64)},
     {"lost_log", COLUMN(rank, lost_log, U64), .head = "lost log", .flags = QUIET},
     {"replay", COLUMN(rank, replay, STR)},
-    {"exit", COLUMN(rank, exit, STR), .head = "exit"},
+    {"exit", COLUMN(rank, exit, STR), .head = "exit", .flags = MERGE, .spare = 3},
+    {"verdict", COLUMN(rank, verdict, STR), .head = "verdict"},
 };
-_Static_assert(MUSTER_DROPS == 10, "every reason has its column");
+_Static_assert(MUSTER_DROPS == 12, "every reason has its column");
 
 static const struct muster_column op_columns[] = {
-    {"comm", COLUMN(op, comm, ID), .by = OP | COMM, .head = "comm"},
-    {"comm_name", COLUMN(op, comm_name, STR), .by = OP | COMM, .head = "name"},
-    {"nranks", COLUMN(op, nranks, KNOWN), .head = "ranks"},
+    {"comm", COLUMN(op, comm, ID), .by = OP | COMM, .head = "comm", .spare = 5},
+    {"comm_name", COLUMN(op, comm_name, STR), .by = OP | COMM, .head = "name", .spare = 4},
+    {"nranks", COLUMN(op, nranks, KNOWN), .head = "ranks", .spare = 6},
     {"nnodes", COLUMN(op, nnodes, KNOWN), .by = OP | COMM},
     {"ranks_seen", COLUMN(op, ranks_seen, KNOWN), .by = OP | COMM},
-    {"func", COLUMN(op, func, STR), .by = OP | SIZE, .head = "function"},
-    {"rank", COLUMN(op, rank, I64), .by = OP, .head = "rank"},
+    {"rank", COLUMN(op, rank, I64), .by = OP | RANK_SIZE, .head = "rank"},
+    {"host", COLUMN(op, host, STR), .by = RANK_SIZE, .head = "host", .flags = MERGE},
+    {"func", COLUMN(op, func, STR), .by = OP | SIZE | RANK_SIZE, .head = "function"},
     {"peer", COLUMN(op, peer, I64), .by = OP, .head = "peer"},
-    {"size", COLUMN(op, size, BYTES), .by = OP | SIZE, .head = "size >="},
-    {"algo", COLUMN(op, algo, STR), .by = OP, .head = "algo"},
-    {"proto", COLUMN(op, proto, STR), .by = OP, .head = "proto"},
-    {"channels", COLUMN(op, channels, U64), .by = OP, .head = "ch", .flags = QUIET},
-    {"count", COLUMN(op, count, U64), .head = "count"},
+    {"size", COLUMN(op, size, BYTES), .by = OP | SIZE | RANK_SIZE, .head = "size >="},
+    {"algo", COLUMN(op, algo, STR), .by = OP, .head = "algo", .spare = 2},
+    {"proto", COLUMN(op, proto, STR), .by = OP, .head = "proto", .spare = 3},
+    {"channels", COLUMN(op, channels, U64), .by = OP, .head = "ch", .flags = QUIET, .spare = 9},
+    {"count", COLUMN(op, count, U64), .head = "count", .spare = 2},
     {"graph_ops", COLUMN(op, graph_ops, U64), .head = "graph", .unit = "ops", .flags = QUIET},
     {"api_only", COLUMN(op, api_only, U64)},
     {"bytes", COLUMN(op, bytes, BYTES), .head = "bytes", .flags = SUMS},
@@ -81,10 +91,10 @@ static const struct muster_column op_columns[] = {
     {"timed_ops", COLUMN(op, timed_ops, U64)},
     {"total_us", COLUMN(op, total_us, REAL), 0, "total", "ms", 1e-3, 1},
     {"p50_us", COLUMN(op, p50_us, REAL), 0, "p50", "us", 1, 1},
-    {"p99_us", COLUMN(op, p99_us, REAL), 0, "p99", "us", 1, 1},
-    {"algbw_gbs", COLUMN(op, algbw_gbs, REAL), OP | SIZE, "algbw", "GB/s", 1, 2},
-    {"busbw_gbs", COLUMN(op, busbw_gbs, REAL), OP | SIZE, "busbw", "GB/s", 1, 2},
-    {"transfer_p50_us", COLUMN(op, transfer_p50_us, REAL), 0, "transfer", "p50 us", 1, 1},
+    {"p99_us", COLUMN(op, p99_us, REAL), 0, "p99", "us", 1, 1, 0, 4},
+    {"algbw_gbs", COLUMN(op, algbw_gbs, REAL), OP | SIZE | RANK_SIZE, "algbw", "GB/s", 1, 2, 0, 7},
+    {"busbw_gbs", COLUMN(op, busbw_gbs, REAL), OP | SIZE | RANK_SIZE, "busbw", "GB/s", 1, 2, 0, 0},
+    {"transfer_p50_us", COLUMN(op, transfer_p50_us, REAL), 0, "transfer", "p50 us", 1, 1, 0, 8},
 };
 
 static const struct muster_column net_columns[] = {
@@ -117,7 +127,7 @@ static const struct muster_column rule_columns[] = {
 
 #define TABLE(row, columns_)                                                                       \
     {                                                                                              \
-        .column = columns_, .columns = sizeof columns_ / sizeof *columns_,                         \
+        .column = (columns_), .columns = sizeof(columns_) / sizeof *(columns_),                    \
         .row_bytes = sizeof(struct muster_report_##row)                                            \
     }
 
@@ -125,6 +135,48 @@ const struct muster_table muster_rank_table = TABLE(rank, rank_columns);
 const struct muster_table muster_op_table = TABLE(op, op_columns);
 const struct muster_table muster_net_table = TABLE(net, net_columns);
 const struct muster_table muster_rule_table = TABLE(rule, rule_columns);
+
+/* Small letters and digits alone, without the unit. */
+static void fold(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; *from && n + 1 < size; from++) {
+        if (isalnum((unsigned char)*from)) {
+            to[n++] = (char)tolower((unsigned char)*from);
+        } else if (strcmp(from, "_us") == 0 || strcmp(from, "_gbs") == 0) {
+            break;
+        }
+    }
+    to[n] = '\0';
+}
+
+static bool is_meant(const char *name, const char *word, bool whole)
+{
+    char one[64], other[64];
+    if (!name) {
+        return false;
+    }
+    fold(one, sizeof one, name);
+    fold(other, sizeof other, word);
+    return strcmp(one, other) == 0 ||
+           (!whole && strlen(other) >= 3 &&
+            (strncmp(one, other, strlen(other)) == 0 || strncmp(one, other, strlen(one)) == 0));
+}
+
+const struct muster_column *muster_column_find(const struct muster_table *table, unsigned by,
+                                               const char *word)
+{
+    for (int whole = 1; whole >= 0; whole--) {
+        for (size_t c = 0; c < table->columns; c++) {
+            const struct muster_column *column = &table->column[c];
+            bool has = !column->by || !by || (column->by & by);
+            if (has && (is_meant(column->head, word, whole) || is_meant(column->name, word, whole))) {
+                return column;
+            }
+        }
+    }
+    return NULL;
+}
 
 struct muster_cell muster_cell(const struct muster_column *column, const void *row)
 {

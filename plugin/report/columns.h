@@ -1,6 +1,6 @@
 /* The columns of the report: one table for each kind of row prints as text, JSON and CSV. */
-#ifndef MUSTER_EXPORT_COLUMNS_H
-#define MUSTER_EXPORT_COLUMNS_H
+#ifndef MUSTER_REPORT_COLUMNS_H
+#define MUSTER_REPORT_COLUMNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +22,7 @@ enum muster_column_flags {
     MUSTER_COLUMN_QUIET = 1 << 1, /* text: left out where all are 0 */
     MUSTER_COLUMN_SUMS = 1 << 2,  /* text: only of rows that fold several kinds of operations */
     MUSTER_COLUMN_TWINS = 1 << 3, /* text: only where two rows have the same first column */
+    MUSTER_COLUMN_BESIDE = 1 << 4, /* text: left out where all rows are as in the column before */
 };
 
 struct muster_column {
@@ -34,6 +35,7 @@ struct muster_column {
     double scale;     /* text: factor of a REAL; 0: 1 */
     int decimals;     /* text */
     unsigned flags;
+    unsigned spare; /* text: what is left out first where a line is too long, 9 before 1; 0: never */
 };
 
 struct muster_table {
@@ -41,6 +43,11 @@ struct muster_table {
     size_t columns;
     size_t row_bytes;
 };
+
+/* The column that a person means: its heading or its name in JSON, with or without the unit and
+ * whatever stands between words. NULL: there is none. */
+const struct muster_column *muster_column_find(const struct muster_table *table, unsigned by,
+                                               const char *word);
 
 extern const struct muster_table muster_rank_table;
 extern const struct muster_table muster_op_table;

@@ -5,31 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
-#include "export/build.h"
+#include "report/report_internal.h"
 
 enum { LIST_MAX = 12 }; /* ranks or communicators named in one sentence */
 
 struct gaps {
     struct muster_report *report;
     const struct muster_build *build;
-    size_t room;
     bool failed;
 };
 
 static void add_gap(struct gaps *gaps, char *text)
 {
     struct muster_report *report = gaps->report;
-    if (report->gaps == gaps->room) {
-        size_t room = gaps->room ? 2 * gaps->room : 16;
-        char **gap = reallocarray(report->gap, room, sizeof *gap);
-        if (!gap) {
-            gaps->failed = true;
-            free(text);
-            return;
-        }
-        report->gap = gap;
-        gaps->room = room;
+    if (!muster_grow(&report->gap, report->gaps, sizeof *report->gap)) {
+        gaps->failed = true;
+        free(text);
+        return;
     }
     report->gap[report->gaps++] = text;
 }
@@ -55,7 +49,7 @@ struct ranks {
 };
 
 /* Sorts them and words the list; -1 stands for a rank that is not known. */
-static void word_ranks(struct ranks *ranks)
+static void describe_ranks(struct ranks *ranks)
 {
     size_t n = 0;
     size_t used;
@@ -90,8 +84,9 @@ static void word_ranks(struct ranks *ranks)
 }
 
 /* One sentence for all ranks that `of` gives a number: "<sum> <sentence> (<ranks>)". */
-static void say_sum(struct gaps *gaps, uint64_t (*of)(const struct muster_report_rank *, unsigned),
-                    unsigned arg, const char *sentence)
+static void report_sum(struct gaps *gaps,
+                       uint64_t (*of)(const struct muster_report_rank *, unsigned), unsigned arg,
+                       const char *sentence)
 {
     const struct muster_report *report = gaps->report;
     struct ranks ranks = {.rank = malloc((report->ranks + 1) * sizeof *ranks.rank)};
@@ -108,14 +103,14 @@ static void say_sum(struct gaps *gaps, uint64_t (*of)(const struct muster_report
         }
     }
     if (sum) {
-        word_ranks(&ranks);
+        describe_ranks(&ranks);
         say(gaps, "%" PRIu64 " %s (%s)", sum, sentence, ranks.text);
     }
     free(ranks.rank);
 }
 
 /* One sentence for each distinct text that `of` gives: "<ranks>: <text>". */
-static void say_each(struct gaps *gaps, const char *(*of)(const struct muster_report_rank *))
+static void report_each(struct gaps *gaps, const char *(*of)(const struct muster_report_rank *))
 {
     const struct muster_report *report = gaps->report;
     struct ranks ranks = {.rank = malloc((report->ranks + 1) * sizeof *ranks.rank)};
@@ -138,7 +133,7 @@ static void say_each(struct gaps *gaps, const char *(*of)(const struct muster_re
             }
         }
         if (!said) {
-            word_ranks(&ranks);
+            describe_ranks(&ranks);
             say(gaps, "%s: %s", ranks.text, text);
         }
     }
@@ -148,7 +143,8 @@ static void say_each(struct gaps *gaps, const char *(*of)(const struct muster_re
 static const char *why_no_times(const struct muster_report_rank *rank)
 {
     const struct muster_seg_identity *who = &rank->process->identity;
-    if (!rank->ops || strcmp(rank->source, muster_source_word(MUSTER_SOURCE_GPU)) == 0) {
+    if (!rank->ops || strcmp(rank->source, muster_source_word(MUSTER_SOURCE_GPU)) == 0 ||
+        strcmp(rank->source, muster_source_word(MUSTER_SOURCE_EVENT)) == 0) {
         return NULL;
     }
     if (who->timing == MUSTER_TIMING_LIGHT) {
@@ -157,11 +153,7 @@ static const char *why_no_times(const struct muster_report_rank *rank)
     if (!who->armed) {
         return who->why_not_armed[0] ? who->why_not_armed : "no GPU times: not possible here";
     }
-    if (who->timing == MUSTER_TIMING_AUTO) {
-        return "no GPU times: MUSTER_TIMING is auto, which times blocks of operations, and none "
-               "was reported; full times all, and slows small operations by about 30 %";
-    }
-    return "no GPU times: NCCL reported none";
+    return "no GPU times: no launch was seen to its end";
 }
 
 static const char *why_replay(const struct muster_report_rank *rank)
@@ -177,9 +169,8 @@ static const char *why_replay(const struct muster_report_rank *rank)
 static const char *why_not_steered(const struct muster_report_rank *rank)
 {
     const struct muster_process *process = rank->process;
-    const struct muster_seg_policy *policy = process->segment ? &process->segment->policy : NULL;
-    if (!policy || !process->policy_known ||
-        !atomic_load_explicit(&policy->configured, memory_order_relaxed)) {
+    const struct muster_seg_policy *policy = &process->segment->policy;
+    if (!atomic_load_explicit(&policy->configured, memory_order_relaxed)) {
         return NULL;
     }
     if (!policy->tuner_api) {
@@ -199,28 +190,6 @@ static const char *why_not_steered(const struct muster_report_rank *rank)
 static uint64_t captured(const struct muster_report_rank *rank, unsigned replays_seen)
 {
     return (rank->graph_ops != 0) == (replays_seen != 0) ? rank->captured : 0;
-}
-
-/* Without a network NCCL shows only replays of kernels that were timed when they were captured. */
-static uint64_t captured_in_block(const struct muster_report_rank *rank, unsigned unused)
-{
-    const struct muster_segment *segment = rank->process->segment;
-    (void)unused;
-    if (rank->process->identity.timing != MUSTER_TIMING_AUTO || !segment) {
-        return 0;
-    }
-    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++) {
-        if (segment->net[i].comm) {
-            return 0;
-        }
-    }
-    return rank->graph_ops;
-}
-
-static uint64_t late_armings(const struct muster_report_rank *rank, unsigned unused)
-{
-    (void)unused;
-    return rank->late_armings;
 }
 
 static uint64_t api_only(const struct muster_report_rank *rank, unsigned unused)
@@ -246,14 +215,34 @@ static uint64_t ops_missing(const struct muster_report_rank *rank, unsigned unus
     return rank->first_of_process ? rank->process->ops_missing : 0;
 }
 
-static uint64_t folded(const struct muster_report_rank *rank, unsigned unused)
+static uint64_t merged(const struct muster_report_rank *rank, unsigned unused)
 {
-    const struct muster_segment *segment = rank->process->segment;
     (void)unused;
-    return rank->first_of_process && segment ? segment->comm[MUSTER_SEG_COMMS].folded : 0;
+    return rank->first_of_process ? rank->process->segment->comm[MUSTER_SEG_COMMS].folded : 0;
 }
 
-static void say_drops(struct gaps *gaps)
+/* What `auto` timed in the end, and why not the rest: for each distinct share. */
+static void report_levels(struct gaps *gaps)
+{
+    const struct muster_report *report = gaps->report;
+    for (size_t i = 0; i < report->ranks; i++) {
+        const struct muster_segment *segment = report->rank[i].process->segment;
+        for (unsigned c = 0; c < MUSTER_SEG_COMMS; c++) {
+            uint64_t timing = segment->comm[c].timing;
+            unsigned level = muster_seg_timing_level(timing);
+            if (!segment->comm[c].uid || level == 0 || level > 63) {
+                continue;
+            }
+            say(gaps,
+                "rank %" PRId64 ", communicator %016" PRIx64 ": 1 in %llu blocks timed since "
+                "operation %" PRIu32 ": %" PRIu32 " operations a second",
+                report->rank[i].rank, segment->comm[c].id, 1ull << level,
+                muster_seg_timing_since(timing), muster_seg_timing_rate(timing));
+        }
+    }
+}
+
+static void report_drops(struct gaps *gaps)
 {
     static const char *const sentence[MUSTER_DROPS] = {
         [MUSTER_DROP_NO_SLOT] =
@@ -273,13 +262,17 @@ static void say_drops(struct gaps *gaps)
             "network operations not recorded: too many were in flight at once (no_proxy_slot)",
         [MUSTER_DROP_INCOMPLETE] =
             "operations without times: not all their channels were reported (incomplete)",
+        [MUSTER_DROP_NO_EVENT] =
+            "launches not timed: too many were in flight at once (no_event)",
+        [MUSTER_DROP_TIME_RING] =
+            "GPU times refused: of channels that told another operation's before (time_ring)",
     };
     for (unsigned d = 0; d < MUSTER_DROPS; d++) {
-        say_sum(gaps, dropped, d, sentence[d]);
+        report_sum(gaps, dropped, d, sentence[d]);
     }
 }
 
-static void say_ranks_missing(struct gaps *gaps)
+static void report_ranks_missing(struct gaps *gaps)
 {
     const struct muster_report *report = gaps->report;
     int64_t world = 0;
@@ -307,7 +300,7 @@ static void say_ranks_missing(struct gaps *gaps)
         }
     }
     if (ranks.n) {
-        word_ranks(&ranks);
+        describe_ranks(&ranks);
         say(gaps, "not observed of the job's %" PRId64 ": %s", world, ranks.text);
     }
 out:
@@ -355,12 +348,22 @@ static bool silent_single(const struct muster_report_comm *comm)
     return comm->nranks == 1 && !comm->ops;
 }
 
+static bool unused(const struct muster_report_comm *comm)
+{
+    return comm->nranks != 1 && !comm->ops;
+}
+
+static bool used(const struct muster_report_comm *comm)
+{
+    return comm->ops != 0;
+}
+
 static bool size_unknown(const struct muster_report_comm *comm)
 {
     return comm->ops && !comm->nranks;
 }
 
-static void say_comms(struct gaps *gaps)
+static void report_comms(struct gaps *gaps)
 {
     const struct muster_report *report = gaps->report;
     char list[512];
@@ -380,50 +383,52 @@ static void say_comms(struct gaps *gaps)
             "there",
             n, n > 1 ? "s" : "");
     }
+    if (!list_comms(report, list, sizeof list, used) &&
+        list_comms(report, list, sizeof list, unused)) {
+        say(gaps,
+            "no operation ran in %s: what a framework does in kernels of its own (XLA up to 4 MiB "
+            "inside a host) or in CUDA graphs may never reach NCCL's interface",
+            list);
+    }
     if (list_comms(report, list, sizeof list, size_unknown)) {
         say(gaps, "the number of ranks of %s is not known: NCCL before 2.27 does not tell", list);
     }
 }
 
-static void say_recording(struct gaps *gaps)
+static void report_recording(struct gaps *gaps)
 {
-    say_sum(gaps, captured, 0,
-            "calls were recorded into CUDA graphs and no replay of them was seen: NCCL shows "
-            "replays only with MUSTER_TIMING=full or over a network");
-    say_sum(gaps, captured, 1,
-            "calls were recorded into CUDA graphs; graph replays count where NCCL showed them");
-    say_sum(gaps, captured_in_block, 0,
-            "operations of replays were shown because their graphs were captured inside a timed "
-            "block: those graphs stay slower; MUSTER_TIMING=light, or a capture after the "
-            "communicator's first 64 operations, avoids that");
-    say_sum(gaps, late_armings, 0,
-            "operations in mid-run were the first of their communicator that NCCL timed, as a rule "
-            "beside a block of another one: it stalls the process for some 50 ms then, and what "
-            "was called meanwhile is not judged");
-    say_sum(gaps, api_only, 0,
-            "operations were seen only as calls: NCCL shows no launch for symmetric, copy-engine "
-            "or AllGatherV kernels");
-    say_drops(gaps);
-    say_sum(gaps, lost_log, 0,
-            "operations did not fit the log's queue: totals include them, the single operations "
-            "are not known");
-    say_sum(gaps, ops_missing, 0,
-            "operations are in the totals but not known one by one any more: percentiles over them "
-            "are within 6 %, and they are not compared between ranks");
-    say_sum(gaps, folded, 0,
-            "communicators had no entry of their own and are counted together as \"other\"");
+    report_sum(gaps, captured, 0,
+               "calls were recorded into CUDA graphs and no replay of them was seen: NCCL shows "
+               "replays only with MUSTER_TIMING=channels or over a network");
+    report_sum(gaps, captured, 1,
+               "calls were recorded into CUDA graphs; graph replays count where NCCL showed them");
+    report_levels(gaps);
+    report_sum(
+        gaps, api_only, 0,
+        "operations were seen only as calls: NCCL shows no launch for symmetric, copy-engine "
+        "or AllGatherV kernels");
+    report_drops(gaps);
+    report_sum(gaps, lost_log, 0,
+               "operations did not fit the log's queue: totals include them, the single operations "
+               "are not known");
+    report_sum(
+        gaps, ops_missing, 0,
+        "operations are in the totals but not known one by one any more: percentiles over them "
+        "are within 6 %, and they are not compared between ranks");
+    report_sum(gaps, merged, 0,
+               "communicators had no entry of their own and are counted together as \"other\"");
 }
 
 int muster_build_gaps(struct muster_build *build)
 {
     struct gaps gaps = {.report = build->report, .build = build};
     const struct muster_run *run = build->run;
-    say_each(&gaps, why_replay);
-    say_ranks_missing(&gaps);
-    say_each(&gaps, why_no_times);
-    say_each(&gaps, why_not_steered);
-    say_comms(&gaps);
-    say_recording(&gaps);
+    report_each(&gaps, why_replay);
+    report_ranks_missing(&gaps);
+    report_each(&gaps, why_no_times);
+    report_each(&gaps, why_not_steered);
+    report_comms(&gaps);
+    report_recording(&gaps);
     if (build->report->mismatched) {
         say(&gaps,
             "%" PRIu64 " timed operations are not compared: at the same place ranks called "
@@ -443,12 +448,10 @@ int muster_build_gaps(struct muster_build *build)
 int muster_report_add_gap(struct muster_report *report, const char *text)
 {
     char *copy = strdup(text);
-    char **gap = copy ? reallocarray(report->gap, report->gaps + 1, sizeof *gap) : NULL;
-    if (!gap) {
+    if (!copy || !muster_grow(&report->gap, report->gaps, sizeof *report->gap)) {
         free(copy);
         return -1;
     }
-    report->gap = gap;
     report->gap[report->gaps++] = copy;
     return 0;
 }

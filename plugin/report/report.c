@@ -1,28 +1,39 @@
-#include "export/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "export/build.h"
+#include "report/report_internal.h"
 
 static double us(uint64_t ns)
 {
     return (double)ns / (double)MUSTER_NS_PER_US;
 }
 
+/* Sums of a sample as they would be of all operations: each class by the mean of those of it that
+ * were timed, waits by how many of the operations were compared. */
+static void estimate(struct muster_report_rank *rank, const struct muster_totals *totals)
+{
+    if (!totals->source || isnan(rank->busy_us)) {
+        return;
+    }
+    bool sampled = rank->share < 0.995 && totals->common > rank->joint_ops && rank->joint_ops;
+    double factor = sampled ? (double)totals->common / (double)rank->joint_ops : 1;
+    rank->busy_run_us = rank->share < 0.995 ? totals->run_ns / 1e3 : rank->busy_us;
+    rank->wait_run_us = rank->wait_us * factor;
+    rank->late_run_us = rank->late_us * factor;
+}
+
 static int finish_ranks(struct muster_build *build)
 {
     struct muster_report *report = build->report;
-    struct muster_sample_groups groups;
-    if (muster_samples_group(&build->by_rank, report->ranks, &groups)) {
-        return -1;
-    }
-    for (size_t r = 0; r < report->ranks; r++) {
+    struct muster_times times = {.value = NULL};
+    int result = 0;
+    for (uint32_t r = 0; r < report->ranks && result == 0; r++) {
         struct muster_report_rank *rank = &report->rank[r];
         const struct muster_totals *totals = &build->rank[r];
-        size_t first = groups.first[r];
         rank->ops = totals->count;
         rank->bytes = totals->bytes;
         rank->graph_ops = totals->graph;
@@ -31,14 +42,15 @@ static int finish_ranks(struct muster_build *build)
         rank->timed_ops = totals->source ? totals->timed[totals->source] : 0;
         rank->share = rank->ops ? (double)rank->timed_ops / (double)rank->ops : NAN;
         rank->busy_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN;
-        muster_totals_quantiles(totals, groups.value + first, groups.first[r + 1] - first,
-                                &rank->p50_us, &rank->p99_us);
+        estimate(rank, totals);
+        result = muster_build_rank_times(build, r, &times);
+        muster_totals_quantiles(totals, times.value, times.n, &rank->p50_us, &rank->p99_us);
         for (size_t d = 0; d < MUSTER_DROPS; d++) {
             rank->drops_total += rank->drops[d];
         }
     }
-    muster_sample_groups_free(&groups);
-    return 0;
+    free(times.value);
+    return result;
 }
 
 static void finish_op(const struct muster_build *build, const struct muster_class *class,
@@ -66,6 +78,11 @@ static void finish_op(const struct muster_build *build, const struct muster_clas
         .busbw_gbs = NAN,
         .transfer_p50_us = NAN,
     };
+    if (by == MUSTER_BY_RANK_SIZE) {
+        const struct muster_report_rank *rank = &build->report->rank[key->rank];
+        op->rank = rank->rank;
+        op->host = rank->host_text;
+    }
     if (key->comm != MUSTER_NO_COMM) {
         const struct muster_report_comm *comm = &build->report->comm[key->comm];
         op->comm = comm->id;
@@ -109,7 +126,7 @@ static int finish_ops(struct muster_build *build)
     struct muster_sample_groups own = {0};
     struct muster_sample_groups transfer = {0};
     report->op = calloc(build->classes + 1, sizeof *report->op);
-    if (!report->op || muster_samples_group(&build->by_class, build->classes, &own) ||
+    if (!report->op || muster_build_class_times(build, &own) ||
         muster_samples_group(&build->transfer, build->classes, &transfer)) {
         muster_sample_groups_free(&own);
         return -1;
@@ -134,16 +151,16 @@ static int finish_ops(struct muster_build *build)
     return 0;
 }
 
-static void add_net(struct muster_build *build, size_t p, const struct muster_seg_net *net)
+static void add_net(struct muster_build *build, uint32_t p, const struct muster_seg_net *net)
 {
     struct muster_report *report = build->report;
-    const struct muster_member *member = muster_build_member(build, p, net->comm);
-    const struct muster_report_comm *comm = &report->comm[member ? member->comm : 0];
+    struct muster_place place = muster_build_place(build, p, net->comm);
+    const struct muster_report_comm *comm = &report->comm[place.comm];
     bool steps = net->steps;
     report->net[report->nets++] = (struct muster_report_net){
         .comm = comm->id,
         .comm_name = comm->name,
-        .rank = member ? member->rank : -1,
+        .rank = place.rank,
         .peer = net->peer,
         .send = net->send,
         .count = net->count,
@@ -160,7 +177,7 @@ static int finish_nets(struct muster_build *build)
     const struct muster_run *run = build->run;
     size_t room = 1;
     for (size_t p = 0; p < run->processes; p++) {
-        for (size_t i = 0; run->process[p].segment && i < MUSTER_SEG_NETS; i++) {
+        for (size_t i = 0; i < MUSTER_SEG_NETS; i++) {
             room += run->process[p].segment->net[i].comm != 0;
         }
     }
@@ -168,8 +185,8 @@ static int finish_nets(struct muster_build *build)
     if (!build->report->net) {
         return -1;
     }
-    for (size_t p = 0; p < run->processes; p++) {
-        for (size_t i = 0; run->process[p].segment && i < MUSTER_SEG_NETS; i++) {
+    for (uint32_t p = 0; p < run->processes; p++) {
+        for (size_t i = 0; i < MUSTER_SEG_NETS; i++) {
             if (run->process[p].segment->net[i].comm) {
                 add_net(build, p, &run->process[p].segment->net[i]);
             }
@@ -186,23 +203,20 @@ static void build_free(struct muster_build *build)
     for (size_t i = 0; build->rank && i < build->report->ranks; i++) {
         free(build->rank[i].hist);
     }
-    free(build->member);
     free(build->first_member);
     free(build->first_entry);
     free(build->rank);
     free(build->class);
-    free(build->class_at);
-    free(build->peer_op);
-    muster_samples_free(&build->by_class);
-    muster_samples_free(&build->by_rank);
+    muster_hashmap_free(&build->class_at);
     muster_samples_free(&build->transfer);
 }
 
-int muster_report_build(const struct muster_run *run, enum muster_report_by by,
+int muster_report_build(const struct muster_view *view, enum muster_report_by by,
                         struct muster_report *report, struct muster_err *err)
 {
+    const struct muster_run *run = view->run;
     struct muster_report made = {.run = run, .by = by};
-    struct muster_build build = {.run = run, .report = &made};
+    struct muster_build build = {.run = run, .view = view, .report = &made};
     int result = 0;
     if (muster_build_members(&build) || muster_build_tally(&build) || finish_ranks(&build) ||
         finish_ops(&build) || finish_nets(&build) || muster_build_gaps(&build)) {
@@ -214,6 +228,18 @@ int muster_report_build(const struct muster_run *run, enum muster_report_by by,
     } else {
         *report = made;
     }
+    return result;
+}
+
+int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
+                         struct muster_report *report, struct muster_err *err)
+{
+    struct muster_view view;
+    if (muster_view_of_run_aligned(run, &view, err)) {
+        return -1;
+    }
+    int result = muster_report_build(&view, by, report, err);
+    muster_view_free(&view);
     return result;
 }
 

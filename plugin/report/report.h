@@ -1,20 +1,21 @@
 /*
- * The per-rank timing report of a run as plain rows: pure, from what segment/run.h read. Fields
- * and definitions are those of docs/interface.md. The rows are flat, so that one table of columns
- * (export/columns.h) can print them as text, JSON and CSV.
+ * The per-rank timing report of a run as plain rows: pure, from its view. Fields
+ * and definitions are those of docs/reference/report.md. The rows are flat, so that one table of columns
+ * (report/columns.h) can print them as text, JSON and CSV.
  *
  * Absent values: NAN in doubles, -1 in int64_t, NULL in strings. Strings belong to the run, which
  * has to outlive the report.
  */
-#ifndef MUSTER_EXPORT_REPORT_H
-#define MUSTER_EXPORT_REPORT_H
+#ifndef MUSTER_REPORT_REPORT_H
+#define MUSTER_REPORT_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "segment/run.h"
+#include "run/run.h"
+#include "view/view.h"
 
 /* What one row of `op` stands for. */
 enum muster_report_by {
@@ -22,6 +23,7 @@ enum muster_report_by {
                        receives also rank and peer */
     MUSTER_BY_COMM, /* communicator */
     MUSTER_BY_SIZE, /* function and size class, over all communicators */
+    MUSTER_BY_RANK_SIZE, /* global rank, function and size class */
 };
 
 struct muster_report_rank {
@@ -41,17 +43,23 @@ struct muster_report_rank {
     uint64_t captured;  /* calls recorded into graphs, not in ops */
     uint64_t api_only;  /* of ops: seen as a call only */
     double busy_us, wait_us, late_us, p50_us, p99_us;
+    /* The same sums as they would be if all operations had been timed: an estimate. */
+    double busy_run_us, wait_run_us, late_run_us;
     const char *source;
     uint64_t timed_ops;    /* by `source` */
     double share;          /* timed_ops / ops */
     uint64_t joint_ops;    /* of ops: compared with the other ranks */
-    uint64_t late_armings; /* communicators that NCCL first timed after their warm-up */
     uint64_t drops[MUSTER_DROPS];
     uint64_t lost_log;
     char replay_text[16];
     const char *replay; /* speed of a replay: "10", "max"; NULL: a live job */
     uint64_t drops_total;
     const char *exit;
+
+    /* Left to whoever knows findings: verdict/verdict.h. */
+    unsigned guilt;      /* 1: named by the first finding, ...; 0: by none */
+    const char *verdict; /* "holds the others back", "waits for rank 2"; NULL: neither */
+    char verdict_text[40];
 
     const struct muster_process *process;
     bool first_of_process; /* counts that NCCL does not tie to a GPU stand here */
@@ -67,8 +75,6 @@ struct muster_report_comm {
     bool twice;    /* a rank was recorded twice: not compared */
     bool full;     /* every rank is seen */
     uint64_t ops;
-    size_t member; /* its first in the members of the build */
-    size_t members;
 };
 
 struct muster_report_op {
@@ -80,7 +86,9 @@ struct muster_report_op {
     uint64_t size; /* lower bound of the size class */
     const char *algo, *proto;
     uint64_t channels;
-    int64_t rank, peer; /* in the communicator; sends and receives only */
+    int64_t rank, peer; /* in the communicator, sends and receives only; MUSTER_BY_RANK_SIZE: the
+                           global rank */
+    const char *host;   /* MUSTER_BY_RANK_SIZE only */
     uint64_t count, bytes;
     uint64_t graph_ops, api_only;
     const char *source;
@@ -124,7 +132,7 @@ struct muster_report {
     size_t ops;
     struct muster_report_net *net;
     size_t nets;
-    struct muster_report_rule *rule; /* left to whoever knows policies: cli/report_rules.h */
+    struct muster_report_rule *rule; /* left to whoever knows policies: policy/offline/report_rules.h */
     size_t rules;
     char **gap; /* what could not be seen and why: sentences without full stop */
     size_t gaps;
@@ -132,9 +140,13 @@ struct muster_report {
     uint64_t mismatched; /* left out of them: ranks called different things */
 };
 
-/* Fails only when memory runs out. */
-int muster_report_build(const struct muster_run *run, enum muster_report_by by,
+/* Of a view of a run, aligned at least; the run has to outlive the report, the view need not.
+ * Fails only when memory runs out. */
+int muster_report_build(const struct muster_view *view, enum muster_report_by by,
                         struct muster_report *report, struct muster_err *err);
+/* The same with a view of its own. */
+int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
+                         struct muster_report *report, struct muster_err *err);
 void muster_report_free(struct muster_report *report);
 /* Adds a copy. -1: out of memory. */
 int muster_report_add_gap(struct muster_report *report, const char *text);

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "export/columns.h"
-#include "export/report_out.h"
+#include "report/columns.h"
+#include "report/report_output.h"
 
-enum { SCHEMA = 1 };
+enum { SCHEMA = 2 };
 
 static void write_cell(struct muster_json *json, const char *key, const struct muster_cell *cell)
 {
@@ -51,12 +51,13 @@ static void write_row(struct muster_json *json, const struct muster_table *table
     const char *open = NULL; /* the column that opened the object that is open */
     muster_json_object(json, NULL);
     for (size_t c = 0; c < table->columns; c++) {
-        const char *name = table->column[c].name;
-        if (!name) {
+        const struct muster_column *column = &table->column[c];
+        const char *name = column->name;
+        if (!name || (column->by && !(column->by & 1u << MUSTER_BY_OP))) {
             continue;
         }
         size_t letters = object_letters(name);
-        struct muster_cell cell = muster_cell(&table->column[c], row);
+        struct muster_cell cell = muster_cell(column, row);
         if (open && (object_letters(open) != letters || strncmp(open, name, letters) != 0)) {
             muster_json_end(json);
             open = NULL;
@@ -85,7 +86,9 @@ static void write_rows(struct muster_json *json, const char *key, const struct m
     muster_json_end(json);
 }
 
-void muster_report_json(const struct muster_report *report, FILE *out)
+void muster_report_json(const struct muster_report *report,
+                        void (*more)(const void *arg, struct muster_json *json), const void *arg,
+                        FILE *out)
 {
     struct muster_json json;
     muster_json_begin(&json, out, true);
@@ -106,6 +109,9 @@ void muster_report_json(const struct muster_report *report, FILE *out)
         muster_json_str(&json, NULL, report->gap[i]);
     }
     muster_json_end(&json);
+    if (more) {
+        more(arg, &json);
+    }
     muster_json_end(&json);
     fputc('\n', out);
 }

@@ -1,10 +1,10 @@
-#include "export/samples.h"
+#include "report/samples.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/table.h"
+#include "base/array.h"
 
 int muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns)
 {

@@ -1,6 +1,6 @@
 /* Durations by owner, for exact quantiles of each owner's. */
-#ifndef MUSTER_EXPORT_SAMPLES_H
-#define MUSTER_EXPORT_SAMPLES_H
+#ifndef MUSTER_REPORT_SAMPLES_H
+#define MUSTER_REPORT_SAMPLES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,19 +1,25 @@
-#include "segment/run.h"
+#include "run/run.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/host.h"
 #include "base/text.h"
-#include "segment/log_read.h"
-#include "segment/read.h"
+#include "oplog/log_reader.h"
+#include "run/run_process.h"
 #include "segment/reap.h"
-#include "segment/run_process.h"
+#include "segment/segment_reader.h"
+
+enum { TRIM_EVERY = 64 }; /* files: some 20 MB */
 
 /* A file of the run directory, or a live segment, that has not found its process yet. */
 struct file {
@@ -26,6 +32,8 @@ struct file {
 
 struct load {
     struct muster_run *run;
+    struct muster_run *before; /* what was read earlier; NULL: nothing was */
+    bool streamed;
     struct muster_found *found; /* in the segment directory */
     size_t founds;
     struct file *file;
@@ -45,16 +53,8 @@ static void add_file(struct load *load, const char *path, bool segment, bool ali
 {
     struct file file = {.segment = segment, .alive = alive};
     struct muster_err err;
-    struct muster_segment *copy;
-    unsigned unstable;
-    int rc;
-    if (!segment)
-        rc = muster_log_read_identity(path, &file.identity, &err);
-    else if ((rc = alive ? muster_segment_read_live(path, &copy, &unstable, &err)
-                         : muster_segment_read(path, &copy, &err)) == 0) {
-        file.identity = copy->identity;
-        free(copy);
-    }
+    int rc = segment ? muster_segment_read_identity(path, &file.identity, &err)
+                     : muster_log_read_identity(path, &file.identity, &err);
     if (rc != 0) {
         /* A live one that is gone: its process has just put it into the run directory. */
         if (!alive || access(path, F_OK) == 0)
@@ -99,7 +99,7 @@ static bool same_dir(const char *a, const char *b)
 static void settle_found(struct load *load, const struct muster_found *found)
 {
     struct muster_err err;
-    int rc = found->alive ? 1 : muster_reap_one(found->path, &err);
+    int rc = found->alive || found->uid != geteuid() ? 1 : muster_reap_one(found->path, &err);
     if (rc < 0)
         muster_run_note(load->run, "%s stays: %s", found->path, err.text);
     /* Gone: another process has just put it there. */
@@ -110,16 +110,11 @@ static void settle_found(struct load *load, const struct muster_found *found)
 static bool identity_of(struct load *load, const struct muster_found *found,
                         struct muster_seg_identity *identity)
 {
-    struct muster_segment *segment;
     struct muster_err err;
-    unsigned unstable;
-    if (muster_segment_read_live(found->path, &segment, &unstable, &err) != 0) {
-        load->run->no_memory |= muster_is_memory(&err);
-        return false;
-    }
-    *identity = segment->identity;
-    free(segment);
-    return true;
+    if (muster_segment_read_identity(found->path, identity, &err) == 0)
+        return true;
+    load->run->no_memory |= muster_is_memory(&err);
+    return false;
 }
 
 static void load_dir(struct load *load, const char *dir)
@@ -244,9 +239,13 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
     struct muster_err err;
     unsigned unstable = 0;
     int rc;
-    if (!file->segment)
-        rc = muster_log_read(file->path, &pieces->log, &err);
-    else if (file->alive)
+    if (!file->segment) {
+        /* What the segment tells the log need not. */
+        rc = load->streamed && pieces->segment ? muster_log_count(file->path, &pieces->log, &err)
+                                               : muster_log_read(file->path, &pieces->log, &err);
+        pieces->log_path = rc == 0 && load->streamed ? strdup(file->path) : NULL;
+        load->run->no_memory |= rc == 0 && load->streamed && !pieces->log_path;
+    } else if (file->alive)
         rc = read_alive(file, &pieces->segment, &unstable, &err);
     else
         rc = muster_segment_read(file->path, &pieces->segment, &err);
@@ -260,27 +259,74 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
     return rc == 0;
 }
 
-/* The file and the first other one of the same process: a log to its segment. */
+static struct muster_process *known_before(const struct load *load, const struct file *file)
+{
+    for (size_t i = 0; load->before && i < load->before->processes; i++) {
+        struct muster_process *process = &load->before->process[i];
+        if (same_process(&file->identity, &process->identity))
+            return process;
+    }
+    return NULL;
+}
+
+static struct file *segment_of(struct load *load, size_t first)
+{
+    for (size_t i = first; i < load->files; i++) {
+        struct file *file = &load->file[i];
+        if (file->segment && same_process(&load->file[first].identity, &file->identity))
+            return file;
+    }
+    return NULL;
+}
+
+/* False: it has to be read as if it were new. */
+static bool refresh_process(struct load *load, size_t first)
+{
+    struct muster_process *known = known_before(load, &load->file[first]);
+    struct file *file = segment_of(load, first);
+    struct muster_segment *segment;
+    unsigned unstable = 0;
+    if (!known || (known->state == MUSTER_PROCESS_RUNNING && !file))
+        return false;
+    if (known->state == MUSTER_PROCESS_RUNNING) {
+        int rc = file->alive ? read_alive(file, &segment, &unstable, NULL)
+                             : muster_segment_read(file->path, &segment, NULL);
+        if (rc != 0)
+            return false;
+        if (!muster_process_refresh(known, segment, file->alive, &load->run->no_memory)) {
+            free(segment);
+            return false;
+        }
+    }
+    for (size_t i = first; i < load->files; i++)
+        load->file[i].used |= same_process(&load->file[i].identity, &load->file[first].identity);
+    muster_run_add_known(load->run, known);
+    return true;
+}
+
+/* The first segment, or log, of the file's process that can be read. Found twice, by two names of
+ * one directory: once is enough. */
+static bool load_piece(struct load *load, size_t first, bool segment, struct muster_pieces *pieces)
+{
+    bool any = false;
+    for (size_t i = first; i < load->files; i++) {
+        struct file *other = &load->file[i];
+        if (other->used || other->segment != segment ||
+            !same_process(&load->file[first].identity, &other->identity))
+            continue;
+        other->used = true;
+        any = any || read_pieces(load, other, pieces);
+    }
+    return any;
+}
+
 static void load_process(struct load *load, size_t first)
 {
     struct muster_pieces pieces = {0};
-    struct file *file = &load->file[first];
-    bool any = false, segment = false, log = false;
-    for (size_t i = first; i < load->files; i++) {
-        struct file *other = &load->file[i];
-        if (other->used || !same_process(&file->identity, &other->identity))
-            continue;
-        /* Found twice, by two names of one directory: once is enough. */
-        other->used = true;
-        if (other->segment ? segment : log)
-            continue;
-        if (!read_pieces(load, other, &pieces))
-            continue;
-        segment |= other->segment;
-        log |= !other->segment;
-        any = true;
-    }
-    if (any)
+    if (refresh_process(load, first))
+        return;
+    bool segment = load_piece(load, first, true, &pieces);
+    if (load_piece(load, first, false, &pieces) || segment)
         muster_run_add(load->run, &pieces);
 }
 
@@ -302,9 +348,35 @@ const char *muster_run_segment_dir(const struct muster_run_query *query)
     return dir && *dir ? dir : "/dev/shm";
 }
 
+/* What lives on this host is known up to now. */
+static void note_seen(struct muster_run *run)
+{
+    struct muster_host host;
+    uint64_t now = muster_now_ns();
+    muster_host_read(&host, NULL);
+    for (size_t i = 0; i < run->processes; i++) {
+        struct muster_process *process = &run->process[i];
+        process->elsewhere = process->identity.boot_hash != host.boot_hash;
+        if (!process->elsewhere && process->state == MUSTER_PROCESS_RUNNING)
+            process->seen_ns = now;
+    }
+}
+
+/* A process of before query->since_unix_ns. Clocks of other hosts may be a minute behind. */
+static bool is_earlier(const struct muster_run_query *query,
+                       const struct muster_seg_identity *identity, const struct muster_host *host)
+{
+    uint64_t slack = identity->boot_hash == host->boot_hash ? 0 : 60 * MUSTER_NS_PER_S;
+    return identity->begin_unix_ns + slack < query->since_unix_ns;
+}
+
 static void load_all(struct load *load, const struct muster_run_query *query)
 {
-    load->founds = muster_find_segments(muster_run_segment_dir(query), &load->found);
+    struct muster_host host;
+    muster_host_read(&host, NULL);
+    /* Root looks at everybody's. */
+    load->founds = (geteuid() == 0 ? muster_find_all_segments : muster_find_segments)(
+        muster_run_segment_dir(query), &load->found);
     load->run->no_memory |= errno == ENOMEM;
     for (size_t i = 0; i < query->runs; i++)
         load_named(load, query->run[i]);
@@ -312,18 +384,25 @@ static void load_all(struct load *load, const struct muster_run_query *query)
         load_live(load);
     else if (query->runs == 0)
         load_newest(load);
-    for (size_t i = 0; i < load->files; i++)
-        if (!load->file[i].used)
+    for (size_t i = 0; i < load->files; i++) {
+        if (!load->file[i].used && !is_earlier(query, &load->file[i].identity, &host))
             load_process(load, i);
+        /* Segments and images of a megabyte come and go; what is left of their holes would be half
+         * a megabyte a process. */
+        if (i % TRIM_EVERY == TRIM_EVERY - 1)
+            malloc_trim(0);
+    }
     if (load->run->processes > 0)
         qsort(load->run->process, load->run->processes, sizeof(*load->run->process), by_rank);
+    note_seen(load->run);
 }
 
-int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
-                    struct muster_err *err)
+/* `before`: what was read earlier, or NULL. */
+static int load_run(const struct muster_run_query *query, struct muster_run *before,
+                    struct muster_run *run, struct muster_err *err)
 {
     struct muster_run got = {0};
-    struct load load = {.run = &got};
+    struct load load = {.run = &got, .before = before, .streamed = query->streamed};
     load_all(&load, query);
     for (size_t i = 0; i < load.files; i++)
         free(load.file[i].path);
@@ -337,12 +416,34 @@ int muster_run_load(const struct muster_run_query *query, struct muster_run *run
         muster_fail_memory(err, "the whole run");
     else if (got.notes > 0)
         muster_fail(err, "%s", got.note[0]);
+    else if (got.sources > 0 && load.files && query->since_unix_ns)
+        muster_fail(err, "%s: nothing was recorded there since this job began; what is there is of "
+                         "an earlier one",
+                    got.source[0]);
     else if (got.sources > 0)
-        muster_fail(err, "%s: no segments and no logs", got.source[0]);
+        muster_fail(err, "%s: nothing that muster recorded is there", got.source[0]);
     else
-        muster_fail(err, "no live segments of this user in %s", muster_run_segment_dir(query));
+        muster_fail(err, "No job recorded by muster is running here%s. muster cannot attach to a "
+                         "job that was started without it.",
+                    geteuid() == 0 ? "" : " as this user");
     muster_run_free(&got);
     return -1;
+}
+
+int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
+                    struct muster_err *err)
+{
+    return load_run(query, NULL, run, err);
+}
+
+int muster_run_refresh(const struct muster_run_query *query, struct muster_run *run,
+                       struct muster_err *err)
+{
+    struct muster_run before = *run;
+    memset(run, 0, sizeof(*run));
+    int rc = load_run(query, &before, run, err);
+    muster_run_free(&before);
+    return rc;
 }
 
 void muster_run_free(struct muster_run *run)

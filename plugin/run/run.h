@@ -3,16 +3,16 @@
  * segments and live ones. Nothing here trusts a file: sizes, offsets and enumerators are checked,
  * and what is damaged is skipped and said.
  */
-#ifndef MUSTER_SEGMENT_RUN_H
-#define MUSTER_SEGMENT_RUN_H
+#ifndef MUSTER_RUN_RUN_H
+#define MUSTER_RUN_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "oplog/log_reader.h"
 #include "segment/layout.h"
-#include "segment/log_format.h"
 
 enum muster_process_state {
     MUSTER_PROCESS_RUNNING,
@@ -26,18 +26,25 @@ struct muster_process {
     enum muster_process_state state;
     struct muster_segment *segment; /* a private copy, brought to a consistent state: undo applied
                                        and operations in flight that count added to their rows.
-                                       NULL if only the log is left */
+                                       If only the log is left: its image, as of its last second.
+                                       Never NULL */
     struct muster_seg_identity identity; /* also from the log */
-    bool policy_known; /* segment->policy tells: false of a log written before muster logged it.
-                          State, hash, tuner_api, and of each rule name, line, hits and not_offered
-                          are there also where only the log is left, as of its last second */
     struct muster_log_comm *comm;
     size_t comms;
     struct muster_op *op; /* known one by one, in the order of retirement: log, then ring, then in
-                             flight */
+                             flight. Those of the log only if the run was not loaded `streamed`:
+                             muster_process_read_ops reads them, too */
     size_t ops;
+    char *log;                  /* its path; NULL: all is in `op` */
+    uint64_t log_end;           /* ordinal after the last operation that was in it */
+    uint64_t log_ops;           /* how many it held */
+    size_t retired;             /* of `op`, the first so many; those behind them are in flight */
+    uint64_t read_to;           /* ordinal up to which retired operations were read */
     uint64_t ops_missing;       /* retired but not in `op`: overwritten, lost, or unreadable */
     uint64_t last_seen_unix_ns; /* heartbeat */
+    uint64_t seen_ns; /* up to then it is known what it did, by its CLOCK_MONOTONIC; 0: up to its
+                         last heartbeat */
+    bool elsewhere;   /* on another host, or before a reboot: known to the second of its log */
 };
 
 struct muster_run {
@@ -55,6 +62,8 @@ struct muster_run_query {
                                segments of this user with `live` */
     size_t runs;
     bool live;
+    bool streamed;           /* operations stay in the logs until they are asked for */
+    uint64_t since_unix_ns;  /* leaves out processes that began before; 0: none */
     const char *segment_dir; /* NULL: $MUSTER_SEGMENT_DIR, else /dev/shm */
 };
 
@@ -62,10 +71,22 @@ struct muster_run_query {
  * Fails only if nothing at all could be read, or without memory for all that is there. */
 int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
                     struct muster_err *err);
+/* The run as it is now; only what is new is read. A process that is over stays as it was read; of
+ * one that lives on this host the segment is read, and what came into its ring is added to `op`,
+ * unless the ring has gone round since the last time. `run` is zeroed, or was loaded by such a
+ * query; on failure it is empty. Views of it end here. */
+int muster_run_refresh(const struct muster_run_query *query, struct muster_run *run,
+                       struct muster_err *err);
 void muster_run_free(struct muster_run *run);
 
 /* Where the query looks for live segments. The query's memory, or the environment's. */
 const char *muster_run_segment_dir(const struct muster_run_query *query);
+
+/* All operations of the process that are known one by one, in the order of retirement, some
+ * thousands at a time. `take` returns false to end it, without an error; what it gets is gone when
+ * it returns. -1: its log could be read when the run was loaded, and cannot any more. */
+int muster_process_read_ops(const struct muster_process *process, muster_op_taker take, void *to,
+                            struct muster_err *err);
 
 /* Communicator `uid` of the process, from segment or log; NULL if neither knows it. */
 const struct muster_log_comm *muster_process_comm(const struct muster_process *process,

@@ -1,4 +1,4 @@
-#include "segment/gpus.h"
+#include "run/run_gpus.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

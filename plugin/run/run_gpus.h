@@ -2,8 +2,8 @@
  * Which GPU of its process each communicator runs on. Segments name CUDA ordinals; logs name none,
  * and neither do old interfaces.
  */
-#ifndef MUSTER_SEGMENT_GPUS_H
-#define MUSTER_SEGMENT_GPUS_H
+#ifndef MUSTER_RUN_RUN_GPUS_H
+#define MUSTER_RUN_RUN_GPUS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,14 @@
-#include "segment/run_process.h"
+#include "run/run_process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "run/trim.h"
 #include "segment/rows.h"
 
 enum { SILENT_S = 15 }; /* a log of another host that grew since is alive */
@@ -31,17 +33,19 @@ void muster_process_free(struct muster_process *process)
     free(process->segment);
     free(process->comm);
     free(process->op);
+    free(process->log);
 }
 
 /* Of a process whose segment nobody can see: it lies in memory of its own, or on another host. */
-static bool log_still_grows(const struct muster_log *log)
+static bool log_still_grows(const struct muster_log *log, const struct muster_segment *image)
 {
     struct muster_host host;
     muster_host_read(&host, getenv("NCCL_HOSTID"));
     if (log->identity.boot_hash == host.boot_hash && strcmp(log->identity.host, host.id) == 0)
         return muster_process_start_ticks((pid_t)log->identity.pid) == log->identity.start_ticks &&
                log->identity.start_ticks != 0;
-    uint64_t seen = log->process.heartbeat_unix_ns, now = muster_unix_ns();
+    uint64_t now = muster_unix_ns();
+    uint64_t seen = atomic_load_explicit(&image->heartbeat_unix_ns, memory_order_relaxed);
     return seen > now || now - seen < SILENT_S * MUSTER_NS_PER_S;
 }
 
@@ -54,8 +58,8 @@ static enum muster_process_state state_of(const struct muster_pieces *pieces, bo
         return MUSTER_PROCESS_FINALIZED;
     if (exit_state == MUSTER_EXIT_EXITED)
         return MUSTER_PROCESS_EXITED;
-    return from_log && log_still_grows(&pieces->log) ? MUSTER_PROCESS_RUNNING
-                                                     : MUSTER_PROCESS_KILLED;
+    return from_log && log_still_grows(&pieces->log, pieces->segment) ? MUSTER_PROCESS_RUNNING
+                                                                      : MUSTER_PROCESS_KILLED;
 }
 
 static bool append_op(struct muster_process *process, const struct muster_op *op)
@@ -64,6 +68,13 @@ static bool append_op(struct muster_process *process, const struct muster_op *op
         return false;
     process->op[process->ops++] = *op;
     return true;
+}
+
+/* Of the operations that the segment retired, or that the log tells of. */
+static uint64_t missing_from(const struct muster_process *process, uint64_t log_end)
+{
+    uint64_t head = atomic_load_explicit(&process->segment->ring_head, memory_order_relaxed);
+    return (head > log_end ? head : log_end) - process->log_ops - process->ops;
 }
 
 /* What the log has not got yet, or never will. */
@@ -81,8 +92,8 @@ static bool add_ring(struct muster_process *process, uint64_t log_end)
         if (op->comm != 0 && !append_op(process, op))
             return false;
     }
-    uint64_t retired = head > log_end ? head : log_end;
-    process->ops_missing = retired - process->ops;
+    process->ops_missing = missing_from(process, log_end);
+    process->read_to = head > log_end ? head : log_end;
     return true;
 }
 
@@ -92,17 +103,29 @@ static void no_times(struct muster_op *op)
     op->begin_ns = op->end_ns = 0;
 }
 
-static bool add_slot(struct muster_process *process, struct muster_row_index *rows, unsigned i)
+/* Its launch was not shown, or is just being written. */
+static void no_launch(struct muster_op *op)
+{
+    op->flags = (op->flags & MUSTER_OP_UNSCORED) | MUSTER_OP_API_ONLY;
+    op->algo = MUSTER_ALGO_UNKNOWN;
+    op->proto = MUSTER_PROTO_UNKNOWN;
+    op->channels = 0;
+}
+
+static bool add_slot(struct muster_process *process, struct muster_row_index *rows, unsigned i,
+                     bool from_log)
 {
     struct muster_segment *segment = process->segment;
     const struct muster_seg_slot *slot = &segment->slot[i];
     unsigned state = atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed) & 0xff;
     struct muster_op op;
-    if (state != MUSTER_SLOT_LAUNCHED && state != MUSTER_SLOT_DONE)
+    if (state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED && state != MUSTER_SLOT_DONE)
         return true;
     muster_slot_op(slot, &op);
-    /* A living process may have moved on between two of the copied times. */
-    if (process->state == MUSTER_PROCESS_RUNNING && state != MUSTER_SLOT_DONE)
+    if (state == MUSTER_SLOT_CALLED)
+        no_launch(&op);
+    /* A living process may have moved on between two of the copied times; the log's was living. */
+    if ((from_log || process->state == MUSTER_PROCESS_RUNNING) && state != MUSTER_SLOT_DONE)
         no_times(&op);
     if (slot->comm_entry >= MUSTER_SEG_COMMS || segment->comm[slot->comm_entry].uid != op.comm)
         op.comm = MUSTER_SEG_OTHER_UID;
@@ -111,14 +134,14 @@ static bool add_slot(struct muster_process *process, struct muster_row_index *ro
     return append_op(process, &op);
 }
 
-static bool add_in_flight(struct muster_process *process)
+static bool add_in_flight(struct muster_process *process, bool from_log)
 {
     struct muster_row_index *rows = malloc(sizeof(*rows));
     bool whole = rows != NULL;
     if (rows)
         muster_rows_index(process->segment, rows);
     for (unsigned i = 0; whole && i < MUSTER_SEG_SLOTS; i++)
-        whole = add_slot(process, rows, i);
+        whole = add_slot(process, rows, i, from_log);
     free(rows);
     return whole;
 }
@@ -129,15 +152,17 @@ static int by_uid(const void *a, const void *b)
     return (one->uid > two->uid) - (one->uid < two->uid);
 }
 
-/* The log's communicators, and those that only the segment knows. */
-static bool add_comms(struct muster_process *process, struct muster_log *log)
+/* Those that only the segment knows. */
+static bool add_comms(struct muster_process *process)
 {
-    process->comm = log->comm;
-    process->comms = log->comms;
-    log->comm = NULL;
+    size_t known = process->comms;
+    if (known > 0)
+        qsort(process->comm, known, sizeof(*process->comm), by_uid);
     for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         const struct muster_seg_comm *comm = &process->segment->comm[i];
-        if (comm->uid == 0 || muster_uid_find(&log->comm_index, comm->uid) != SIZE_MAX)
+        const struct muster_log_comm key = {.uid = comm->uid};
+        if (comm->uid == 0 ||
+            (known > 0 && bsearch(&key, process->comm, known, sizeof(key), by_uid)))
             continue;
         if (!muster_grow(&process->comm, process->comms, sizeof(*process->comm)))
             return false;
@@ -146,7 +171,7 @@ static bool add_comms(struct muster_process *process, struct muster_log *log)
                                           comm->nranks, comm->nnodes, ""};
         memcpy(added->name, comm->name, sizeof(added->name));
     }
-    if (process->comms > 0)
+    if (process->comms > known)
         qsort(process->comm, process->comms, sizeof(*process->comm), by_uid);
     return true;
 }
@@ -159,20 +184,111 @@ const struct muster_log_comm *muster_process_comm(const struct muster_process *p
                           : NULL;
 }
 
-static void take_log_ops(struct muster_process *process, struct muster_log *log)
+/* Its operations, or where they are. */
+static void take_log_ops(struct muster_process *process, struct muster_pieces *pieces)
 {
+    struct muster_log *log = &pieces->log;
+    if (pieces->log_path) {
+        process->log = pieces->log_path;
+        process->log_end = log->next_op;
+        process->log_ops = log->ops;
+        pieces->log_path = NULL;
+        return;
+    }
     process->op = log->op;
     process->ops = log->ops;
     log->op = NULL;
 }
 
+int muster_process_read_ops(const struct muster_process *process, muster_op_taker take, void *to,
+                            struct muster_err *err)
+{
+    if (process->log && muster_log_read_ops(process->log, process->log_end, take, to, err) != 0)
+        return -1;
+    if (process->ops)
+        take(to, process->op, process->ops);
+    return 0;
+}
+
+static uint64_t heartbeat_of(const struct muster_segment *segment)
+{
+    return segment ? atomic_load_explicit(&segment->heartbeat_unix_ns, memory_order_relaxed) : 0;
+}
+
 static uint64_t last_seen(const struct muster_process *process, const struct muster_log *log)
 {
-    uint64_t seen =
-        atomic_load_explicit(&process->segment->heartbeat_unix_ns, memory_order_relaxed);
-    if (log->process.heartbeat_unix_ns > seen)
-        seen = log->process.heartbeat_unix_ns;
+    uint64_t seen = heartbeat_of(process->segment), logged = heartbeat_of(log->image);
+    if (logged > seen)
+        seen = logged;
     return seen > process->identity.begin_unix_ns ? seen : process->identity.begin_unix_ns;
+}
+
+static int by_operation(const void *a, const void *b)
+{
+    const struct muster_seg_slot *one = *(const struct muster_seg_slot *const *)a;
+    const struct muster_seg_slot *two = *(const struct muster_seg_slot *const *)b;
+    if (one->enqueue_ns != two->enqueue_ns)
+        return one->enqueue_ns < two->enqueue_ns ? -1 : 1;
+    if (one->number != two->number)
+        return one->number < two->number ? -1 : 1;
+    if (one->comm != two->comm)
+        return one->comm < two->comm ? -1 : 1;
+    if (one->peer != two->peer)
+        return one->peer < two->peer ? -1 : 1;
+    return (one->func > two->func) - (one->func < two->func);
+}
+
+static size_t sort_slots(struct muster_segment *segment, struct muster_seg_slot **slot)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+        if (atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed) != 0)
+            slot[n++] = &segment->slot[i];
+    qsort(slot, n, sizeof(*slot), by_operation);
+    return n;
+}
+
+static void retire(struct muster_segment *segment, struct muster_row_index *rows,
+                   const struct muster_op *logged)
+{
+    struct muster_op op = *logged;
+    unsigned entry = 0;
+    while (entry < MUSTER_SEG_COMMS && segment->comm[entry].uid != op.comm)
+        entry++;
+    struct muster_seg_comm *comm = &segment->comm[entry];
+    op.comm = comm->uid;
+    comm->retired++;
+    muster_rows_add(segment, rows, &op,
+                    muster_op_size_bytes(op.func, op.dtype, op.count, comm->nranks));
+}
+
+/* What the log tells behind its newest image: those operations count, and are in flight no more. */
+static bool catch_up(struct muster_segment *segment, const struct muster_log *log)
+{
+    struct muster_row_index *rows = malloc(sizeof(*rows));
+    struct muster_seg_slot **slot = calloc(MUSTER_SEG_SLOTS, sizeof(struct muster_seg_slot *));
+    bool whole = rows && slot;
+    size_t n = whole ? sort_slots(segment, slot) : 0;
+    if (whole)
+        muster_rows_index(segment, rows);
+    for (size_t i = log->ops_imaged; whole && i < log->ops; i++) {
+        const struct muster_op *op = &log->op[i];
+        struct muster_seg_slot like = {.number = op->number,
+                                       .enqueue_ns = op->enqueue_ns,
+                                       .comm = op->comm,
+                                       .peer = op->peer,
+                                       .func = op->func};
+        struct muster_seg_slot *key = &like;
+        struct muster_seg_slot **found =
+            n ? bsearch(&key, slot, n, sizeof(*slot), by_operation) : NULL;
+        if (found)
+            atomic_store_explicit(&segment->slot_state[*found - segment->slot], 0,
+                                  memory_order_relaxed);
+        retire(segment, rows, op);
+    }
+    free(rows);
+    free(slot);
+    return whole;
 }
 
 static bool put_together(struct muster_process *process, struct muster_pieces *pieces,
@@ -184,46 +300,89 @@ static bool put_together(struct muster_process *process, struct muster_pieces *p
     process->identity = process->segment->identity;
     process->last_seen_unix_ns = last_seen(process, log);
     muster_rows_undo(process->segment);
-    take_log_ops(process, log);
-    bool whole = add_comms(process, log);
+    bool whole = !from_log || catch_up(process->segment, log);
+    take_log_ops(process, pieces);
+    process->comm = log->comm;
+    process->comms = log->comms;
+    log->comm = NULL;
+    whole = add_comms(process) && whole;
     if (from_log)
-        process->ops_missing = log->ops_missing;
+        process->ops_missing = missing_from(process, log->next_op);
     else
         whole = add_ring(process, log->next_op) && whole;
-    return add_in_flight(process) && whole;
+    process->retired = process->ops;
+    whole = add_in_flight(process, from_log) && whole;
+    muster_run_trim(process->segment);
+    return whole;
 }
 
-static void note_log(struct muster_run *run, const struct muster_pieces *pieces, bool from_log)
+static void note_log(struct muster_run *run, const struct muster_process *process,
+                     const struct muster_log *log, bool from_log)
 {
-    const struct muster_seg_identity *identity = &pieces->segment->identity;
-    const struct muster_log *log = &pieces->log;
+    const char *stem = process->identity.file_stem;
     if (from_log)
         muster_run_note(run,
-                        "%s: only the log is left; totals are those of its %zu operations, "
-                        "%llu are missing",
-                        identity->file_stem, log->ops, (unsigned long long)log->ops_missing);
+                        "%s: only the log is left; it is known up to the log's last second, %llu "
+                        "of its operations in totals only",
+                        stem, (unsigned long long)process->ops_missing);
     if (log->damaged)
-        muster_run_note(run, "%s.log: %u damaged stretches skipped, the first at byte %llu",
-                        identity->file_stem, log->damaged, (unsigned long long)log->damaged_at);
+        muster_run_note(run, "%s.log: %u damaged stretches skipped, the first at byte %llu", stem,
+                        log->damaged, (unsigned long long)log->damaged_at);
 }
 
 void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
 {
     struct muster_process process = {0};
     bool from_log = !pieces->segment;
-    if (from_log)
-        pieces->segment = muster_run_rebuild(&pieces->log);
-    if (!pieces->segment || !muster_grow(&run->process, run->processes, sizeof(*run->process))) {
+    if (from_log) {
+        pieces->segment = pieces->log.image;
+        pieces->log.image = NULL;
+    }
+    if (!muster_grow(&run->process, run->processes, sizeof(*run->process))) {
         run->no_memory = true;
         free(pieces->segment);
         muster_log_free(&pieces->log);
+        free(pieces->log_path);
         return;
     }
     process.state = state_of(pieces, from_log);
-    process.policy_known = !from_log || pieces->log.version > MUSTER_LOG_VERSION_MIN;
-    note_log(run, pieces, from_log);
     if (!put_together(&process, pieces, from_log))
         run->no_memory = true;
+    note_log(run, &process, &pieces->log, from_log);
     run->process[run->processes++] = process;
     muster_log_free(&pieces->log);
+    free(pieces->log_path);
+}
+
+void muster_run_add_known(struct muster_run *run, struct muster_process *process)
+{
+    if (!muster_grow(&run->process, run->processes, sizeof(*run->process))) {
+        run->no_memory = true;
+        return;
+    }
+    run->process[run->processes++] = *process;
+    memset(process, 0, sizeof(*process));
+}
+
+bool muster_process_refresh(struct muster_process *process, struct muster_segment *segment,
+                            bool alive, bool *no_memory)
+{
+    const struct muster_pieces pieces = {.segment = segment, .alive = alive};
+    uint64_t head = atomic_load_explicit(&segment->ring_head, memory_order_relaxed);
+    if (head >= MUSTER_SEG_RING && head - MUSTER_SEG_RING + 1 > process->read_to)
+        return false;
+    free(process->segment);
+    process->segment = segment;
+    process->identity = segment->identity;
+    process->state = state_of(&pieces, false);
+    if (heartbeat_of(segment) > process->last_seen_unix_ns)
+        process->last_seen_unix_ns = heartbeat_of(segment);
+    muster_rows_undo(segment);
+    process->ops = process->retired;
+    bool whole = add_comms(process) && add_ring(process, process->read_to);
+    process->retired = process->ops;
+    whole = whole && add_in_flight(process, false);
+    muster_run_trim(segment);
+    *no_memory |= !whole;
+    return true;
 }

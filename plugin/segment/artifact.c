@@ -1,4 +1,4 @@
-#include "segment/kept.h"
+#include "segment/artifact.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "segment/image.h"
 
-struct muster_kept *muster_kept_new(const char *name, const char *text, size_t bytes)
+struct muster_artifact *muster_artifact_new(const char *name, const char *text, size_t bytes)
 {
-    struct muster_kept *kept = malloc(sizeof(*kept) + bytes);
+    struct muster_artifact *kept = malloc(sizeof(*kept) + bytes);
     if (!kept)
         return NULL;
     muster_text_copy(kept->name, sizeof(kept->name), name);
@@ -24,7 +24,7 @@ struct muster_kept *muster_kept_new(const char *name, const char *text, size_t b
 /* Whoever is at it writes the same bytes to the same places, and none cuts the file: so all may
  * share the name, on several hosts too, and the next one finishes what a killed one left. Returns 0
  * or an errno value; ENOENT: another one was first to rename it. */
-static int put(const struct muster_kept *kept, const char *part, const char *path)
+static int put(const struct muster_artifact *kept, const char *part, const char *path)
 {
     if (!muster_file_size_allowed(kept->bytes))
         return EFBIG;
@@ -41,7 +41,8 @@ static int put(const struct muster_kept *kept, const char *part, const char *pat
     return rc;
 }
 
-int muster_kept_write(const struct muster_kept *kept, const char *dir, struct muster_err *err)
+int muster_artifact_write(const struct muster_artifact *kept, const char *dir,
+                          struct muster_err *err)
 {
     char path[MUSTER_SEG_PATH + 80], part[MUSTER_SEG_PATH + 96];
     int rc = ENOENT;

@@ -23,7 +23,7 @@ const char *muster_fact_var_name(unsigned variable)
     return variable < MUSTER_VARS ? names[variable] : NULL;
 }
 
-const char *muster_fact_limit_word(unsigned limit)
+const char *muster_fact_limit_name(unsigned limit)
 {
     static const char *const words[MUSTER_LIMITS] = {
         [MUSTER_LIMIT_POWER_CAP] = "power cap",

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "base/links.h"
+#include "base/pcie.h"
 
 enum {
     MUSTER_FACT_GPUS = 8, /* of one process; further ones are not looked at */
@@ -164,7 +164,7 @@ _Static_assert(sizeof(struct muster_fact_use) == 280, "shared layout");
 /* "NCCL_P2P_DISABLE"; NULL for numbers that name none. */
 const char *muster_fact_var_name(unsigned variable);
 /* "power cap", ... */
-const char *muster_fact_limit_word(unsigned limit);
+const char *muster_fact_limit_name(unsigned limit);
 
 /* What readers do to facts that they copied: text is terminated, what is out of range becomes
  * unknown. */

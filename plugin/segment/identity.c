@@ -26,31 +26,75 @@ enum { NAMES = 8 };
 
 /* In a job of Slurm MPI's variables come before Slurm's, which may be those of the batch script
  * that called mpirun, or of mpirun's daemon, which srun started on another host. */
-static int32_t launcher_number(const char *framework, const char *slurm, const char *const *mpi)
+static void order(const char *names[NAMES], const char *framework, const char *slurm,
+                  const char *const *mpi)
 {
-    const char *names[NAMES] = {framework};
-    size_t n = 1;
+    size_t n = 0;
     bool job = muster_env("SLURM_JOB_ID");
+    names[n++] = framework;
     if (!job)
         names[n++] = slurm;
     while (*mpi)
         names[n++] = *mpi++;
     if (job && !muster_is_before_srun())
         names[n++] = slurm;
+    names[n] = NULL;
+}
+
+static const char *const mpi_rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
+
+int32_t muster_identity_launcher_rank(void)
+{
+    const char *names[NAMES];
+    order(names, "RANK", "SLURM_PROCID", mpi_rank);
     return first_number(names);
 }
 
+/* A rank without its world is somebody's, and not always this process's: Lightning sets the world
+ * alone, shells hand ranks on. */
 static void fill_ranks(struct muster_seg_identity *identity)
 {
-    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
     static const char *const local[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", NULL};
-    static const char *const world[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-    identity->rank = launcher_number("RANK", "SLURM_PROCID", rank);
-    identity->rank_source = MUSTER_RANK_FROM_ENV;
-    if (identity->rank < 0)
-        identity->rank_source = MUSTER_RANK_FROM_COMM;
-    identity->local_rank = launcher_number("LOCAL_RANK", "SLURM_LOCALID", local);
-    identity->world = launcher_number("WORLD_SIZE", "SLURM_NTASKS", world);
+    static const struct {
+        const char *rank, *world;
+    } launcher[] = {{"RANK", "WORLD_SIZE"},
+                    {"SLURM_PROCID", "SLURM_NTASKS"},
+                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                    {"PMI_RANK", "PMI_SIZE"},
+                    {"PMIX_RANK", "OMPI_COMM_WORLD_SIZE"}};
+    const char *names[NAMES];
+    identity->rank = identity->world = -1;
+    identity->rank_source = MUSTER_RANK_FROM_COMM;
+    order(names, "RANK", "SLURM_PROCID", mpi_rank);
+    for (const char **name = names; *name && identity->rank < 0; name++) {
+        for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++) {
+            int32_t rank = first_number((const char *const[]){launcher[i].rank, NULL});
+            int32_t world = first_number((const char *const[]){launcher[i].world, NULL});
+            if (strcmp(launcher[i].rank, *name) != 0 || rank < 0 || rank >= world)
+                continue;
+            identity->rank = rank;
+            identity->world = world;
+            identity->rank_source = MUSTER_RANK_FROM_ENV;
+        }
+    }
+    order(names, "LOCAL_RANK", "SLURM_LOCALID", local);
+    identity->local_rank = first_number(names);
+}
+
+enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity, bool *settled,
+                                            int32_t nranks, int32_t rank)
+{
+    bool from_env = identity->rank_source == MUSTER_RANK_FROM_ENV;
+    if (rank < 0 || rank >= nranks || nranks < identity->world)
+        return MUSTER_RANK_KNOWN;
+    if (nranks == identity->world && (!from_env || *settled || rank == identity->rank)) {
+        *settled = true;
+        return MUSTER_RANK_KNOWN;
+    }
+    identity->rank = rank;
+    identity->world = nranks;
+    identity->rank_source = MUSTER_RANK_FROM_COMM;
+    return from_env ? MUSTER_RANK_CONTRADICTED : MUSTER_RANK_LEARNED;
 }
 
 /* Set by `muster replay`: host times of a replay mean less, and reports say so. */

@@ -1,13 +1,33 @@
-/* Who this process is: from the environment, the host and the kernel. */
+/* Who this process is: from the environment, the host and the kernel; later also from its
+ * communicators. */
 #ifndef MUSTER_SEGMENT_IDENTITY_H
 #define MUSTER_SEGMENT_IDENTITY_H
+
+#include <stdbool.h>
 
 #include "segment/layout.h"
 #include "segment/run_dir.h"
 
 /* Fills everything that is known before the first communicator; run_dir stays empty (segment/
- * run_dir.h), rank is -1 with source `comm` where no launcher says it. Reads the environment; at
- * set-up only. */
+ * run_dir.h). Rank and world of a launcher count only together: without either, rank and world are
+ * -1 and the source is `comm`. Reads the environment; at set-up only. */
 void muster_identity_read(struct muster_seg_identity *identity);
+
+/* The launcher's rank alone, for `muster run` as one of several; -1: none. */
+int32_t muster_identity_launcher_rank(void);
+
+enum muster_rank_news {
+    MUSTER_RANK_KNOWN,        /* nothing new */
+    MUSTER_RANK_LEARNED,      /* this is the largest communicator so far */
+    MUSTER_RANK_CONTRADICTED, /* and the environment said otherwise: at most once a process */
+};
+
+/* A communicator of `nranks` in which this process is `rank`. Where no launcher tells, the largest
+ * communicator does; it also overrules a launcher whose world is smaller, or who gave this process
+ * another rank in a world of the same size, because that is how two processes come to have one
+ * rank. `settled`: the process's, false at first; a communicator of the whole world said the same.
+ */
+enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity, bool *settled,
+                                            int32_t nranks, int32_t rank);
 
 #endif

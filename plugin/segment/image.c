@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,17 @@ void muster_segment_init(struct muster_segment *segment, const struct muster_seg
     segment->comm[MUSTER_SEG_COMMS].rank = -1;
     segment->comm[MUSTER_SEG_COMMS].gpu_index = -1;
     __atomic_store_n(&segment->magic, MUSTER_SEG_MAGIC, __ATOMIC_RELEASE);
+}
+
+struct muster_segment *muster_segment_new(const struct muster_seg_identity *identity)
+{
+    /* malloc aligns to 16, the layout to 64. */
+    struct muster_segment *segment = aligned_alloc(64, sizeof(*segment));
+    if (segment) {
+        memset((void *)segment, 0, sizeof(*segment));
+        muster_segment_init(segment, identity);
+    }
+    return segment;
 }
 
 bool muster_file_size_allowed(uint64_t bytes)

@@ -13,6 +13,9 @@
 void muster_segment_init(struct muster_segment *segment,
                          const struct muster_seg_identity *identity);
 
+/* A fresh one in memory of its own; NULL without memory. The caller frees it. */
+struct muster_segment *muster_segment_new(const struct muster_seg_identity *identity);
+
 /* Whether the process may make a file this large (ulimit -f): one byte more is a signal that ends
  * it. */
 bool muster_file_size_allowed(uint64_t bytes);

@@ -1,6 +1,21 @@
 #include "segment/layout.h"
 
-const char *muster_drop_word(unsigned drop)
+#define TABLE(of)                                                                                  \
+    {                                                                                              \
+        offsetof(struct muster_segment, of), sizeof(((struct muster_segment *)0)->of[0]),          \
+            sizeof(((struct muster_segment *)0)->of) / sizeof(((struct muster_segment *)0)->of[0]) \
+    }
+
+const struct muster_seg_table muster_seg_table[MUSTER_SEG_TABLES] = {
+    TABLE(comm),
+    TABLE(row),
+    TABLE(net),
+    {offsetof(struct muster_segment, facts.head), sizeof(struct muster_fact_head), 1},
+    TABLE(facts.gpu),
+    TABLE(facts.use),
+};
+
+const char *muster_drop_name(unsigned drop)
 {
     static const char *const words[MUSTER_DROPS] = {
         [MUSTER_DROP_NO_SLOT] = "no_slot",
@@ -13,11 +28,13 @@ const char *muster_drop_word(unsigned drop)
         [MUSTER_DROP_CHANNEL] = "channel",
         [MUSTER_DROP_NO_PROXY_SLOT] = "no_proxy_slot",
         [MUSTER_DROP_INCOMPLETE] = "incomplete",
+        [MUSTER_DROP_NO_EVENT] = "no_event",
+        [MUSTER_DROP_TIME_RING] = "time_ring",
     };
     return drop < MUSTER_DROPS ? words[drop] : "unknown";
 }
 
-const char *muster_exit_word(unsigned exit_state)
+const char *muster_exit_name(unsigned exit_state)
 {
     switch (exit_state) {
     case MUSTER_EXIT_OPEN:
@@ -31,7 +48,7 @@ const char *muster_exit_word(unsigned exit_state)
     }
 }
 
-const char *muster_policy_state_word(unsigned state)
+const char *muster_policy_state_name(unsigned state)
 {
     static const char *const words[MUSTER_POLICY_STATES] = {
         [MUSTER_POLICY_NONE] = "none",

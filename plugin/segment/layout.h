@@ -20,13 +20,13 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
-#include "base/vocab.h"
+#include "base/nccl_types.h"
+#include "config/timing.h"
 #include "segment/facts.h"
 #include "segment/op.h"
 
-#define MUSTER_SEG_MAGIC       0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION     3u
-#define MUSTER_SEG_VERSION_MIN 2u /* that is still read: has no facts */
+#define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
+#define MUSTER_SEG_VERSION 4u
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -48,7 +48,7 @@ enum muster_exit {
     MUSTER_EXIT_FINALIZED, /* every communicator was finalized */
 };
 
-/* Why something was not recorded, or not timed. The words are in muster_drop_word. */
+/* Why something was not recorded, or not timed. The words are in muster_drop_name. */
 enum muster_drop {
     MUSTER_DROP_NO_SLOT,       /* all slots in flight: the operation is not in ops */
     MUSTER_DROP_NO_COMM,       /* more communicators at once than muster keeps state for */
@@ -60,11 +60,12 @@ enum muster_drop {
     MUSTER_DROP_CHANNEL,       /* channel number out of range */
     MUSTER_DROP_NO_PROXY_SLOT, /* all proxy slots in flight */
     MUSTER_DROP_INCOMPLETE,    /* retired before all its channels had ended */
+    MUSTER_DROP_NO_EVENT,  /* no CUDA events were free for a launch, or what they told was lost */
+    MUSTER_DROP_TIME_RING, /* a channel whose stamps were once another operation's */
     MUSTER_DROPS
 };
 enum { MUSTER_SEG_DROPS = 16 };
 
-enum muster_timing { MUSTER_TIMING_AUTO, MUSTER_TIMING_FULL, MUSTER_TIMING_LIGHT };
 enum muster_rank_source { MUSTER_RANK_FROM_ENV, MUSTER_RANK_FROM_COMM };
 
 /* Who recorded. Written once at creation, except where noted. */
@@ -88,7 +89,7 @@ struct muster_seg_identity {
     uint8_t armed;         /* kernel timing possible here; if not: why_not_armed */
     uint8_t log_enabled;
     char why_not_armed[128];
-    char host[128];    /* identity of the host: docs/interface.md */
+    char host[128];    /* identity of the host: docs/reference/configuration.md */
     char hostname[64]; /* for people */
     char gpu_name[64];
     char run_dir[MUSTER_SEG_PATH]; /* absolute */
@@ -128,10 +129,34 @@ struct muster_seg_comm {
     _Atomic uint64_t launches;        /* kernels that NCCL launched for it; 0: not watched */
     _Atomic uint64_t launches_ended;  /* of them, known to have ended */
     _Atomic uint64_t ended_ns;        /* when that was seen; monotonic */
-    _Atomic uint64_t launches_marked; /* the newest launch with a completion mark behind it */
+    _Atomic uint64_t launches_probed; /* the newest launch with a completion mark behind it */
     _Atomic uint64_t called_ns;       /* newest operation's call; monotonic */
-    uint64_t spare[1];
+    _Atomic uint64_t timing;          /* muster_seg_timing_pack; 0: everything is timed */
 };
+
+/* Which share of a communicator's blocks is timed: 1 in 2^level since operation `since`, because
+ * the process had `rate` operations a second. One word, so that it is never torn. */
+static inline uint64_t muster_seg_timing_pack(unsigned level, uint64_t since, uint32_t rate)
+{
+    uint32_t most = (1u << 24) - 1;
+    return (uint64_t)level << 56 | (uint64_t)(rate < most ? rate : most) << 32 |
+           (since < UINT32_MAX ? since : UINT32_MAX);
+}
+
+static inline unsigned muster_seg_timing_level(uint64_t timing)
+{
+    return (unsigned)(timing >> 56);
+}
+
+static inline uint32_t muster_seg_timing_rate(uint64_t timing)
+{
+    return timing >> 32 & ((1u << 24) - 1);
+}
+
+static inline uint32_t muster_seg_timing_since(uint64_t timing)
+{
+    return (uint32_t)timing;
+}
 
 /* Exact totals of one class of operations. */
 struct muster_seg_row {
@@ -146,14 +171,16 @@ struct muster_seg_row {
     uint64_t bytes;
     uint64_t graph;    /* of count: replayed from graphs */
     uint64_t api_only; /* of count: seen as a call only */
-    uint64_t timed;    /* of count: by the GPU's clock */
+    uint64_t timed;    /* of count: by NCCL's stamps of the GPU's clock */
     uint64_t proxy_timed;
     uint64_t host_timed;
     uint64_t sum_ns; /* of the durations in `hist` */
     uint64_t min_ns;
     uint64_t max_ns;
     uint32_t channels; /* of the newest operation */
-    uint32_t spare[7];
+    uint32_t spare;
+    uint64_t event_timed; /* of count: by CUDA events around the launch */
+    uint32_t spare2[4];
     struct muster_hist
         hist; /* durations of the best source in the row: gpu, else proxy, else host */
 };
@@ -179,8 +206,8 @@ struct muster_seg_net {
 enum muster_slot_state {
     MUSTER_SLOT_FREE,
     MUSTER_SLOT_FILLING,  /* reserved by a callback, not readable */
-    MUSTER_SLOT_CALLED,   /* a collective's call; its launch has not been shown yet */
-    MUSTER_SLOT_LAUNCHED, /* NCCL showed the operation: it counts */
+    MUSTER_SLOT_CALLED,   /* a collective's call, which counts; its launch was not shown yet */
+    MUSTER_SLOT_LAUNCHED, /* NCCL showed the operation */
     MUSTER_SLOT_DONE,     /* and its last announced part has ended */
     MUSTER_SLOT_RESTING,  /* retired early; kept from reuse while late callbacks may hold it */
 };
@@ -202,11 +229,12 @@ struct muster_seg_slot {
     uint8_t proto;
     uint8_t channels;
     uint8_t p2p;
-    uint8_t expects_proxy; /* its communicator uses the network: parts are to come */
-    uint8_t spare;
+    uint8_t expects_proxy;  /* its communicator uses the network: parts are to come */
+    uint8_t gpu;            /* of `ticket`: index in the recorder's contexts */
     uint32_t group;         /* the communicator's group call it was made in */
     uint32_t recorder_comm; /* index in the recorder's table */
     uint32_t launch;        /* low bits of muster_seg_comm.launches when it was shown */
+    uint32_t ticket;        /* the recorder's, of that launch's events; 0: none */
 
     _Alignas(64) _Atomic uint64_t begin_ns; /* 0: none yet */
     _Atomic uint64_t end_ns;
@@ -218,7 +246,7 @@ struct muster_seg_slot {
     _Atomic uint32_t proxy_ended;
     _Atomic uint64_t touched_ns; /* host time of the last part's end */
     _Atomic uint32_t bad;        /* enum muster_drop + 1 of a stamp that was refused */
-    uint32_t spare2;
+    uint32_t armed;              /* how many operations with kernel stamps were shown before it */
 };
 
 enum muster_policy_state {
@@ -269,11 +297,15 @@ struct muster_seg_undo {
     uint32_t bucket_n;
     uint32_t slot_word; /* before */
     uint64_t count, bytes, graph, api_only, timed, proxy_timed, host_timed, sum_ns, min_ns, max_ns;
+    uint64_t event_timed;
     uint32_t comm_entry; /* index of the communicator whose `retired` advances */
     uint32_t spare2;
     uint64_t retired;
 };
 
+/* From `heartbeat_mono_ns` up to `undo` lies the image: what a process leaves beside its
+ * operations. The log stores it as patches (oplog/log_image.h). In front of it stands who recorded,
+ * which the log's header tells, too; behind it what the log makes good by its operations. */
 struct muster_segment {
     uint64_t magic; /* written last at creation */
     uint32_t version;
@@ -290,30 +322,46 @@ struct muster_segment {
     _Atomic uint64_t ring_head;               /* operations ever put into `ring` */
     _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, of the process, those counted
                                                  per communicator included */
-    struct muster_seg_undo undo;
     uint64_t spare[32];
 
     _Alignas(64) struct muster_seg_comm comm[MUSTER_SEG_COMMS + 1];
     struct muster_seg_row row[MUSTER_SEG_ROWS];
     struct muster_seg_net net[MUSTER_SEG_NETS];
-    _Atomic uint32_t slot_state[MUSTER_SEG_SLOTS];
-    struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
-    struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % MUSTER_SEG_RING */
     struct muster_seg_policy policy;
-    _Alignas(64) struct muster_facts facts;
+    struct muster_facts facts;
+    _Alignas(64) struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
+    _Atomic uint32_t slot_state[MUSTER_SEG_SLOTS];
+
+    _Alignas(64) struct muster_seg_undo undo;
+    _Alignas(64) struct muster_op ring[MUSTER_SEG_RING]; /* operation n in entry n % 1,024 */
 };
+
+#define MUSTER_SEG_IMAGE_BEGIN offsetof(struct muster_segment, heartbeat_mono_ns)
+#define MUSTER_SEG_IMAGE_END   offsetof(struct muster_segment, undo)
+
+/* The tables whose entries begin with a `seq` (segment/seqlock.h), in the order of the layout. The
+ * second word of an entry is 0 while it is free. */
+struct muster_seg_table {
+    size_t offset, bytes, entries;
+};
+enum { MUSTER_SEG_TABLES = 6, MUSTER_SEG_ENTRY_BYTES = 1280 /* no entry is larger */ };
+extern const struct muster_seg_table muster_seg_table[MUSTER_SEG_TABLES];
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "shared between processes");
 _Static_assert(sizeof(struct muster_seg_call) == 16, "shared layout");
 _Static_assert(sizeof(struct muster_seg_slot) == 128, "two cache lines");
 _Static_assert(sizeof(struct muster_seg_row) % 64 == 0, "shared layout");
-_Static_assert(offsetof(struct muster_segment, facts) == 1028096, "version 2 ends there");
+_Static_assert(MUSTER_SEG_IMAGE_BEGIN % 8 == 0 && MUSTER_SEG_IMAGE_END % 8 == 0, "whole words");
+_Static_assert(sizeof(struct muster_seg_comm) <= MUSTER_SEG_ENTRY_BYTES &&
+                   sizeof(struct muster_seg_row) <= MUSTER_SEG_ENTRY_BYTES &&
+                   sizeof(struct muster_fact_gpu) <= MUSTER_SEG_ENTRY_BYTES,
+               "any entry");
 _Static_assert(sizeof(struct muster_segment) <= 1 << 20, "the default budget of /dev/shm");
 
-const char *muster_drop_word(unsigned drop);
-const char *muster_exit_word(unsigned exit_state);
+const char *muster_drop_name(unsigned drop);
+const char *muster_exit_name(unsigned exit_state);
 /* "none", "active", "invalid", "refused". */
-const char *muster_policy_state_word(unsigned state);
+const char *muster_policy_state_name(unsigned state);
 
 #endif

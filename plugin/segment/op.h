@@ -10,11 +10,9 @@
 enum muster_op_flags {
     MUSTER_OP_GRAPH = 1 << 0,      /* replayed from a CUDA graph; numbered apart from eager ones */
     MUSTER_OP_API_ONLY = 1 << 1,   /* seen as a call only: NCCL shows no launch for its kernel */
-    MUSTER_OP_IN_BLOCK = 1 << 2,   /* inside a timed block (or timing is `full`) */
-    MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up, or spans a first arming: never judged */
+    MUSTER_OP_IN_BLOCK = 1 << 2,   /* its launch is timed, by events or by its kernels' stamps */
+    MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up: never judged */
     MUSTER_OP_INCOMPLETE = 1 << 4, /* retired before all it announced had ended: no times */
-    /* 1 << 5 is reserved: older versions name it, none wrote it */
-    MUSTER_OP_ARMING = 1 << 6, /* the first timed one of its communicator */
 };
 
 enum { MUSTER_WARM_UP = 3 }; /* first operations of a communicator that are never judged */
@@ -35,7 +33,7 @@ struct muster_op {
     uint8_t channels;
     uint8_t source;
     uint16_t flags;
-    uint64_t spare;
+    uint64_t over_ns; /* host, CLOCK_MONOTONIC: when it was over, within 0.1 ms; 0: not known */
 };
 _Static_assert(sizeof(struct muster_op) == 64, "on-disk and shared layout");
 

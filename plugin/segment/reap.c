@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "segment/image.h"
 #include "segment/layout.h"
-#include "segment/read.h"
-#include "segment/table.h"
+#include "segment/segment_reader.h"
 
 enum { KEEP_S = 7 * 24 * 3600, CREATING_S = 60 };
 
@@ -26,9 +26,14 @@ static void lock_path_of(char *lock, size_t size, const char *segment)
 }
 
 /* A file of this user, whatever stands in its name. */
+static bool is_of(const char *path, struct stat *file, uint32_t uid)
+{
+    return lstat(path, file) == 0 && S_ISREG(file->st_mode) && file->st_uid == uid;
+}
+
 static bool is_mine(const char *path, struct stat *file)
 {
-    return lstat(path, file) == 0 && S_ISREG(file->st_mode) && file->st_uid == geteuid();
+    return is_of(path, file, geteuid());
 }
 
 /* The end of the names of this process's own segment, which stand in no other's. */
@@ -54,7 +59,8 @@ static bool is_alive(const char *path)
 {
     char lock[MUSTER_SEG_PATH + 300];
     lock_path_of(lock, sizeof(lock), path);
-    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    /* Asking needs no more than reading, which is all that others' locks allow. */
+    int fd = open(lock, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno != ENOENT;
     bool locked = is_locked(fd);
@@ -62,18 +68,36 @@ static bool is_alive(const char *path)
     return locked;
 }
 
-static bool add(struct muster_found **found, size_t n, const char *path, bool own)
+static bool add(struct muster_found **found, size_t n, const char *path, bool own, uint32_t uid)
 {
     if (!muster_grow(found, n, sizeof(**found)))
         return false;
     char *copy = strdup(path);
     if (!copy)
         return false;
-    (*found)[n] = (struct muster_found){copy, own || is_alive(path), own};
+    (*found)[n] = (struct muster_found){copy, own || is_alive(path), own, uid};
     return true;
 }
 
-size_t muster_find_segments(const char *dir, struct muster_found **found)
+/* The user in "muster-<uid>-..."; false: the name is not a segment's. */
+static bool user_of(const char *name, uint32_t *uid)
+{
+    static const char prefix[] = "muster-";
+    char digits[12];
+    uint64_t value;
+    if (strncmp(name, prefix, strlen(prefix)) != 0 || !muster_text_ends_with(name, ".seg"))
+        return false;
+    size_t n = strspn(name + strlen(prefix), "0123456789");
+    if (n >= sizeof(digits) || name[strlen(prefix) + n] != '-')
+        return false;
+    snprintf(digits, sizeof(digits), "%.*s", (int)n, name + strlen(prefix));
+    if (!muster_text_u64(digits, &value) || value > UINT32_MAX)
+        return false;
+    *uid = (uint32_t)value;
+    return true;
+}
+
+static size_t find_segments(const char *dir, bool all, struct muster_found **found)
 {
     *found = NULL;
     size_t n = 0;
@@ -83,17 +107,16 @@ size_t muster_find_segments(const char *dir, struct muster_found **found)
         errno = 0;
         return 0;
     }
-    char prefix[32];
-    snprintf(prefix, sizeof(prefix), "muster-%u-", (unsigned)geteuid());
     struct dirent *entry;
     while ((entry = readdir(entries))) {
         char path[MUSTER_SEG_PATH + 300];
         struct stat file;
+        uint32_t uid;
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            !muster_text_ends_with(entry->d_name, ".seg") || !is_mine(path, &file))
+        if (!user_of(entry->d_name, &uid) || (!all && uid != geteuid()) ||
+            !is_of(path, &file, uid))
             continue;
-        if (add(found, n, path, is_own(entry->d_name)))
+        if (add(found, n, path, is_own(entry->d_name), uid))
             n++;
         else
             whole = false;
@@ -101,6 +124,16 @@ size_t muster_find_segments(const char *dir, struct muster_found **found)
     closedir(entries);
     errno = whole ? 0 : ENOMEM;
     return n;
+}
+
+size_t muster_find_segments(const char *dir, struct muster_found **found)
+{
+    return find_segments(dir, false, found);
+}
+
+size_t muster_find_all_segments(const char *dir, struct muster_found **found)
+{
+    return find_segments(dir, true, found);
 }
 
 void muster_found_free(struct muster_found *found, size_t n)

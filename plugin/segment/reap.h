@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -12,12 +13,17 @@ struct muster_found {
     char *path; /* of the .seg */
     bool alive; /* somebody holds its lock */
     bool own;   /* it is the calling process's: its lock must not be touched */
+    uint32_t uid; /* whose file it is, as the kernel says */
 };
 
 /* The segments of this user in `dir`. A directory that cannot be read has none. The caller frees
  * with muster_found_free. errno is ENOMEM afterwards if there was no memory for all, else 0. Never
  * opens the lock of the calling process: closing it would give the lock up. */
 size_t muster_find_segments(const char *dir, struct muster_found **found);
+/* The same of all users whose segments this process may read, as root or another who may read
+ * everything can: for looking only. What another user's name stands in, but who does not own it, is
+ * left out. */
+size_t muster_find_all_segments(const char *dir, struct muster_found **found);
 void muster_found_free(struct muster_found *found, size_t n);
 
 /* Moves a dead process's segment into its run directory. 0: done; 1: another process is at it, or

@@ -118,6 +118,8 @@ static uint8_t row_source(const struct muster_seg_row *row)
 {
     if (row->timed)
         return MUSTER_SOURCE_GPU;
+    if (row->event_timed)
+        return MUSTER_SOURCE_EVENT;
     if (row->proxy_timed)
         return MUSTER_SOURCE_PROXY;
     return row->host_timed ? MUSTER_SOURCE_HOST : MUSTER_SOURCE_NONE;
@@ -131,16 +133,18 @@ static void row_forget_durations(struct muster_seg_row *row)
 
 static void row_add_duration(struct muster_seg_row *row, const struct muster_op *op)
 {
-    uint8_t before = row_source(row);
+    unsigned before = muster_source_rank(row_source(row)), now = muster_source_rank(op->source);
     if (op->source == MUSTER_SOURCE_GPU)
         row->timed++;
+    else if (op->source == MUSTER_SOURCE_EVENT)
+        row->event_timed++;
     else if (op->source == MUSTER_SOURCE_PROXY)
         row->proxy_timed++;
     else
         row->host_timed++;
-    if (op->source < before)
+    if (now < before)
         return;
-    if (op->source > before)
+    if (now > before)
         row_forget_durations(row);
     uint64_t d = muster_op_duration_ns(op);
     bool first = row->max_ns == 0 && row->sum_ns == 0;
@@ -185,6 +189,7 @@ static void undo_arm(struct muster_segment *segment, unsigned slot, unsigned r, 
     undo->graph = row->graph;
     undo->api_only = row->api_only;
     undo->timed = row->timed;
+    undo->event_timed = row->event_timed;
     undo->proxy_timed = row->proxy_timed;
     undo->host_timed = row->host_timed;
     undo->sum_ns = row->sum_ns;
@@ -226,6 +231,7 @@ void muster_rows_undo(struct muster_segment *segment)
     row->graph = undo->graph;
     row->api_only = undo->api_only;
     row->timed = undo->timed;
+    row->event_timed = undo->event_timed;
     row->proxy_timed = undo->proxy_timed;
     row->host_timed = undo->host_timed;
     row->sum_ns = undo->sum_ns;
@@ -239,7 +245,7 @@ void muster_rows_undo(struct muster_segment *segment)
 
 static void row_merge(struct muster_seg_row *into, const struct muster_seg_row *from)
 {
-    uint8_t have = row_source(into), add = row_source(from);
+    unsigned have = muster_source_rank(row_source(into)), add = muster_source_rank(row_source(from));
     muster_seg_write_begin(&into->seq);
     if (add > have)
         row_forget_durations(into);
@@ -255,6 +261,7 @@ static void row_merge(struct muster_seg_row *into, const struct muster_seg_row *
     into->graph += from->graph;
     into->api_only += from->api_only;
     into->timed += from->timed;
+    into->event_timed += from->event_timed;
     into->proxy_timed += from->proxy_timed;
     into->host_timed += from->host_timed;
     muster_seg_write_end(&into->seq);
@@ -267,7 +274,7 @@ static void row_free(struct muster_seg_row *row)
     muster_seg_write_end(&row->seq);
 }
 
-void muster_rows_fold(struct muster_segment *segment, struct muster_row_index *index, uint32_t uid)
+void muster_rows_merge(struct muster_segment *segment, struct muster_row_index *index, uint32_t uid)
 {
     for (unsigned r = MUSTER_FUNCS; r < MUSTER_SEG_ROWS; r++) {
         struct muster_seg_row *row = &segment->row[r];

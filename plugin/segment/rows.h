@@ -45,7 +45,8 @@ void muster_rows_retire(struct muster_segment *segment, struct muster_row_index 
                         uint64_t bytes);
 
 /* Moves every row of communicator `uid` to `other` and frees them. */
-void muster_rows_fold(struct muster_segment *segment, struct muster_row_index *index, uint32_t uid);
+void muster_rows_merge(struct muster_segment *segment, struct muster_row_index *index,
+                       uint32_t uid);
 
 /* Undoes a half-finished muster_rows_retire of a dead writer: its slot is in flight again. */
 void muster_rows_undo(struct muster_segment *segment);

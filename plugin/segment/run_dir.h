@@ -1,4 +1,4 @@
-/* The directory of a run: docs/interface.md, "Loading" and "Variables". */
+/* The directory of a run: docs/reference/configuration.md. */
 #ifndef MUSTER_SEGMENT_RUN_DIR_H
 #define MUSTER_SEGMENT_RUN_DIR_H
 

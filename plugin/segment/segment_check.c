@@ -1,12 +1,12 @@
-#include "segment/check.h"
+#include "segment/segment_check.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/nccl_types.h"
 #include "base/text.h"
-#include "base/vocab.h"
-#include "segment/read.h"
 #include "segment/rows.h"
+#include "segment/segment_reader.h"
 
 int muster_identity_check(const char *name, struct muster_seg_identity *identity,
                           struct muster_err *err)
@@ -17,7 +17,7 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     muster_text_clean(identity->gpu_name, sizeof(identity->gpu_name));
     muster_text_clean(identity->run_dir, sizeof(identity->run_dir));
     muster_text_clean(identity->file_stem, sizeof(identity->file_stem));
-    if (identity->timing > MUSTER_TIMING_LIGHT)
+    if (identity->timing > MUSTER_TIMING_CHANNELS)
         identity->timing = MUSTER_TIMING_AUTO;
     if (identity->rank_source > MUSTER_RANK_FROM_COMM)
         identity->rank_source = MUSTER_RANK_FROM_COMM;
@@ -29,7 +29,7 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     return 0;
 }
 
-void muster_check_comm(struct muster_seg_comm *comm)
+static void check_comm(struct muster_seg_comm *comm)
 {
     muster_text_clean(comm->gpu_pci, sizeof(comm->gpu_pci));
     muster_text_clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
@@ -74,16 +74,21 @@ static void check_policy(struct muster_seg_policy *policy)
         atomic_store_explicit(&policy->state, MUSTER_POLICY_NONE, memory_order_relaxed);
 }
 
-void muster_check_entries(struct muster_segment *segment)
+void muster_check_tables(struct muster_segment *segment)
 {
-    check_policy(&segment->policy);
-    muster_facts_check(&segment->facts);
     for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
-        muster_check_comm(&segment->comm[i]);
+        check_comm(&segment->comm[i]);
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
         check_row(&segment->row[i]);
     for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
         segment->net[i].send = segment->net[i].send != 0;
+    muster_facts_check(&segment->facts);
+}
+
+void muster_check_entries(struct muster_segment *segment)
+{
+    check_policy(&segment->policy);
+    muster_check_tables(segment);
     for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
         check_slot(&segment->slot[i]);
         uint32_t word = atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed);
@@ -96,13 +101,6 @@ void muster_check_entries(struct muster_segment *segment)
         atomic_store_explicit(&segment->exit_state, MUSTER_EXIT_OPEN, memory_order_relaxed);
 }
 
-/* Version 2 ends before the facts. */
-static size_t size_of_version(uint32_t version)
-{
-    return version == MUSTER_SEG_VERSION_MIN ? offsetof(struct muster_segment, facts)
-                                             : sizeof(struct muster_segment);
-}
-
 int muster_check_frame(const char *name, const struct muster_segment *segment, size_t bytes,
                        struct muster_err *err)
 {
@@ -112,10 +110,10 @@ int muster_check_frame(const char *name, const struct muster_segment *segment, s
         return muster_fail(err, "%s: a segment that was not finished being created", name);
     if (segment->magic != MUSTER_SEG_MAGIC)
         return muster_fail(err, "%s: not a muster segment", name);
-    if (segment->version < MUSTER_SEG_VERSION_MIN || segment->version > MUSTER_SEG_VERSION)
-        return muster_fail(err, "%s: segment format %u, this muster reads %u to %u", name,
-                           segment->version, MUSTER_SEG_VERSION_MIN, MUSTER_SEG_VERSION);
-    size_t size = size_of_version(segment->version);
+    if (segment->version != MUSTER_SEG_VERSION)
+        return muster_fail(err, "%s: segment format %u, this muster reads %u", name,
+                           segment->version, MUSTER_SEG_VERSION);
+    size_t size = sizeof(*segment);
     if (segment->size != size || segment->header_bytes != offsetof(struct muster_segment, comm) ||
         segment->comm_bytes != sizeof(struct muster_seg_comm) ||
         segment->row_bytes != sizeof(struct muster_seg_row) ||

@@ -1,4 +1,4 @@
-#include "segment/file.h"
+#include "segment/segment_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "segment/image.h"
+#include "segment/reap.h"
 #include "segment/snapshot.h"
 
 enum { SHARE_OF_FREE = 8, NAME_BYTES = 128 };
@@ -198,6 +199,20 @@ static void forget_file(struct muster_segment_file *file)
     file->pid = (int)getpid();
 }
 
+/* Not asked by the lock: closing a descriptor of it would drop the lock of the copy that holds it.
+ */
+static bool is_mapped_here(const char *path)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[MUSTER_SEG_PATH + 512];
+    bool found = !maps;
+    while (!found && fgets(line, sizeof(line), maps))
+        found = strstr(line, path) != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
 static enum muster_segment_created create_shared(struct muster_segment_file *file, const char *dir,
                                                  const struct muster_seg_identity *identity,
                                                  struct muster_err *err)
@@ -206,6 +221,10 @@ static enum muster_segment_created create_shared(struct muster_segment_file *fil
     if (fd < 0)
         return MUSTER_SEGMENT_FAILED;
     enum muster_segment_created rc = create_pair(file, fd, dir, identity, err);
+    /* What the program left that called exec in this process: another, from here on. */
+    if (rc == MUSTER_SEGMENT_DUPLICATE && !is_mapped_here(file->path) &&
+        muster_reap_one(file->path, err) >= 0)
+        rc = create_pair(file, fd, dir, identity, err);
     close(fd);
     return rc;
 }

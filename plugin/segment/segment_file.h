@@ -1,6 +1,6 @@
 /* The writer's side of a segment: create it, keep its lock, retire it. */
-#ifndef MUSTER_SEGMENT_FILE_H
-#define MUSTER_SEGMENT_FILE_H
+#ifndef MUSTER_SEGMENT_SEGMENT_FILE_H
+#define MUSTER_SEGMENT_SEGMENT_FILE_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "segment/read.h"
+#include "segment/segment_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "segment/check.h"
+#include "segment/segment_check.h"
 #include "segment/seqlock.h"
 
-enum { LIVE_TRIES = 16 };
+enum { LIVE_TRIES = 16, CHUNK_BYTES = 16384, HEADER_BYTES = offsetof(struct muster_segment, comm) };
 
 static int open_regular(const char *path, size_t *bytes, struct muster_err *err)
 {
@@ -127,43 +127,51 @@ struct copies {
     unsigned unstable;
 };
 
-/* One entry alone takes a microsecond, so that even one that changes all the time stands still
- * for some try. */
-static bool read_entry(int fd, size_t offset, uint32_t *entry, size_t bytes)
+static bool read_at(int fd, void *to, size_t bytes, size_t offset)
 {
+    return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* One entry alone takes a microsecond, so that even one that changes all the time stands still
+ * for some try. False: *entry is as before. */
+static bool read_entry(int fd, size_t offset, void *entry, size_t bytes)
+{
+    unsigned char copy[MUSTER_SEG_ENTRY_BYTES];
     for (int i = 0; i < LIVE_TRIES; i++) {
         uint32_t before, after;
-        if (pread(fd, &before, sizeof(before), (off_t)offset) != sizeof(before))
+        if (!read_at(fd, &before, sizeof(before), offset))
             return false;
         atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
-        if (pread(fd, entry, bytes, (off_t)offset) != (ssize_t)bytes)
+        if (!read_at(fd, copy, bytes, offset))
             return false;
         atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
-        if (pread(fd, &after, sizeof(after), (off_t)offset) != sizeof(after))
+        if (!read_at(fd, &after, sizeof(after), offset))
             return false;
-        if (muster_seg_stable(before, after))
+        if (muster_seg_stable(before, after)) {
+            memcpy(entry, copy, bytes);
             return true;
+        }
     }
     return false;
 }
 
-static uint32_t seq_at(const struct muster_segment *copy, size_t offset)
+static uint32_t word_at(const void *base, size_t offset)
 {
-    uint32_t seq;
-    memcpy(&seq, (const char *)copy + offset, sizeof(seq));
-    return seq;
+    uint32_t word;
+    memcpy(&word, (const char *)base + offset, sizeof(word));
+    return word;
 }
 
-/* `n` entries of `bytes` that begin with their seq. */
-static void settle(struct copies *copies, size_t offset, size_t bytes, size_t n)
+static void settle(struct copies *copies, const struct muster_seg_table *table)
 {
-    for (size_t i = 0; i < n; i++, offset += bytes) {
-        if (muster_seg_stable(seq_at(copies->a, offset), seq_at(copies->c, offset)))
+    for (size_t i = 0; i < table->entries; i++) {
+        size_t offset = table->offset + i * table->bytes;
+        if (muster_seg_stable(word_at(copies->a, offset), word_at(copies->c, offset)))
             continue;
         void *entry = (char *)copies->b + offset;
-        if (read_entry(copies->fd, offset, entry, bytes))
+        if (read_entry(copies->fd, offset, entry, table->bytes))
             continue;
-        memset(entry, 0, bytes);
+        memset(entry, 0, table->bytes);
         copies->unstable++;
     }
 }
@@ -187,18 +195,6 @@ static void settle_ring(struct copies *copies)
         if (to <= i || ordinal < from)
             copies->b->ring[i].comm = 0;
     }
-}
-
-static void settle_facts(struct copies *copies)
-{
-    size_t at = offsetof(struct muster_segment, facts);
-    if (copies->b->version == MUSTER_SEG_VERSION_MIN)
-        return;
-    settle(copies, at, sizeof(struct muster_fact_head), 1);
-    settle(copies, at + offsetof(struct muster_facts, gpu), sizeof(struct muster_fact_gpu),
-           MUSTER_FACT_GPUS);
-    settle(copies, at + offsetof(struct muster_facts, use), sizeof(struct muster_fact_use),
-           MUSTER_FACT_GPUS);
 }
 
 /* Slots last: an operation that was retired meanwhile is in a row already. */
@@ -249,13 +245,8 @@ static int read_live(const char *path, struct copies *copies, size_t *bytes, str
     *bytes = (size_t)n;
     if (muster_check_frame(path, copies->b, *bytes, err) != 0)
         return -1;
-    settle(copies, offsetof(struct muster_segment, comm), sizeof(struct muster_seg_comm),
-           MUSTER_SEG_COMMS + 1);
-    settle(copies, offsetof(struct muster_segment, row), sizeof(struct muster_seg_row),
-           MUSTER_SEG_ROWS);
-    settle(copies, offsetof(struct muster_segment, net), sizeof(struct muster_seg_net),
-           MUSTER_SEG_NETS);
-    settle_facts(copies);
+    for (unsigned i = 0; i < MUSTER_SEG_TABLES; i++)
+        settle(copies, &muster_seg_table[i]);
     settle_ring(copies);
     if (settle_slots(copies) != 0)
         return muster_fail(err, "%s: cut short while it was read", path);
@@ -287,5 +278,187 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
     rc = accept_copy(path, copies.b, size, segment, err);
     if (rc == 0)
         *unstable = copies.unstable;
+    return rc;
+}
+
+/* ---- what is new in the ring ---- */
+
+static bool read_head(int fd, uint64_t *head)
+{
+    return read_at(fd, head, sizeof(*head), offsetof(struct muster_segment, ring_head));
+}
+
+/* Ordinals [from, to), at most one round, in one piece or two. */
+static bool read_ordinals(int fd, uint64_t from, uint64_t to, struct muster_op *op)
+{
+    size_t ring = offsetof(struct muster_segment, ring);
+    size_t first = from % MUSTER_SEG_RING, n = to - from;
+    size_t head = n < MUSTER_SEG_RING - first ? n : MUSTER_SEG_RING - first;
+    return read_at(fd, op, head * sizeof(*op), ring + first * sizeof(*op)) &&
+           (n == head || read_at(fd, op + head, (n - head) * sizeof(*op), ring));
+}
+
+static size_t take_new(int fd, uint64_t *next, struct muster_op *op)
+{
+    uint64_t to, now;
+    if (!read_head(fd, &to) || to == *next)
+        return 0;
+    uint64_t from = to < *next ? 0 : *next; /* fewer than before: nobody's segment */
+    if (to - from > MUSTER_SEG_RING)
+        from = to - MUSTER_SEG_RING;
+    atomic_thread_fence(memory_order_acquire); /* with the release of ring_head in record/drain.c */
+    if (!read_ordinals(fd, from, to, op))
+        return 0;
+    atomic_thread_fence(memory_order_acquire);
+    if (!read_head(fd, &now))
+        return 0;
+    *next = to;
+    /* The drain thread may be writing the entry of ordinal `now` already. */
+    uint64_t whole = now < MUSTER_SEG_RING ? 0 : now - MUSTER_SEG_RING + 1;
+    if (whole >= to)
+        return 0;
+    size_t torn = whole > from ? whole - from : 0, n = to - from - torn;
+    memmove(op, op + torn, n * sizeof(*op));
+    for (size_t i = 0; i < n; i++)
+        muster_check_op(&op[i]);
+    return n;
+}
+
+static int open_part(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+}
+
+size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op)
+{
+    int fd = open_part(path);
+    if (fd < 0)
+        return 0;
+    size_t n = take_new(fd, next, op);
+    close(fd);
+    return n;
+}
+
+/* ---- the tables ---- */
+
+/* Some entries of a table, three times: see segment/seqlock.h. */
+struct chunk {
+    unsigned char before[CHUNK_BYTES], data[CHUNK_BYTES], after[CHUNK_BYTES];
+};
+
+/* In use, or in use when they were read last. */
+static bool is_used(const struct chunk *chunk, size_t at, const void *known)
+{
+    return word_at(chunk->before, at + sizeof(uint32_t)) != 0 ||
+           word_at(known, sizeof(uint32_t)) != 0;
+}
+
+/* `n` entries from `offset` on, which are `known` so far. The first read tells which are in use; the
+ * others are of those alone, from the first of them to the last. */
+static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *known)
+{
+    struct chunk chunk;
+    size_t first = n, last = 0;
+    if (!read_at(fd, chunk.before, n * bytes, offset))
+        return false;
+    atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
+    for (size_t i = 0; i < n; i++) {
+        if (!is_used(&chunk, i * bytes, known + i * bytes))
+            continue;
+        first = first < i ? first : i;
+        last = i;
+    }
+    if (first == n)
+        return true;
+    size_t from = first * bytes, length = (last - first + 1) * bytes;
+    if (!read_at(fd, chunk.data + from, length, offset + from))
+        return false;
+    atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
+    if (!read_at(fd, chunk.after + from, length, offset + from))
+        return false;
+    for (size_t i = first; i <= last; i++) {
+        size_t at = i * bytes;
+        if (!is_used(&chunk, at, known + at))
+            continue;
+        if (muster_seg_stable(word_at(chunk.before, at), word_at(chunk.after, at)))
+            memcpy(known + at, chunk.data + at, bytes);
+        else
+            read_entry(fd, offset + at, known + at, bytes);
+    }
+    return true;
+}
+
+static bool read_table(int fd, struct muster_segment *segment, const struct muster_seg_table *table)
+{
+    size_t at_once = CHUNK_BYTES / table->bytes;
+    for (size_t i = 0; i < table->entries; i += at_once) {
+        size_t left = table->entries - i, offset = table->offset + i * table->bytes;
+        if (!read_chunk(fd, offset, left < at_once ? left : at_once, table->bytes,
+                        (char *)segment + offset))
+            return false;
+    }
+    return true;
+}
+
+static int read_header(const char *path, int fd, struct muster_segment *segment,
+                       struct muster_err *err)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (!read_at(fd, (char *)segment, HEADER_BYTES, 0))
+        return muster_fail(err, "%s: cut short, or %s", path, strerror(errno));
+    if (muster_check_frame(path, segment, size > 0 ? (size_t)size : 0, err) != 0)
+        return -1;
+    return muster_identity_check(path, &segment->identity, err);
+}
+
+int muster_segment_read_tables(const char *path, struct muster_segment *segment,
+                               struct muster_err *err)
+{
+    int fd = open_part(path);
+    if (fd < 0)
+        return muster_fail(err, "%s: %s", path, strerror(errno));
+    int rc = read_header(path, fd, segment, err);
+    for (unsigned i = 0; rc == 0 && i < MUSTER_SEG_TABLES; i++)
+        if (!read_table(fd, segment, &muster_seg_table[i]))
+            rc = muster_fail(err, "%s: cut short while it was read", path);
+    close(fd);
+    if (rc == 0)
+        muster_check_tables(segment);
+    return rc;
+}
+
+/* ---- who writes it ---- */
+
+/* A living process may be writing it: until it reads the same twice. */
+static int read_header_whole(const char *path, int fd, struct muster_segment *segment,
+                             struct muster_err *err)
+{
+    struct muster_seg_identity before;
+    memset(&before, 0, sizeof(before));
+    int rc = 0;
+    for (int i = 0; i < LIVE_TRIES; i++) {
+        rc = read_header(path, fd, segment, err);
+        if (rc != 0 || memcmp(&before, &segment->identity, sizeof(before)) == 0)
+            break;
+        before = segment->identity;
+        atomic_thread_fence(memory_order_acquire);
+    }
+    return rc;
+}
+
+int muster_segment_read_identity(const char *path, struct muster_seg_identity *identity,
+                                 struct muster_err *err)
+{
+    size_t size;
+    int fd = open_regular(path, &size, err);
+    if (fd < 0)
+        return -1;
+    struct muster_segment *header = aligned_alloc(64, (HEADER_BYTES + 63) / 64 * 64);
+    int rc = header ? read_header_whole(path, fd, header, err) : muster_fail_memory(err, path);
+    close(fd);
+    if (rc == 0)
+        memcpy(identity, (const char *)header + offsetof(struct muster_segment, identity),
+               sizeof(*identity));
+    free(header);
     return rc;
 }

@@ -2,8 +2,8 @@
  * A segment file as a private copy whose every bound, enumerator and string is good. Files are
  * read with pread, never mapped: whoever truncates one costs an error, not a SIGBUS.
  */
-#ifndef MUSTER_SEGMENT_READ_H
-#define MUSTER_SEGMENT_READ_H
+#ifndef MUSTER_SEGMENT_SEGMENT_READER_H
+#define MUSTER_SEGMENT_SEGMENT_READER_H
 
 #include <stddef.h>
 
@@ -22,6 +22,22 @@ int muster_segment_read(const char *path, struct muster_segment **segment, struc
  * moment, never mixed; what changes without pause is left out (zero) and counted in *unstable. */
 int muster_segment_read_live(const char *path, struct muster_segment **segment, unsigned *unstable,
                              struct muster_err *err);
+
+/* Only who writes it, or wrote it; of the rest nothing but the sizes is looked at. */
+int muster_segment_read_identity(const char *path, struct muster_seg_identity *identity,
+                                 struct muster_err *err);
+
+/* Two parts of a living process's segment that somebody wants again and again, for a thousandth of
+ * what muster_segment_read_live costs. */
+
+/* Operations from ordinal *next on that are still whole, into op[MUSTER_SEG_RING]; *next becomes
+ * the ordinal behind the last. Returns how many; fewer than *next moved by: the ring was faster. */
+size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op);
+
+/* Header and tables (muster_seg_table) into a zeroed or formerly read *segment, whose other parts
+ * are left as they are. Entries that never stand still keep what they held. */
+int muster_segment_read_tables(const char *path, struct muster_segment *segment,
+                               struct muster_err *err);
 
 /* Terminates and cleans the strings; fails where the identity cannot be worked with. */
 int muster_identity_check(const char *name, struct muster_seg_identity *identity,

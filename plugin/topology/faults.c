@@ -44,15 +44,16 @@ static void mark_used(const struct muster_machine *machine, bool *used)
     }
 }
 
-static void judge_link(const struct muster_machine *machine, int node, struct muster_faults *faults)
+static void evaluate_link(const struct muster_machine *machine, int node,
+                          struct muster_faults *faults)
 {
     struct muster_link link;
     char has[24], can[24], low[24], high[24];
     if (!muster_link_above(machine, node, &link))
         return;
     int gpu = gpu_of_node(machine, node);
-    muster_link_word(link.gts, link.width, has, sizeof has);
-    muster_link_word(link.can_gts, link.can_width, can, sizeof can);
+    muster_link_name(link.gts, link.width, has, sizeof has);
+    muster_link_name(link.can_gts, link.can_width, can, sizeof can);
     muster_pci_print(machine->node[node].pci, low, sizeof low);
     muster_pci_print(machine->node[machine->node[node].parent].pci, high, sizeof high);
     if (link.width && link.width < link.can_width)
@@ -91,7 +92,7 @@ int muster_faults_usual_links(const struct muster_machine *machine, int gpu)
     return best;
 }
 
-static void judge_nvlinks(const struct muster_machine *machine, struct muster_faults *faults)
+static void evaluate_nvlinks(const struct muster_machine *machine, struct muster_faults *faults)
 {
     for (int i = 0; i < machine->gpus; i++) {
         int usual = muster_faults_usual_links(machine, i);
@@ -104,7 +105,7 @@ static void judge_nvlinks(const struct muster_machine *machine, struct muster_fa
 
 /* Equal GPUs on two NUMA nodes, unequal NICs: somebody's traffic crosses the socket. One NIC alone
  * has to be somewhere. */
-static void judge_nics(const struct muster_machine *machine, struct muster_faults *faults)
+static void evaluate_nics(const struct muster_machine *machine, struct muster_faults *faults)
 {
     int gpus[64] = {0}, nics[64] = {0}, most = 0, total = 0;
     for (int i = 0; i < machine->gpus; i++) {
@@ -137,10 +138,10 @@ void muster_faults_find(const struct muster_machine *machine, struct muster_faul
     mark_used(machine, used);
     for (int i = 0; i < machine->nodes && !machine->hidden; i++)
         if (used[i])
-            judge_link(machine, i, faults);
-    judge_nvlinks(machine, faults);
+            evaluate_link(machine, i, faults);
+    evaluate_nvlinks(machine, faults);
     if (!machine->hidden)
-        judge_nics(machine, faults);
+        evaluate_nics(machine, faults);
 }
 
 bool muster_fault_between(const struct muster_machine *machine, const struct muster_fault *fault,

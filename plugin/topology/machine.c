@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int muster_machine_new(struct muster_machine **machine, struct muster_err *err)
 {
     *machine = calloc(1, sizeof **machine);
@@ -24,14 +26,8 @@ int muster_machine_add(struct muster_machine *machine, int parent, enum muster_n
 {
     if (machine->nodes == MUSTER_MACHINE_NODES)
         return muster_fail(err, "more than %d PCI devices", MUSTER_MACHINE_NODES);
-    if (machine->nodes == machine->nodes_room) {
-        int room = machine->nodes_room ? 2 * machine->nodes_room : 64;
-        struct muster_node *grown = realloc(machine->node, (size_t)room * sizeof *grown);
-        if (!grown)
-            return muster_fail_memory(err, "PCI devices");
-        machine->node = grown;
-        machine->nodes_room = room;
-    }
+    if (!muster_grow(&machine->node, (size_t)machine->nodes, sizeof *machine->node))
+        return muster_fail_memory(err, "PCI devices");
     machine->node[machine->nodes] = (struct muster_node){.parent = parent, .kind = kind};
     return machine->nodes++;
 }

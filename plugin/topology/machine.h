@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/links.h"
+#include "base/pcie.h"
 
 enum {
     MUSTER_MACHINE_GPUS = 64,
@@ -70,7 +70,7 @@ struct muster_nic {
 struct muster_machine {
     char source[128]; /* "hwloc 2.9.0", "/sys", "file.xml" */
     struct muster_node *node;
-    int nodes, nodes_room;
+    int nodes;
     struct muster_gpu gpu[MUSTER_MACHINE_GPUS];
     int gpus;
     struct muster_nic nic[MUSTER_MACHINE_NICS];
@@ -78,8 +78,8 @@ struct muster_machine {
     /* Direct or through switches, one direction; [a][b] */
     uint8_t nvlinks[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS];
     double nvlink_gbs[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS];
-    char p2p[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS]; /* enum muster_p2p */
-    bool hidden;                                        /* the hypervisor hides the PCI tree */
+    uint8_t p2p[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS]; /* enum muster_p2p */
+    bool hidden;                                           /* the hypervisor hides the PCI tree */
     bool virtual_machine;
     char note[MUSTER_MACHINE_NOTES][160];
     int notes;

@@ -138,15 +138,15 @@ void muster_path_gpu_nic(const struct muster_machine *machine, int gpu, int nic,
     muster_path_between(machine, machine->gpu[gpu].node, machine->nic[nic].node, path);
 }
 
-void muster_path_word(const struct muster_path *path, char *text, size_t size)
+void muster_path_name(const struct muster_path *path, char *text, size_t size)
 {
     if (path->class == MUSTER_PATH_NVLINK)
         snprintf(text, size, "NV%u", path->nvlinks);
     else
-        snprintf(text, size, "%s", muster_path_class_word(path->class));
+        snprintf(text, size, "%s", muster_path_class_name(path->class));
 }
 
-void muster_link_word(double gts, unsigned width, char *text, size_t size)
+void muster_link_name(double gts, unsigned width, char *text, size_t size)
 {
     static const double speeds[] = {2.5, 5, 8, 16, 32, 64};
     int generation = 0;

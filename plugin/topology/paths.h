@@ -43,9 +43,9 @@ void muster_path_gpu_nic(const struct muster_machine *machine, int gpu, int nic,
                          struct muster_path *path);
 
 /* "NV18", "PIX", "X" for a GPU itself, "?" */
-void muster_path_word(const struct muster_path *path, char *text, size_t size);
+void muster_path_name(const struct muster_path *path, char *text, size_t size);
 /* "gen4 x16": >= 16 bytes */
-void muster_link_word(double gts, unsigned width, char *text, size_t size);
+void muster_link_name(double gts, unsigned width, char *text, size_t size);
 
 /* NICs at the least distance from a GPU: a bit each; only fabric NICs if there are any. */
 void muster_path_nearest(const struct muster_machine *machine, int gpu,

@@ -1,6 +1,6 @@
 /*
  * Call traces: what NCCL told a profiler plugin, one JSON object a line (docs/formats.md).
- * Reading and playing belong to the command; recording (trace/record.h) to the plugin.
+ * Reading and playing belong to the command; recording (trace/trace_record.h) to the plugin.
  */
 #ifndef MUSTER_TRACE_TRACE_H
 #define MUSTER_TRACE_TRACE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "record/event.h"
+#include "base/event.h"
 
 struct muster_trace_meta {
     unsigned format; /* 1 */

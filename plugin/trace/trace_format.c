@@ -1,4 +1,4 @@
-#include "trace/format.h"
+#include "trace/trace_format.h"
 
 /* clang-format off */
 #define ALWAYS 1, MUSTER_TRACE_API_MAX
@@ -135,7 +135,5 @@ const struct muster_trace_field *muster_trace_fields(unsigned kind)
 
 unsigned muster_trace_kinds(unsigned api)
 {
-    static const unsigned kinds[MUSTER_TRACE_API_MAX + 1] = {0,    0x3f,  0x3f,   0xff,
-                                                             0xff, 0xfff, 0x7fff, 0xffff};
-    return api <= MUSTER_TRACE_API_MAX ? kinds[api] : 0;
+    return api > 0 && api <= MUSTER_TRACE_API_MAX ? (1u << muster_event_kinds(api)) - 1 : 0;
 }

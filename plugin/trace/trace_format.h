@@ -2,14 +2,14 @@
  * The format of call traces as one table, which the recorder writes by and the reader reads by
  * (docs/formats.md, "Call traces").
  */
-#ifndef MUSTER_TRACE_FORMAT_H
-#define MUSTER_TRACE_FORMAT_H
+#ifndef MUSTER_TRACE_TRACE_FORMAT_H
+#define MUSTER_TRACE_TRACE_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record/event.h"
+#include "base/event.h"
 
 enum { MUSTER_TRACE_FORMAT = 1, MUSTER_TRACE_API_MAX = 7 };
 

@@ -1,4 +1,4 @@
-#include "trace/record.h"
+#include "trace/trace_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "trace/format.h"
+#include "trace/trace_format.h"
 #include "trace/handle_ids.h"
 
 enum { BUFFER = 1 << 20, CONTEXTS = 4096 };

@@ -1,4 +1,4 @@
-#include "cli/tune_job.h"
+#include "tune/tune_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/child.h"
-#include "cli/environment.h"
-#include "cli/steer.h"
+#include "base/env.h"
+#include "launch/child.h"
+#include "launch/job_environment.h"
+#include "launch/steer.h"
 
 enum { GRACE_S = 5, CANNOT = 126 };
 
@@ -58,7 +59,11 @@ static void forget_policy(void)
 static int set_environment(const struct muster_tune_job *job, struct muster_err *err)
 {
     struct muster_environment environment;
+    const char *wanted = muster_env("MUSTER_TIMING");
     struct muster_capture capture = {.timing = MUSTER_CAPTURE_FULL, .dir = job->dir, .quiet = true};
+    if (wanted && strcmp(wanted, muster_capture_timings[MUSTER_CAPTURE_CHANNELS]) == 0) {
+        capture.timing = MUSTER_CAPTURE_CHANNELS;
+    }
     forget_policy();
     if (muster_environment_record(&capture, &environment, err) ||
         (job->policy && muster_steer_add_text(&environment, job->policy, err))) {
@@ -67,40 +72,42 @@ static int set_environment(const struct muster_tune_job *job, struct muster_err 
     return muster_environment_apply(&environment, err);
 }
 
-static void become(const struct muster_tune_job *job)
+static int prepare(void *arg, struct muster_err *err)
 {
-    struct muster_err err;
+    const struct muster_tune_job *job = arg;
+    return set_environment(job, err);
+}
+
+/* What the job prints, and why it could not be run, stands in its output. */
+static int start(const struct muster_tune_job *job, pid_t *pid, struct muster_err *err)
+{
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int out = open(job->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0) {
-        _exit(CANNOT);
-    }
-    setpgid(0, 0);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (set_environment(job, &err)) {
-        dprintf(STDERR_FILENO, "%s\n", err.text);
-        _exit(CANNOT);
-    }
-    execvp(job->argv[0], job->argv);
-    dprintf(STDERR_FILENO, "cannot run %s: %s\n", job->argv[0], strerror(errno));
-    _exit(CANNOT);
+    const struct muster_child child = {.argv = (const char *const *)job->argv,
+                                       .prepare = prepare,
+                                       .arg = (void *)(uintptr_t)job,
+                                       .files = (const int[]){null, out, out},
+                                       .mask = &before,
+                                       .group = true};
+    fflush(NULL);
+    int why = muster_child_start(&child, pid, err);
+    if (why != 0 && out >= 0)
+        dprintf(out, "%s\n", err->text);
+    if (null >= 0)
+        close(null);
+    if (out >= 0)
+        close(out);
+    return why;
 }
 
 /* ---- waiting ---- */
-
-static bool is_over(pid_t child, int *status)
-{
-    pid_t ended = waitpid(child, status, WNOHANG);
-    return ended == child || (ended < 0 && errno != EINTR);
-}
 
 /* Until it is over, `until_ns` has come, or somebody asks to end. True: it is over. */
 static bool wait_for(pid_t child, uint64_t until_ns, bool patient, int *status)
 {
     for (;;) {
         uint64_t now = muster_now_ns();
-        if (is_over(child, status)) {
+        if (muster_child_ended(child, status)) {
             return true;
         }
         if (now >= until_ns || (!patient && interrupted)) {
@@ -119,12 +126,13 @@ static void end_group(pid_t child, bool over, int *status)
         wait_for(child, muster_now_ns() + GRACE_S * MUSTER_NS_PER_S, true, status);
     }
     kill(-child, SIGKILL);
-    while (!over && waitpid(child, status, 0) < 0 && errno == EINTR) {
+    if (!over) {
+        muster_child_reap(child, status);
     }
 }
 
-static void judge(struct muster_tune_ended *ended, bool over, int status,
-                  const struct muster_tune_job *job)
+static void evaluate(struct muster_tune_ended *ended, bool over, int status,
+                     const struct muster_tune_job *job)
 {
     ended->how = MUSTER_TUNE_FAILED;
     if (!over && interrupted) {
@@ -147,23 +155,19 @@ void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_e
     uint64_t begin = muster_now_ns();
     int status = 0;
     *ended = (struct muster_tune_ended){.how = MUSTER_TUNE_FAILED};
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        become(job);
-    }
-    if (child < 0) {
-        snprintf(ended->why, sizeof ended->why, "cannot fork: %s", strerror(errno));
+    pid_t child;
+    struct muster_err err;
+    if (start(job, &child, &err) != 0) {
+        snprintf(ended->why, sizeof ended->why, "exit status %d", CANNOT);
         return;
     }
-    setpgid(child, child); /* whoever comes first */
     bool over = wait_for(child, begin + (uint64_t)(job->limit_s * 1e9), false, &status);
     ended->seconds = (double)(muster_now_ns() - begin) / 1e9;
-    judge(ended, over, status, job);
+    evaluate(ended, over, status, job);
     end_group(child, over, &status);
 }
 
-void muster_tune_last_words(const char *output, char *to, size_t size)
+void muster_tune_output_end(const char *output, char *to, size_t size)
 {
     char line[300];
     FILE *said = fopen(output, "r");

@@ -1,6 +1,6 @@
 /* One run of the command that `muster tune` measures. */
-#ifndef MUSTER_CLI_TUNE_JOB_H
-#define MUSTER_CLI_TUNE_JOB_H
+#ifndef MUSTER_TUNE_TUNE_JOB_H
+#define MUSTER_TUNE_TUNE_JOB_H
 
 #include <signal.h>
 #include <stddef.h>
@@ -36,6 +36,6 @@ int muster_tune_interrupted(void);
 /* The command and all that it starts have a process group of their own, which is ended with it. */
 void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_ended *ended);
 /* The last line that the job printed and that is not blank; "": none. */
-void muster_tune_last_words(const char *output, char *to, size_t size);
+void muster_tune_output_end(const char *output, char *to, size_t size);
 
 #endif

@@ -1,11 +1,11 @@
-#include "cli/tune_measure.h"
+#include "tune/tune_measure.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/tune_stats.h"
+#include "base/arena.h"
 #include "policy/policy.h"
-#include "segment/table.h"
+#include "tune/tune_stats.h"
 
 enum { SIZES = 64 };
 
@@ -21,6 +21,7 @@ struct bin {
 };
 
 struct bins {
+    struct muster_arena arena;
     struct bin *bin;
     size_t n;
 };
@@ -38,11 +39,8 @@ static struct bin *bin_of(struct bins *bins, const struct muster_tune_class *cla
             return &bins->bin[i];
         }
     }
-    if (!muster_grow(&bins->bin, bins->n, sizeof *bins->bin)) {
-        return NULL;
-    }
-    struct bin *bin = &bins->bin[bins->n++];
-    *bin = (struct bin){.class = *class};
+    struct bin *bin = muster_arena_add(&bins->arena, &bins->bin, &bins->n, sizeof *bin);
+    bin->class = *class;
     return bin;
 }
 
@@ -71,10 +69,10 @@ static int add(void *to, const struct muster_joint *joint, double us, size_t *pl
         return 0;
     }
     struct bin *bin = bin_of(bins, &class);
-    if (!bin || !muster_grow(&bin->us, bin->n, sizeof *bin->us)) {
+    if (bins->arena.failed) {
         return -1;
     }
-    bin->us[bin->n++] = us;
+    *(double *)muster_arena_add(&bins->arena, &bin->us, &bin->n, sizeof us) = us;
     vote(bin, &choice);
     *place = (size_t)(bin - bins->bin);
     return 0;
@@ -82,12 +80,10 @@ static int add(void *to, const struct muster_joint *joint, double us, size_t *pl
 
 static int add_beat(void *to, size_t place, double us)
 {
-    struct bin *bin = &((struct bins *)to)->bin[place];
-    if (!muster_grow(&bin->beat_us, bin->beats, sizeof *bin->beat_us)) {
-        return -1;
-    }
-    bin->beat_us[bin->beats++] = us;
-    return 0;
+    struct bins *bins = to;
+    struct bin *bin = &bins->bin[place];
+    *(double *)muster_arena_add(&bins->arena, &bin->beat_us, &bin->beats, sizeof us) = us;
+    return bins->arena.failed ? -1 : 0;
 }
 
 static int by_class(const void *left, const void *right)
@@ -113,9 +109,9 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
     sample->points = 0;
     for (size_t i = 0; sample->point && i < bins->n; i++) {
         struct bin *bin = &bins->bin[i];
-        size_t beats = bin->beats >= MUSTER_PACE_OPS ? bin->beats : 0;
-        sample->rare += bin->n < MUSTER_PACE_OPS;
-        if (bin->n >= MUSTER_PACE_OPS) {
+        size_t beats = bin->beats >= MUSTER_PERIOD_OPS ? bin->beats : 0;
+        sample->rare += bin->n < MUSTER_PERIOD_OPS;
+        if (bin->n >= MUSTER_PERIOD_OPS) {
             sample->point[sample->points++] =
                 (struct muster_tune_point){.class = bin->class,
                                            .choice = bin->choice,
@@ -134,13 +130,10 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
                              struct muster_err *err)
 {
     struct bins bins = {.bin = NULL};
-    struct muster_pace_reader reader = {&bins, add, add_beat};
-    bool whole = muster_pace_read(view, &reader) == 0 && keep(sample, &bins);
-    for (size_t i = 0; i < bins.n; i++) {
-        free(bins.bin[i].us);
-        free(bins.bin[i].beat_us);
-    }
-    free(bins.bin);
+    struct muster_step_period_reader reader = {&bins, add, add_beat};
+    bool whole =
+        muster_step_period_read(view, &reader) == 0 && !bins.arena.failed && keep(sample, &bins);
+    muster_arena_free(&bins.arena);
     if (!whole) {
         return muster_fail(err, "out of memory for the measurements");
     }
@@ -151,18 +144,18 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     return muster_fail(err,
                        "no collective was timed on two ranks often enough (at least %d of one "
                        "size after the first three)",
-                       MUSTER_PACE_OPS);
+                       MUSTER_PERIOD_OPS);
 }
 
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err)
 {
-    struct muster_run_query query = {.run = &dir, .runs = 1};
+    struct muster_run_query query = {.run = &dir, .runs = 1, .streamed = true};
     struct muster_run run;
     struct muster_view view;
     if (muster_run_load(&query, &run, err)) {
         return -1;
     }
-    int rc = muster_view_of_run(&run, &view, err);
+    int rc = muster_view_of_run_aligned(&run, &view, err);
     if (rc == 0) {
         rc = muster_tune_measure_view(&view, sample, err);
         muster_view_free(&view);

@@ -3,16 +3,16 @@
  * carried them out. A class is a collective, a power of two of bytes, and the communicator's ranks
  * and nodes: what a rule can match.
  */
-#ifndef MUSTER_CLI_TUNE_MEASURE_H
-#define MUSTER_CLI_TUNE_MEASURE_H
+#ifndef MUSTER_TUNE_TUNE_MEASURE_H
+#define MUSTER_TUNE_TUNE_MEASURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cli/pace.h"
-#include "diagnose/view.h"
+#include "view/step_period.h"
+#include "view/view.h"
 
 struct muster_tune_class {
     uint8_t func;      /* enum muster_func */
@@ -39,9 +39,9 @@ struct muster_tune_sample {
     size_t rare; /* classes left out: too few operations */
 };
 
-/* From a run directory recorded with full timing: beat and clock of each class (cli/pace.h).
- * Classes with fewer operations than MUSTER_PACE_OPS are left out, fewer beats are unknown. -1
- * where nothing was timed. Free the sample with muster_tune_sample_free. */
+/* From a run directory recorded with full timing: beat and clock of each class
+ * (view/step_period.h). Classes with fewer operations than MUSTER_PERIOD_OPS are left out, fewer
+ * beats are unknown. -1 where nothing was timed. Free the sample with muster_tune_sample_free. */
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err);
 /* The same from what was loaded. */
 int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_sample *sample,

@@ -1,4 +1,4 @@
-#include "cli/tune_search.h"
+#include "tune/tune_search.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/env.h"
-#include "cli/scratch.h"
-#include "cli/tune_job.h"
-#include "cli/tune_tracks.h"
-#include "cli/tune_whole.h"
+#include "launch/scratch.h"
 #include "policy/policy.h"
+#include "tune/tune_job.h"
+#include "tune/tune_tracks.h"
+#include "tune/tune_whole.h"
 
 enum {
     RUNS = 256,                    /* whose durations are remembered */
@@ -91,7 +91,7 @@ static double limit_s(const struct search *search)
 static void last_words(const struct search *search)
 {
     char last[300];
-    muster_tune_last_words(search->said, last, sizeof last);
+    muster_tune_output_end(search->said, last, sizeof last);
     if (last[0]) {
         tell(search, "its last line: %s", last);
     }
@@ -138,7 +138,7 @@ static int run_once(struct search *search, const char *policy, const char *name,
 static size_t rules_kept(const struct search *search)
 {
     struct muster_tune_interval interval;
-    bool kept = muster_tune_whole_keeps(muster_tune_whole_judge(&search->whole, &interval));
+    bool kept = muster_tune_whole_keeps(muster_tune_whole_evaluate(&search->whole, &interval));
     return search->rule && kept ? muster_tune_rules_proven(&search->tracks, search->rule) : 0;
 }
 
@@ -157,7 +157,7 @@ static int write_file(struct search *search)
         .unjudged = muster_tune_unjudged(&search->tracks),
     };
     if (muster_tune_rules_proven(&search->tracks, search->rule)) {
-        muster_tune_whole_word(&search->whole, figure, meaning);
+        muster_tune_whole_format(&search->whole, figure, meaning);
     }
     size_t rules = rules_kept(search);
     snprintf(part, sizeof part, "%s.%d", search->plan->output, (int)getpid());
@@ -185,22 +185,22 @@ static int run_base(struct search *search, struct muster_tune_sample *sample)
     return rc;
 }
 
-static void tell_class(const struct search *search, const struct muster_tune_point *point)
+static void report_class(const struct search *search, const struct muster_tune_point *point)
 {
     char class[96], choice[64], us[32];
     bool beats = point->beat_us > 0;
-    muster_tune_word_class(class, sizeof class, &point->class);
-    muster_tune_word_choice(choice, sizeof choice, &point->choice);
-    muster_tune_word_us(us, sizeof us, beats ? point->beat_us : point->us);
+    muster_tune_format_class(class, sizeof class, &point->class);
+    muster_tune_format_choice(choice, sizeof choice, &point->choice);
+    muster_tune_format_us(us, sizeof us, beats ? point->beat_us : point->us);
     tell(search, "  %s: %s %s, %s, %u operations", class, us,
          beats ? "from begin to begin" : "by the quickest rank's clock", choice, point->ops);
 }
 
-static void tell_left_out(const struct search *search)
+static void report_left_out(const struct search *search)
 {
     char text[192];
-    muster_tune_word_left_out(text, sizeof text, search->rare,
-                              muster_tune_unjudged(&search->tracks));
+    muster_tune_format_left_out(text, sizeof text, search->rare,
+                                muster_tune_unjudged(&search->tracks));
     if (text[0]) {
         tell(search, "not judged: %s", text);
     }
@@ -219,15 +219,15 @@ static int first_run(struct search *search)
     tell(search, "run 1 (%.1f s), without a policy: %zu classes of operations", search->seconds[0],
          sample.points);
     for (size_t i = 0; i < sample.points; i++) {
-        tell_class(search, &sample.point[i]);
+        report_class(search, &sample.point[i]);
     }
-    tell_left_out(search);
+    report_left_out(search);
     muster_tune_sample_free(&sample);
     return search->rule ? 0 : muster_fail_memory(search->err, "the rules");
 }
 
-static void tell_screened(const struct search *search, const char *name,
-                          const struct muster_tune_screened *seen)
+static void report_screened(const struct search *search, const char *name,
+                            const struct muster_tune_screened *seen)
 {
     char class[96];
     if (!seen->ran) {
@@ -239,7 +239,7 @@ static void tell_screened(const struct search *search, const char *name,
              seen->ran);
         return;
     }
-    muster_tune_word_class(class, sizeof class, &seen->best_class);
+    muster_tune_format_class(class, sizeof class, &seen->best_class);
     tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)", search->runs,
          name, seen->quicker, seen->judged, seen->best, class);
 }
@@ -259,7 +259,7 @@ static int try_rules(struct search *search, const char *name, size_t rules, uint
     }
     struct muster_tune_screened seen =
         muster_tune_screen(&search->tracks, sample, search->rule, rules);
-    tell_screened(search, name, &seen);
+    report_screened(search, name, &seen);
     *quicker = seen.quicker > 0;
     return 0;
 }
@@ -292,7 +292,7 @@ static int try_combination(struct search *search, const struct muster_tune_choic
     if (!rules) {
         return 0;
     }
-    muster_tune_word_choice(name, sizeof name, choice);
+    muster_tune_format_choice(name, sizeof name, choice);
     int rc = try_rules(search, name, rules, muster_policy_combination(choice->algo, choice->proto),
                        &sample, &quicker);
     if (rc) {
@@ -341,8 +341,8 @@ static uint32_t combinations_of(struct search *search, uint8_t first, uint8_t la
 {
     uint32_t combinations = 0;
     for (uint8_t algo = first; algo <= last; algo++) {
-        for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
-            struct muster_tune_choice choice = {.algo = algo, .proto = proto};
+        for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
+            struct muster_tune_choice choice = {.algo = (uint8_t)algo, .proto = (uint8_t)proto};
             if (muster_tune_rules_forced(&search->tracks, &choice, search->rule)) {
                 combinations |= muster_policy_combination(algo, proto);
             }
@@ -355,9 +355,9 @@ static uint32_t combinations_of(struct search *search, uint8_t first, uint8_t la
 static int try_each(struct search *search, uint32_t combinations)
 {
     int rc = 0;
-    for (uint8_t algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
-        for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
-            struct muster_tune_choice choice = {.algo = algo, .proto = proto};
+    for (unsigned algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
+        for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
+            struct muster_tune_choice choice = {.algo = (uint8_t)algo, .proto = (uint8_t)proto};
             if (!(combinations & muster_policy_combination(algo, proto))) {
                 continue;
             }
@@ -525,7 +525,7 @@ static int whole_pair(struct search *search, size_t rules, const char *policy, b
 
 /* Pairs of their own: those before had other sets of rules, and chose these. How many is settled
  * before the first, as one that may stop when it likes what it sees would stop too early. */
-static void judge_whole(struct search *search)
+static void evaluate_whole(struct search *search)
 {
     char figure[128], meaning[128];
     size_t rules = muster_tune_rules_proven(&search->tracks, search->rule);
@@ -544,7 +544,7 @@ static void judge_whole(struct search *search)
     if (i < MUSTER_TUNE_PAIRS && !search->ending[0]) {
         search->ending = "the budget did not reach for three pairs with all rules";
     }
-    muster_tune_whole_word(&search->whole, figure, meaning);
+    muster_tune_whole_format(&search->whole, figure, meaning);
     tell(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
     free(text);
 }
@@ -562,9 +562,9 @@ static int search_all(struct search *search)
     if (screen(search) == 0) {
         muster_tune_settle(&search->tracks);
         if (pairs(search) == 0) {
-            judge_whole(search);
+            evaluate_whole(search);
         }
-        tell_left_out(search);
+        report_left_out(search);
     }
     return write_file(search);
 }

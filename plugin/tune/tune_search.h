@@ -1,6 +1,6 @@
 /* The runs of `muster tune`: which, in what order, until when. */
-#ifndef MUSTER_CLI_TUNE_SEARCH_H
-#define MUSTER_CLI_TUNE_SEARCH_H
+#ifndef MUSTER_TUNE_TUNE_SEARCH_H
+#define MUSTER_TUNE_TUNE_SEARCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "cli/tune_stats.h"
+#include "tune/tune_stats.h"
 
 #include <math.h>
 

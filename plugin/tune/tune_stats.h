@@ -1,6 +1,6 @@
 /* The arithmetic of `muster tune`. */
-#ifndef MUSTER_CLI_TUNE_STATS_H
-#define MUSTER_CLI_TUNE_STATS_H
+#ifndef MUSTER_TUNE_TUNE_STATS_H
+#define MUSTER_TUNE_TUNE_STATS_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "cli/tune_tracks.h"
+#include "tune/tune_tracks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,16 +68,16 @@ static bool took_effect(const struct muster_tune_track *track,
     return ran->algo == algo && ran->proto == proto;
 }
 
-static double point_us(const struct muster_tune_point *point, enum muster_pace by)
+static double point_us(const struct muster_tune_point *point, enum muster_step_period by)
 {
-    return by == MUSTER_PACE_BEAT ? point->beat_us : point->us;
+    return by == MUSTER_PERIOD_BEAT ? point->beat_us : point->us;
 }
 
 /* The median of the runs without a policy so far. */
-static double base_us(const struct muster_tune_track *track, enum muster_pace by)
+static double base_us(const struct muster_tune_track *track, enum muster_step_period by)
 {
-    return by == MUSTER_PACE_BEAT ? median_of(track->base_beat_us, track->base_beats)
-                                  : median_of(track->base_us, track->bases);
+    return by == MUSTER_PERIOD_BEAT ? median_of(track->base_beat_us, track->base_beats)
+                                    : median_of(track->base_us, track->bases);
 }
 
 static double screened_ratio(const struct muster_tune_track *track,
@@ -105,16 +105,16 @@ static void offer(struct muster_tune_track *track, const struct muster_tune_lane
 }
 
 /* What a run showed of a class that ran as the candidate wants. */
-static void judge(struct muster_tune_screened *seen, struct muster_tune_track *track,
-                  const struct muster_tune_choice *wanted, const struct muster_tune_point *point)
+static void evaluate(struct muster_tune_screened *seen, struct muster_tune_track *track,
+                     const struct muster_tune_choice *wanted, const struct muster_tune_point *point)
 {
     bool beats = track->base_beats && point->beat_us > 0;
     struct muster_tune_lane option = {
         .choice = *wanted,
         .ran = point->choice,
-        .by = muster_pace_of(beats, track->base.algo, point->choice.algo)};
+        .by = muster_step_period_of(beats, track->base.algo, point->choice.algo)};
     seen->ran++;
-    if (option.by == MUSTER_PACE_NONE) {
+    if (option.by == MUSTER_PERIOD_NONE) {
         track->unjudged = true;
         return;
     }
@@ -142,7 +142,7 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
         const struct muster_tune_choice *wanted = &rule[r++].choice;
         const struct muster_tune_point *point = muster_tune_find(sample, &track->class);
         if (point && took_effect(track, wanted, &point->choice)) {
-            judge(&seen, track, wanted, point);
+            evaluate(&seen, track, wanted, point);
         }
     }
     return seen;
@@ -302,8 +302,8 @@ static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_poi
 static bool comparable(const struct muster_tune_lane *lane, const struct muster_tune_point *without,
                        const struct muster_tune_point *with)
 {
-    return muster_pace_of(lane->by == MUSTER_PACE_BEAT, without->choice.algo, with->choice.algo) ==
-               lane->by &&
+    return muster_step_period_of(lane->by == MUSTER_PERIOD_BEAT, without->choice.algo,
+                                 with->choice.algo) == lane->by &&
            point_us(without, lane->by) > 0 && point_us(with, lane->by) > 0;
 }
 

@@ -7,11 +7,11 @@
  * it is not known, the quickest rank's clock stands in from ring to ring, whose ranks end together;
  * with any other algorithm on either side there is nothing to compare.
  */
-#ifndef MUSTER_CLI_TUNE_TRACKS_H
-#define MUSTER_CLI_TUNE_TRACKS_H
+#ifndef MUSTER_TUNE_TUNE_TRACKS_H
+#define MUSTER_TUNE_TUNE_TRACKS_H
 
-#include "cli/tune_measure.h"
-#include "cli/tune_write.h"
+#include "tune/tune_measure.h"
+#include "tune/tune_write.h"
 
 enum {
     MUSTER_TUNE_LANES = 2,   /* options a class that are looked at closely */
@@ -25,7 +25,7 @@ enum {
 struct muster_tune_lane {
     struct muster_tune_choice choice; /* of the rule; all 0: none */
     struct muster_tune_choice ran;    /* what it became */
-    enum muster_pace by;
+    enum muster_step_period by;
     double screened_us; /* by it, in the one run that chose it */
     double log_ratio[MUSTER_TUNE_ROUNDS], with_us[MUSTER_TUNE_ROUNDS];
     unsigned n;

@@ -1,9 +1,9 @@
-#include "cli/tune_whole.h"
+#include "tune/tune_whole.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/tune_tracks.h"
+#include "tune/tune_tracks.h"
 
 struct sums {
     double without_us, with_us;
@@ -52,8 +52,8 @@ void muster_tune_whole_pair(struct muster_tune_whole *whole, const struct muster
     }
 }
 
-enum muster_tune_verdict muster_tune_whole_judge(const struct muster_tune_whole *whole,
-                                                 struct muster_tune_interval *interval)
+enum muster_tune_verdict muster_tune_whole_evaluate(const struct muster_tune_whole *whole,
+                                                    struct muster_tune_interval *interval)
 {
     struct muster_tune_interval rest;
     muster_tune_interval(whole->log_ratio, whole->n, interval);
@@ -80,8 +80,8 @@ bool muster_tune_whole_keeps(enum muster_tune_verdict verdict)
            verdict == MUSTER_TUNE_UNSEEN;
 }
 
-void muster_tune_whole_word(const struct muster_tune_whole *whole, char figure[128],
-                            char meaning[128])
+void muster_tune_whole_format(const struct muster_tune_whole *whole, char figure[128],
+                              char meaning[128])
 {
     static const char *const meanings[] = {
         [MUSTER_TUNE_UNKNOWN] = "Measure the whole job with and without them before you rely on it",
@@ -93,7 +93,7 @@ void muster_tune_whole_word(const struct muster_tune_whole *whole, char figure[1
         [MUSTER_TUNE_BROKEN] = "The command failed with them",
     };
     struct muster_tune_interval interval;
-    enum muster_tune_verdict verdict = muster_tune_whole_judge(whole, &interval);
+    enum muster_tune_verdict verdict = muster_tune_whole_evaluate(whole, &interval);
     if (verdict == MUSTER_TUNE_UNKNOWN || verdict == MUSTER_TUNE_BROKEN) {
         snprintf(figure, 128, "All rules together: not measured.");
     } else {

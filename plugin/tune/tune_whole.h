@@ -4,11 +4,11 @@
  * may only move time to other classes. The sum over classes shows it. Pure: samples of pairs of
  * runs go in, a verdict and its words come out.
  */
-#ifndef MUSTER_CLI_TUNE_WHOLE_H
-#define MUSTER_CLI_TUNE_WHOLE_H
+#ifndef MUSTER_TUNE_TUNE_WHOLE_H
+#define MUSTER_TUNE_TUNE_WHOLE_H
 
-#include "cli/tune_stats.h"
-#include "cli/tune_write.h"
+#include "tune/tune_stats.h"
+#include "tune/tune_write.h"
 
 enum { MUSTER_TUNE_WHOLES = 5 }; /* pairs, at most */
 
@@ -36,13 +36,13 @@ void muster_tune_whole_pair(struct muster_tune_whole *whole, const struct muster
                             size_t rules, const struct muster_tune_sample *without,
                             const struct muster_tune_sample *with);
 /* *interval: of the sum over all classes. */
-enum muster_tune_verdict muster_tune_whole_judge(const struct muster_tune_whole *whole,
-                                                 struct muster_tune_interval *interval);
+enum muster_tune_verdict muster_tune_whole_evaluate(const struct muster_tune_whole *whole,
+                                                    struct muster_tune_interval *interval);
 /* Whether rules with this verdict are kept. */
 bool muster_tune_whole_keeps(enum muster_tune_verdict verdict);
 /* "All rules together: 0.930 of the time, 95 % interval 0.910 to 0.950, over 5 pairs of runs." and
  * what follows from it; "": nothing more. */
-void muster_tune_whole_word(const struct muster_tune_whole *whole, char figure[128],
-                            char meaning[128]);
+void muster_tune_whole_format(const struct muster_tune_whole *whole, char figure[128],
+                              char meaning[128]);
 
 #endif

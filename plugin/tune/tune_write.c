@@ -1,4 +1,4 @@
-#include "cli/tune_write.h"
+#include "tune/tune_write.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,24 +6,24 @@
 
 #include "base/text.h"
 #include "policy/policy.h"
-#include "policy/rules.h"
+#include "policy/policy_fields.h"
 
 static const char *func_word(unsigned func)
 {
-    const char *word = muster_policy_word_of(MUSTER_FIELD_COLLECTIVE, func);
+    const char *word = muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, func);
     return word ? word : "unknown";
 }
 
-static void word_size(char *to, size_t size, unsigned size_log2, const char *space)
+static void describe_size(char *to, size_t size, unsigned size_log2, const char *space)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     snprintf(to, size, "%u%s%s", 1u << size_log2 % 10, space, units[size_log2 / 10 % 7]);
 }
 
-void muster_tune_word_class(char *to, size_t size, const struct muster_tune_class *class)
+void muster_tune_format_class(char *to, size_t size, const struct muster_tune_class *class)
 {
     char bytes[24];
-    word_size(bytes, sizeof bytes, class->size_log2, " ");
+    describe_size(bytes, sizeof bytes, class->size_log2, " ");
     int n =
         snprintf(to, size, "%s %s, %" PRIu32 " ranks", func_word(class->func), bytes, class->ranks);
     if (n > 0 && (size_t)n < size && class->nodes) {
@@ -32,10 +32,10 @@ void muster_tune_word_class(char *to, size_t size, const struct muster_tune_clas
     }
 }
 
-void muster_tune_word_choice(char *to, size_t size, const struct muster_tune_choice *choice)
+void muster_tune_format_choice(char *to, size_t size, const struct muster_tune_choice *choice)
 {
-    const char *algo = muster_policy_word_of(MUSTER_FIELD_ALGO, choice->algo);
-    const char *proto = muster_policy_word_of(MUSTER_FIELD_PROTO, choice->proto);
+    const char *algo = muster_policy_name_of(MUSTER_FIELD_ALGO, choice->algo);
+    const char *proto = muster_policy_name_of(MUSTER_FIELD_PROTO, choice->proto);
     bool combination = choice->algo && choice->proto;
     int n = combination ? snprintf(to, size, "%s/%s", algo ? algo : "?", proto ? proto : "?")
                         : snprintf(to, size, "%s", "NCCL's choice");
@@ -45,17 +45,17 @@ void muster_tune_word_choice(char *to, size_t size, const struct muster_tune_cho
     }
 }
 
-void muster_tune_word_us(char *to, size_t size, double us)
+void muster_tune_format_us(char *to, size_t size, double us)
 {
     snprintf(to, size, "%.*f us", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
 }
 
-void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudged)
+void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unjudged)
 {
     char few[80] = "", incomparable[80] = "";
     if (rare) {
         snprintf(few, sizeof few, "%zu class%s with fewer than %d operations a run", rare,
-                 rare == 1 ? "" : "es", MUSTER_PACE_OPS);
+                 rare == 1 ? "" : "es", MUSTER_PERIOD_OPS);
     }
     if (unjudged) {
         snprintf(incomparable, sizeof incomparable,
@@ -75,7 +75,7 @@ static void write_command(FILE *out, char *const *command)
         char word[256];
         muster_text_copy(word, sizeof word, *command);
         for (char *at = word; *at; at++) {
-            *at = (unsigned char)*at < 0x80 ? *at : '?';
+            *at = (char)((unsigned char)*at < 0x80 ? *at : '?');
         }
         fprintf(out, " %s", word);
     }
@@ -98,7 +98,7 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
         "# rule stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
         "pairs.\n",
         out);
-    muster_tune_word_left_out(left_out, sizeof left_out, account->rare, account->unjudged);
+    muster_tune_format_left_out(left_out, sizeof left_out, account->rare, account->unjudged);
     if (left_out[0]) {
         fprintf(out, "# Not judged: %s.\n", left_out);
     }
@@ -114,17 +114,17 @@ static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
 {
     const struct muster_tune_evidence *evidence = &rule->evidence;
     char class[96], before[64], after[64], before_us[32], after_us[32];
-    muster_tune_word_class(class, sizeof class, &rule->class);
-    muster_tune_word_us(before_us, sizeof before_us, evidence->before_us);
-    muster_tune_word_us(after_us, sizeof after_us, evidence->after_us);
-    muster_tune_word_choice(before, sizeof before, &evidence->before);
-    muster_tune_word_choice(after, sizeof after, &evidence->after);
+    muster_tune_format_class(class, sizeof class, &rule->class);
+    muster_tune_format_us(before_us, sizeof before_us, evidence->before_us);
+    muster_tune_format_us(after_us, sizeof after_us, evidence->after_us);
+    muster_tune_format_choice(before, sizeof before, &evidence->before);
+    muster_tune_format_choice(after, sizeof after, &evidence->after);
     fprintf(out, "  # %s: ratio %.3f, 95 %% interval %.3f to %.3f,\n", class,
             evidence->interval.ratio, evidence->interval.low, evidence->interval.high);
     fprintf(out, "  # %u pairs of runs, %" PRIu32 " operations a run.\n", evidence->interval.n,
             evidence->ops);
     fprintf(out, "  # %s: %s without, %s with.\n",
-            evidence->by == MUSTER_PACE_CLOCK
+            evidence->by == MUSTER_PERIOD_CLOCK
                 ? "By the quickest rank's clock, as the time to the next one is not known"
                 : "From the begin of one to the begin of the next",
             before_us, after_us);
@@ -138,7 +138,7 @@ static void write_words(FILE *out, enum muster_policy_type type, uint32_t values
     const char *join = "[";
     for (unsigned value = 1; value < 32; value++) {
         if (values >> value & 1) {
-            fprintf(out, "%s%s", join, muster_policy_word_of(type, value));
+            fprintf(out, "%s%s", join, muster_policy_name_of(type, value));
             join = ", ";
         }
     }
@@ -152,8 +152,8 @@ static void write_action(FILE *out, const struct muster_tune_choice *choice)
         return;
     }
     fputs("    prefer: {", out);
-    fprintf(out, "algo: %s, ", muster_policy_word_of(MUSTER_FIELD_ALGO, choice->algo));
-    fprintf(out, "proto: %s", muster_policy_word_of(MUSTER_FIELD_PROTO, choice->proto));
+    fprintf(out, "algo: %s, ", muster_policy_name_of(MUSTER_FIELD_ALGO, choice->algo));
+    fprintf(out, "proto: %s", muster_policy_name_of(MUSTER_FIELD_PROTO, choice->proto));
     if (choice->channels) {
         fprintf(out, ", channels: %u", choice->channels);
     }
@@ -165,7 +165,7 @@ static void write_rule(FILE *out, const struct muster_tune_rule *rule)
     const struct muster_tune_class *class = &rule->class;
     char size[24];
     uint64_t first = 1ull << class->size_log2;
-    word_size(size, sizeof size, class->size_log2, "");
+    describe_size(size, sizeof size, class->size_log2, "");
     if (rule->proven) {
         write_evidence(out, rule);
     }
@@ -245,9 +245,6 @@ char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32
     } else {
         muster_tune_write(out, NULL, rule, rules);
     }
-    if (fclose(out)) {
-        free(text);
-        text = NULL;
-    }
+    muster_text_close(out, &text);
     return text;
 }

@@ -1,18 +1,18 @@
 /* Policies as `muster tune` tries and leaves them. */
-#ifndef MUSTER_CLI_TUNE_WRITE_H
-#define MUSTER_CLI_TUNE_WRITE_H
+#ifndef MUSTER_TUNE_TUNE_WRITE_H
+#define MUSTER_TUNE_TUNE_WRITE_H
 
 #include <stdio.h>
 
-#include "cli/pace.h"
-#include "cli/tune_measure.h"
-#include "cli/tune_stats.h"
+#include "tune/tune_measure.h"
+#include "tune/tune_stats.h"
+#include "view/step_period.h"
 
 /* What was measured of a rule. */
 struct muster_tune_evidence {
     struct muster_tune_choice before; /* NCCL's own */
     struct muster_tune_choice after;  /* with the rule */
-    enum muster_pace by;
+    enum muster_step_period by;
     double before_us, after_us; /* by it: medians of the runs' medians */
     uint32_t ops;               /* of a run */
     struct muster_tune_interval interval;
@@ -38,17 +38,17 @@ struct muster_tune_account {
 };
 
 /* "all_reduce 64 KiB, 4 ranks, 1 node". */
-void muster_tune_word_class(char *to, size_t size, const struct muster_tune_class *class);
+void muster_tune_format_class(char *to, size_t size, const struct muster_tune_class *class);
 /* "ring/ll128 on 8 channels", without what is 0. */
-void muster_tune_word_choice(char *to, size_t size, const struct muster_tune_choice *choice);
+void muster_tune_format_choice(char *to, size_t size, const struct muster_tune_choice *choice);
 
 /* A policy of these rules; muster_policy_parse takes it, whatever the rules are. */
 void muster_tune_write(FILE *out, const struct muster_tune_account *account,
                        const struct muster_tune_rule *rule, size_t rules);
 /* "6088 us", "21.3 us". */
-void muster_tune_word_us(char *to, size_t size, double us);
+void muster_tune_format_us(char *to, size_t size, double us);
 /* What is not judged: "1 class with fewer than 10 operations a run"; "": nothing is left out. */
-void muster_tune_word_left_out(char *to, size_t size, size_t rare, size_t unjudged);
+void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unjudged);
 /* One rule for everything that has one of the combinations (muster_policy_combination): the
  * cheapest way to try it everywhere. They are all of some algorithms with some protocols. */
 void muster_tune_write_force(FILE *out, uint32_t combinations);

@@ -1,4 +1,4 @@
-#include "diagnose/joint.h"
+#include "view/aligned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,23 @@ bool muster_joint_possible(const struct muster_view_comm *comm)
     return comm->id && comm->members >= 2 && !comm->twice;
 }
 
-int muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm)
+bool muster_joint_takes_common_end(const struct muster_view *view, const struct muster_view_op *op)
+{
+    (void)view;
+    return muster_view_scored(op) && muster_joint_ends_together(op->func);
+}
+
+int muster_joint_begin_by(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
+                          const struct muster_joint_rule *rule)
 {
     memset(joint, 0, sizeof *joint);
     joint->view = view;
     joint->comm = &view->comm[comm];
+    if (rule)
+        joint->rule = *rule;
+    uint32_t most = (3 * joint->comm->members + 3) / 4;
+    if (!joint->rule.least)
+        joint->rule.least = most < 2 ? 2 : most;
     joint->cursor = calloc(joint->comm->members + 1, sizeof *joint->cursor);
     joint->op = calloc(joint->comm->members + 1, sizeof *joint->op);
     if (!joint->cursor || !joint->op) {
@@ -20,6 +32,11 @@ int muster_joint_begin(struct muster_joint *joint, const struct muster_view *vie
         return -1;
     }
     return 0;
+}
+
+int muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm)
+{
+    return muster_joint_begin_by(joint, view, comm, NULL);
 }
 
 void muster_joint_end(struct muster_joint *joint)
@@ -37,16 +54,21 @@ static bool before(const struct muster_view_op *a, const struct muster_view_op *
     return graph_a != graph_b ? graph_b != 0 : a->number < b->number;
 }
 
-/* The member's next collective that may be compared; NULL at its end. */
-static const struct muster_view_op *look(struct muster_joint *joint, uint32_t i)
+static bool takes(const struct muster_joint *joint, const struct muster_view_op *op)
+{
+    bool own = joint->rule.takes ? joint->rule.takes(joint->view, op) : muster_view_scored(op);
+    return own && !muster_func_is_p2p(op->func);
+}
+
+/* The member's next collective that takes part; NULL at its end. */
+static const struct muster_view_op *peek(struct muster_joint *joint, uint32_t i)
 {
     const struct muster_view *view = joint->view;
     const struct muster_view_member *member = &view->member[joint->comm->first_member + i];
     while (joint->cursor[i] < member->ops) {
         const struct muster_view_op *op = &view->op[member->first_op + joint->cursor[i]];
-        if (muster_view_scored(op) && !muster_func_is_p2p(op->func)) {
+        if (takes(joint, op))
             return op;
-        }
         joint->cursor[i]++;
     }
     return NULL;
@@ -58,19 +80,21 @@ static bool line_up(struct muster_joint *joint)
     uint32_t n = joint->comm->members;
     const struct muster_view_op *lowest = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        joint->op[i] = look(joint, i);
-        if (joint->op[i] && (!lowest || before(joint->op[i], lowest))) {
+        joint->op[i] = peek(joint, i);
+        if (joint->op[i] && (!lowest || before(joint->op[i], lowest)))
             lowest = joint->op[i];
-        }
     }
     joint->any = lowest;
     joint->present = 0;
     for (uint32_t i = 0; i < n && lowest; i++) {
-        if (joint->op[i] && before(lowest, joint->op[i])) {
+        if (joint->op[i] && before(lowest, joint->op[i]))
             joint->op[i] = NULL;
-        }
-        joint->cursor[i] += joint->op[i] != NULL;
-        joint->present += joint->op[i] != NULL;
+        if (!joint->op[i])
+            continue;
+        joint->cursor[i]++;
+        joint->present++;
+        /* Ranks' operations lie far apart; by the time all ranks had their turn it is there. */
+        __builtin_prefetch(joint->op[i] + 2);
     }
     return lowest;
 }
@@ -79,21 +103,33 @@ static bool alike(const struct muster_joint *joint)
 {
     for (uint32_t i = 0; i < joint->comm->members; i++) {
         const struct muster_view_op *op = joint->op[i];
-        if (op && (op->func != joint->any->func || op->count != joint->any->count)) {
+        if (op && (op->func != joint->any->func || op->count != joint->any->count))
             return false;
-        }
     }
     return true;
 }
 
 bool muster_joint_next(struct muster_joint *joint)
 {
-    uint32_t enough = (3 * joint->comm->members + 3) / 4;
-    enough = enough < 2 ? 2 : enough;
     while (line_up(joint)) {
-        if (joint->present >= enough && alike(joint)) {
+        if (joint->present < joint->rule.least)
+            continue;
+        joint->alike = alike(joint);
+        if (joint->alike || joint->rule.unlike)
             return true;
-        }
     }
     return false;
+}
+
+struct muster_joint_span muster_joint_span(const struct muster_joint *joint)
+{
+    struct muster_joint_span span = {.shortest_ns = UINT64_MAX};
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        if (!joint->op[i])
+            continue;
+        uint64_t ns = joint->op[i]->end_ns - joint->op[i]->begin_ns;
+        span.shortest_ns = ns < span.shortest_ns ? ns : span.shortest_ns;
+        span.longest_ns = ns > span.longest_ns ? ns : span.longest_ns;
+    }
+    return span;
 }

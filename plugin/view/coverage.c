@@ -1,7 +1,6 @@
-/* How much time the recorded operations stand for. */
-#include <stdlib.h>
+#include "view/coverage.h"
 
-#include "diagnose/late_build.h"
+#include <stdlib.h>
 
 enum {
     OCTAVES = 64,
@@ -26,7 +25,7 @@ static unsigned octave(uint64_t ns)
 }
 
 static void measure(const struct muster_view *view, const struct muster_view_gpu *gpu,
-                    struct muster_late_span *span)
+                    struct muster_view_span *span)
 {
     uint32_t count[OCTAVES] = {0};
     uint64_t end_ns = 0;
@@ -48,9 +47,9 @@ static void measure(const struct muster_view *view, const struct muster_view_gpu
     }
 }
 
-struct muster_late_span *muster_late_spans(const struct muster_view *view)
+struct muster_view_span *muster_view_spans(const struct muster_view *view)
 {
-    struct muster_late_span *span = calloc(view->gpus + 1, sizeof *span);
+    struct muster_view_span *span = calloc(view->gpus + 1, sizeof *span);
     for (size_t g = 0; g < view->gpus && span; g++) {
         measure(view, &view->gpu[g], &span[g]);
     }

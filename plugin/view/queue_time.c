@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "diagnose/view_build.h"
+#include "view/view_internal.h"
 
 enum { NEAR = 64, QUEUED_MOST = MUSTER_QUEUED_UNKNOWN - 1 };
 
@@ -58,9 +58,6 @@ int muster_view_queue_times(struct muster_view *view)
     int64_t *soonest = malloc((most / NEAR + 1) * sizeof *soonest);
     if (!soonest) {
         return -1;
-    }
-    for (size_t i = 0; i < view->ops; i++) {
-        view->op[i].queued = MUSTER_QUEUED_UNKNOWN;
     }
     for (size_t g = 0; g < view->gpus; g++) {
         one_gpu(view, &view->gpu[g], soonest);

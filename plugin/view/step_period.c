@@ -1,4 +1,4 @@
-#include "cli/pace.h"
+#include "view/step_period.h"
 
 #include <stdlib.h>
 
@@ -11,33 +11,26 @@ struct previous {
     size_t place;
 };
 
-enum muster_pace muster_pace_of(bool beats, uint8_t before, uint8_t after)
+enum muster_step_period muster_step_period_of(bool beats, uint8_t before, uint8_t after)
 {
     if (beats) {
-        return MUSTER_PACE_BEAT;
+        return MUSTER_PERIOD_BEAT;
     }
     bool rings = before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING;
-    return rings ? MUSTER_PACE_CLOCK : MUSTER_PACE_NONE;
+    return rings ? MUSTER_PERIOD_CLOCK : MUSTER_PERIOD_NONE;
 }
 
 static double clock_us(const struct muster_joint *joint)
 {
     unsigned func = joint->any->func;
     bool rooted = func == MUSTER_FUNC_BROADCAST || func == MUSTER_FUNC_REDUCE;
-    uint64_t shortest = UINT64_MAX, longest = 0;
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        if (joint->op[i]) {
-            uint64_t d = joint->op[i]->end_ns - joint->op[i]->begin_ns;
-            shortest = d < shortest ? d : shortest;
-            longest = d > longest ? d : longest;
-        }
-    }
-    return (double)(rooted ? longest : shortest) / 1000;
+    struct muster_joint_span span = muster_joint_span(joint);
+    return (double)(rooted ? span.longest_ns : span.shortest_ns) / 1000;
 }
 
 /* What passed since the previous operation began, if this is the next. */
-static int tell_beat(const struct muster_pace_reader *reader, const struct muster_joint *joint,
-                     const struct previous *previous)
+static int report_beat(const struct muster_step_period_reader *reader,
+                       const struct muster_joint *joint, const struct previous *previous)
 {
     double sum_us = 0;
     unsigned n = 0;
@@ -54,12 +47,12 @@ static int tell_beat(const struct muster_pace_reader *reader, const struct muste
     return n ? reader->followed(reader->to, previous->place, sum_us / n) : 0;
 }
 
-static int read_op(const struct muster_pace_reader *reader, const struct muster_joint *joint,
+static int read_op(const struct muster_step_period_reader *reader, const struct muster_joint *joint,
                    struct previous *previous)
 {
     /* Replays have numbers of their own. */
     bool graph = joint->any->flags & MUSTER_OP_GRAPH;
-    if (!graph && tell_beat(reader, joint, previous)) {
+    if (!graph && report_beat(reader, joint, previous)) {
         return -1;
     }
     previous->number = joint->any->number;
@@ -72,7 +65,7 @@ static int read_op(const struct muster_pace_reader *reader, const struct muster_
     return rc;
 }
 
-static int read_comm(const struct muster_pace_reader *reader, const struct muster_view *view,
+static int read_comm(const struct muster_step_period_reader *reader, const struct muster_view *view,
                      uint32_t comm)
 {
     struct muster_joint joint;
@@ -91,7 +84,8 @@ static int read_comm(const struct muster_pace_reader *reader, const struct muste
     return rc;
 }
 
-int muster_pace_read(const struct muster_view *view, const struct muster_pace_reader *reader)
+int muster_step_period_read(const struct muster_view *view,
+                            const struct muster_step_period_reader *reader)
 {
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < view->comms; i++) {

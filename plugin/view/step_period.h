@@ -6,30 +6,30 @@
  * end together, what the slowest one shows. Where ranks end one after the other, as in a tree, the
  * clock is that of a part of the operation.
  */
-#ifndef MUSTER_CLI_PACE_H
-#define MUSTER_CLI_PACE_H
+#ifndef MUSTER_VIEW_STEP_PERIOD_H
+#define MUSTER_VIEW_STEP_PERIOD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/joint.h"
+#include "view/aligned.h"
 
-enum muster_pace {
-    MUSTER_PACE_NONE, /* nothing to compare */
-    MUSTER_PACE_BEAT,
-    MUSTER_PACE_CLOCK,
-    MUSTER_PACES
+enum muster_step_period {
+    MUSTER_PERIOD_NONE, /* nothing to compare */
+    MUSTER_PERIOD_BEAT,
+    MUSTER_PERIOD_CLOCK,
+    MUSTER_STEP_PERIODS
 };
 
 /* Operations that a median rests on, at least: two disturbed ones among five move it. */
-enum { MUSTER_PACE_OPS = 10 };
+enum { MUSTER_PERIOD_OPS = 10 };
 
 /* What a comparison of two algorithms (enum muster_algo) rests on: the beat where both sides have
  * one. Else the clock stands in, from ring to ring only, whose ranks end together. */
-enum muster_pace muster_pace_of(bool beats, uint8_t before, uint8_t after);
+enum muster_step_period muster_step_period_of(bool beats, uint8_t before, uint8_t after);
 
-struct muster_pace_reader {
+struct muster_step_period_reader {
     void *to;
     /* An operation that several ranks timed, and its clock. Sets *place to what it belongs to, an
      * index of its own choice, or leaves it alone: its beat is not wanted. -1: no memory. */
@@ -39,6 +39,7 @@ struct muster_pace_reader {
 };
 
 /* All communicators, one after the other, in the order of their operations. -1: no memory. */
-int muster_pace_read(const struct muster_view *view, const struct muster_pace_reader *reader);
+int muster_step_period_read(const struct muster_view *view,
+                            const struct muster_step_period_reader *reader);
 
 #endif

@@ -1,12 +1,12 @@
-#include "diagnose/view.h"
+#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "diagnose/view_build.h"
+#include "view/view_internal.h"
 #include "segment/rows.h"
-#include "segment/table.h"
+#include "base/array.h"
 
 static struct muster_view_index *index_of(struct muster_view *view)
 {
@@ -119,14 +119,9 @@ static uint32_t class_of(struct muster_view *view, const struct muster_view_clas
     return index->slot[at] - 1;
 }
 
-void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
+static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
+                const struct muster_op *op)
 {
-    struct muster_view_index *index = view->index;
-    if (!index || member >= index->feeds || view->ops >= MUSTER_VIEW_NONE) {
-        view->strays++;
-        return;
-    }
-    uint32_t nranks = index->feed[member].nranks;
     struct muster_view_class class = {
         .func = op->func,
         .dtype = op->dtype,
@@ -155,10 +150,30 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
         .member = member,
         .peer = op->peer,
         .flags = op->flags,
+        .queued = MUSTER_QUEUED_UNKNOWN,
         .source = timed ? op->source : MUSTER_SOURCE_NONE,
         .func = op->func,
         .channels = op->channels,
     };
+}
+
+void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
+{
+    const struct muster_view_index *index = view->index;
+    if (!index || member >= index->feeds || view->ops >= MUSTER_VIEW_NONE) {
+        view->strays++;
+        return;
+    }
+    put(view, member, index->feed[member].nranks, op);
+}
+
+void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
+{
+    if (member >= view->members || view->ops >= MUSTER_VIEW_NONE) {
+        view->strays++;
+        return;
+    }
+    put(view, member, view->member[member].nranks, op);
 }
 
 void muster_view_add_net(struct muster_view *view, uint32_t member,
@@ -202,6 +217,74 @@ void muster_view_free(struct muster_view *view)
     free(view->class);
     free(view->op);
     free(view->net);
+    free(view->by_uid);
     muster_view_index_free(view);
     memset(view, 0, sizeof *view);
+}
+
+/* ---- what is looked up in a finished view by the order of its operations ---- */
+
+/* Whether an operation stands before those of this function and peer, as views sort them. */
+static bool stands_before(const struct muster_view_op *op, unsigned func, int32_t peer)
+{
+    if (op->flags & MUSTER_OP_GRAPH)
+        return false;
+    if (!muster_func_is_p2p(op->func) || op->func != func)
+        return !muster_func_is_p2p(op->func) || op->func < func;
+    return op->peer < peer;
+}
+
+struct muster_view_stream muster_view_stream(const struct muster_view *view,
+                                             const struct muster_view_member *member, unsigned func,
+                                             int32_t peer)
+{
+    uint32_t low = member->first_op, end = member->first_op + member->ops, high = end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stands_before(&view->op[middle], func, peer))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct muster_view_stream found = {low, low};
+    for (; found.end < end; found.end++) {
+        const struct muster_view_op *op = &view->op[found.end];
+        if (op->func != func || op->peer != peer || (op->flags & MUSTER_OP_GRAPH))
+            break;
+    }
+    return found;
+}
+
+uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
+                                        const struct muster_view_comm *comm)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        const struct muster_view_member *member = &view->member[m];
+        const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
+        for (uint32_t i = 0; i < member->ops && gpu->host_times; i++) {
+            uint64_t at = view->op[member->first_op + i].enqueue_ns + (uint64_t)gpu->unix_ns;
+            first = at < first ? at : first;
+        }
+    }
+    return first == UINT64_MAX ? 0 : first;
+}
+
+const struct muster_view_member *muster_view_member_of(const struct muster_view *view,
+                                                       uint32_t process, uint32_t uid)
+{
+    size_t low = 0, high = view->members;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct muster_view_member *own = &view->member[view->by_uid[middle]];
+        uint32_t its = view->gpu[own->gpu].process;
+        if (its < process || (its == process && own->uid < uid))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == view->members)
+        return NULL;
+    const struct muster_view_member *own = &view->member[view->by_uid[low]];
+    return view->gpu[own->gpu].process == process && own->uid == uid ? own : NULL;
 }

@@ -1,14 +1,23 @@
 /*
- * What diagnosis looks at: the recorded operations of several ranks side by side, without where
- * they came from. Made from a loaded run, or fed by hand (the live leader feeds what it read from
- * segments, tests feed what they invented); then finished, then only read. No clock of one GPU is
- * ever compared with another's; host times are comparable inside one host.
+ * The one view that everything stands on which compares ranks: report, straggler, transfer, path,
+ * divergence, hang, simulate, tune, and diagnosis while the job runs. The recorded operations of
+ * several ranks side by side, without where they came from.
  *
- * Memory is what was put in: 72 bytes an operation, and as much again while it is being finished.
- * A view belongs to one thread.
+ * Made from a run (muster_view_of_run), or fed by hand (generators, tests); then finished, then only
+ * read. What is compared is read through the iterator of view/aligned.h, communicator by
+ * communicator, in the order of operation; sends and receives through muster_view_stream; what one
+ * GPU did through muster_view_gpu.order. Who needs an operation in a longer context than that (what
+ * its GPU did before) finds it by index.
+ *
+ * Clocks: no clock of one GPU is ever compared with another's; host times are comparable inside one
+ * host. Order: a member's operations stand by number, eager before replayed, whatever order they
+ * were fed in; a hole in the numbers is an operation that was not recorded.
+ *
+ * Memory: 76 bytes an operation, members and GPUs apart; while it is being finished 32 more for each
+ * operation of the busiest GPU. A view belongs to one thread, and keeps pointers into the run.
  */
-#ifndef MUSTER_DIAGNOSE_VIEW_H
-#define MUSTER_DIAGNOSE_VIEW_H
+#ifndef MUSTER_VIEW_VIEW_H
+#define MUSTER_VIEW_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +25,7 @@
 
 #include "base/err.h"
 #include "segment/op.h"
-#include "segment/run.h"
+#include "run/run.h"
 
 #define MUSTER_SELF_UNKNOWN   UINT64_MAX
 #define MUSTER_QUEUED_UNKNOWN UINT16_MAX
@@ -27,7 +36,8 @@ enum { MUSTER_VIEW_NONE = UINT32_MAX }; /* no class, no index */
 struct muster_view_gpu {
     int32_t rank; /* global; -1: not known */
     int32_t gpu_index;
-    const char *host; /* docs/interface.md, "Host"; never NULL */
+    const char *pci, *uuid; /* as the segment names it; NULL: not known */
+    const char *host;       /* docs/reference/configuration.md; never NULL */
     uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
@@ -58,6 +68,9 @@ struct muster_view_comm {
 struct muster_view_member {
     uint32_t comm, gpu; /* indices */
     int32_t rank;       /* in the communicator */
+    uint32_t nranks;    /* as this rank knows it; 0: not known */
+    uint32_t uid;       /* of the communicator in its process; 0: fed by hand */
+    const struct muster_seg_comm *entry; /* of its process's segment; NULL: it has none */
     uint32_t first_op, ops;
 };
 
@@ -74,7 +87,7 @@ struct muster_view_op {
     uint64_t enqueue_ns;
     uint64_t begin_ns, end_ns; /* 0, 0: no times that can be true */
     uint64_t count;
-    uint64_t self_ns; /* docs/interface.md, "self time"; 0 inside a unit of overlapping operations;
+    uint64_t self_ns; /* docs/reference/words.md; 0 inside a unit of overlapping operations;
                          MUSTER_SELF_UNKNOWN: not timed, or what came before is not known */
     uint32_t class;
     uint32_t before; /* class of the operation that ended last before; MUSTER_VIEW_NONE */
@@ -102,19 +115,28 @@ struct muster_view {
     struct muster_view_comm *comm;
     struct muster_view_member *member; /* after finish by (comm, rank) */
     struct muster_view_class *class;
-    struct muster_view_op *op; /* after finish by (member, eager before graph, collectives before
-                                  sends and receives by function and peer, number) */
+    struct muster_view_op *op; /* after finish those of a member follow each other: eager before
+                                  graph, collectives before sends and receives by function and
+                                  peer, then by number */
     struct muster_view_net *net;
+    uint32_t *by_uid; /* members by (process, uid): muster_view_member_of */
     size_t gpus, comms, members, classes, ops, nets;
+    const struct muster_run *run; /* that it was made from; NULL: fed by hand */
     uint64_t strays; /* operations of communicators that nothing describes */
     bool failed;     /* out of memory while feeding; finish tells */
     struct muster_view_index *index;
 };
 
-/* Everything of the run. On failure (no memory) *view is empty. The view keeps pointers into the
- * run (host names): free it first. */
+/* Everything of the run, whose operations are read one process after another. On failure (no memory,
+ * or a log that cannot be read any more) *view is empty. The view keeps pointers into the run: free
+ * it first. */
 int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
                        struct muster_err *err);
+
+/* Likewise, but only aligned: what each GPU did in between is not looked at. order, self_ns, before
+ * and queued stay unknown. */
+int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
+                               struct muster_err *err);
 
 /* Feeding by hand: a zeroed view; GPUs, then communicators' members, operations and network
  * totals in any order, then finish. Indices are those to be given later; what is out of memory
@@ -132,6 +154,10 @@ int muster_view_finish(struct muster_view *view, struct muster_err *err);
 
 void muster_view_free(struct muster_view *view);
 
+/* Sorts the members by GPU into `members`, which has room for all: those of GPU g stand from
+ * [g] to [g + 1] of what is returned, which the caller frees. NULL: no memory. */
+size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members);
+
 /* The eager sends or receives between a member and one peer, by number: operations [at, end) of
  * the finished view; at == end where there are none. Found by halves. */
 struct muster_view_stream {
@@ -141,6 +167,10 @@ struct muster_view_stream muster_view_stream(const struct muster_view *view,
                                              const struct muster_view_member *member, unsigned func,
                                              int32_t peer);
 
+/* Whom a process of the run means by `uid`; NULL: nothing describes it. Found by halves. */
+const struct muster_view_member *muster_view_member_of(const struct muster_view *view,
+                                                       uint32_t process, uint32_t uid);
+
 /* When a rank of the communicator called its first operation, ns since 1970; 0: not known. */
 uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
                                         const struct muster_view_comm *comm);
@@ -148,7 +178,7 @@ uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
 /* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
 static inline bool muster_view_scored(const struct muster_view_op *op)
 {
-    return op->source == MUSTER_SOURCE_GPU && op->end_ns > op->begin_ns &&
+    return muster_source_is_gpu(op->source) && op->end_ns > op->begin_ns &&
            !(op->flags & (MUSTER_OP_UNSCORED | MUSTER_OP_INCOMPLETE));
 }
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/view_build.h"
+#include "view/view_internal.h"
 
 static int by_comm(const void *left, const void *right)
 {
@@ -29,14 +29,26 @@ static void join(struct muster_view_comm *comm, const struct muster_view_feed *f
     }
 }
 
-/* Fills comm and member; `to` gets the index of each handle. */
-static int group_members(struct muster_view *view, uint32_t *to)
+static int by_uid(const void *left, const void *right, void *arg)
+{
+    const struct muster_view *view = arg;
+    const struct muster_view_member *a = &view->member[*(const uint32_t *)left];
+    const struct muster_view_member *b = &view->member[*(const uint32_t *)right];
+    uint32_t p = view->gpu[a->gpu].process, q = view->gpu[b->gpu].process;
+    if (p != q) {
+        return p < q ? -1 : 1;
+    }
+    return (a->uid > b->uid) - (a->uid < b->uid);
+}
+
+int muster_view_group_members(struct muster_view *view, uint32_t *to)
 {
     struct muster_view_index *index = view->index;
     size_t n = index ? index->feeds : 0;
     view->comm = calloc(n + 1, sizeof *view->comm);
     view->member = calloc(n + 1, sizeof *view->member);
-    if (!view->comm || !view->member) {
+    view->by_uid = calloc(n + 1, sizeof *view->by_uid);
+    if (!view->comm || !view->member || !view->by_uid) {
         return -1;
     }
     if (n) {
@@ -51,10 +63,21 @@ static int group_members(struct muster_view *view, uint32_t *to)
         }
         join(&view->comm[view->comms - 1], feed, same ? feed - 1 : NULL);
         view->member[i] = (struct muster_view_member){
-            .comm = (uint32_t)view->comms - 1, .gpu = feed->gpu, .rank = feed->rank};
-        to[feed->handle] = (uint32_t)i;
+            .comm = (uint32_t)view->comms - 1,
+            .gpu = feed->gpu,
+            .rank = feed->rank,
+            .nranks = feed->nranks,
+            .uid = feed->uid,
+            .entry = feed->entry};
+        view->by_uid[i] = (uint32_t)i;
+        if (to) {
+            to[feed->handle] = (uint32_t)i;
+        }
     }
     view->members = n;
+    if (n) {
+        qsort_r(view->by_uid, n, sizeof *view->by_uid, by_uid, view);
+    }
     return 0;
 }
 
@@ -107,39 +130,67 @@ static void sort_ops(struct muster_view_op *op, size_t n)
     }
 }
 
-/* Operations side by side by member. A feed in which each member came in one piece, in order,
- * stays where it is. */
-static int group_ops(struct muster_view *view, const uint32_t *to)
+/* Each operation to its member's place. */
+static int scatter(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
 {
-    bool grouped = true;
-    for (size_t i = 0; i < view->ops; i++) {
-        struct muster_view_op *op = &view->op[i];
-        op->member = to[op->member];
-        view->member[op->member].ops++;
-        grouped &= !i || op[-1].member <= op->member;
+    size_t ops = view->ops - first;
+    struct muster_view_op *to = malloc((ops + 1) * sizeof *to);
+    if (!to) {
+        return -1;
     }
-    uint32_t at = 0;
-    for (size_t m = 0; m < view->members; m++) {
-        view->member[m].first_op = at;
-        at += view->member[m].ops;
-        view->member[m].ops = grouped ? view->member[m].ops : 0;
+    for (size_t m = 0; m < n; m++) {
+        view->member[members[m]].ops = 0;
     }
-    if (!grouped) {
-        struct muster_view_op *op = malloc((view->ops + 1) * sizeof *op);
-        if (!op) {
-            return -1;
-        }
-        for (size_t i = 0; i < view->ops; i++) {
-            struct muster_view_member *member = &view->member[view->op[i].member];
-            op[member->first_op + member->ops++] = view->op[i];
-        }
+    for (size_t i = first; i < view->ops; i++) {
+        struct muster_view_member *member = &view->member[view->op[i].member];
+        to[member->first_op - first + member->ops++] = view->op[i];
+    }
+    if (!view->run) {
+        /* All of it, and nothing more comes: no need to copy it back. */
         free(view->op);
-        view->op = op;
+        view->op = to;
+        return 0;
     }
-    for (size_t m = 0; m < view->members; m++) {
-        sort_ops(view->op + view->member[m].first_op, view->member[m].ops);
+    if (ops) {
+        memcpy(view->op + first, to, ops * sizeof *to);
+    }
+    free(to);
+    return 0;
+}
+
+/* Gives each member its room, from `first` on, and its operations in order. */
+static int place_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n,
+                     bool in_place)
+{
+    uint32_t at = (uint32_t)first;
+    for (size_t m = 0; m < n; m++) {
+        view->member[members[m]].first_op = at;
+        at += view->member[members[m]].ops;
+    }
+    if (!in_place && scatter(view, first, members, n)) {
+        return -1;
+    }
+    for (size_t m = 0; m < n; m++) {
+        struct muster_view_member *member = &view->member[members[m]];
+        if (member->ops) {
+            sort_ops(view->op + member->first_op, member->ops);
+        }
     }
     return 0;
+}
+
+int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members,
+                          size_t n)
+{
+    size_t piece = 0; /* of members: whose operations come here, if each came in one piece */
+    for (size_t i = first; i < view->ops; i++) {
+        uint32_t own = view->op[i].member;
+        view->member[own].ops++;
+        while (piece < n && members[piece] != own) {
+            piece++;
+        }
+    }
+    return place_ops(view, first, members, n, piece < n || first == view->ops);
 }
 
 static void group_nets(struct muster_view *view, const uint32_t *to)
@@ -155,19 +206,45 @@ static void group_nets(struct muster_view *view, const uint32_t *to)
     view->nets = n;
 }
 
+/* What was fed with handles. */
+static int group_fed(struct muster_view *view, uint32_t *to)
+{
+    bool in_place = true;
+    if (muster_view_group_members(view, to)) {
+        return -1;
+    }
+    for (size_t i = 0; i < view->ops; i++) {
+        struct muster_view_op *op = &view->op[i];
+        op->member = to[op->member];
+        view->member[op->member].ops++;
+        in_place &= !i || op[-1].member <= op->member;
+    }
+    group_nets(view, to);
+    /* `to` has served: the members, in their order. */
+    for (uint32_t m = 0; m < view->members; m++) {
+        to[m] = m;
+    }
+    return place_ops(view, 0, to, view->members, in_place);
+}
+
+static int no_memory(struct muster_view *view, struct muster_err *err)
+{
+    muster_view_free(view);
+    return muster_fail_memory(err, "the operations of all ranks");
+}
+
+int muster_view_find_times(struct muster_view *view, struct muster_err *err)
+{
+    return muster_view_self_times(view) || muster_view_queue_times(view) ? no_memory(view, err) : 0;
+}
+
 int muster_view_finish(struct muster_view *view, struct muster_err *err)
 {
     uint32_t *to = calloc((view->index ? view->index->feeds : 0) + 1, sizeof *to);
-    int result = !to || view->failed || group_members(view, to) || group_ops(view, to) ? -1 : 0;
-    if (result == 0) {
-        group_nets(view, to);
-        muster_view_index_free(view);
-        result = muster_view_self_times(view) || muster_view_queue_times(view) ? -1 : 0;
-    }
+    int result = !to || view->failed || group_fed(view, to) ? no_memory(view, err) : 0;
     free(to);
-    if (result) {
-        muster_view_free(view);
-        return muster_fail_memory(err, "the operations of all ranks");
-    }
-    return 0;
+    if (result)
+        return -1;
+    muster_view_index_free(view);
+    return muster_view_find_times(view, err);
 }

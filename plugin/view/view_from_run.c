@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/view.h"
-#include "segment/gpus.h"
+#include "view/view_internal.h"
+#include "run/run_gpus.h"
 
 /* One communicator of one process. */
 struct part {
@@ -13,9 +13,8 @@ struct part {
     uint32_t nranks, nnodes;
     int32_t gpu_index;
     const char *name;
-    const char *pci;
-    uint32_t gpu;    /* of the process, from 0 */
-    uint32_t handle; /* in the view */
+    const struct muster_seg_comm *entry; /* NULL: only the log knows it */
+    uint32_t gpu; /* of the process, from 0 */
 };
 
 static int by_uid(const void *left, const void *right)
@@ -43,12 +42,11 @@ static size_t collect(const struct muster_process *process, struct part *part)
                                   .nranks = comm->nranks,
                                   .nnodes = comm->nnodes,
                                   .gpu_index = -1,
-                                  .name = comm->name,
-                                  .pci = ""};
+                                  .name = comm->name};
     }
     qsort(part, n, sizeof *part, by_uid);
     size_t logged = n;
-    for (unsigned i = 0; process->segment && i < MUSTER_SEG_COMMS; i++) {
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         const struct muster_seg_comm *comm = &process->segment->comm[i];
         if (!comm->uid) {
             continue;
@@ -61,7 +59,7 @@ static size_t collect(const struct muster_process *process, struct part *part)
                                                       .nnodes = comm->nnodes,
                                                       .gpu_index = comm->gpu_index,
                                                       .name = comm->name,
-                                                      .pci = comm->gpu_pci};
+                                                      .entry = comm};
     }
     qsort(part, n, sizeof *part, by_uid);
     return n;
@@ -91,23 +89,33 @@ static int32_t rank_of(const struct muster_process *process, const struct muster
                                                     : muster_rank_of_gpu(on, n, gpu);
 }
 
-static int32_t index_of(const struct part *part, size_t n, uint32_t gpu)
+static const char *or_null(const char *text)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (part[i].gpu == gpu && part[i].gpu_index >= 0) {
-            return part[i].gpu_index;
-        }
-    }
-    return -1;
+    return text[0] ? text : NULL;
 }
 
-/* The facts of one of its GPUs. Where only the log is left, communicators name no GPU: a single one
- * is known all the same. */
+/* What the first communicator on it says of a GPU. */
+static void name_gpu(struct muster_view_gpu *gpu, const struct part *part, size_t n, uint32_t which)
+{
+    gpu->gpu_index = -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct muster_seg_comm *entry = part[i].entry;
+        if (part[i].gpu != which || !entry || entry->gpu_index < 0)
+            continue;
+        gpu->gpu_index = entry->gpu_index;
+        gpu->pci = or_null(entry->gpu_pci);
+        gpu->uuid = or_null(entry->gpu_uuid);
+        return;
+    }
+}
+
+/* The facts of one of its GPUs. Where communicators name no GPU, as old interfaces let them, a single
+ * one is known all the same. */
 static void set_facts(struct muster_view_gpu *gpu, const struct muster_process *process,
                       const struct part *part, size_t n, uint32_t which, uint32_t gpus)
 {
-    const struct muster_facts *facts = process->segment ? &process->segment->facts : NULL;
-    if (!facts || facts->head.state == MUSTER_FACTS_NONE) {
+    const struct muster_facts *facts = &process->segment->facts;
+    if (facts->head.state == MUSTER_FACTS_NONE) {
         return;
     }
     gpu->facts = facts;
@@ -115,7 +123,8 @@ static void set_facts(struct muster_view_gpu *gpu, const struct muster_process *
         const struct muster_fact_gpu *fact = &facts->gpu[f];
         bool own = gpus == 1 && f == 0 && !facts->gpu[1].named;
         for (size_t i = 0; i < n && !own; i++) {
-            own = part[i].gpu == which && part[i].pci[0] && strcmp(part[i].pci, fact->pci) == 0;
+            own = part[i].gpu == which && part[i].entry && part[i].entry->gpu_pci[0] &&
+                  strcmp(part[i].entry->gpu_pci, fact->pci) == 0;
         }
         if (own && fact->known) {
             gpu->fact = fact;
@@ -126,22 +135,14 @@ static void set_facts(struct muster_view_gpu *gpu, const struct muster_process *
 
 static uint64_t missing_of(const struct muster_process *process)
 {
-    uint64_t missing = process->ops_missing;
-    if (process->segment) {
-        missing += atomic_load_explicit(&process->segment->drops[MUSTER_DROP_NO_SLOT],
-                                        memory_order_relaxed);
-    }
-    return missing;
-}
-
-static const struct muster_seg_policy *policy_of(const struct muster_process *process)
-{
-    return process->segment && process->policy_known ? &process->segment->policy : NULL;
+    return process->ops_missing +
+           atomic_load_explicit(&process->segment->drops[MUSTER_DROP_NO_SLOT],
+                                memory_order_relaxed);
 }
 
 static bool has_called(const struct muster_process *process)
 {
-    for (unsigned i = 0; process->segment && i < MUSTER_SEG_COMMS; i++) {
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         if (atomic_load_explicit(&process->segment->comm[i].calls, memory_order_relaxed)) {
             return true;
         }
@@ -149,62 +150,135 @@ static bool has_called(const struct muster_process *process)
     return false;
 }
 
-static int add_process(struct muster_view *view, const struct muster_process *process, uint32_t p)
+static void add_gpus(struct muster_view *view, const struct muster_process *process, uint32_t p,
+                     const struct part *part, const struct muster_gpu_part *on, size_t n,
+                     uint32_t gpus)
 {
-    size_t room = process->comms + (process->segment ? MUSTER_SEG_COMMS : 0);
-    struct part *part = calloc(room + 1, sizeof *part);
-    struct muster_gpu_part *on = calloc(room + 1, sizeof *on);
-    size_t n = part && on ? collect(process, part) : 0;
-    uint32_t gpus = part && on ? number_gpus(part, n, on) : 0;
-    if (!gpus) {
-        free(part);
-        free(on);
-        return -1;
-    }
-    uint32_t first = (uint32_t)view->gpus;
     for (uint32_t g = 0; g < gpus; g++) {
         struct muster_view_gpu gpu = {
             .rank = rank_of(process, on, n, g, gpus),
-            .gpu_index = index_of(part, n, g),
             .host = process->identity.host,
             .process = p,
             .timing = (uint8_t)process->identity.timing,
             .host_times = process->identity.replay_speed != UINT32_MAX,
             .unix_ns = (int64_t)(process->identity.begin_unix_ns - process->identity.begin_mono_ns),
-            .policy = policy_of(process),
+            .policy = &process->segment->policy,
             .called = has_called(process),
             .missing = missing_of(process)};
+        name_gpu(&gpu, part, n, g);
         set_facts(&gpu, process, part, n, g, gpus);
         muster_view_add_gpu(view, &gpu);
     }
-    for (size_t i = 0; i < n; i++) {
-        part[i].handle = muster_view_add_member(view, first + part[i].gpu, part[i].id, part[i].rank,
-                                                part[i].nranks, part[i].nnodes, part[i].name);
-    }
-    const struct part *last = NULL;
-    for (size_t i = 0; i < process->ops; i++) {
-        const struct muster_op *op = &process->op[i];
-        last = last && last->uid == op->comm ? last : find(part, n, op->comm);
-        muster_view_add_op(view, last ? last->handle : MUSTER_VIEW_NONE, op);
-    }
-    for (unsigned i = 0; process->segment && i < MUSTER_SEG_NETS; i++) {
-        const struct muster_seg_net *net = &process->segment->net[i];
-        const struct part *own = net->comm ? find(part, n, net->comm) : NULL;
-        if (own) {
-            muster_view_add_net(view, own->handle, net);
-        }
-    }
+}
+
+static void add_part(struct muster_view *view, const struct part *part, uint32_t first_gpu)
+{
+    uint32_t handle = muster_view_add_member(view, first_gpu + part->gpu, part->id, part->rank,
+                                             part->nranks, part->nnodes, part->name);
+    if (handle == MUSTER_VIEW_NONE)
+        return;
+    view->index->feed[handle].uid = part->uid;
+    view->index->feed[handle].entry = part->entry;
+}
+
+/* Its GPUs, and its part in communicators. */
+static int add_process(struct muster_view *view, const struct muster_process *process, uint32_t p)
+{
+    size_t room = process->comms + MUSTER_SEG_COMMS;
+    struct part *part = calloc(room + 1, sizeof *part);
+    struct muster_gpu_part *on = calloc(room + 1, sizeof *on);
+    size_t n = part && on ? collect(process, part) : 0;
+    uint32_t gpus = part && on ? number_gpus(part, n, on) : 0;
+    uint32_t first = (uint32_t)view->gpus;
+    if (gpus)
+        add_gpus(view, process, p, part, on, n, gpus);
+    for (size_t i = 0; gpus && i < n; i++)
+        add_part(view, &part[i], first);
     free(part);
     free(on);
+    return gpus ? 0 : -1;
+}
+
+static uint32_t index_of(const struct muster_view *view, uint32_t p, uint32_t uid)
+{
+    const struct muster_view_member *own = muster_view_member_of(view, p, uid);
+    return own ? (uint32_t)(own - view->member) : MUSTER_VIEW_NONE;
+}
+
+static void take_nets(struct muster_view *view, const struct muster_process *process, uint32_t p)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++) {
+        const struct muster_seg_net *net = &process->segment->net[i];
+        uint32_t own = net->comm ? index_of(view, p, net->comm) : MUSTER_VIEW_NONE;
+        if (own != MUSTER_VIEW_NONE)
+            muster_view_add_net(view, own, net);
+    }
+}
+
+struct taking {
+    struct muster_view *view;
+    uint32_t process, uid, own; /* the member that `uid` is; MUSTER_VIEW_NONE: nobody */
+};
+
+static bool take_ops(void *to, const struct muster_op *op, size_t n)
+{
+    struct taking *taking = to;
+    for (size_t i = 0; i < n; i++) {
+        if (op[i].comm != taking->uid)
+            taking->own = index_of(taking->view, taking->process, op[i].comm);
+        taking->uid = op[i].comm;
+        muster_view_put_op(taking->view, taking->own, &op[i]);
+    }
+    return !taking->view->failed;
+}
+
+/* One process, its members in by_uid[from, end). */
+static int read_process(struct muster_view *view, uint32_t p, size_t from, size_t end,
+                        struct muster_err *err)
+{
+    const struct muster_process *process = &view->run->process[p];
+    struct taking taking = {.view = view, .process = p, .own = MUSTER_VIEW_NONE};
+    size_t first = view->ops;
+    if (muster_process_read_ops(process, take_ops, &taking, err))
+        return -1;
+    take_nets(view, process, p);
+    if (view->failed || muster_view_group_ops(view, first, view->by_uid + from, end - from))
+        return muster_fail_memory(err, "the operations of all ranks");
+    return 0;
+}
+
+static int no_view(struct muster_view *view)
+{
+    muster_view_free(view);
+    return -1;
+}
+
+/* First who there is, then what they did, process by process. */
+int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
+                               struct muster_err *err)
+{
+    *view = (struct muster_view){.run = run};
+    for (uint32_t p = 0; p < run->processes; p++)
+        view->failed |= add_process(view, &run->process[p], p) != 0;
+    if (view->failed || muster_view_group_members(view, NULL)) {
+        muster_fail_memory(err, "the operations of all ranks");
+        return no_view(view);
+    }
+    size_t from = 0;
+    for (uint32_t p = 0; p < run->processes; p++) {
+        size_t end = from;
+        while (end < view->members && view->gpu[view->member[view->by_uid[end]].gpu].process == p)
+            end++;
+        if (read_process(view, p, from, end, err))
+            return no_view(view);
+        from = end;
+    }
+    muster_view_index_free(view);
     return 0;
 }
 
 int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
                        struct muster_err *err)
 {
-    memset(view, 0, sizeof *view);
-    for (uint32_t p = 0; p < run->processes; p++) {
-        view->failed |= add_process(view, &run->process[p], p) != 0;
-    }
-    return muster_view_finish(view, err);
+    return muster_view_of_run_aligned(run, view, err) ? -1 : muster_view_find_times(view, err);
 }

@@ -1,18 +1,19 @@
-#include "diagnose/divergence.h"
+#include "diagnose/divergence/divergence.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/divergence_word.h"
-#include "diagnose/joint.h"
+#include "base/arena.h"
+#include "diagnose/divergence/divergence_describe.h"
+#include "view/aligned.h"
 
 struct search {
     const struct muster_view *view;
     struct muster_policy_sides policies;
     struct muster_findings *findings;
-    struct muster_sides sides;                 /* of the communicator at hand */
-    uint32_t *cursor;                          /* of each of its members: within its operations */
-    const struct muster_view_op **op, **worst; /* likewise: of one number; of the one to be told */
+    struct muster_partition sides;       /* of the communicator at hand */
+    const struct muster_view_op **worst; /* of each of its members: the operation to be reported */
+    struct muster_arena arena;
     size_t *covered_by; /* of each GPU: finding + 1 that names what its policy differs from */
 };
 
@@ -60,20 +61,6 @@ static bool is_comparable(const struct muster_view *view, const struct muster_vi
            class->proto != MUSTER_PROTO_UNKNOWN && op->channels;
 }
 
-static const struct muster_view_op *next_op(const struct search *search,
-                                            const struct muster_view_comm *comm, uint32_t i)
-{
-    const struct muster_view *view = search->view;
-    const struct muster_view_member *member = &view->member[comm->first_member + i];
-    while (search->cursor[i] < member->ops) {
-        const struct muster_view_op *op = &view->op[member->first_op + search->cursor[i]];
-        if (is_comparable(view, op))
-            return op;
-        search->cursor[i]++;
-    }
-    return NULL;
-}
-
 static bool same_call(const struct muster_view *view, const struct muster_view_op *a,
                       const struct muster_view_op *b)
 {
@@ -83,39 +70,15 @@ static bool same_call(const struct muster_view *view, const struct muster_view_o
 
 enum outcome { ALIKE, DIFFERENT, OTHER_CALLS };
 
-/* Lines up the lowest number that any member has next, and passes it. op[i]: the member's, NULL
- * where it has none of this number. */
-static uint32_t line_up(const struct search *search, const struct muster_view_comm *comm,
-                        const struct muster_view_op **op)
+static enum outcome compare(const struct muster_joint *joint)
 {
-    uint64_t lowest = UINT64_MAX;
-    uint32_t present = 0;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        op[i] = next_op(search, comm, i);
-        if (op[i] && op[i]->number < lowest)
-            lowest = op[i]->number;
-    }
-    for (uint32_t i = 0; i < comm->members; i++) {
-        if (op[i] && op[i]->number != lowest)
-            op[i] = NULL;
-        search->cursor[i] += op[i] != NULL;
-        present += op[i] != NULL;
-    }
-    return present;
-}
-
-static enum outcome compare(const struct search *search, const struct muster_view_comm *comm,
-                            const struct muster_view_op *const *op)
-{
-    const struct muster_view_op *first = NULL;
     enum outcome outcome = ALIKE;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        if (!op[i])
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        if (!joint->op[i])
             continue;
-        first = first ? first : op[i];
-        if (!same_call(search->view, first, op[i]))
+        if (!same_call(joint->view, joint->any, joint->op[i]))
             return OTHER_CALLS;
-        if (!muster_same_choice(search->view, first, op[i]))
+        if (!muster_same_choice(joint->view, joint->any, joint->op[i]))
             outcome = DIFFERENT;
     }
     return outcome;
@@ -123,7 +86,7 @@ static enum outcome compare(const struct search *search, const struct muster_vie
 
 /* Of those that differ the first that most ranks show. `by`: the finding about the policies of
  * these ranks + 1; 0: none. -1: no memory. */
-static int tell_operations(struct search *search, const struct muster_view_comm *comm, size_t by,
+static int emit_operations(struct search *search, const struct muster_view_comm *comm, size_t by,
                            uint64_t different, uint64_t compared)
 {
     struct muster_finding *finding =
@@ -148,43 +111,44 @@ struct tally {
 
 /* Where one rank skipped a call, or made one too many, others stand beside each of its calls, until
  * something else is called. So a difference counts once all went on to something else alike. */
-static void count_row(struct search *search, const struct muster_view_comm *comm,
-                      struct tally *tally, uint32_t present, enum outcome outcome)
+static void count_op(struct search *search, const struct muster_joint *joint, struct tally *tally,
+                     enum outcome outcome)
 {
-    const struct muster_view_op *any = NULL;
-    for (uint32_t i = 0; !any; i++)
-        any = search->op[i];
     tally->compared++;
-    if (tally->doubtful && !same_call(search->view, tally->likely, any)) {
+    if (tally->doubtful && !same_call(search->view, tally->likely, joint->any)) {
         tally->different += tally->doubtful;
         tally->doubtful = 0;
     }
     if (outcome == ALIKE)
         return;
     if (!tally->doubtful++)
-        tally->likely = any;
-    if (present > tally->shown) {
-        memcpy(search->worst, search->op, comm->members * sizeof(*search->op));
-        tally->shown = present;
+        tally->likely = joint->any;
+    if (joint->present > tally->shown) {
+        memcpy(search->worst, joint->op, joint->comm->members * sizeof(*joint->op));
+        tally->shown = joint->present;
     }
 }
 
-static int find_operations(struct search *search, const struct muster_view_comm *comm, size_t by)
+static int find_operations(struct search *search, uint32_t at, size_t by)
 {
+    const struct muster_view_comm *comm = &search->view->comm[at];
+    const struct muster_joint_rule rule = {.takes = is_comparable, .least = 2, .unlike = true};
     struct tally tally = {0};
-    memset(search->cursor, 0, comm->members * sizeof(*search->cursor));
-    for (uint32_t present; (present = line_up(search, comm, search->op)) > 0;) {
-        enum outcome outcome = present > 1 ? compare(search, comm, search->op) : ALIKE;
+    struct muster_joint joint;
+    if (muster_joint_begin_by(&joint, search->view, at, &rule) != 0)
+        return -1;
+    while (muster_joint_next(&joint)) {
+        enum outcome outcome = compare(&joint);
         if (outcome == OTHER_CALLS) {
-            muster_divergence_not_compared(search->findings, comm, search->op, tally.doubtful);
+            muster_divergence_not_compared(search->findings, comm, joint.op, tally.doubtful);
             tally.doubtful = 0;
             break;
         }
-        if (present > 1)
-            count_row(search, comm, &tally, present, outcome);
+        count_op(search, &joint, &tally, outcome);
     }
+    muster_joint_end(&joint);
     tally.different += tally.doubtful;
-    return tally.different ? tell_operations(search, comm, by, tally.different, tally.compared) : 0;
+    return tally.different ? emit_operations(search, comm, by, tally.different, tally.compared) : 0;
 }
 
 /* ---- communicators ---- */
@@ -213,44 +177,32 @@ static int find_all(struct search *search, struct place *place)
         size_t by = 0;
         if (!muster_joint_possible(comm))
             continue;
-        if (find_policies(search, comm, &by) != 0 || find_operations(search, comm, by) != 0)
+        if (find_policies(search, comm, &by) != 0 ||
+            find_operations(search, place[i].comm, by) != 0)
             return -1;
     }
     return 0;
 }
 
-static bool begin(struct search *search, bool waited)
+static struct place *begin(struct search *search, bool waited)
 {
     const struct muster_view *view = search->view;
-    search->op = calloc(view->members + 1, sizeof(*search->op));
-    search->worst = calloc(view->members + 1, sizeof(*search->worst));
-    search->sides.side = calloc(view->members + 1, sizeof(*search->sides.side));
-    search->sides.count = calloc(view->members + 1, sizeof(*search->sides.count));
-    search->cursor = calloc(view->members + 1, sizeof(*search->cursor));
-    search->covered_by = calloc(view->gpus + 1, sizeof(*search->covered_by));
-    return muster_policy_sides_begin(&search->policies, view, waited) == 0 && search->op &&
-           search->worst && search->sides.side && search->sides.count && search->cursor &&
-           search->covered_by;
-}
-
-static void end(struct search *search)
-{
-    muster_policy_sides_free(&search->policies);
-    free(search->op);
-    free(search->worst);
-    free(search->sides.side);
-    free(search->sides.count);
-    free(search->cursor);
-    free(search->covered_by);
+    struct muster_arena *arena = &search->arena;
+    size_t members = view->members + 1;
+    search->worst = muster_arena_array(arena, members, sizeof(*search->worst));
+    search->sides.side = muster_arena_array(arena, members, sizeof(*search->sides.side));
+    search->sides.count = muster_arena_array(arena, members, sizeof(*search->sides.count));
+    search->covered_by = muster_arena_array(arena, view->gpus + 1, sizeof(*search->covered_by));
+    muster_policy_sides_begin(&search->policies, view, waited, arena);
+    return muster_arena_array(arena, view->comms + 1, sizeof(struct place));
 }
 
 int muster_diagnose_divergence(const struct muster_view *view, bool waited,
                                struct muster_findings *findings, struct muster_err *err)
 {
     struct search search = {.view = view, .findings = findings};
-    struct place *place = calloc(view->comms + 1, sizeof(*place));
-    int rc = begin(&search, waited) && place ? find_all(&search, place) : -1;
-    end(&search);
-    free(place);
+    struct place *place = begin(&search, waited);
+    int rc = search.arena.failed ? -1 : find_all(&search, place);
+    muster_arena_free(&search.arena);
     return rc == 0 ? 0 : muster_fail(err, "out of memory for the comparison of policies");
 }

@@ -1,4 +1,4 @@
-#include "diagnose/divergence_word.h"
+#include "diagnose/divergence/divergence_describe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,8 +44,8 @@ static void blame(struct muster_finding *finding, const struct muster_view *view
 }
 
 void muster_divergence_begin(struct muster_finding *finding, const struct muster_view *view,
-                             const struct muster_view_comm *comm, const struct muster_sides *sides,
-                             enum muster_divergence of)
+                             const struct muster_view_comm *comm,
+                             const struct muster_partition *sides, enum muster_divergence of)
 {
     bool tie = sides->most == MUSTER_VIEW_NONE;
     finding->kind = MUSTER_FINDING_POLICY_DIVERGENCE;
@@ -80,7 +80,7 @@ static void list_side(char *to, size_t size, const struct muster_view *view,
         snprintf(to + used, size - (size_t)used, " and %u more", n - LISTED);
 }
 
-static void word_policy(char *to, size_t size, const struct muster_seg_policy *policy)
+static void describe_policy(char *to, size_t size, const struct muster_seg_policy *policy)
 {
     uint32_t state = atomic_load_explicit(&policy->state, memory_order_relaxed);
     const uint8_t *hash = policy->sha256;
@@ -89,7 +89,7 @@ static void word_policy(char *to, size_t size, const struct muster_seg_policy *p
     else if (state == MUSTER_POLICY_NONE)
         snprintf(to, size, "%s", policy->tuner_api ? "no policy" : "no tuner loaded");
     else
-        snprintf(to, size, "tuner off, its policy is %s", muster_policy_state_word(state));
+        snprintf(to, size, "tuner off, its policy is %s", muster_policy_state_name(state));
 }
 
 static void advise_one_policy(struct muster_finding *finding)
@@ -109,7 +109,7 @@ void muster_divergence_of_policies(struct muster_finding *finding, const struct 
         if (side[i] != i)
             continue;
         list_side(ranks, sizeof(ranks), view, comm, side, i);
-        word_policy(policy, sizeof(policy), view->gpu[member_of(view, comm, i)->gpu].policy);
+        describe_policy(policy, sizeof(policy), view->gpu[member_of(view, comm, i)->gpu].policy);
         muster_finding_say(&finding->evidence, "%s: %s", ranks, policy);
     }
     advise_one_policy(finding);

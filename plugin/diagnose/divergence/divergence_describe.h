@@ -1,17 +1,17 @@
 /* How a divergence is worded. Between divergence*.c only. `side`: of each member of the
  * communicator, its side's first member; MUSTER_VIEW_NONE: not compared. */
-#ifndef MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
-#define MUSTER_DIAGNOSE_DIVERGENCE_WORD_H
+#ifndef MUSTER_DIAGNOSE_DIVERGENCE_DIVERGENCE_DESCRIBE_H
+#define MUSTER_DIAGNOSE_DIVERGENCE_DIVERGENCE_DESCRIBE_H
 
 #include "diagnose/confidence.h"
-#include "diagnose/divergence_side.h"
+#include "diagnose/divergence/divergence_sides.h"
 #include "diagnose/finding.h"
-#include "diagnose/view.h"
+#include "view/view.h"
 
 /* Kind, communicator, whom the sides make the minority, and how sure that is. */
 void muster_divergence_begin(struct muster_finding *finding, const struct muster_view *view,
-                             const struct muster_view_comm *comm, const struct muster_sides *sides,
-                             enum muster_divergence of);
+                             const struct muster_view_comm *comm,
+                             const struct muster_partition *sides, enum muster_divergence of);
 void muster_divergence_of_policies(struct muster_finding *finding, const struct muster_view *view,
                                    const struct muster_view_comm *comm, const uint32_t *side);
 /* The first operation that differs; op[i]: the member's, or NULL. */

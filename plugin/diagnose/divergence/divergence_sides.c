@@ -1,6 +1,5 @@
-#include "diagnose/divergence_side.h"
+#include "diagnose/divergence/divergence_sides.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- policies ---- */
@@ -83,30 +82,21 @@ static void count_unseen(struct muster_policy_sides *policies)
     }
 }
 
-int muster_policy_sides_begin(struct muster_policy_sides *policies, const struct muster_view *view,
-                              bool waited)
+void muster_policy_sides_begin(struct muster_policy_sides *policies, const struct muster_view *view,
+                               bool waited, struct muster_arena *arena)
 {
     *policies = (struct muster_policy_sides){
         .view = view,
-        .like = calloc(view->gpus + 1, sizeof(*policies->like)),
-        .job = calloc(view->gpus + 1, sizeof(*policies->job)),
-        .unseen = calloc(view->gpus + 1, sizeof(*policies->unseen)),
-        .count = calloc(view->gpus + 1, sizeof(*policies->count)),
+        .like = muster_arena_array(arena, view->gpus + 1, sizeof(*policies->like)),
+        .job = muster_arena_array(arena, view->gpus + 1, sizeof(*policies->job)),
+        .unseen = muster_arena_array(arena, view->gpus + 1, sizeof(*policies->unseen)),
+        .count = muster_arena_array(arena, view->gpus + 1, sizeof(*policies->count)),
     };
-    if (!policies->like || !policies->job || !policies->unseen || !policies->count)
-        return -1;
+    if (arena->failed)
+        return;
     find_alike(policies, waited);
     join_jobs(policies);
     count_unseen(policies);
-    return 0;
-}
-
-void muster_policy_sides_free(struct muster_policy_sides *policies)
-{
-    free(policies->like);
-    free(policies->job);
-    free(policies->unseen);
-    free(policies->count);
 }
 
 /* The largest of n counts; MUSTER_VIEW_NONE: several are. `open`: others that are counted nowhere,
@@ -128,7 +118,7 @@ static uint32_t largest(const uint32_t *count, size_t n, uint32_t unseen, bool *
 }
 
 void muster_policy_sides(const struct muster_policy_sides *policies,
-                         const struct muster_view_comm *comm, struct muster_sides *sides)
+                         const struct muster_view_comm *comm, struct muster_partition *sides)
 {
     const struct muster_view *view = policies->view;
     uint32_t job = policies->job[gpu_of(view, comm, 0)];
@@ -178,7 +168,7 @@ static uint32_t job_size(const struct muster_policy_sides *policies,
 
 void muster_choice_sides(const struct muster_policy_sides *policies,
                          const struct muster_view_comm *comm,
-                         const struct muster_view_op *const *op, struct muster_sides *sides)
+                         const struct muster_view_op *const *op, struct muster_partition *sides)
 {
     const struct muster_view *view = policies->view;
     uint32_t all = job_size(policies, comm), seen = 0;

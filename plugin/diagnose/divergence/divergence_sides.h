@@ -3,12 +3,13 @@
  * whole job count, of which a communicator may hold few; of operations those that did it. A job:
  * all ranks that communicators join. Between divergence*.c only.
  */
-#ifndef MUSTER_DIAGNOSE_DIVERGENCE_SIDE_H
-#define MUSTER_DIAGNOSE_DIVERGENCE_SIDE_H
+#ifndef MUSTER_DIAGNOSE_DIVERGENCE_DIVERGENCE_SIDES_H
+#define MUSTER_DIAGNOSE_DIVERGENCE_DIVERGENCE_SIDES_H
 
-#include "diagnose/view.h"
+#include "base/arena.h"
+#include "view/view.h"
 
-struct muster_sides {
+struct muster_partition {
     uint32_t *side;  /* of each member of the communicator: its side's first member;
                         MUSTER_VIEW_NONE: not compared */
     uint32_t *count; /* scratch, one a member */
@@ -28,14 +29,13 @@ struct muster_policy_sides {
 };
 
 /* NCCL loads a tuner some time after the profiler: a process without one that has called nothing
- * yet is settled only if `waited`. -1: no memory. Free it in any case. */
-int muster_policy_sides_begin(struct muster_policy_sides *policies, const struct muster_view *view,
-                              bool waited);
-void muster_policy_sides_free(struct muster_policy_sides *policies);
+ * yet is settled only if `waited`. In the arena; where that failed nothing of it can be used. */
+void muster_policy_sides_begin(struct muster_policy_sides *policies, const struct muster_view *view,
+                               bool waited, struct muster_arena *arena);
 
 /* Fills the rest of *sides, whose arrays are the caller's. */
 void muster_policy_sides(const struct muster_policy_sides *policies,
-                         const struct muster_view_comm *comm, struct muster_sides *sides);
+                         const struct muster_view_comm *comm, struct muster_partition *sides);
 
 /* Whether two operations ran alike. */
 bool muster_same_choice(const struct muster_view *view, const struct muster_view_op *a,
@@ -44,6 +44,6 @@ bool muster_same_choice(const struct muster_view *view, const struct muster_view
  * not take part count as not seen. */
 void muster_choice_sides(const struct muster_policy_sides *policies,
                          const struct muster_view_comm *comm,
-                         const struct muster_view_op *const *op, struct muster_sides *sides);
+                         const struct muster_view_op *const *op, struct muster_partition *sides);
 
 #endif

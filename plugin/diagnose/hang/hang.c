@@ -1,10 +1,10 @@
-#include "diagnose/hang.h"
+#include "diagnose/hang/hang.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 /* ---- getting a communicator ready ---- */
 
@@ -18,13 +18,6 @@ static int by_rank(const void *a, const void *b)
     return (one->begin_ns < two->begin_ns) - (one->begin_ns > two->begin_ns);
 }
 
-static void forget_member(struct muster_hang_member *member)
-{
-    free(member->history);
-    free(member->pair);
-    memset(member, 0, sizeof *member);
-}
-
 /* A hash that was used again leaves finalized remains, which are not this communicator. */
 static void drop_remains(struct muster_hang_comm *comm)
 {
@@ -32,16 +25,10 @@ static void drop_remains(struct muster_hang_comm *comm)
     for (uint32_t i = 0; i < comm->members; i++) {
         struct muster_hang_member *member = &comm->member[i];
         bool again = kept > 0 && comm->member[kept - 1].comm_rank == member->comm_rank;
-        if (again && member->over) {
-            forget_member(member);
+        if (again && member->over)
             continue;
-        }
         comm->twice |= again;
-        if (kept != i) {
-            comm->member[kept] = *member;
-            memset(member, 0, sizeof *member);
-        }
-        kept++;
+        comm->member[kept++] = *member;
     }
     comm->members = kept;
 }
@@ -69,7 +56,7 @@ static void prepare(struct muster_hang_comm *comm)
 
 /* ---- all of it ---- */
 
-static void say_twice(const struct muster_hang_cases *cases, const struct muster_hang_comm *comm)
+static void report_twice(const struct muster_hang_cases *cases, const struct muster_hang_comm *comm)
 {
     muster_finding_say(cases->not_observable,
                        "communicator %016" PRIx64 ": a rank is in it twice (a restarted "
@@ -84,17 +71,18 @@ static bool readable(const struct muster_hang_comm *comm, const struct muster_ha
 
 /* A process that is gone outranks all. Looked for twice: who is known to be gone from one
  * communicator is so in the others. */
-static bool judge_dead(struct muster_hang_cases *cases, struct muster_hang_view *view, bool *dead)
+static bool evaluate_dead(struct muster_hang_cases *cases, struct muster_hang_state *view,
+                          bool *dead)
 {
     for (size_t i = 0; i < 2 * view->comms; i++) {
         size_t c = i % view->comms, before = cases->n;
         struct muster_hang_comm *comm = &view->comm[c];
         if (comm->twice && i == c)
-            say_twice(cases, comm);
+            report_twice(cases, comm);
         if (dead[c] || !readable(comm, &cases->facts[c]))
             continue;
-        if (!muster_hang_judge_dead(cases, comm, &cases->facts[c]) ||
-            !muster_hang_judge_pairs(cases, comm, true))
+        if (!muster_hang_evaluate_dead(cases, comm, &cases->facts[c]) ||
+            !muster_hang_evaluate_pairs(cases, comm, true))
             return false;
         dead[c] = cases->n > before;
     }
@@ -102,33 +90,32 @@ static bool judge_dead(struct muster_hang_cases *cases, struct muster_hang_view 
 }
 
 /* Then content before length, and length before what all entered. */
-static bool judge_rest(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                       const struct muster_hang_facts *facts)
+static bool evaluate_rest(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                          const struct muster_hang_facts *facts)
 {
     size_t before = cases->n;
-    if (!muster_hang_judge_mismatch(cases, comm, facts) ||
-        (cases->n == before && !muster_hang_judge_missing(cases, comm, facts)))
+    if (!muster_hang_evaluate_mismatch(cases, comm, facts) ||
+        (cases->n == before && !muster_hang_evaluate_missing(cases, comm, facts)))
         return false;
     size_t known = cases->n;
     bool named = known > before && !cases->at[before].tentative;
-    if (!named && !muster_hang_judge_stuck(cases, comm, facts))
+    if (!named && !muster_hang_evaluate_stuck(cases, comm, facts))
         return false;
     /* Ranks that ran ahead of others are no reason where all are stuck in the same. */
     if (cases->n > known && known > before)
         cases->at[before].dropped = true;
-    return muster_hang_judge_pairs(cases, comm, false) &&
-           (named || muster_hang_judge_stuck_pairs(cases, comm, facts));
+    return muster_hang_evaluate_pairs(cases, comm, false) &&
+           (named || muster_hang_evaluate_stuck_pairs(cases, comm, facts));
 }
 
-static bool judge(struct muster_hang_cases *cases, struct muster_hang_view *view)
+static bool evaluate(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
-    bool *dead = calloc(view->comms + 1, sizeof *dead);
-    bool whole = dead && muster_hang_look(cases, view) && judge_dead(cases, view, dead);
+    bool *dead = muster_arena_array(view->arena, view->comms + 1, sizeof *dead);
+    bool whole = dead && muster_hang_scan(cases, view) && evaluate_dead(cases, view, dead);
     for (size_t c = 0; c < view->comms && whole; c++) {
         if (!dead[c] && readable(&view->comm[c], &cases->facts[c]))
-            whole = judge_rest(cases, &view->comm[c], &cases->facts[c]);
+            whole = evaluate_rest(cases, &view->comm[c], &cases->facts[c]);
     }
-    free(dead);
     return whole;
 }
 
@@ -145,18 +132,19 @@ static bool emit(const struct muster_hang_cases *cases, struct muster_findings *
     return true;
 }
 
-bool muster_hang_find(struct muster_hang_view *view, uint64_t threshold_ns,
+bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
                       struct muster_findings *findings)
 {
-    struct muster_hang_cases cases = {.threshold_ns = threshold_ns,
-                                      .not_observable = &findings->not_observable};
-    for (size_t c = 0; c < view->comms; c++)
-        prepare(&view->comm[c]);
-    bool whole = judge(&cases, view) && muster_hang_causes(&cases, view) && emit(&cases, findings);
-    for (size_t i = 0; i < cases.n; i++)
-        free(cases.at[i].role);
+    struct muster_arena arena = {0};
+    struct muster_hang_cases cases = {
+        .arena = &arena, .threshold_ns = threshold_ns, .not_observable = &findings->not_observable};
+    struct muster_hang_state state;
+    muster_hang_state_of(view, &arena, &state);
+    for (size_t c = 0; !arena.failed && c < state.comms; c++)
+        prepare(&state.comm[c]);
+    bool whole = !arena.failed && evaluate(&cases, &state) && muster_hang_causes(&cases, &state) &&
+                 emit(&cases, findings);
+    muster_arena_free(&arena);
     free(cases.at);
-    free(cases.facts);
-    free(cases.who);
     return whole;
 }

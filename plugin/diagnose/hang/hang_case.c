@@ -1,13 +1,13 @@
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "segment/table.h"
 
 /* A job that is killed as a whole does not go within one instant. */
 #define TOGETHER_NS (2 * MUSTER_NS_PER_S)
@@ -16,11 +16,9 @@ struct muster_hang_case *muster_hang_case_add(struct muster_hang_cases *cases,
                                               struct muster_hang_comm *comm,
                                               enum muster_finding_kind kind)
 {
-    uint8_t *role = calloc(comm->members ? comm->members : 1, 1);
-    if (!role || !muster_grow(&cases->at, cases->n, sizeof *cases->at)) {
-        free(role);
+    uint8_t *role = muster_arena_array(cases->arena, comm->members ? comm->members : 1, 1);
+    if (!role || !muster_grow(&cases->at, cases->n, sizeof *cases->at))
         return NULL;
-    }
     struct muster_hang_case *hang = &cases->at[cases->n++];
     memset(hang, 0, sizeof *hang);
     hang->comm = comm;
@@ -35,7 +33,7 @@ struct muster_hang_case *muster_hang_case_add(struct muster_hang_cases *cases,
 
 void muster_hang_case_undo(struct muster_hang_cases *cases)
 {
-    free(cases->at[--cases->n].role);
+    cases->n--;
 }
 
 const struct muster_hang_call *muster_hang_call_of_any(const struct muster_hang_comm *comm,
@@ -100,7 +98,7 @@ void muster_hang_case_close(struct muster_hang_case *hang)
         const struct muster_hang_member *member = &comm->member[i];
         uint8_t role = hang->role[i];
         lived += (double)(member->seen_ns - member->begin_ns) / 1e9;
-        if ((role & MUSTER_HANG_GUILTY) && finding->ranks < MUSTER_FINDING_RANKS) {
+        if ((role & MUSTER_HANG_CULPRIT) && finding->ranks < MUSTER_FINDING_RANKS) {
             if (finding->ranks == 0) {
                 muster_text_copy(finding->host, sizeof finding->host, member->host);
                 finding->gpu = member->gpu;
@@ -158,7 +156,7 @@ void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_ha
         used += (size_t)snprintf(text + used, sizeof text - used,
                                  "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
                                  n == number ? "here " : "", n, muster_func_word(call->func),
-                                 call->count, muster_dtype_word(call->dtype));
+                                 call->count, muster_dtype_name(call->dtype));
         if (muster_func_is_rooted(call->func) && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, " root %" PRId32, call->root);
     }
@@ -171,15 +169,15 @@ static const char *state_text(const struct muster_hang_member *member)
 {
     switch (member->state) {
     case MUSTER_PROCESS_KILLED:
-        return member->from_log ? "its log has stopped" : "it is gone without its exit handlers";
+        return member->from_log ? "its log has stopped" : "its process is gone (killed or crashed)";
     case MUSTER_PROCESS_EXITED:
-        return "it left with the communicator alive";
+        return "its process left with the communicator alive";
     case MUSTER_PROCESS_FINALIZED:
-        return "it finalized its communicators and left";
+        return "its process finalized its communicators and left";
     case MUSTER_PROCESS_RUNNING:
         break;
     }
-    return member->over ? "it lives and has finalized the communicator" : "it lives";
+    return member->over ? "it is alive and has finalized the communicator" : "it is alive";
 }
 
 void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member)
@@ -189,11 +187,11 @@ void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_h
     for (uint32_t i = 0; i < member->pairs; i++)
         posted += member->pair[i].posted;
     muster_finding_say(lines,
-                       "rank %" PRId32 " (pid %" PRIu32 " on %s) made %" PRIu64
-                       " calls%s, the last %.1f s before it was last seen; %s",
-                       member->rank, member->pid, member->host, member->calls + posted,
-                       posted ? ", sends and receives included" : "",
-                       (double)muster_hang_waited_ns(member) / 1e9, state_text(member));
+                       "rank %" PRId32 " (pid %" PRIu32 " on %s): %s; its last NCCL call, number "
+                       "%" PRIu64 "%s, was %.1f s before it was last seen",
+                       member->rank, member->pid, member->host, state_text(member),
+                       member->calls + posted, posted ? " with sends and receives" : "",
+                       (double)muster_hang_waited_ns(member) / 1e9);
     bool alive = member->state == MUSTER_PROCESS_RUNNING;
     uint64_t silent =
         member->seen_ns > member->heartbeat_ns ? member->seen_ns - member->heartbeat_ns : 0;

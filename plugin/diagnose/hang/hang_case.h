@@ -1,15 +1,16 @@
 /* A hang in one communicator before it is known what it comes from. Between hang*.c only. */
-#ifndef MUSTER_DIAGNOSE_HANG_CASE_H
-#define MUSTER_DIAGNOSE_HANG_CASE_H
+#ifndef MUSTER_DIAGNOSE_HANG_HANG_CASE_H
+#define MUSTER_DIAGNOSE_HANG_HANG_CASE_H
 
 #include "diagnose/confidence.h"
-#include "diagnose/hang.h"
+#include "diagnose/finding.h"
+#include "diagnose/hang/hang_state.h"
 
 #define MUSTER_HANG_NOWHERE SIZE_MAX /* no case, no place */
 
 enum muster_hang_role {
     MUSTER_HANG_BYSTANDER,
-    MUSTER_HANG_GUILTY,
+    MUSTER_HANG_CULPRIT,
     MUSTER_HANG_VICTIM,
     MUSTER_HANG_BOTH, /* the odd one of a mismatch waits like the others */
 };
@@ -17,7 +18,7 @@ enum muster_hang_role {
 struct muster_hang_case {
     struct muster_finding finding;
     struct muster_hang_comm *comm;
-    uint8_t *role;       /* per member; owned */
+    uint8_t *role;       /* per member */
     bool tentative;      /* those that are missing wait themselves */
     bool proven;         /* what ended before is known */
     size_t because_of;   /* another case, or MUSTER_HANG_NOWHERE */
@@ -46,7 +47,8 @@ struct muster_hang_who {
 };
 
 struct muster_hang_cases {
-    struct muster_hang_case *at;
+    struct muster_arena *arena;
+    struct muster_hang_case *at; /* owned: too large for the arena to add */
     size_t n;
     uint64_t threshold_ns;
     struct muster_hang_facts *facts; /* of each communicator of the view */
@@ -84,7 +86,7 @@ const struct muster_hang_call *muster_hang_call_of_any(const struct muster_hang_
 bool muster_hang_same_call(const struct muster_hang_call *a, const struct muster_hang_call *b);
 
 /* hang_who.c: fills facts and who. False: no memory. */
-bool muster_hang_look(struct muster_hang_cases *cases, struct muster_hang_view *view);
+bool muster_hang_scan(struct muster_hang_cases *cases, struct muster_hang_state *view);
 /* Of a member that waits for its peer in this pair: the peer posted less. A small send can end
  * before its receive, so for it there has to be proof. */
 bool muster_hang_waits_for_peer(const struct muster_hang_comm *comm,
@@ -94,18 +96,19 @@ bool muster_hang_waits_for_peer(const struct muster_hang_comm *comm,
 struct muster_hang_member *muster_hang_by_rank(const struct muster_hang_comm *comm, int32_t rank);
 
 /* Each adds the cases of one communicator. False: no memory. */
-bool muster_hang_judge_dead(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                            const struct muster_hang_facts *facts);
-bool muster_hang_judge_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+bool muster_hang_evaluate_dead(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                                const struct muster_hang_facts *facts);
-bool muster_hang_judge_mismatch(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                                const struct muster_hang_facts *facts);
-bool muster_hang_judge_stuck(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                             const struct muster_hang_facts *facts);
-bool muster_hang_judge_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                             bool dead);
-bool muster_hang_judge_stuck_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                  const struct muster_hang_facts *facts);
+bool muster_hang_evaluate_mismatch(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                                    const struct muster_hang_facts *facts);
+bool muster_hang_evaluate_stuck(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                const struct muster_hang_facts *facts);
+bool muster_hang_evaluate_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                bool dead);
+bool muster_hang_evaluate_stuck_pairs(struct muster_hang_cases *cases,
+                                      struct muster_hang_comm *comm,
+                                      const struct muster_hang_facts *facts);
 
 /* Nobody who entered the place goes on, for as long as the threshold. */
 bool muster_hang_stands_still(const struct muster_hang_comm *comm, uint64_t number,
@@ -116,10 +119,7 @@ bool muster_hang_find_waiting(const struct muster_hang_cases *cases, struct must
                               uint64_t number, uint64_t *since);
 
 /* Lays cases to those that they come from. False: no memory. */
-bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view);
-
-/* Takes back what rests on the order of calls alone and may be otherwise. False: no memory. */
-bool muster_hang_drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_view *view);
+bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_state *view);
 
 /* Evidence lines. */
 void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,

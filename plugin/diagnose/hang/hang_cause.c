@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "diagnose/hang_case.h"
-#include "diagnose/hang_order.h"
+#include "diagnose/hang/hang_case.h"
+#include "diagnose/hang/hang_order.h"
 
 static bool is_stuck(const struct muster_hang_case *hang)
 {
@@ -43,7 +43,7 @@ static size_t cause_of(const struct muster_hang_cases *cases, size_t i)
         return MUSTER_HANG_NOWHERE;
     for (uint32_t m = 0; m < hang->comm->members; m++) {
         const struct muster_hang_who *who = &cases->who[hang->comm->member[m].who];
-        if (!is_stuck(hang) && !(hang->role[m] & MUSTER_HANG_GUILTY))
+        if (!is_stuck(hang) && !(hang->role[m] & MUSTER_HANG_CULPRIT))
             continue;
         if (who->waits_in != MUSTER_HANG_NOWHERE && who->waits_in != i &&
             (found == MUSTER_HANG_NOWHERE || better(&cases->at[who->waits_in], &cases->at[found])))
@@ -145,7 +145,7 @@ static void add_rank(int32_t *rank, unsigned *n, int32_t value)
         rank[(*n)++] = value;
 }
 
-static bool is_guilty(const struct muster_finding *finding, int32_t rank)
+static bool is_culprit(const struct muster_finding *finding, int32_t rank)
 {
     for (unsigned i = 0; i < finding->ranks; i++) {
         if (finding->rank[i] == rank)
@@ -155,11 +155,11 @@ static bool is_guilty(const struct muster_finding *finding, int32_t rank)
 }
 
 /* What `from` cost belongs to `into`. */
-static void fold(struct muster_hang_case *into, struct muster_hang_case *from)
+static void merge(struct muster_hang_case *into, struct muster_hang_case *from)
 {
     struct muster_finding *finding = &into->finding;
     for (unsigned i = 0; i < from->finding.victims; i++) {
-        if (!is_guilty(finding, from->finding.victim[i]))
+        if (!is_culprit(finding, from->finding.victim[i]))
             add_rank(finding->victim, &finding->victims, from->finding.victim[i]);
     }
     if (finding->evidence.n < MUSTER_FINDING_LINES - 2)
@@ -170,22 +170,22 @@ static void fold(struct muster_hang_case *into, struct muster_hang_case *from)
     from->dropped = true;
 }
 
-static uint32_t first_guilty(const struct muster_hang_case *hang)
+static uint32_t first_culprit(const struct muster_hang_case *hang)
 {
     for (uint32_t m = 0; m < hang->comm->members; m++) {
-        if (hang->role[m] == MUSTER_HANG_GUILTY)
+        if (hang->role[m] == MUSTER_HANG_CULPRIT)
             return hang->comm->member[m].who;
     }
     return UINT32_MAX;
 }
 
-static bool same_guilt(const struct muster_hang_case *a, const struct muster_hang_case *b)
+static bool same_culprit(const struct muster_hang_case *a, const struct muster_hang_case *b)
 {
     if (a->finding.kind != b->finding.kind || a->finding.ranks != b->finding.ranks ||
-        a->finding.ranks == 0 || first_guilty(a) != first_guilty(b))
+        a->finding.ranks == 0 || first_culprit(a) != first_culprit(b))
         return false;
     for (unsigned i = 0; i < a->finding.ranks; i++) {
-        if (!is_guilty(&b->finding, a->finding.rank[i]))
+        if (!is_culprit(&b->finding, a->finding.rank[i]))
             return false;
     }
     return true;
@@ -200,15 +200,15 @@ static void merge_same(struct muster_hang_cases *cases)
             struct muster_hang_case *a = &cases->at[i], *b = &cases->at[j];
             bool later = b->finding.since_unix_ns > a->finding.since_unix_ns ||
                          (b->finding.since_unix_ns == a->finding.since_unix_ns && j > i);
-            if (i != j && !b->dropped && later && same_guilt(a, b) &&
+            if (i != j && !b->dropped && later && same_culprit(a, b) &&
                 a->finding.kind != MUSTER_FINDING_HANG_MISMATCH)
-                fold(a, b);
+                merge(a, b);
         }
     }
 }
 
-static void say_unexplained(const struct muster_hang_cases *cases,
-                            const struct muster_hang_case *hang)
+static void report_unexplained(const struct muster_hang_cases *cases,
+                               const struct muster_hang_case *hang)
 {
     muster_finding_say(cases->not_observable,
                        "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
@@ -217,7 +217,7 @@ static void say_unexplained(const struct muster_hang_cases *cases,
 }
 
 /* A rank that waits for a known reason holds up whatever else it has entered. */
-static void fold_held_up(struct muster_hang_cases *cases, const size_t *root)
+static void merge_held_up(struct muster_hang_cases *cases, const size_t *root)
 {
     for (uint32_t w = 0; w < cases->whos; w++)
         cases->who[w].waits_in = MUSTER_HANG_NOWHERE;
@@ -234,7 +234,7 @@ static void fold_held_up(struct muster_hang_cases *cases, const size_t *root)
         for (uint32_t m = 0; m < hang->comm->members && is_stuck(hang) && !hang->dropped; m++) {
             size_t in = cases->who[hang->comm->member[m].who].waits_in;
             if (in != MUSTER_HANG_NOWHERE)
-                fold(&cases->at[in], hang);
+                merge(&cases->at[in], hang);
         }
     }
 }
@@ -253,10 +253,102 @@ static void break_cycles(struct muster_hang_cases *cases)
         cases->at[i].round_plus = 0;
 }
 
-bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view *view)
+/* ---- doubt ---- */
+
+/* Suspects by the order of calls alone: ranks that called least, and of which it is not known that
+ * what they called has ended. Two of them that are in one more communicator may wait there for each
+ * other, in an operation that both entered. */
+static bool is_suspicion(const struct muster_hang_case *hang)
+{
+    return !hang->dropped && !hang->tentative && !hang->proven &&
+           hang->finding.kind == MUSTER_FINDING_HANG_ABSENT;
+}
+
+static bool may_be_inside(const struct muster_hang_facts *facts,
+                          const struct muster_hang_member *member)
+{
+    bool inside = member->calls > facts->done;
+    for (uint32_t i = 0; i < member->pairs; i++)
+        inside |= member->pair[i].posted > member->pair[i].done;
+    return inside && !member->over && member->ended != MUSTER_HANG_IDLE;
+}
+
+/* Marks suspects that share the communicator, unless it is the one that they are missed in. */
+static void doubt(const struct muster_hang_comm *comm, const struct muster_hang_facts *facts,
+                  const size_t *suspect, const struct muster_hang_cases *cases, bool *doubted)
+{
+    uint32_t inside = 0;
+    for (int pass = 0; pass < 2 && (pass == 0 || inside > 1); pass++) {
+        for (uint32_t i = 0; i < comm->members; i++) {
+            const struct muster_hang_member *member = &comm->member[i];
+            size_t in = suspect[member->who];
+            if (!in || !may_be_inside(facts, member) ||
+                (cases->at[in - 1].comm == comm && member->pairs == 0))
+                continue;
+            inside += pass == 0;
+            doubted[member->who] |= pass == 1;
+        }
+    }
+}
+
+/* Most are missing, and they are in more communicators than this one. */
+static bool is_lopsided(const struct muster_hang_state *view, const struct muster_hang_case *hang)
+{
+    for (size_t c = 0; c < view->comms && hang->finding.ranks > hang->finding.victims; c++) {
+        const struct muster_hang_comm *comm = &view->comm[c];
+        for (uint32_t i = 0; i < comm->members && comm != hang->comm; i++) {
+            for (uint32_t m = 0; m < hang->comm->members; m++) {
+                if ((hang->role[m] & MUSTER_HANG_CULPRIT) &&
+                    hang->comm->member[m].who == comm->member[i].who)
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void drop(struct muster_hang_cases *cases, struct muster_hang_case *hang)
+{
+    hang->dropped = true;
+    muster_finding_say(cases->not_observable,
+                       "communicator %016" PRIx64 ": rank %" PRId32 " is missing in #%" PRIu64
+                       ", or waits for others that are; completion not observable",
+                       hang->comm->id, hang->finding.rank[0], hang->finding.op.index);
+}
+
+static bool drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_state *view)
+{
+    size_t whos = (size_t)cases->whos + 1;
+    size_t *suspect = muster_arena_array(cases->arena, whos, sizeof *suspect);
+    bool *doubted = muster_arena_array(cases->arena, whos, sizeof *doubted);
+    bool whole = suspect && doubted;
+    for (size_t i = 0; i < cases->n && whole; i++) {
+        const struct muster_hang_case *hang = &cases->at[i];
+        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++) {
+            if (hang->role[m] & MUSTER_HANG_CULPRIT)
+                suspect[hang->comm->member[m].who] = i + 1;
+        }
+    }
+    for (size_t c = 0; c < view->comms && whole; c++) {
+        if (!view->comm[c].twice)
+            doubt(&view->comm[c], &cases->facts[c], suspect, cases, doubted);
+    }
+    for (size_t i = 0; i < cases->n && whole; i++) {
+        struct muster_hang_case *hang = &cases->at[i];
+        if (is_suspicion(hang) && is_lopsided(view, hang))
+            drop(cases, hang);
+        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++) {
+            if ((hang->role[m] & MUSTER_HANG_CULPRIT) && doubted[hang->comm->member[m].who])
+                drop(cases, hang);
+        }
+    }
+    return whole;
+}
+
+bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
     bool cycle;
-    size_t *root = calloc(cases->n + 1, sizeof *root);
+    size_t *root = muster_arena_array(cases->arena, cases->n + 1, sizeof *root);
     if (!root)
         return false;
     note_waits(cases);
@@ -266,17 +358,16 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_view
     for (size_t i = 0; i < cases->n; i++) {
         root[i] = root_of(cases, i, &cycle);
         if (root[i] != i && !cases->at[root[i]].tentative && !cases->at[i].dropped)
-            fold(&cases->at[root[i]], &cases->at[i]);
+            merge(&cases->at[root[i]], &cases->at[i]);
     }
-    fold_held_up(cases, root);
-    free(root);
+    merge_held_up(cases, root);
     for (size_t i = 0; i < cases->n; i++) {
         struct muster_hang_case *hang = &cases->at[i];
         if (hang->tentative && !hang->dropped && hang->because_of == MUSTER_HANG_NOWHERE)
-            say_unexplained(cases, hang);
+            report_unexplained(cases, hang);
         hang->dropped |= hang->tentative;
     }
-    if (!muster_hang_find_orders(cases, view) || !muster_hang_drop_doubtful(cases, view))
+    if (!muster_hang_find_orders(cases, view) || !drop_doubtful(cases, view))
         return false;
     merge_same(cases);
     return true;

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 /* How many ranks called what member `i` called at this place. */
 static uint32_t side_size(const struct muster_hang_comm *comm, uint32_t i, uint64_t number)
@@ -37,20 +37,20 @@ static uint32_t largest_side(const struct muster_hang_comm *comm, uint64_t numbe
     return best;
 }
 
-static void say_sides(struct muster_hang_case *hang, uint64_t number, uint32_t best)
+static void report_sides(struct muster_hang_case *hang, uint64_t number, uint32_t best)
 {
     const struct muster_hang_comm *comm = hang->comm;
     muster_hang_say_calls(hang, &comm->member[best], number);
     for (uint32_t i = 0; i < comm->members && hang->finding.evidence.n < 8; i++) {
-        if (i != best && (hang->role[i] & MUSTER_HANG_GUILTY))
+        if (i != best && (hang->role[i] & MUSTER_HANG_CULPRIT))
             muster_hang_say_calls(hang, &comm->member[i], number);
     }
     muster_finding_say(&hang->finding.evidence,
                        "all calls before #%" PRIu64 " that are remembered agree", number);
 }
 
-bool muster_hang_judge_mismatch(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                                const struct muster_hang_facts *facts)
+bool muster_hang_evaluate_mismatch(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                   const struct muster_hang_facts *facts)
 {
     uint64_t number = facts->differs;
     bool tie;
@@ -73,7 +73,7 @@ bool muster_hang_judge_mismatch(struct muster_hang_cases *cases, struct muster_h
         muster_confidence_hang(MUSTER_FINDING_HANG_MISMATCH, tie               ? MUSTER_PROOF_TIE
                                                              : facts->all_seen ? MUSTER_PROOF_ENDED
                                                                                : MUSTER_PROOF_PART);
-    say_sides(hang, number, best);
+    report_sides(hang, number, best);
     if (tie)
         muster_finding_say(&hang->finding.not_observable,
                            "which side is wrong: as many ranks called the one as the other");

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 bool muster_hang_find_waiting(const struct muster_hang_cases *cases, struct muster_hang_case *hang,
                               uint64_t number, uint64_t *since)
@@ -45,7 +45,7 @@ static bool is_proven(const struct muster_hang_cases *cases, const struct muster
     if (hang->finding.kind == MUSTER_FINDING_HANG_DEAD)
         return facts->open > 0 || facts->least < facts->most;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
-        if (hang->role[i] == MUSTER_HANG_GUILTY && !cases->who[hang->comm->member[i].who].proven)
+        if (hang->role[i] == MUSTER_HANG_CULPRIT && !cases->who[hang->comm->member[i].who].proven)
             return false;
     }
     return true;
@@ -59,7 +59,7 @@ static void word(const struct muster_hang_cases *cases, struct muster_hang_case 
     bool ended = facts->done >= number && (facts->done > 0 || number == 0);
     hang->proven = is_proven(cases, hang, facts);
     for (uint32_t i = 0; i < hang->comm->members && finding->evidence.n < 6; i++) {
-        if (hang->role[i] == MUSTER_HANG_GUILTY)
+        if (hang->role[i] == MUSTER_HANG_CULPRIT)
             muster_hang_say_absent(hang, &hang->comm->member[i]);
     }
     if (number > 0 && ended)
@@ -87,7 +87,7 @@ static void note_dead(struct muster_hang_cases *cases, const struct muster_hang_
     for (uint32_t i = 0; i < hang->comm->members; i++) {
         struct muster_hang_who *who = &cases->who[hang->comm->member[i].who];
         who->busy |= hang->role[i] == MUSTER_HANG_VICTIM;
-        who->dead |= hang->role[i] == MUSTER_HANG_GUILTY;
+        who->dead |= hang->role[i] == MUSTER_HANG_CULPRIT;
     }
 }
 
@@ -103,7 +103,7 @@ static uint32_t name_dead(const struct muster_hang_cases *cases, struct muster_h
             member->state == MUSTER_PROCESS_KILLED || proof || cases->who[member->who].dead;
         bool counts = member->calls <= number || (all && !member->over && known);
         if (counts && muster_hang_died_first(hang->comm, member, since, cases->threshold_ns)) {
-            hang->role[i] = MUSTER_HANG_GUILTY;
+            hang->role[i] = MUSTER_HANG_CULPRIT;
             dead++;
         }
     }
@@ -120,7 +120,7 @@ static bool known_to_wait(const struct muster_hang_cases *cases,
     for (uint32_t i = 0; i < hang->comm->members; i++) {
         const struct muster_hang_member *member = &hang->comm->member[i];
         bool waits = hang->role[i] == MUSTER_HANG_VICTIM && !muster_hang_gone(member);
-        if (waits || (hang->role[i] == MUSTER_HANG_GUILTY && cases->who[member->who].dead))
+        if (waits || (hang->role[i] == MUSTER_HANG_CULPRIT && cases->who[member->who].dead))
             return true;
     }
     return false;
@@ -161,8 +161,8 @@ static bool any_free_missing(const struct muster_hang_cases *cases,
     return false;
 }
 
-bool muster_hang_judge_dead(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                            const struct muster_hang_facts *facts)
+bool muster_hang_evaluate_dead(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                               const struct muster_hang_facts *facts)
 {
     uint64_t number = facts->least, since;
     if (facts->least == facts->most)
@@ -195,7 +195,7 @@ static uint32_t name_missing(const struct muster_hang_cases *cases, struct muste
             const struct muster_hang_member *member = &comm->member[i];
             bool waits = cases->who[member->who].busy && !member->over;
             if (member->calls <= number && (hang->tentative || !waits)) {
-                hang->role[i] = MUSTER_HANG_GUILTY;
+                hang->role[i] = MUSTER_HANG_CULPRIT;
                 named++;
             }
         }
@@ -210,7 +210,7 @@ static bool sure_of_missing(const struct muster_hang_cases *cases,
     const struct muster_hang_comm *comm = hang->comm;
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_hang_member *member = &comm->member[i];
-        if (hang->role[i] != MUSTER_HANG_GUILTY)
+        if (hang->role[i] != MUSTER_HANG_CULPRIT)
             continue;
         if (!muster_hang_gone(member) && missed_ns(comm, member) < cases->threshold_ns)
             return false;
@@ -225,8 +225,8 @@ static bool sure_of_missing(const struct muster_hang_cases *cases,
     return true;
 }
 
-bool muster_hang_judge_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                               const struct muster_hang_facts *facts)
+bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                  const struct muster_hang_facts *facts)
 {
     uint64_t number = facts->least, since;
     if (facts->least == facts->most)

@@ -1,4 +1,4 @@
-#include "diagnose/hang_order.h"
+#include "diagnose/hang/hang_order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,11 +59,11 @@ static void name_sides(struct muster_hang_case *hang, const struct muster_hang_c
 {
     uint32_t missing = 0, waiting = 0;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
-        missing += hang->role[i] == MUSTER_HANG_GUILTY;
+        missing += hang->role[i] == MUSTER_HANG_CULPRIT;
         waiting += hang->role[i] == MUSTER_HANG_VICTIM;
     }
     for (uint32_t i = 0; i < hang->comm->members; i++) {
-        bool side = hang->role[i] == MUSTER_HANG_GUILTY;
+        bool side = hang->role[i] == MUSTER_HANG_CULPRIT;
         bool counter = !side && hang->role[i] == MUSTER_HANG_VICTIM &&
                        part_of(other, hang->comm->member[i].who) != NULL;
         if (side)
@@ -83,7 +83,7 @@ static bool went_ahead(const struct muster_hang_case *hang, const struct muster_
     if (muster_func_is_p2p(hang->finding.op.func))
         return false;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
-        if (hang->role[i] != MUSTER_HANG_GUILTY)
+        if (hang->role[i] != MUSTER_HANG_CULPRIT)
             continue;
         const struct muster_hang_member *own = part_of(other, hang->comm->member[i].who);
         if (!own || own->over || own->calls <= there->done || own->ended == MUSTER_HANG_IDLE)
@@ -184,7 +184,7 @@ static void name_opposite(struct muster_hang_case *hang, const struct muster_han
         hang->role[i] = MUSTER_HANG_BYSTANDER;
     for (uint32_t i = 0; i < n; i++) {
         int order = order_of(shared[i].one, a, shared[i].two, b);
-        hang->role[shared[i].i] = order < 0   ? MUSTER_HANG_GUILTY
+        hang->role[shared[i].i] = order < 0   ? MUSTER_HANG_CULPRIT
                                   : order > 0 ? MUSTER_HANG_VICTIM
                                               : MUSTER_HANG_BYSTANDER;
     }
@@ -199,12 +199,13 @@ static void drop_stuck(struct muster_hang_cases *cases, const struct muster_hang
 }
 
 /* False: no memory. */
-static bool try_others(struct muster_hang_cases *cases, struct muster_hang_view *view,
+static bool try_others(struct muster_hang_cases *cases, struct muster_hang_state *view,
                        struct muster_hang_case *hang)
 {
     const struct muster_hang_facts *facts = &cases->facts[hang->comm - view->comm];
-    uint32_t *place = calloc((size_t)cases->whos + 1, sizeof *place);
-    struct shared *shared = calloc((size_t)hang->comm->members + 1, sizeof *shared);
+    uint32_t *place = muster_arena_array(cases->arena, (size_t)cases->whos + 1, sizeof *place);
+    struct shared *shared =
+        muster_arena_array(cases->arena, hang->comm->members + 1, sizeof *shared);
     bool found = false;
     uint64_t a, b;
     for (uint32_t i = 0; place && i < hang->comm->members; i++)
@@ -222,10 +223,7 @@ static bool try_others(struct muster_hang_cases *cases, struct muster_hang_view 
             name_opposite(hang, other, shared, n, a, b);
         }
     }
-    bool whole = place && shared;
-    free(place);
-    free(shared);
-    return whole;
+    return place && shared;
 }
 
 static bool is_live(const struct muster_hang_case *hang, enum muster_finding_kind kind)
@@ -246,7 +244,7 @@ static void drop_same(struct muster_hang_cases *cases, size_t kept)
     }
 }
 
-bool muster_hang_find_orders(struct muster_hang_cases *cases, struct muster_hang_view *view)
+bool muster_hang_find_orders(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
     for (size_t i = 0; i < cases->n; i++) {
         if (is_live(&cases->at[i], MUSTER_FINDING_HANG_STUCK) &&

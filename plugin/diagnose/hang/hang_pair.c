@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 static bool add_case(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                      const struct muster_hang_member *waiter,
@@ -16,7 +16,7 @@ static bool add_case(struct muster_hang_cases *cases, struct muster_hang_comm *c
     hang->tentative = !dead && cases->who[missing->who].busy;
     hang->proven = dead || cases->who[missing->who].proven;
     hang->role[waiter - comm->member] = MUSTER_HANG_VICTIM;
-    hang->role[missing - comm->member] = MUSTER_HANG_GUILTY;
+    hang->role[missing - comm->member] = MUSTER_HANG_CULPRIT;
     cases->who[waiter->who].busy |= dead;
     cases->who[missing->who].dead |= dead;
     const struct muster_hang_call call = {
@@ -43,9 +43,9 @@ static bool add_case(struct muster_hang_cases *cases, struct muster_hang_comm *c
     return true;
 }
 
-static bool judge_pair(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                       const struct muster_hang_member *waiter, const struct muster_hang_pair *pair,
-                       bool dead)
+static bool evaluate_pair(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                          const struct muster_hang_member *waiter,
+                          const struct muster_hang_pair *pair, bool dead)
 {
     const struct muster_hang_member *there = muster_hang_by_rank(comm, pair->peer);
     uint64_t posted = pair->posted;
@@ -77,13 +77,13 @@ static bool judge_pair(struct muster_hang_cases *cases, struct muster_hang_comm 
     return add_case(cases, comm, waiter, there, pair, posted, false);
 }
 
-bool muster_hang_judge_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                             bool dead)
+bool muster_hang_evaluate_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                bool dead)
 {
     for (uint32_t from = 0; from < comm->members; from++) {
         const struct muster_hang_member *member = &comm->member[from];
         for (uint32_t i = 0; i < member->pairs; i++) {
-            if (!judge_pair(cases, comm, member, &member->pair[i], dead))
+            if (!evaluate_pair(cases, comm, member, &member->pair[i], dead))
                 return false;
         }
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 /* ---- which members are one rank ---- */
 
@@ -24,17 +24,15 @@ static int by_identity(const void *left, const void *right)
     return (a->gpu > b->gpu) - (a->gpu < b->gpu);
 }
 
-static bool number_ranks(struct muster_hang_cases *cases, struct muster_hang_view *view)
+static bool number_ranks(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
     size_t n = 0, all = 0;
     for (size_t c = 0; c < view->comms; c++)
         all += view->comm[c].members;
-    struct identity *identity = calloc(all + 1, sizeof *identity);
-    cases->who = calloc(all + 1, sizeof *cases->who);
-    if (!identity || !cases->who) {
-        free(identity);
+    struct identity *identity = muster_arena_array(cases->arena, all + 1, sizeof *identity);
+    cases->who = muster_arena_array(cases->arena, all + 1, sizeof *cases->who);
+    if (!identity || !cases->who)
         return false;
-    }
     for (size_t c = 0; c < view->comms; c++) {
         for (uint32_t i = 0; i < view->comm[c].members; i++) {
             struct muster_hang_member *member = &view->comm[c].member[i];
@@ -52,7 +50,6 @@ static bool number_ranks(struct muster_hang_cases *cases, struct muster_hang_vie
         cases->who[w].waits_in = cases->who[w].stuck_in = MUSTER_HANG_NOWHERE;
         cases->who[w].proven = true;
     }
-    free(identity);
     return true;
 }
 
@@ -103,7 +100,7 @@ static uint64_t first_difference(const struct muster_hang_comm *comm,
     return UINT64_MAX;
 }
 
-static struct muster_hang_facts look(const struct muster_hang_comm *comm)
+static struct muster_hang_facts scan(const struct muster_hang_comm *comm)
 {
     struct muster_hang_facts facts = {
         .least = UINT64_MAX, .all_seen = comm->nranks != 0 && comm->members == comm->nranks};
@@ -202,16 +199,16 @@ static void mark(struct muster_hang_cases *cases, const struct muster_hang_comm 
     who->unsure |= !facts->all_seen && (member->calls > facts->done || member->pairs > 0);
 }
 
-bool muster_hang_look(struct muster_hang_cases *cases, struct muster_hang_view *view)
+bool muster_hang_scan(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
-    cases->facts = calloc(view->comms + 1, sizeof *cases->facts);
+    cases->facts = muster_arena_array(cases->arena, view->comms + 1, sizeof *cases->facts);
     if (!cases->facts || !number_ranks(cases, view))
         return false;
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_hang_comm *comm = &view->comm[c];
         if (comm->twice || comm->members == 0)
             continue;
-        cases->facts[c] = look(comm);
+        cases->facts[c] = scan(comm);
         for (uint32_t i = 0; i < comm->members; i++)
             mark(cases, comm, &cases->facts[c], &comm->member[i]);
     }

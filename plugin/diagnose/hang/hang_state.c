@@ -1,12 +1,17 @@
-/* From segments to the view that hangs are judged on. */
+/* From the view, and the segments of its run, to the state that hangs are evaluated on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/host.h"
-#include "diagnose/hang.h"
-#include "segment/table.h"
+#include "diagnose/hang/hang_state.h"
+
+/* What the view or a slot tells of an operation that is not a replay. */
+struct seen {
+    uint64_t number, enqueue_ns, count;
+    int32_t peer;
+    uint8_t func, dtype;
+    bool ended;
+};
 
 const struct muster_hang_call *muster_hang_call(const struct muster_hang_member *member,
                                                 uint64_t number)
@@ -28,12 +33,12 @@ static bool has_rank(const struct muster_hang_comm *comm, int32_t rank)
 
 /* The communicator that a process's entry belongs to. Two jobs that use one id (the same recording
  * played twice) are told apart by their directories; one job may have several of these. */
-static struct muster_hang_comm *comm_of(struct muster_hang_view *view,
+static struct muster_hang_comm *comm_of(struct muster_hang_state *state,
                                         const struct muster_seg_comm *entry, const char *run_dir)
 {
     struct muster_hang_comm *other = NULL;
-    for (size_t i = 0; i < view->comms; i++) {
-        struct muster_hang_comm *comm = &view->comm[i];
+    for (size_t i = 0; i < state->comms; i++) {
+        struct muster_hang_comm *comm = &state->comm[i];
         if (comm->id != entry->id)
             continue;
         if (strcmp(comm->member[0].run_dir, run_dir) == 0)
@@ -43,23 +48,21 @@ static struct muster_hang_comm *comm_of(struct muster_hang_view *view,
     }
     if (other)
         return other;
-    if (!muster_grow(&view->comm, view->comms, sizeof *view->comm))
-        return NULL;
-    struct muster_hang_comm *comm = &view->comm[view->comms++];
-    *comm = (struct muster_hang_comm){.id = entry->id};
+    struct muster_hang_comm *comm =
+        muster_arena_add(state->arena, &state->comm, &state->comms, sizeof *comm);
+    comm->id = entry->id;
     return comm;
 }
 
-static bool make_history(struct muster_hang_member *member)
+static void make_history(struct muster_arena *arena, struct muster_hang_member *member)
 {
     uint32_t size = 1;
     while (size < MUSTER_HANG_HISTORY && size < member->calls)
         size *= 2;
     if (member->calls == 0)
-        return true;
-    member->history = calloc(size, sizeof *member->history);
+        return;
+    member->history = muster_arena_array(arena, size, sizeof *member->history);
     member->history_size = member->history ? size : 0;
-    return member->history != NULL;
 }
 
 static void remember(struct muster_hang_member *member, uint64_t number,
@@ -74,7 +77,7 @@ static void remember(struct muster_hang_member *member, uint64_t number,
     entry->number_plus_1 = number + 1;
 }
 
-static void remember_op(struct muster_hang_member *member, const struct muster_op *op)
+static void remember_op(struct muster_hang_member *member, const struct seen *op)
 {
     struct muster_hang_call call = {.count = op->count,
                                     .enqueue_ns = op->enqueue_ns,
@@ -102,9 +105,9 @@ static void remember_calls(struct muster_hang_member *member, const struct muste
     }
 }
 
-/* NULL: no memory, or a peer that no rank has. */
-static struct muster_hang_pair *pair_of(struct muster_hang_member *member,
-                                        const struct muster_op *op)
+/* NULL: a peer that no rank has. */
+static struct muster_hang_pair *pair_of(struct muster_arena *arena,
+                                        struct muster_hang_member *member, const struct seen *op)
 {
     enum { PEERS = 8192 }; /* that a process numbers: record/comm.h */
     bool send = op->func == MUSTER_FUNC_SEND;
@@ -115,22 +118,24 @@ static struct muster_hang_pair *pair_of(struct muster_hang_member *member,
             return &member->pair[at];
         }
     }
-    if (op->peer < 0 || op->peer >= PEERS ||
-        !muster_grow(&member->pair, member->pairs, sizeof *member->pair))
+    if (op->peer < 0 || op->peer >= PEERS)
         return NULL;
-    struct muster_hang_pair *pair = &member->pair[member->pairs++];
-    *pair = (struct muster_hang_pair){.peer = op->peer, .send = send};
+    size_t pairs = member->pairs;
+    struct muster_hang_pair *pair = muster_arena_add(arena, &member->pair, &pairs, sizeof *pair);
+    member->pairs = (uint32_t)pairs;
+    pair->peer = op->peer;
+    pair->send = send;
     return pair;
 }
 
-static void post(struct muster_hang_member *member, const struct muster_op *op, bool open,
-                 bool ended)
+static void post(struct muster_arena *arena, struct muster_hang_member *member,
+                 const struct seen *op, bool open)
 {
-    struct muster_hang_pair *pair = op->number == UINT64_MAX ? NULL : pair_of(member, op);
+    struct muster_hang_pair *pair = op->number == UINT64_MAX ? NULL : pair_of(arena, member, op);
     if (!pair)
         return;
     pair->open |= open;
-    if (ended && op->number + 1 > pair->done)
+    if (op->ended && op->number + 1 > pair->done)
         pair->done = op->number + 1;
     if (op->number + 1 <= pair->posted)
         return;
@@ -140,45 +145,42 @@ static void post(struct muster_hang_member *member, const struct muster_op *op, 
     pair->enqueue_ns = op->enqueue_ns;
 }
 
-static void take_op(struct muster_hang_member *member, const struct muster_op *op)
+static void take_op(struct muster_arena *arena, struct muster_hang_member *member,
+                    const struct seen *op)
 {
-    if (op->comm != member->uid || (op->flags & MUSTER_OP_GRAPH))
-        return;
     if (op->enqueue_ns > member->called_ns)
         member->called_ns = op->enqueue_ns;
-    bool ended = op->source == MUSTER_SOURCE_GPU && op->end_ns > 0;
     if (muster_func_is_p2p(op->func)) {
-        post(member, op, false, ended);
+        post(arena, member, op, false);
         return;
     }
     remember_op(member, op);
-    if (ended && op->number + 1 > member->done && op->number < member->calls)
+    if (op->ended && op->number + 1 > member->done && op->number < member->calls)
         member->done = op->number + 1;
 }
 
 /* An operation in flight. Its kernels or its network proxies show whether it ended; a slot that is
  * kept for kernels that were never shown proves nothing. */
-static void take_slot(struct muster_hang_member *member, const struct muster_segment *segment,
-                      unsigned i)
+static void take_slot(struct muster_arena *arena, struct muster_hang_member *member,
+                      const struct muster_segment *segment, unsigned i)
 {
     const struct muster_seg_slot *slot = &segment->slot[i];
     unsigned state = segment->slot_state[i] & 0xff;
     if ((state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED) ||
         slot->comm != member->uid || (slot->flags & MUSTER_OP_GRAPH))
         return;
-    struct muster_op op = {.number = slot->number,
-                           .enqueue_ns = slot->enqueue_ns,
-                           .count = slot->count,
-                           .comm = slot->comm,
-                           .peer = slot->peer,
-                           .func = slot->func,
-                           .dtype = slot->dtype};
+    const struct seen op = {.number = slot->number,
+                            .enqueue_ns = slot->enqueue_ns,
+                            .count = slot->count,
+                            .peer = slot->peer,
+                            .func = slot->func,
+                            .dtype = slot->dtype};
     bool kernels = slot->started != slot->ended;
     bool proxies = slot->proxy_started != slot->proxy_ended;
     bool open = kernels || proxies;
-    take_op(member, &op);
+    take_op(arena, member, &op);
     if (slot->p2p)
-        post(member, &op, open, false);
+        post(arena, member, &op, open);
     member->proxies_open |= proxies;
     member->queued |=
         state == MUSTER_SLOT_LAUNCHED && (slot->flags & MUSTER_OP_IN_BLOCK) && slot->started == 0;
@@ -200,7 +202,7 @@ static void take_slot(struct muster_hang_member *member, const struct muster_seg
 static void take_marks(struct muster_hang_member *member, const struct muster_seg_comm *entry)
 {
     uint64_t launches = entry->launches, ended = entry->launches_ended;
-    uint64_t marked = entry->launches_marked;
+    uint64_t marked = entry->launches_probed;
     if (launches == 0 || ended > launches || marked > launches)
         return;
     if (launches == ended) {
@@ -227,10 +229,10 @@ static void take_marks(struct muster_hang_member *member, const struct muster_se
     }
 }
 
-static void describe(struct muster_hang_member *member, const struct muster_hang_source *source,
+static void describe(struct muster_hang_member *member, const struct muster_process *process,
                      const struct muster_seg_comm *entry)
 {
-    const struct muster_segment *segment = source->segment;
+    const struct muster_segment *segment = process->segment;
     const struct muster_seg_identity *who = &segment->identity;
     *member = (struct muster_hang_member){
         .uid = entry->uid,
@@ -241,9 +243,9 @@ static void describe(struct muster_hang_member *member, const struct muster_hang
         .run_dir = who->run_dir,
         .boot_hash = who->boot_hash,
         .pid = who->pid,
-        .state = source->state,
+        .state = process->state,
         .over = entry->end_ns != 0,
-        .from_log = source->from_log,
+        .from_log = process->elsewhere,
         .begin_ns = who->begin_mono_ns,
         .heartbeat_ns = segment->heartbeat_mono_ns,
         .to_unix_ns = (int64_t)(who->begin_unix_ns - who->begin_mono_ns),
@@ -253,20 +255,22 @@ static void describe(struct muster_hang_member *member, const struct muster_hang
         .captured = entry->captured,
         .open_at = UINT64_MAX,
     };
-    uint64_t seen = source->seen_ns ? source->seen_ns : member->heartbeat_ns;
+    uint64_t seen = process->seen_ns ? process->seen_ns : member->heartbeat_ns;
     member->seen_ns = seen > who->begin_mono_ns ? seen : who->begin_mono_ns;
 }
 
-/* Where a communicator of the process stands in the view. */
+/* One communicator of a process: in the view, and where it stands in the state. */
 struct place {
-    uint32_t uid, comm, member;
+    uint32_t process, uid;
+    const struct muster_view_member *own;
+    uint32_t comm, member;
 };
 
 /* Of several ranks in one process each is named by its rank in the communicator. */
-static void name_ranks(struct muster_hang_view *view, const struct muster_seg_identity *who)
+static void name_ranks(struct muster_hang_state *state, const struct muster_seg_identity *who)
 {
-    for (size_t c = 0; c < view->comms; c++) {
-        struct muster_hang_comm *comm = &view->comm[c];
+    for (size_t c = 0; c < state->comms; c++) {
+        struct muster_hang_comm *comm = &state->comm[c];
         unsigned mine = 0;
         for (uint32_t i = 0; i < comm->members; i++)
             mine += comm->member[i].host == who->host;
@@ -278,18 +282,47 @@ static void name_ranks(struct muster_hang_view *view, const struct muster_seg_id
     }
 }
 
-static bool add_member(struct muster_hang_view *view, const struct muster_hang_source *source,
-                       const struct muster_seg_comm *entry, struct place *place)
+static void add_member(struct muster_hang_state *state, const struct muster_process *process,
+                       struct place *place)
 {
-    struct muster_hang_comm *comm = comm_of(view, entry, source->segment->identity.run_dir);
-    if (!comm || !muster_grow(&comm->member, comm->members, sizeof *comm->member))
-        return false;
-    struct muster_hang_member *member = &comm->member[comm->members];
-    describe(member, source, entry);
+    const struct muster_seg_comm *entry = place->own->entry;
+    struct muster_hang_comm *comm = comm_of(state, entry, process->segment->identity.run_dir);
+    if (state->arena->failed)
+        return;
+    place->comm = (uint32_t)(comm - state->comm);
+    place->member = comm->members;
+    size_t members = comm->members;
+    struct muster_hang_member *member =
+        muster_arena_add(state->arena, &comm->member, &members, sizeof *member);
+    comm->members = (uint32_t)members;
+    describe(member, process, entry);
     if (comm->nranks == 0)
         comm->nranks = entry->nranks;
-    *place = (struct place){entry->uid, (uint32_t)(comm - view->comm), comm->members++};
-    return make_history(member);
+    make_history(state->arena, member);
+}
+
+static struct muster_hang_member *member_at(struct muster_hang_state *state,
+                                            const struct place *place)
+{
+    return &state->comm[place->comm].member[place->member];
+}
+
+static void take_ops(struct muster_arena *arena, struct muster_hang_member *member,
+                     const struct muster_view *view, const struct muster_view_member *own)
+{
+    for (uint32_t i = own->first_op; i < own->first_op + own->ops; i++) {
+        const struct muster_view_op *op = &view->op[i];
+        if (op->flags & MUSTER_OP_GRAPH)
+            continue;
+        take_op(arena, member,
+                &(struct seen){.number = op->number,
+                               .enqueue_ns = op->enqueue_ns,
+                               .count = op->count,
+                               .peer = op->peer,
+                               .func = op->func,
+                               .dtype = view->class[op->class].dtype,
+                               .ended = muster_source_is_gpu(op->source)});
+    }
 }
 
 static int by_uid(const void *a, const void *b)
@@ -298,89 +331,62 @@ static int by_uid(const void *a, const void *b)
     return (one->uid > two->uid) - (one->uid < two->uid);
 }
 
-static struct muster_hang_member *member_of(struct muster_hang_view *view,
-                                            const struct place *place, size_t places, uint32_t uid)
+static void take_slots(struct muster_hang_state *state, const struct muster_segment *segment,
+                       struct place *place, size_t places)
 {
-    struct place key = {.uid = uid};
-    const struct place *at = places ? bsearch(&key, place, places, sizeof *place, by_uid) : NULL;
-    return at ? &view->comm[at->comm].member[at->member] : NULL;
-}
-
-static void take_ops(struct muster_hang_view *view, const struct muster_hang_source *source,
-                     const struct place *place, size_t places)
-{
-    struct muster_hang_member *member = NULL;
-    for (size_t i = 0; i < source->ops; i++) {
-        if (!member || member->uid != source->op[i].comm)
-            member = member_of(view, place, places, source->op[i].comm);
-        if (member)
-            take_op(member, &source->op[i]);
-    }
-    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
-        member = member_of(view, place, places, source->segment->slot[i].comm);
-        if (member)
-            take_slot(member, source->segment, i);
-    }
-}
-
-bool muster_hang_add(struct muster_hang_view *view, const struct muster_hang_source *source)
-{
-    const struct muster_seg_comm *entry = source->segment->comm;
-    struct place place[MUSTER_SEG_COMMS];
-    size_t places = 0;
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
-        if (entry[i].uid != 0 && entry[i].id != 0 &&
-            !add_member(view, source, &entry[i], &place[places++]))
-            return false;
-    }
     qsort(place, places, sizeof *place, by_uid);
-    take_ops(view, source, place, places);
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
-        struct muster_hang_member *member = member_of(view, place, places, entry[i].uid);
-        if (entry[i].uid == 0 || !member)
-            continue;
-        remember_calls(member, &entry[i]);
-        take_marks(member, &entry[i]);
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        const struct place key = {.uid = segment->slot[i].comm};
+        const struct place *at = bsearch(&key, place, places, sizeof *place, by_uid);
+        if (at)
+            take_slot(state->arena, member_at(state, at), segment, i);
     }
-    name_ranks(view, &source->segment->identity);
-    return true;
 }
 
-int muster_hang_view_of_run(const struct muster_run *run, struct muster_hang_view *view,
-                            struct muster_err *err)
+/* One process, its places in the order of its segment. */
+static void add_process(struct muster_hang_state *state, const struct muster_view *view,
+                        struct place *place, size_t places)
 {
-    struct muster_host host;
-    muster_host_read(&host, NULL);
-    uint64_t now = muster_now_ns();
-    memset(view, 0, sizeof *view);
-    for (size_t i = 0; i < run->processes; i++) {
-        const struct muster_process *process = &run->process[i];
-        bool here = process->identity.boot_hash == host.boot_hash;
-        struct muster_hang_source source = {
-            .segment = process->segment,
-            .state = process->state,
-            .op = process->op,
-            .ops = process->ops,
-            .seen_ns = process->state == MUSTER_PROCESS_RUNNING && here ? now : 0,
-            .from_log = !here,
-        };
-        if (process->segment && !muster_hang_add(view, &source)) {
-            muster_hang_view_free(view);
-            return muster_fail(err, "out of memory for the communicators");
-        }
+    const struct muster_process *process = &view->run->process[place->process];
+    for (size_t i = 0; !state->arena->failed && i < places; i++)
+        add_member(state, process, &place[i]);
+    if (state->arena->failed)
+        return;
+    for (size_t i = 0; i < places; i++)
+        take_ops(state->arena, member_at(state, &place[i]), view, place[i].own);
+    take_slots(state, process->segment, place, places);
+    for (size_t i = 0; i < places; i++) {
+        remember_calls(member_at(state, &place[i]), place[i].own->entry);
+        take_marks(member_at(state, &place[i]), place[i].own->entry);
     }
-    return 0;
+    name_ranks(state, &process->segment->identity);
 }
 
-void muster_hang_view_free(struct muster_hang_view *view)
+static int by_process(const void *a, const void *b)
 {
-    for (size_t c = 0; c < view->comms; c++) {
-        for (uint32_t i = 0; i < view->comm[c].members; i++) {
-            free(view->comm[c].member[i].history);
-            free(view->comm[c].member[i].pair);
-        }
-        free(view->comm[c].member);
+    const struct place *one = a, *two = b;
+    if (one->process != two->process)
+        return one->process < two->process ? -1 : 1;
+    return (one->own->entry > two->own->entry) - (one->own->entry < two->own->entry);
+}
+
+void muster_hang_state_of(const struct muster_view *view, struct muster_arena *arena,
+                          struct muster_hang_state *state)
+{
+    struct place *place = muster_arena_array(arena, view->members + 1, sizeof *place);
+    size_t places = 0;
+    *state = (struct muster_hang_state){.arena = arena};
+    for (size_t m = 0; place && view->run && m < view->members; m++) {
+        const struct muster_view_member *own = &view->member[m];
+        if (own->entry && view->comm[own->comm].id)
+            place[places++] =
+                (struct place){.process = view->gpu[own->gpu].process, .uid = own->uid, .own = own};
     }
-    free(view->comm);
-    memset(view, 0, sizeof *view);
+    if (places)
+        qsort(place, places, sizeof *place, by_process);
+    for (size_t i = 0, end; !arena->failed && i < places; i = end) {
+        for (end = i + 1; end < places && place[end].process == place[i].process;)
+            end++;
+        add_process(state, view, place + i, end - i);
+    }
 }

@@ -1,23 +1,16 @@
 /*
- * Why a job stands still. Pure functions: a view of what every rank called, launched and is known
- * to have ended, per communicator, goes in; findings come out. The order of decisions: a process
- * that is gone, another operation in the same place, a rank that never came, and only then an
- * operation that all entered and none ends; what a rank misses because it waits elsewhere is laid
- * to what it waits for.
- *
- * Times are each rank's own CLOCK_MONOTONIC; ranks of several hosts are compared on the clock of
- * the day, and only to seconds. A view belongs to one thread.
+ * What every rank called, launched and is known to have ended, per communicator: what hangs are
+ * evaluated on. Between the files of this folder.
  */
-#ifndef MUSTER_DIAGNOSE_HANG_H
-#define MUSTER_DIAGNOSE_HANG_H
+#ifndef MUSTER_DIAGNOSE_HANG_HANG_STATE_H
+#define MUSTER_DIAGNOSE_HANG_HANG_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "diagnose/finding.h"
-#include "segment/run.h"
+#include "base/arena.h"
+#include "view/view.h"
 
 enum { MUSTER_HANG_HISTORY = 1024 }; /* calls kept of one rank in one communicator */
 
@@ -54,7 +47,7 @@ struct muster_hang_member {
     int32_t rank; /* global */
     int32_t comm_rank;
     int32_t gpu;      /* -1: not known */
-    const char *host; /* of the view's source */
+    const char *host; /* in the run's memory */
     const char *run_dir;
     uint64_t boot_hash; /* equal: one CLOCK_MONOTONIC */
     uint32_t pid;
@@ -92,32 +85,16 @@ struct muster_hang_comm {
     bool twice; /* a rank is in it twice: a used hash came back, or a process was restarted */
 };
 
-struct muster_hang_view {
+struct muster_hang_state {
+    struct muster_arena *arena; /* holds it, and what is found on it */
     struct muster_hang_comm *comm;
     size_t comms;
 };
 
-/* What is known of one process. */
-struct muster_hang_source {
-    const struct muster_segment *segment;
-    enum muster_process_state state;
-    const struct muster_op *op; /* in the order of retirement; may be NULL */
-    size_t ops;
-    uint64_t seen_ns; /* 0: up to its last heartbeat */
-    bool from_log;
-};
-
-/* A zeroed view is empty. False: no memory; the view may hold a part. The source's segment stays
- * until the view is freed. Communicators of one process: members with their own ranks. */
-bool muster_hang_add(struct muster_hang_view *view, const struct muster_hang_source *source);
-/* Everything of a loaded run. Processes that live on this host are known up to now. */
-int muster_hang_view_of_run(const struct muster_run *run, struct muster_hang_view *view,
-                            struct muster_err *err);
-void muster_hang_view_free(struct muster_hang_view *view);
-
-/* Appends a finding for every hang that lasted `threshold_ns`. False: no memory. */
-bool muster_hang_find(struct muster_hang_view *view, uint64_t threshold_ns,
-                      struct muster_findings *findings);
+/* Of all processes of the run that the view was made from, in the arena: where that failed it holds
+ * a part. It keeps pointers into the view. */
+void muster_hang_state_of(const struct muster_view *view, struct muster_arena *arena,
+                          struct muster_hang_state *state);
 
 /* Call n of a member if it is remembered, else NULL. */
 const struct muster_hang_call *muster_hang_call(const struct muster_hang_member *member,

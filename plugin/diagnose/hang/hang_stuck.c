@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "diagnose/hang_case.h"
+#include "diagnose/hang/hang_case.h"
 
 bool muster_hang_stands_still(const struct muster_hang_comm *comm, uint64_t number,
                               uint64_t threshold_ns)
@@ -20,9 +20,9 @@ bool muster_hang_stands_still(const struct muster_hang_comm *comm, uint64_t numb
     return waiting > 0;
 }
 
-static void say_not_observable(const struct muster_hang_cases *cases,
-                               const struct muster_hang_comm *comm,
-                               const struct muster_hang_facts *facts)
+static void report_not_observable(const struct muster_hang_cases *cases,
+                                  const struct muster_hang_comm *comm,
+                                  const struct muster_hang_facts *facts)
 {
     for (uint32_t i = 0; i < comm->members; i++) {
         if (muster_hang_gone(&comm->member[i]) || comm->member[i].over)
@@ -34,8 +34,8 @@ static void say_not_observable(const struct muster_hang_cases *cases,
                        comm->id, facts->most);
 }
 
-static void say_unseen(const struct muster_hang_cases *cases, const struct muster_hang_comm *comm,
-                       uint64_t number)
+static void report_unseen(const struct muster_hang_cases *cases,
+                          const struct muster_hang_comm *comm, uint64_t number)
 {
     muster_finding_say(cases->not_observable,
                        "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
@@ -66,8 +66,8 @@ static void word(struct muster_hang_case *hang, const struct muster_hang_facts *
     muster_hang_case_close(hang);
 }
 
-bool muster_hang_judge_stuck(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                             const struct muster_hang_facts *facts)
+bool muster_hang_evaluate_stuck(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
+                                const struct muster_hang_facts *facts)
 {
     uint64_t number = facts->done, since;
     if (facts->least == 0 || facts->done >= facts->most || facts->over > 0 || facts->idle > 0 ||
@@ -79,11 +79,11 @@ bool muster_hang_judge_stuck(struct muster_hang_cases *cases, struct muster_hang
         return true;
     if (!facts->stuck) {
         if (facts->open == 0 && facts->least == facts->most)
-            say_not_observable(cases, comm, facts);
+            report_not_observable(cases, comm, facts);
         return true;
     }
     if (!facts->all_seen) {
-        say_unseen(cases, comm, number);
+        report_unseen(cases, comm, number);
         return true;
     }
     struct muster_hang_case *hang = muster_hang_case_add(cases, comm, MUSTER_FINDING_HANG_STUCK);
@@ -130,8 +130,9 @@ static const struct muster_hang_pair *stuck_pair(const struct muster_hang_comm *
     return newest;
 }
 
-bool muster_hang_judge_stuck_pairs(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
-                                   const struct muster_hang_facts *facts)
+bool muster_hang_evaluate_stuck_pairs(struct muster_hang_cases *cases,
+                                      struct muster_hang_comm *comm,
+                                      const struct muster_hang_facts *facts)
 {
     struct muster_hang_case *hang = NULL;
     for (uint32_t i = 0; i < comm->members; i++) {
@@ -144,7 +145,7 @@ bool muster_hang_judge_stuck_pairs(struct muster_hang_cases *cases, struct muste
         if (!pair || muster_hang_waited_ns(member) < cases->threshold_ns)
             continue;
         if (!facts->all_seen) {
-            say_unseen(cases, comm, pair->posted ? pair->posted - 1 : 0);
+            report_unseen(cases, comm, pair->posted ? pair->posted - 1 : 0);
             return true;
         }
         if (!hang) {

@@ -1,4 +1,4 @@
-#include "diagnose/live.h"
+#include "diagnose/live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +11,17 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread.h"
-#include "diagnose/live_evidence.h"
-#include "diagnose/live_policy.h"
-#include "diagnose/live_read.h"
-#include "diagnose/live_slow.h"
+#include "diagnose/hang/hang.h"
+#include "diagnose/live/live_evidence.h"
+#include "diagnose/live/live_peers.h"
+#include "diagnose/live/live_policy.h"
+#include "diagnose/live/live_slow.h"
 #include "diagnose/watch.h"
 
 enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
-#define LOOK_NS  MUSTER_NS_PER_S
+#define SCAN_NS  MUSTER_NS_PER_S
 #define AGAIN_NS (10 * MUSTER_NS_PER_S) /* while nothing moves */
 /* How long a finding stands before the process ends itself, and how sure it has to be. */
 #define GRACE_NS    (10 * MUSTER_NS_PER_S)
@@ -73,7 +75,7 @@ static void write_finding(struct muster_live *live, const struct muster_finding 
     muster_json_object(&json, NULL);
     muster_finding_json(finding, &json);
     muster_json_end(&json);
-    bool whole = fclose(memory) == 0;
+    bool whole = muster_text_close(memory, &text);
     if (live->fd < 0)
         open_file(live);
     if (whole && live->fd >= 0 && live->written + bytes <= FILE_MAX &&
@@ -140,12 +142,12 @@ static bool first_of_host(const struct muster_live *live)
     return own != NULL;
 }
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void emit(void *arg, const struct muster_finding *finding)
 {
     struct muster_live *live = arg;
     struct muster_finding full = *finding;
-    const struct muster_on *on = &live->options.settings->on[finding->kind];
-    if (!full.resolved && full.kind != MUSTER_FINDING_POLICY_DIVERGENCE)
+    const struct muster_actions *on = &live->options.settings->on[finding->kind];
+    if (!full.resolved && muster_finding_rows[full.kind].scope != MUSTER_SCOPE_CHOICE)
         muster_live_evidence_add(&live->evidence, &live->peers, muster_now_ns(), &full);
     if (on->log)
         log_finding(live, &full);
@@ -275,11 +277,11 @@ static void keep_led(const struct muster_live *live, struct muster_findings *now
 static uint64_t take_slow(struct muster_live *live)
 {
     if (!live->slow || !first_of_host(live))
-        return LOOK_NS;
+        return SCAN_NS;
     return muster_live_slow_take(live->slow, &live->peers);
 }
 
-static void look_for_slow(struct muster_live *live, uint64_t now_ns)
+static void find_slow(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
     bool waiting = live->watch.maybe.n > 0;
@@ -287,24 +289,38 @@ static void look_for_slow(struct muster_live *live, uint64_t now_ns)
     if (!live->slow || !first_of_host(live) || !muster_live_slow_due(live->slow, now_ns, waiting))
         return;
     if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now))
-        muster_watch_slow(&live->watch, &now, false, tell, live);
+        muster_watch_slow(&live->watch, &now, false, emit, live);
     muster_findings_free(&now);
 }
 
-static void look_for_divergence(struct muster_live *live, bool hanging)
+static void find_divergence(struct muster_live *live, bool hanging)
 {
     struct muster_findings now = {0};
-    if (muster_live_policies_look(&live->policies, &live->peers, hanging, &now)) {
+    if (muster_live_policies_scan(&live->policies, &live->peers, hanging, &now)) {
         keep_led(live, &now);
-        muster_watch_update(&live->policies.watch, &now, tell, live);
+        muster_watch_update(&live->policies.watch, &now, emit, live);
     }
     muster_findings_free(&now);
 }
 
-void muster_live_look(struct muster_live *live, uint64_t now_ns)
+static bool find_hangs(const struct muster_live *live, struct muster_findings *now)
+{
+    struct muster_run run;
+    struct muster_view view;
+    bool whole = muster_live_run_read(&live->peers, &run) &&
+                 muster_view_of_run_aligned(&run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_hang_find(&view, live->hang_ns, now);
+        muster_view_free(&view);
+    }
+    muster_live_run_free(&run);
+    return whole;
+}
+
+void muster_live_scan(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
-    muster_live_peers_look(&live->peers, live->options.settings->segment_dir,
+    muster_live_peers_scan(&live->peers, live->options.settings->segment_dir,
                            &live->options.file->map->identity);
     muster_watch_alive(&live->watch, alive(live));
     const struct muster_live_peer *own = own_peer(live);
@@ -312,19 +328,19 @@ void muster_live_look(struct muster_live *live, uint64_t now_ns)
         muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
     if (own && worth_judging(live, own, now_ns)) {
         live->judged_ns = now_ns;
-        if (muster_live_judge(&live->peers, live->hang_ns, &now)) {
+        if (find_hangs(live, &now)) {
             weigh_abort(live, &now, now_ns);
             abort_if_due(live, now_ns);
             keep_led(live, &now);
-            muster_watch_update(&live->watch, &now, tell, live);
+            muster_watch_update(&live->watch, &now, emit, live);
         }
         muster_findings_free(&now);
     }
-    look_for_divergence(live, live->judged_ns == now_ns);
-    look_for_slow(live, now_ns);
+    find_divergence(live, live->judged_ns == now_ns);
+    find_slow(live, now_ns);
 }
 
-static bool is_told(const struct muster_on *on)
+static bool is_reported(const struct muster_actions *on)
 {
     return on->log || on->report || on->args > 0;
 }
@@ -338,11 +354,14 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     live->options = *options;
     live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
     live->fd = -1;
-    const struct muster_on *on = options->settings->on;
-    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++)
+    const struct muster_actions *on = options->settings->on;
+    bool slow = false;
+    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
+        enum muster_finding_scope scope = muster_finding_rows[i].scope;
         live->may_abort |= on[i].abort;
-    if (is_told(&on[MUSTER_FINDING_LATE_RANK]) || is_told(&on[MUSTER_FINDING_SLOW_TRANSFER]) ||
-        is_told(&on[MUSTER_FINDING_PATH_MISSING]) || is_told(&on[MUSTER_FINDING_PATH_DEGRADED]))
+        slow |= is_reported(&on[i]) && (scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH);
+    }
+    if (slow)
         live->slow = muster_live_slow_new();
     return live;
 }
@@ -366,12 +385,12 @@ static void *live_main(void *arg)
     while (!atomic_load_explicit(live->options.closed, memory_order_relaxed)) {
         uint64_t now = muster_now_ns();
         if (now >= look_ns) {
-            muster_live_look(live, now);
-            look_ns = now + (live->policies.pending ? LOOK_NS / 2 : LOOK_NS);
+            muster_live_scan(live, now);
+            look_ns = now + (live->policies.pending ? SCAN_NS / 2 : SCAN_NS);
         }
         uint64_t pause = take_slow(live), left = look_ns - now;
         pause = pause < left ? pause : left;
-        nanosleep(&(struct timespec){.tv_nsec = (long)(pause < LOOK_NS ? pause : LOOK_NS - 1)},
+        nanosleep(&(struct timespec){.tv_nsec = (long)(pause < SCAN_NS ? pause : SCAN_NS - 1)},
                   NULL);
     }
     muster_live_free(live);
@@ -379,10 +398,10 @@ static void *live_main(void *arg)
 }
 
 /* With `on:` empty for every kind nobody would hear of anything. */
-static bool any_told(const struct muster_settings *settings)
+static bool any_reported(const struct muster_settings *settings)
 {
-    for (unsigned i = 0; i < MUSTER_ON_KINDS; i++) {
-        if (is_told(&settings->on[i]) || settings->on[i].abort)
+    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
+        if (is_reported(&settings->on[i]) || settings->on[i].abort)
             return true;
     }
     return false;
@@ -390,7 +409,7 @@ static bool any_told(const struct muster_settings *settings)
 
 int muster_live_start(const struct muster_live_options *options, struct muster_err *err)
 {
-    if (!options->file->shared || !any_told(options->settings))
+    if (!options->file->shared || !any_reported(options->settings))
         return 0;
     struct muster_live *live = muster_live_new(options);
     int rc = live ? muster_thread_start("muster-diag", live_main, live) : ENOMEM;

@@ -4,14 +4,14 @@
  * lowest pid leads, unless it is stopped; the others only follow what moves. Reading is cheap
  * (tables of calls) until nothing has moved for the threshold; then everything is read and judged.
  */
-#ifndef MUSTER_DIAGNOSE_LIVE_H
-#define MUSTER_DIAGNOSE_LIVE_H
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_H
 
 #include <stdatomic.h>
 
 #include "base/err.h"
 #include "config/settings.h"
-#include "segment/file.h"
+#include "segment/segment_file.h"
 
 struct muster_live_options {
     const struct muster_segment_file *file; /* of this process; both live until its end */
@@ -27,7 +27,7 @@ int muster_live_start(const struct muster_live_options *options, struct muster_e
 
 /* For tests: the same without a thread, and one look at a time. */
 struct muster_live *muster_live_new(const struct muster_live_options *options);
-void muster_live_look(struct muster_live *live, uint64_t now_ns);
+void muster_live_scan(struct muster_live *live, uint64_t now_ns);
 void muster_live_free(struct muster_live *live);
 
 #endif

@@ -1,11 +1,11 @@
-#include "diagnose/live_evidence.h"
+#include "diagnose/live/live_evidence.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/host.h"
-#include "segment/table.h"
 
 #define PERIOD_NS (10 * MUSTER_NS_PER_S)
 enum { OTHERS = 64 };
@@ -43,7 +43,8 @@ void muster_live_evidence_sample(struct muster_live_evidence *evidence,
     }
 }
 
-static size_t guilty_of(const struct muster_live_peers *peers, const struct muster_finding *finding)
+static size_t culprit_of(const struct muster_live_peers *peers,
+                         const struct muster_finding *finding)
 {
     for (size_t i = 0; i < peers->n && finding->ranks > 0; i++) {
         const struct muster_live_peer *peer = &peers->peer[i];
@@ -70,7 +71,7 @@ void muster_live_evidence_add(struct muster_live_evidence *evidence,
                               struct muster_finding *finding)
 {
     struct muster_evidence guilty[2], others[OTHERS][2];
-    size_t at = guilty_of(peers, finding);
+    size_t at = culprit_of(peers, finding);
     unsigned n = 0;
     if (at == SIZE_MAX || !make_room(evidence, peers->n, now_ns, peers))
         return;

@@ -1,9 +1,9 @@
 /* Readings of the processes of a run on this host, taken now and then, to say what changed. */
-#ifndef MUSTER_DIAGNOSE_LIVE_EVIDENCE_H
-#define MUSTER_DIAGNOSE_LIVE_EVIDENCE_H
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_EVIDENCE_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_EVIDENCE_H
 
 #include "diagnose/evidence.h"
-#include "diagnose/live_read.h"
+#include "diagnose/live/live_peers.h"
 
 struct muster_live_evidence {
     struct muster_evidence *before; /* of peer i; taken at least a period ago */

@@ -1,4 +1,4 @@
-#include "diagnose/live_read.h"
+#include "diagnose/live/live_peers.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,11 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "segment/read.h"
-#include "segment/reap.h"
-#include "segment/table.h"
+#include "segment/segment_reader.h"
 
 /* A heartbeat comes every 100 ms. */
 #define FRESH_NS (3 * MUSTER_NS_PER_S)
@@ -38,7 +37,7 @@ static void take_comms(struct muster_live_peer *peer, const struct muster_segmen
         if (comm->uid == 0 || comm->id == 0)
             continue;
         uint64_t facts[] = {comm->uid,    comm->calls,          comm->called_ns,
-                            comm->end_ns, comm->launches_ended, comm->launches_marked};
+                            comm->end_ns, comm->launches_ended, comm->launches_probed};
         peer->comm[peer->comms++] = (struct muster_live_calls){
             comm->id, muster_hash(MUSTER_HASH_SEED, facts, sizeof facts)};
     }
@@ -59,8 +58,8 @@ static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const c
     return peer;
 }
 
-static void look_at(struct muster_live_peers *peers, const struct muster_found *found,
-                    const struct muster_seg_identity *own)
+static void scan_one(struct muster_live_peers *peers, const struct muster_found *found,
+                     const struct muster_seg_identity *own)
 {
     if (!read_table(found->path, &peers->table))
         return;
@@ -81,21 +80,27 @@ static void look_at(struct muster_live_peers *peers, const struct muster_found *
     take_comms(peer, segment);
 }
 
-void muster_live_peers_look(struct muster_live_peers *peers, const char *dir,
-                            const struct muster_seg_identity *own)
+void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
+                            size_t n, const struct muster_seg_identity *own)
 {
-    struct muster_found *found;
-    size_t n = muster_find_segments(dir, &found);
     for (size_t i = 0; i < peers->n; i++)
         peers->peer[i].seen = false;
     for (size_t i = 0; i < n; i++)
-        look_at(peers, &found[i], own);
-    muster_found_free(found, n);
+        scan_one(peers, &found[i], own);
     /* One that has gone from here was archived: its process is over. */
     for (size_t i = 0; i < peers->n; i++) {
         peers->peer[i].alive &= peers->peer[i].seen;
         peers->peer[i].awake &= peers->peer[i].seen;
     }
+}
+
+void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
+                            const struct muster_seg_identity *own)
+{
+    struct muster_found *found;
+    size_t n = muster_find_segments(dir, &found);
+    muster_live_peers_take(peers, found, n, own);
+    muster_found_free(found, n);
 }
 
 void muster_live_peers_free(struct muster_live_peers *peers)
@@ -148,30 +153,30 @@ static struct muster_segment *read_whole(const struct muster_live_peer *peer)
     return rc == 0 ? segment : NULL;
 }
 
-bool muster_live_judge(const struct muster_live_peers *peers, uint64_t hang_ns,
-                       struct muster_findings *findings)
+bool muster_live_run_read(const struct muster_live_peers *peers, struct muster_run *run)
 {
-    struct muster_segment **copy = calloc(peers->n ? peers->n : 1, sizeof *copy);
-    struct muster_hang_view view = {0};
-    bool whole = copy != NULL;
-    for (size_t i = 0; whole && i < peers->n; i++) {
-        copy[i] = read_whole(&peers->peer[i]);
-        if (!copy[i])
+    *run = (struct muster_run){.process = calloc(peers->n + 1, sizeof *run->process)};
+    for (size_t i = 0; run->process && i < peers->n; i++) {
+        const struct muster_live_peer *peer = &peers->peer[i];
+        struct muster_segment *copy = read_whole(peer);
+        if (!copy)
             continue;
-        uint64_t head = copy[i]->ring_head;
-        struct muster_hang_source source = {
-            .segment = copy[i],
-            .state = state_of(&peers->peer[i], copy[i]),
-            .op = copy[i]->ring,
+        uint64_t head = copy->ring_head;
+        run->process[run->processes++] = (struct muster_process){
+            .segment = copy,
+            .identity = copy->identity,
+            .state = state_of(peer, copy),
+            .op = copy->ring,
             .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
-            .seen_ns = peers->peer[i].alive ? muster_now_ns() : 0,
+            .seen_ns = peer->alive ? muster_now_ns() : 0,
         };
-        whole = muster_hang_add(&view, &source);
     }
-    whole = whole && muster_hang_find(&view, hang_ns, findings);
-    muster_hang_view_free(&view);
-    for (size_t i = 0; copy && i < peers->n; i++)
-        free(copy[i]);
-    free(copy);
-    return whole;
+    return run->process != NULL;
+}
+
+void muster_live_run_free(struct muster_run *run)
+{
+    for (size_t i = 0; i < run->processes; i++)
+        free(run->process[i].segment);
+    free(run->process);
 }

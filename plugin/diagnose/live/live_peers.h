@@ -1,9 +1,10 @@
 /* The segments of one run on this host, as the live diagnosis reads them. One thread. */
-#ifndef MUSTER_DIAGNOSE_LIVE_READ_H
-#define MUSTER_DIAGNOSE_LIVE_READ_H
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_PEERS_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_PEERS_H
 
-#include "diagnose/hang.h"
+#include "run/run.h"
 #include "segment/layout.h"
+#include "segment/reap.h"
 
 enum { MUSTER_LIVE_PROCESSES = 1024 };
 
@@ -34,16 +35,20 @@ struct muster_live_peers {
 };
 
 /* Looks at every segment in `dir` that belongs to the run and host of `own`. */
-void muster_live_peers_look(struct muster_live_peers *peers, const char *dir,
+void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
                             const struct muster_seg_identity *own);
+/* The same of `n` segments that were found already. */
+void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
+                            size_t n, const struct muster_seg_identity *own);
 void muster_live_peers_free(struct muster_live_peers *peers);
 
 /* Whether `a` goes before `b` in the order of leaders. */
 bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b);
 bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id);
 
-/* Reads all segments in full and judges. False: no memory. */
-bool muster_live_judge(const struct muster_live_peers *peers, uint64_t hang_ns,
-                       struct muster_findings *findings);
+/* The run as it stands: every segment in full, with the operations of its ring. False: no memory.
+ * For muster_live_run_free in any case, not for muster_run_free. */
+bool muster_live_run_read(const struct muster_live_peers *peers, struct muster_run *run);
+void muster_live_run_free(struct muster_run *run);
 
 #endif

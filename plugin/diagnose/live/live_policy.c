@@ -1,4 +1,4 @@
-#include "diagnose/live_policy.h"
+#include "diagnose/live/live_policy.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "diagnose/divergence.h"
-#include "segment/read.h"
+#include "diagnose/divergence/divergence.h"
+#include "segment/segment_reader.h"
 
 /* What two processes that steer alike have in common. */
 struct head {
@@ -43,7 +43,7 @@ static uint64_t add_comms(uint64_t hash, const struct muster_live_peer *peer)
 }
 
 /* The hash of what there is; *differ: at least two policies are not the same. */
-static uint64_t look_at(const struct muster_live_peers *peers, bool *differ)
+static uint64_t scan_one(const struct muster_live_peers *peers, bool *differ)
 {
     uint64_t hash = MUSTER_HASH_SEED;
     struct head first, head;
@@ -64,53 +64,50 @@ static uint64_t look_at(const struct muster_live_peers *peers, bool *differ)
     return hash | 1;
 }
 
-static void add_process(struct muster_run *run, const struct muster_live_peer *peer, bool hanging)
+/* Only who lives has a policy that counts; what ran by it is compared only if the job hangs. */
+static void keep_steered(struct muster_run *run, bool hanging)
 {
-    struct muster_segment *segment = NULL;
-    unsigned unstable;
-    if (!peer->alive || muster_segment_read_live(peer->path, &segment, &unstable, NULL) != 0)
-        return;
-    uint64_t head = atomic_load_explicit(&segment->ring_head, memory_order_relaxed);
-    struct muster_process *process = &run->process[run->processes++];
-    process->state = MUSTER_PROCESS_RUNNING;
-    process->segment = segment;
-    process->identity = segment->identity;
-    process->policy_known = true;
-    process->op = segment->ring;
-    if (hanging)
-        process->ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING;
+    size_t kept = 0;
+    for (size_t i = 0; i < run->processes; i++) {
+        struct muster_process *process = &run->process[i];
+        if (process->state != MUSTER_PROCESS_RUNNING) {
+            free(process->segment);
+            continue;
+        }
+        process->ops = hanging ? process->ops : 0;
+        run->process[kept++] = *process;
+    }
+    run->processes = kept;
 }
 
-static bool judge(const struct muster_live_peers *peers, bool hanging,
-                  struct muster_findings *findings)
+static bool evaluate(const struct muster_live_peers *peers, bool hanging,
+                     struct muster_findings *findings)
 {
-    struct muster_run run = {.process = calloc(peers->n + 1, sizeof(*run.process))};
+    struct muster_run run;
     struct muster_view view;
-    for (size_t i = 0; run.process && i < peers->n; i++)
-        add_process(&run, &peers->peer[i], hanging);
-    bool whole = run.process && muster_view_of_run(&run, &view, NULL) == 0;
+    bool whole = muster_live_run_read(peers, &run);
+    keep_steered(&run, hanging);
+    whole = whole && muster_view_of_run_aligned(&run, &view, NULL) == 0;
     if (whole) {
         whole = muster_diagnose_divergence(&view, true, findings, NULL) == 0;
         muster_view_free(&view);
     }
-    for (size_t i = 0; i < run.processes; i++)
-        free(run.process[i].segment);
-    free(run.process);
+    muster_live_run_free(&run);
     return whole;
 }
 
-bool muster_live_policies_look(struct muster_live_policies *policies,
+bool muster_live_policies_scan(struct muster_live_policies *policies,
                                const struct muster_live_peers *peers, bool hanging,
                                struct muster_findings *findings)
 {
     bool differ;
-    uint64_t seen = look_at(peers, &differ);
+    uint64_t seen = scan_one(peers, &differ);
     bool changed = seen != policies->seen;
     bool due = differ && !changed && !policies->judged;
     policies->seen = seen;
     policies->judged = (policies->judged && !changed) || due;
     policies->pending = differ && !policies->judged;
-    if ((!due && !hanging) || !judge(peers, hanging, findings))
+    if ((!due && !hanging) || !evaluate(peers, hanging, findings))
         return false;
     for (size_t i = 0; i < findings->n; i++) {
         if (findings->finding[i].since_unix_ns == 0)

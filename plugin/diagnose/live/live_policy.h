@@ -3,10 +3,10 @@
  * them changed, which is soon after a communicator is made, and the choices of their newest
  * operations when the job hangs. One thread, the live diagnosis' own.
  */
-#ifndef MUSTER_DIAGNOSE_LIVE_POLICY_H
-#define MUSTER_DIAGNOSE_LIVE_POLICY_H
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
 
-#include "diagnose/live_read.h"
+#include "diagnose/live/live_peers.h"
 #include "diagnose/watch.h"
 
 struct muster_live_policies {
@@ -19,7 +19,7 @@ struct muster_live_policies {
 
 /* One look, at most each second. False: there is nothing to judge. True: what was found was added
  * to the zeroed findings. `hanging`: the operations are compared, too. */
-bool muster_live_policies_look(struct muster_live_policies *policies,
+bool muster_live_policies_scan(struct muster_live_policies *policies,
                                const struct muster_live_peers *peers, bool hanging,
                                struct muster_findings *findings);
 void muster_live_policies_free(struct muster_live_policies *policies);

@@ -1,13 +1,14 @@
-#include "diagnose/live_slow.h"
+#include "diagnose/live/live_slow.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
-#include "diagnose/window.h"
-#include "segment/read_part.h"
-#include "segment/table.h"
+#include "diagnose/live/op_window.h"
+#include "segment/segment_reader.h"
+#include "base/array.h"
 
 enum {
     OPS_ALL = 16384, /* in all windows together */
@@ -41,12 +42,21 @@ struct muster_live_slow *muster_live_slow_new(void)
     return calloc(1, sizeof(struct muster_live_slow));
 }
 
+/* Zero, and in memory only where something is read into it: a tenth, as a rule. */
+static struct muster_segment *new_tables(void)
+{
+    void *tables = mmap(NULL, sizeof(struct muster_segment), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return tables == MAP_FAILED ? NULL : tables;
+}
+
 static void forget(struct of_peer *of)
 {
     uint64_t timed = of->window.timed;
     muster_window_free(&of->window);
     of->window.timed = timed; /* goes on growing, over all processes */
-    free(of->tables);
+    if (of->tables)
+        munmap(of->tables, sizeof *of->tables);
     free(of->net);
     of->tables = NULL;
     of->net = NULL;
@@ -185,8 +195,8 @@ static bool window_nets(struct of_peer *of)
 
 static bool read_tables(struct of_peer *of, const char *path)
 {
-    if (!of->tables && (of->tables = aligned_alloc(64, sizeof *of->tables)))
-        memset(of->tables, 0, sizeof *of->tables);
+    if (!of->tables)
+        of->tables = new_tables();
     return of->tables && muster_segment_read_tables(path, of->tables, NULL) == 0 && window_nets(of);
 }
 
@@ -208,8 +218,10 @@ static size_t fill(struct muster_live_slow *slow, const struct muster_live_peers
     return n;
 }
 
-bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_live_peers *peers,
-                            uint64_t now_ns, struct muster_findings *findings)
+bool muster_live_slow_judge_and_look(struct muster_live_slow *slow,
+                                     const struct muster_live_peers *peers, uint64_t now_ns,
+                                     struct muster_findings *findings, muster_live_slow_look *look,
+                                     void *arg)
 {
     uint64_t cost = cpu_ns();
     size_t processes;
@@ -218,7 +230,14 @@ bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_l
     slow->judged_ns = now_ns;
     if (run.process)
         run.processes = fill(slow, peers, run.process);
-    bool whole = run.process && muster_diagnose_slow(&run, findings, NULL) == 0;
+    struct muster_view view;
+    bool whole = run.process && muster_view_of_run(&run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_diagnose_slow(&view, findings, NULL) == 0;
+        if (look)
+            look(arg, &view);
+        muster_view_free(&view);
+    }
     free(run.process);
     for (size_t i = 0; i < findings->n; i++)
         muster_finding_say(&findings->finding[i].not_observable,
@@ -226,4 +245,10 @@ bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_l
                            "this host; what it cost counts in them alone");
     slow->rest_ns = JUDGE_SHARE * (cpu_ns() - cost);
     return whole;
+}
+
+bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_live_peers *peers,
+                            uint64_t now_ns, struct muster_findings *findings)
+{
+    return muster_live_slow_judge_and_look(slow, peers, now_ns, findings, NULL, NULL);
 }

@@ -4,10 +4,11 @@
  * diagnosis' own; what it costs is measured, and looks follow each other so slowly that it takes
  * less than 0.6 % of a processor (bench/live_cost.c).
  */
-#ifndef MUSTER_DIAGNOSE_LIVE_SLOW_H
-#define MUSTER_DIAGNOSE_LIVE_SLOW_H
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
 
-#include "diagnose/live_read.h"
+#include "diagnose/finding.h"
+#include "diagnose/live/live_peers.h"
 
 struct muster_live_slow;
 
@@ -28,5 +29,12 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, uint64_t now_ns, 
 /* Adds what holds now to zeroed findings. False: no memory. */
 bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_live_peers *peers,
                             uint64_t now_ns, struct muster_findings *findings);
+
+/* The same for one who wants to see the view that is judged, too; it is gone afterwards. */
+typedef void muster_live_slow_look(void *arg, const struct muster_view *view);
+bool muster_live_slow_judge_and_look(struct muster_live_slow *slow,
+                                     const struct muster_live_peers *peers, uint64_t now_ns,
+                                     struct muster_findings *findings, muster_live_slow_look *look,
+                                     void *arg);
 
 #endif

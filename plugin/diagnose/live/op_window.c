@@ -1,10 +1,10 @@
-#include "diagnose/window.h"
+#include "diagnose/live/op_window.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vocab.h"
-#include "segment/table.h"
+#include "base/nccl_types.h"
+#include "base/array.h"
 
 static bool keep(struct muster_window *window, const struct muster_op *op)
 {
@@ -49,7 +49,7 @@ static struct muster_window_stream *stream_of(struct muster_window *window,
 
 static bool take(struct muster_window *window, const struct muster_op *op)
 {
-    if (op->source == MUSTER_SOURCE_GPU) {
+    if (muster_source_is_gpu(op->source)) {
         window->timed++;
         return (!window->gap || end_gap(window)) && keep(window, op);
     }

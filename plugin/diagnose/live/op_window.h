@@ -3,8 +3,8 @@
  * times, and of what lies between them the first and the last of each stream, so that no hole in
  * the numbers reaches into what was timed (view_self.c). One thread.
  */
-#ifndef MUSTER_DIAGNOSE_WINDOW_H
-#define MUSTER_DIAGNOSE_WINDOW_H
+#ifndef MUSTER_DIAGNOSE_LIVE_OP_WINDOW_H
+#define MUSTER_DIAGNOSE_LIVE_OP_WINDOW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,14 +1,14 @@
-#include "diagnose/path.h"
+#include "diagnose/path/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
-#include "diagnose/path_build.h"
-#include "diagnose/path_pair.h"
-#include "segment/table.h"
+#include "diagnose/path/path_internal.h"
+#include "diagnose/path/path_pair.h"
 
 enum { LARGE_BYTES = 4 << 20 };
 
@@ -122,7 +122,7 @@ static void scan_net(struct muster_path_scan *scan, const struct muster_view_net
     }
 }
 
-static void say_unknown(const struct muster_path_scan *scan, struct muster_finding_lines *lines)
+static void report_unknown(const struct muster_path_scan *scan, struct muster_finding_lines *lines)
 {
     const struct muster_view *view = scan->view;
     for (uint32_t g = 0; g < view->gpus; g++) {
@@ -156,7 +156,7 @@ static void say_unknown(const struct muster_path_scan *scan, struct muster_findi
     }
 }
 
-static int word_all(struct muster_path_scan *scan, struct muster_findings *findings)
+static int describe_all(struct muster_path_scan *scan, struct muster_findings *findings)
 {
     for (size_t i = 0; i < scan->n; i++) {
         struct muster_path_reached reached;
@@ -167,7 +167,7 @@ static int word_all(struct muster_path_scan *scan, struct muster_findings *findi
         if (!finding) {
             return -1;
         }
-        muster_path_word_missing(scan->view, &scan->missing[i], &reached, finding);
+        muster_path_format_missing(scan->view, &scan->missing[i], &reached, finding);
     }
     return 0;
 }
@@ -186,13 +186,13 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
         scan_net(&scan, &view->net[i]);
     }
     if (result == 0) {
-        result = scan.failed ? -1 : word_all(&scan, findings);
+        result = scan.failed ? -1 : describe_all(&scan, findings);
     }
     if (result == 0) {
         result = muster_path_find_low(&scan, findings);
     }
     if (result == 0) {
-        say_unknown(&scan, &findings->not_observable);
+        report_unknown(&scan, &findings->not_observable);
     }
     free(scan.missing);
     free(scan.host);

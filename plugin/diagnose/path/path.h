@@ -4,11 +4,11 @@
  * is used does less than it can. From the facts that each process left (segment/facts.h) and from
  * what the operations show. Runs without facts get no findings.
  */
-#ifndef MUSTER_DIAGNOSE_PATH_H
-#define MUSTER_DIAGNOSE_PATH_H
+#ifndef MUSTER_DIAGNOSE_PATH_PATH_H
+#define MUSTER_DIAGNOSE_PATH_PATH_H
 
 #include "diagnose/finding.h"
-#include "diagnose/view.h"
+#include "view/view.h"
 
 /* After the other judges of operations. -1 with err: no memory. */
 int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "diagnose/path.h"
-#include "diagnose/path_pair.h"
+#include "diagnose/path/path.h"
+#include "diagnose/path/path_pair.h"
 
 enum {
     SHARE = 20, /* percent of samples, and more than the others' by as much, to be told */
@@ -88,7 +88,7 @@ static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *
         muster_finding_say(lines,
                            "GPU %s of rank %" PRId32 ": clocks limited by %s in %.0f %% of %" PRIu32
                            " samples, those of the others in %.0f %%",
-                           gpu->fact->pci, gpu->rank, muster_fact_limit_word(i), own,
+                           gpu->fact->pci, gpu->rank, muster_fact_limit_name(i), own,
                            gpu->use->samples, others);
     }
     return any;

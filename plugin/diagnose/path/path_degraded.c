@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "diagnose/path_build.h"
+#include "diagnose/path/path_internal.h"
 
 enum {
     HUGE_BYTES = 64 << 20,
@@ -197,7 +197,7 @@ static int find_nic(const struct muster_path_scan *scan, uint32_t g,
                        "data between hosts take %s, on the other socket than GPU %s (SYS); %s is "
                        "nearer (%s)",
                        nic_name(head), fact->pci, fact->near,
-                       muster_path_class_word(fact->near_class));
+                       muster_path_class_name(fact->near_class));
     if (value) {
         muster_finding_say(&finding->evidence, "%s=%s chooses it", muster_fact_var_name(which),
                            value);
@@ -247,7 +247,7 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
         return -1;
     }
     char path[96];
-    muster_path_pair_say(&slowest, path, sizeof path);
+    muster_path_pair_format(&slowest, path, sizeof path);
     finding->confidence = muster_path_confidence(true);
     muster_finding_say(&finding->evidence, "all ranks of the communicator are joined by %s", path);
     muster_finding_say(&finding->evidence,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "diagnose/path_build.h"
+#include "diagnose/path/path_internal.h"
 
 double muster_path_confidence(bool concluded)
 {
@@ -24,17 +24,17 @@ void muster_path_begin(const struct muster_view *view, uint32_t comm,
     muster_text_copy(finding->host, sizeof finding->host, a->host);
 }
 
-static void say_expected(const struct muster_path_missing *missing,
-                         struct muster_finding_lines *lines)
+static void report_expected(const struct muster_path_missing *missing,
+                            struct muster_finding_lines *lines)
 {
     char path[96];
-    muster_path_pair_say(&missing->pair, path, sizeof path);
+    muster_path_pair_format(&missing->pair, path, sizeof path);
     muster_finding_say(lines, "GPUs %s and %s are joined by %s", missing->pair.a->fact->pci,
                        missing->pair.b->fact->pci, path);
 }
 
-static void say_others(const struct muster_path_missing *missing,
-                       struct muster_finding_lines *lines)
+static void report_others(const struct muster_path_missing *missing,
+                          struct muster_finding_lines *lines)
 {
     if (missing->pairs > 1) {
         muster_finding_say(lines, "the same holds for %" PRIu32 " more pairs of ranks of this host",
@@ -42,7 +42,7 @@ static void say_others(const struct muster_path_missing *missing,
     }
 }
 
-static void say_why(const struct muster_path_missing *missing, struct muster_finding *finding)
+static void report_why(const struct muster_path_missing *missing, struct muster_finding *finding)
 {
     const struct muster_path_pair *pair = &missing->pair;
     switch (pair->why) {
@@ -60,7 +60,7 @@ static void say_why(const struct muster_path_missing *missing, struct muster_fin
         break;
     case MUSTER_PATH_REFUSED:
         muster_finding_say(&finding->evidence, "the driver refuses peer access between them: %s",
-                           muster_p2p_word(pair->peer->p2p));
+                           muster_p2p_name(pair->peer->p2p));
         break;
     default:
         muster_finding_say(&finding->not_observable,
@@ -69,8 +69,9 @@ static void say_why(const struct muster_path_missing *missing, struct muster_fin
     }
 }
 
-static void say_instead(const struct muster_view *view, const struct muster_path_missing *missing,
-                        struct muster_finding *finding)
+static void report_instead(const struct muster_view *view,
+                           const struct muster_path_missing *missing,
+                           struct muster_finding *finding)
 {
     const char *shm = muster_path_variable(missing->pair.a, MUSTER_VAR_SHM_DISABLE);
     if (missing->net) {
@@ -88,8 +89,8 @@ static void say_instead(const struct muster_view *view, const struct muster_path
     }
 }
 
-static void say_reached(const struct muster_path_reached *reached, const char *what,
-                        struct muster_finding *finding)
+static void report_reached(const struct muster_path_reached *reached, const char *what,
+                           struct muster_finding *finding)
 {
     char bytes[32];
     if (reached->ops == 0) {
@@ -120,22 +121,22 @@ static void advise(const struct muster_path_missing *missing, char *advice, size
     snprintf(advice, size, "%s", text[missing->pair.why]);
 }
 
-void muster_path_word_missing(const struct muster_view *view,
-                              const struct muster_path_missing *missing,
-                              const struct muster_path_reached *reached,
-                              struct muster_finding *finding)
+void muster_path_format_missing(const struct muster_view *view,
+                                const struct muster_path_missing *missing,
+                                const struct muster_path_reached *reached,
+                                struct muster_finding *finding)
 {
     char path[96], limit[128];
     finding->kind = MUSTER_FINDING_PATH_MISSING;
     muster_path_begin(view, missing->comm, missing->pair.a, missing->pair.b, finding);
     finding->confidence = muster_path_confidence(missing->pair.why == MUSTER_PATH_UNEXPLAINED);
-    say_expected(missing, &finding->evidence);
-    say_why(missing, finding);
-    say_others(missing, &finding->evidence);
-    say_instead(view, missing, finding);
-    muster_path_pair_say(&missing->pair, path, sizeof path);
+    report_expected(missing, &finding->evidence);
+    report_why(missing, finding);
+    report_others(missing, &finding->evidence);
+    report_instead(view, missing, finding);
+    muster_path_pair_format(&missing->pair, path, sizeof path);
     snprintf(limit, sizeof limit, "the path allows: %s", path);
-    say_reached(reached, limit, finding);
+    report_reached(reached, limit, finding);
     muster_finding_say(&finding->not_observable,
                        "what it costs: how long the operations would take otherwise");
     advise(missing, finding->advice, sizeof finding->advice);

@@ -1,8 +1,8 @@
 /* Between path*.c only. */
-#ifndef MUSTER_DIAGNOSE_PATH_BUILD_H
-#define MUSTER_DIAGNOSE_PATH_BUILD_H
+#ifndef MUSTER_DIAGNOSE_PATH_PATH_INTERNAL_H
+#define MUSTER_DIAGNOSE_PATH_PATH_INTERNAL_H
 
-#include "diagnose/path_pair.h"
+#include "diagnose/path/path_pair.h"
 
 struct muster_path_missing {
     uint32_t host;
@@ -22,10 +22,10 @@ struct muster_path_scan {
     bool failed;                           /* no memory */
 };
 
-void muster_path_word_missing(const struct muster_view *view,
-                              const struct muster_path_missing *missing,
-                              const struct muster_path_reached *reached,
-                              struct muster_finding *finding);
+void muster_path_format_missing(const struct muster_view *view,
+                                const struct muster_path_missing *missing,
+                                const struct muster_path_reached *reached,
+                                struct muster_finding *finding);
 
 /* Paths that are used and do less than they can, and NICs of the other socket. -1: no memory. */
 int muster_path_find_low(const struct muster_path_scan *scan, struct muster_findings *findings);

@@ -1,12 +1,12 @@
-#include "diagnose/path_pair.h"
+#include "diagnose/path/path_pair.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vocab.h"
-#include "diagnose/joint.h"
+#include "base/nccl_types.h"
+#include "view/aligned.h"
 
 const char *muster_path_variable(const struct muster_view_gpu *gpu, enum muster_fact_var variable)
 {
@@ -114,16 +114,16 @@ bool muster_path_pair(const struct muster_view_gpu *a, const struct muster_view_
     return true;
 }
 
-void muster_path_pair_say(const struct muster_path_pair *pair, char *text, size_t size)
+void muster_path_pair_format(const struct muster_path_pair *pair, char *text, size_t size)
 {
     double limit = pair->peer->limit_mbs / 1000.0;
     if (pair->peer->class == MUSTER_PATH_NVLINK) {
         snprintf(text, size, "%u NVLinks, %.0f GB/s in each direction", pair->peer->nvlinks, limit);
     } else if (limit > 0) {
         snprintf(text, size, "PCIe (%s), %.0f GB/s in each direction",
-                 muster_path_class_word(pair->peer->class), limit);
+                 muster_path_class_name(pair->peer->class), limit);
     } else {
-        snprintf(text, size, "PCIe (%s)", muster_path_class_word(pair->peer->class));
+        snprintf(text, size, "PCIe (%s)", muster_path_class_name(pair->peer->class));
     }
 }
 
@@ -156,18 +156,12 @@ int muster_path_measure(const struct muster_view *view, uint32_t comm, uint64_t 
         return -1;
     }
     while (muster_joint_next(&joint)) {
-        uint64_t shortest = UINT64_MAX;
-        for (uint32_t i = 0; i < own->members; i++) {
-            const struct muster_view_op *op = joint.op[i];
-            if (op && op->end_ns - op->begin_ns < shortest) {
-                shortest = op->end_ns - op->begin_ns;
-            }
-        }
+        uint64_t shortest = muster_joint_span(&joint).shortest_ns;
         const struct muster_view_op *any = joint.any;
         uint64_t bytes =
             muster_op_size_bytes(any->func, view->class[any->class].dtype, any->count, own->nranks);
         double factor = muster_busbw_factor(any->func, own->nranks);
-        if (bytes >= min_bytes && factor > 0 && shortest > 0 && shortest < UINT64_MAX) {
+        if (bytes >= min_bytes && factor > 0) {
             add(reached, bytes, factor, shortest, sums);
         }
     }

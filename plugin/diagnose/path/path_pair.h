@@ -1,10 +1,10 @@
 /* Two GPUs of one host: what joins them, and what keeps NCCL from using it. Between path*.c only.
  */
-#ifndef MUSTER_DIAGNOSE_PATH_PAIR_H
-#define MUSTER_DIAGNOSE_PATH_PAIR_H
+#ifndef MUSTER_DIAGNOSE_PATH_PATH_PAIR_H
+#define MUSTER_DIAGNOSE_PATH_PATH_PAIR_H
 
 #include "diagnose/finding.h"
-#include "diagnose/view.h"
+#include "view/view.h"
 
 enum muster_path_why {
     MUSTER_PATH_USED,        /* nothing is known to keep it from being used */
@@ -32,7 +32,7 @@ const char *muster_path_variable(const struct muster_view_gpu *gpu, enum muster_
 bool muster_path_disabled(const struct muster_view_gpu *gpu);
 
 /* What joins the two: "18 NVLinks of 26.6 GB/s, 478 GB/s in each direction". */
-void muster_path_pair_say(const struct muster_path_pair *pair, char *text, size_t size);
+void muster_path_pair_format(const struct muster_path_pair *pair, char *text, size_t size);
 
 /* What large collectives of a communicator reached: bus bandwidth, in 10^9 bytes a second. */
 struct muster_path_reached {

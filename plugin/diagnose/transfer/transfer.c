@@ -1,4 +1,4 @@
-#include "diagnose/transfer.h"
+#include "diagnose/transfer/transfer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
-#include "diagnose/joint.h"
-#include "diagnose/transfer_build.h"
+#include "diagnose/transfer/transfer_internal.h"
+#include "view/aligned.h"
 
 #define WAIT_SHARE                                                                                 \
     0.3 /* of all transfers: what the sender of a slow link waits for the network                  \
@@ -41,16 +41,10 @@ static int measure(const struct muster_view *view, uint32_t comm, struct moved *
         return -1;
     }
     while (muster_joint_next(&joint)) {
-        uint64_t shortest = UINT64_MAX;
-        if (!muster_transfer_is_common(joint.any->func)) {
+        if (!muster_joint_ends_together(joint.any->func)) {
             continue;
         }
-        for (uint32_t i = 0; i < joint.comm->members; i++) {
-            const struct muster_view_op *op = joint.op[i];
-            if (op && op->end_ns - op->begin_ns < shortest) {
-                shortest = op->end_ns - op->begin_ns;
-            }
-        }
+        uint64_t shortest = muster_joint_span(&joint).shortest_ns;
         moved->ops++;
         moved->transfer_ns += shortest;
         moved->first = moved->first ? moved->first : joint.any;
@@ -216,7 +210,7 @@ static bool waits_are_real(const struct muster_view *view, const struct muster_v
 
 /* By what the network proxies of its links waited. */
 static int by_links(const struct muster_view *view, uint32_t c, struct link *link,
-                    const struct muster_late_span *span, struct muster_findings *findings)
+                    const struct muster_view_span *span, struct muster_findings *findings)
 {
     struct moved moved;
     size_t n = waits_are_real(view, &view->comm[c]) ? collect(view, c, link) : 0;
@@ -239,7 +233,7 @@ static int by_links(const struct muster_view *view, uint32_t c, struct link *lin
 
 /* By what its collectives took before, and, later, in other communicators. */
 static int by_collectives(const struct muster_view *view, uint32_t c,
-                          const struct muster_late_span *span,
+                          const struct muster_view_span *span,
                           struct muster_transfer_classes *classes, struct muster_findings *findings)
 {
     struct muster_transfers transfers = {0};
@@ -259,7 +253,7 @@ static int by_collectives(const struct muster_view *view, uint32_t c,
 }
 
 static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, uint32_t to,
-                   const struct muster_late_span *span, struct muster_findings *findings)
+                   const struct muster_view_span *span, struct muster_findings *findings)
 {
     struct muster_transfers transfers = {0};
     int result = muster_transfers_of_pair(view, from, to, &transfers);
@@ -274,7 +268,7 @@ static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, ui
 }
 
 /* By what its sends took before. */
-static int by_sends(const struct muster_view *view, uint32_t c, const struct muster_late_span *span,
+static int by_sends(const struct muster_view *view, uint32_t c, const struct muster_view_span *span,
                     struct muster_findings *findings)
 {
     const struct muster_view_comm *comm = &view->comm[c];
@@ -304,7 +298,7 @@ static bool is_readable(const struct muster_view *view, const struct muster_view
 }
 
 static int read_comm(const struct muster_view *view, uint32_t c, struct link *link,
-                     const struct muster_late_span *span, struct muster_transfer_classes *classes,
+                     const struct muster_view_span *span, struct muster_transfer_classes *classes,
                      struct muster_findings *findings)
 {
     int result = view->nets ? by_links(view, c, link, span, findings) : 0;
@@ -319,14 +313,14 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
                              struct muster_err *err)
 {
     struct link *link = calloc(view->nets + 1, sizeof *link);
-    struct muster_late_span *span = NULL;
+    struct muster_view_span *span = NULL;
     struct muster_transfer_classes classes = {0};
     int result = link ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && result == 0; c++) {
         if (!is_readable(view, &view->comm[c], findings)) {
             continue;
         }
-        span = span ? span : muster_late_spans(view);
+        span = span ? span : muster_view_spans(view);
         result = span ? read_comm(view, c, link, span, &classes, findings) : -1;
     }
     if (result == 0) {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "diagnose/finding_op.h"
-#include "diagnose/transfer_build.h"
+#include "diagnose/finding.h"
+#include "diagnose/transfer/transfer_internal.h"
 
 void muster_transfer_op(const struct muster_view *view, const struct muster_view_comm *comm,
                         const struct muster_view_op *op, const struct muster_view_op *since,

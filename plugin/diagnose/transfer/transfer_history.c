@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "diagnose/confidence.h"
-#include "diagnose/transfer_build.h"
+#include "diagnose/transfer/transfer_internal.h"
 
 #define LONGER     1.6  /* a class, by its medians */
 #define AS_A_WHOLE 1.4  /* all classes of the communicator, by time */
@@ -125,7 +125,7 @@ static void word(const struct change *change, const struct whole *whole, double 
 
 int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint32_t from,
                             uint32_t to, struct muster_transfers *sorted,
-                            const struct muster_late_span *span, struct muster_findings *findings)
+                            const struct muster_view_span *span, struct muster_findings *findings)
 {
     struct change best = {0}, change;
     double most = 0;

@@ -1,9 +1,9 @@
 /* What the parts of the search for slow transfers share. Between transfer*.c only. */
-#ifndef MUSTER_DIAGNOSE_TRANSFER_BUILD_H
-#define MUSTER_DIAGNOSE_TRANSFER_BUILD_H
+#ifndef MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
+#define MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
 
-#include "diagnose/late_build.h"
-#include "diagnose/transfer.h"
+#include "diagnose/transfer/transfer.h"
+#include "view/coverage.h"
 
 /* One transfer: of a collective, the shortest d of all ranks; of a send with its receive, the
  * shorter one. */
@@ -13,13 +13,6 @@ struct muster_transfer {
     uint32_t place; /* in the order of the communicator's operations, or the pair's */
     const struct muster_view_op *op;
 };
-
-/* Whether all ranks leave the operation together: what else there is has no transfer. */
-static inline bool muster_transfer_is_common(unsigned func)
-{
-    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_ALL_GATHER ||
-           func == MUSTER_FUNC_REDUCE_SCATTER || func == MUSTER_FUNC_ALL_TO_ALL;
-}
 
 /* In order. The caller frees `at`. */
 struct muster_transfers {
@@ -61,14 +54,14 @@ struct muster_transfer_classes {
  * added where transfers became slow for good. -1: no memory. */
 int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint32_t from,
                             uint32_t to, struct muster_transfers *sorted,
-                            const struct muster_late_span *span, struct muster_findings *findings);
+                            const struct muster_view_span *span, struct muster_findings *findings);
 /* Appends the classes of the communicator. */
 int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
                               const struct muster_transfers *sorted,
                               struct muster_transfer_classes *to);
 /* Against communicators of the same shape. Reorders. */
 int muster_transfer_compare(const struct muster_view *view, struct muster_transfer_classes *classes,
-                            const struct muster_late_span *span, struct muster_findings *findings);
+                            const struct muster_view_span *span, struct muster_findings *findings);
 
 /* Whether the communicator has a finding of this kind already. */
 bool muster_transfer_named(const struct muster_findings *findings, uint64_t comm,

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "diagnose/confidence.h"
-#include "diagnose/transfer_build.h"
-#include "segment/table.h"
+#include "diagnose/transfer/transfer_internal.h"
 
 #define LONGER  2.5  /* than the median of the others */
 #define SPREAD  1.5  /* of the others around their median */
@@ -102,7 +102,7 @@ static void word(const struct muster_transfer_class *at, size_t n, double covere
 }
 
 int muster_transfer_compare(const struct muster_view *view, struct muster_transfer_classes *classes,
-                            const struct muster_late_span *span, struct muster_findings *findings)
+                            const struct muster_view_span *span, struct muster_findings *findings)
 {
     if (classes->n > 1)
         qsort(classes->at, classes->n, sizeof *classes->at, by_shape);

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 
 #include "base/sort.h"
-#include "diagnose/joint.h"
-#include "diagnose/transfer_build.h"
-#include "segment/table.h"
+#include "view/aligned.h"
+#include "diagnose/transfer/transfer_internal.h"
+#include "base/array.h"
 
 static uint64_t duration(const struct muster_view_op *op)
 {
@@ -23,17 +23,14 @@ static bool add(struct muster_transfers *to, const struct muster_view_op *op, ui
 int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
                              struct muster_transfers *to)
 {
+    const struct muster_joint_rule rule = {.least = view->comm[comm].members};
     struct muster_joint joint;
     bool whole = true;
-    if (muster_joint_begin(&joint, view, comm) != 0)
+    if (muster_joint_begin_by(&joint, view, comm, &rule) != 0)
         return -1;
     while (whole && muster_joint_next(&joint)) {
-        uint64_t shortest = UINT64_MAX;
-        if (joint.present < joint.comm->members || !muster_transfer_is_common(joint.any->func))
-            continue;
-        for (uint32_t i = 0; i < joint.comm->members; i++)
-            shortest = duration(joint.op[i]) < shortest ? duration(joint.op[i]) : shortest;
-        whole = add(to, joint.any, shortest);
+        if (muster_joint_ends_together(joint.any->func))
+            whole = add(to, joint.any, muster_joint_span(&joint).shortest_ns);
     }
     muster_joint_end(&joint);
     return whole ? 0 : -1;

@@ -8,8 +8,8 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "cli/env_rules.h"
-#include "cli/env_table.h"
+#include "doctor/env/env_rules.h"
+#include "doctor/env/env_table.h"
 
 enum { NAMES_MAX = 512 };
 
@@ -117,28 +117,30 @@ static bool in_library(const struct muster_env_input *input, const char *name)
            bsearch(name, input->strings, input->strings_n, sizeof *input->strings, compare_strings);
 }
 
+/* Behind a prefix that both have: it makes every name alike, and a typo is few letters of the rest.
+ */
+static size_t shared_prefix(const char *name)
+{
+    return starts(name, "NCCL_") ? strlen("NCCL_") : 0;
+}
+
 static const char *nearest(const char *name)
 {
     const char *names[NAMES_MAX];
     char upper[96];
     size_t n = 0, i;
-    for (i = 0; i < muster_env_nccl_n && n < NAMES_MAX; i++)
-        names[n++] = muster_env_nccl[i].name;
-    for (i = 0; i < muster_env_pytorch_n && n < NAMES_MAX; i++)
-        names[n++] = muster_env_pytorch[i].name;
     for (i = 0; name[i] && i + 1 < sizeof upper; i++)
         upper[i] = (char)toupper((unsigned char)name[i]);
     upper[i] = '\0';
-    /* The common prefix makes every name alike: a typo is few letters of the rest. */
-    const char *near = muster_text_nearest(upper, names, n);
-    if (near && (starts(upper, "NCCL_") || starts(upper, "TORCH_NCCL_")) &&
-        strlen(near) > strlen(upper) + 3)
+    size_t skip = shared_prefix(upper);
+    for (i = 0; i < muster_env_nccl_n && n < NAMES_MAX; i++)
+        names[n++] = muster_env_nccl[i].name + skip;
+    for (i = 0; i < muster_env_pytorch_n && n < NAMES_MAX && !skip; i++)
+        names[n++] = muster_env_pytorch[i].name;
+    const char *near = muster_text_nearest(upper + skip, names, n);
+    if (near && (skip || starts(upper, "TORCH_NCCL_")) && strlen(near) > strlen(upper + skip) + 3)
         return NULL;
-    if (near && starts(upper, "NCCL_") && starts(near, "NCCL_")) {
-        const char *one[] = {near + 5};
-        return muster_text_nearest(upper + 5, one, 1) ? near : NULL;
-    }
-    return near;
+    return near ? near - skip : NULL;
 }
 
 static bool never_read(const char *name)
@@ -152,8 +154,8 @@ static bool never_read(const char *name)
     return false;
 }
 
-static void judge_unread(const struct muster_env_variable *variable,
-                         struct muster_env_remarks *remarks)
+static void evaluate_unread(const struct muster_env_variable *variable,
+                            struct muster_env_remarks *remarks)
 {
     const char *name = variable->name;
     if (strstr(name, "TIMEOUT") && !strstr(name, "IB"))
@@ -165,9 +167,10 @@ static void judge_unread(const struct muster_env_variable *variable,
                           "neither NCCL nor PyTorch reads it");
 }
 
-static void judge_legacy(const struct muster_env_input *input,
-                         const struct muster_env_variable *variable,
-                         const struct muster_env_torch *torch, struct muster_env_remarks *remarks)
+static void evaluate_legacy(const struct muster_env_input *input,
+                            const struct muster_env_variable *variable,
+                            const struct muster_env_torch *torch,
+                            struct muster_env_remarks *remarks)
 {
     const struct muster_env_variable *now = muster_env_find(input, torch->name);
     if (now)
@@ -185,9 +188,10 @@ static void judge_legacy(const struct muster_env_input *input,
                           "old spelling of %s (PyTorch 2.2 and later)", torch->name);
 }
 
-static void judge_removed(const struct muster_env_input *input,
-                          const struct muster_env_variable *variable,
-                          const struct muster_env_removed *gone, struct muster_env_remarks *remarks)
+static void evaluate_removed(const struct muster_env_input *input,
+                             const struct muster_env_variable *variable,
+                             const struct muster_env_removed *gone,
+                             struct muster_env_remarks *remarks)
 {
     if (gone->last && input->nccl && input->nccl <= gone->last)
         return;
@@ -202,9 +206,9 @@ static void judge_removed(const struct muster_env_input *input,
                           gone->instead);
 }
 
-static void judge_known(const struct muster_env_input *input,
-                        const struct muster_env_variable *variable,
-                        const struct muster_env_known *known, struct muster_env_remarks *remarks)
+static void evaluate_known(const struct muster_env_input *input,
+                           const struct muster_env_variable *variable,
+                           const struct muster_env_known *known, struct muster_env_remarks *remarks)
 {
     bool read = input->strings ? in_library(input, variable->name)
                                : input->nccl == 0 || input->nccl >= known->since;
@@ -226,8 +230,8 @@ static bool looks_like_ours(const char *name)
 }
 
 /* CUDA's own names are many; only near misses of those that matter here are told. */
-static void judge_cuda(const struct muster_env_variable *variable,
-                       struct muster_env_remarks *remarks)
+static void evaluate_cuda(const struct muster_env_variable *variable,
+                          struct muster_env_remarks *remarks)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
                                         "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -241,40 +245,38 @@ static void judge_cuda(const struct muster_env_variable *variable,
         muster_env_remark(remarks, MUSTER_ENV_MISSPELT, false, variable, "did you mean %s?", near);
 }
 
-static void judge_name(const struct muster_env_input *input,
-                       const struct muster_env_variable *variable,
-                       struct muster_env_remarks *remarks)
+static void evaluate_name(const struct muster_env_input *input,
+                          const struct muster_env_variable *variable,
+                          struct muster_env_remarks *remarks)
 {
     const char *name = variable->name, *near;
     const struct muster_env_known *known = known_nccl(name);
     const struct muster_env_removed *gone = removed(name);
     const struct muster_env_torch *torch = torch_of_legacy(name);
     if (starts(name, "CUDA_"))
-        judge_cuda(variable, remarks);
+        evaluate_cuda(variable, remarks);
     if (torch)
-        judge_legacy(input, variable, torch, remarks);
+        evaluate_legacy(input, variable, torch, remarks);
     if (torch || known_torch(name) || !looks_like_ours(name) || belongs_to_others(name))
         return;
     if (known)
-        judge_known(input, variable, known, remarks);
+        evaluate_known(input, variable, known, remarks);
     else if (in_library(input, name))
         return;
     else if (gone)
-        judge_removed(input, variable, gone, remarks);
-    else if (never_read(name))
-        judge_unread(variable, remarks);
-    else if ((near = nearest(name)))
+        evaluate_removed(input, variable, gone, remarks);
+    else if (!never_read(name) && (near = nearest(name)))
         muster_env_remark(remarks, MUSTER_ENV_MISSPELT, false, variable,
                           "read by nobody; did you mean %s?", near);
     else
-        judge_unread(variable, remarks);
+        evaluate_unread(variable, remarks);
 }
 
-void muster_env_judge(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+void muster_env_evaluate(const struct muster_env_input *input, struct muster_env_remarks *remarks)
 {
     memset(remarks, 0, sizeof *remarks);
     for (size_t i = 0; i < input->n; i++)
-        judge_name(input, &input->at[i], remarks);
-    muster_env_judge_values(input, remarks);
-    muster_env_judge_together(input, remarks);
+        evaluate_name(input, &input->at[i], remarks);
+    muster_env_evaluate_values(input, remarks);
+    muster_env_evaluate_together(input, remarks);
 }

@@ -2,8 +2,8 @@
  * Environment variables against what NCCL and PyTorch do with them. Pure: variables in, remarks
  * out. Classes in brackets are those of docs/doctor.md.
  */
-#ifndef MUSTER_CLI_ENV_RULES_H
-#define MUSTER_CLI_ENV_RULES_H
+#ifndef MUSTER_DOCTOR_ENV_ENV_RULES_H
+#define MUSTER_DOCTOR_ENV_ENV_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,17 +50,17 @@ struct muster_env_remarks {
     int dropped;
 };
 
-void muster_env_judge(const struct muster_env_input *input, struct muster_env_remarks *remarks);
+void muster_env_evaluate(const struct muster_env_input *input, struct muster_env_remarks *remarks);
 
 /* For the files of rules. */
 __attribute__((format(printf, 5, 6))) void muster_env_remark(struct muster_env_remarks *remarks,
                                                              enum muster_env_rule rule, bool grave,
                                                              const struct muster_env_variable *of,
                                                              const char *fmt, ...);
-void muster_env_judge_values(const struct muster_env_input *input,
-                             struct muster_env_remarks *remarks);
-void muster_env_judge_together(const struct muster_env_input *input,
-                               struct muster_env_remarks *remarks);
+void muster_env_evaluate_values(const struct muster_env_input *input,
+                                struct muster_env_remarks *remarks);
+void muster_env_evaluate_together(const struct muster_env_input *input,
+                                  struct muster_env_remarks *remarks);
 /* NULL: not set. */
 const struct muster_env_variable *muster_env_find(const struct muster_env_input *input,
                                                   const char *name);

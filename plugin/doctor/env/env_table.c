@@ -1,4 +1,4 @@
-#include "cli/env_table.h"
+#include "doctor/env/env_table.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 

@@ -1,6 +1,6 @@
-/* What variables NCCL and PyTorch read, from plugin/cli/data. */
-#ifndef MUSTER_CLI_ENV_TABLE_H
-#define MUSTER_CLI_ENV_TABLE_H
+/* What variables NCCL and PyTorch read, from env/data. */
+#ifndef MUSTER_DOCTOR_ENV_ENV_TABLE_H
+#define MUSTER_DOCTOR_ENV_ENV_TABLE_H
 
 #include <stddef.h>
 

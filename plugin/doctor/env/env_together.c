@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/env_rules.h"
+#include "doctor/env/env_rules.h"
 
 #define GIVEN(name)             muster_env_find(input, name)
 #define NUMBER(name, otherwise) muster_env_number(input, name, otherwise)
@@ -27,7 +27,7 @@ static void contradiction(struct muster_env_remarks *remarks, const struct muste
         muster_env_remark(remarks, MUSTER_ENV_CONTRADICTION, false, of, "%s", text);
 }
 
-static void judge_paths(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_paths(const struct muster_env_input *input, struct muster_env_remarks *remarks)
 {
     bool p2p_off = NUMBER("NCCL_P2P_DISABLE", 0) == 1;
     bool ib_off = NUMBER("NCCL_IB_DISABLE", 0) == 1;
@@ -51,8 +51,8 @@ static void judge_paths(const struct muster_env_input *input, struct muster_env_
                       "NVLS needs cuMem, which NCCL_CUMEM_ENABLE=0 turns off");
 }
 
-static void judge_order(const struct muster_env_input *input, struct muster_env_remarks *remarks,
-                        const char *low, const char *high)
+static void evaluate_order(const struct muster_env_input *input, struct muster_env_remarks *remarks,
+                           const char *low, const char *high)
 {
     const struct muster_env_variable *least = GIVEN(low);
     if (least && GIVEN(high) && NUMBER(low, 0) > NUMBER(high, 0) && NUMBER(high, 0) > 0)
@@ -60,7 +60,7 @@ static void judge_order(const struct muster_env_input *input, struct muster_env_
                           high, GIVEN(high)->value);
 }
 
-static void judge_torch(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_torch(const struct muster_env_input *input, struct muster_env_remarks *remarks)
 {
     const struct muster_env_variable *blocking = GIVEN("TORCH_NCCL_BLOCKING_WAIT");
     if (!blocking)
@@ -84,7 +84,7 @@ static void judge_torch(const struct muster_env_input *input, struct muster_env_
                           "each wait() blocks its thread, and no watchdog looks after hangs");
 }
 
-static void judge_log(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_log(const struct muster_env_input *input, struct muster_env_remarks *remarks)
 {
     const struct muster_env_variable *level = GIVEN("NCCL_DEBUG");
     if (!level || has_value(input, "NCCL_DEBUG", "VERSION") ||
@@ -134,7 +134,7 @@ static const struct cost costs[] = {
     {"TORCH_NCCL_DESYNC_DEBUG", 1, 1, "every collective is written to the store"},
 };
 
-static void judge_costs(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_costs(const struct muster_env_input *input, struct muster_env_remarks *remarks)
 {
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
         const struct muster_env_variable *variable = GIVEN(costs[i].name);
@@ -158,7 +158,8 @@ static void judge_costs(const struct muster_env_input *input, struct muster_env_
                           "no GPUDirect RDMA");
 }
 
-static void judge_network(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_network(const struct muster_env_input *input,
+                             struct muster_env_remarks *remarks)
 {
     enum { DYNAMIC_GID = 22100 };
     if (NUMBER("NCCL_IB_DISABLE", 0) == 1)
@@ -183,7 +184,8 @@ static void judge_network(const struct muster_env_input *input, struct muster_en
                           "at most 16 threads and 64 sockets in all are used");
 }
 
-static void judge_forced(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_forced(const struct muster_env_input *input,
+                            struct muster_env_remarks *remarks)
 {
     static const char *const forced[] = {"NCCL_ALGO", "NCCL_PROTO"};
     for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
@@ -202,7 +204,8 @@ static void judge_forced(const struct muster_env_input *input, struct muster_env
     }
 }
 
-static void judge_versions(const struct muster_env_input *input, struct muster_env_remarks *remarks)
+static void evaluate_versions(const struct muster_env_input *input,
+                              struct muster_env_remarks *remarks)
 {
     if (input->nccl == 22602 && NUMBER("NCCL_CUMEM_ENABLE", -2) == 0)
         muster_env_remark(remarks, MUSTER_ENV_UNSAFE, true, GIVEN("NCCL_CUMEM_ENABLE"),
@@ -215,18 +218,18 @@ static void judge_versions(const struct muster_env_input *input, struct muster_e
                       "with NCCL_P2P_DISABLE=1: GPUs of one host talk through the network alone");
 }
 
-void muster_env_judge_together(const struct muster_env_input *input,
-                               struct muster_env_remarks *remarks)
+void muster_env_evaluate_together(const struct muster_env_input *input,
+                                  struct muster_env_remarks *remarks)
 {
-    judge_paths(input, remarks);
-    judge_order(input, remarks, "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS");
-    judge_order(input, remarks, "NCCL_MIN_CTAS", "NCCL_MAX_CTAS");
-    judge_order(input, remarks, "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS");
-    judge_order(input, remarks, "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS");
-    judge_torch(input, remarks);
-    judge_log(input, remarks);
-    judge_costs(input, remarks);
-    judge_network(input, remarks);
-    judge_forced(input, remarks);
-    judge_versions(input, remarks);
+    evaluate_paths(input, remarks);
+    evaluate_order(input, remarks, "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS");
+    evaluate_order(input, remarks, "NCCL_MIN_CTAS", "NCCL_MAX_CTAS");
+    evaluate_order(input, remarks, "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS");
+    evaluate_order(input, remarks, "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS");
+    evaluate_torch(input, remarks);
+    evaluate_log(input, remarks);
+    evaluate_costs(input, remarks);
+    evaluate_network(input, remarks);
+    evaluate_forced(input, remarks);
+    evaluate_versions(input, remarks);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/env_rules.h"
-#include "cli/env_table.h"
+#include "doctor/env/env_rules.h"
+#include "doctor/env/env_table.h"
 
 static const struct muster_env_known *int_variable(const char *name)
 {
@@ -25,8 +25,8 @@ static bool means_yes(const char *value)
            strcasecmp(value, "t") == 0;
 }
 
-static void judge_number(const struct muster_env_variable *variable,
-                         struct muster_env_remarks *remarks)
+static void evaluate_number(const struct muster_env_variable *variable,
+                            struct muster_env_remarks *remarks)
 {
     char *end;
     errno = 0;
@@ -58,8 +58,8 @@ static bool one_of(const char *word, size_t n, const char *const *words, bool an
 static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
                                      "P2C", "PXN", "PHB", "SYS", NULL};
 
-static void judge_level(const struct muster_env_variable *variable,
-                        struct muster_env_remarks *remarks)
+static void evaluate_level(const struct muster_env_variable *variable,
+                           struct muster_env_remarks *remarks)
 {
     if (one_of(variable->value, strlen(variable->value), levels, false) ||
         isdigit((unsigned char)*variable->value))
@@ -85,8 +85,8 @@ static const struct choice choices[] = {
     {"CUDA_DEVICE_ORDER", false, {"FASTEST_FIRST", "PCI_BUS_ID"}},
 };
 
-static void judge_choice(const struct muster_env_variable *variable,
-                         struct muster_env_remarks *remarks)
+static void evaluate_choice(const struct muster_env_variable *variable,
+                            struct muster_env_remarks *remarks)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         char known[128] = "";
@@ -134,9 +134,9 @@ static bool wants(const char *value, const char *word)
     return false;
 }
 
-static void judge_algo(const struct muster_env_input *input,
-                       const struct muster_env_variable *variable,
-                       struct muster_env_remarks *remarks)
+static void evaluate_algo(const struct muster_env_input *input,
+                          const struct muster_env_variable *variable,
+                          struct muster_env_remarks *remarks)
 {
     enum { STRICT = 22400 };
     char token[24];
@@ -151,9 +151,9 @@ static void judge_algo(const struct muster_env_input *input,
                           "algorithm/protocol available\"); add ring");
 }
 
-static void judge_proto(const struct muster_env_input *input,
-                        const struct muster_env_variable *variable,
-                        struct muster_env_remarks *remarks)
+static void evaluate_proto(const struct muster_env_input *input,
+                           const struct muster_env_variable *variable,
+                           struct muster_env_remarks *remarks)
 {
     enum { STRICT = 22400 };
     char token[24];
@@ -168,8 +168,8 @@ static void judge_proto(const struct muster_env_input *input,
             "NCCL chooses it by itself where it does");
 }
 
-static void judge_subsystems(const struct muster_env_variable *variable,
-                             struct muster_env_remarks *remarks)
+static void evaluate_subsystems(const struct muster_env_variable *variable,
+                                struct muster_env_remarks *remarks)
 {
     static const char *const words[] = {
         "INIT",  "COLL", "P2P",       "SHM", "NET",     "GRAPH", "TUNING",  "ENV", "ALLOC", "CALL",
@@ -180,8 +180,8 @@ static void judge_subsystems(const struct muster_env_variable *variable,
                           "\"%s\" is no subsystem of NCCL's log", token);
 }
 
-static void judge_devices(const struct muster_env_variable *variable,
-                          struct muster_env_remarks *remarks)
+static void evaluate_devices(const struct muster_env_variable *variable,
+                             struct muster_env_remarks *remarks)
 {
     const char *value = variable->value;
     if (!*value || strcmp(value, "-1") == 0 || strcasecmp(value, "none") == 0 ||
@@ -200,26 +200,26 @@ static void judge_devices(const struct muster_env_variable *variable,
         }
 }
 
-void muster_env_judge_values(const struct muster_env_input *input,
-                             struct muster_env_remarks *remarks)
+void muster_env_evaluate_values(const struct muster_env_input *input,
+                                struct muster_env_remarks *remarks)
 {
     for (size_t i = 0; i < input->n; i++) {
         const struct muster_env_variable *variable = &input->at[i];
         const char *name = variable->name;
         if (int_variable(name))
-            judge_number(variable, remarks);
-        judge_choice(variable, remarks);
+            evaluate_number(variable, remarks);
+        evaluate_choice(variable, remarks);
         if (strcmp(name, "NCCL_P2P_LEVEL") == 0 || strcmp(name, "NCCL_NET_GDR_LEVEL") == 0 ||
             strcmp(name, "NCCL_NET_MERGE_LEVEL") == 0)
-            judge_level(variable, remarks);
+            evaluate_level(variable, remarks);
         else if (strcmp(name, "NCCL_ALGO") == 0)
-            judge_algo(input, variable, remarks);
+            evaluate_algo(input, variable, remarks);
         else if (strcmp(name, "NCCL_PROTO") == 0)
-            judge_proto(input, variable, remarks);
+            evaluate_proto(input, variable, remarks);
         else if (strcmp(name, "NCCL_DEBUG_SUBSYS") == 0)
-            judge_subsystems(variable, remarks);
+            evaluate_subsystems(variable, remarks);
         else if (strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
-            judge_devices(variable, remarks);
+            evaluate_devices(variable, remarks);
         else if ((strcmp(name, "NCCL_SOCKET_IFNAME") == 0 || strcmp(name, "NCCL_COMM_ID") == 0) &&
                  strlen(variable->value) == 1)
             muster_env_remark(remarks, MUSTER_ENV_VALUE, false, variable,

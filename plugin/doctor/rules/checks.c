@@ -1,11 +1,10 @@
-#include "cli/checks.h"
+#include "doctor/rules/checks.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 
 static const char *const words[] = {"ok", "unchecked", "warning", "problem"};
 
@@ -26,6 +25,14 @@ struct muster_check *muster_check_begin(struct muster_checks *checks, const char
     struct muster_check *check = &checks->at[checks->n - 1];
     *check = (struct muster_check){.id = id, .class_id = class_id, .begin_ns = muster_now_ns()};
     return check;
+}
+
+struct muster_check *muster_checks_find(struct muster_checks *checks, const char *id)
+{
+    for (int i = 0; i < checks->n; i++)
+        if (strcmp(checks->at[i].id, id) == 0)
+            return &checks->at[i];
+    return NULL;
 }
 
 static void drop(struct muster_check *check)
@@ -137,81 +144,9 @@ void muster_check_worse(struct muster_check *check, enum muster_check_status sta
         check->status = status;
 }
 
-const char *muster_check_word(enum muster_check_status status)
+const char *muster_check_name(enum muster_check_status status)
 {
     return words[status];
-}
-
-static void put_text(const struct muster_check *check, FILE *out)
-{
-    fprintf(out, "%-9s %s", words[check->status], check->id);
-    if (check->found[0])
-        fprintf(out, ": %s", check->found);
-    fputc('\n', out);
-    for (int i = 0; i < check->evidences; i++)
-        fprintf(out, "          - %s\n", check->evidence[i]);
-    if (check->left_out)
-        fprintf(out, "          - and %d more\n", check->left_out);
-    if (check->status == MUSTER_CHECK_OK || check->status == MUSTER_CHECK_UNCHECKED)
-        return;
-    if (check->expected[0])
-        fprintf(out, "          expected: %s\n", check->expected);
-    if (check->advice[0])
-        fprintf(out, "          do: %s\n", check->advice);
-}
-
-void muster_checks_text(const struct muster_checks *checks, bool all, FILE *out)
-{
-    int count[4] = {0};
-    for (int status = MUSTER_CHECK_PROBLEM; status >= MUSTER_CHECK_OK; status--)
-        for (int i = 0; i < checks->n; i++) {
-            if ((int)checks->at[i].status != status)
-                continue;
-            count[status]++;
-            if (all || status >= MUSTER_CHECK_WARNING)
-                put_text(&checks->at[i], out);
-        }
-    fprintf(out, "%d problem%s, %d warning%s, %d ok, %d unchecked%s\n", count[MUSTER_CHECK_PROBLEM],
-            count[MUSTER_CHECK_PROBLEM] == 1 ? "" : "s", count[MUSTER_CHECK_WARNING],
-            count[MUSTER_CHECK_WARNING] == 1 ? "" : "s", count[MUSTER_CHECK_OK],
-            count[MUSTER_CHECK_UNCHECKED], all ? "" : " (--all shows them)");
-}
-
-void muster_checks_json(const struct muster_checks *checks, const char *host, const char *host_id,
-                        FILE *out)
-{
-    struct muster_json json;
-    muster_json_begin(&json, out, true);
-    muster_json_object(&json, NULL);
-    muster_json_u64(&json, "version", 1);
-    muster_json_str(&json, "muster", MUSTER_VERSION);
-    muster_json_str(&json, "host", host);
-    muster_json_str(&json, "host_id", host_id);
-    muster_json_array(&json, "checks");
-    for (int i = 0; i < checks->n; i++) {
-        const struct muster_check *check = &checks->at[i];
-        muster_json_object(&json, NULL);
-        muster_json_str(&json, "id", check->id);
-        muster_json_str(&json, "status", words[check->status]);
-        muster_json_str(&json, "class", check->class_id);
-        muster_json_str(&json, "found", check->found);
-        muster_json_str(&json, "expected", check->expected);
-        muster_json_array(&json, "evidence");
-        for (int j = 0; j < check->evidences; j++)
-            muster_json_str(&json, NULL, check->evidence[j]);
-        if (check->left_out) {
-            char text[32];
-            snprintf(text, sizeof text, "and %d more", check->left_out);
-            muster_json_str(&json, NULL, text);
-        }
-        muster_json_end(&json);
-        muster_json_str(&json, "advice", check->advice);
-        muster_json_real(&json, "ms", check->ms, 3);
-        muster_json_end(&json);
-    }
-    muster_json_end(&json);
-    muster_json_end(&json);
-    fputc('\n', out);
 }
 
 int muster_checks_exit(const struct muster_checks *checks)

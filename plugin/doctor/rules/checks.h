@@ -3,8 +3,8 @@
  * and what was expected. Text in `found` is what `compare` compares between hosts, so it holds no
  * figures that differ from run to run.
  */
-#ifndef MUSTER_CLI_CHECKS_H
-#define MUSTER_CLI_CHECKS_H
+#ifndef MUSTER_DOCTOR_RULES_CHECKS_H
+#define MUSTER_DOCTOR_RULES_CHECKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +42,8 @@ struct muster_checks {
  * share the last place, which tests would find. */
 struct muster_check *muster_check_begin(struct muster_checks *checks, const char *id,
                                         const char *class_id);
+/* NULL: none of that id. */
+struct muster_check *muster_checks_find(struct muster_checks *checks, const char *id);
 void muster_checks_end(struct muster_checks *checks); /* stops the last one's time */
 void muster_checks_free(struct muster_checks *checks);
 
@@ -55,12 +57,8 @@ MUSTER_CHECK_FORMAT void muster_check_unchecked(struct muster_check *check, cons
 /* Raises the status; never lowers it. */
 void muster_check_worse(struct muster_check *check, enum muster_check_status status);
 
-const char *muster_check_word(enum muster_check_status status);
+const char *muster_check_name(enum muster_check_status status);
 
-/* Text: problems and warnings; with `all` the rest, too. */
-void muster_checks_text(const struct muster_checks *checks, bool all, FILE *out);
-void muster_checks_json(const struct muster_checks *checks, const char *host, const char *host_id,
-                        FILE *out);
 /* Keeps the checks that `only` names: ids, or what an id has before its dot, separated by commas.
  * A word that names none fails, with err. */
 int muster_checks_keep(struct muster_checks *checks, const char *only, struct muster_err *err);

@@ -1,4 +1,4 @@
-#include "cli/conf_file.h"
+#include "doctor/rules/conf_file.h"
 
 #include <stdio.h>
 #include <string.h>

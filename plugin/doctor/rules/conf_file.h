@@ -1,7 +1,7 @@
 /* nccl.conf as NCCL reads it: lines NAME=VALUE, '#' first makes a comment, no quotes, no blanks
  * cut; a name that is set already stays as it is. */
-#ifndef MUSTER_CLI_CONF_FILE_H
-#define MUSTER_CLI_CONF_FILE_H
+#ifndef MUSTER_DOCTOR_RULES_CONF_FILE_H
+#define MUSTER_DOCTOR_RULES_CONF_FILE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Differences between the doctor's reports of several hosts. */
-#ifndef MUSTER_CLI_DOCTOR_COMPARE_H
-#define MUSTER_CLI_DOCTOR_COMPARE_H
+#ifndef MUSTER_DOCTOR_RULES_DOCTOR_COMPARE_H
+#define MUSTER_DOCTOR_RULES_DOCTOR_COMPARE_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,8 +13,9 @@ struct muster_comparison; /* opaque */
 struct muster_comparison *muster_comparison_new(void);
 int muster_comparison_add(struct muster_comparison *comparison, const char *name, const char *text,
                           size_t size, struct muster_err *err);
-/* Worst first. Returns 1 if anything differs that has to be equal, else 0. */
-int muster_comparison_print(struct muster_comparison *comparison, bool json, FILE *out);
+/* Once, worst first. Returns 1 if anything differs that has to be equal, else 0; -1 with err. */
+int muster_comparison_print(struct muster_comparison *comparison, bool json, FILE *out,
+                            struct muster_err *err);
 void muster_comparison_free(struct muster_comparison *comparison);
 
 #endif

@@ -1,42 +1,13 @@
-#include "cli/known_bad.h"
+#include "doctor/rules/known_bad.h"
 
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-static const struct {
-    int first, last;
-    const char *class_id, *text;
-} libraries[] = {
-    {20402, 20402, "F68", "2.4.2 hangs at random with the LL protocol: upgrade"},
-    {21900, 21999, "F69", "2.19 hangs at init with cuMem or NVLS on some systems: upgrade"},
-    {22000, 22004, "F70", "2.20 does not use the smaller MTU of both ends: equal MTUs, or upgrade"},
-    {22501, 22501, "F72", "2.25.1 asks for too much shared memory on RTX 50: upgrade to 2.26"},
-    {22602, 22602, "F71",
-     "2.26.2 hangs in send and receive with NCCL_CUMEM_ENABLE=0, and at init "
-     "in PyTorch's non-blocking mode: upgrade"},
-    {22400, 22604, "F29",
-     "2.24.0 to 2.26.4 need CAP_SYS_NICE in containers for host memory: 2.26.5"},
-    {22707, 22707, "F73",
-     "2.27.7 gives an unreadable error for a missing interface: see "
-     "net.interface"},
-    {22800, 22802, "KernelCh",
-     "before 2.28.3 kernel events are unsafe: muster records without GPU "
-     "times"},
-};
-
-const char *muster_known_bad_nccl(int version, const char **class_id)
-{
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-        if (version >= libraries[i].first && version <= libraries[i].last) {
-            *class_id = libraries[i].class_id;
-            return libraries[i].text;
-        }
-    return NULL;
-}
 
 const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nvlink)
 {
+    if (strstr(gpu, "V100") && atof(driver) > 0 && atof(driver) < 396.26)
+        return "drivers before 396.26 deadlock on V100 with CUDA 9 and later: a newer one";
     bool consumer = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
     if (!consumer || nvlink)
         return NULL;
@@ -64,7 +35,7 @@ const char *muster_known_too_new(int major, int nccl)
 
 const char *muster_known_cuda_gap(int driver_cuda, int library_cuda)
 {
-    if (driver_cuda == 0 || library_cuda == 0 || library_cuda <= driver_cuda / 1000)
+    if (driver_cuda == 0 || library_cuda == 0 || library_cuda / 1000 <= driver_cuda / 1000)
         return NULL;
     return "NCCL was built for a newer CUDA than the driver runs";
 }

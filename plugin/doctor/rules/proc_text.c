@@ -1,4 +1,4 @@
-#include "cli/proc_text.h"
+#include "doctor/rules/proc_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,4 +76,56 @@ long long muster_proc_field(const char *text, const char *key, int base)
         text += *text == '\n';
     }
     return -1;
+}
+
+long long muster_proc_name(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    while (*text) {
+        if (strncmp(text, key, n) == 0 && text[n] == ' ')
+            return (long long)(strtoull(text + n, NULL, 10) & INT64_MAX);
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return -1;
+}
+
+bool muster_proc_limit(const char *text, const char *name, uint64_t *soft)
+{
+    size_t n = strlen(name);
+    while (*text) {
+        if (strncmp(text, name, n) == 0 && text[n] == ' ') {
+            const char *value = text + n + strspn(text + n, " ");
+            char *end;
+            *soft = strtoull(value, &end, 10);
+            if (strncmp(value, "unlimited", 9) == 0)
+                *soft = UINT64_MAX;
+            else if (end == value)
+                return false;
+            return true;
+        }
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return false;
+}
+
+int muster_proc_cpus(const char *list, uint64_t *set, size_t words)
+{
+    int n = 0;
+    memset(set, 0, words * sizeof *set);
+    for (char *end; *list; list = *end == ',' ? end + 1 : end) {
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (end == list)
+            break;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long cpu = first; cpu <= last && cpu < words * 64; cpu++) {
+            n += !(set[cpu / 64] >> cpu % 64 & 1);
+            set[cpu / 64] |= 1ull << cpu % 64;
+        }
+        if (*end != ',')
+            break;
+    }
+    return n;
 }

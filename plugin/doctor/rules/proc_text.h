@@ -1,6 +1,6 @@
 /* The kernel's text files that doctor reads, parsed. Pure. */
-#ifndef MUSTER_CLI_PROC_TEXT_H
-#define MUSTER_CLI_PROC_TEXT_H
+#ifndef MUSTER_DOCTOR_RULES_PROC_TEXT_H
+#define MUSTER_DOCTOR_RULES_PROC_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +23,12 @@ bool muster_proc_is_network(const char *type);
 
 /* "Key:   123 kB" of meminfo and status; -1: not there. */
 long long muster_proc_field(const char *text, const char *key, int base);
+/* "key 123" of memory.events and cpu.stat, a line each; -1: not there. */
+long long muster_proc_name(const char *text, const char *key);
+/* The soft limit of a line of /proc/PID/limits ("Max open files"); UINT64_MAX: unlimited. false:
+ * not there. */
+bool muster_proc_limit(const char *text, const char *name, uint64_t *soft);
+/* "0-3,8,10-11" into bits of `set`; returns how many CPUs. */
+int muster_proc_cpus(const char *list, uint64_t *set, size_t words);
 
 #endif

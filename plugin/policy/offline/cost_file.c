@@ -1,4 +1,4 @@
-#include "cli/cost_file.h"
+#include "policy/offline/cost_file.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "policy/rules.h"
-#include "segment/read.h"
+#include "policy/policy_fields.h"
+#include "segment/segment_reader.h"
 
 enum { LINE_BYTES = 256, WORDS = 3, WORD_LIST = 160 };
 
@@ -75,11 +75,11 @@ static int parse_word(const struct reader *reader, const struct word *word,
                       enum muster_policy_type type, const char *what, unsigned *value)
 {
     char known[WORD_LIST];
-    *value = muster_policy_word_value(type, word->text);
+    *value = muster_policy_name_value(type, word->text);
     if (*value)
         return 0;
-    const char *near = muster_policy_nearest_word(type, word->text);
-    muster_policy_word_list(type, known, sizeof known);
+    const char *near = muster_policy_nearest_name(type, word->text);
+    muster_policy_name_list(type, known, sizeof known);
     return near ? fail(reader, word->column, "unknown %s \"%s\", did you mean %s?", what,
                        word->text, near)
                 : fail(reader, word->column, "unknown %s \"%s\", expected %s", what, word->text,

@@ -5,8 +5,8 @@
  * them, from which latency + bytes / bandwidth is made. What is missing, below 0, nan or 0/0 is not
  * offered.
  */
-#ifndef MUSTER_CLI_COST_FILE_H
-#define MUSTER_CLI_COST_FILE_H
+#ifndef MUSTER_POLICY_OFFLINE_COST_FILE_H
+#define MUSTER_POLICY_OFFLINE_COST_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "cli/explain.h"
+#include "policy/offline/explain.h"
 
 #include <string.h>
 

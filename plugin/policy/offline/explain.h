@@ -1,10 +1,10 @@
 /* What a policy does to one operation's cost table. */
-#ifndef MUSTER_CLI_EXPLAIN_H
-#define MUSTER_CLI_EXPLAIN_H
+#ifndef MUSTER_POLICY_OFFLINE_EXPLAIN_H
+#define MUSTER_POLICY_OFFLINE_EXPLAIN_H
 
 #include <stdbool.h>
 
-#include "cli/cost_file.h"
+#include "policy/offline/cost_file.h"
 
 struct muster_explanation {
     const struct muster_policy *policy;

@@ -1,4 +1,4 @@
-#include "cli/policy_asked.h"
+#include "policy/offline/policy_asked.h"
 
 enum { NCCL_BROADCAST_AS_GATHER = 22900, API_OF_2_29 = 6 };
 

@@ -1,11 +1,11 @@
 /* What NCCL asked its tuner about an operation that was recorded. */
-#ifndef MUSTER_CLI_POLICY_ASKED_H
-#define MUSTER_CLI_POLICY_ASKED_H
+#ifndef MUSTER_POLICY_OFFLINE_POLICY_ASKED_H
+#define MUSTER_POLICY_OFFLINE_POLICY_ASKED_H
 
 #include <stdint.h>
 
 #include "policy/policy.h"
-#include "segment/run.h"
+#include "run/run.h"
 
 enum muster_asked {
     MUSTER_ASKED,

@@ -1,13 +1,13 @@
-#include "cli/report_rules.h"
+#include "policy/offline/report_rules.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/simulate.h"
+#include "base/array.h"
 #include "config/document.h"
-#include "segment/table.h"
+#include "policy/offline/simulate.h"
 
 /* Processes with the same policy in the same state. */
 struct group {
@@ -20,6 +20,7 @@ struct group {
 
 struct job {
     const struct muster_run *run;
+    const struct muster_view *view;
     struct muster_report *report;
     struct muster_report_rules *rules;
     struct group *group;
@@ -52,8 +53,8 @@ static unsigned entries_of(const struct muster_seg_policy *policy)
 
 static int count_process(struct job *job, const struct muster_process *process)
 {
-    const struct muster_seg_policy *policy = process->segment ? &process->segment->policy : NULL;
-    if (!policy || policy->state == MUSTER_POLICY_NONE)
+    const struct muster_seg_policy *policy = &process->segment->policy;
+    if (policy->state == MUSTER_POLICY_NONE)
         return 0;
     struct group *group = find_group(job, policy);
     if (!group)
@@ -98,7 +99,7 @@ static struct muster_policy *load_policy(const struct job *job, const struct mus
     return policy;
 }
 
-static int say_unknown(const struct job *job, const struct group *group)
+static int report_unknown(const struct job *job, const struct group *group)
 {
     char text[200], hex[MUSTER_POLICY_HEX];
     muster_policy_hex(hex, group->first->sha256);
@@ -113,9 +114,9 @@ static int find_ran(const struct job *job, struct group *group)
         return 0;
     group->policy = load_policy(job, group->first);
     if (!group->policy)
-        return say_unknown(job, group);
+        return report_unknown(job, group);
     group->ran.policy = group->policy;
-    return muster_simulation_count(&group->ran, job->run, group->first->sha256) ||
+    return muster_simulation_count(&group->ran, job->view, group->first->sha256) ||
                    muster_simulation_finish(&group->ran)
                ? -1
                : 0;
@@ -131,7 +132,7 @@ static struct muster_report_rule *add_row(const struct job *job, const struct gr
         return NULL;
     report->rule[report->rules] = (struct muster_report_rule){
         .sha256 = job->rules->hex[group - job->group],
-        .state = muster_policy_state_word(group->first->state),
+        .state = muster_policy_state_name(group->first->state),
         .processes = group->processes,
         .rule = rule ? rule->name : NULL,
         .line = rule && rule->line ? (int64_t)rule->line : -1,
@@ -208,10 +209,10 @@ static int build(struct job *job)
     return 0;
 }
 
-int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_run *run,
+int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_view *view,
                             struct muster_report *report, struct muster_err *err)
 {
-    struct job job = {.run = run, .report = report, .rules = rules};
+    struct job job = {.run = view->run, .view = view, .report = report, .rules = rules};
     int result = build(&job) ? muster_fail(err, "out of memory for the rows by rule") : 0;
     for (size_t i = 0; i < job.groups; i++) {
         muster_simulation_free(&job.group[i].ran);

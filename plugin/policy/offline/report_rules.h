@@ -1,10 +1,10 @@
 /* The report's rows by rule: what the tuner counted, from the segments, and what ran where each
  * rule decides, from the recorded operations and the policy's text in the run directory. */
-#ifndef MUSTER_CLI_REPORT_RULES_H
-#define MUSTER_CLI_REPORT_RULES_H
+#ifndef MUSTER_POLICY_OFFLINE_REPORT_RULES_H
+#define MUSTER_POLICY_OFFLINE_REPORT_RULES_H
 
 #include "base/err.h"
-#include "export/report.h"
+#include "report/report.h"
 
 /* Texts that the rows refer to: to be freed after the report. */
 struct muster_report_rules {
@@ -12,7 +12,7 @@ struct muster_report_rules {
 };
 
 /* Makes report->rule; what is not known becomes a gap. -1: out of memory. */
-int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_run *run,
+int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_view *view,
                             struct muster_report *report, struct muster_err *err);
 void muster_report_rules_free(struct muster_report_rules *rules);
 

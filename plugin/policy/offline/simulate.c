@@ -1,60 +1,21 @@
-#include "cli/simulate.h"
+#include "policy/offline/simulate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "cli/policy_asked.h"
+#include "base/array.h"
+#include "policy/offline/policy_asked.h"
 #include "segment/rows.h"
-#include "segment/table.h"
 
-enum { NO_CELL = UINT32_MAX, FIRST_SLOTS = 1024 };
+enum { NO_CELL = UINT32_MAX };
 
-const char *muster_change_word(enum muster_change change)
+const char *muster_change_name(enum muster_change change)
 {
     static const char *const word[MUSTER_CHANGES] = {"none", "would", "may", "unknown"};
     return word[change];
 }
 
 /* ---- Cells ---- */
-
-static bool same_query(const struct muster_query *a, const struct muster_query *b)
-{
-    return a->func == b->func && a->bytes == b->bytes && a->ranks == b->ranks &&
-           a->nodes == b->nodes;
-}
-
-static size_t slot_of(const struct muster_simulation *simulation,
-                      const struct muster_sim_cell *cell)
-{
-    unsigned ran =
-        (unsigned)cell->ran.algo << 16 | (unsigned)cell->ran.proto << 8 | cell->ran.channels;
-    uint64_t key[] = {cell->query.func,  cell->query.bytes, cell->query.ranks,
-                      cell->query.nodes, cell->func,        ran};
-    size_t slot = muster_hash(MUSTER_HASH_SEED, key, sizeof key) & (simulation->cell_slots - 1);
-    for (uint32_t at; (at = simulation->cell_at[slot]);
-         slot = (slot + 1) & (simulation->cell_slots - 1)) {
-        const struct muster_sim_cell *known = &simulation->cell[at - 1];
-        if (known->func == cell->func && same_query(&known->query, &cell->query) &&
-            muster_variant_same(known->ran, cell->ran))
-            break;
-    }
-    return slot;
-}
-
-static bool grow_slots(struct muster_simulation *simulation)
-{
-    size_t slots = simulation->cell_slots ? 2 * simulation->cell_slots : FIRST_SLOTS;
-    uint32_t *at = calloc(slots, sizeof *at);
-    if (!at)
-        return false;
-    free(simulation->cell_at);
-    simulation->cell_at = at;
-    simulation->cell_slots = slots;
-    for (size_t i = 0; i < simulation->cells; i++)
-        at[slot_of(simulation, &simulation->cell[i])] = (uint32_t)i + 1;
-    return true;
-}
 
 /* What decides about it, and its size class. */
 static void place(const struct muster_simulation *simulation, struct muster_sim_cell *cell)
@@ -64,27 +25,44 @@ static void place(const struct muster_simulation *simulation, struct muster_sim_
     cell->size = log2 < 64 ? 1ull << log2 : 0;
 }
 
+/* What makes a cell. */
+struct cell_key {
+    uint64_t asked, bytes, ranks, nodes, func, ran;
+};
+
+static struct cell_key key_of(const struct muster_sim_cell *cell)
+{
+    return (struct cell_key){
+        .asked = cell->query.func,
+        .bytes = cell->query.bytes,
+        .ranks = cell->query.ranks,
+        .nodes = cell->query.nodes,
+        .func = cell->func,
+        .ran = (uint64_t)cell->ran.algo << 16 | (uint64_t)cell->ran.proto << 8 | cell->ran.channels,
+    };
+}
+
 /* Index of the cell, made if missing; NO_CELL: out of memory. */
 static uint32_t find_cell(struct muster_simulation *simulation, const struct muster_sim_cell *cell)
 {
-    if (2 * simulation->cells >= simulation->cell_slots && !grow_slots(simulation))
-        return NO_CELL;
-    size_t slot = slot_of(simulation, cell);
-    if (simulation->cell_at[slot])
-        return simulation->cell_at[slot] - 1;
-    if (!muster_grow(&simulation->cell, simulation->cells, sizeof *simulation->cell))
+    const struct cell_key key = key_of(cell);
+    simulation->cell_at.key_bytes = sizeof key;
+    size_t at = muster_hashmap_find(&simulation->cell_at, &key);
+    if (at != SIZE_MAX)
+        return (uint32_t)at;
+    if (!muster_grow(&simulation->cell, simulation->cells, sizeof *simulation->cell) ||
+        !muster_hashmap_put(&simulation->cell_at, &key, simulation->cells))
         return NO_CELL;
     simulation->cell[simulation->cells] = *cell;
-    place(simulation, &simulation->cell[simulation->cells++]);
-    simulation->cell_at[slot] = (uint32_t)simulation->cells;
-    return (uint32_t)simulation->cells - 1;
+    place(simulation, &simulation->cell[simulation->cells]);
+    return (uint32_t)simulation->cells++;
 }
 
 /* ---- Reading a run ---- */
 
 struct reading {
     struct muster_simulation *simulation;
-    const struct muster_run *run;
+    const struct muster_view *view;
     bool simulate;
 };
 
@@ -109,17 +87,35 @@ static uint32_t cell_of(struct reading *reading, const struct muster_process *pr
     return *asked == MUSTER_ASKED ? find_cell(simulation, &cell) : NO_CELL;
 }
 
-static int read_op(struct reading *reading, const struct muster_process *process,
-                   const struct muster_op *op)
+/* What of a recorded operation decides whether and what NCCL asks. */
+static struct muster_op op_of(const struct muster_view *view, const struct muster_view_op *op)
 {
-    enum muster_asked asked;
-    uint32_t at = cell_of(reading, process, op, muster_process_comm(process, op->comm), &asked);
-    count(reading, asked);
-    if (asked != MUSTER_ASKED)
-        return 0;
-    if (at == NO_CELL)
-        return -1;
-    reading->simulation->cell[at].ops += reading->simulate;
+    const struct muster_view_class *class = &view->class[op->class];
+    return (struct muster_op){.func = class->func,
+                              .dtype = class->dtype,
+                              .algo = class->algo,
+                              .proto = class->proto,
+                              .channels = op->channels,
+                              .count = op->count};
+}
+
+static int read_member(struct reading *reading, const struct muster_view_member *member)
+{
+    const struct muster_view *view = reading->view;
+    const struct muster_process *process = &view->run->process[view->gpu[member->gpu].process];
+    struct muster_log_comm comm = {.nranks = member->nranks,
+                                   .nnodes = view->comm[member->comm].nnodes};
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+        struct muster_op op = op_of(view, &view->op[i]);
+        enum muster_asked asked;
+        uint32_t at = cell_of(reading, process, &op, &comm, &asked);
+        count(reading, asked);
+        if (asked != MUSTER_ASKED)
+            continue;
+        if (at == NO_CELL)
+            return -1;
+        reading->simulation->cell[at].ops += reading->simulate;
+    }
     return 0;
 }
 
@@ -148,19 +144,13 @@ static int add_clock(void *to, const struct muster_joint *joint, double us, size
 {
     struct reading *reading = to;
     const struct muster_view *view = joint->view;
-    const struct muster_view_class *class = &view->class[joint->any->class];
     const struct muster_view_gpu *gpu = &view->gpu[view->member[joint->comm->first_member].gpu];
-    struct muster_op op = {.func = class->func,
-                           .dtype = class->dtype,
-                           .algo = class->algo,
-                           .proto = class->proto,
-                           .channels = joint->any->channels,
-                           .count = joint->any->count};
+    struct muster_op op = op_of(view, joint->any);
     struct muster_log_comm comm = {.nranks = joint->comm->nranks, .nnodes = joint->comm->nnodes};
     enum muster_asked asked;
     if (!is_whole(joint))
         return 0;
-    uint32_t at = cell_of(reading, &reading->run->process[gpu->process], &op, &comm, &asked);
+    uint32_t at = cell_of(reading, &view->run->process[gpu->process], &op, &comm, &asked);
     if (asked != MUSTER_ASKED)
         return 0;
     if (at == NO_CELL || muster_samples_add(&reading->simulation->clocks, at, to_ns(us)))
@@ -177,61 +167,59 @@ static int add_beat(void *to, size_t place, double us)
 
 static int measure(struct reading *reading)
 {
-    const struct muster_pace_reader reader = {reading, add_clock, add_beat};
-    struct muster_view view;
-    if (muster_view_of_run(reading->run, &view, NULL))
-        return -1;
-    int result = muster_pace_read(&view, &reader);
-    muster_view_free(&view);
-    return result;
+    const struct muster_step_period_reader reader = {reading, add_clock, add_beat};
+    return muster_step_period_read(reading->view, &reader);
 }
 
 static bool has_policy(const struct muster_process *process, const uint8_t *sha256)
 {
-    return process->segment && process->segment->policy.state == MUSTER_POLICY_ACTIVE &&
+    return process->segment->policy.state == MUSTER_POLICY_ACTIVE &&
            memcmp(process->segment->policy.sha256, sha256, MUSTER_POLICY_SHA256) == 0;
 }
 
-static int add(struct muster_simulation *simulation, const struct muster_run *run, bool simulate,
+static int add(struct muster_simulation *simulation, const struct muster_view *view, bool simulate,
                const uint8_t *sha256)
 {
-    struct reading reading = {.simulation = simulation, .run = run, .simulate = simulate};
+    struct reading reading = {.simulation = simulation, .view = view, .simulate = simulate};
+    const struct muster_process *process = view->run->process;
     int result = 0;
-    for (size_t p = 0; p < run->processes && result == 0; p++) {
-        const struct muster_process *process = &run->process[p];
-        if (sha256 && !has_policy(process, sha256))
-            continue;
-        simulation->missing += simulate ? process->ops_missing : 0;
-        for (size_t i = 0; i < process->ops && result == 0; i++)
-            result = read_op(&reading, process, &process->op[i]);
+    for (size_t p = 0; p < view->run->processes && simulate; p++)
+        if (!sha256 || has_policy(&process[p], sha256))
+            simulation->missing += process[p].ops_missing;
+    for (size_t m = 0; m < view->members && result == 0; m++) {
+        const struct muster_view_member *member = &view->member[m];
+        if (!sha256 || has_policy(&process[view->gpu[member->gpu].process], sha256))
+            result = read_member(&reading, member);
     }
+    if (simulate && !sha256)
+        simulation->unknown += view->strays;
     return result == 0 && !sha256 ? measure(&reading) : result;
 }
 
-int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
+int muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
                           bool simulate)
 {
-    return add(simulation, run, simulate, NULL);
+    return add(simulation, view, simulate, NULL);
 }
 
-int muster_simulation_count(struct muster_simulation *simulation, const struct muster_run *run,
+int muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
                             const uint8_t *sha256)
 {
-    return add(simulation, run, true, sha256);
+    return add(simulation, view, true, sha256);
 }
 
 /* ---- Classes ---- */
 
 /* The median of each cell's samples; 0: too few. */
 static int set_medians(struct muster_simulation *simulation, const struct muster_samples *samples,
-                       enum muster_pace by)
+                       enum muster_step_period by)
 {
     struct muster_sample_groups groups;
     if (muster_samples_group(samples, simulation->cells, &groups))
         return -1;
     for (size_t i = 0; i < simulation->cells; i++) {
         size_t first = groups.first[i], n = groups.first[i + 1] - first;
-        if (n >= MUSTER_PACE_OPS)
+        if (n >= MUSTER_PERIOD_OPS)
             simulation->cell[i].median_ns[by] = muster_quantile_exact(groups.value + first, n, 0.5);
     }
     muster_sample_groups_free(&groups);
@@ -279,7 +267,7 @@ static int by_size(const void *left, const void *right)
     return a->query.bytes < b->query.bytes ? -1 : a->query.bytes > b->query.bytes;
 }
 
-bool muster_sim_same_family(const struct muster_sim_cell *a, const struct muster_sim_cell *b)
+static bool same_family(const struct muster_sim_cell *a, const struct muster_sim_cell *b)
 {
     return by_family(a, b) == 0;
 }
@@ -319,11 +307,97 @@ static void add_to_classes(struct muster_simulation *simulation, const struct mu
     class->ops += cell->ops;
 }
 
+/* ---- Effects ---- */
+
+/* Whether the rule that decides about `class` could have led to what ran in `other`. */
+static bool is_kept(const struct muster_simulation *simulation,
+                    const struct muster_sim_class *class, const struct muster_sim_class *other)
+{
+    struct muster_variant variant = other->cell->ran;
+    uint8_t channels = simulation->policy->rule[class->cell->rule].channels;
+    return (class->keeps & muster_policy_combination(variant.algo, variant.proto)) &&
+           (!channels || variant.channels <= channels);
+}
+
+/* Over the sizes that were measured both ways; 0: none was. */
+static double ratio_of(const struct muster_sim_class *class, const struct muster_sim_class *other,
+                       enum muster_step_period by, uint64_t *covered)
+{
+    double ran_ns = 0, other_ns = 0;
+    *covered = 0;
+    for (size_t i = 0, j = 0; i < class->cells && j < other->cells;) {
+        const struct muster_sim_cell *a = &class->cell[i], *b = &other->cell[j];
+        bool same = a->query.bytes == b->query.bytes;
+        if (same && a->ops && a->median_ns[by] && b->median_ns[by]) {
+            ran_ns += (double)a->ops * (double)a->median_ns[by];
+            other_ns += (double)a->ops * (double)b->median_ns[by];
+            *covered += a->ops;
+        }
+        i += same || a->query.bytes < b->query.bytes;
+        j += same || b->query.bytes < a->query.bytes;
+    }
+    return ran_ns > 0 ? other_ns / ran_ns : 0;
+}
+
+static struct muster_sim_effect effect_of(const struct muster_sim_class *class,
+                                          const struct muster_sim_class *other)
+{
+    struct muster_sim_effect effect = {.variant = other->cell->ran};
+    uint64_t by_clock, by_beat;
+    double beat = ratio_of(class, other, MUSTER_PERIOD_BEAT, &by_beat);
+    effect.clock_ratio = ratio_of(class, other, MUSTER_PERIOD_CLOCK, &by_clock);
+    effect.by = muster_step_period_of(by_beat, class->cell->ran.algo, other->cell->ran.algo);
+    effect.covered = effect.by == MUSTER_PERIOD_BEAT ? by_beat : by_clock;
+    effect.ratio = effect.by == MUSTER_PERIOD_BEAT    ? beat
+                   : effect.by == MUSTER_PERIOD_CLOCK ? effect.clock_ratio
+                                                      : 0;
+    return effect;
+}
+
+/* Whether `a` is to be told before `b`. */
+static bool reports_more(const struct muster_sim_effect *a, const struct muster_sim_effect *b)
+{
+    if ((a->by == MUSTER_PERIOD_NONE) != (b->by == MUSTER_PERIOD_NONE))
+        return b->by == MUSTER_PERIOD_NONE;
+    return a->covered != b->covered ? a->covered > b->covered : a->ratio < b->ratio;
+}
+
+static void insert(struct muster_sim_class *class, const struct muster_sim_effect *effect)
+{
+    unsigned at = class->effects;
+    for (; at && reports_more(effect, &class->effect[at - 1]); at--) {
+        if (at < MUSTER_SIM_EFFECTS)
+            class->effect[at] = class->effect[at - 1];
+    }
+    if (at == MUSTER_SIM_EFFECTS)
+        return;
+    class->effect[at] = *effect;
+    class->effects += class->effects < MUSTER_SIM_EFFECTS;
+}
+
+static void find_effects(struct muster_simulation *simulation, size_t at)
+{
+    struct muster_sim_class *class = &simulation->class[at];
+    size_t first = at, end = at;
+    while (first && same_family(simulation->class[first - 1].cell, class->cell))
+        first--;
+    while (end < simulation->classes && same_family(simulation->class[end].cell, class->cell))
+        end++;
+    for (size_t i = first; i < end; i++) {
+        const struct muster_sim_class *other = &simulation->class[i];
+        if (i == at || !is_kept(simulation, class, other))
+            continue;
+        struct muster_sim_effect effect = effect_of(class, other);
+        if (effect.covered)
+            insert(class, &effect);
+    }
+}
+
 int muster_simulation_finish(struct muster_simulation *simulation)
 {
     simulation->class = calloc(simulation->cells + 1, sizeof *simulation->class);
-    if (!simulation->class || set_medians(simulation, &simulation->clocks, MUSTER_PACE_CLOCK) ||
-        set_medians(simulation, &simulation->beats, MUSTER_PACE_BEAT))
+    if (!simulation->class || set_medians(simulation, &simulation->clocks, MUSTER_PERIOD_CLOCK) ||
+        set_medians(simulation, &simulation->beats, MUSTER_PERIOD_BEAT))
         return -1;
     if (simulation->cells)
         qsort(simulation->cell, simulation->cells, sizeof *simulation->cell, by_size);
@@ -334,7 +408,7 @@ int muster_simulation_finish(struct muster_simulation *simulation)
         class->change = change_of(simulation, class);
         if (class->ops &&
             (class->change == MUSTER_CHANGE_WOULD || class->change == MUSTER_CHANGE_MAY))
-            muster_simulation_effects(simulation, i);
+            find_effects(simulation, i);
     }
     return 0;
 }
@@ -342,7 +416,7 @@ int muster_simulation_finish(struct muster_simulation *simulation)
 void muster_simulation_free(struct muster_simulation *simulation)
 {
     free(simulation->cell);
-    free(simulation->cell_at);
+    muster_hashmap_free(&simulation->cell_at);
     free(simulation->class);
     muster_samples_free(&simulation->clocks);
     muster_samples_free(&simulation->beats);

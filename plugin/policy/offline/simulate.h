@@ -3,17 +3,18 @@
  * operations, whether that changes what ran, and what the change was worth where both were
  * measured.
  */
-#ifndef MUSTER_CLI_SIMULATE_H
-#define MUSTER_CLI_SIMULATE_H
+#ifndef MUSTER_POLICY_OFFLINE_SIMULATE_H
+#define MUSTER_POLICY_OFFLINE_SIMULATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/pace.h"
-#include "export/samples.h"
+#include "base/hashmap.h"
 #include "policy/policy.h"
-#include "segment/run.h"
+#include "report/samples.h"
+#include "run/run.h"
+#include "view/step_period.h"
 
 enum {
     MUSTER_SIM_EFFECTS = 4, /* measured variants told of a class */
@@ -32,8 +33,8 @@ struct muster_sim_cell {
     uint64_t ops;  /* of the run that is simulated, all ranks together */
     int rule;      /* that decides; MUSTER_POLICY_NO_RULE: none */
     uint64_t size; /* lower bound of the size class */
-    /* By each measure, of its operations that every rank timed; 0: fewer than MUSTER_PACE_OPS. */
-    uint64_t median_ns[MUSTER_PACES];
+    /* By each measure, of its operations that every rank timed; 0: fewer than MUSTER_PERIOD_OPS. */
+    uint64_t median_ns[MUSTER_STEP_PERIODS];
 };
 
 enum muster_change {
@@ -43,15 +44,16 @@ enum muster_change {
     MUSTER_CHANGE_UNKNOWN, /* NCCL did not show what ran */
     MUSTER_CHANGES
 };
-const char *muster_change_word(enum muster_change change);
+const char *muster_change_name(enum muster_change change);
 
 /* A measured variant that the rule keeps, against what ran. */
 struct muster_sim_effect {
     struct muster_variant variant;
-    enum muster_pace by; /* that the ratio is of; MUSTER_PACE_NONE: the effect is unknown */
-    double ratio;        /* its time / that of what ran, sizes weighted by their operations */
-    double clock_ratio;  /* likewise by the clock, which proves nothing by itself; 0: not known */
-    uint64_t covered;    /* operations of the class whose size was measured both ways */
+    enum muster_step_period
+        by;             /* that the ratio is of; MUSTER_PERIOD_NONE: the effect is unknown */
+    double ratio;       /* its time / that of what ran, sizes weighted by their operations */
+    double clock_ratio; /* likewise by the clock, which proves nothing by itself; 0: not known */
+    uint64_t covered;   /* operations of the class whose size was measured both ways */
 };
 
 /* Cells that differ in nothing but their exact size. */
@@ -70,8 +72,7 @@ struct muster_simulation {
     uint64_t nvlink_domains;
     struct muster_sim_cell *cell;
     size_t cells;
-    uint32_t *cell_at; /* open addressing: index + 1 */
-    size_t cell_slots;
+    struct muster_hashmap cell_at;       /* index */
     struct muster_samples clocks, beats; /* by cell */
     struct muster_sim_class *class;      /* by collective, shape, size and rule, then by what ran */
     size_t classes;
@@ -79,20 +80,17 @@ struct muster_simulation {
     uint64_t missing;               /* known by class only */
 };
 
-/* Adds a run: the first is the one to simulate, the others only measured. -1: out of memory. */
-int muster_simulation_add(struct muster_simulation *simulation, const struct muster_run *run,
+/* Adds the view of a run: the first is the one to simulate, the others only measured. -1: out of
+ * memory. */
+int muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
                           bool simulate);
 /* Only counts what processes with the policy of that hash recorded. -1: out of memory. */
-int muster_simulation_count(struct muster_simulation *simulation, const struct muster_run *run,
+int muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
                             const uint8_t *sha256);
 /* Makes the classes. -1: out of memory. */
 int muster_simulation_finish(struct muster_simulation *simulation);
 void muster_simulation_free(struct muster_simulation *simulation);
 
-/* simulate_effect.c: fills the effects of class number `at`. */
-void muster_simulation_effects(struct muster_simulation *simulation, size_t at);
-/* Whether they differ in what ran at most. */
-bool muster_sim_same_family(const struct muster_sim_cell *a, const struct muster_sim_cell *b);
 static inline bool muster_variant_same(struct muster_variant a, struct muster_variant b)
 {
     return a.algo == b.algo && a.proto == b.proto && a.channels == b.channels;

@@ -3,8 +3,8 @@
  * and it needs no hwloc: muster asks the library (dlopen, absent on many machines) for nothing but
  * that text, which keeps its structures out of muster.
  */
-#ifndef MUSTER_TOPOLOGY_HWLOC_H
-#define MUSTER_TOPOLOGY_HWLOC_H
+#ifndef MUSTER_TOPOLOGY_HWLOC_HWLOC_H
+#define MUSTER_TOPOLOGY_HWLOC_HWLOC_H
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topology/hwloc.h"
+#include "topology/hwloc/hwloc.h"
 
 enum { TYPE_FILTER_KEEP_IMPORTANT = 3 }; /* hwloc_type_filter_e of hwloc 2 */
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "topology/hwloc.h"
-#include "topology/nvlink_matrix.h"
-#include "topology/xml.h"
+#include "topology/hwloc/hwloc.h"
+#include "topology/hwloc/nvlink_matrix.h"
+#include "topology/hwloc/xml.h"
 
 enum { NAMED = 4096 };
 
@@ -260,7 +260,9 @@ static bool take_word(void *to, const char *word)
         return muster_nvlink_matrix_value(&distances->matrix, strtoull(word, NULL, 10));
     const char *colon = strchr(word, ':');
     uint64_t gp = strtoull(colon ? colon + 1 : word, NULL, 10);
-    return muster_nvlink_matrix_node(&distances->matrix, node_of_name(distances->reader, gp));
+    bool device = strncmp(word, "OSDev", 5) == 0 || strncmp(word, "PCIDev", 6) == 0 || !colon;
+    return muster_nvlink_matrix_node(&distances->matrix,
+                                     device ? node_of_name(distances->reader, gp) : -1, !device);
 }
 
 /* The element is open; reads to its end. */

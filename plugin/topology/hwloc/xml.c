@@ -1,4 +1,4 @@
-#include "topology/xml.h"
+#include "topology/hwloc/xml.h"
 
 #include <ctype.h>
 #include <stdbool.h>

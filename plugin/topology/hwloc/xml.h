@@ -3,8 +3,8 @@
  * reader over bytes in memory; it never allocates and never reads past `size`. Comments, processing
  * instructions and the document type are skipped.
  */
-#ifndef MUSTER_TOPOLOGY_XML_H
-#define MUSTER_TOPOLOGY_XML_H
+#ifndef MUSTER_TOPOLOGY_HWLOC_XML_H
+#define MUSTER_TOPOLOGY_HWLOC_XML_H
 
 #include <stddef.h>
 

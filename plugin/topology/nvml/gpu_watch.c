@@ -1,10 +1,10 @@
-#include "topology/gpu_watch.h"
+#include "topology/nvml/gpu_watch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "topology/nvml_api.h"
+#include "topology/nvml/nvml_api.h"
 
 enum { PROCESSES = 64, XIDS = 16, EVENT_XID = 8, LINKS_EVERY = 6 };
 
@@ -148,7 +148,7 @@ static int others_on(const struct muster_gpu_watch *watch, void *device)
 }
 
 /* All or nothing: a driver that does not tell of a link now says nothing against the link. */
-static void look_at_links(const struct muster_gpu_watch *watch, int gpu, struct links *seen)
+static void scan_links(const struct muster_gpu_watch *watch, int gpu, struct links *seen)
 {
     void *device = watch->device[gpu];
     struct links links = {.active = 0};
@@ -169,13 +169,13 @@ static void look_at_links(const struct muster_gpu_watch *watch, int gpu, struct 
     *seen = links;
 }
 
-void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look)
+void muster_gpu_watch_poll(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_reading *look)
 {
     struct muster_nvml_gpu now = muster_nvml_unknown();
     void *device = watch->device[gpu];
     int replays;
     muster_nvml_state(&watch->api, device, &now);
-    *look = (struct muster_gpu_look){
+    *look = (struct muster_gpu_reading){
         .limits = now.limits,
         .power_mw = now.power_mw,
         .power_limit_mw = now.power_limit_mw,
@@ -194,7 +194,7 @@ void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muste
     if (watch->links[gpu] == 0)
         return;
     if (watch->looks[gpu]++ % LINKS_EVERY == 0)
-        look_at_links(watch, gpu, &watch->seen[gpu]);
+        scan_links(watch, gpu, &watch->seen[gpu]);
     look->nvlinks = watch->seen[gpu].active;
     look->nvlink_recoveries = watch->seen[gpu].recoveries;
     look->nvlink_errors = watch->seen[gpu].errors;

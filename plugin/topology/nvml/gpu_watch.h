@@ -2,18 +2,18 @@
  * Looking at GPUs again and again, by NVML, for as long as a process lives. Calls may take long or
  * never return: one thread of its own, which nobody waits for.
  */
-#ifndef MUSTER_TOPOLOGY_GPU_WATCH_H
-#define MUSTER_TOPOLOGY_GPU_WATCH_H
+#ifndef MUSTER_TOPOLOGY_NVML_GPU_WATCH_H
+#define MUSTER_TOPOLOGY_NVML_GPU_WATCH_H
 
 #include <stdint.h>
 
 #include "base/err.h"
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 
 struct muster_gpu_watch;
 
 /* What NVML says of one GPU now. -1 (limits too): it does not say. */
-struct muster_gpu_look {
+struct muster_gpu_reading {
     int64_t limits; /* clock event reasons */
     int64_t power_mw, power_limit_mw;
     int64_t ecc_corrected, ecc_uncorrected, pcie_replays, nvlink_recoveries, nvlink_errors;
@@ -34,7 +34,8 @@ int muster_gpu_watch_find(struct muster_gpu_watch *watch, struct muster_pci pci)
 /* Adds what only a GPU of this process needs: PCIe link, MIG, peer access to the others. */
 void muster_gpu_watch_own(struct muster_gpu_watch *watch, int gpu, struct muster_nvml *nvml);
 /* NVLinks and their errors are read by every sixth look; in between they stand as they were. */
-void muster_gpu_watch_look(struct muster_gpu_watch *watch, int gpu, struct muster_gpu_look *look);
+void muster_gpu_watch_poll(struct muster_gpu_watch *watch, int gpu,
+                           struct muster_gpu_reading *look);
 /* The number of an Xid event of the GPU that was not told before; 0: none. */
 unsigned muster_gpu_watch_xid(struct muster_gpu_watch *watch, int gpu);
 

@@ -1,10 +1,10 @@
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "topology/nvml_api.h"
+#include "topology/nvml/nvml_api.h"
 
 enum {
     FIELD_NVLINK_SPEED_COMMON = 90, /* MB/s */
@@ -135,6 +135,7 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
     muster_nvml_pcie(api, device, gpu);
     gpu->pcie_replays = whole(api->replays, device, -1);
     gpu->virtualization = whole(api->virtualization, device, -1);
+    gpu->persistence = whole(api->persistence, device, -1);
     read_links(api, device, gpu);
     muster_nvml_state(api, device, gpu);
     read_use(api, device, gpu);

@@ -3,8 +3,8 @@
  * declared here. Its calls may fail, be absent or never return: read it in a process that can be
  * given up, and take fields of -1 (or 0 where noted) as "does not say".
  */
-#ifndef MUSTER_TOPOLOGY_NVML_H
-#define MUSTER_TOPOLOGY_NVML_H
+#ifndef MUSTER_TOPOLOGY_NVML_NVML_H
+#define MUSTER_TOPOLOGY_NVML_NVML_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +49,7 @@ struct muster_nvml_gpu {
     int fabric_state;                   /* 0 none, 1 not started, 2 in progress, 3 completed; -1 */
     int fabric_status;                  /* NVML's result code of it */
     int virtualization;                 /* 0 none, 1 passthrough, 2 vGPU; -1 */
+    int persistence;                    /* 0, 1; -1 */
 };
 
 struct muster_nvml {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 
 double muster_nvlink_gbs(unsigned version)
 {
@@ -102,7 +102,7 @@ void muster_nvml_annotate(struct muster_machine *machine, const struct muster_nv
     for (int i = 0; i < nvml->gpus; i++)
         for (int j = 0; j < nvml->gpus; j++)
             if (at[i] >= 0 && at[j] >= 0)
-                machine->p2p[at[i]][at[j]] = (char)nvml->p2p[i][j];
+                machine->p2p[at[i]][at[j]] = nvml->p2p[i][j];
     for (int i = 0; i < machine->gpus && nvml->gpus; i++)
         if (machine->gpu[i].index < 0)
             muster_machine_note(machine, "a GPU of the PCI tree is not visible to the driver here");

@@ -1,4 +1,4 @@
-#include "topology/nvml_api.h"
+#include "topology/nvml/nvml_api.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -31,6 +31,7 @@ static const struct {
     SYMBOL("nvmlDeviceGetMaxPcieLinkWidth", max_width),
     SYMBOL("nvmlDeviceGetPcieReplayCounter", replays),
     SYMBOL("nvmlDeviceGetVirtualizationMode", virtualization),
+    SYMBOL("nvmlDeviceGetPersistenceMode", persistence),
     SYMBOL("nvmlDeviceGetNvLinkState", link_state),
     SYMBOL("nvmlDeviceGetNvLinkVersion", link_version),
     SYMBOL("nvmlDeviceGetNvLinkRemotePciInfo_v2", link_remote),

@@ -1,9 +1,9 @@
 /* NVML's functions by dlopen, with the types that they take (NVML's API reference). Between nvml*.c
  * and gpu_watch.c only. */
-#ifndef MUSTER_TOPOLOGY_NVML_API_H
-#define MUSTER_TOPOLOGY_NVML_API_H
+#ifndef MUSTER_TOPOLOGY_NVML_NVML_API_H
+#define MUSTER_TOPOLOGY_NVML_NVML_API_H
 
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 
 enum {
     NVML_SUCCESS = 0,
@@ -70,7 +70,7 @@ struct muster_nvml_api {
     get_text name, uuid;
     int (*pci)(void *device, struct nvml_pci *pci);
     int (*capability)(void *device, int *major, int *minor);
-    get_int generation, max_generation, width, max_width, replays, virtualization;
+    get_int generation, max_generation, width, max_width, replays, virtualization, persistence;
     int (*link_state)(void *device, unsigned link, int *active);
     int (*link_version)(void *device, unsigned link, unsigned *version);
     int (*link_remote)(void *device, unsigned link, struct nvml_pci *pci);

@@ -1,0 +1,43 @@
+/*
+ * Memory that is freed all at once, for code that runs after the job or beside it, never on NCCL's
+ * threads. Failure sticks: what makes something of many parts does not ask after each, but checks
+ * once at its end (muster_arena_check) and before that never loops over an array that it did not
+ * get. One thread at a time.
+ */
+#ifndef MUSTER_BASE_ARENA_H
+#define MUSTER_BASE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum { MUSTER_ARENA_ELEMENT = 1024 }; /* bytes of the largest element that can be added */
+
+/* To begin with: {0}. */
+struct muster_arena {
+    struct muster_arena_block *block;
+    bool failed; /* some request since the beginning */
+    _Alignas(max_align_t) unsigned char spare[MUSTER_ARENA_ELEMENT];
+};
+
+/* `n` elements of `size` bytes, all zero, aligned for any type. NULL: no memory. */
+void *muster_arena_array(struct muster_arena *arena, size_t n, size_t size);
+
+/* Adds a zeroed element of `size` bytes at place *n of an array that only this function has made or
+ * enlarged (NULL at first), and counts it. `array`: address of the pointer. Never NULL: without
+ * memory a spare element that belongs to no array comes back, and *n stays. Elements may move when
+ * one is added. */
+void *muster_arena_add(struct muster_arena *arena, void *array, size_t *n, size_t size);
+
+/* A copy of a text or of its first bytes, or a formatted one. Never NULL: "" without memory. */
+const char *muster_arena_text(struct muster_arena *arena, const char *text);
+__attribute__((format(printf, 2, 3))) const char *muster_arena_format(struct muster_arena *arena,
+                                                                      const char *format, ...);
+
+/* 0, or -1 and an error of want of memory for `what` if any request failed. */
+int muster_arena_check(const struct muster_arena *arena, struct muster_err *err, const char *what);
+/* Frees all; the arena is as new. */
+void muster_arena_free(struct muster_arena *arena);
+
+#endif

@@ -1,0 +1,33 @@
+#include "base/array.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool muster_grow(void *array, size_t n, size_t size)
+{
+    if (n & (n - 1))
+        return true;
+    void *old;
+    memcpy(&old, array, sizeof(old));
+    void *bigger = reallocarray(old, n ? 2 * n : 1, size);
+    if (!bigger)
+        return false;
+    memcpy(array, &bigger, sizeof(bigger));
+    return true;
+}
+
+bool muster_reserve(void *array, size_t *room, size_t needed, size_t size)
+{
+    if (needed <= *room)
+        return true;
+    void *old;
+    memcpy(&old, array, sizeof(old));
+    size_t more = *room <= SIZE_MAX / 2 && 2 * *room > needed ? 2 * *room : needed;
+    void *bigger = reallocarray(old, more, size);
+    if (!bigger)
+        return false;
+    memcpy(array, &bigger, sizeof(bigger));
+    *room = more;
+    return true;
+}

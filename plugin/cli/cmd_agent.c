@@ -1,0 +1,72 @@
+/* `muster agent`: what runs on this host, for Prometheus. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "config/settings.h"
+
+struct agent_given {
+    const char *listen, *web;
+    bool once, own, all;
+    int format;
+};
+
+enum format { FORMAT_CLASSIC, FORMAT_OPEN };
+static const char *const formats[] = {"prometheus", "openmetrics", NULL};
+
+static const struct muster_opt options[] = {
+    {"listen", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, listen), "ADDR:PORT",
+     .help = "where to serve /metrics (127.0.0.1:9417); :PORT: on all addresses"},
+    {"web-config", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, web), "FILE",
+     .help = "TLS and users, in Prometheus' usual web configuration file"},
+    {"once", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, once),
+     .help = "print the metrics and end"},
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct agent_given, format), "FORMAT", formats,
+     .help = "of --once: prometheus or openmetrics (prometheus)"},
+    {"all", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, all),
+     .help = "of all users whose segments may be read (as root)"},
+    {"own", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, own),
+     .help = "of this user alone (as anybody else)"},
+    {.name = NULL},
+};
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct agent_given given = {.listen = "127.0.0.1:9417"};
+    struct muster_settings settings;
+    struct muster_err err;
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &given, &status);
+    if (at < 0)
+        return status;
+    if (at < argc)
+        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
+    if (given.own && given.all)
+        return muster_opt_wrong(self, "--own and --all exclude each other");
+    if (muster_settings_load(&settings, &err) != 0)
+        fprintf(stderr, "muster agent: %s; the defaults are taken\n", err.text);
+    const struct muster_agent_options agent = {
+        .segment_dir = settings.segment_dir,
+        .all = given.all || (geteuid() == 0 && !given.own),
+        .hang_ns = settings.hang_seconds * MUSTER_NS_PER_S,
+    };
+    int rc = given.once ? muster_agent_once(&agent, given.format == FORMAT_OPEN, stdout, &err)
+                        : muster_agent_serve(&agent, given.listen, given.web, stderr, &err);
+    if (rc == 0)
+        return MUSTER_STATUS_OK;
+    fprintf(stderr, "muster agent: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
+const struct muster_cmd muster_cmd_agent = {
+    .name = "agent",
+    .summary = "serve metrics of this host's jobs to Prometheus",
+    .usage = "[options]",
+    .about = "Reads the segments of what lives on this host, and nothing else of the jobs; writes\n"
+             "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. It ends by\n"
+             "SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,114 @@
+/* `muster compare`: two runs of a job, what became slower. */
+#include <math.h>
+#include <stddef.h>
+
+#include "cli/cmd.h"
+#include "cli/cmd_diagnose.h"
+#include "compare/compare_runs.h"
+
+enum format { FORMAT_TEXT, FORMAT_JSON };
+enum { NO_LIMIT = UINT16_MAX, LIMIT_MOST = 10000 };
+
+struct options {
+    int format;
+    uint64_t limit; /* percent */
+};
+
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct muster_opt table[] = {
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
+     .help = "text or json (text)"},
+    {"limit", 'l', MUSTER_OPT_U64, offsetof(struct options, limit), "PERCENT", .max = LIMIT_MOST,
+     .help = "exit status 1 if B is slower by more than this (none)"},
+    {.name = NULL},
+};
+
+/* A run with its view and findings. */
+struct side {
+    struct muster_run run;
+    struct muster_view view;
+    struct muster_findings findings;
+    bool loaded, seen;
+};
+
+static int open_side(const char *name, struct side *side, struct muster_err *err)
+{
+    const struct muster_run_query query = {.run = &name, .runs = 1, .streamed = true};
+    if (muster_run_load(&query, &side->run, err))
+        return -1;
+    side->loaded = true;
+    if (muster_view_of_run(&side->run, &side->view, err))
+        return -1;
+    side->seen = true;
+    muster_diagnose_shown(&side->view, &side->findings);
+    return 0;
+}
+
+static void close_side(struct side *side)
+{
+    muster_findings_free(&side->findings);
+    if (side->seen)
+        muster_view_free(&side->view);
+    if (side->loaded)
+        muster_run_free(&side->run);
+}
+
+/* The exit status, or -1 and an error. */
+static int compare(const struct side *a, const struct side *b, const struct options *options,
+                   struct muster_err *err)
+{
+    struct muster_compared compared;
+    double limit = options->limit == NO_LIMIT ? NAN : (double)options->limit / 100;
+    int result =
+        muster_compare_runs(&a->view, &a->findings, &b->view, &b->findings, &compared, err);
+    if (result == 0 && options->format == FORMAT_JSON)
+        muster_compare_json(&compared, limit, stdout);
+    else if (result == 0)
+        muster_compare_text(&compared, limit, stdout);
+    if (result == 0 && !isnan(limit) && !compared.whole.known)
+        result =
+            muster_fail(err, "whether --limit is kept is not known: too few operations of each "
+                             "kind were timed in both runs");
+    else if (result == 0 && !isnan(limit) && muster_compare_worse(&compared, limit))
+        result = MUSTER_STATUS_FINDING;
+    muster_compare_free(&compared);
+    return result;
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct options options = {.format = FORMAT_TEXT, .limit = NO_LIMIT};
+    struct side a = {.loaded = false}, b = {.loaded = false};
+    struct muster_err err;
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    if (at < 0)
+        return status;
+    if (argc - at != 2)
+        return muster_opt_wrong(self, "two runs are compared, %d %s given", argc - at,
+                                argc - at == 1 ? "is" : "are");
+    int result = open_side(argv[at], &a, &err);
+    if (result == 0)
+        result = open_side(argv[at + 1], &b, &err);
+    if (result == 0)
+        result = compare(&a, &b, &options, &err);
+    close_side(&a);
+    close_side(&b);
+    if (result >= 0)
+        return result;
+    fprintf(stderr, "muster compare: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
+const struct muster_cmd muster_cmd_compare = {
+    .name = "compare",
+    .summary = "what became slower from one run to another, where, and by how much",
+    .usage = "A B [options]",
+    .about = "A and B are run directories, or pids of live processes. Operations are matched by\n"
+             "function, size, number of ranks and the communicator's name, ranks by their number.\n"
+             "What changed by less than 3 %, or not certainly, is not told. Exit status: 1 if B\n"
+             "is slower by more than --limit, 2 if the runs cannot be compared, else 0.\n",
+    .options = table,
+    .run = run,
+};

@@ -1,0 +1,192 @@
+/* Findings as people read them. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "diagnose/finding.h"
+
+struct text {
+    char *at;
+    size_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text->at, text->left, fmt, args);
+    va_end(args);
+    size_t used = n < 0 ? 0 : (size_t)n < text->left ? (size_t)n : text->left - 1;
+    text->at += used;
+    text->left -= used;
+}
+
+/* "rank 1", "ranks 0, 2, 3", "no rank". */
+static void put_ranks(struct text *text, const int32_t *rank, unsigned n)
+{
+    enum { SHOWN = 8 };
+    put(text, n == 0 ? "no rank" : n == 1 ? "rank" : "ranks");
+    for (unsigned i = 0; i < n && i < SHOWN; i++)
+        put(text, "%s%" PRId32, i ? ", " : " ", rank[i]);
+    if (n > SHOWN)
+        put(text, " and %u more", n - SHOWN);
+}
+
+static void put_culprits(struct text *text, const struct muster_finding *finding)
+{
+    put_ranks(text, finding->rank, finding->ranks);
+    if (!finding->host[0] || finding->ranks != 1)
+        return;
+    put(text, " (host %s", finding->host);
+    if (finding->gpu >= 0)
+        put(text, ", GPU %" PRId32, finding->gpu);
+    put(text, ")");
+}
+
+static void put_op(struct text *text, const struct muster_finding *finding)
+{
+    char size[32];
+    if (!finding->has_op) {
+        put(text, "an operation (communicator %016" PRIx64 ")", finding->comm);
+        return;
+    }
+    muster_text_bytes(size, sizeof size, finding->op.bytes);
+    put(text, "%s #%" PRIu64 " (%s, communicator %016" PRIx64 ")",
+        muster_func_word(finding->op.func), finding->op.index, size, finding->comm);
+}
+
+static void put_victims(struct text *text, const struct muster_finding *finding)
+{
+    if (finding->victims == 0)
+        return;
+    put(text, "; ");
+    put_ranks(text, finding->victim, finding->victims);
+    put(text, finding->victims == 1 ? " has" : " have");
+    put(text, " been waiting in it for %.0f s", finding->cost_s / finding->victims);
+}
+
+static void put_cost(struct text *text, const struct muster_finding *finding)
+{
+    if (finding->cost_share > 0)
+        put(text, "; in the operations that were timed the job lost %.2g %% of its time to that (%.3g s)",
+            100 * finding->cost_share, finding->cost_s);
+    else
+        put(text, "; in the operations that were timed the job lost %.3g s to that", finding->cost_s);
+}
+
+static void put_absent(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, " never entered ");
+    put_op(text, finding);
+    put_victims(text, finding);
+}
+
+static void put_dead(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, finding->ranks > 1 ? " are gone (killed or crashed) and never entered "
+                               : " is gone (killed or crashed) and never entered ");
+    put_op(text, finding);
+    put_victims(text, finding);
+}
+
+static void put_mismatch(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, " called something else in place of ");
+    put_op(text, finding);
+    put_victims(text, finding);
+}
+
+static void put_stuck(struct text *text, const struct muster_finding *finding)
+{
+    put(text, "all ranks entered ");
+    put_op(text, finding);
+    put(text, " and none ends it");
+    put_victims(text, finding);
+}
+
+static void put_order(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, " started communicators %016" PRIx64 " and %016" PRIx64
+        " in the opposite order to the others",
+        finding->comms[0], finding->comms[1]);
+    put_victims(text, finding);
+}
+
+static void put_divergence(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    bool tie = finding->confidence <= 0.5;
+    if (finding->has_op) {
+        put(text, tie ? " chose differently in " : " chose otherwise than the other ranks in ");
+        put_op(text, finding);
+    } else {
+        put(text,
+            tie ? " have different policies in communicator %016" PRIx64
+            : finding->ranks == 1
+                ? " does not have the policy most ranks have in communicator %016" PRIx64
+                : " do not have the policy most ranks have in communicator %016" PRIx64,
+            finding->comm);
+    }
+    for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)
+        put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
+}
+
+static void put_path(struct text *text, const struct muster_finding *finding)
+{
+    put_ranks(text, finding->rank, finding->ranks);
+    if (finding->host[0])
+        put(text, " (host %s)", finding->host);
+    put(text, finding->kind == MUSTER_FINDING_PATH_MISSING
+                  ? " do not use the best path between them"
+                  : " have a path between them that is slower than it can be");
+    for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)
+        put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
+}
+
+static void put_price(struct text *text, const struct muster_finding *finding)
+{
+    put_cost(text, finding);
+    if (finding->evidence.n > 0)
+        put(text, ": %s", finding->evidence.line[0]);
+}
+
+static void put_late(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, finding->ranks > 1 ? " come late to " : " comes late to ");
+    put_op(text, finding);
+    if (finding->cause != MUSTER_CAUSE_UNKNOWN)
+        put(text, ", cause %s", muster_finding_cause_name(finding->cause));
+    put_price(text, finding);
+}
+
+static void put_transfer(struct text *text, const struct muster_finding *finding)
+{
+    if (finding->ranks >= 2)
+        put(text, "the transfer from rank %" PRId32 " to rank %" PRId32 " is slow in ",
+            finding->rank[0], finding->rank[1]);
+    else
+        put(text, "transfers are slow in ");
+    put_op(text, finding);
+    put_price(text, finding);
+}
+
+void muster_finding_sentence(const struct muster_finding *finding, char *to, size_t size)
+{
+#define SENTENCE(kind, name, scope, shown, abort, text, find) put_##text,
+    static void (*const sentence[])(struct text *, const struct muster_finding *) = {
+        MUSTER_FINDING_LIST(SENTENCE)};
+#undef SENTENCE
+    struct text text = {to, size};
+    if (size == 0)
+        return;
+    put(&text, "%s%s: ", muster_finding_name(finding->kind),
+        finding->resolved ? " (resolved)" : "");
+    if (finding->kind < MUSTER_FINDING_KINDS)
+        sentence[finding->kind](&text, finding);
+}

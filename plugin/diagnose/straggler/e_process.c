@@ -1,0 +1,249 @@
+#include "diagnose/straggler/e_process.h"
+
+#include <math.h>
+#ifdef DBG
+#include <stdio.h>
+#endif
+#include <stdlib.h>
+
+#define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
+#define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
+#define FAR         0.25 /* of the same: twice what a GPU's clock does for a tenth of a second */
+#define RATE_SIGMAS 2.0
+#define RATE_MOST   0.9
+#define OFTEN       0.5 /* of the bets: late so often is no row */
+#define ROWS_MOST   0.8
+#define FLOOR_NS    16000
+#define WINDOW_NS   200000000ull /* twice what a GPU's clock keeps its state for */
+#define SLICE_NS    1000000ull   /* who loses a processor waits about as long: one event */
+
+/* Shares of the stake; their mean is an e-value too, whatever the true rate is. */
+static const double stakes[] = {0.02, 0.1, 0.3, 0.6};
+enum { STAKES = sizeof stakes / sizeof *stakes, ROUNDS = 3 };
+
+int64_t muster_seat_limit_ns(int64_t usual_ns)
+{
+    return FLOOR_NS + (int64_t)(SPREAD * (double)usual_ns);
+}
+
+double muster_log_e(double hits, double windows, double p)
+{
+    double most = -INFINITY, log_e[STAKES], sum = 0;
+    for (unsigned i = 0; i < STAKES; i++) {
+        log_e[i] = hits * log1p(stakes[i] * (1 / p - 1)) + (windows - hits) * log1p(-stakes[i]);
+        most = log_e[i] > most ? log_e[i] : most;
+    }
+    for (unsigned i = 0; i < STAKES; i++) {
+        sum += exp(log_e[i] - most);
+    }
+    return most + log(sum / STAKES);
+}
+
+/* Delays that count as one bet. */
+struct rows {
+    double far, hit;
+};
+
+static bool is_beyond(const struct muster_window *window, double share)
+{
+    return window->excess_ns > FLOOR_NS * window->turns + share * window->usual_ns;
+}
+
+static void close_slice(struct muster_seat *seat)
+{
+    bool far = is_beyond(&seat->slice, FAR);
+    seat->slices++;
+    seat->far += far;
+    seat->far_rows += far && seat->was_far;
+    seat->was_far = far;
+    seat->slice = (struct muster_window){0};
+}
+
+static void close_window(struct muster_seat *seat)
+{
+    bool hit = is_beyond(&seat->window, SPREAD);
+    seat->windows++;
+    seat->hits += hit;
+    seat->hit_rows += hit && seat->was_hit;
+    seat->was_hit = hit;
+    seat->window = (struct muster_window){0};
+}
+
+static void extend(struct muster_window *window, const struct muster_unit *unit)
+{
+    window->since_ns = window->turns ? window->since_ns : unit->begin_ns;
+    window->excess_ns += (double)unit->excess_ns;
+    window->usual_ns += (double)(unit->own_ns - unit->excess_ns);
+    window->turns++;
+}
+
+static void add_unit(struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_unit *unit = &graph->unit[u];
+    struct muster_seat *seat = &graph->seat[unit->seat];
+    if (!unit->judged) {
+        return;
+    }
+    if (seat->slice.turns && unit->begin_ns - seat->slice.since_ns >= SLICE_NS) {
+        close_slice(seat);
+    }
+    if (seat->window.turns && unit->begin_ns - seat->window.since_ns >= WINDOW_NS) {
+        close_window(seat);
+    }
+    extend(&seat->slice, unit);
+    extend(&seat->window, unit);
+    seat->turns++;
+    seat->excess_ns += unit->excess_ns > 0 ? (double)unit->excess_ns : 0;
+    if (unit->excess_ns > muster_seat_limit_ns(unit->own_ns - unit->excess_ns)) {
+        seat->late++;
+        seat->first_late = seat->first_late == MUSTER_NO_UNIT ? u : seat->first_late;
+    }
+}
+
+static void count_windows(struct muster_graph *graph)
+{
+    for (size_t t = 0; t < graph->ordered; t++) {
+        const struct muster_turn *turn = &graph->turn[graph->order[t]];
+        for (uint32_t i = 0; i < turn->units; i++) {
+            add_unit(graph, graph->of_turn[turn->first + i]);
+        }
+    }
+    for (size_t s = 0; s < graph->seats; s++) {
+        if (graph->seat[s].window.turns) {
+            close_slice(&graph->seat[s]);
+            close_window(&graph->seat[s]);
+        }
+    }
+}
+
+/* Delays come in rows, as hosts and clocks keep their state: how many in a row count as one bet, of
+ * all seats that are late now and then. (1 + r) / (1 - r) with the correlation r of neighbours. */
+static double row_length(double together, double apart)
+{
+    double r = apart > 0 ? together / apart : 0;
+    r = r < 0 ? 0 : r > ROWS_MOST ? ROWS_MOST : r;
+    return (1 + r) / (1 - r);
+}
+
+static void add_rows(double hits, double rows, double n, double *together, double *apart)
+{
+    double rate = n > 0 ? hits / n : 1;
+    if (rate < OFTEN) {
+        *together += rows - rate * hits;
+        *apart += hits * (1 - rate);
+    }
+}
+
+static void set_rows(const struct muster_graph *graph, struct rows *rows)
+{
+    double far[2] = {0, 0}, hit[2] = {0, 0};
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        add_rows(seat->far, seat->far_rows, seat->slices, &far[0], &far[1]);
+        add_rows(seat->hits, seat->hit_rows, seat->windows, &hit[0], &hit[1]);
+    }
+    rows->far = row_length(far[0], far[1]);
+    rows->hit = row_length(hit[0], hit[1]);
+}
+
+/* The rate of the others, at its highest that so few hits do not speak against. */
+static double rate_of(double hits, double n)
+{
+    double rate = (hits + 0.5 + RATE_SIGMAS * sqrt(hits)) / (n + 1);
+    return rate < RATE_MOST ? rate : RATE_MOST;
+}
+
+/* Against the rate of the others at the position, without those that are guilty. */
+static double log_e_of(const struct muster_seat *seat, const struct muster_position *position,
+                       const struct rows *rows)
+{
+    double self = seat->guilty ? 0 : 1;
+    double hits = position->hits - self * seat->hits, far = position->far - self * seat->far;
+    double windows = position->windows - self * seat->windows;
+    double slices = position->slices - self * seat->slices;
+    double by_window = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit,
+                                    rate_of(hits, windows));
+    double by_slice = muster_log_e(seat->far / rows->far, seat->slices / rows->far,
+                                   rate_of(far, slices));
+    double most = by_window > by_slice ? by_window : by_slice;
+    return most + log((exp(by_window - most) + exp(by_slice - most)) / 2);
+}
+
+static void set_evidence(struct muster_graph *graph, const struct rows *rows)
+{
+    for (size_t p = 0; p < graph->positions; p++) {
+        struct muster_position *own = &graph->position[p];
+        own->hits = own->windows = own->slices = own->far = 0;
+    }
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        struct muster_position *position = &graph->position[seat->position];
+        double count = seat->guilty ? 0 : 1;
+        position->hits += count * seat->hits;
+        position->windows += count * seat->windows;
+        position->slices += count * seat->slices;
+        position->far += count * seat->far;
+    }
+    for (size_t s = 0; s < graph->seats; s++) {
+        struct muster_seat *seat = &graph->seat[s];
+        seat->log_e = log_e_of(seat, &graph->position[seat->position], rows);
+    }
+}
+
+static int by_evidence(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return *a > *b ? -1 : *a < *b;
+}
+
+/* e-BH: the most of them whose evidence is as high as their number demands. */
+static void name_guilty(struct muster_graph *graph, double *sorted)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < graph->seats; s++) {
+        if (graph->seat[s].windows) {
+            sorted[n++] = graph->seat[s].log_e;
+        }
+    }
+    qsort(sorted, n, sizeof *sorted, by_evidence);
+    double least = INFINITY;
+    for (size_t k = n; k > 0 && least == INFINITY; k--) {
+        double demand = log((double)n / (FALSE_SHARE * (double)k));
+        least = sorted[k - 1] >= demand ? sorted[k - 1] : least;
+    }
+    for (size_t s = 0; s < graph->seats; s++) {
+        graph->seat[s].guilty = graph->seat[s].windows && graph->seat[s].log_e >= least;
+    }
+}
+
+int muster_seats_judge(struct muster_graph *graph)
+{
+    struct rows rows;
+    double *sorted = malloc((graph->seats + 1) * sizeof *sorted);
+    if (!sorted) {
+        return -1;
+    }
+    count_windows(graph);
+    set_rows(graph, &rows);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        set_evidence(graph, &rows);
+        name_guilty(graph, sorted);
+    }
+    free(sorted);
+#ifdef DBG
+    {
+        const char *want = getenv("DBG_GPU");
+        for (size_t x = 0; x < graph->seats; x++) {
+            const struct muster_seat *q = &graph->seat[x];
+            if (want && atoi(want) == (int)graph->view->gpu[q->gpu].rank && q->turns > 5) {
+                const struct muster_position *pp = &graph->position[q->position];
+                const struct muster_unit *un = &graph->unit[pp->unit];
+                printf("DBG pos %u comm %u/%u edge %u turns %u late %u slices %u far %u windows %u hits %u loge %.1f guilty %d excess %.3f ms others far %.0f/%.0f hits %.0f/%.0f prog %u func %u\n", q->position,
+                       graph->view->member[un->member].comm, graph->view->comm[graph->view->member[un->member].comm].nranks, pp->edge, q->turns, q->late, q->slices, q->far, q->windows, q->hits, q->log_e, q->guilty, q->excess_ns / 1e6,
+                       pp->far, pp->slices, pp->hits, pp->windows, graph->program[q->gpu], graph->view->op[un->op].func);
+            }
+        }
+    }
+#endif
+    return 0;
+}

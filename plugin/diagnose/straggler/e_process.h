@@ -1,0 +1,23 @@
+/*
+ * Who is late more often than chance lets the others be. For each rank at each position of the step
+ * a bet is made in every window of time: that it is not late oftener than the other ranks are there.
+ * What the bets win is evidence (an e-value): if the rank is like the others it exceeds x with a
+ * probability of at most 1 / x, at any time, however often one looks (Ramdas et al., "Game-theoretic
+ * statistics and safe anytime-valid inference", 2023). e-BH over all of them keeps the share of
+ * false ones below q under any dependence (Wang and Ramdas, 2022).
+ */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_E_PROCESS_H
+#define MUSTER_DIAGNOSE_STRAGGLER_E_PROCESS_H
+
+#include "diagnose/straggler/job_graph.h"
+
+/* Sets hits, windows, log_e and guilty of all seats. -1: no memory. */
+int muster_seats_judge(struct muster_graph *graph);
+
+/* From how much on a unit is late: beyond what GPUs of a kind, and clocks, differ by. */
+int64_t muster_seat_limit_ns(int64_t usual_ns);
+
+/* log of the e-value of so many hits in so many windows, if p is the rate of the others. */
+double muster_log_e(double hits, double windows, double p);
+
+#endif

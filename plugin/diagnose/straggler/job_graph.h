@@ -1,0 +1,181 @@
+/*
+ * The happens-before graph of what was recorded, and what stands on it. A unit is what one GPU ran
+ * as one kernel in one communicator: a collective, or a group of sends and receives (those to
+ * oneself do not exist). A turn is the units that wait for each other: a collective on all its
+ * ranks, an exchange on its partners. Between the turns stand local edges: what a GPU, or its host,
+ * did by itself. Between the files of this folder only.
+ *
+ * No clock of one GPU is compared with another's: turns tie the clocks together, as all units of a
+ * turn are over when the last of them has come and the transfer is done.
+ */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
+#define MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
+
+#include "view/view.h"
+
+#define MUSTER_NO_OWN INT64_MAX /* own time: not known */
+enum { MUSTER_NO_UNIT = UINT32_MAX };
+
+/* What a unit's begin follows; learned for each position of the step. */
+enum muster_edge {
+    MUSTER_EDGE_LAST,  /* the end of what ran last on this GPU, in any communicator */
+    MUSTER_EDGE_OWN,   /* the end of the unit before in its communicator */
+    MUSTER_EDGE_OWN_2, /* of the one before that */
+    MUSTER_EDGE_OWN_3,
+    MUSTER_EDGE_BEGIN, /* its begin: computing goes on while the communicator works */
+    MUSTER_EDGE_BEGIN_2,
+    MUSTER_EDGE_BEGIN_3,
+    MUSTER_EDGE_CALL, /* its host's call before: the host runs by itself, the GPU waits for it */
+    MUSTER_EDGES
+};
+enum { MUSTER_BACK = 3 }; /* units of its communicator that an edge reaches back */
+
+struct muster_unit {
+    uint32_t op;     /* the first of its operations, in the view */
+    uint32_t member, gpu;
+    uint32_t turn;
+    uint32_t seat;
+    /* Units; MUSTER_NO_UNIT: none. In its communicator, on this GPU, in the order of its calls. */
+    uint32_t own[MUSTER_BACK], last, call;
+    uint8_t known;                 /* bit of each edge: nothing unseen lies between */
+    uint8_t edge;                  /* enum muster_edge, after muster_graph_learn */
+    bool scored, unbroken; /* unbroken: it is known what came before in its communicator */
+    bool carried; /* its host was behind from before, and took no longer */
+    bool judged, stage; /* compared with ranks that do the same; with other stages */
+    uint16_t queued; /* of the view */
+    uint64_t position; /* label */
+    uint64_t call_ns, begin_ns, end_ns;
+    int64_t own_ns;   /* by its edge; MUSTER_NO_OWN */
+    int64_t waited_ns; /* of own_ns, beyond what is usual: it waited for others meanwhile */
+    int64_t excess_ns; /* own time beyond that and the usual one of this turn; 0 where it is not known */
+};
+
+/* Who waits for whom in a turn. */
+enum muster_turn_kind {
+    MUSTER_TURN_ALL,       /* all for the last */
+    MUSTER_TURN_FROM_ROOT, /* each for the root, which comes first in the turn */
+    MUSTER_TURN_TO_ROOT,   /* the root for the last */
+    MUSTER_TURN_PARTNERS,  /* its one unit for those that it is tied to */
+    MUSTER_TURN_APART      /* nobody that is seen */
+};
+
+struct muster_turn {
+    uint32_t first, units; /* in of_turn */
+    uint32_t comm;
+    uint64_t number;
+    uint64_t transfer_ns; /* of the unit that waited least */
+    int64_t longest_ns;   /* of the unit that waited longest */
+    uint8_t kind;         /* enum muster_turn_kind */
+    bool graph, p2p;
+    bool alike; /* all its ranks do the same there: they are compared with each other */
+};
+
+/* A stretch of time that is one bet. */
+struct muster_window {
+    uint64_t since_ns;
+    double excess_ns, usual_ns; /* sums */
+    uint32_t turns;             /* 0: not open */
+};
+
+/* One position of the step on one GPU. */
+struct muster_seat {
+    uint32_t position, gpu; /* position: index */
+    uint32_t turns, late; /* late: beyond the limit */
+    /* Short windows; those later than any state of a GPU's clock explains. */
+    uint32_t slices, far;
+    uint32_t windows, hits;
+    uint32_t far_rows, hit_rows; /* of them: the one before was, too */
+    bool was_far, was_hit;
+    int64_t least_ns; /* from begin to end, of its shortest unit */
+    bool guilty;
+    double log_e;
+    double excess_ns; /* sum of what was beyond the usual time */
+    uint32_t first_late; /* unit */
+    struct muster_window slice, window; /* that are open */
+    /* Learning: of each edge the last own time, and the sum of its changes. */
+    int64_t own[MUSTER_EDGES];
+    double change[MUSTER_EDGES];
+    uint32_t changes[MUSTER_EDGES];
+};
+
+struct muster_position {
+    uint64_t label;
+    uint32_t turns;
+    uint32_t unit;   /* one of it */
+    uint32_t at_once, host_known; /* units whose GPU waited for the call */
+    uint8_t edge;
+    /* Of its seats that are not guilty. */
+    double windows, hits, slices, far;
+    int64_t ready_ns;     /* mean own time where that is seen, from begin to begin */
+};
+
+struct muster_graph {
+    const struct muster_view *view;
+    struct muster_unit *unit;
+    struct muster_turn *turn;
+    uint32_t *of_op;   /* of each operation of the view its unit */
+    /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */
+    uint32_t *first_partner, *partner;
+    uint32_t *of_turn; /* units, turn by turn */
+    uint32_t *order;   /* turns: each after all that it follows */
+    struct muster_seat *seat;
+    struct muster_position *position;
+    uint64_t *role; /* of each communicator */
+    /* Of each GPU: those with the same number make the same calls, step for step. */
+    uint32_t *program;
+    bool *stages; /* of each communicator: its ranks have more than one program */
+    int64_t *waited_ns; /* of each unit: how long those before it waited for others, in all */
+    size_t units, turns, ordered, seats, positions;
+};
+
+/* Units with their positions and edges. -1: no memory. */
+int muster_graph_units(struct muster_graph *graph);
+/* Turns, after the units. -1: no memory. */
+int muster_graph_turns(struct muster_graph *graph);
+/* Their order, after the turns. -1: no memory. */
+int muster_graph_order(struct muster_graph *graph);
+/* Which edge holds at each position, own times, and what is usual. -1: no memory. */
+int muster_graph_learn(struct muster_graph *graph);
+/* Whether all that a turn's ranks may have waited for were seen. */
+bool muster_turn_is_whole(const struct muster_graph *graph, const struct muster_turn *turn);
+/* How long the units waited for others, after the edges. -1: no memory. */
+int muster_graph_waits(struct muster_graph *graph);
+/* Of a unit's own time what its GPU waited for others in other operations meanwhile. */
+int64_t muster_graph_waited_ns(const struct muster_graph *graph, uint32_t u);
+/* How long another one of its turn waited for the unit, at most, where the ranks did not leave
+ * together what ran before; INT64_MAX: not known. */
+int64_t muster_graph_held_ns(const struct muster_graph *graph, uint32_t u);
+/* Compares stages that no other rank is like with the other stages. -1: no memory. */
+int muster_graph_stages(struct muster_graph *graph);
+void muster_graph_free(struct muster_graph *graph);
+
+static inline uint32_t muster_unit_before(const struct muster_unit *unit, unsigned edge)
+{
+    return edge == MUSTER_EDGE_LAST   ? unit->last
+           : edge == MUSTER_EDGE_CALL ? unit->call
+                                      : unit->own[(edge - MUSTER_EDGE_OWN) % MUSTER_BACK];
+}
+
+static inline bool muster_edge_begins(unsigned edge)
+{
+    return edge >= MUSTER_EDGE_BEGIN && edge <= MUSTER_EDGE_BEGIN_3;
+}
+
+static inline bool muster_unit_knows(const struct muster_unit *unit, unsigned edge)
+{
+    return muster_unit_before(unit, edge) != MUSTER_NO_UNIT && (unit->known >> edge & 1);
+}
+
+/* Begin less what the edge begins with, on that edge's clock. */
+static inline int64_t muster_unit_own(const struct muster_graph *graph,
+                                      const struct muster_unit *unit, unsigned edge)
+{
+    const struct muster_unit *before = &graph->unit[muster_unit_before(unit, edge)];
+    if (edge == MUSTER_EDGE_CALL) {
+        return (int64_t)(unit->call_ns - before->call_ns);
+    }
+    return (int64_t)(unit->begin_ns -
+                     (muster_edge_begins(edge) ? before->begin_ns : before->end_ns));
+}
+
+#endif

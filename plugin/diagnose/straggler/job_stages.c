@@ -1,0 +1,153 @@
+/* Stages of a pipeline that no other rank is like. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/sort.h"
+#include "diagnose/straggler/job_graph.h"
+
+#define STAGES 1.5 /* stages may differ by so much by design, in each exchange and in all */
+#define TIMED  0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
+enum { GRAIN_NS = 4000 }; /* below, times are alike */
+
+/* Own times of the units of one member that begin with one function; logs, so that a pause counts
+ * for little. */
+struct pace {
+    double sum;
+    uint32_t n;
+};
+
+static bool is_stage(const struct muster_graph *graph, const struct muster_unit *unit,
+                     uint32_t comm)
+{
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    return turn->comm == comm && turn->p2p && !turn->alike && !unit->judged &&
+           unit->own_ns != MUSTER_NO_OWN;
+}
+
+static struct pace *pace_of(const struct muster_graph *graph, struct pace (*pace)[2],
+                            const struct muster_unit *unit)
+{
+    return &pace[unit->member][graph->view->op[unit->op].func == MUSTER_FUNC_RECV];
+}
+
+/* What a stage usually takes: the lower median of the stages. */
+static int64_t usual_stage(const struct muster_view_comm *comm, struct pace (*pace)[2], bool recv,
+                           double *scratch)
+{
+    size_t n = 0;
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        if (pace[m][recv].n) {
+            scratch[n++] = exp(pace[m][recv].sum / pace[m][recv].n);
+        }
+    }
+    muster_sort_double(scratch, n);
+    return n < 2 ? MUSTER_NO_OWN : (int64_t)(STAGES * scratch[(n - 1) / 2]);
+}
+
+/* What each GPU did by itself in all, at positions that come again. */
+static double *own_of_gpus(const struct muster_graph *graph)
+{
+    double *sum = calloc(graph->view->gpus + 1, sizeof *sum);
+    for (size_t u = 0; u < graph->units && sum; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (unit->own_ns != MUSTER_NO_OWN && muster_unit_knows(unit, MUSTER_EDGE_LAST)) {
+            int64_t own = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
+            sum[unit->gpu] += own > 0 ? (double)own : 0;
+        }
+    }
+    return sum;
+}
+
+/* What all stages usually do by themselves in all; the lower median. */
+static double usual_sum(const struct muster_view *view, const struct muster_view_comm *comm,
+                        const double *of_gpu, double *scratch)
+{
+    for (uint32_t m = 0; m < comm->members; m++) {
+        scratch[m] = of_gpu[view->member[comm->first_member + m].gpu];
+    }
+    muster_sort_double(scratch, comm->members);
+    return comm->members ? scratch[(comm->members - 1) / 2] : 0;
+}
+
+/* Whether nearly all that each GPU of the communicator did was timed: only then its sum is. */
+static bool all_timed(const struct muster_view *view, const struct muster_view_comm *comm,
+                      const double *timed)
+{
+    bool all = true;
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        all &= timed[view->member[m].gpu] >= TIMED;
+    }
+    return all;
+}
+
+/* Of each GPU the share of its operations that have GPU times. 1 where it is in one communicator
+ * alone: all ranks time the same of it. */
+static double *timed_of_gpus(const struct muster_view *view)
+{
+    double *timed = calloc(view->gpus + 1, sizeof *timed);
+    double *ops = calloc(view->gpus + 1, sizeof *ops);
+    uint32_t *comms = calloc(view->gpus + 1, sizeof *comms);
+    bool whole = timed && ops && comms;
+    for (size_t o = 0; o < view->ops && whole; o++) {
+        uint32_t gpu = view->member[view->op[o].member].gpu;
+        timed[gpu] += muster_source_is_gpu(view->op[o].source);
+        ops[gpu]++;
+    }
+    for (size_t m = 0; m < view->members && whole; m++) {
+        comms[view->member[m].gpu] += view->member[m].ops > 0;
+    }
+    for (size_t g = 0; g < view->gpus && whole; g++) {
+        timed[g] = comms[g] < 2 ? 1 : timed[g] / ops[g];
+    }
+    if (!whole) {
+        free(timed);
+        timed = NULL;
+    }
+    free(ops);
+    free(comms);
+    return timed;
+}
+
+/* Stages that no other rank is like are compared with the other stages: they differ by design, but
+ * not by much. */
+int muster_graph_stages(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    struct pace(*pace)[2] = calloc(view->members + 1, sizeof *pace);
+    double *scratch = malloc((view->members + 1) * sizeof *scratch);
+    int64_t(*usual)[2] = calloc(view->comms + 1, sizeof *usual);
+    double *of_gpu = own_of_gpus(graph), *sum = calloc(view->comms + 1, sizeof *sum);
+    double *timed = timed_of_gpus(view);
+    int result = pace && scratch && usual && of_gpu && sum && timed ? 0 : -1;
+    for (size_t u = 0; u < graph->units && result == 0; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (is_stage(graph, unit, view->member[unit->member].comm)) {
+            struct pace *own = pace_of(graph, pace, unit);
+            own->sum += log(GRAIN_NS + (double)unit->own_ns);
+            own->n++;
+        }
+    }
+    for (size_t c = 0; c < view->comms && result == 0; c++) {
+        usual[c][0] = usual_stage(&view->comm[c], pace, false, scratch);
+        usual[c][1] = usual_stage(&view->comm[c], pace, true, scratch);
+        bool whole = all_timed(view, &view->comm[c], timed);
+        sum[c] = whole ? usual_sum(view, &view->comm[c], of_gpu, scratch) : INFINITY;
+    }
+    for (size_t u = 0; u < graph->units && result == 0; u++) {
+        struct muster_unit *unit = &graph->unit[u];
+        uint32_t comm = view->member[unit->member].comm;
+        int64_t its = usual[comm][view->op[unit->op].func == MUSTER_FUNC_RECV];
+        if (is_stage(graph, unit, comm) && its != MUSTER_NO_OWN) {
+            bool slow = of_gpu[unit->gpu] > STAGES * sum[comm];
+            unit->excess_ns = slow || unit->own_ns < its ? unit->own_ns - its : 0;
+            unit->judged = unit->stage = true;
+        }
+    }
+    free(pace);
+    free(scratch);
+    free(usual);
+    free(of_gpu);
+    free(timed);
+    free(sum);
+    return result;
+}

@@ -1,0 +1,455 @@
+/* Which units wait for each other, and an order of the turns in which each stands after all that it
+ * follows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/sort.h"
+#include "diagnose/straggler/job_graph.h"
+#include "view/aligned.h"
+
+static bool has_unit(const struct muster_view *view, const struct muster_view_op *op)
+{
+    (void)view;
+    return muster_source_is_gpu(op->source) && op->end_ns > op->begin_ns;
+}
+
+static uint8_t kind_of(unsigned func)
+{
+    switch (func) {
+    case MUSTER_FUNC_BROADCAST:
+    case MUSTER_FUNC_SCATTER:
+        return MUSTER_TURN_FROM_ROOT;
+    case MUSTER_FUNC_REDUCE:
+    case MUSTER_FUNC_GATHER:
+        return MUSTER_TURN_TO_ROOT;
+    default:
+        return MUSTER_TURN_ALL;
+    }
+}
+
+static struct muster_turn *add_turn(struct muster_graph *graph)
+{
+    if (!muster_grow(&graph->turn, graph->turns, sizeof *graph->turn)) {
+        return NULL;
+    }
+    return &graph->turn[graph->turns++];
+}
+
+static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint32_t u)
+{
+    struct muster_unit *unit = &graph->unit[u];
+    uint64_t ns = unit->end_ns - unit->begin_ns;
+    unit->turn = (uint32_t)(turn - graph->turn);
+    graph->of_turn[turn->first + turn->units++] = u;
+    turn->transfer_ns = turn->units == 1 || ns < turn->transfer_ns ? ns : turn->transfer_ns;
+}
+
+/* The root first; without it nobody is known to wait for anybody. */
+static void set_root(struct muster_graph *graph, struct muster_turn *turn, int32_t root)
+{
+    uint32_t *unit = &graph->of_turn[turn->first];
+    for (uint32_t i = 0; i < turn->units; i++) {
+        if (graph->view->member[graph->unit[unit[i]].member].rank == root) {
+            uint32_t swap = unit[0];
+            unit[0] = unit[i];
+            unit[i] = swap;
+            return;
+        }
+    }
+    turn->kind = MUSTER_TURN_APART;
+}
+
+static int collectives(struct muster_graph *graph, uint32_t comm, uint32_t *used)
+{
+    const struct muster_view *view = graph->view;
+    const struct muster_joint_rule rule = {.takes = has_unit, .least = 2};
+    struct muster_joint joint;
+    if (muster_joint_begin_by(&joint, view, comm, &rule)) {
+        return -1;
+    }
+    int result = 0;
+    while (result == 0 && muster_joint_next(&joint)) {
+        struct muster_turn *turn = add_turn(graph);
+        if (!turn) {
+            result = -1;
+            break;
+        }
+        *turn = (struct muster_turn){.first = *used,
+                                     .comm = comm,
+                                     .number = joint.any->number,
+                                     .kind = kind_of(joint.any->func),
+                                     .alike = true,
+                                     .graph = joint.any->flags & MUSTER_OP_GRAPH};
+        for (uint32_t i = 0; i < joint.comm->members; i++) {
+            uint32_t u = joint.op[i] ? graph->of_op[joint.op[i] - view->op] : MUSTER_NO_UNIT;
+            if (u != MUSTER_NO_UNIT) {
+                add_unit(graph, turn, u);
+            }
+        }
+        if (turn->kind != MUSTER_TURN_ALL) {
+            set_root(graph, turn, view->class[joint.any->class].root);
+        }
+        *used += turn->units;
+    }
+    muster_joint_end(&joint);
+    return result;
+}
+
+/* ---- sends and receives ---- */
+
+struct tie {
+    uint32_t a, b; /* units of a send and its receive */
+};
+
+/* Sets of units that are tied to each other, each known by its head. */
+struct ties {
+    struct tie *tie;
+    size_t n;
+    uint32_t *head;
+    uint32_t *size, *tied; /* of each head: units, ties */
+    uint64_t *least_ns;    /* of each head: the shortest of its units */
+    uint8_t *chain;        /* of each head: a GPU stands in it twice, so not all ran at a time */
+};
+
+static uint32_t head_of(uint32_t *head, uint32_t u)
+{
+    while (head[u] != u) {
+        u = head[u] = head[head[u]];
+    }
+    return u;
+}
+
+static const struct muster_view_member *by_rank(const struct muster_view *view,
+                                                const struct muster_view_comm *comm, int32_t rank)
+{
+    uint32_t low = comm->first_member, high = low + comm->members;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (view->member[middle].rank < rank) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool found = low < comm->first_member + comm->members && view->member[low].rank == rank;
+    return found ? &view->member[low] : NULL;
+}
+
+/* Every send with the receive of the same ordinal. */
+static int pair(const struct muster_graph *graph, struct muster_view_stream from,
+                struct muster_view_stream to, struct ties *ties)
+{
+    const struct muster_view_op *op = graph->view->op;
+    while (from.at < from.end && to.at < to.end) {
+        if (op[from.at].number != op[to.at].number) {
+            struct muster_view_stream *behind = op[from.at].number < op[to.at].number ? &from : &to;
+            behind->at++;
+            continue;
+        }
+        uint32_t a = graph->of_op[from.at++], b = graph->of_op[to.at++];
+        if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT) {
+            continue;
+        }
+        if (!muster_grow(&ties->tie, ties->n, sizeof *ties->tie)) {
+            return -1;
+        }
+        ties->tie[ties->n++] = (struct tie){a, b};
+        a = head_of(ties->head, a);
+        b = head_of(ties->head, b);
+        ties->head[a < b ? b : a] = a < b ? a : b;
+    }
+    return 0;
+}
+
+static int pair_member(const struct muster_graph *graph, const struct muster_view_comm *comm,
+                       const struct muster_view_member *member, struct ties *ties)
+{
+    const struct muster_view *view = graph->view;
+    int result = 0;
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops && result == 0;) {
+        const struct muster_view_op *op = &view->op[i];
+        if (op->func != MUSTER_FUNC_SEND || (op->flags & MUSTER_OP_GRAPH)) {
+            i++;
+            continue;
+        }
+        struct muster_view_stream from =
+            muster_view_stream(view, member, MUSTER_FUNC_SEND, op->peer);
+        const struct muster_view_member *peer = by_rank(view, comm, op->peer);
+        i = from.end;
+        if (peer && peer != member) {
+            result = pair(graph, from,
+                          muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);
+        }
+    }
+    return result;
+}
+
+static int measure(const struct muster_graph *graph, struct ties *ties)
+{
+    struct muster_keyed *item = malloc(2 * (graph->units + 1) * sizeof *item);
+    size_t n = 0;
+    for (uint32_t u = 0; u < graph->units && item; u++) {
+        uint32_t head = ties->head[u] = head_of(ties->head, u);
+        uint64_t key = (uint64_t)head << 32 | graph->unit[u].gpu;
+        uint64_t ns = graph->unit[u].end_ns - graph->unit[u].begin_ns;
+        ties->least_ns[head] = !ties->size[head] || ns < ties->least_ns[head] ? ns
+                                                                              : ties->least_ns[head];
+        ties->size[head]++;
+        if (muster_func_is_p2p(graph->view->op[graph->unit[u].op].func)) {
+            item[n++] = (struct muster_keyed){key, u, {0}};
+        }
+    }
+    const struct muster_keyed *sorted = item ? muster_sort_keyed(item, item + n, n) : NULL;
+    for (size_t i = 1; i < n && item; i++) {
+        ties->chain[ties->head[sorted[i].value]] |= sorted[i].key == sorted[i - 1].key;
+    }
+    for (size_t i = 0; i < ties->n; i++) {
+        ties->tied[ties->head[ties->tie[i].a]]++;
+    }
+    free(item);
+    return item ? 0 : -1;
+}
+
+/* Whom each unit is tied to. */
+static int set_partners(struct muster_graph *graph, const struct ties *ties)
+{
+    graph->first_partner = calloc(graph->units + 2, sizeof *graph->first_partner);
+    graph->partner = malloc((2 * ties->n + 1) * sizeof *graph->partner);
+    if (!graph->first_partner || !graph->partner) {
+        return -1;
+    }
+    uint32_t *first = graph->first_partner;
+    for (size_t i = 0; i < ties->n; i++) {
+        first[ties->tie[i].a + 2 <= graph->units ? ties->tie[i].a + 2 : graph->units + 1]++;
+        first[ties->tie[i].b + 2 <= graph->units ? ties->tie[i].b + 2 : graph->units + 1]++;
+    }
+    for (size_t u = 2; u < graph->units + 2; u++) {
+        first[u] += first[u - 1];
+    }
+    for (size_t i = 0; i < ties->n; i++) {
+        graph->partner[first[ties->tie[i].a + 1]++] = ties->tie[i].b;
+        graph->partner[first[ties->tie[i].b + 1]++] = ties->tie[i].a;
+    }
+    return 0;
+}
+
+/* All with all, or two, are a turn as a collective is; of others each unit waits for its own
+ * partners alone. */
+static bool waits_together(const struct ties *ties, uint32_t head)
+{
+    uint64_t n = ties->size[head];
+    return !ties->chain[head] && (n == 2 || ties->tied[head] >= n * (n - 1));
+}
+
+static int add_exchange(struct muster_graph *graph, const struct ties *ties, uint32_t u,
+                        uint32_t *used)
+{
+    uint32_t head = ties->head[u];
+    const struct muster_view_op *op = &graph->view->op[graph->unit[u].op];
+    uint32_t comm = graph->view->member[op->member].comm;
+    bool together = waits_together(ties, head);
+    if (!together || head == u) {
+        struct muster_turn *turn = add_turn(graph);
+        if (!turn) {
+            return -1;
+        }
+        /* All ranks do the same where all have as many partners. */
+        uint32_t own = graph->first_partner[u + 1] - graph->first_partner[u];
+        bool alike = !ties->chain[head] && ties->size[head] > 2 &&
+                     ties->size[head] == graph->view->comm[comm].members &&
+                     own * ties->size[head] == 2 * ties->tied[head];
+        *turn = (struct muster_turn){
+            .first = *used,
+            .comm = comm,
+            .number = op->number,
+            .kind = together ? MUSTER_TURN_ALL : MUSTER_TURN_PARTNERS,
+            .alike = alike,
+            .p2p = true};
+        *used += together ? ties->size[head] : 1;
+        add_unit(graph, turn, u);
+    } else {
+        add_unit(graph, &graph->turn[graph->unit[head].turn], u);
+    }
+    struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
+    if (!ties->chain[head]) {
+        turn->transfer_ns = ties->least_ns[head];
+        return 0;
+    }
+    for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+        const struct muster_unit *partner = &graph->unit[graph->partner[i]];
+        uint64_t ns = partner->end_ns - partner->begin_ns;
+        turn->transfer_ns = ns < turn->transfer_ns ? ns : turn->transfer_ns;
+    }
+    return 0;
+}
+
+static int make_ties(const struct muster_graph *graph, struct ties *ties)
+{
+    const struct muster_view *view = graph->view;
+    size_t n = graph->units + 1;
+    *ties = (struct ties){.head = malloc(n * sizeof(uint32_t)),
+                          .size = calloc(n, sizeof(uint32_t)),
+                          .tied = calloc(n, sizeof(uint32_t)),
+                          .least_ns = calloc(n, sizeof(uint64_t)),
+                          .chain = calloc(n, 1)};
+    bool room = ties->head && ties->size && ties->tied && ties->least_ns && ties->chain;
+    int result = room ? 0 : -1;
+    for (uint32_t u = 0; u < graph->units && result == 0; u++) {
+        ties->head[u] = u;
+    }
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm) && result == 0; m++) {
+            result = pair_member(graph, comm, &view->member[comm->first_member + m], ties);
+        }
+    }
+    return result ? result : measure(graph, ties);
+}
+
+static int sends(struct muster_graph *graph, uint32_t *used)
+{
+    bool any = false;
+    for (size_t i = 0; i < graph->view->classes && !any; i++) {
+        any = muster_func_is_p2p(graph->view->class[i].func);
+    }
+    if (!any) {
+        return 0;
+    }
+    struct ties ties;
+    int result = make_ties(graph, &ties) || set_partners(graph, &ties) ? -1 : 0;
+    for (uint32_t u = 0; u < graph->units && result == 0; u++) {
+        if (ties.size[ties.head[u]] >= 2) {
+            result = add_exchange(graph, &ties, u, used);
+        }
+    }
+    free(ties.tie);
+    free(ties.head);
+    free(ties.size);
+    free(ties.tied);
+    free(ties.least_ns);
+    free(ties.chain);
+    return result;
+}
+
+/* What nobody else is seen of. */
+static int lonely(struct muster_graph *graph, uint32_t *used)
+{
+    for (uint32_t u = 0; u < graph->units; u++) {
+        if (graph->unit[u].turn != MUSTER_NO_UNIT) {
+            continue;
+        }
+        struct muster_turn *turn = add_turn(graph);
+        if (!turn) {
+            return -1;
+        }
+        const struct muster_view_op *op = &graph->view->op[graph->unit[u].op];
+        *turn = (struct muster_turn){.first = *used,
+                                     .comm = graph->view->member[op->member].comm,
+                                     .number = op->number,
+                                     .kind = MUSTER_TURN_APART,
+                                     .p2p = muster_func_is_p2p(op->func)};
+        add_unit(graph, turn, u);
+        (*used)++;
+    }
+    return 0;
+}
+
+int muster_graph_turns(struct muster_graph *graph)
+{
+    uint32_t used = 0;
+    int result = 0;
+    graph->of_turn = malloc((graph->units + 1) * sizeof *graph->of_turn);
+    if (!graph->of_turn) {
+        return -1;
+    }
+    for (uint32_t c = 0; c < graph->view->comms && result == 0; c++) {
+        if (muster_joint_possible(&graph->view->comm[c])) {
+            result = collectives(graph, c, &used);
+        }
+    }
+    result = result ? result : sends(graph, &used);
+    return result ? result : lonely(graph, &used);
+}
+
+/* ---- the order ---- */
+
+struct visit {
+    struct muster_graph *graph;
+    uint8_t *state; /* of each turn: 0 not seen, 1 on the stack, 2 in the order */
+    uint32_t *stack;
+    uint32_t *at; /* of each turn on the stack: the next of its edges */
+};
+
+static uint32_t fresh(const struct visit *visit, uint32_t u)
+{
+    uint32_t t = visit->graph->unit[u].turn;
+    return visit->state[t] == 0 ? t : MUSTER_NO_UNIT;
+}
+
+/* The turn that edge `e` of the turn comes from, or one that it waits for; MUSTER_NO_UNIT: none
+ * that is not in order yet. */
+static uint32_t follows(const struct visit *visit, const struct muster_turn *turn, uint32_t e)
+{
+    const struct muster_graph *graph = visit->graph;
+    const struct muster_unit *unit =
+        &graph->unit[graph->of_turn[turn->first + e / MUSTER_EDGES]];
+    uint32_t before = muster_unit_before(unit, e % MUSTER_EDGES);
+    if (before == MUSTER_NO_UNIT) {
+        return MUSTER_NO_UNIT;
+    }
+    uint32_t next = fresh(visit, before);
+    if (graph->turn[graph->unit[before].turn].kind == MUSTER_TURN_PARTNERS) {
+        uint32_t end = graph->first_partner[before + 1];
+        for (uint32_t i = graph->first_partner[before]; i < end && next == MUSTER_NO_UNIT; i++) {
+            next = fresh(visit, graph->partner[i]);
+        }
+    }
+    return next;
+}
+
+/* An edge that closes a circle, which no true times make, is passed over. */
+static void put_in_order(struct visit *visit, uint32_t t)
+{
+    struct muster_graph *graph = visit->graph;
+    size_t depth = 0;
+    visit->stack[depth++] = t;
+    visit->state[t] = 1;
+    visit->at[t] = 0;
+    while (depth) {
+        uint32_t own = visit->stack[depth - 1];
+        const struct muster_turn *turn = &graph->turn[own];
+        uint32_t next = MUSTER_NO_UNIT;
+        while (visit->at[own] < turn->units * MUSTER_EDGES && next == MUSTER_NO_UNIT) {
+            next = follows(visit, turn, visit->at[own]);
+            visit->at[own] += next == MUSTER_NO_UNIT;
+        }
+        if (next == MUSTER_NO_UNIT) {
+            visit->state[own] = 2;
+            graph->order[graph->ordered++] = own;
+            depth--;
+        } else {
+            visit->state[next] = 1;
+            visit->at[next] = 0;
+            visit->stack[depth++] = next;
+        }
+    }
+}
+
+int muster_graph_order(struct muster_graph *graph)
+{
+    size_t n = graph->turns + 1;
+    struct visit visit = {graph, calloc(n, 1), malloc(n * sizeof(uint32_t)),
+                          malloc(n * sizeof(uint32_t))};
+    graph->order = malloc(n * sizeof *graph->order);
+    bool failed = !visit.state || !visit.stack || !visit.at || !graph->order;
+    for (uint32_t t = 0; t < graph->turns && !failed; t++) {
+        if (visit.state[t] == 0) {
+            put_in_order(&visit, t);
+        }
+    }
+    free(visit.state);
+    free(visit.stack);
+    free(visit.at);
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,155 @@
+/* What a verdict without a culprit rests on. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/straggler_describe.h"
+
+enum {
+    VERDICTS_MAX = 6, /* communicators whose clean verdict is told */
+    FIFTH = 5,
+    CARRIED_WORTH = 20, /* one in so many operations is worth saying */
+    COMPARED_LEAST = 20, /* operations: below nothing would have been named */
+};
+#define WORTH 0.005
+
+struct verdict {
+    uint32_t comm;
+    uint64_t compared, carried;
+    double usual_ns; /* sum */
+    bool guilty;
+};
+
+static int by_compared(const void *left, const void *right)
+{
+    const struct verdict *a = left, *b = right;
+    if (a->compared != b->compared) {
+        return a->compared > b->compared ? -1 : 1;
+    }
+    return a->comm < b->comm ? -1 : a->comm > b->comm;
+}
+
+static void count(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                  struct verdict *verdict)
+{
+    for (uint32_t c = 0; c < graph->view->comms; c++) {
+        verdict[c].comm = c;
+    }
+    for (size_t t = 0; t < graph->turns; t++) {
+        const struct muster_turn *turn = &graph->turn[t];
+        uint32_t judged = 0;
+        bool carried = false;
+        for (uint32_t i = 0; i < turn->units; i++) {
+            const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
+            const struct muster_seat *seat = &graph->seat[unit->seat];
+            judged += unit->judged;
+            carried |= unit->carried;
+            verdict[turn->comm].guilty |=
+                seat->guilty && suspects->group[unit->gpu] < suspects->n;
+            if (unit->judged && judged == 1) {
+                verdict[turn->comm].usual_ns += (double)(unit->own_ns - unit->excess_ns);
+            }
+        }
+        verdict[turn->comm].compared += judged > 0;
+        verdict[turn->comm].carried += carried;
+    }
+}
+
+/* The delay that would have been named, in a fifth of the operations. */
+static uint64_t smallest_ns(const struct verdict *verdict, double covered_ns)
+{
+    double turns = (double)verdict->compared;
+    double limit = (double)muster_seat_limit_ns((int64_t)(verdict->usual_ns / turns));
+    double worth = WORTH * covered_ns / (turns / FIFTH);
+    return (uint64_t)(limit > worth ? limit : worth);
+}
+
+static void note_clean(const struct muster_view_comm *own, const struct verdict *verdict,
+                       double covered_ns, struct muster_finding_clean *clean)
+{
+    if (!clean->compared && verdict->compared) {
+        *clean = (struct muster_finding_clean){.comm = own->id,
+                                               .seen = own->members,
+                                               .nranks = own->nranks,
+                                               .compared = verdict->compared};
+        clean->least_ns =
+            verdict->compared >= COMPARED_LEAST ? smallest_ns(verdict, covered_ns) : 0;
+    }
+}
+
+static void say(const struct muster_view_comm *own, const struct verdict *verdict,
+                double covered_ns, struct muster_finding_lines *to)
+{
+    if (own->members < own->nranks) {
+        muster_finding_say(to,
+                           "communicator %016" PRIx64 ": %u of %u ranks are not observed; "
+                           "waits for them cannot be told from transfers",
+                           own->id, own->nranks - own->members, own->nranks);
+    }
+    if (verdict->compared >= COMPARED_LEAST) {
+        muster_finding_say(to,
+                           "ok: communicator %016" PRIx64 " (%u of %u ranks): nobody late in "
+                           "%" PRIu64 " compared operations; a %" PRIu64
+                           " us delay in one operation of five would have been found",
+                           own->id, own->members, own->nranks, verdict->compared,
+                           (uint64_t)(smallest_ns(verdict, covered_ns) / MUSTER_NS_PER_US));
+    } else {
+        muster_finding_say(to,
+                           "communicator %016" PRIx64 ": %" PRIu64 " operations could be "
+                           "compared between the %u ranks seen (of %u), too few or too "
+                           "uneven to name a late rank",
+                           own->id, verdict->compared, own->members, own->nranks);
+    }
+}
+
+/* Where the hosts are what all wait for, and none of them is slower than the others. */
+static void say_carried(const struct muster_view_comm *own, const struct verdict *verdict,
+                        struct muster_finding_lines *to)
+{
+    if (verdict->carried && verdict->carried * CARRIED_WORTH >= verdict->compared) {
+        muster_finding_say(to,
+                           "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
+                           " operations all waited for a host that was behind, but took no "
+                           "longer from call to call than the others': nobody's fault",
+                           own->id, verdict->carried, verdict->compared);
+    }
+}
+
+void muster_straggler_describe_clean(const struct muster_graph *graph,
+                                     const struct muster_suspects *suspects,
+                                     const struct muster_view_span *span,
+                                     struct muster_findings *findings)
+{
+    struct muster_finding_lines *to = &findings->not_observable;
+    const struct muster_view *view = graph->view;
+    struct verdict *verdict = calloc(view->comms + 1, sizeof *verdict);
+    size_t told = 0, left = 0;
+    double covered = 0;
+    if (!verdict || !view->comms) {
+        free(verdict);
+        return;
+    }
+    for (size_t g = 0; g < view->gpus; g++) {
+        covered = (double)span[g].covered_ns > covered ? (double)span[g].covered_ns : covered;
+    }
+    count(graph, suspects, verdict);
+    qsort(verdict, view->comms, sizeof *verdict, by_compared);
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *own = &view->comm[verdict[c].comm];
+        if (verdict[c].guilty || own->nranks == 1 || own->twice || own->members < 2 || !own->id) {
+            continue;
+        }
+        note_clean(own, &verdict[c], covered, &findings->clean);
+        if (told < VERDICTS_MAX) {
+            say(own, &verdict[c], covered, to);
+            say_carried(own, &verdict[c], to);
+        }
+        left += told >= VERDICTS_MAX;
+        told += told < VERDICTS_MAX;
+    }
+    if (left) {
+        muster_finding_say(to, "%zu more communicators without a late rank", left);
+    }
+    free(verdict);
+}

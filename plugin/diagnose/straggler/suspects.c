@@ -1,0 +1,248 @@
+#include "diagnose/straggler/suspects.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/straggler/what_if.h"
+
+#define WORTH 0.005 /* of the time: less is not worth a finding */
+#define ALONE 0.2   /* of that: without anybody else's help */
+#define MUCH  3.0   /* times as much as another rank of its communicator */
+#define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
+enum { NOBODY = 255, SHAPLEY_MOST = 4 };
+
+/* Of each GPU, where it is late most, over all positions with evidence. */
+static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
+{
+    for (size_t g = 0; g < graph->view->gpus; g++) {
+        of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
+    }
+    for (uint32_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        struct muster_suspect *own = &of_gpu[seat->gpu];
+        if (!seat->guilty || !seat->late) {
+            continue;
+        }
+        bool most = own->seat == MUSTER_NO_UNIT ||
+                    seat->excess_ns > graph->seat[own->seat].excess_ns;
+        own->seat = most ? s : own->seat;
+        own->excess_ns += seat->excess_ns;
+    }
+}
+
+static bool same_host(const struct muster_view *view, size_t a, size_t b)
+{
+    return strcmp(view->gpu[a].host, view->gpu[b].host) == 0;
+}
+
+/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host is. */
+static void join_hosts(const struct muster_view *view, struct muster_suspect *of_gpu)
+{
+    for (size_t g = 0; g < view->gpus; g++) {
+        size_t of_host = 0, suspects = 0;
+        double least = INFINITY, most = 0;
+        bool first = true;
+        for (size_t i = 0; i < view->gpus; i++) {
+            bool same = same_host(view, g, i);
+            of_host += same;
+            suspects += same && of_gpu[i].seat != MUSTER_NO_UNIT;
+            first &= !same || i >= g;
+            least = same && of_gpu[i].excess_ns < least ? of_gpu[i].excess_ns : least;
+            most = same && of_gpu[i].excess_ns > most ? of_gpu[i].excess_ns : most;
+        }
+        if (!first || of_host < 2 || suspects < of_host || of_host == view->gpus ||
+            least < ALIKE * most) {
+            continue;
+        }
+        for (size_t i = g + 1; i < view->gpus; i++) {
+            if (same_host(view, g, i)) {
+                of_gpu[g].excess_ns += of_gpu[i].excess_ns;
+                of_gpu[i].seat = MUSTER_NO_UNIT;
+            }
+        }
+        of_gpu[g].host = true;
+    }
+}
+
+static int by_excess(const void *left, const void *right)
+{
+    const struct muster_suspect *a = left, *b = right;
+    if (a->excess_ns != b->excess_ns) {
+        return a->excess_ns > b->excess_ns ? -1 : 1;
+    }
+    return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
+}
+
+static int by_gain(const void *left, const void *right)
+{
+    const struct muster_suspect *a = left, *b = right;
+    if (a->gain_ns != b->gain_ns) {
+        return a->gain_ns > b->gain_ns ? -1 : 1;
+    }
+    return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
+}
+
+static void set_groups(const struct muster_view *view, struct muster_suspects *suspects)
+{
+    memset(suspects->group, NOBODY, view->gpus);
+    for (size_t s = 0; s < suspects->n; s++) {
+        const struct muster_suspect *own = &suspects->suspect[s];
+        for (size_t g = 0; g < view->gpus; g++) {
+            if (g == own->gpu || (own->host && same_host(view, g, own->gpu))) {
+                suspects->group[g] = (uint8_t)s;
+            }
+        }
+    }
+}
+
+/* Shapley: the mean of what each adds, over all orders in which they could become as usual. Exact
+ * for the first few; of the others the mean of what they add first and last. */
+static void set_gains(struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    static const double weight[SHAPLEY_MOST + 1][SHAPLEY_MOST] = {
+        {0}, {1}, {0.5, 0.5}, {1 / 3.0, 1 / 6.0, 1 / 3.0}, {0.25, 1 / 12.0, 1 / 12.0, 0.25}};
+    double over[1 << SHAPLEY_MOST] = {0};
+    uint32_t all = (1u << suspects->n) - 1;
+    if (suspects->n > SHAPLEY_MOST) {
+        double none = (double)muster_what_if_ns(what_if, suspects->group, 0);
+        double every = (double)muster_what_if_ns(what_if, suspects->group, all);
+        for (size_t s = 0; s < suspects->n; s++) {
+            double alone = (double)muster_what_if_ns(what_if, suspects->group, 1u << s);
+            double last = (double)muster_what_if_ns(what_if, suspects->group, all & ~(1u << s));
+            suspects->suspect[s].gain_ns = (none - alone + last - every) / 2;
+            suspects->suspect[s].alone_ns = none - alone;
+            suspects->suspect[s].last_ns = last - every;
+        }
+        return;
+    }
+    for (uint32_t set = 0; set <= all; set++) {
+        over[set] = (double)muster_what_if_ns(what_if, suspects->group, set);
+    }
+    for (size_t s = 0; s < suspects->n; s++) {
+        suspects->suspect[s].alone_ns = over[0] - over[1u << s];
+        suspects->suspect[s].last_ns = over[all & ~(1u << s)] - over[all];
+        for (uint32_t set = 0; set <= all; set++) {
+            if (!(set >> s & 1)) {
+                suspects->suspect[s].gain_ns += weight[suspects->n][__builtin_popcount(set)] *
+                                                (over[set] - over[set | 1u << s]);
+            }
+        }
+    }
+}
+
+/* Among ranks that send to each other one must have cost as much by itself: who waited for another
+ * is told less well there from who is late. */
+static void keep_worthy(const struct muster_graph *graph, const struct muster_view_span *span,
+                        struct muster_suspects *suspects)
+{
+    bool sends = graph->first_partner != NULL;
+    size_t kept = 0;
+    for (size_t s = 0; s < suspects->n; s++) {
+        struct muster_suspect *own = &suspects->suspect[s];
+        double covered = (double)span[own->gpu].covered_ns;
+        own->share = covered > 0 ? own->gain_ns / covered : 0;
+        if (own->share >= WORTH && own->last_ns >= WORTH * covered &&
+            (!sends || own->alone_ns >= ALONE * WORTH * covered)) {
+            suspects->suspect[kept++] = *own;
+        }
+    }
+    suspects->n = kept;
+}
+
+/* Where all ranks of a communicator are suspects, each is late at other places than the others are:
+ * their work is uneven. Only who costs much more than another of them is named. */
+static void drop_uneven(const struct muster_view *view, struct muster_suspects *suspects)
+{
+    bool dropped[MUSTER_SUSPECTS] = {false};
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        double most = 0, least = INFINITY;
+        bool all = comm->members == comm->nranks && comm->members > 1;
+        const struct muster_view_member *member = &view->member[comm->first_member];
+        for (uint32_t m = 0; m < comm->members && all; m++) {
+            uint8_t s = suspects->group[member[m].gpu];
+            all = s < suspects->n && !suspects->suspect[s].host;
+            double gain = all ? suspects->suspect[s].gain_ns : 0;
+            most = gain > most ? gain : most;
+            least = gain < least ? gain : least;
+        }
+        for (uint32_t m = 0; m < comm->members && all; m++) {
+            double gain = suspects->suspect[suspects->group[member[m].gpu]].gain_ns;
+            dropped[suspects->group[member[m].gpu]] |= gain < MUCH * least || gain * MUCH < most;
+        }
+    }
+    size_t kept = 0;
+    for (size_t s = 0; s < suspects->n; s++) {
+        if (!dropped[s]) {
+            suspects->suspect[kept++] = suspects->suspect[s];
+        }
+    }
+    suspects->n = kept;
+}
+
+/* What each GPU waits less if the suspect is as usual. */
+static int set_waits(struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    size_t gpus = what_if->graph->view->gpus;
+    double *before = malloc((gpus + 1) * sizeof *before);
+    suspects->waits = malloc((suspects->n * gpus + 1) * sizeof *suspects->waits);
+    if (!before || !suspects->waits) {
+        free(before);
+        return -1;
+    }
+    muster_what_if_ns(what_if, suspects->group, 0);
+    muster_what_if_waits(what_if, before);
+    for (size_t s = 0; s < suspects->n; s++) {
+        double *own = &suspects->waits[s * gpus];
+        muster_what_if_ns(what_if, suspects->group, 1u << s);
+        muster_what_if_waits(what_if, own);
+        for (size_t g = 0; g < gpus; g++) {
+            own[g] = before[g] - own[g];
+        }
+    }
+    free(before);
+    return 0;
+}
+
+int muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
+                         struct muster_suspects *suspects)
+{
+    const struct muster_view *view = graph->view;
+    struct muster_what_if what_if = {0};
+    struct muster_suspect *of_gpu = calloc(view->gpus + 1, sizeof *of_gpu);
+    suspects->n = 0;
+    suspects->group = malloc(view->gpus + 1);
+    if (!of_gpu || !suspects->group || muster_what_if_begin(&what_if, graph)) {
+        free(of_gpu);
+        return -1;
+    }
+    collect(graph, of_gpu);
+    join_hosts(view, of_gpu);
+    if (view->gpus) {
+        qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
+    }
+    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS; g++) {
+        if (of_gpu[g].seat != MUSTER_NO_UNIT) {
+            suspects->suspect[suspects->n++] = of_gpu[g];
+        }
+    }
+    if (suspects->n) {
+        set_groups(view, suspects);
+        set_gains(&what_if, suspects);
+        drop_uneven(view, suspects);
+        keep_worthy(graph, span, suspects);
+        qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
+    }
+    set_groups(view, suspects);
+    int result = suspects->n ? set_waits(&what_if, suspects) : 0;
+    muster_what_if_end(&what_if);
+    free(of_gpu);
+    return result;
+}
+
+void muster_suspects_free(struct muster_suspects *suspects)
+{
+    free(suspects->group);
+    free(suspects->waits);
+}

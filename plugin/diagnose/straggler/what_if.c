@@ -1,0 +1,194 @@
+#include "diagnose/straggler/what_if.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph)
+{
+    *what_if = (struct muster_what_if){.graph = graph,
+                                       .begin_ns = malloc((graph->units + 1) * sizeof(int64_t)),
+                                       .end_ns = malloc((graph->units + 1) * sizeof(int64_t)),
+                                       .call_ns = malloc((graph->units + 1) * sizeof(int64_t)),
+                                       .other_ns =
+                                           malloc((graph->positions + 1) * sizeof(int64_t))};
+    if (what_if->begin_ns && what_if->end_ns && what_if->call_ns && what_if->other_ns) {
+        return 0;
+    }
+    muster_what_if_end(what_if);
+    return -1;
+}
+
+void muster_what_if_end(struct muster_what_if *what_if)
+{
+    free(what_if->begin_ns);
+    free(what_if->end_ns);
+    free(what_if->call_ns);
+    free(what_if->other_ns);
+    memset(what_if, 0, sizeof *what_if);
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When a unit is over. What waits for its partners alone is over when all of them have come. */
+static int64_t end_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
+    if (turn->kind != MUSTER_TURN_PARTNERS) {
+        return what_if->end_ns[u];
+    }
+    int64_t last = what_if->begin_ns[u];
+    for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+        last = most(last, what_if->begin_ns[graph->partner[i]]);
+    }
+    return last + (int64_t)turn->transfer_ns;
+}
+
+/* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins. */
+static int64_t local_ns(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    uint32_t before = muster_unit_before(unit, unit->edge);
+    if (before == MUSTER_NO_UNIT) {
+        before = unit->own[0];
+        return before == MUSTER_NO_UNIT
+                   ? -(int64_t)(unit->end_ns - unit->begin_ns)
+                   : end_of(what_if, before) + (int64_t)(unit->begin_ns - graph->unit[before].end_ns);
+    }
+    if (!muster_unit_knows(unit, unit->edge)) {
+        return end_of(what_if, before); /* whom it waited for in between was not seen */
+    }
+    int64_t own = muster_unit_own(graph, unit, unit->edge);
+    if (unit->edge == MUSTER_EDGE_CALL) {
+        return what_if->call_ns[before] + own + (int64_t)(unit->begin_ns - unit->call_ns);
+    }
+    return own +
+           (muster_edge_begins(unit->edge) ? what_if->begin_ns[before] : end_of(what_if, before));
+}
+
+static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    const struct muster_seat *seat = &graph->seat[unit->seat];
+    int64_t at = local_ns(what_if, u);
+    uint32_t own = unit->own[0];
+    int64_t more = unit->excess_ns - most(what_if->other_ns[seat->position], 0);
+    if (as_usual && seat->log_e > 0 && more > 0) {
+        at -= more;
+    }
+    if (unit->waited_ns > 0 && unit->last != MUSTER_NO_UNIT) {
+        /* It waited for what ended last: it need not if that ends sooner. */
+        int64_t gap = (int64_t)(unit->begin_ns - graph->unit[unit->last].end_ns);
+        at = most(at - unit->waited_ns, end_of(what_if, unit->last) + gap);
+    }
+    if (own != MUSTER_NO_UNIT) {
+        /* What was ready before its communicator was free: it needs as long as it usually does. */
+        const struct muster_position *position = &graph->position[seat->position];
+        int64_t gap = (int64_t)(unit->begin_ns - graph->unit[own].end_ns);
+        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
+            int64_t since = muster_unit_own(graph, unit, position->edge);
+            int64_t ready = position->ready_ns < since ? position->ready_ns : since;
+            uint32_t from = muster_unit_before(unit, position->edge);
+            at = most(at, ready + (muster_edge_begins(position->edge) ? what_if->begin_ns[from]
+                                                                      : end_of(what_if, from)));
+        }
+        at = most(at, end_of(what_if, own) + (gap < 0 ? gap : 0));
+    }
+    what_if->begin_ns[u] = at;
+    what_if->call_ns[u] = at - (int64_t)(unit->begin_ns - unit->call_ns);
+}
+
+static int64_t duration(const struct muster_graph *graph, uint32_t u)
+{
+    return (int64_t)(graph->unit[u].end_ns - graph->unit[u].begin_ns);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns when its last unit is over. Ranks that were not seen, or not timed, come first. */
+static int64_t end_turn(struct muster_what_if *what_if, const struct muster_turn *turn)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const uint32_t *unit = &graph->of_turn[turn->first];
+    int64_t last = INT64_MIN, over = INT64_MIN, transfer = (int64_t)turn->transfer_ns;
+    bool whole = muster_turn_is_whole(graph, turn);
+    for (uint32_t i = 0; i < turn->units; i++) {
+        last = most(last, what_if->begin_ns[unit[i]]);
+        int64_t shortest = graph->seat[graph->unit[unit[i]].seat].least_ns;
+        transfer = whole ? transfer : least(transfer, shortest);
+    }
+    for (uint32_t i = 0; i < turn->units; i++) {
+        bool root = i == 0;
+        int64_t own = what_if->begin_ns[unit[i]];
+        int64_t end = last + transfer;
+        if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && root) ||
+            (turn->kind == MUSTER_TURN_TO_ROOT && !root)) {
+            end = own + (whole ? duration(graph, unit[i]) : transfer);
+        } else if (turn->kind == MUSTER_TURN_FROM_ROOT) {
+            end = most(own, what_if->begin_ns[unit[0]]) + transfer;
+        }
+        what_if->end_ns[unit[i]] = end;
+        over = most(over, end);
+    }
+    return over;
+}
+
+/* By turns another GPU of those that stay as they are. */
+static void note_others(struct muster_what_if *what_if, const struct muster_turn *turn, uint32_t t,
+                        const uint8_t *group, uint32_t usual)
+{
+    const struct muster_graph *graph = what_if->graph;
+    for (uint32_t i = 0; i < turn->units; i++) {
+        uint32_t u = graph->of_turn[turn->first + (i + t) % turn->units];
+        const struct muster_unit *unit = &graph->unit[u];
+        const struct muster_seat *seat = &graph->seat[unit->seat];
+        uint8_t own = group[unit->gpu];
+        if (unit->judged && !seat->guilty && !(own < 32 && (usual >> own & 1))) {
+            what_if->other_ns[seat->position] = unit->excess_ns;
+            return;
+        }
+    }
+}
+
+int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, uint32_t usual)
+{
+    const struct muster_graph *graph = what_if->graph;
+    int64_t over = 0;
+    /* Where a circle of edges had to be cut, what is followed is not known yet. */
+    memset(what_if->begin_ns, 0, graph->units * sizeof *what_if->begin_ns);
+    memset(what_if->end_ns, 0, graph->units * sizeof *what_if->end_ns);
+    memset(what_if->call_ns, 0, graph->units * sizeof *what_if->call_ns);
+    memset(what_if->other_ns, 0, graph->positions * sizeof *what_if->other_ns);
+    for (size_t t = 0; t < graph->ordered; t++) {
+        const struct muster_turn *turn = &graph->turn[graph->order[t]];
+        for (uint32_t i = 0; i < turn->units; i++) {
+            uint32_t u = graph->of_turn[turn->first + i];
+            uint8_t own = group[graph->unit[u].gpu];
+            begin_unit(what_if, u, own < 32 && (usual >> own & 1));
+        }
+        note_others(what_if, turn, (uint32_t)t, group, usual);
+        over = most(over, end_turn(what_if, turn));
+    }
+    return over;
+}
+
+void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
+{
+    const struct muster_graph *graph = what_if->graph;
+    memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
+    for (uint32_t u = 0; u < graph->units; u++) {
+        const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
+        int64_t ns = end_of(what_if, u) - what_if->begin_ns[u];
+        if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
+            of_gpu[graph->unit[u].gpu] += (double)(ns - (int64_t)turn->transfer_ns);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/* What the job would have taken if some GPUs had needed no longer than is usual, where they are
+ * late. In each turn such a GPU needs what is usual in it, and as much more as another one, which
+ * is not late, in the turn before: so that it is as uneven as the others are. The graph is gone through once more, every unit begins when all that it follows is over. */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
+#define MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
+
+#include "diagnose/straggler/job_graph.h"
+
+struct muster_what_if {
+    const struct muster_graph *graph;
+    int64_t *begin_ns, *end_ns, *call_ns; /* of each unit, from the begin of the job */
+    int64_t *other_ns; /* of each position: beyond the usual time, of another GPU in the turn before */
+};
+
+/* -1: no memory. */
+int muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph);
+void muster_what_if_end(struct muster_what_if *what_if);
+
+/* When the last unit is over if the GPUs of `group` whose bit is in `usual` are as usual; ns.
+ * group: of each GPU its number, below 32; more: none. */
+int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, uint32_t usual);
+
+/* As the last call left it: how long each GPU waits for others in all; ns. */
+void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu);
+
+#endif

@@ -1,0 +1,228 @@
+#include "diagnose/whereabouts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/text.h"
+#include "diagnose/hang/hang_state.h"
+
+static void name_call(const struct muster_hang_member *member, struct muster_whereabout *one)
+{
+    const struct muster_hang_call *call = muster_hang_call(member, member->calls - 1);
+    char size[32];
+    if (!call) {
+        snprintf(one->call, sizeof one->call, "collective #%" PRIu64, member->calls - 1);
+        return;
+    }
+    muster_text_bytes(size, sizeof size, call->count * muster_dtype_bytes(call->dtype));
+    snprintf(one->call, sizeof one->call, "%s #%" PRIu64 " (%s)", muster_func_word(call->func),
+             member->calls - 1, size);
+}
+
+/* Who never came to the last call of `member`. */
+static void name_missing(const struct muster_hang_comm *comm,
+                         const struct muster_hang_member *member, struct muster_whereabout *one)
+{
+    enum { SHOWN = 4 };
+    unsigned missing = 0;
+    size_t used = 0;
+    for (uint32_t i = 0; i < comm->members; i++) {
+        if (comm->member[i].calls >= member->calls) {
+            continue;
+        }
+        if (missing++ < SHOWN && used < sizeof one->waits) {
+            used += (size_t)snprintf(one->waits + used, sizeof one->waits - used, "%s%" PRId32,
+                                     used ? ", " : "", comm->member[i].rank);
+        }
+    }
+    if (missing > SHOWN && used < sizeof one->waits) {
+        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", missing - SHOWN);
+    } else if (comm->nranks > comm->members && used < sizeof one->waits) {
+        snprintf(one->waits + used, sizeof one->waits - used, "%s%u not seen", used ? ", " : "",
+                 comm->nranks - comm->members);
+    }
+}
+
+static enum muster_where where_of(const struct muster_hang_member *member)
+{
+    if (member->state != MUSTER_PROCESS_RUNNING) {
+        return MUSTER_WHERE_GONE;
+    }
+    if (!member->called_ns) {
+        return MUSTER_WHERE_NOT_YET;
+    }
+    if (member->in_call_ns) {
+        return MUSTER_WHERE_CALLS;
+    }
+    return member->ended == MUSTER_HANG_OPEN   ? MUSTER_WHERE_WAITS
+           : member->ended == MUSTER_HANG_IDLE ? MUSTER_WHERE_OUTSIDE
+                                               : MUSTER_WHERE_CALLED;
+}
+
+/* What is newer, and what waits, is where the rank is. */
+static void take(const struct muster_hang_comm *comm, const struct muster_hang_member *member,
+                 struct muster_whereabout *one)
+{
+    enum muster_where where = where_of(member);
+    double since_s = member->called_ns && member->seen_ns > member->called_ns
+                         ? (double)(member->seen_ns - member->called_ns) / 1e9
+                         : member->called_ns ? 0
+                                             : NAN;
+    bool waits = where == MUSTER_WHERE_WAITS || where == MUSTER_WHERE_CALLS;
+    bool waited = one->where == MUSTER_WHERE_WAITS || one->where == MUSTER_WHERE_CALLS;
+    bool newer = isnan(one->since_s) || (!isnan(since_s) && since_s < one->since_s);
+    if (one->comm && (waited > waits || (waited == waits && !newer))) {
+        return;
+    }
+    one->comm = comm->id;
+    one->where = where;
+    one->since_s = since_s;
+    one->call[0] = one->waits[0] = '\0';
+    if (member->calls) {
+        name_call(member, one);
+        name_missing(comm, member, one);
+    }
+}
+
+static struct muster_whereabout *row_of(struct muster_whereabouts *all,
+                                        const struct muster_hang_member *member)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct muster_whereabout *one = &all->rank[i];
+        if (one->pid == member->pid && one->rank == member->rank &&
+            strcmp(one->host, member->host) == 0) {
+            return one;
+        }
+    }
+    if (!muster_grow(&all->rank, all->n, sizeof *all->rank)) {
+        return NULL;
+    }
+    all->rank[all->n] = (struct muster_whereabout){.rank = member->rank,
+                                                   .pid = member->pid,
+                                                   .host = member->host,
+                                                   .gpu = member->gpu,
+                                                   .state = member->state,
+                                                   .since_s = NAN};
+    return &all->rank[all->n++];
+}
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct muster_whereabout *a = left, *b = right;
+    bool a_gone = a->where == MUSTER_WHERE_GONE, b_gone = b->where == MUSTER_WHERE_GONE;
+    if (a_gone != b_gone) {
+        return a_gone - b_gone;
+    }
+    if (a->rank != b->rank) {
+        return a->rank < b->rank ? -1 : 1;
+    }
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+int muster_whereabouts_of(const struct muster_view *view, struct muster_whereabouts *all,
+                          struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    struct muster_hang_state state;
+    *all = (struct muster_whereabouts){0};
+    muster_hang_state_of(view, &arena, &state);
+    bool whole = !arena.failed;
+    for (size_t c = 0; c < state.comms && whole; c++) {
+        for (uint32_t i = 0; i < state.comm[c].members && whole; i++) {
+            struct muster_whereabout *one = row_of(all, &state.comm[c].member[i]);
+            whole = one != NULL;
+            if (one && !state.comm[c].member[i].over) {
+                take(&state.comm[c], &state.comm[c].member[i], one);
+            }
+        }
+    }
+    muster_arena_free(&arena);
+    for (size_t i = 0; i < all->n; i++) {
+        struct muster_whereabout *one = &all->rank[i];
+        one->where = one->state != MUSTER_PROCESS_RUNNING ? MUSTER_WHERE_GONE
+                     : one->comm                          ? one->where
+                                                          : MUSTER_WHERE_NOT_YET;
+    }
+    if (all->n) {
+        qsort(all->rank, all->n, sizeof *all->rank, by_rank);
+    }
+    return whole ? 0 : muster_fail_memory(err, "where the ranks are");
+}
+
+void muster_whereabouts_free(struct muster_whereabouts *all)
+{
+    free(all->rank);
+    *all = (struct muster_whereabouts){0};
+}
+
+void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_t size)
+{
+    const char *comma = one->waits[0] ? ", waiting for rank " : "";
+    switch (one->where) {
+    case MUSTER_WHERE_WAITS:
+        snprintf(to, size, "in it for %.1f s%s%s", one->since_s, comma, one->waits);
+        return;
+    case MUSTER_WHERE_CALLS:
+        snprintf(to, size, "in the call for %.1f s%s%s", one->since_s, comma, one->waits);
+        return;
+    case MUSTER_WHERE_OUTSIDE:
+        snprintf(to, size, "outside NCCL, called it %.1f s ago", one->since_s);
+        return;
+    case MUSTER_WHERE_CALLED:
+        snprintf(to, size, "called it %.1f s ago%s%s", one->since_s, comma, one->waits);
+        return;
+    case MUSTER_WHERE_NOT_YET:
+        snprintf(to, size, "has called nothing");
+        return;
+    case MUSTER_WHERE_GONE:
+        break;
+    }
+    snprintf(to, size, "%s",
+             one->state == MUSTER_PROCESS_KILLED ? "gone (killed or crashed)" : "ended");
+}
+
+void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
+                              const struct muster_terminal *terminal, FILE *out)
+{
+    size_t shown = top && top < all->n ? top : all->n;
+    fprintf(out, "where everybody is");
+    fprintf(out, shown < all->n ? " (%zu of %zu ranks)\n" : "\n", shown, all->n);
+    fprintf(out, "  rank      pid  %-12s %-26s %s\n", "host", "last call", "");
+    for (size_t i = 0; i < shown; i++) {
+        const struct muster_whereabout *one = &all->rank[i];
+        char state[160], line[512];
+        muster_whereabout_text(one, state, sizeof state);
+        snprintf(line, sizeof line, "  %4" PRId32 " %8" PRIu32 "  %-12.12s %-26s %s", one->rank,
+                 one->pid, one->host, one->call[0] ? one->call : "-", state);
+        if (terminal->fit) {
+            muster_terminal_cut(line, sizeof line, terminal->width);
+        }
+        fprintf(out, "%s\n", line);
+    }
+}
+
+void muster_whereabouts_json(const struct muster_whereabouts *all, struct muster_json *json)
+{
+    static const char *const words[] = {"waits",  "in_call", "outside",
+                                        "called", "not_yet", "gone"};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct muster_whereabout *one = &all->rank[i];
+        char id[17];
+        snprintf(id, sizeof id, "%016" PRIx64, one->comm);
+        muster_json_object(json, NULL);
+        muster_json_i64(json, "rank", one->rank);
+        muster_json_u64(json, "pid", one->pid);
+        muster_json_str(json, "host", one->host);
+        muster_json_str(json, "where", words[one->where]);
+        muster_json_str(json, "comm", one->comm ? id : NULL);
+        muster_json_str(json, "call", one->call[0] ? one->call : NULL);
+        muster_json_real(json, "since_s", one->since_s, 3);
+        muster_json_str(json, "waits_for", one->waits[0] ? one->waits : NULL);
+        muster_json_end(json);
+    }
+}

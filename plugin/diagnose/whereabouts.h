@@ -1,0 +1,55 @@
+/* Where every rank of a job is at this moment: what it called last, and for whom it waits there. */
+#ifndef MUSTER_DIAGNOSE_WHEREABOUTS_H
+#define MUSTER_DIAGNOSE_WHEREABOUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/terminal.h"
+#include "run/run.h"
+#include "view/view.h"
+
+enum muster_where {
+    MUSTER_WHERE_WAITS,   /* in its last call, which has not ended */
+    MUSTER_WHERE_CALLS,   /* inside the call itself: NCCL has not returned, or launched nothing */
+    MUSTER_WHERE_OUTSIDE, /* all that it called has ended */
+    MUSTER_WHERE_CALLED,  /* whether its last call has ended cannot be seen */
+    MUSTER_WHERE_NOT_YET, /* has called nothing */
+    MUSTER_WHERE_GONE,    /* its process is over */
+};
+
+struct muster_whereabout {
+    int32_t rank; /* global; -1: not known */
+    uint32_t pid;
+    const char *host; /* in the run's memory */
+    int32_t gpu;      /* -1: not known */
+    enum muster_process_state state;
+    enum muster_where where;
+    uint64_t comm;   /* of the last call; 0: none */
+    char call[64];  /* "AllReduce #76 (4 MiB)"; "" none */
+    double since_s; /* since its last call; NAN: not known */
+    char waits[96]; /* ranks that have not come to it: "1", "1, 5 and 3 more"; "": all are there */
+};
+
+struct muster_whereabouts {
+    struct muster_whereabout *rank; /* by rank, those that are gone last */
+    size_t n;
+};
+
+/* Of all ranks of the view's run. The view has to outlive it. Free it in any case. */
+int muster_whereabouts_of(const struct muster_view *view, struct muster_whereabouts *all,
+                          struct muster_err *err);
+void muster_whereabouts_free(struct muster_whereabouts *all);
+
+/* "waiting in it for 3.2 s, for rank 1" */
+void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_t size);
+/* A line for each of the first `top` ranks; 0: of all. */
+void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
+                              const struct muster_terminal *terminal, FILE *out);
+/* An array of objects. */
+void muster_whereabouts_json(const struct muster_whereabouts *all, struct muster_json *json);
+
+#endif

@@ -1,0 +1,33 @@
+#include "doctor/doctor.h"
+
+int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    doctor->memory = &arena;
+    muster_doctor_nccl(doctor);
+    muster_doctor_driver(doctor);
+    muster_doctor_environment(doctor);
+    muster_doctor_network(doctor);
+    muster_doctor_names(doctor);
+    muster_doctor_firewall(doctor);
+    muster_doctor_shm(doctor);
+    muster_doctor_limits(doctor);
+    muster_doctor_threads(doctor);
+    muster_doctor_service(doctor);
+    muster_doctor_host(doctor);
+    muster_doctor_kernel_log(doctor);
+    muster_doctor_versions(doctor);
+    muster_doctor_gpus(doctor);
+    muster_doctor_sharing(doctor);
+    muster_doctor_rdma(doctor);
+    muster_doctor_ports(doctor);
+    muster_doctor_pcie(doctor);
+    muster_doctor_fabric(doctor);
+    muster_doctor_runtime(doctor);
+    muster_doctor_active(doctor);
+    muster_checks_end(doctor->checks);
+    int rc = muster_arena_check(&arena, err, "the checks");
+    muster_arena_free(&arena);
+    doctor->memory = NULL;
+    return rc;
+}

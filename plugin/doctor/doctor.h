@@ -1,0 +1,113 @@
+/* `muster doctor`: what the parts of it share. Each doctor_*.c adds the checks of one subject; ids
+ * are listed in docs/doctor.md. */
+#ifndef MUSTER_DOCTOR_DOCTOR_H
+#define MUSTER_DOCTOR_DOCTOR_H
+
+#include <limits.h>
+
+#include "base/arena.h"
+#include "doctor/env/env_rules.h"
+#include "doctor/rules/checks.h"
+#include "doctor/survey.h"
+#include "topology/interfaces.h"
+
+enum { MUSTER_DOCTOR_LIBRARIES = 16, MUSTER_DOCTOR_FILE = 64 << 10, MUSTER_DOCTOR_CPU_WORDS = 64 };
+
+struct muster_nccl_library {
+    char path[512];
+    int version; /* code; 0: its text does not say */
+    int cuda;    /* that it was built for, 13000; 0: its text does not say */
+};
+
+struct muster_doctor {
+    struct muster_arena *memory; /* of one examination */
+    struct muster_checks *checks;
+    const struct muster_survey *survey;
+    const char *sysfs, *procfs, *devfs; /* MUSTER_SYSFS, MUSTER_PROCFS, MUSTER_DEVFS */
+    const char *root;                   /* MUSTER_ROOT: where /etc and /run are; "" */
+    const char *nccl;                   /* --nccl; NULL: as the loader finds it */
+    unsigned local_ranks; /* that will run on this host: said by the launcher, else one a GPU */
+    enum { MUSTER_DOCTOR_AUTO, MUSTER_DOCTOR_ACTIVE, MUSTER_DOCTOR_PASSIVE } activity;
+    char no_driver[384]; /* filled by muster_doctor_driver: why nothing can be asked of it */
+    /* filled by muster_doctor_nccl */
+    struct muster_nccl_library library[MUSTER_DOCTOR_LIBRARIES];
+    int libraries;
+    int loaded; /* index; -1: none could be loaded */
+    char not_loaded[256];
+};
+
+/* A new check of GPUs; unchecked, with the reason, where no driver can be asked. */
+struct muster_check *muster_doctor_begin_gpu(struct muster_doctor *doctor, const char *id,
+                                             const char *class_id, const char *expected);
+/* All checks, in the order in which they are shown. -1: out of memory. */
+int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err);
+
+/* Libraries on this host; first, because others ask for the version. */
+void muster_doctor_nccl(struct muster_doctor *doctor);
+void muster_doctor_environment(struct muster_doctor *doctor);
+void muster_doctor_network(struct muster_doctor *doctor);
+void muster_doctor_names(struct muster_doctor *doctor);
+void muster_doctor_firewall(struct muster_doctor *doctor);
+void muster_doctor_shm(struct muster_doctor *doctor);
+void muster_doctor_limits(struct muster_doctor *doctor);
+void muster_doctor_threads(struct muster_doctor *doctor);
+void muster_doctor_service(struct muster_doctor *doctor);
+void muster_doctor_runtime(struct muster_doctor *doctor);
+void muster_doctor_host(struct muster_doctor *doctor);
+void muster_doctor_kernel_log(struct muster_doctor *doctor);
+/* Known bugs of the NCCL that is loaded. */
+void muster_doctor_known_nccl(struct muster_doctor *doctor);
+void muster_doctor_versions(struct muster_doctor *doctor);
+void muster_doctor_driver(struct muster_doctor *doctor);
+void muster_doctor_gpus(struct muster_doctor *doctor);
+void muster_doctor_sharing(struct muster_doctor *doctor);
+void muster_doctor_rdma(struct muster_doctor *doctor);
+void muster_doctor_ports(struct muster_doctor *doctor);
+void muster_doctor_pcie(struct muster_doctor *doctor);
+void muster_doctor_fabric(struct muster_doctor *doctor);
+void muster_doctor_active(struct muster_doctor *doctor);
+
+/* Room for a file; NULL: no memory, which the examination tells at its end. */
+char *muster_doctor_room(const struct muster_doctor *doctor);
+/* A file (below /proc), cut at MUSTER_DOCTOR_FILE - 1 bytes; false, and "", where it cannot be
+ * read. `text` NULL: false.
+ */
+bool muster_doctor_read_file(const char *path, char *text);
+bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text);
+
+/* Entries of a folder; 0 where it cannot be read. */
+/* Ranks and hosts of the job that the environment tells of; 0 and false: does not say. */
+unsigned muster_doctor_world(void);
+bool muster_doctor_several_hosts(void);
+bool muster_doctor_container(const struct muster_doctor *doctor);
+/* The rank that this process is, where its launcher binds each rank to CPUs of its own; -1. */
+int muster_doctor_local_rank(void);
+/* CPUs that this process may run on, into MUSTER_DOCTOR_CPU_WORDS; 0: unknown. */
+int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set);
+/* Ports whose link layer is Ethernet. */
+int muster_doctor_roce_ports(const struct muster_doctor *doctor);
+/* The first address of a name, within seconds. */
+int muster_doctor_resolve(const char *name, struct muster_interface *to, struct muster_err *err);
+/* "eth0 10.0.0.1/24", or the address alone where it has no name. */
+void muster_doctor_address(const struct muster_interface *interface, char *text, size_t size);
+/* Of the examination; NULL: they cannot be listed. */
+struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor);
+int muster_doctor_entries(const char *root, const char *below);
+bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
+
+/* NCCL_ names in a library, sorted. 0 if it cannot be read. */
+size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
+                           const char *const **strings);
+/* "NCCL version 2.28.9+cuda13.0" in a library's bytes: 22809; 0: not there. *cuda gets 13000, or 0.
+ */
+int muster_nccl_version_in(const char *path, int *cuda);
+
+static inline int muster_doctor_version(const struct muster_doctor *doctor)
+{
+    return doctor->loaded >= 0 ? doctor->library[doctor->loaded].version : 0;
+}
+
+/* What this program does as a rank of doctor's all-reduce. */
+extern const char *const muster_doctor_rank[];
+
+#endif

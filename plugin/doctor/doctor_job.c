@@ -1,0 +1,60 @@
+/* What the launcher's variables say of the job. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/text.h"
+#include "doctor/doctor.h"
+#include "topology/sysfs.h"
+
+unsigned muster_doctor_world(void)
+{
+    static const char *const names[] = {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_SIZE"};
+    uint64_t n;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && muster_text_u64(text, &n) && n > 0 && n < UINT32_MAX)
+            return (unsigned)n;
+    }
+    return 0;
+}
+
+bool muster_doctor_several_hosts(void)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES"), *groups = getenv("GROUP_WORLD_SIZE");
+    const char *world = getenv("WORLD_SIZE"), *local = getenv("LOCAL_WORLD_SIZE");
+    return (nodes && atoi(nodes) > 1) || (groups && atoi(groups) > 1) ||
+           (world && local && atoi(world) > atoi(local));
+}
+
+bool muster_doctor_container(const struct muster_doctor *doctor)
+{
+    static const char *const marks[] = {"docker", "kubepods", "containerd", "libpod", "lxc"};
+    char path[PATH_MAX], text[1024] = "";
+    if (muster_env("SINGULARITY_CONTAINER") || muster_env("APPTAINER_CONTAINER") ||
+        muster_env("KUBERNETES_SERVICE_HOST"))
+        return true;
+    snprintf(path, sizeof path, "%s/.dockerenv", doctor->root);
+    if (access(path, F_OK) == 0)
+        return true;
+    muster_sysfs_line(doctor->procfs, text, sizeof text, "self/cgroup");
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(text, marks[i]))
+            return true;
+    return false;
+}
+
+int muster_doctor_local_rank(void)
+{
+    static const char *const names[] = {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID"};
+    uint64_t rank;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && muster_text_u64(text, &rank) && rank < MUSTER_MACHINE_GPUS)
+            return (int)rank;
+    }
+    return -1;
+}

@@ -1,0 +1,135 @@
+/* Which known bugs of NCCL this host and this job can meet. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/known_bad.h"
+#include "doctor/rules/known_nccl.h"
+#include "doctor/rules/proc_text.h"
+#include "topology/sysfs.h"
+
+enum { CAP_SYS_NICE = 23 };
+
+static unsigned of_gpus(const struct muster_nvml *nvml)
+{
+    unsigned has = 0;
+    for (int i = 0; nvml && i < nvml->gpus; i++) {
+        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
+        bool linked = false, to_switch = gpu->fabric_state > 0, down = false;
+        for (int j = 0; j < MUSTER_NVML_LINKS; j++) {
+            linked |= gpu->link[j].state == MUSTER_NVLINK_ACTIVE;
+            down |= gpu->link[j].state == MUSTER_NVLINK_INACTIVE;
+            to_switch |= gpu->link[j].remote == MUSTER_NVLINK_TO_SWITCH;
+        }
+        has |= gpu->major == 9 ? MUSTER_NCCL_ON_HOPPER : 0u;
+        has |= gpu->major == 12 ? MUSTER_NCCL_ON_RTX50 : 0u;
+        has |= gpu->major && gpu->major < 10 ? MUSTER_NCCL_BEFORE_BLACKWELL : 0u;
+        has |= gpu->major == 7 && gpu->minor == 0 ? MUSTER_NCCL_ON_VOLTA : 0u;
+        has |= to_switch ? MUSTER_NCCL_NVSWITCH : linked ? MUSTER_NCCL_NO_NVSWITCH : 0u;
+        has |= linked && down ? MUSTER_NCCL_LINKS_DOWN : 0u;
+    }
+    return nvml && nvml->gpus == 2 ? has | MUSTER_NCCL_TWO_GPUS : has;
+}
+
+static unsigned of_rdma(const struct muster_doctor *doctor)
+{
+    char text[64];
+    unsigned has = 0;
+    if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0)
+        return 0;
+    has |= MUSTER_NCCL_RDMA;
+    has |= muster_doctor_roce_ports(doctor) ? MUSTER_NCCL_ROCE : 0u;
+    has |= muster_env("NCCL_IB_GID_INDEX") ? 0u : MUSTER_NCCL_NO_GID_INDEX;
+    if (muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/nvidia_peermem/version") &&
+        muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0)
+        has |= MUSTER_NCCL_PEERMEM;
+    return has;
+}
+
+static bool lacks_numa(const struct muster_machine *machine)
+{
+    for (int i = 0; i < machine->gpus; i++)
+        if (machine->gpu[i].node >= 0 && muster_machine_numa(machine, machine->gpu[i].node) == 0)
+            return true;
+    return false;
+}
+
+static unsigned of_system(const struct muster_doctor *doctor, char *text)
+{
+    unsigned has = 0;
+    if (muster_doctor_read_proc(doctor, "version", text)) {
+        has |= strstr(text, "aarch64") || strstr(text, "arm64") ? MUSTER_NCCL_ON_ARM : 0u;
+        has |= strstr(text, "microsoft") || strstr(text, "WSL") ? MUSTER_NCCL_WSL : 0u;
+    }
+#ifdef __aarch64__
+    has |= strcmp(doctor->procfs, "/proc") == 0 ? MUSTER_NCCL_ON_ARM : 0u;
+#endif
+    long long caps = muster_doctor_read_proc(doctor, "self/status", text)
+                         ? muster_proc_field(text, "CapEff", 16)
+                         : -1;
+    if (caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) && muster_doctor_container(doctor))
+        has |= MUSTER_NCCL_CONTAINER;
+    has |= doctor->survey->machine->virtual_machine ? MUSTER_NCCL_VIRTUAL : 0u;
+    has |= lacks_numa(doctor->survey->machine) ? MUSTER_NCCL_NO_NUMA : 0u;
+    return has;
+}
+
+static unsigned of_job(const struct muster_doctor *doctor)
+{
+    const char *cumem = muster_env("NCCL_CUMEM_ENABLE");
+    unsigned has = 0, world = muster_doctor_world();
+    if (muster_doctor_several_hosts())
+        has |= MUSTER_NCCL_HOSTS | (doctor->local_ranks == 1 ? MUSTER_NCCL_ONE_GPU_A_HOST : 0u);
+    has |= world > 80 ? MUSTER_NCCL_OVER_80_RANKS : 0u;
+    has |= world > 1000 ? MUSTER_NCCL_OVER_1000_RANKS : 0u;
+    return cumem && strcmp(cumem, "0") == 0 ? has | MUSTER_NCCL_NO_CUMEM : has;
+}
+
+static void tell(struct muster_check *check, const struct muster_known_nccl *bug)
+{
+    static const enum muster_check_status statuses[] = {MUSTER_CHECK_OK, MUSTER_CHECK_WARNING,
+                                                        MUSTER_CHECK_PROBLEM};
+    muster_check_evidence(check, "%s%s (%s, %s): %s",
+                          bug->weight == MUSTER_KNOWN_SOMETIMES ? "depends on the program: " : "",
+                          bug->what, bug->class_id, bug->source, bug->fix);
+    if (statuses[bug->weight] <= check->status)
+        return;
+    muster_check_worse(check, statuses[bug->weight]);
+    muster_check_found(check, "this NCCL %s", bug->what);
+    muster_check_advice(check, "%s", bug->fix);
+}
+
+static void tell_too_new(const struct muster_doctor *doctor, struct muster_check *check,
+                         int version)
+{
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    for (int i = 0; nvml && i < nvml->gpus; i++) {
+        const char *text = muster_known_too_new(nvml->gpu[i].major, version);
+        if (!text)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "%s", text);
+        muster_check_advice(check, "upgrade NCCL");
+    }
+}
+
+void muster_doctor_known_nccl(struct muster_doctor *doctor)
+{
+    struct muster_check *check =
+        muster_check_begin(doctor->checks, "version.nccl_bad", "F29,F56,F68-F74");
+    int version = muster_doctor_version(doctor);
+    char *text = muster_doctor_room(doctor);
+    muster_check_expected(check, "no version with a known bug that a job here meets");
+    if (!version || !text) {
+        muster_check_unchecked(check, "no NCCL could be loaded");
+        return;
+    }
+    unsigned has =
+        of_gpus(doctor->survey->nvml) | of_rdma(doctor) | of_system(doctor, text) | of_job(doctor);
+    muster_check_found(check, "nothing known that has to be met here");
+    for (size_t i = 0; i < muster_known_nccl_n; i++)
+        if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
+            tell(check, &muster_known_nccl[i]);
+    tell_too_new(doctor, check, version);
+}

@@ -1,0 +1,271 @@
+/* Names and addresses that processes of other hosts are told, and what may keep them out. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/host.h"
+#include "base/text.h"
+#include "doctor/doctor.h"
+#include "launch/bounded.h"
+#include "topology/sysfs.h"
+
+enum { RESOLVE_MS = 3000, CONNECT_MS = 2000 };
+
+static int resolve_work(void *arg, int fd, struct muster_err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+    struct sockaddr_storage first = {0};
+    int rc = getaddrinfo(arg, NULL, &hints, &list);
+    if (rc)
+        return muster_fail(err, "%s", gai_strerror(rc));
+    memcpy(&first, list->ai_addr, list->ai_addrlen);
+    freeaddrinfo(list);
+    return muster_bounded_write(fd, &first, sizeof first, err);
+}
+
+int muster_doctor_resolve(const char *name, struct muster_interface *to, struct muster_err *err)
+{
+    char *bytes;
+    size_t n;
+    if (muster_bounded("the resolver", resolve_work, (void *)(uintptr_t)name, RESOLVE_MS, &bytes,
+                       &n, err))
+        return -1;
+    *to = (struct muster_interface){.prefix = 0};
+    muster_interfaces_address(to, (const struct sockaddr *)(const void *)bytes);
+    free(bytes);
+    return 0;
+}
+
+/* The interface of this host that has the address; NULL. */
+static const struct muster_interface *owner(const struct muster_interfaces *interfaces,
+                                            const struct muster_interface *of)
+{
+    for (int i = 0; i < interfaces->n; i++)
+        if (interfaces->at[i].family == of->family &&
+            memcmp(&interfaces->at[i].address, &of->address, of->family == AF_INET ? 4 : 16) == 0)
+            return &interfaces->at[i];
+    return NULL;
+}
+
+static bool is_bridge(const struct muster_interface *interface)
+{
+    static const char *const names[] = {"docker", "br-", "virbr", "cni", "flannel", "podman"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(interface->name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Whether an address of this host that is told to others leads them anywhere. */
+static void evaluate_address(struct muster_check *check, const struct muster_interfaces *interfaces,
+                             const char *what, const struct muster_interface *is)
+{
+    char text[96];
+    const struct muster_interface *on = owner(interfaces, is);
+    muster_doctor_address(is, text, sizeof text);
+    bool loopback = muster_interfaces_loopback(is), bridge = on && is_bridge(on);
+    muster_check_evidence(check, "%s is %s%s%s", what, text, on ? " on " : "", on ? on->name : "");
+    if (!loopback && !bridge)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "%s is an address that other hosts cannot reach", what);
+    muster_check_advice(check, "%s",
+                        loopback ? "name the host's own address: in /etc/hosts the host "
+                                   "name must not stand at 127.0.1.1, or name the "
+                                   "interface (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME)"
+                                 : "docker: --network host; else name the interface "
+                                   "that other hosts reach");
+}
+
+static void read_hostname(const struct muster_doctor *doctor, char *name, size_t size)
+{
+    if (!muster_sysfs_line(doctor->procfs, name, size, "sys/kernel/hostname") &&
+        gethostname(name, size - 1))
+        name[0] = '\0';
+}
+
+/* What the recorded host's /etc/hosts says of a name: its own resolver cannot be asked. */
+static bool look_up_recorded(const struct muster_doctor *doctor, const char *name,
+                             struct muster_interface *to)
+{
+    char path[PATH_MAX], line[512];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/etc/hosts", doctor->root);
+    FILE *hosts = fopen(path, "re");
+    while (hosts && !found && fgets(line, sizeof line, hosts)) {
+        char *rest, *address = strtok_r(line, " \t\n", &rest);
+        *to = (struct muster_interface){.family = AF_INET};
+        if (!address || inet_pton(AF_INET, address, &to->address) != 1)
+            continue;
+        for (char *word = strtok_r(NULL, " \t\n", &rest); word && *word != '#';
+             word = strtok_r(NULL, " \t\n", &rest))
+            found |= strcmp(word, name) == 0;
+    }
+    if (hosts)
+        fclose(hosts);
+    return found;
+}
+
+/* Gloo, and PyTorch's RPC, tell others the address of the own name unless an interface is named. */
+static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check *check,
+                              const struct muster_interfaces *interfaces)
+{
+    char name[128] = "", what[160];
+    struct muster_interface address;
+    struct muster_err err;
+    read_hostname(doctor, name, sizeof name);
+    if (!name[0] || muster_env("GLOO_SOCKET_IFNAME"))
+        return;
+    snprintf(what, sizeof what, "this host's name %s", name);
+    if (strcmp(doctor->procfs, "/proc") != 0) {
+        if (look_up_recorded(doctor, name, &address))
+            evaluate_address(check, interfaces, what, &address);
+        return;
+    }
+    if (muster_doctor_resolve(name, &address, &err) == 0) {
+        evaluate_address(check, interfaces, what, &address);
+        return;
+    }
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_found(check, "%s does not resolve", what);
+    muster_check_evidence(check, "%s: %.120s", name, err.text);
+    muster_check_advice(check, "GLOO_SOCKET_IFNAME, or an entry in /etc/hosts");
+}
+
+static void evaluate_interface(struct muster_check *check,
+                               const struct muster_interfaces *interfaces, const char *variable)
+{
+    const char *name = muster_env(variable);
+    if (!name)
+        return;
+    size_t n = strcspn(name, ",");
+    for (int i = 0; i < interfaces->n; i++)
+        if (strlen(interfaces->at[i].name) == n && strncmp(interfaces->at[i].name, name, n) == 0)
+            return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "%s=%.60s: no such interface here", variable, name);
+    muster_check_advice(check, "Gloo and TensorPipe take exact names, without = or ^");
+}
+
+static void evaluate_comm_id(struct muster_check *check, const struct muster_interfaces *interfaces)
+{
+    const char *id = muster_env("NCCL_COMM_ID");
+    char name[128];
+    struct muster_interface address;
+    struct muster_err err;
+    if (!id || !strrchr(id, ':'))
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(strrchr(id, ':') - id), id);
+    if (muster_doctor_resolve(name, &address, &err) == 0) {
+        evaluate_address(check, interfaces, "NCCL_COMM_ID", &address);
+        return;
+    }
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "NCCL_COMM_ID=%.100s does not resolve: %.100s", id, err.text);
+    muster_check_advice(check, "the address and port of rank 0's host");
+}
+
+void muster_doctor_names(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.names", "F20,F24,F36");
+    struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
+    muster_check_expected(check, "names that lead other hosts here");
+    muster_check_found(check, "nothing against them");
+    if (!interfaces) {
+        muster_check_unchecked(check, "interfaces cannot be listed");
+        return;
+    }
+    evaluate_interface(check, interfaces, "GLOO_SOCKET_IFNAME");
+    evaluate_interface(check, interfaces, "TP_SOCKET_IFNAME");
+    if (muster_doctor_several_hosts()) {
+        evaluate_own_name(doctor, check, interfaces);
+        evaluate_comm_id(check, interfaces);
+    }
+}
+
+static bool has_line(const struct muster_doctor *doctor, const char *path, const char *line)
+{
+    char full[PATH_MAX], *text = muster_doctor_room(doctor);
+    snprintf(full, sizeof full, "%s%s", doctor->root, path);
+    bool found = muster_doctor_read_file(full, text) && strstr(text, line);
+    return found;
+}
+
+static bool is_there(const struct muster_doctor *doctor, const char *path)
+{
+    char full[PATH_MAX];
+    snprintf(full, sizeof full, "%s%s", doctor->root, path);
+    return access(full, F_OK) == 0;
+}
+
+/* A connection to the own address, on a port that the kernel chooses, as NCCL's are. */
+static int connect_work(void *arg, int fd, struct muster_err *err)
+{
+    const struct muster_interface *to = arg;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.any = {.sa_family = (sa_family_t)to->family}};
+    socklen_t n = to->family == AF_INET ? sizeof address.v4 : sizeof address.v6;
+    if (to->family == AF_INET)
+        memcpy(&address.v4.sin_addr, &to->address, 4);
+    else
+        memcpy(&address.v6.sin6_addr, &to->address, 16);
+    int server = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int client = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (server < 0 || client < 0 || bind(server, &address.any, n) || listen(server, 1) ||
+        getsockname(server, &address.any, &n) || connect(client, &address.any, n))
+        return muster_fail(err, "%s", strerror(errno));
+    return muster_bounded_write(fd, "ok", 2, err);
+}
+
+static void try_own_address(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
+    struct muster_choice choice;
+    struct muster_err err;
+    char *bytes, text[96];
+    size_t n;
+    if (interfaces)
+        muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
+                                 muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
+    if (interfaces && choice.n && strcmp(doctor->procfs, "/proc") == 0 &&
+        !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
+        struct muster_interface *to = &interfaces->at[choice.at[0]];
+        muster_doctor_address(to, text, sizeof text);
+        if (muster_bounded("a connection", connect_work, to, CONNECT_MS, &bytes, &n, &err)) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_found(check, "not even this host reaches its own address");
+            muster_check_evidence(check, "%s: %s", text, err.text);
+            muster_check_advice(check, "a firewall on this host keeps NCCL's connections out");
+        } else {
+            free(bytes);
+        }
+    }
+}
+
+void muster_doctor_firewall(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "net.firewall", "F25");
+    const char *active = has_line(doctor, "/etc/ufw/ufw.conf", "\nENABLED=yes") ? "ufw"
+                         : is_there(doctor, "/run/firewalld")                   ? "firewalld"
+                                                                                : NULL;
+    muster_check_expected(check, "no firewall between the hosts of a job, or one that lets them in "
+                                 "on all ports (net.ports)");
+    muster_check_found(check, active ? "%s is enabled here" : "none seen", active);
+    muster_check_evidence(check, "its rules can be read only by root");
+    if (active && muster_doctor_several_hosts()) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "NCCL listens on ports that the kernel chooses, not on "
+                                   "MASTER_PORT: let the subnet of the job's hosts in, on all of "
+                                   "them (ufw allow from SUBNET)");
+    }
+    try_own_address(doctor, check);
+}

@@ -1,0 +1,232 @@
+/* Ports of RDMA devices, beyond their state: subnet manager, frames, flaps, and the libraries that
+ * NCCL opens for them. */
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "doctor/doctor.h"
+#include "launch/bounded.h"
+#include "topology/sysfs.h"
+
+enum {
+    PORTS = 64,
+    LIBRARY_MS = 5000,
+    FLAPS = 3,          /* since the counters were reset */
+    ROCE_FRAME = 4200,  /* for an RDMA MTU of 4096 with its headers */
+    FAST_MBPS = 100000, /* where small frames cost */
+};
+
+struct port {
+    char device[32], number[8], layer[32];
+};
+
+static int list_ports(const struct muster_doctor *doctor, struct port *port)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    int n = 0;
+    snprintf(pattern, sizeof pattern, "%s/class/infiniband/*/ports/*", doctor->sysfs);
+    if (glob(pattern, 0, NULL, &found))
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc && n < PORTS; i++) {
+        const char *below =
+            found.gl_pathv[i] + strlen(doctor->sysfs) + strlen("/class/infiniband/");
+        if (sscanf(below, "%31[^/]/ports/%7[^/]", port[n].device, port[n].number) != 2)
+            continue;
+        muster_sysfs_line(doctor->sysfs, port[n].layer, sizeof port[n].layer,
+                          "class/infiniband/%s/ports/%s/link_layer", port[n].device,
+                          port[n].number);
+        n++;
+    }
+    globfree(&found);
+    return n;
+}
+
+int muster_doctor_roce_ports(const struct muster_doctor *doctor)
+{
+    struct port port[PORTS];
+    int n = list_ports(doctor, port), roce = 0;
+    for (int i = 0; i < n; i++)
+        roce += strcmp(port[i].layer, "Ethernet") == 0;
+    return roce;
+}
+
+static struct muster_check *begin(struct muster_doctor *doctor, int ports, const char *id,
+                                  const char *class_id, const char *expected)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, id, class_id);
+    muster_check_expected(check, "%s", expected);
+    if (ports == 0)
+        muster_check_unchecked(check, "no RDMA device");
+    return check;
+}
+
+/* A port whose cable is in and that no subnet manager has configured stays in INIT. */
+static void check_subnet(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check =
+        begin(doctor, n, "ib.subnet", "F60", "a subnet manager that configures every port");
+    int infiniband = 0, waiting = 0;
+    for (int i = 0; i < n; i++) {
+        char state[32] = "";
+        if (strcmp(port[i].layer, "InfiniBand") != 0)
+            continue;
+        infiniband++;
+        muster_sysfs_line(doctor->sysfs, state, sizeof state, "class/infiniband/%s/ports/%s/state",
+                          port[i].device, port[i].number);
+        if (!strstr(state, "INIT"))
+            continue;
+        waiting++;
+        muster_check_evidence(check, "%s port %s: %s", port[i].device, port[i].number, state);
+    }
+    if (n)
+        muster_check_found(check, waiting      ? "ports that wait for a subnet manager"
+                                  : infiniband ? "every port is configured"
+                                               : "no InfiniBand port");
+    if (waiting) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_advice(check, "start opensm, or look at the switch's subnet manager (sminfo)");
+    }
+}
+
+static long long mtu_of(const struct muster_doctor *doctor, const struct port *port, char *net)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    long long mtu = 0;
+    snprintf(pattern, sizeof pattern, "%s/class/infiniband/%.31s/device/net/*", doctor->sysfs,
+             port->device);
+    if (glob(pattern, 0, NULL, &found))
+        return 0;
+    if (found.gl_pathc > 0) {
+        snprintf(net, 32, "%.31s", strrchr(found.gl_pathv[0], '/') + 1);
+        mtu = muster_sysfs_number(doctor->sysfs, 0, "class/net/%s/mtu", net);
+    }
+    globfree(&found);
+    return mtu;
+}
+
+static bool is_fast(const struct muster_doctor *doctor, const struct port *port)
+{
+    return muster_sysfs_number(doctor->sysfs, 0, "class/infiniband/%s/ports/%s/rate", port->device,
+                               port->number) *
+               1000 >=
+           FAST_MBPS;
+}
+
+static void check_frames(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check =
+        begin(doctor, n, "ib.frames", "F26,F60", "one MTU on all RoCE ports, of 4200 or more");
+    long long first = 0;
+    bool differs = false, small = false;
+    char net[32] = "";
+    for (int i = 0; i < n; i++) {
+        long long mtu = strcmp(port[i].layer, "Ethernet") == 0 ? mtu_of(doctor, &port[i], net) : 0;
+        if (mtu <= 0)
+            continue;
+        differs |= first && mtu != first;
+        small |= mtu < ROCE_FRAME && is_fast(doctor, &port[i]);
+        first = mtu;
+        muster_check_evidence(check, "%s port %s: %s has MTU %lld", port[i].device, port[i].number,
+                              net, mtu);
+    }
+    if (n)
+        muster_check_found(check, differs ? "RoCE ports of different MTUs"
+                                  : small ? "RoCE in small frames"
+                                  : first ? "one MTU on all RoCE ports"
+                                          : "no RoCE port whose MTU can be read");
+    if (differs || small) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, differs
+                                       ? "the same MTU on all ports, of this host and of others: "
+                                         "RDMA between different ones fails or hangs"
+                                       : "MTU 9000 on hosts and switches: at 1500 RoCE sends "
+                                         "1024 bytes a packet");
+    }
+}
+
+/* What goes down in a job ends it. */
+static void check_flaps(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check =
+        begin(doctor, n, "ib.flaps", "F58", "links that stay up: link_downed below 3");
+    if (n)
+        muster_check_found(check, "no link that goes down again and again");
+    for (int i = 0; i < n; i++) {
+        long long down = muster_sysfs_number(doctor->sysfs, 0,
+                                             "class/infiniband/%s/ports/%s/counters/link_downed",
+                                             port[i].device, port[i].number);
+        if (down < FLAPS)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "links that go down");
+        muster_check_evidence(check,
+                              "%s port %s: went down %lld times since its counters were reset",
+                              port[i].device, port[i].number, down);
+        muster_check_advice(check,
+                            "cable, transceiver or switch port; until then NCCL_IB_TIMEOUT=22 "
+                            "outlives short drops");
+    }
+}
+
+static int load_work(void *arg, int fd, struct muster_err *err)
+{
+    return dlopen(arg, RTLD_NOW | RTLD_LOCAL) ? muster_bounded_write(fd, "ok", 2, err)
+                                              : muster_fail(err, "%s", dlerror());
+}
+
+static void need_library(struct muster_check *check, const char *name, const char *package)
+{
+    struct muster_err err;
+    char *bytes;
+    size_t n;
+    if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, &bytes, &n, &err) ==
+        0) {
+        free(bytes);
+        return;
+    }
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "a library is missing that NCCL opens for RDMA");
+    muster_check_evidence(check, "%s", err.text);
+    muster_check_advice(check, "install %s here, in the container: NCCL uses TCP without a word",
+                        package);
+}
+
+static void check_libraries(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check =
+        begin(doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
+    bool efa = false, mlx5 = false;
+    if (n == 0)
+        return;
+    muster_check_found(check, "what NCCL opens for RDMA is here");
+    for (int i = 0; i < n; i++) {
+        char driver[64] = "";
+        muster_sysfs_line(doctor->sysfs, driver, sizeof driver, "class/infiniband/%s/node_type",
+                          port[i].device);
+        efa |= strncmp(port[i].device, "efa", 3) == 0 || strncmp(port[i].device, "rdmap", 5) == 0 ||
+               strstr(driver, "unspecified");
+        mlx5 |= strncmp(port[i].device, "mlx5", 4) == 0;
+    }
+    need_library(check, "libibverbs.so.1", "libibverbs1");
+    if (mlx5)
+        need_library(check, "libmlx5.so.1", "ibverbs-providers");
+    if (efa) {
+        need_library(check, "libfabric.so.1", "the EFA installer");
+        if (!muster_env("NCCL_NET_PLUGIN"))
+            need_library(check, "libnccl-net.so", "aws-ofi-nccl");
+    }
+}
+
+void muster_doctor_ports(struct muster_doctor *doctor)
+{
+    struct port port[PORTS];
+    int n = list_ports(doctor, port);
+    check_subnet(doctor, port, n);
+    check_frames(doctor, port, n);
+    check_flaps(doctor, port, n);
+    check_libraries(doctor, port, n);
+}

@@ -1,0 +1,101 @@
+/* What explains what. Sources: the classes of docs/doctor.md; the weights order causes that are
+ * seen together, and follow how directly the check shows the fault: 9 names the fault itself, 5 a
+ * setting that often is one, 2 a state in which it is more likely. */
+#include "doctor/rules/causes.h"
+
+/* What fails where a GPU cannot reach another one. */
+#define PAIRS "p2p.kernel p2p.copy allreduce.small allreduce.large hang_stuck wrong_result"
+#define TESTS PAIRS " p2p.bandwidth gpu.p2p_status"
+/* What fails where CUDA or the driver does not work at all. */
+#define STARTS "p2p.kernel p2p.copy allreduce.small allreduce.large init_error hang_absent"
+#define SLOW   "p2p.bandwidth slow_transfer path_degraded"
+
+const char *const muster_symptoms[] = {"p2p.kernel", "p2p.copy", "p2p.bandwidth", "allreduce.small",
+                                       "allreduce.large", "gpu.p2p_status",
+                                       /* of a job, beside findings */
+                                       "init_error", "wrong_result", NULL};
+
+const struct muster_cause_row muster_cause_rows[] = {
+    {"env.files", "policy_divergence", 4},
+    {"env.set", "", 0},
+    {"env.unread", "init_error", 1},
+    {"env.misspelt", "init_error slow_transfer policy_divergence", 2},
+    {"env.removed", "slow_transfer", 2},
+    {"env.legacy", "hang_absent", 1},
+    {"env.number", "hang_stuck init_error slow_transfer", 3},
+    {"env.value", "init_error allreduce.small allreduce.large policy_divergence", 6},
+    {"env.contradiction", "init_error slow_transfer path_missing", 4},
+    {"env.costly", SLOW " path_missing", 6},
+    {"env.unsafe", "wrong_result hang_stuck allreduce.small allreduce.large", 6},
+    {"net.interface", "init_error hang_stuck", 8},
+    {"net.oob", "init_error hang_stuck", 8},
+    {"net.mtu", "hang_stuck slow_transfer", 3},
+    {"net.pattern", "init_error hang_stuck slow_transfer", 4},
+    {"net.subnet", "hang_stuck slow_transfer init_error", 4},
+    {"net.master", "init_error hang_absent", 8},
+    {"net.ports", "init_error hang_stuck", 4},
+    {"net.plugin", "slow_transfer init_error path_missing", 7},
+    {"net.names", "init_error hang_absent hang_stuck", 8},
+    {"net.firewall", "init_error hang_stuck hang_absent", 6},
+    {"limit.shm", "init_error allreduce.small allreduce.large hang_dead", 8},
+    {"limit.shm_stale", "init_error allreduce.small allreduce.large", 9},
+    {"limit.memlock", "init_error allreduce.small", 8},
+    {"limit.nofile", "init_error hang_dead", 7},
+    {"limit.stack", "init_error hang_dead", 6},
+    {"limit.cpu_quota", "late_rank slow_transfer", 8},
+    {"limit.cpus", "late_rank slow_transfer", 7},
+    {"limit.memory", "hang_dead", 6},
+    {"host.oom", "hang_dead hang_absent", 9},
+    {"limit.threads", "late_rank slow_transfer", 6},
+    {"limit.service", "init_error hang_dead", 5},
+    {"host.clock", "late_rank slow_transfer", 5},
+    {"host.hugepages", "hang_dead late_rank", 4},
+    {"host.container", "", 0},
+    {"host.swap", "late_rank hang_absent", 8},
+    {"host.memory", "late_rank hang_dead hang_absent", 6},
+    {"host.pressure", "late_rank hang_absent", 5},
+    {"host.identity", "init_error hang_stuck", 4},
+    {"host.cumem", "init_error allreduce.small allreduce.large", 6},
+    {"host.dma_faults", TESTS " slow_transfer", 9},
+    {"host.kernel_log", TESTS " hang_dead init_error late_rank", 7},
+    {"version.nccl", "init_error hang_mismatch hang_stuck policy_divergence", 4},
+    {"version.nccl_bad",
+     "init_error hang_stuck wrong_result slow_transfer allreduce.small "
+     "allreduce.large",
+     5},
+    {"version.driver", TESTS " init_error", 9},
+    {"version.cuda", STARTS, 8},
+    {"version.compat", STARTS, 9},
+    {"gpu.shared", STARTS " late_rank", 9},
+    {"gpu.bridge", "p2p.bandwidth gpu.p2p_status slow_transfer path_missing", 8},
+    {"gpu.peers", STARTS, 6},
+    {"gpu.persistence", "late_rank", 2},
+    {"gpu.requests", "slow_transfer path_degraded", 5},
+    {"gpu.driver", STARTS " path_missing", 9},
+    {"gpu.present", STARTS " hang_dead", 7},
+    {"gpu.fabric", STARTS " hang_stuck", 9},
+    {"gpu.nvlink", TESTS " slow_transfer path_degraded path_missing", 8},
+    {"gpu.pcie", SLOW, 7},
+    {"gpu.nic", "slow_transfer late_rank path_degraded", 5},
+    {"gpu.clocks", "late_rank p2p.bandwidth", 7},
+    {"gpu.ecc", PAIRS " init_error hang_dead", 8},
+    {"gpu.mig", "init_error allreduce.small gpu.p2p_status path_missing", 7},
+    {"gpu.in_use", "late_rank init_error allreduce.large", 5},
+    {"gpu.virtual", "gpu.p2p_status p2p.bandwidth slow_transfer path_missing init_error", 5},
+    {"gpu.iommu", TESTS " slow_transfer", 6},
+    {"gpu.acs", TESTS " slow_transfer", 8},
+    {"gpu.imex", "", 0},
+    {"ib.ports", "slow_transfer hang_stuck init_error path_degraded", 6},
+    {"ib.gid", "init_error hang_stuck slow_transfer", 7},
+    {"ib.devices", "slow_transfer init_error path_missing", 8},
+    {"ib.gdr", "slow_transfer path_missing", 7},
+    {"ib.subnet", "init_error slow_transfer path_missing path_degraded", 9},
+    {"ib.frames", "hang_stuck slow_transfer init_error", 5},
+    {"ib.flaps", "hang_stuck hang_dead slow_transfer", 7},
+    {"ib.libraries", "slow_transfer path_missing init_error", 9},
+    /* A pair that does not work takes the all-reduce with it. */
+    {"p2p.kernel", "allreduce.small allreduce.large hang_stuck wrong_result", 3},
+    {"p2p.copy", "allreduce.large hang_stuck wrong_result", 2},
+    {"gpu.p2p_status", SLOW " path_missing", 3},
+};
+const size_t muster_cause_rows_n = sizeof muster_cause_rows / sizeof *muster_cause_rows;

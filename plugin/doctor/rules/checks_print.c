@@ -1,0 +1,262 @@
+#include "doctor/rules/checks_print.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+static void put_check(const struct muster_check *check, int indent, FILE *out)
+{
+    fprintf(out, "%*s%-9s %s", indent, "", muster_check_name(check->status), check->id);
+    if (check->found[0])
+        fprintf(out, ": %s", check->found);
+    fputc('\n', out);
+    for (int i = 0; i < check->evidences; i++)
+        fprintf(out, "%*s- %s\n", indent + 10, "", check->evidence[i]);
+    if (check->left_out)
+        fprintf(out, "%*s- and %d more\n", indent + 10, "", check->left_out);
+}
+
+static void put_advice(const struct muster_check *check, int indent, FILE *out)
+{
+    if (check->status == MUSTER_CHECK_OK || check->status == MUSTER_CHECK_UNCHECKED)
+        return;
+    if (check->expected[0])
+        fprintf(out, "%*sexpected: %s\n", indent + 10, "", check->expected);
+    if (check->advice[0])
+        fprintf(out, "%*sfix: %s\n", indent + 10, "", check->advice);
+}
+
+static bool is_unchecked(const struct muster_check *check)
+{
+    return check->status == MUSTER_CHECK_UNCHECKED;
+}
+
+/* Whether check i is the first that could not run for this reason. */
+static bool is_first_reason(const struct muster_checks *checks, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (is_unchecked(&checks->at[j]) && strcmp(checks->at[j].found, checks->at[i].found) == 0)
+            return false;
+    return true;
+}
+
+static bool same_reason(const struct muster_check *a, const struct muster_check *b)
+{
+    return is_unchecked(a) && is_unchecked(b) && strcmp(a->found, b->found) == 0;
+}
+
+/* Whether the subject of check j stands in the list that check i begins. */
+static bool is_listed(const struct muster_checks *checks, int i, int j)
+{
+    size_t length = strcspn(checks->at[j].id, ".");
+    for (int k = i; k < j; k++)
+        if (same_reason(&checks->at[k], &checks->at[i]) &&
+            strncmp(checks->at[k].id, checks->at[j].id, length + 1) == 0)
+            return true;
+    return false;
+}
+
+/* The checks that could not run for the reason of check i: their subjects, each once, or the id
+ * where that is one. */
+static void put_subjects(const struct muster_checks *checks, int i, FILE *out)
+{
+    const char *separator = "";
+    int n = 0;
+    for (int j = i; j < checks->n; j++)
+        n += same_reason(&checks->at[j], &checks->at[i]);
+    if (n == 1) {
+        fputs(checks->at[i].id, out);
+        return;
+    }
+    for (int j = i; j < checks->n; j++) {
+        if (!same_reason(&checks->at[j], &checks->at[i]) || is_listed(checks, i, j))
+            continue;
+        fprintf(out, "%s%.*s", separator, (int)strcspn(checks->at[j].id, "."), checks->at[j].id);
+        separator = ", ";
+    }
+    fprintf(out, " (%d checks)", n);
+}
+
+static void put_not_run(const struct muster_checks *checks, FILE *out)
+{
+    const char *separator = "not run: ";
+    for (int i = 0; i < checks->n; i++) {
+        if (!is_unchecked(&checks->at[i]) || !is_first_reason(checks, i))
+            continue;
+        fputs(separator, out);
+        put_subjects(checks, i, out);
+        fprintf(out, ": %s", checks->at[i].found);
+        separator = "; ";
+    }
+    if (*separator == ';')
+        fputc('\n', out);
+}
+
+static void put_symptoms(const struct muster_checks *checks, const struct muster_causes *causes,
+                         unsigned which, int indent, FILE *out)
+{
+    for (int i = 0; i < causes->symptoms; i++) {
+        if (!(which & 1u << i))
+            continue;
+        if (causes->symptom[i].check < 0)
+            fprintf(out, "%*s%s\n", indent, "", causes->symptom[i].id);
+        else
+            put_check(&checks->at[causes->symptom[i].check], indent, out);
+    }
+}
+
+static void put_causes(const struct muster_checks *checks, const struct muster_causes *causes,
+                       FILE *out)
+{
+    for (int i = 0; i < causes->n; i++) {
+        const struct muster_check *cause = &checks->at[causes->at[i].check];
+        put_check(cause, 0, out);
+        put_advice(cause, 0, out);
+        fputs("          explains:\n", out);
+        put_symptoms(checks, causes, causes->at[i].explains, 12, out);
+        for (int j = 0; j < causes->at[i].others; j++) {
+            const struct muster_check *other = &checks->at[causes->at[i].other[j]];
+            fprintf(out, "          or %s: %s\n", other->id, other->found);
+        }
+    }
+}
+
+/* Checks that would explain a symptom and could not run: what to look at next. */
+static void put_unseen_causes(const struct muster_checks *checks, const char *symptom, FILE *out)
+{
+    const char *separator = "no cause seen; not checked: ";
+    for (int i = 0; i < checks->n; i++) {
+        if (!is_unchecked(&checks->at[i]) || !muster_cause_weight(checks->at[i].id, symptom))
+            continue;
+        fprintf(out, "%*s%s%s", *separator == 'n' ? 10 : 0, "", separator, checks->at[i].id);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        fputc('\n', out);
+}
+
+/* Index of the symptom that check i is; -1. */
+static int symptom_of(const struct muster_causes *causes, int check)
+{
+    for (int i = 0; i < causes->symptoms; i++)
+        if (causes->symptom[i].check == check)
+            return i;
+    return -1;
+}
+
+/* Whether a check stands in the causes already, as one or as a symptom. */
+static bool is_told(const struct muster_causes *causes, int check)
+{
+    int symptom = symptom_of(causes, check);
+    for (int i = 0; i < causes->n; i++)
+        if (causes->at[i].check == check)
+            return true;
+    return symptom >= 0 && !(causes->unexplained & 1u << symptom);
+}
+
+static void put_rest(const struct muster_checks *checks, const struct muster_causes *causes,
+                     enum muster_check_status status, FILE *out)
+{
+    for (int i = 0; i < checks->n; i++) {
+        if (checks->at[i].status != status || is_told(causes, i))
+            continue;
+        put_check(&checks->at[i], 0, out);
+        put_advice(&checks->at[i], 0, out);
+        if (symptom_of(causes, i) >= 0)
+            put_unseen_causes(checks, checks->at[i].id, out);
+    }
+}
+
+static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
+{
+    int count[4] = {0};
+    for (int i = 0; i < checks->n; i++)
+        count[checks->at[i].status]++;
+    fprintf(out, "%d problem%s, %d warning%s, %d ok, %d unchecked%s\n", count[MUSTER_CHECK_PROBLEM],
+            count[MUSTER_CHECK_PROBLEM] == 1 ? "" : "s", count[MUSTER_CHECK_WARNING],
+            count[MUSTER_CHECK_WARNING] == 1 ? "" : "s", count[MUSTER_CHECK_OK],
+            count[MUSTER_CHECK_UNCHECKED], all ? "" : " (--all shows them)");
+}
+
+void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
+                        bool all, FILE *out)
+{
+    put_not_run(checks, out);
+    put_causes(checks, causes, out);
+    for (int i = 0; i < causes->symptoms; i++)
+        if (causes->unexplained & 1u << i && causes->symptom[i].check < 0) {
+            fprintf(out, "%s: nothing seen on this host explains it\n", causes->symptom[i].id);
+            put_unseen_causes(checks, causes->symptom[i].id, out);
+        }
+    for (int status = MUSTER_CHECK_PROBLEM; status >= MUSTER_CHECK_OK; status--)
+        if (all || status >= MUSTER_CHECK_WARNING)
+            put_rest(checks, causes, (enum muster_check_status)status, out);
+    put_counts(checks, all, out);
+}
+
+static void json_causes(struct muster_json *json, const struct muster_checks *checks,
+                        const struct muster_causes *causes)
+{
+    muster_json_array(json, "causes");
+    for (int i = 0; i < causes->n; i++) {
+        muster_json_object(json, NULL);
+        muster_json_str(json, "id", checks->at[causes->at[i].check].id);
+        muster_json_array(json, "explains");
+        for (int j = 0; j < causes->symptoms; j++)
+            if (causes->at[i].explains & 1u << j)
+                muster_json_str(json, NULL, causes->symptom[j].id);
+        muster_json_end(json);
+        muster_json_array(json, "or");
+        for (int j = 0; j < causes->at[i].others; j++)
+            muster_json_str(json, NULL, checks->at[causes->at[i].other[j]].id);
+        muster_json_end(json);
+        muster_json_end(json);
+    }
+    muster_json_end(json);
+    muster_json_array(json, "unexplained");
+    for (int i = 0; i < causes->symptoms; i++)
+        if (causes->unexplained & 1u << i)
+            muster_json_str(json, NULL, causes->symptom[i].id);
+    muster_json_end(json);
+}
+
+static void json_check(struct muster_json *json, const struct muster_check *check)
+{
+    muster_json_object(json, NULL);
+    muster_json_str(json, "id", check->id);
+    muster_json_str(json, "status", muster_check_name(check->status));
+    muster_json_str(json, "class", check->class_id);
+    muster_json_str(json, "found", check->found);
+    muster_json_str(json, "expected", check->expected);
+    muster_json_array(json, "evidence");
+    for (int j = 0; j < check->evidences; j++)
+        muster_json_str(json, NULL, check->evidence[j]);
+    if (check->left_out) {
+        char text[32];
+        snprintf(text, sizeof text, "and %d more", check->left_out);
+        muster_json_str(json, NULL, text);
+    }
+    muster_json_end(json);
+    muster_json_str(json, "advice", check->advice);
+    muster_json_real(json, "ms", check->ms, 3);
+    muster_json_end(json);
+}
+
+void muster_checks_json(const struct muster_checks *checks, const struct muster_causes *causes,
+                        const char *host, const char *host_id, FILE *out)
+{
+    struct muster_json json;
+    muster_json_begin(&json, out, true);
+    muster_json_object(&json, NULL);
+    muster_json_u64(&json, "version", 1);
+    muster_json_str(&json, "muster", MUSTER_VERSION);
+    muster_json_str(&json, "host", host);
+    muster_json_str(&json, "host_id", host_id);
+    json_causes(&json, checks, causes);
+    muster_json_array(&json, "checks");
+    for (int i = 0; i < checks->n; i++)
+        json_check(&json, &checks->at[i]);
+    muster_json_end(&json);
+    muster_json_end(&json);
+    fputc('\n', out);
+}

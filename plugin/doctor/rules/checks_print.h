@@ -1,0 +1,16 @@
+/* What `muster doctor` says: what could not run, causes with their symptoms under them, the rest.
+ */
+#ifndef MUSTER_DOCTOR_RULES_CHECKS_PRINT_H
+#define MUSTER_DOCTOR_RULES_CHECKS_PRINT_H
+
+#include <stdio.h>
+
+#include "doctor/rules/causes.h"
+
+/* Problems and warnings; with `all` the rest, too. */
+void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
+                        bool all, FILE *out);
+void muster_checks_json(const struct muster_checks *checks, const struct muster_causes *causes,
+                        const char *host, const char *host_id, FILE *out);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * Known bugs of NCCL: which versions, where, what happens, what helps, and where that is told. A
+ * table, and the question which of its rows hold on a host. Pure.
+ */
+#ifndef MUSTER_DOCTOR_RULES_KNOWN_NCCL_H
+#define MUSTER_DOCTOR_RULES_KNOWN_NCCL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What a bug needs, one bit each. */
+enum {
+    MUSTER_NCCL_ON_ARM = 1 << 0,
+    MUSTER_NCCL_ON_HOPPER = 1 << 1,        /* compute capability 9 */
+    MUSTER_NCCL_ON_RTX50 = 1 << 2,         /* 12 */
+    MUSTER_NCCL_BEFORE_BLACKWELL = 1 << 3, /* below 10 */
+    MUSTER_NCCL_ON_VOLTA = 1 << 4,         /* 7.0 */
+    MUSTER_NCCL_TWO_GPUS = 1 << 5,
+    MUSTER_NCCL_NVSWITCH = 1 << 6,
+    MUSTER_NCCL_NO_NVSWITCH = 1 << 7, /* NVLinks from GPU to GPU */
+    MUSTER_NCCL_LINKS_DOWN = 1 << 8,  /* some NVLinks are down */
+    MUSTER_NCCL_RDMA = 1 << 9,
+    MUSTER_NCCL_ROCE = 1 << 10,
+    MUSTER_NCCL_NO_GID_INDEX = 1 << 11, /* NCCL_IB_GID_INDEX is not set */
+    MUSTER_NCCL_PEERMEM = 1 << 12,      /* nvidia-peermem, and not nv_peer_mem */
+    MUSTER_NCCL_HOSTS = 1 << 13,        /* the job has several */
+    MUSTER_NCCL_ONE_GPU_A_HOST = 1 << 14,
+    MUSTER_NCCL_VIRTUAL = 1 << 15,   /* a virtual machine */
+    MUSTER_NCCL_WSL = 1 << 16,       /* Windows' subsystem for Linux */
+    MUSTER_NCCL_NO_CUMEM = 1 << 17,  /* NCCL_CUMEM_ENABLE=0 */
+    MUSTER_NCCL_NO_NUMA = 1 << 18,   /* a GPU or NIC whose NUMA node is -1 */
+    MUSTER_NCCL_CONTAINER = 1 << 19, /* without CAP_SYS_NICE */
+    MUSTER_NCCL_OVER_80_RANKS = 1 << 20,
+    MUSTER_NCCL_OVER_1000_RANKS = 1 << 21,
+};
+
+/* How sure it is that a job meets the bug where all needs hold. */
+enum muster_known_weight {
+    MUSTER_KNOWN_SOMETIMES, /* depends on what the program calls: told, not blamed */
+    MUSTER_KNOWN_LIKELY,    /* a warning */
+    MUSTER_KNOWN_SURE,      /* a problem */
+};
+
+struct muster_known_nccl {
+    int first, last; /* versions, 22809: 2.28.9 */
+    unsigned needs;
+    enum muster_known_weight weight;
+    const char *class_id, *what, *fix;
+    const char *source; /* a thread, or the release whose notes tell */
+};
+
+extern const struct muster_known_nccl muster_known_nccl[];
+extern const size_t muster_known_nccl_n;
+
+/* Whether a row holds for a version on a host that has these. */
+bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has);
+
+#endif

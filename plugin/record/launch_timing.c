@@ -1,0 +1,149 @@
+#include "record/launch_timing.h"
+
+#include "record/kernel.h"
+#include "record/price.h"
+
+/* The blocks of sends are drawn apart from those of collectives. */
+#define SENDS 0x5e4d5e4d5e4d5e4dull
+
+/* A replay's calls come at any speed; the stamps that were recorded tell its time. */
+static uint64_t now_ns(const struct muster_recorder *recorder)
+{
+    return recorder->options.played
+               ? atomic_load_explicit(&recorder->stamp_ns, memory_order_relaxed)
+               : muster_fast_now_ns(&recorder->clock);
+}
+
+static void join_group(struct muster_comm *comm, const struct muster_event_op *op)
+{
+    if (comm->group.launched)
+        comm->group = (struct muster_group){0};
+    uint64_t bytes = op->count * muster_dtype_bytes(op->dtype);
+    if (bytes > comm->group.bytes)
+        comm->group.bytes = bytes;
+}
+
+static bool take_block(struct muster_recorder *recorder, struct muster_comm *comm, uint64_t id,
+                       uint64_t block)
+{
+    unsigned before = comm->level.level;
+    unsigned level = muster_level_turn(&comm->level, &recorder->meter, now_ns(recorder));
+    if (level != before) {
+        uint64_t since = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
+        uint32_t rate = atomic_load_explicit(&recorder->meter.rate, memory_order_relaxed);
+        atomic_store_explicit(&comm->calls->timing, muster_seg_timing_pack(level, since, rate),
+                              memory_order_relaxed);
+    }
+    return muster_block_timed(id, block, level);
+}
+
+void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,
+                              const struct muster_event_op *op, uint64_t number)
+{
+    if (!comm->gpu)
+        return;
+    join_group(comm, op);
+    if (recorder->options.timing != MUSTER_TIMING_AUTO)
+        return;
+    if (number % MUSTER_BLOCK == 0)
+        comm->block_timed = take_block(recorder, comm, comm->id, number / MUSTER_BLOCK);
+    comm->group.timed |= comm->block_timed;
+}
+
+void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *comm,
+                        const struct muster_event_op *op)
+{
+    if (!comm->gpu)
+        return;
+    join_group(comm, op);
+    if (recorder->options.timing != MUSTER_TIMING_AUTO || comm->group.sends)
+        return;
+    comm->group.sends = true;
+    uint64_t number = comm->send_groups++;
+    if (number % MUSTER_BLOCK == 0)
+        comm->send_block_timed =
+            take_block(recorder, comm, comm->id ^ SENDS, number / MUSTER_BLOCK);
+    comm->group.timed |= comm->send_block_timed;
+}
+
+static bool is_timed(const struct muster_recorder *recorder, const struct muster_comm *comm)
+{
+    switch (recorder->options.timing) {
+    case MUSTER_TIMING_AUTO:
+        return comm->group.timed;
+    case MUSTER_TIMING_FULL:
+    case MUSTER_TIMING_CHANNELS:
+        return true;
+    case MUSTER_TIMING_LIGHT:
+        return false;
+    }
+    return false;
+}
+
+void muster_timing_launch_begins(struct muster_recorder *recorder, struct muster_comm *comm,
+                                 void *stream)
+{
+    bool full = false;
+    comm->group.launched = true;
+    comm->level.price_ns += muster_price_ns(comm->group.bytes, recorder->options.cpus);
+    comm->launch_stream = stream;
+    comm->launch = is_timed(recorder, comm)
+                       ? muster_launch_begin(&recorder->launches, comm, stream, &full)
+                       : NULL;
+    if (full)
+        muster_recorder_drop(recorder, comm, MUSTER_DROP_NO_EVENT);
+}
+
+void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_comm *comm)
+{
+    /* One thread launches for a communicator at a time. */
+    uint64_t number = atomic_load_explicit(&comm->calls->launches, memory_order_relaxed) + 1;
+    uint64_t called = atomic_load_explicit(&comm->calls->called_ns, memory_order_relaxed);
+    atomic_store_explicit(&comm->calls->launches, number, memory_order_relaxed);
+    comm->launch_thread = muster_capture_thread();
+    comm->launch_timed = comm->launch != NULL;
+    if (comm->launch)
+        comm->launch_ticket =
+            muster_launch_end(&recorder->launches, comm->launch, comm, comm->launch_stream, number,
+                              muster_fast_now_ns(&recorder->clock));
+    else if (recorder->options.marks)
+        comm->launch_ticket =
+            muster_launch_probe(&recorder->launches, comm, comm->launch_stream, number, called);
+    else
+        comm->launch_ticket = 0;
+    comm->launch_timed = comm->launch_timed && comm->launch_ticket != 0;
+    comm->launch = NULL;
+}
+
+/* Where a launch waits for CUDA's callback thread (a captured graph's host node is busy,
+ * CUDA_LAUNCH_BLOCKING is set), its operations are shown there, perhaps after the next launch:
+ * whose they are is not known. */
+static bool is_newest_launch(const struct muster_comm *comm)
+{
+    return comm->gpu && comm->launch_ticket && comm->launch_thread == muster_capture_thread();
+}
+
+void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *comm,
+                         struct muster_seg_slot *slot)
+{
+    bool graph = slot->flags & MUSTER_OP_GRAPH;
+    bool to_itself = slot->p2p && slot->peer == comm->rank;
+    if (muster_recorder_kernels(recorder)) {
+        slot->flags |= MUSTER_OP_IN_BLOCK;
+        uint32_t before = atomic_fetch_add_explicit(&comm->armed, 1, memory_order_relaxed);
+        bool drifts = atomic_load_explicit(&comm->drifts, memory_order_relaxed);
+        slot->armed = drifts ? MUSTER_UNTRUSTED : before;
+    }
+    if (graph || to_itself || !is_newest_launch(comm))
+        return;
+    slot->ticket = comm->launch_ticket;
+    slot->gpu = (uint8_t)(comm->gpu - recorder->launches.gpu);
+    if (comm->launch_timed)
+        slot->flags |= MUSTER_OP_IN_BLOCK;
+}
+
+struct muster_gpu_context *muster_timing_context(struct muster_recorder *recorder,
+                                                 const struct muster_seg_slot *slot)
+{
+    return slot->ticket ? &recorder->launches.gpu[slot->gpu % MUSTER_GPU_CONTEXTS] : NULL;
+}

@@ -1,0 +1,222 @@
+/* Adding up rows, and collecting the durations that are known one by one. */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "report/report_internal.h"
+
+struct muster_class_key muster_build_key(const struct muster_build *build, uint32_t comm,
+                                         int32_t rank, uint32_t entry,
+                                         const struct muster_class_key *own)
+{
+    bool p2p = muster_func_is_p2p(own->func);
+    switch (build->report->by) {
+    case MUSTER_BY_COMM:
+        return (struct muster_class_key){.comm = comm, .rank = -1, .peer = -1};
+    case MUSTER_BY_SIZE:
+        return (struct muster_class_key){.comm = MUSTER_NO_COMM,
+                                         .rank = -1,
+                                         .peer = -1,
+                                         .func = own->func,
+                                         .size_log2 = own->size_log2};
+    case MUSTER_BY_RANK_SIZE:
+        return (struct muster_class_key){.comm = MUSTER_NO_COMM,
+                                         .rank = (int32_t)entry,
+                                         .peer = -1,
+                                         .func = own->func,
+                                         .size_log2 = own->size_log2};
+    case MUSTER_BY_OP:
+        break;
+    }
+    return (struct muster_class_key){.comm = comm,
+                                     .rank = p2p ? rank : -1,
+                                     .peer = p2p ? own->peer : -1,
+                                     .func = own->func,
+                                     .algo = own->algo,
+                                     .proto = own->proto,
+                                     .size_log2 = own->size_log2};
+}
+
+/* ---- totals ---- */
+
+/* What a class and its communicator learn from a row. */
+static void note(struct muster_build *build, uint32_t at, const struct muster_place *place,
+                 const struct muster_seg_row *row)
+{
+    struct muster_class *class = &build->class[at];
+    class->mixed |= class->totals.count > row->count && class->nranks != place->nranks;
+    class->nranks = place->nranks;
+    class->channels = row->channels;
+    build->report->comm[place->comm].ops += row->count;
+    build->strays += place->stray ? row->count : 0;
+}
+
+static int count_rows(struct muster_build *build, uint32_t p)
+{
+    const struct muster_segment *segment = build->run->process[p].segment;
+    for (size_t i = 0; i < MUSTER_SEG_ROWS; i++) {
+        const struct muster_seg_row *row = &segment->row[i];
+        if (!row->comm || !row->count) {
+            continue;
+        }
+        struct muster_place place = muster_build_place(build, p, row->comm);
+        struct muster_class_key own = {.func = row->func,
+                                       .algo = row->algo,
+                                       .proto = row->proto,
+                                       .size_log2 = row->size_log2,
+                                       .peer = row->peer};
+        struct muster_class_key key = muster_build_key(build, place.comm, place.rank, place.entry, &own);
+        uint32_t class = muster_build_class(build, &key, true);
+        if (class == MUSTER_NO_CLASS || muster_totals_add_row(&build->class[class].totals, row) ||
+            muster_totals_add_row(&build->rank[place.entry], row)) {
+            return -1;
+        }
+        note(build, class, &place, row);
+    }
+    return 0;
+}
+
+static void add_segment_counts(struct muster_build *build, uint32_t p)
+{
+    const struct muster_segment *segment = build->run->process[p].segment;
+    struct muster_report_rank *first = &build->report->rank[build->first_entry[p]];
+    for (size_t d = 0; d < MUSTER_DROPS; d++) {
+        first->drops[d] = segment->drops[d];
+    }
+    first->lost_log = segment->lost_log;
+    for (size_t i = 0; i <= MUSTER_SEG_COMMS; i++) {
+        const struct muster_seg_comm *comm = &segment->comm[i];
+        if (!comm->uid) {
+            continue;
+        }
+        struct muster_place place = muster_build_place(build, p, comm->uid);
+        struct muster_report_rank *rank = &build->report->rank[place.entry];
+        rank->captured += comm->captured;
+        /* the process's count includes those of its communicators: move them to their GPU */
+        for (size_t d = 0; rank != first && d < MUSTER_DROPS; d++) {
+            uint64_t own = comm->drops[d];
+            own = own < first->drops[d] ? own : first->drops[d];
+            rank->drops[d] += own;
+            first->drops[d] -= own;
+        }
+    }
+}
+
+int muster_build_tally(struct muster_build *build)
+{
+    build->rank = calloc(build->report->ranks + 1, sizeof *build->rank);
+    if (!build->rank) {
+        return -1;
+    }
+    for (uint32_t p = 0; p < build->run->processes; p++) {
+        add_segment_counts(build, p);
+        if (count_rows(build, p)) {
+            return -1;
+        }
+    }
+    return muster_build_waits(build);
+}
+
+/* ---- durations ---- */
+
+int muster_build_rank_times(const struct muster_build *build, uint32_t rank,
+                            struct muster_times *times)
+{
+    const struct muster_view *view = build->view;
+    uint32_t p = view->gpu[rank].process;
+    times->n = 0;
+    for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++) {
+        const struct muster_view_member *own = &view->member[view->by_uid[m]];
+        for (uint32_t i = own->first_op; own->gpu == rank && i < own->first_op + own->ops; i++) {
+            const struct muster_view_op *op = &view->op[i];
+            if (!op->source || op->source != build->rank[rank].source) {
+                continue;
+            }
+            if (!muster_grow(&times->value, times->n, sizeof *times->value)) {
+                return -1;
+            }
+            times->value[times->n++] = op->end_ns - op->begin_ns;
+        }
+    }
+    return 0;
+}
+
+/* The class that the last operation of a view's class was found to be of. */
+struct known {
+    uint32_t member, class;
+};
+
+/* MUSTER_NO_CLASS: there is none, or its row goes by another source. */
+static uint32_t class_of(struct muster_build *build, const struct muster_view_op *op,
+                         struct known *known)
+{
+    const struct muster_view *view = build->view;
+    const struct muster_view_member *member = &view->member[op->member];
+    const struct muster_view_class *of = &view->class[op->class];
+    if (!op->source) {
+        return MUSTER_NO_CLASS;
+    }
+    if (known[op->class].member != op->member || muster_func_is_p2p(op->func)) {
+        struct muster_class_key own = {.func = of->func,
+                                       .algo = of->algo,
+                                       .proto = of->proto,
+                                       .size_log2 = of->size_log2,
+                                       .peer = op->peer};
+        struct muster_class_key key = muster_build_key(build, member->comm + 1, member->rank,
+                                                       member->gpu, &own);
+        known[op->class] = (struct known){op->member, muster_build_class(build, &key, false)};
+    }
+    uint32_t class = known[op->class].class;
+    return class != MUSTER_NO_CLASS && op->source == build->class[class].totals.source
+               ? class
+               : MUSTER_NO_CLASS;
+}
+
+static struct known *nothing_known(const struct muster_view *view)
+{
+    struct known *known = calloc(view->classes + 1, sizeof *known);
+    for (size_t i = 0; known && i < view->classes; i++) {
+        known[i] = (struct known){MUSTER_VIEW_NONE, MUSTER_NO_CLASS};
+    }
+    return known;
+}
+
+/* How many durations each class has, counted one place further on, so that filling leaves first[c]
+ * where class c begins. Returns how many there are in all. */
+static size_t count_times(struct muster_build *build, struct known *known, size_t *first)
+{
+    const struct muster_view *view = build->view;
+    size_t n = 0;
+    for (size_t i = 0; i < view->ops; i++) {
+        uint32_t class = class_of(build, &view->op[i], known);
+        if (class != MUSTER_NO_CLASS) {
+            first[class + 2]++;
+            n++;
+        }
+    }
+    for (size_t c = 2; c < build->classes + 2; c++) {
+        first[c] += first[c - 1];
+    }
+    return n;
+}
+
+int muster_build_class_times(struct muster_build *build, struct muster_sample_groups *groups)
+{
+    const struct muster_view *view = build->view;
+    struct known *known = nothing_known(view);
+    size_t *first = calloc(build->classes + 2, sizeof *first);
+    size_t n = known && first ? count_times(build, known, first) : 0;
+    uint64_t *value = known && first ? malloc((n + 1) * sizeof *value) : NULL;
+    for (size_t i = 0; value && i < view->ops; i++) {
+        uint32_t class = class_of(build, &view->op[i], known);
+        if (class != MUSTER_NO_CLASS) {
+            value[first[class + 1]++] = view->op[i].end_ns - view->op[i].begin_ns;
+        }
+    }
+    free(known);
+    if (!value) {
+        free(first);
+        return -1;
+    }
+    *groups = (struct muster_sample_groups){.value = value, .first = first};
+    return 0;
+}

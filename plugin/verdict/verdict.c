@@ -1,0 +1,439 @@
+#include "verdict/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/terminal.h"
+#include "diagnose/whereabouts.h"
+#include "view/coverage.h"
+
+const char *muster_verdict_name(enum muster_verdict_state state)
+{
+    static const char *const names[] = {"held_back", "nobody", "unknown"};
+    return names[state];
+}
+
+struct writer {
+    struct muster_verdict *verdict;
+    unsigned width;
+    bool fits; /* the line under way fits as it is */
+};
+
+/* A wording of the line under way, the longest first: taken if none before it fitted. */
+__attribute__((format(printf, 2, 3))) static void word(struct writer *writer, const char *fmt, ...)
+{
+    char *line = writer->verdict->line[writer->verdict->lines];
+    va_list args;
+    if (writer->fits) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(line, MUSTER_VERDICT_LINE, fmt, args);
+    va_end(args);
+    writer->fits = !writer->width || muster_terminal_cells(line) <= writer->width;
+}
+
+/* The line is over; what fits in no wording is cut. */
+static void end_line(struct writer *writer)
+{
+    char *line = writer->verdict->line[writer->verdict->lines];
+    if (!writer->fits) {
+        muster_terminal_cut(line, MUSTER_VERDICT_LINE, writer->width);
+    }
+    writer->fits = false;
+    writer->verdict->lines += line[0] != '\0';
+}
+
+/* ---- somebody ---- */
+
+static void put_ranks(char *to, size_t size, const char *before, const int32_t *rank, unsigned n)
+{
+    enum { SHOWN = 4 };
+    int used = snprintf(to, size, "%s%s", before, n == 1 ? "ank" : "anks");
+    for (unsigned i = 0; i < n && i < SHOWN && used > 0 && (size_t)used < size; i++) {
+        used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, i ? ", " : " ", rank[i]);
+    }
+    if (n > SHOWN && used > 0 && (size_t)used < size) {
+        snprintf(to + used, size - (size_t)used, " and %u more", n - SHOWN);
+    }
+}
+
+/* "Rank 2 (node0, GPU 2)" */
+static void put_who(char *to, size_t size, const struct muster_finding *finding)
+{
+    put_ranks(to, size, "R", finding->rank, finding->ranks);
+    size_t used = strlen(to);
+    if (finding->host[0] && used < size) {
+        used += (size_t)snprintf(to + used, size - used, " (%s", finding->host);
+    }
+    if (finding->host[0] && finding->gpu >= 0 && finding->ranks == 1 && used < size) {
+        used += (size_t)snprintf(to + used, size - used, ", GPU %" PRId32, finding->gpu);
+    }
+    if (finding->host[0] && used < size) {
+        snprintf(to + used, size - used, ")");
+    }
+}
+
+/* How much of the run's time stands behind a share of what was timed. */
+struct scale {
+    double covered_s, run_s;
+};
+
+static struct scale scale_of(const struct muster_view *view)
+{
+    struct muster_view_span *span = muster_view_spans(view);
+    struct scale scale = {0, 0};
+    for (size_t g = 0; span && g < view->gpus; g++) {
+        double covered = (double)span[g].covered_ns / (double)MUSTER_NS_PER_S;
+        double run = (double)span[g].length_ns / (double)MUSTER_NS_PER_S;
+        scale = covered > scale.covered_s ? (struct scale){covered, run} : scale;
+    }
+    free(span);
+    return scale;
+}
+
+static void put_loss(char *to, size_t size, const struct muster_view *view,
+                     const struct muster_finding *finding)
+{
+    struct scale scale = scale_of(view);
+    bool sampled = scale.covered_s < 0.9 * scale.run_s;
+    if (!(finding->cost_share > 0)) {
+        snprintf(to, size, "%.3g s", finding->cost_s);
+    } else if (sampled) {
+        snprintf(to, size, "%.2g %% of its time, about %.2g s over the run",
+                 100 * finding->cost_share, finding->cost_share * scale.run_s);
+    } else {
+        snprintf(to, size, "%.2g %% of its time, %.3g s", 100 * finding->cost_share,
+                 finding->cost_s);
+    }
+}
+
+static void say_late(struct writer *writer, const struct muster_view *view,
+                     const struct muster_finding *finding)
+{
+    char who[192], loss[96], rank[96];
+    put_who(who, sizeof who, finding);
+    put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
+    put_loss(loss, sizeof loss, view, finding);
+    const char *s = finding->ranks == 1 ? "s" : "";
+    word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who, s, loss);
+    word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
+    word(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * finding->cost_share);
+    word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s, 100 * finding->cost_share);
+    end_line(writer);
+    switch (finding->cause) {
+    case MUSTER_CAUSE_GPU:
+        word(writer, "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
+        word(writer, "Cause: the GPU, not the host.");
+        break;
+    case MUSTER_CAUSE_HOST:
+        word(writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
+        word(writer, "Cause: the host, not the GPU.");
+        break;
+    case MUSTER_CAUSE_UNKNOWN:
+        word(writer, "Cause: not known, GPU or host.");
+        break;
+    }
+    end_line(writer);
+}
+
+static void say_transfer(struct writer *writer, const struct muster_view *view,
+                         const struct muster_finding *finding)
+{
+    char loss[96];
+    put_loss(loss, sizeof loss, view, finding);
+    if (finding->ranks >= 2) {
+        word(writer,
+             "The transfer from rank %" PRId32 " to rank %" PRId32
+             " (host %s) holds this job back: it loses %s.",
+             finding->rank[0], finding->rank[1], finding->host, loss);
+        word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ": the job loses %s.",
+             finding->rank[0], finding->rank[1], loss);
+        word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".", finding->rank[0],
+             finding->rank[1]);
+    } else {
+        word(writer, "Transfers in communicator %016" PRIx64 " hold this job back: it loses %s.",
+             finding->comm, loss);
+        word(writer, "Slow transfers: the job loses %s.", loss);
+    }
+    end_line(writer);
+}
+
+/* What a hang is, without the communicator. */
+static const char *hang_verb(enum muster_finding_kind kind)
+{
+    switch (kind) {
+    case MUSTER_FINDING_HANG_ABSENT:
+        return "never entered";
+    case MUSTER_FINDING_HANG_DEAD:
+        return "is gone, killed or crashed, and never entered";
+    case MUSTER_FINDING_HANG_MISMATCH:
+        return "called something else in place of";
+    default:
+        return NULL;
+    }
+}
+
+static void say_hang(struct writer *writer, const struct muster_finding *finding)
+{
+    char who[192], op[64], waits[96] = "";
+    const char *verb = hang_verb(finding->kind);
+    put_who(who, sizeof who, finding);
+    who[0] = 'r';
+    snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_word(finding->op.func), finding->op.index);
+    if (finding->victims) {
+        put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
+        size_t used = strlen(waits);
+        snprintf(waits + used, sizeof waits - used, " %s been waiting for %.0f s",
+                 finding->victims == 1 ? "has" : "have", finding->cost_s / finding->victims);
+    }
+    if (finding->has_op && verb) {
+        word(writer, "This job hangs: %s %s %s; %s.", who, verb, op, waits);
+        word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
+        word(writer, "Hang: %s %s %s.", who, verb, op);
+    } else if (finding->kind == MUSTER_FINDING_HANG_STUCK && finding->has_op) {
+        word(writer, "This job hangs: all ranks entered %s and none ends it; %s.", op, waits);
+        word(writer, "Hang: all ranks entered %s, none ends it.", op);
+    }
+}
+
+/* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
+static void say_sentence(struct writer *writer, const struct muster_finding *finding)
+{
+    char text[1024];
+    muster_finding_sentence(finding, text, sizeof text);
+    const char *from = strstr(text, ": ");
+    from = from ? from + 2 : text;
+    bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
+    if (hangs) {
+        say_hang(writer, finding);
+    }
+    word(writer, "%s%s.", hangs ? "This job hangs: " : "", from);
+    word(writer, "%s%s.", hangs ? "Hang: " : "", from);
+    end_line(writer);
+}
+
+static void say_held(struct writer *writer, const struct muster_view *view,
+                     const struct muster_finding *finding)
+{
+    bool says_cause = finding->kind == MUSTER_FINDING_LATE_RANK;
+    if (says_cause) {
+        say_late(writer, view, finding);
+    } else if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER) {
+        say_transfer(writer, view, finding);
+    } else {
+        say_sentence(writer, finding);
+    }
+    if (!says_cause && finding->evidence.n) {
+        word(writer, "Seen: %s.", finding->evidence.line[0]);
+        end_line(writer);
+    }
+    if (finding->advice[0]) {
+        word(writer, "Next: %s.", finding->advice);
+        end_line(writer);
+    }
+}
+
+/* ---- nobody, or not known ---- */
+
+static void say_nobody(struct writer *writer, const struct muster_finding_clean *clean)
+{
+    word(writer, "Nobody holds this job back.");
+    end_line(writer);
+    word(writer,
+         "%" PRIu64 " operations of %" PRIu32 " of %" PRIu32 " ranks were compared; %" PRIu64
+         " us of delay in one of five would have been found.",
+         clean->compared, clean->seen, clean->nranks, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
+    word(writer, "%" PRIu64 " operations compared; %" PRIu64 " us in one of five would be found.",
+         clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
+    end_line(writer);
+}
+
+/* Collectives that a member called and that are known one by one. */
+static uint64_t calls_of(const struct muster_view *view, const struct muster_view_member *member)
+{
+    uint64_t n = 0;
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+        n += !muster_func_is_p2p(view->op[i].func) && !(view->op[i].flags & MUSTER_OP_GRAPH);
+    }
+    return n;
+}
+
+struct short_fall {
+    const struct muster_view_comm *comm;
+    int32_t rank; /* global, of who called least */
+    uint64_t least, most;
+};
+
+static bool calls_differ(const struct muster_view *view, const struct muster_view_comm *comm,
+                         struct short_fall *found)
+{
+    *found = (struct short_fall){.comm = comm, .rank = -1, .least = UINT64_MAX};
+    for (uint32_t i = 0; i < comm->members; i++) {
+        const struct muster_view_member *member = &view->member[comm->first_member + i];
+        const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
+        uint64_t calls = calls_of(view, member);
+        if (gpu->missing ||
+            view->run->process[gpu->process].state == MUSTER_PROCESS_RUNNING) {
+            return false;
+        }
+        found->most = calls > found->most ? calls : found->most;
+        found->rank = calls < found->least ? gpu->rank : found->rank;
+        found->least = calls < found->least ? calls : found->least;
+    }
+    return found->least < found->most;
+}
+
+/* A rank that called less often than the others of a communicator whose ranks are all seen and have
+ * all ended: the job ended, or hung, in the middle. */
+static bool find_short_fall(const struct muster_view *view, struct short_fall *found)
+{
+    for (size_t c = 0; c < view->comms && view->run; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        if (comm->id && !comm->twice && comm->members >= 2 && comm->members == comm->nranks &&
+            calls_differ(view, comm, found)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void say_short_fall(struct writer *writer, const struct short_fall *found, bool clean)
+{
+    word(writer,
+         "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64 " of the %" PRIu64
+         " calls that others made in communicator %016" PRIx64 ".",
+         found->rank, found->least, found->most, found->comm->id);
+    word(writer,
+         "Ended in the middle: rank %" PRId32 " made %" PRIu64 " calls, others %" PRIu64 ".",
+         found->rank, found->least, found->most);
+    end_line(writer);
+    if (clean) {
+        word(writer, "Before that nobody held it back.");
+        end_line(writer);
+    }
+    word(writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
+                 "`muster replay --hold 20`); that tells why.");
+    word(writer, "Next: `muster diagnose --live` while it hangs.");
+    end_line(writer);
+}
+
+/* Of a job that runs: somebody waits for a rank that has not come, longer than is usual. */
+static bool find_waiting(const struct muster_view *view, struct muster_whereabout *found)
+{
+    enum { LONG_S = 2 };
+    struct muster_whereabouts all = {0};
+    struct muster_err err;
+    found->since_s = 0;
+    if (view->run && muster_whereabouts_of(view, &all, &err) == 0) {
+        for (size_t i = 0; i < all.n; i++) {
+            const struct muster_whereabout *one = &all.rank[i];
+            bool waits = one->where == MUSTER_WHERE_WAITS || one->where == MUSTER_WHERE_CALLS;
+            if (waits && one->waits[0] && one->since_s > found->since_s) {
+                *found = *one;
+            }
+        }
+    }
+    muster_whereabouts_free(&all);
+    return found->since_s >= LONG_S;
+}
+
+static void say_waiting(struct writer *writer, const struct muster_whereabout *one)
+{
+    word(writer,
+         "Nobody is named yet, but rank %" PRId32 " has been in %s for %.0f s, waiting for rank %s.",
+         one->rank, one->call, one->since_s, one->waits);
+    word(writer, "Rank %" PRId32 " has waited %.0f s for rank %s.", one->rank, one->since_s,
+         one->waits);
+    end_line(writer);
+    word(writer, "Next: look again in some seconds; a hang is named after MUSTER_HANG_SECONDS.");
+    word(writer, "Next: look again in some seconds.");
+    end_line(writer);
+}
+
+static const char *why_unknown(const struct muster_view *view,
+                               const struct muster_finding_clean *clean, const char **next)
+{
+    size_t scored = 0;
+    for (size_t i = 0; i < view->ops && !scored; i++) {
+        scored += muster_view_scored(&view->op[i]);
+    }
+    *next = "";
+    if (view->gpus == 0) {
+        *next = "start the job with `muster run -- COMMAND`";
+        return "no rank was recorded";
+    }
+    if (view->gpus == 1) {
+        *next = "record the other ranks, too: give all their run directories";
+        return "only one rank was recorded, nobody to compare it with";
+    }
+    if (!scored) {
+        *next = "record with `muster run --timing full`; the caveats say why there are no GPU times";
+        return "no operation was timed by its GPU";
+    }
+    *next = "let it run longer, or record with `muster run --timing full`";
+    return clean->compared ? "too few operations could be compared between ranks"
+                           : "no operation was timed on all ranks that were seen";
+}
+
+static void say_unknown(struct writer *writer, const struct muster_view *view,
+                        const struct muster_finding_clean *clean)
+{
+    const char *next;
+    const char *why = why_unknown(view, clean, &next);
+    word(writer, "Cannot tell whether anybody holds this job back: %s.", why);
+    word(writer, "Cannot tell who holds this job back: %s.", why);
+    word(writer, "No verdict: %s.", why);
+    end_line(writer);
+    if (next[0]) {
+        word(writer, "Next: %s.", next);
+        end_line(writer);
+    }
+}
+
+/* A hang before all else, then what costs most; paths and choices last. */
+static const struct muster_finding *heaviest(const struct muster_findings *findings)
+{
+    const struct muster_finding *most = NULL;
+    for (size_t f = 0; f < findings->n; f++) {
+        const struct muster_finding *own = &findings->finding[f];
+        enum muster_finding_scope scope = muster_finding_rows[own->kind].scope;
+        enum muster_finding_scope best = most ? muster_finding_rows[most->kind].scope : scope;
+        bool counts = !own->resolved && scope != MUSTER_SCOPE_PATH;
+        if (counts && (!most || scope < best ||
+                       (scope == best && scope == MUSTER_SCOPE_SLOW &&
+                        own->cost_share > most->cost_share))) {
+            most = own;
+        }
+    }
+    return most;
+}
+
+void muster_verdict_of(const struct muster_view *view, const struct muster_findings *findings,
+                       unsigned width, struct muster_verdict *verdict)
+{
+    struct writer writer = {.verdict = verdict, .width = width};
+    struct short_fall fall;
+    struct muster_whereabout waiting;
+    *verdict = (struct muster_verdict){.finding = heaviest(findings)};
+    if (verdict->finding) {
+        verdict->state = MUSTER_VERDICT_HELD;
+        say_held(&writer, view, verdict->finding);
+    } else if (find_waiting(view, &waiting)) {
+        verdict->state = MUSTER_VERDICT_UNKNOWN;
+        say_waiting(&writer, &waiting);
+    } else if (find_short_fall(view, &fall)) {
+        verdict->state = MUSTER_VERDICT_UNKNOWN;
+        say_short_fall(&writer, &fall, findings->clean.least_ns > 0);
+    } else if (findings->clean.least_ns) {
+        verdict->state = MUSTER_VERDICT_NOBODY;
+        say_nobody(&writer, &findings->clean);
+    } else {
+        verdict->state = MUSTER_VERDICT_UNKNOWN;
+        say_unknown(&writer, view, &findings->clean);
+    }
+}

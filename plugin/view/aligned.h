@@ -1,0 +1,69 @@
+/*
+ * The iterator over aligned operations: the same collective on several ranks of a communicator, one
+ * after another, in the order of their numbers, eager before replayed. Everything that compares
+ * ranks without comparing clocks reads the view through it. Sends and receives have no common
+ * operation: muster_view_stream.
+ *
+ * An operation costs as many steps as the communicator has ranks seen; the iterator holds twelve
+ * bytes a rank. Operations belong to the view and stay until that is freed.
+ */
+#ifndef MUSTER_VIEW_ALIGNED_H
+#define MUSTER_VIEW_ALIGNED_H
+
+#include "view/view.h"
+
+/* Which operations are aligned, and which of these are given. */
+struct muster_joint_rule {
+    /* Whether an operation of one rank takes part; the others are passed over. NULL: those whose
+     * times may be compared (muster_view_scored). */
+    bool (*takes)(const struct muster_view *view, const struct muster_view_op *op);
+    uint32_t least; /* ranks that must have it; 0: three quarters of those seen, but at least two */
+    bool unlike;    /* also where ranks called different things under one number: `alike` tells */
+};
+
+struct muster_joint {
+    const struct muster_view *view;
+    const struct muster_view_comm *comm;
+    struct muster_joint_rule rule;
+    uint32_t *cursor; /* of each member: how many of its operations were passed */
+    /* The current operation: one entry a member, NULL where it has none that may be compared. */
+    const struct muster_view_op **op;
+    const struct muster_view_op *any; /* one of them: of the member that comes first */
+    uint32_t present;                 /* members that have it */
+    bool alike;                       /* they called the same function with the same count */
+};
+
+/* Whether the ranks of a communicator can be compared at all: an id, at least two seen, none
+ * twice. */
+bool muster_joint_possible(const struct muster_view_comm *comm);
+
+/* Whether all ranks leave such an operation together: then the shortest is the transfer, and what
+ * others spent beyond it is waiting. Rooted operations have no common end. */
+static inline bool muster_joint_ends_together(unsigned func)
+{
+    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_ALL_GATHER ||
+           func == MUSTER_FUNC_REDUCE_SCATTER || func == MUSTER_FUNC_ALL_TO_ALL;
+}
+
+/* A rule's `takes`: those whose times may be compared and that all ranks leave together. */
+bool muster_joint_takes_common_end(const struct muster_view *view, const struct muster_view_op *op);
+
+/* Before the first operation. `rule` NULL: all defaults, which is what times are compared by.
+ * -1: no memory. */
+int muster_joint_begin_by(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
+                          const struct muster_joint_rule *rule);
+int muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm);
+
+/* The next operation; false: there is none. */
+bool muster_joint_next(struct muster_joint *joint);
+
+/* What the current operation took on the rank that waited least, and most: ns on their own clocks.
+ */
+struct muster_joint_span {
+    uint64_t shortest_ns, longest_ns;
+};
+struct muster_joint_span muster_joint_span(const struct muster_joint *joint);
+
+void muster_joint_end(struct muster_joint *joint);
+
+#endif

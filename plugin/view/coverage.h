@@ -1,0 +1,17 @@
+/* How much time the recorded operations stand for. */
+#ifndef MUSTER_VIEW_COVERAGE_H
+#define MUSTER_VIEW_COVERAGE_H
+
+#include "view/view.h"
+
+/* Time that the operations of a GPU cover with what lies between them, as far as that is known. */
+struct muster_view_span {
+    uint64_t covered_ns;
+    uint64_t active_ns; /* without the long part of long pauses: checkpoints, evaluation */
+    uint64_t length_ns; /* from the first begin to the last end */
+};
+
+/* Of each GPU of the view; the caller frees. NULL: no memory. */
+struct muster_view_span *muster_view_spans(const struct muster_view *view);
+
+#endif

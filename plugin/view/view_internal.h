@@ -1,0 +1,48 @@
+/* What a view is while it is being fed. Between the files of this folder. */
+#ifndef MUSTER_VIEW_VIEW_INTERNAL_H
+#define MUSTER_VIEW_VIEW_INTERNAL_H
+
+#include "view/view.h"
+
+/* A member as it was fed. */
+struct muster_view_feed {
+    uint64_t id;
+    int32_t rank;
+    uint32_t nranks, nnodes;
+    uint32_t gpu;
+    uint32_t handle;
+    uint32_t uid;
+    const struct muster_seg_comm *entry;
+    char name[MUSTER_SEG_NAME];
+};
+
+struct muster_view_index {
+    struct muster_view_feed *feed;
+    size_t feeds;
+    uint32_t *slot; /* classes by hash, open addressing: index + 1 */
+    size_t slots;
+};
+
+void muster_view_index_free(struct muster_view *view);
+
+/* view_finish.c, in this order. Communicators and members from what was fed; `to` (may be NULL)
+ * gets the index of each handle. -1: no memory. */
+int muster_view_group_members(struct muster_view *view, uint32_t *to);
+/* The operations from `first` on, which belong to these members alone: side by side by member, in
+ * order. -1: no memory. */
+int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members,
+                          size_t n);
+
+/* Self and queue times. On failure *view is freed. */
+int muster_view_find_times(struct muster_view *view, struct muster_err *err);
+
+/* view.c: an operation of a member that has its index. */
+void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op);
+
+/* self_time.c: the order of operations on each GPU and their self times. -1: no memory. */
+int muster_view_self_times(struct muster_view *view);
+
+/* queue_time.c: how long calls stood in the queue; after the order is known. -1: no memory. */
+int muster_view_queue_times(struct muster_view *view);
+
+#endif
