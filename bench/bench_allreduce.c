@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/allreduce.h"
+#include "allreduce/allreduce.h"
 
 static const char usage[] =
     "usage: allreduce [--gpus N] [--mode launch|gpu|step|first] [--sizes BYTES,...] [--iters N]\n"
@@ -76,10 +76,8 @@ static int parse_i32(const char *text, int32_t *value)
 
 static int parse_path(const char *text, struct muster_allreduce_plan *plan)
 {
-    if (strlen(text) >= sizeof plan->nccl)
-        return -1;
-    strcpy(plan->nccl, text);
-    return 0;
+    int n = snprintf(plan->nccl, sizeof plan->nccl, "%s", text);
+    return n < (int)sizeof plan->nccl ? 0 : -1;
 }
 
 static int parse_option(int option, const char *text, struct options *options)

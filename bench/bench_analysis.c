@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "diagnose/late.h"
-#include "diagnose/transfer.h"
+#include "diagnose/straggler/straggler.h"
+#include "diagnose/transfer/transfer.h"
 
 static const char usage[] = "usage: analysis [--ranks N] [--ops N] [--rounds N] [--clean]\n"
                             "--ranks N   ranks (default 4)\n"
@@ -98,7 +98,7 @@ static int one_round(const struct bench *bench, const struct muster_op *op, doub
     struct muster_err err = {""};
     uint64_t begin_ns = busy_ns();
     feed(bench, op, &view);
-    if (muster_view_finish(&view, &err) || muster_diagnose_late(&view, &findings, &err) ||
+    if (muster_view_finish(&view, &err) || muster_straggler_find(&view, &findings, &err) ||
         muster_diagnose_transfer(&view, &findings, &err)) {
         fprintf(stderr, "analysis: %s\n", err.text);
         return -1;

@@ -1,4 +1,4 @@
-#include "collective.h"
+#include "bench_collective.h"
 
 #include <string.h>
 
@@ -67,7 +67,6 @@ int bench_lane_init(struct bench_lane *lane, const struct muster_driver *driver,
     memset(lane, 0, sizeof *lane);
     lane->table = driver->table;
     lane->api = driver->api;
-    lane->gpu_ns = muster_unix_ns();
     if (driver->api < 5)
         describe_v4(lane);
     else
@@ -149,14 +148,18 @@ static inline void kernel_v5(struct bench_lane *lane, void *coll, uint8_t channe
     lane->kernel.v7.kernel_ch.ptimer = lane->gpu_ns;
 }
 
+/* The clock is read, for some 20 ns: stamps that fall behind the host's time are refused. */
 static inline void kernel(struct bench_lane *lane, bool sampled, void *coll)
 {
+    uint64_t now = muster_now_ns();
+    if (now > lane->gpu_ns)
+        lane->gpu_ns = now;
     const union nccl_args_v4 args = {.kernel_ch = {lane->gpu_ns + KERNEL_NS}};
-    for (uint8_t channel = 0; channel < BENCH_CHANNELS; channel++) {
+    for (unsigned channel = 0; channel < BENCH_CHANNELS; channel++) {
         if (lane->api < 5)
-            kernel_v4(lane, coll, channel);
+            kernel_v4(lane, coll, (uint8_t)channel);
         else
-            kernel_v5(lane, coll, channel);
+            kernel_v5(lane, coll, (uint8_t)channel);
         void *handle = start(lane, sampled, BENCH_KERNEL_START, &lane->kernel);
         state(lane, sampled, BENCH_KERNEL_STATE, handle, MUSTER_STATE_KERNEL_CH_STOP, &args);
         stop(lane, sampled, BENCH_KERNEL_STOP, handle);

@@ -2,13 +2,13 @@
  * One all-reduce as NCCL shows it to a profiler plugin, call for call (the order is that of
  * NCCL 2.28 to 2.30: docs/formats.md's recordings show it). NULL handles get no stop and no state.
  */
-#ifndef MUSTER_BENCH_COLLECTIVE_H
-#define MUSTER_BENCH_COLLECTIVE_H
+#ifndef MUSTER_BENCH_BENCH_COLLECTIVE_H
+#define MUSTER_BENCH_BENCH_COLLECTIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nccl/drive.h"
+#include "replay/replay_driver.h"
 #include "nccl/profiler_abi.h"
 #include "ticks.h"
 

@@ -13,12 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sort.h"
+
 enum {
     BURST = 256,      /* collectives without a pause */
     IN_FLIGHT = 2048, /* of all threads without a pause: fewer than a plugin can hold */
     WARM = 8,         /* of a burst that are not counted: the pause cooled the caches */
     WHOLE = 4,        /* collectives per sample of a whole one */
     PAUSE_US = 10000, /* for the plugin's own thread to empty what the burst left */
+    DRIVER_BATCHES = 255, /* of WHOLE launches, for the median of the driver's share */
 };
 
 struct measured_thread {
@@ -36,6 +39,8 @@ struct process {
     int mask;
     bool end; /* written before `begin` is passed, read after */
     pthread_barrier_t begin, done;
+    uint64_t (*marks)(void); /* NULL: marks are not told apart */
+    double driver_ns;
     void *context; /* of the first GPU; NULL: not asked for */
     int (*set_context)(void *context);
     struct measured_thread thread[COST_THREADS];
@@ -45,6 +50,7 @@ struct process {
 struct answer {
     char name[64];
     bool asks_kernel, asks_launch;
+    double driver_ns;
     bool failed;
     uint64_t collectives;
     struct muster_err err;
@@ -111,17 +117,58 @@ static void *measure(void *arg)
     }
 }
 
-/* Its name is the driver's, so that the plugin finds it loaded. */
-static int load_cuda(const struct cost_plan *plan, uint64_t (**marks)(void), struct muster_err *err)
+struct event_calls {
+    uint64_t (*marks)(void);
+    int (*get_context)(void **context);
+    int (*create)(void **event, unsigned flags);
+    int (*record)(void *event, void *stream);
+    int (*is_capturing)(void *stream, int *status);
+};
+
+/* What a timed launch asks of the driver, by itself. */
+static double driver_share_ns(const struct cost_plan *plan, const struct event_calls *calls)
 {
-    *marks = NULL;
-    if (!plan->cuda)
+    double batch[DRIVER_BATCHES];
+    void *context, *event[2];
+    int status;
+    if (calls->get_context(&context) || calls->create(&event[0], 0) || calls->create(&event[1], 0))
         return 0;
-    void *library = dlopen(plan->cuda, RTLD_NOW | RTLD_GLOBAL);
-    void *function = library ? dlsym(library, "bench_marks_recorded") : NULL;
-    if (!function)
-        return muster_fail(err, "%s", dlerror());
-    memcpy(marks, &function, sizeof function);
+    for (int i = 0; i < DRIVER_BATCHES; i++) {
+        uint64_t begin = bench_ticks();
+        for (int k = 0; k < WHOLE; k++) {
+            calls->is_capturing(NULL, &status);
+            calls->record(event[0], NULL);
+            calls->record(event[1], NULL);
+        }
+        batch[i] = ((double)(bench_ticks() - begin) - plan->tick_cost.ticks) * plan->tick_ns / WHOLE;
+    }
+    muster_sort_double(batch, DRIVER_BATCHES);
+    return batch[DRIVER_BATCHES / 2];
+}
+
+/* Its name is the driver's, so that the plugin finds it loaded. */
+static int load_cuda(struct process *process, struct muster_err *err)
+{
+    struct event_calls calls;
+    const struct {
+        const char *name;
+        void *to;
+    } wanted[] = {{"bench_marks_recorded", &calls.marks},
+                  {"cuCtxGetCurrent", &calls.get_context},
+                  {"cuEventCreate", &calls.create},
+                  {"cuEventRecord", &calls.record},
+                  {"cuStreamIsCapturing", &calls.is_capturing}};
+    if (!process->plan.cuda)
+        return 0;
+    void *library = dlopen(process->plan.cuda, RTLD_NOW | RTLD_GLOBAL);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = library ? dlsym(library, wanted[i].name) : NULL;
+        if (!function)
+            return muster_fail(err, "%s", dlerror());
+        memcpy(wanted[i].to, &function, sizeof function);
+    }
+    process->marks = process->plan.marks ? calls.marks : NULL;
+    process->driver_ns = driver_share_ns(&process->plan, &calls);
     return 0;
 }
 
@@ -153,8 +200,7 @@ static int open_gpu(struct process *process, struct muster_err *err)
 static int load(struct process *process, struct cost_hist *hist, struct muster_err *err)
 {
     const struct cost_plan *plan = &process->plan;
-    uint64_t (*marks)(void);
-    if (load_cuda(plan, &marks, err) || open_gpu(process, err))
+    if (load_cuda(process, err) || open_gpu(process, err))
         return -1;
     if (muster_driver_open(&process->driver, plan->plugin, plan->api, 0, err))
         return -1;
@@ -167,7 +213,7 @@ static int load(struct process *process, struct cost_hist *hist, struct muster_e
         thread->hist = &hist[i];
         if (bench_lane_init(&thread->lane, &process->driver, 0x6d757374 + i, &process->mask, err))
             return -1;
-        thread->lane.marks = marks;
+        thread->lane.marks = process->marks;
     }
     return 0;
 }
@@ -203,6 +249,7 @@ static void serve(struct process *process, struct cost_hist *hist, int from, int
     else
         snprintf(answer.name, sizeof answer.name, "%s v%u", process->driver.name,
                  process->driver.api);
+    answer.driver_ns = process->driver_ns;
     answer.asks_kernel = process->mask >> MUSTER_EVENT_KERNEL_CH & 1;
     answer.asks_launch = process->mask >> MUSTER_EVENT_KERNEL_LAUNCH & 1;
     if (write(to, &answer, sizeof answer) != (ssize_t)sizeof answer || answer.failed)
@@ -226,6 +273,7 @@ static void run_process(const struct cost_plan *plan, struct cost_hist *hist, in
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("MUSTER_TIMING", plan->timing, 0);
     setenv("MUSTER_DIR", plan->run_dir, 1);
+    setenv("NCCL_ALLGATHERV_ENABLE", "0", 1); /* else the newest interfaces stamp no kernels */
     serve(&process, hist, from, to);
     exit(0); /* with the plugin's exit handlers */
 }
@@ -284,6 +332,7 @@ int cost_worker_start(struct cost_worker *worker, const struct cost_plan *plan,
         return -1;
     }
     memcpy(worker->name, answer.name, sizeof worker->name);
+    worker->driver_ns = answer.driver_ns;
     worker->asks_kernel = answer.asks_kernel;
     worker->asks_launch = answer.asks_launch;
     return 0;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/scratch.h"
+#include "launch/scratch.h"
 #include "paths_machine.h"
 #include "topology/faults.h"
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 #include "topology/sysfs.h"
 
 struct score {

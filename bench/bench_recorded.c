@@ -1,6 +1,6 @@
-#include "recorded.h"
+#include "bench_recorded.h"
 
-#include "segment/run.h"
+#include "run/run.h"
 
 static void add_segment(const struct muster_segment *segment, struct bench_recorded *recorded)
 {

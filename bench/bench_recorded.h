@@ -1,6 +1,6 @@
 /* What muster says that it recorded: a bench of a plugin that drops is no bench. */
-#ifndef MUSTER_BENCH_RECORDED_H
-#define MUSTER_BENCH_RECORDED_H
+#ifndef MUSTER_BENCH_BENCH_RECORDED_H
+#define MUSTER_BENCH_BENCH_RECORDED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /*
  * report: how many recorded operations a second are read from logs and made into a report, by one
- * thread. The logs are written here first, by the code that the plugin uses.
+ * thread, and how much memory that takes. The logs are written here first, by the code that the
+ * plugin uses.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -8,25 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/scratch.h"
-#include "export/report.h"
+#include "launch/scratch.h"
+#include "report/report.h"
 #include "segment/identity.h"
-#include "segment/log_write.h"
+#include "segment/reap.h"
+#include "oplog/log_writer.h"
 #include "segment/rows.h"
-#include "segment/run.h"
+#include "run/run.h"
 
-static const char usage[] = "usage: report [--ranks N] [--ops N] [--rounds N]\n"
+static const char usage[] = "usage: report [--ranks N] [--ops N] [--rounds N] [--keep DIR]\n"
                             "--ranks N   processes of the run (default 4)\n"
                             "--ops N     operations of each (default 1000000)\n"
-                            "--rounds N  readings; the median counts (default 5)\n";
+                            "--rounds N  readings; the median counts (default 5)\n"
+                            "--keep DIR  only write the run there, for commands to read\n";
 
 enum {
-    RANKS_MAX = 64,
+    RANKS_MAX = 1024,
     ROUNDS_MAX = 101,
     SIZES = 5,
     BURST = 1024, /* operations put without a pause: an eighth of the log's queue */
@@ -36,6 +40,7 @@ enum {
 
 struct bench {
     uint64_t ranks, ops, rounds;
+    const char *keep; /* NULL: the run is read, and removed */
     char run_dir[PATH_MAX], segment_dir[PATH_MAX];
 };
 
@@ -139,6 +144,7 @@ static int write_run(const struct bench *bench, struct muster_err *err)
             _exit(write_rank(bench, rank));
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
             return muster_fail(err, "rank %u could not be written", rank);
+        muster_reap(bench->segment_dir);
     }
     return 0;
 }
@@ -154,14 +160,14 @@ static int read_run(const struct bench *bench, struct times *times, struct muste
 {
     const char *dir = bench->run_dir;
     const struct muster_run_query query = {
-        .run = &dir, .runs = 1, .segment_dir = bench->segment_dir};
+        .run = &dir, .runs = 1, .segment_dir = bench->segment_dir, .streamed = true};
     struct muster_run run;
     struct muster_report report;
     uint64_t begin = muster_now_ns();
     if (muster_run_load(&query, &run, err))
         return -1;
     uint64_t loaded = muster_now_ns();
-    if (muster_report_build(&run, MUSTER_BY_OP, &report, err)) {
+    if (muster_report_of_run(&run, MUSTER_BY_OP, &report, err)) {
         muster_run_free(&run);
         return -1;
     }
@@ -169,7 +175,7 @@ static int read_run(const struct bench *bench, struct times *times, struct muste
                             .build_s = (double)(muster_now_ns() - loaded) / 1e9,
                             .joint = report.joint};
     for (size_t i = 0; i < run.processes; i++) {
-        times->ops += run.process[i].ops;
+        times->ops += run.process[i].log_ops + run.process[i].ops;
         times->missing += run.process[i].ops_missing;
     }
     muster_report_free(&report);
@@ -189,6 +195,8 @@ static int measure(const struct bench *bench, struct muster_err *err)
     static struct times times[ROUNDS_MAX];
     if (write_run(bench, err))
         return -1;
+    if (bench->keep)
+        return 0;
     for (uint64_t round = 0; round < bench->rounds; round++)
         if (read_run(bench, &times[round], err))
             return -1;
@@ -203,6 +211,9 @@ static int measure(const struct bench *bench, struct muster_err *err)
     printf("%-8s %10.3f %22.2f\n", "build", median->build_s, ops / median->build_s / 1e6);
     printf("%-8s %10.3f %22.2f\n", "both", median->load_s + median->build_s,
            ops / (median->load_s + median->build_s) / 1e6);
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("%.1f MB at most\n", (double)used.ru_maxrss / 1000);
     return 0;
 }
 
@@ -211,9 +222,14 @@ static int parse(int argc, char **argv, struct bench *bench)
     static const struct option known[] = {{"ranks", 1, NULL, 'n'},
                                           {"ops", 1, NULL, 'o'},
                                           {"rounds", 1, NULL, 'r'},
+                                          {"keep", 1, NULL, 'k'},
                                           {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'k') {
+            bench->keep = optarg;
+            continue;
+        }
         uint64_t *into = option == 'n'   ? &bench->ranks
                          : option == 'o' ? &bench->ops
                                          : &bench->rounds;
@@ -231,11 +247,14 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    int failed = muster_scratch_make(bench.run_dir, sizeof bench.run_dir, "/tmp", &err) ||
+    int failed = muster_scratch_make(bench.run_dir, sizeof bench.run_dir,
+                                     bench.keep ? bench.keep : "/tmp", &err) ||
                  muster_scratch_make(bench.segment_dir, sizeof bench.segment_dir, "/dev/shm", &err);
     if (!failed)
         failed = measure(&bench, &err);
-    if (*bench.run_dir)
+    if (bench.keep && !failed)
+        printf("%s\n", bench.run_dir);
+    else if (*bench.run_dir)
         muster_scratch_remove(bench.run_dir);
     if (*bench.segment_dir)
         muster_scratch_remove(bench.segment_dir);

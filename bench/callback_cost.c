@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/scratch.h"
+#include "launch/scratch.h"
 #include "cost_worker.h"
-#include "recorded.h"
+#include "bench_recorded.h"
 
 static const char usage[] =
     "usage: callback_cost [--threads N] [--rounds N] [--api V] [--gpu] PLUGIN.so...\n"
@@ -22,11 +22,12 @@ static const char usage[] =
     "--rounds N   rounds per plugin, 504 collectives per thread each (default 20)\n"
     "--api V      use interface V, from 4 to 7, of all of them (default: each one's newest)\n"
     "--gpu        the calling threads have the first GPU's CUDA context, as NCCL's have\n"
-    "untimed collectives run under MUSTER_TIMING=light, timed ones under full, unless it is set\n"
-    "completion marks are made with functions that do nothing, or MARK_DRIVER=PATH's\n";
+    "untimed collectives run under MUSTER_TIMING=light, timed ones under full, stamped ones under\n"
+    "channels, unless it is set\n"
+    "events are made with functions that do nothing, or MARK_DRIVER=PATH's\n";
 
 enum { PLUGINS = 16, OWN = 2 };
-enum mode { UNTIMED, MARKED, TIMED, MODES };
+enum mode { UNTIMED, MARKED, TIMED, STAMPED, MODES };
 
 static const char *const own_plugins[OWN] = {"libnull-plugin.so", "libnull-plugin-handles.so"};
 static const char *const own_names[OWN] = {"null", "null+handles"};
@@ -121,9 +122,11 @@ static int start_workers(struct bench *bench, struct muster_err *err)
     fflush(stdout);
     for (int mode = 0; mode < MODES; mode++)
         for (unsigned i = 0; i < bench->plugins; i++) {
-            plan.timed = mode == TIMED;
-            plan.cuda = mode == MARKED ? bench->cuda : NULL;
-            plan.timing = plan.timed ? "full" : "light";
+            static const char *const timings[MODES] = {"light", "light", "full", "channels"};
+            plan.timed = mode == STAMPED;
+            plan.marks = mode == MARKED;
+            plan.cuda = mode == MARKED || mode == TIMED ? bench->cuda : NULL;
+            plan.timing = timings[mode];
             plan.plugin = bench->path[i];
             struct cost_worker *worker = &bench->worker[mode][i];
             if (cost_worker_start(worker, &plan, err))
@@ -137,7 +140,8 @@ static int start_workers(struct bench *bench, struct muster_err *err)
 static bool skipped(const struct bench *bench, int mode, unsigned plugin)
 {
     const struct cost_worker *worker = &bench->worker[mode][plugin];
-    return (mode == TIMED && !worker->asks_kernel) || (mode == MARKED && !worker->asks_launch);
+    return (mode == STAMPED && !worker->asks_kernel) ||
+           ((mode == MARKED || mode == TIMED) && !worker->asks_launch);
 }
 
 static int run_rounds(struct bench *bench, struct muster_err *err)
@@ -171,7 +175,7 @@ static void print_row(const struct bench *bench, int mode, unsigned row, const c
 static void print_table(const struct bench *bench, int mode)
 {
     static const char *const titles[MODES] = {"untimed", "untimed, with marks",
-                                              "timed (8 channels)"};
+                                              "timed by events", "stamps, 8 channels"};
     printf("\n%-20s", titles[mode]);
     for (unsigned i = 0; i < bench->plugins; i++)
         printf(" %17.17s", bench->worker[mode][i].name);
@@ -180,14 +184,17 @@ static void print_table(const struct bench *bench, int mode)
         printf(" %8s %8s", "median", "p99");
     putchar('\n');
     for (unsigned row = 0; row < BENCH_CALLS; row++)
-        if ((mode == TIMED || row < BENCH_KERNEL_START) &&
+        if ((mode == STAMPED || row < BENCH_KERNEL_START) &&
             (mode == MARKED || row != BENCH_LAUNCH_MARK))
             print_row(bench, mode, row, bench_call_name((enum bench_call)row));
     print_row(bench, mode, COST_WHOLE, "whole collective");
     for (unsigned i = 0; i < bench->plugins; i++)
         if (skipped(bench, mode, i))
             printf("# %s did not ask for %s events\n", bench->worker[mode][i].name,
-                   mode == TIMED ? "KernelCh" : "KernelLaunch");
+                   mode == STAMPED ? "KernelCh" : "KernelLaunch");
+    if (mode == TIMED)
+        printf("# of which the driver takes for two records and a look at the stream: %.1f\n",
+               bench->worker[mode][0].driver_ns);
 }
 
 static int finish_workers(struct bench *bench, struct muster_err *err)

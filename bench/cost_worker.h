@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "collective.h"
+#include "bench_collective.h"
 
 enum {
     COST_THREADS = 64,
@@ -29,10 +29,11 @@ struct cost_hist {
 struct cost_plan {
     const char *plugin;
     const char *timing;  /* MUSTER_TIMING unless the environment has one */
+    bool marks;          /* launches that leave a mark are told from the others */
     const char *run_dir; /* MUSTER_DIR */
     unsigned api;        /* interface version; 0: the newest it has */
     bool timed;          /* collectives with KernelCh events */
-    const char *cuda;    /* library to load before the plugin, for completion marks; NULL: none */
+    const char *cuda;    /* library to load before the plugin, for events; NULL: none */
     bool gpu;            /* the calling threads have the first GPU's CUDA context */
     unsigned threads;
     double tick_ns;
@@ -47,6 +48,7 @@ struct cost_worker {
     char name[64];          /* the plugin's own, with the interface version */
     bool asks_kernel;       /* its mask has KernelCh */
     bool asks_launch;       /* and KernelLaunch */
+    double driver_ns;       /* median of what the driver takes of a timed launch; 0 without one */
 };
 
 /* Starts the process and waits until the plugin is loaded and has its communicators. */

@@ -1,8 +1,10 @@
 /*
  * drain_load: what muster's own threads take of a core while a process makes operations at a steady
- * rate. Each row is a process of its own, so that the plugin reads its timing mode anew.
+ * rate. Each row is a process of its own, so that the plugin reads its timing mode anew. With a driver
+ * launches have events, and the last row is a rank that waits all the time for one launch.
  */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,33 +17,56 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/scratch.h"
-#include "collective.h"
+#include "launch/scratch.h"
+#include "bench_collective.h"
+#include "fake_driver.h"
 
-static const char usage[] = "usage: drain_load [--rate N] [--seconds N] PLUGIN.so\n"
-                            "--rate N     all-reduces a second (default 1000)\n"
-                            "--seconds N  for each row (default 10)\n";
+static const char usage[] =
+    "usage: drain_load [--rate N] [--seconds N] [--driver LIB] PLUGIN.so\n"
+    "--rate N      all-reduces a second (default 1000)\n"
+    "--seconds N   for each row (default 10)\n"
+    "--driver LIB  the made-up CUDA driver of tests/host/cuda: launches take 20 us each\n";
 
-enum { THREADS = 2, SETTLE_MS = 500, RATE_MAX = 1000000, SECONDS_MAX = 3600 };
+enum { THREADS = 3, SETTLE_MS = 500, RATE_MAX = 1000000, SECONDS_MAX = 3600 };
+#define KERNEL_NS (20 * MUSTER_NS_PER_US)
+/* Sleeping takes some 50 us more than asked for: what is due sooner is made at once. */
+#define AHEAD_NS (100 * MUSTER_NS_PER_US)
 
-static const char *const thread_names[THREADS] = {"muster-drain", "muster-log"};
+static const char *const thread_names[THREADS] = {"muster-drain", "muster-log", "muster-events"};
+
+enum work { IDLE, OPERATE, WAIT };
 
 struct row {
     const char *what, *timing;
-    bool idle;
+    enum work work;
 };
 
-static const struct row rows[] = {
-    {"no operations", "light", true},
-    {"untimed (light)", "light", false},
-    {"auto", "auto", false},
-    {"all timed, 8 channels (full)", "full", false},
+static const struct row bare_rows[] = {
+    {"no operations", "light", IDLE},
+    {"untimed (light)", "light", OPERATE},
+    {"auto", "auto", OPERATE},
+    {"all timed, 8 channels (channels)", "channels", OPERATE},
+    {NULL, NULL, IDLE},
+};
+static const struct row driver_rows[] = {
+    {"no operations", "auto", IDLE},
+    {"completion marks (light)", "light", OPERATE},
+    {"auto", "auto", OPERATE},
+    {"all timed (full)", "full", OPERATE},
+    {"a rank that waits (auto)", "auto", WAIT},
+    {NULL, NULL, IDLE},
 };
 
 struct bench {
-    const char *plugin;
+    const char *plugin, *driver;
     unsigned rate, seconds;
     char run_dir[PATH_MAX];
+};
+
+/* The job's side of the made-up driver. */
+struct gpu {
+    const struct fake_driver *driver; /* NULL: none */
+    void *stream;
 };
 
 /* Threads by name; a tid of 0: there is none. */
@@ -87,18 +112,48 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-/* Returns how many of the operations were timed. */
-static uint64_t operate(const struct bench *bench, struct bench_lane *lane, const int *mask)
+/* Returns how many of the operations had kernel stamps. */
+static uint64_t operate(const struct bench *bench, const struct gpu *gpu, struct bench_lane *lane,
+                        bool stamped)
 {
     const uint64_t all = (uint64_t)bench->rate * bench->seconds, begin = muster_now_ns();
-    uint64_t timed = 0;
     for (uint64_t i = 0; i < all; i++) {
-        sleep_until(begin + i * MUSTER_NS_PER_S / bench->rate);
-        bool now = *mask >> MUSTER_EVENT_KERNEL_CH & 1;
-        timed += now;
-        bench_lane_collective(lane, now);
+        uint64_t due = begin + i * MUSTER_NS_PER_S / bench->rate;
+        if (due > muster_now_ns() + AHEAD_NS)
+            sleep_until(due);
+        if (gpu->driver)
+            gpu->driver->launch(gpu->stream, KERNEL_NS);
+        bench_lane_collective(lane, stamped);
     }
+    return stamped ? all : 0;
+}
+
+static uint64_t work(const struct bench *bench, enum work work, const struct gpu *gpu,
+                     struct bench_lane *lane, bool stamped)
+{
+    const uint64_t begin = muster_now_ns(), length = bench->seconds * MUSTER_NS_PER_S;
+    uint64_t timed = 0;
+    if (work == OPERATE)
+        timed = operate(bench, gpu, lane, stamped);
+    if (work == WAIT) {
+        gpu->driver->launch(gpu->stream, length);
+        bench_lane_collective(lane, false);
+    }
+    sleep_until(begin + length);
     return timed;
+}
+
+static int open_gpu(const struct bench *bench, struct gpu *gpu, struct muster_err *err)
+{
+    *gpu = (struct gpu){NULL, NULL};
+    if (!bench->driver)
+        return 0;
+    void *library = dlopen(bench->driver, RTLD_NOW | RTLD_GLOBAL);
+    gpu->driver = library ? dlsym(library, "fake_driver") : NULL;
+    if (!gpu->driver)
+        return muster_fail(err, "%s", dlerror());
+    gpu->stream = gpu->driver->stream_create(0);
+    return 0;
 }
 
 static int measure(const struct bench *bench, const struct row *row, struct muster_err *err)
@@ -106,11 +161,13 @@ static int measure(const struct bench *bench, const struct row *row, struct must
     static int mask;
     struct muster_driver driver;
     struct bench_lane lane;
+    struct gpu gpu;
     pid_t tid[THREADS];
-    uint64_t before[THREADS], timed = 0;
-    if (muster_driver_open(&driver, bench->plugin, 0, 0, err) ||
+    uint64_t before[THREADS];
+    if (open_gpu(bench, &gpu, err) || muster_driver_open(&driver, bench->plugin, 0, 0, err) ||
         bench_lane_init(&lane, &driver, 0x6472, &mask, err))
         return -1;
+    lane.launch.v7.kernel_launch.stream = gpu.stream;
     sleep_until(muster_now_ns() + SETTLE_MS * MUSTER_NS_PER_MS);
     find_threads(tid);
     if (tid[0] == 0)
@@ -118,10 +175,9 @@ static int measure(const struct bench *bench, const struct row *row, struct must
     for (int i = 0; i < THREADS; i++)
         before[i] = cpu_ns(tid[i]);
     const uint64_t begin = muster_now_ns();
-    if (row->idle)
-        sleep_until(begin + bench->seconds * MUSTER_NS_PER_S);
-    else
-        timed = operate(bench, &lane, &mask);
+    uint64_t timed = work(bench, row->work, &gpu, &lane, mask >> MUSTER_EVENT_KERNEL_CH & 1);
+    if (gpu.driver)
+        timed = gpu.driver->use().recorded;
     const double wall = (double)(muster_now_ns() - begin);
     printf("%-30s %10llu", row->what, (unsigned long long)timed);
     for (int i = 0; i < THREADS; i++)
@@ -141,6 +197,7 @@ static int measure_apart(const struct bench *bench, const struct row *row)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setenv("MUSTER_TIMING", row->timing, 1);
         setenv("MUSTER_DIR", bench->run_dir, 1);
+        setenv("NCCL_ALLGATHERV_ENABLE", "0", 1); /* else the newest interface stamps no kernels */
         int rc = measure(bench, row, &err);
         if (rc)
             fprintf(stderr, "drain_load: %s\n", err.text);
@@ -154,10 +211,14 @@ static int measure_apart(const struct bench *bench, const struct row *row)
 static int parse(int argc, char **argv, struct bench *bench)
 {
     static const struct option known[] = {
-        {"rate", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {NULL, 0, NULL, 0}};
+        {"rate", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {"driver", 1, NULL, 'd'}, {0}};
     uint64_t value;
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'd') {
+            bench->driver = optarg;
+            continue;
+        }
         if (option == '?' || !muster_text_u64(optarg, &value) || value < 1 ||
             value > (option == 'r' ? RATE_MAX : SECONDS_MAX))
             return -1;
@@ -183,12 +244,12 @@ int main(int argc, char **argv)
         return 1;
     }
     printf("# %u all-reduces a second for %u s; percent of a core\n%-30s %10s", bench.rate,
-           bench.seconds, "", "timed");
+           bench.seconds, "", bench.driver ? "events" : "timed");
     for (int i = 0; i < THREADS; i++)
         printf(" %13s", thread_names[i]);
     putchar('\n');
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == 0; i++)
-        rc = measure_apart(&bench, &rows[i]);
+    for (const struct row *row = bench.driver ? driver_rows : bare_rows; row->what && rc == 0; row++)
+        rc = measure_apart(&bench, row);
     muster_scratch_remove(bench.run_dir);
     return rc ? 1 : 0;
 }

@@ -12,10 +12,14 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
+#include "diagnose/live/op_window.h"
 #include "diagnose/watch.h"
-#include "diagnose/window.h"
 
-enum { OPS_ALL = 16384, OPS_MOST = 4096, NEW_LEAST = 16 }; /* as in plugin/diagnose/live_slow.c */
+enum {
+    OPS_ALL = 16384,
+    OPS_MOST = 4096,
+    NEW_LEAST = 16
+}; /* as in plugin/diagnose/live/live_slow.c */
 
 struct play {
     const struct muster_run *run;
@@ -27,7 +31,7 @@ struct play {
     unsigned looks, second;
 };
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void report(void *arg, const struct muster_finding *finding)
 {
     const struct play *play = arg;
     char text[600];
@@ -63,19 +67,30 @@ static bool is_late(const struct muster_finding *finding)
     return finding->kind == MUSTER_FINDING_LATE_RANK;
 }
 
-static void judge(struct play *play)
+static int diagnose(const struct muster_run *run, struct muster_findings *findings,
+                    struct muster_err *err)
+{
+    struct muster_view view;
+    if (muster_view_of_run(run, &view, err) != 0)
+        return -1;
+    int rc = muster_diagnose_slow(&view, findings, err);
+    muster_view_free(&view);
+    return rc;
+}
+
+static void evaluate(struct play *play)
 {
     struct muster_run part = {.process = play->process, .processes = play->run->processes};
     struct muster_findings now = {0};
     size_t kept = 0;
-    if (muster_diagnose_slow(&part, &now, NULL) != 0)
+    if (diagnose(&part, &now, NULL) != 0)
         exit(2);
     for (size_t i = 0; i < now.n; i++) {
         if (is_late(&now.finding[i]))
             now.finding[kept++] = now.finding[i];
     }
     now.n = kept;
-    muster_watch_slow(&play->watch, &now, false, tell, play);
+    muster_watch_slow(&play->watch, &now, false, report, play);
     muster_findings_free(&now);
     play->looks++;
 }
@@ -104,7 +119,7 @@ static void play_all(struct play *play)
         if (play->watch.maybe.n == 0 && timed - play->timed < NEW_LEAST * play->run->processes)
             continue;
         play->timed = timed;
-        judge(play);
+        evaluate(play);
     }
 }
 
@@ -126,7 +141,7 @@ static bool one(const char *name)
     struct muster_findings after = {0};
     struct muster_run run;
     struct muster_err err;
-    if (muster_run_load(&query, &run, &err) != 0 || muster_diagnose_slow(&run, &after, &err) != 0) {
+    if (muster_run_load(&query, &run, &err) != 0 || diagnose(&run, &after, &err) != 0) {
         fprintf(stderr, "live_play: %s\n", err.text);
         exit(2);
     }

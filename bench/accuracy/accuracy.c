@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accuracy_options.h"
+#include "accuracy_print.h"
 #include "base/clock.h"
-#include "diagnose/late.h"
-#include "diagnose/transfer.h"
+#include "diagnose/straggler/straggler.h"
+#include "diagnose/transfer/transfer.h"
 #include "generate.h"
-#include "options.h"
-#include "say.h"
 
 static const char usage[] =
     "usage: accuracy --models FILE [--from SEED] [--to SEED] [--cases N] [--large]\n"
@@ -20,7 +20,7 @@ static const char usage[] =
     "--from, --to   seeds, both included (default 101 to 200; 1 to 100 are for tuning)\n"
     "--cases N      cases a seed (default 20)\n"
     "--large        32 to 1024 ranks\n"
-    "--reach        fail unless precision and recall are at least 0.99\n"
+    "--reach        fail unless precision is at least 0.98 and recall 0.95\n"
     "--say          print each case that is not right\n"
     "--evidence     print hits, others, ranks and right or wrong of each late_rank found\n";
 
@@ -37,49 +37,28 @@ struct score {
     uint64_t diagnose_ns;
 };
 
-static uint32_t add_gpu(void *arg, unsigned rank)
-{
-    return muster_view_add_gpu(arg, &(struct muster_view_gpu){.rank = (int32_t)rank,
-                                                              .gpu_index = (int32_t)rank % 8,
-                                                              .host = "host",
-                                                              .timing = MUSTER_TIMING_FULL,
-                                                              .host_times = true});
-}
-
-static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,
-                           unsigned nnodes)
-{
-    return muster_view_add_member(arg, gpu, id, (int32_t)rank, nranks, nnodes, "");
-}
-
-static void add_op(void *arg, uint32_t member, const struct muster_op *op)
-{
-    muster_view_add_op(arg, member, op);
-}
-
-static void add_net(void *arg, uint32_t member, const struct muster_seg_net *net)
-{
-    muster_view_add_net(arg, member, net);
-}
+/* Percent. What is promised is judged by bench/verdicts; this keeps the old cases from getting
+ * worse. */
+enum { PRECISION = 98, RECALL = 95 };
 
 enum verdict { RIGHT, MISSED, WRONG };
 
 /* All findings together must name the guilty, and nobody else. */
-static enum verdict judge(const struct scenario *s, const struct muster_findings *findings)
+static enum verdict evaluate(const struct scenario *s, const struct muster_findings *findings)
 {
     enum muster_finding_kind kind =
         s->fault == FAULT_SLOW ? MUSTER_FINDING_SLOW_TRANSFER : MUSTER_FINDING_LATE_RANK;
-    bool named[GUILTY_MAX] = {false};
+    bool named[CULPRIT_MAX] = {false};
     unsigned n = 0;
     for (size_t f = 0; f < findings->n; f++) {
         const struct muster_finding *finding = &findings->finding[f];
-        if (s->fault == FAULT_NONE || s->guilty_hidden || finding->kind != kind) {
+        if (s->fault == FAULT_NONE || s->culprit_hidden || finding->kind != kind) {
             return WRONG;
         }
         for (unsigned i = 0; i < finding->ranks; i++) {
             unsigned rank = (unsigned)finding->rank[i];
             unsigned g = rank == s->guilty[0] ? 0 : 1;
-            if (g >= s->n_guilty || rank != s->guilty[g] ||
+            if (g >= s->n_culprits || rank != s->guilty[g] ||
                 (s->fault == FAULT_SLOW && rank != s->guilty[i])) {
                 return WRONG;
             }
@@ -87,10 +66,10 @@ static enum verdict judge(const struct scenario *s, const struct muster_findings
             named[g] = true;
         }
     }
-    if (s->fault == FAULT_NONE || s->guilty_hidden) {
+    if (s->fault == FAULT_NONE || s->culprit_hidden) {
         return RIGHT;
     }
-    return n == s->n_guilty ? RIGHT : n ? WRONG : MISSED;
+    return n == s->n_culprits ? RIGHT : n ? WRONG : MISSED;
 }
 
 static int diagnose(const struct scenario *s, struct muster_findings *findings,
@@ -98,12 +77,12 @@ static int diagnose(const struct scenario *s, struct muster_findings *findings,
 {
     struct muster_view view = {0};
     struct muster_err err = {""};
-    const struct sink sink = {&view, add_gpu, add_member, add_op, add_net};
+    const struct sink sink = sink_of_view(&view);
     memset(findings, 0, sizeof *findings);
     scenario_play(s, &sink, outcome);
     score->ops += view.ops;
     uint64_t begin = muster_now_ns();
-    if (muster_view_finish(&view, &err) || muster_diagnose_late(&view, findings, &err) ||
+    if (muster_view_finish(&view, &err) || muster_straggler_find(&view, findings, &err) ||
         muster_diagnose_transfer(&view, findings, &err)) {
         fprintf(stderr, "accuracy: %s\n", err.text);
         return -1;
@@ -137,7 +116,7 @@ static void count_late(const struct outcome *outcome, const struct scenario *s,
 static bool must_be_found(const struct outcome *outcome, const struct scenario *s)
 {
     return s->fault == FAULT_SLOW ||
-           (s->fault == FAULT_LATE && !s->guilty_hidden && outcome->timed >= 200 &&
+           (s->fault == FAULT_LATE && !s->culprit_hidden && outcome->timed >= 200 &&
             s->delay_ns >= 5 * outcome->p99_ns && 5 * outcome->affected >= outcome->timed);
 }
 
@@ -145,9 +124,9 @@ static void explain(const struct scenario *s, const struct muster_findings *find
                     enum verdict verdict)
 {
     printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
-    scenario_say(s, stdout);
+    scenario_print(s, stdout);
     printf("\n");
-    say_findings(findings, false);
+    report_findings(findings, false);
 }
 
 static int one_case(const struct options *options, const struct models *models, uint64_t seed,
@@ -160,23 +139,23 @@ static int one_case(const struct options *options, const struct models *models, 
     if (diagnose(&s, &findings, &outcome, score)) {
         return -1;
     }
-    enum verdict verdict = judge(&s, &findings);
+    enum verdict verdict = evaluate(&s, &findings);
     score->cases++;
-    score->clean += s.fault == FAULT_NONE || s.guilty_hidden;
+    score->clean += s.fault == FAULT_NONE || s.culprit_hidden;
     score->found += findings.n > 0;
     score->right += findings.n > 0 && verdict == RIGHT;
     score->wrong += verdict == WRONG;
     if (s.fault == FAULT_SLOW) {
         score->slow++;
         score->slow_right += verdict == RIGHT;
-    } else if (s.fault == FAULT_LATE && !s.guilty_hidden) {
+    } else if (s.fault == FAULT_LATE && !s.culprit_hidden) {
         count_late(&outcome, &s, verdict, score);
     }
     if (options->say && (verdict == WRONG || (verdict == MISSED && must_be_found(&outcome, &s)))) {
         explain(&s, &findings, verdict);
     }
     if (options->evidence && findings.n) {
-        printf("evidence %s %u %.3f %s\n", muster_finding_word(findings.finding[0].kind), s.ranks,
+        printf("evidence %s %u %.3f %s\n", muster_finding_name(findings.finding[0].kind), s.ranks,
                findings.finding[0].confidence, verdict == RIGHT ? "right" : "wrong");
         printf("    %s\n", findings.finding[0].evidence.line[0]);
     }
@@ -217,8 +196,9 @@ static void print_score(const struct options *options, const struct score *score
 
 static bool reached(const struct score *score)
 {
-    return 100 * score->right >= 99 * score->found && score->eligible > 0 &&
-           100 * score->eligible_right >= 99 * score->eligible && score->slow_right == score->slow;
+    return 100 * score->right >= PRECISION * score->found && score->eligible > 0 &&
+           100 * score->eligible_right >= RECALL * score->eligible &&
+           score->slow_right == score->slow;
 }
 
 int main(int argc, char **argv)

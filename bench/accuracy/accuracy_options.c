@@ -1,4 +1,4 @@
-#include "options.h"
+#include "accuracy_options.h"
 
 #include <getopt.h>
 #include <stdlib.h>

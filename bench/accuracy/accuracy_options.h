@@ -1,6 +1,6 @@
 /* What the programs that score findings are asked. */
-#ifndef MUSTER_BENCH_ACCURACY_OPTIONS_H
-#define MUSTER_BENCH_ACCURACY_OPTIONS_H
+#ifndef MUSTER_BENCH_ACCURACY_ACCURACY_OPTIONS_H
+#define MUSTER_BENCH_ACCURACY_ACCURACY_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

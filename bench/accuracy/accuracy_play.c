@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 #include "draw.h"
 #include "generate.h"
 
@@ -57,9 +57,9 @@ static void members_of(const struct scenario *s, enum group group, unsigned rank
     *n = group == GROUP_TP ? 2 : group == GROUP_DP ? s->ranks / 2 : s->ranks;
 }
 
-static bool is_guilty(const struct scenario *s, unsigned rank)
+static bool is_culprit(const struct scenario *s, unsigned rank)
 {
-    return rank == s->guilty[0] || (s->n_guilty > 1 && rank == s->guilty[1]);
+    return rank == s->guilty[0] || (s->n_culprits > 1 && rank == s->guilty[1]);
 }
 
 static void hide(struct play *play)
@@ -69,12 +69,12 @@ static void hide(struct play *play)
     for (unsigned r = 0; r < s->ranks; r++) {
         play->rank[r].seen = true;
     }
-    if (s->guilty_hidden && left) {
+    if (s->culprit_hidden && left) {
         play->rank[s->guilty[0]].seen = false;
         left--;
     }
     for (unsigned r = s->ranks; r-- > 0 && left;) {
-        if (s->fault != FAULT_LATE || !is_guilty(s, r)) {
+        if (s->fault != FAULT_LATE || !is_culprit(s, r)) {
             play->rank[r].seen = false;
             left--;
         }
@@ -324,13 +324,13 @@ static void begin_all(struct play *play, unsigned step, unsigned p)
     }
     note_deviations(play, p);
     for (unsigned r = 0; r < s->ranks; r++) {
-        bool own = s->fault == FAULT_LATE && is_guilty(s, r) && can_hit(s, p) &&
+        bool own = s->fault == FAULT_LATE && is_culprit(s, r) && can_hit(s, p) &&
                    draw_chance(&play->draw, s->share);
         bool jitter = s->jitter && p == s->position && r == play->unlucky;
         play->hit[r] = own || jitter;
         if (play->hit[r]) {
             double delay = (double)s->delay_ns * (0.9 + 0.2 * draw_unit(&play->draw));
-            self[r] += r == s->guilty[1] && s->n_guilty > 1 ? 0.8 * delay : delay;
+            self[r] += r == s->guilty[1] && s->n_culprits > 1 ? 0.8 * delay : delay;
         }
         play->begin_ns[r] = begin(play, &play->rank[r], step, p, self[r]);
     }
@@ -422,4 +422,36 @@ void scenario_play(const struct scenario *s, const struct sink *sink, struct out
     free(play.begin_ns);
     free(play.hit);
     free(play.deviations);
+}
+
+/* ---- into a view ---- */
+
+static uint32_t add_gpu(void *arg, unsigned rank)
+{
+    return muster_view_add_gpu(arg, &(struct muster_view_gpu){.rank = (int32_t)rank,
+                                                              .gpu_index = (int32_t)rank % 8,
+                                                              .host = "host",
+                                                              .timing = MUSTER_TIMING_FULL,
+                                                              .host_times = true});
+}
+
+static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,
+                           unsigned nnodes)
+{
+    return muster_view_add_member(arg, gpu, id, (int32_t)rank, nranks, nnodes, "");
+}
+
+static void add_op(void *arg, uint32_t member, const struct muster_op *op)
+{
+    muster_view_add_op(arg, member, op);
+}
+
+static void add_net(void *arg, uint32_t member, const struct muster_seg_net *net)
+{
+    muster_view_add_net(arg, member, net);
+}
+
+struct sink sink_of_view(struct muster_view *view)
+{
+    return (struct sink){view, add_gpu, add_member, add_op, add_net};
 }

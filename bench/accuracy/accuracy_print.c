@@ -1,8 +1,8 @@
-#include "say.h"
+#include "accuracy_print.h"
 
 #include <stdio.h>
 
-void say_findings(const struct muster_findings *findings, bool evidence)
+void report_findings(const struct muster_findings *findings, bool evidence)
 {
     char text[1024];
     for (size_t f = 0; f < findings->n; f++) {

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/divergence.h"
+#include "accuracy_options.h"
+#include "accuracy_print.h"
+#include "diagnose/divergence/divergence.h"
 #include "generate.h"
-#include "options.h"
-#include "say.h"
 
 static const char usage[] =
     "usage: divergent --models FILE [--from SEED] [--to SEED] [--cases N] [--large] [--reach]\n"
@@ -127,7 +127,7 @@ static void draw_job(const struct models *models, uint64_t seed, bool large, str
     draw_u64(&draw);
     job->s.fault = FAULT_NONE;
     job->s.jitter = false;
-    job->s.guilty_hidden = false;
+    job->s.culprit_hidden = false;
     double kind = draw_unit(&draw);
     job->kind = kind < 0.12   ? CLEAN
                 : kind < 0.35 ? BROKEN
@@ -426,7 +426,7 @@ static bool is_right(const struct job *job, bool in_view, const struct muster_fi
 static void explain(const struct job *job, bool right, const struct muster_findings *findings)
 {
     printf("%s: ", right ? "MISSED" : "WRONG");
-    scenario_say(&job->s, stdout);
+    scenario_print(&job->s, stdout);
     printf(", %s%s%s, call %u at %" PRIu64 ":", word_of[job->kind], job->half ? ", half" : "",
            job->grouped ? ", grouped" : "", job->call, job->at);
     for (unsigned r = 0; r < job->s.ranks; r++) {
@@ -435,7 +435,7 @@ static void explain(const struct job *job, bool right, const struct muster_findi
         }
     }
     printf("\n");
-    say_findings(findings, false);
+    report_findings(findings, false);
 }
 
 static void tally(const struct options *options, const struct job *job, bool in_view,

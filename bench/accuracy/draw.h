@@ -1,6 +1,6 @@
 /* Random numbers that are a function of a seed (splitmix64). */
-#ifndef BENCH_ACCURACY_DRAW_H
-#define BENCH_ACCURACY_DRAW_H
+#ifndef MUSTER_BENCH_ACCURACY_DRAW_H
+#define MUSTER_BENCH_ACCURACY_DRAW_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * come. A case is a pure function of its seed. Shares no code with the detector: of muster it knows
  * only what an operation looks like (segment/op.h).
  */
-#ifndef BENCH_ACCURACY_GENERATE_H
-#define BENCH_ACCURACY_GENERATE_H
+#ifndef MUSTER_BENCH_ACCURACY_GENERATE_H
+#define MUSTER_BENCH_ACCURACY_GENERATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,13 +14,14 @@
 
 #include "draw.h"
 #include "segment/layout.h"
+#include "view/view.h"
 
 enum {
     MODELS_MAX = 8,
     POSITIONS_MAX = 64,
     BASE_RANKS = 4,
     RANKS_MAX = 1024,
-    GUILTY_MAX = 2,
+    CULPRIT_MAX = 2,
 };
 
 enum group { GROUP_WORLD, GROUP_TP, GROUP_DP };
@@ -57,7 +58,7 @@ struct scenario {
     const struct model *model;
     enum fault fault;
     unsigned ranks, steps;
-    unsigned guilty[GUILTY_MAX], n_guilty; /* slow: from, to */
+    unsigned guilty[CULPRIT_MAX], n_culprits; /* slow: from, to */
     uint64_t delay_ns;
     double share;          /* of the places that the delay can hit */
     bool everywhere;       /* every position of the step can be hit; else one */
@@ -74,7 +75,7 @@ struct scenario {
     bool blocks;          /* timed in blocks */
     double dropped;       /* share of operations that are missing */
     unsigned hidden;      /* ranks that are not seen, the last ones that are not guilty */
-    bool guilty_hidden;
+    bool culprit_hidden;
     bool host; /* the delay is on the host: its call comes late */
 };
 
@@ -100,6 +101,9 @@ struct sink {
     void (*net)(void *arg, uint32_t member, const struct muster_seg_net *net);
 };
 
+/* Feeds a view; its GPUs time all. */
+struct sink sink_of_view(struct muster_view *view);
+
 void scenario_play(const struct scenario *scenario, const struct sink *sink,
                    struct outcome *outcome);
 
@@ -124,6 +128,6 @@ void deviations_add(struct deviations *deviations, double ns);
 uint64_t deviations_p99(const struct deviations *deviations);
 
 /* "seed 7: clean, 4 ranks, ..." */
-void scenario_say(const struct scenario *scenario, FILE *out);
+void scenario_print(const struct scenario *scenario, FILE *out);
 
 #endif

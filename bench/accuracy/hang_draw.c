@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "hang_job.h"
+#include "hang_scene_job.h"
 
 enum layout { PLAIN, SHARDED, GROUPS, TWO, CHAIN, LAYOUTS };
 
@@ -13,12 +13,12 @@ static const char *const fault_word[HANG_FAULTS] = {
 };
 static const char *const proof_word[HANG_PROOFS] = {"none", "marks", "blocks", "kernels"};
 
-const char *hang_fault_word(enum hang_fault fault)
+const char *hang_fault_name(enum hang_fault fault)
 {
     return fault_word[fault];
 }
 
-const char *hang_proof_word(enum hang_proof proof)
+const char *hang_proof_name(enum hang_proof proof)
 {
     return proof_word[proof];
 }
@@ -105,20 +105,20 @@ static enum hang_fault draw_fault(struct draw *draw)
 }
 
 /* One, or now and then several that take the same wrong turn; always fewer than all. */
-static void draw_guilty(struct draw *draw, struct hang_case *to)
+static void draw_culprit(struct draw *draw, struct hang_case *to)
 {
     bool several = to->ranks >= 3 && draw_chance(draw, 0.2);
-    unsigned most = to->ranks - 1 < HANG_GUILTY_MAX ? to->ranks - 1 : HANG_GUILTY_MAX;
+    unsigned most = to->ranks - 1 < HANG_CULPRIT_MAX ? to->ranks - 1 : HANG_CULPRIT_MAX;
     unsigned wanted = several ? 1 + draw_below(draw, most) : 1;
     /* In a chain, who stops behind another that stopped waits for it. */
     bool one_only = hang_is_p2p(to->position[0].stream) || to->fault == HANG_STUCK ||
                     to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED ||
                     to->fault == HANG_GPU_BUSY;
     wanted = one_only ? 1 : wanted;
-    while (to->n_guilty < wanted) {
+    while (to->n_culprits < wanted) {
         unsigned rank = draw_below(draw, to->ranks);
-        if (!hang_is_guilty(to, rank)) {
-            to->guilty[to->n_guilty++] = rank;
+        if (!hang_is_culprit(to, rank)) {
+            to->guilty[to->n_culprits++] = rank;
         }
     }
 }
@@ -150,7 +150,7 @@ static void draw_place(struct draw *draw, struct hang_case *to)
     }
     bool part =
         to->position[position].stream == HANG_TP || to->position[position].stream == HANG_DP;
-    to->n_guilty = collective && part ? 1 : to->n_guilty;
+    to->n_culprits = collective && part ? 1 : to->n_culprits;
     to->place = step * to->positions + position;
     to->changed = draw_below(draw, 4);
     if (to->fault == HANG_DIFFERENT && to->changed == 3) {
@@ -177,7 +177,7 @@ static void draw_sight(struct draw *draw, struct hang_case *to)
     to->stopped = to->hosts == 1 && !to->all_go && draw_chance(draw, 0.15);
     if (to->ranks > 2 && draw_chance(draw, 0.2)) {
         to->hidden = 1 + draw_below(draw, to->ranks / 2);
-        to->guilty_hidden = draw_chance(draw, 0.3);
+        to->culprit_hidden = draw_chance(draw, 0.3);
     }
 }
 
@@ -196,22 +196,22 @@ void hang_draw(uint64_t seed, bool large, struct hang_case *to)
         to->position[to->positions++] = draw_position(&draw, HANG_WORLD);
     }
     if (to->fault >= HANG_HARMLESS || to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED) {
-        draw_guilty(&draw, to);
+        draw_culprit(&draw, to);
     }
     draw_place(&draw, to);
     draw_sight(&draw, to);
 }
 
-void hang_say(const struct hang_case *hang, FILE *out)
+void hang_print(const struct hang_case *hang, FILE *out)
 {
     fprintf(out, "seed %" PRIu64 ": %s, by %s, %u ranks on %u hosts, place %u of %u x %u",
             hang->seed, fault_word[hang->fault], proof_word[hang->proof], hang->ranks, hang->hosts,
             hang->place, hang->positions, hang->steps);
-    for (unsigned g = 0; g < hang->n_guilty; g++) {
+    for (unsigned g = 0; g < hang->n_culprits; g++) {
         fprintf(out, "%s%u", g ? "+" : ", guilty ", hang->guilty[g]);
     }
     if (hang->hidden) {
-        fprintf(out, ", %u hidden%s", hang->hidden, hang->guilty_hidden ? " and the guilty" : "");
+        fprintf(out, ", %u hidden%s", hang->hidden, hang->culprit_hidden ? " and the guilty" : "");
     }
     fprintf(out, "%s%s, ahead %u, first %s", hang->all_go ? ", killed" : "",
             hang->serial ? ", serial" : "", hang->ahead,

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hang_job.h"
+#include "hang_scene_job.h"
 
 #define CONNECT_NS 50e6 /* a communicator's first operation */
 
-bool hang_is_guilty(const struct hang_case *hang, unsigned rank)
+bool hang_is_culprit(const struct hang_case *hang, unsigned rank)
 {
-    for (unsigned g = 0; g < hang->n_guilty; g++) {
+    for (unsigned g = 0; g < hang->n_culprits; g++) {
         if (hang->guilty[g] == rank) {
             return true;
         }
@@ -133,7 +133,7 @@ static void add_calls(struct hang_job *job, unsigned r)
                  hang->fault == HANG_EXTRA || hang->fault == HANG_DIFFERENT ||
                  hang->fault == HANG_HARMLESS;
     for (unsigned place = 0; place < hang->steps * hang->positions; place++) {
-        if (place == hang->place && bends && hang_is_guilty(hang, r)) {
+        if (place == hang->place && bends && hang_is_culprit(hang, r)) {
             add_faulty(job, r, place);
             place += hang->fault == HANG_ORDER;
         } else {
@@ -229,7 +229,7 @@ static bool stops_at(const struct hang_job *job, unsigned r, unsigned i)
     const struct hang_case *hang = job->hang;
     const struct hang_call *call = &job->rank[r].call[i];
     bool inside = i > 0 && call[-1].grouped;
-    return hang->fault == HANG_ABSENT && hang_is_guilty(hang, r) && call->place >= hang->place &&
+    return hang->fault == HANG_ABSENT && hang_is_culprit(hang, r) && call->place >= hang->place &&
            !inside;
 }
 
@@ -240,7 +240,7 @@ static double pause_ns(const struct hang_job *job, unsigned r, unsigned i)
     bool here = call->place >= hang->place && (i == 0 || call[-1].place < hang->place);
     bool all = hang->fault == HANG_PAUSE;
     bool one = hang->fault == HANG_SHORT_PAUSE || hang->fault == HANG_ARRIVED;
-    return here && (all || (one && hang_is_guilty(hang, r))) ? hang->pause_s * 1e9 : 0;
+    return here && (all || (one && hang_is_culprit(hang, r))) ? hang->pause_s * 1e9 : 0;
 }
 
 /* The host of the rank makes its next call, if nothing holds it up. */
@@ -356,7 +356,7 @@ static bool begin_next(struct hang_job *job, unsigned r)
         bool together = before && before->grouped && last + 1 == (int)i;
         double ready = !before ? 0 : together ? before->begin_ns : end_of(before);
         bool busy =
-            hang->fault == HANG_GPU_BUSY && hang_is_guilty(hang, r) && call->place >= hang->place;
+            hang->fault == HANG_GPU_BUSY && hang_is_culprit(hang, r) && call->place >= hang->place;
         if (held[stream] || call->launch_ns == HANG_NEVER || ready == HANG_NEVER || busy) {
             held[stream] = true;
             continue;
@@ -462,7 +462,7 @@ static struct hang_job *play_with_death(const struct hang_case *hang)
         double spread = all ? 1.2e9 : draw_chance(&dry->draw, 0.5) ? 5e6 : 1e5;
         double at = time_at(dry, all ? 0 : hang->guilty[0], hang->place);
         gone_ns[r] =
-            all || hang_is_guilty(hang, r) ? at + spread * draw_unit(&dry->draw) : HANG_NEVER;
+            all || hang_is_culprit(hang, r) ? at + spread * draw_unit(&dry->draw) : HANG_NEVER;
     }
     hang_free(dry);
     struct hang_job *job = play(hang, gone_ns);

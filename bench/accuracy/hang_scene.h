@@ -4,20 +4,20 @@
  * and logs at the moment somebody looks. A case is a pure function of its seed. Shares no code with
  * the detector: of muster it knows only what a segment looks like (segment/layout.h).
  */
-#ifndef BENCH_ACCURACY_HANG_CASE_H
-#define BENCH_ACCURACY_HANG_CASE_H
+#ifndef MUSTER_BENCH_ACCURACY_HANG_SCENE_H
+#define MUSTER_BENCH_ACCURACY_HANG_SCENE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "segment/run.h"
+#include "run/run.h"
 
 enum {
     HANG_RANKS_MAX = 1024,
     HANG_POSITIONS_MAX = 24,
-    HANG_GUILTY_MAX = 8,
+    HANG_CULPRIT_MAX = 8,
     HANG_CHANNELS = 8,
 };
 #define HANG_THRESHOLD_S 10.0
@@ -92,7 +92,7 @@ struct hang_case {
     unsigned ahead; /* calls that a host may be ahead of its GPU */
     enum hang_fault fault;
     enum hang_proof proof;
-    unsigned guilty[HANG_GUILTY_MAX], n_guilty;
+    unsigned guilty[HANG_CULPRIT_MAX], n_culprits;
     unsigned place;   /* where it happens: step * positions + position */
     unsigned changed; /* of a different call: 0 function, 1 count, 2 type, 3 root */
     double pause_s;   /* of whoever pauses */
@@ -101,13 +101,13 @@ struct hang_case {
     bool exits;       /* who goes runs its exit handlers */
     bool all_go;      /* the hung job is killed as a whole before somebody looks */
     unsigned hidden;  /* ranks without segment and log */
-    bool guilty_hidden;
+    bool culprit_hidden;
 };
 
 void hang_draw(uint64_t seed, bool large, struct hang_case *to);
-void hang_say(const struct hang_case *hang, FILE *out);
-const char *hang_fault_word(enum hang_fault fault);
-const char *hang_proof_word(enum hang_proof proof);
+void hang_print(const struct hang_case *hang, FILE *out);
+const char *hang_fault_name(enum hang_fault fault);
+const char *hang_proof_name(enum hang_proof proof);
 
 /* What should be found. */
 struct hang_truth {
@@ -123,7 +123,7 @@ struct hang_job;
 /* Plays the case to its end. Never NULL (exits without memory). */
 struct hang_job *hang_play(const struct hang_case *hang);
 void hang_free(struct hang_job *job);
-void hang_tell(const struct hang_job *job, struct hang_truth *truth);
+void hang_emit(const struct hang_job *job, struct hang_truth *truth);
 
 /* One rank as somebody finds it; false: it is not to be seen. */
 struct hang_sight {

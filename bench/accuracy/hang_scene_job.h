@@ -1,9 +1,9 @@
 /* What has become of a case. Between hang_*.c only. */
-#ifndef BENCH_ACCURACY_HANG_JOB_H
-#define BENCH_ACCURACY_HANG_JOB_H
+#ifndef MUSTER_BENCH_ACCURACY_HANG_SCENE_JOB_H
+#define MUSTER_BENCH_ACCURACY_HANG_SCENE_JOB_H
 
 #include "draw.h"
-#include "hang_case.h"
+#include "hang_scene.h"
 
 /* Where the ranks of one operation meet. */
 struct hang_meet {
@@ -44,7 +44,7 @@ struct hang_members {
     unsigned first, stride, n;
 };
 struct hang_members hang_members_of(const struct hang_case *hang, unsigned stream, unsigned rank);
-bool hang_is_guilty(const struct hang_case *hang, unsigned rank);
+bool hang_is_culprit(const struct hang_case *hang, unsigned rank);
 static inline bool hang_is_p2p(unsigned stream)
 {
     return stream >= HANG_CHAIN;

@@ -4,19 +4,19 @@
 #include <sys/mman.h>
 
 #include "diagnose/finding.h"
-#include "hang_job.h"
+#include "hang_scene_job.h"
 
 static bool hidden(const struct hang_case *hang, unsigned rank)
 {
     unsigned left = hang->hidden;
-    if (hang->guilty_hidden && left && hang->n_guilty) {
+    if (hang->culprit_hidden && left && hang->n_culprits) {
         if (rank == hang->guilty[0]) {
             return true;
         }
         left--;
     }
     for (unsigned r = hang->ranks; r-- > 0 && left;) {
-        if (!hang_is_guilty(hang, r)) {
+        if (!hang_is_culprit(hang, r)) {
             if (r == rank) {
                 return true;
             }
@@ -31,7 +31,7 @@ static bool anybody_waits(const struct hang_job *job)
 {
     for (unsigned r = 0; r < job->hang->ranks; r++) {
         const struct hang_rank *rank = &job->rank[r];
-        bool guilty = job->hang->fault != HANG_STUCK && hang_is_guilty(job->hang, r);
+        bool guilty = job->hang->fault != HANG_STUCK && hang_is_culprit(job->hang, r);
         if (hidden(job->hang, r) || guilty) {
             continue;
         }
@@ -86,7 +86,7 @@ static bool mark_minority(const struct hang_job *job, struct hang_members member
 
 /* Where calls are in another order: the first place that differs; if none does, whoever called
  * less. */
-static void tell_difference(const struct hang_job *job, struct hang_truth *truth)
+static void report_difference(const struct hang_job *job, struct hang_truth *truth)
 {
     const struct hang_case *hang = job->hang;
     unsigned stream = hang->position[hang->place % hang->positions].stream;
@@ -102,30 +102,31 @@ static void tell_difference(const struct hang_job *job, struct hang_truth *truth
     bool over = true;
     for (unsigned r = 0; r < hang->ranks; r++) {
         const struct hang_rank *rank = &job->rank[r];
-        over &= hang_is_guilty(hang, r) || (rank->made == rank->calls && rank->ended == rank->made);
+        over &=
+            hang_is_culprit(hang, r) || (rank->made == rank->calls && rank->ended == rank->made);
     }
     truth->kind = MUSTER_FINDING_HANG_ABSENT;
     truth->or_kind = MUSTER_FINDING_HANG_ORDER;
     for (unsigned i = 0; i < members.n; i++) {
         unsigned r = members.first + i * members.stride;
-        bool guilty = hang_is_guilty(hang, r) != (over && hang->fault == HANG_EXTRA);
+        bool guilty = hang_is_culprit(hang, r) != (over && hang->fault == HANG_EXTRA);
         /* Of two ranks nobody can tell which one it is. */
         truth->spare[r] = !guilty && members.n == 2;
         truth->guilty[r] = (guilty || truth->spare[r]) && !hidden(hang, r);
     }
 }
 
-static void tell_order(const struct hang_case *hang, struct hang_truth *truth)
+static void report_order(const struct hang_case *hang, struct hang_truth *truth)
 {
     unsigned n = 0, m = 0;
     for (unsigned r = 0; r < hang->ranks; r++) {
-        n += !hidden(hang, r) && hang_is_guilty(hang, r);
-        m += !hidden(hang, r) && !hang_is_guilty(hang, r);
+        n += !hidden(hang, r) && hang_is_culprit(hang, r);
+        m += !hidden(hang, r) && !hang_is_culprit(hang, r);
     }
     truth->kind = MUSTER_FINDING_HANG_ORDER;
     truth->found = n && m;
     for (unsigned r = 0; r < hang->ranks; r++) {
-        bool guilty = hang_is_guilty(hang, r);
+        bool guilty = hang_is_culprit(hang, r);
         truth->guilty[r] = !hidden(hang, r) && ((guilty && n <= m) || (!guilty && m <= n));
     }
 }
@@ -142,7 +143,7 @@ static bool is_waited_for(const struct hang_job *job, unsigned rank)
                             ? (unsigned)call->root == rank
                             : (rank - members.first) % members.stride == 0 &&
                                   (rank - members.first) / members.stride < members.n;
-            if (part && call->meet->end_ns == HANG_NEVER && !hang_is_guilty(job->hang, r)) {
+            if (part && call->meet->end_ns == HANG_NEVER && !hang_is_culprit(job->hang, r)) {
                 return true;
             }
         }
@@ -150,21 +151,21 @@ static bool is_waited_for(const struct hang_job *job, unsigned rank)
     return false;
 }
 
-static void tell_missing(const struct hang_job *job, struct hang_truth *truth)
+static void report_missing(const struct hang_job *job, struct hang_truth *truth)
 {
     const struct hang_case *hang = job->hang;
     bool any = false;
     truth->kind = hang->fault == HANG_DEAD ? MUSTER_FINDING_HANG_DEAD : MUSTER_FINDING_HANG_ABSENT;
-    for (unsigned g = 0; g < hang->n_guilty; g++) {
+    for (unsigned g = 0; g < hang->n_culprits; g++) {
         unsigned rank = hang->guilty[g];
         truth->guilty[rank] = !hidden(hang, rank);
-        truth->spare[rank] = hang->n_guilty > 1 && !is_waited_for(job, rank);
+        truth->spare[rank] = hang->n_culprits > 1 && !is_waited_for(job, rank);
         any |= truth->guilty[rank];
     }
     truth->found = any;
 }
 
-void hang_tell(const struct hang_job *job, struct hang_truth *truth)
+void hang_emit(const struct hang_job *job, struct hang_truth *truth)
 {
     const struct hang_case *hang = job->hang;
     memset(truth, 0, sizeof *truth);
@@ -174,16 +175,16 @@ void hang_tell(const struct hang_job *job, struct hang_truth *truth)
     switch (hang->fault) {
     case HANG_ABSENT:
     case HANG_DEAD:
-        tell_missing(job, truth);
+        report_missing(job, truth);
         break;
     case HANG_DIFFERENT:
     case HANG_EXTRA:
     case HANG_SKIPPED:
-        tell_difference(job, truth);
+        report_difference(job, truth);
         truth->found = true;
         return;
     case HANG_ORDER:
-        tell_order(hang, truth);
+        report_order(hang, truth);
         break;
     case HANG_STUCK:
     case HANG_GPU_BUSY:
@@ -205,7 +206,7 @@ struct show {
     struct muster_segment *segment;
     double at_ns;   /* nothing later is in it */
     double zero_ns; /* of the host's clock */
-    double marked_ns;
+    double probed_ns;
     unsigned slots;
     unsigned channels;
     bool network;
@@ -221,7 +222,7 @@ static struct muster_seg_comm *entry_of(const struct show *show, unsigned stream
     unsigned comm = hang_is_p2p(stream) ? HANG_CHAIN : stream;
     for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         struct muster_seg_comm *entry = &show->segment->comm[i];
-        if (entry->uid && entry->spare[0] == comm) {
+        if (entry->uid && entry->timing == comm) {
             return entry;
         }
     }
@@ -250,7 +251,7 @@ static void add_entries(struct show *show, unsigned r)
         entry->nnodes = hang->hosts;
         entry->gpu_index = (int32_t)r % 8;
         entry->begin_ns = stamp(show, 1e8);
-        entry->spare[0] = comm;
+        entry->timing = comm;
     }
 }
 
@@ -337,10 +338,10 @@ static void show_call(struct show *show, const struct hang_call *call)
     }
     if (launched && !call->grouped) {
         entry->launches = entry->launches + 1;
-        bool turn = call->call_ns >= show->marked_ns + 50e3;
+        bool turn = call->call_ns >= show->probed_ns + 50e3;
         if (by_marks(show) && !by_kernels(show, call) && turn) {
-            show->marked_ns = call->call_ns;
-            entry->launches_marked = entry->launches;
+            show->probed_ns = call->call_ns;
+            entry->launches_probed = entry->launches;
             entry->launches_ended = ended ? entry->launches : entry->launches_ended;
         }
     }
@@ -392,14 +393,14 @@ bool hang_show(const struct hang_job *job, unsigned r, struct hang_sight *sight)
     /* Mapped, so that of a thousand segments only what is written takes memory. */
     struct muster_segment *segment =
         mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct show show = {.job = job, .rank = rank, .segment = segment, .marked_ns = -1e9};
+    struct show show = {.job = job, .rank = rank, .segment = segment, .probed_ns = -1e9};
     if (segment == MAP_FAILED) {
         exit(2);
     }
     introduce(&show, r, host);
     bool gone = rank->gone_ns <= job->look_ns;
     bool finished = hang->fault == HANG_FINISHED;
-    bool frozen = hang->stopped && hang->fault == HANG_ABSENT && hang_is_guilty(hang, r);
+    bool frozen = hang->stopped && hang->fault == HANG_ABSENT && hang_is_culprit(hang, r);
     sight->from_log = host > 0;
     show.network = hang->hosts > 1 && r % (hang->ranks / hang->hosts) == 0;
     show.at_ns = gone ? rank->gone_ns : job->look_ns;
@@ -419,7 +420,7 @@ bool hang_show(const struct hang_job *job, unsigned r, struct hang_sight *sight)
                                               : MUSTER_PROCESS_KILLED;
     leave(&show, rank->gone_ns, gone && finished && !hang->exits);
     for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
-        segment->comm[i].spare[0] = 0;
+        segment->comm[i].timing = 0;
     }
     sight->seen_ns = gone || sight->from_log ? 0 : stamp(&show, job->look_ns);
     sight->segment = segment;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/hang.h"
-#include "hang_case.h"
-#include "options.h"
-#include "say.h"
+#include "accuracy_options.h"
+#include "accuracy_print.h"
+#include "diagnose/hang/hang.h"
+#include "hang_scene.h"
 
 static const char usage[] =
     "usage: hangs [--from SEED] [--to SEED] [--cases N] [--large] [--reach] [--say]\n"
@@ -37,28 +37,30 @@ struct score {
 static struct muster_findings diagnose(const struct hang_case *hang, const struct hang_job *job)
 {
     struct hang_sight *sight = calloc(hang->ranks, sizeof *sight);
-    struct muster_hang_view view = {0};
+    struct muster_run run = {.process = calloc(hang->ranks, sizeof *run.process)};
     struct muster_findings findings = {0};
-    bool whole = sight != NULL;
-    for (unsigned r = 0; r < hang->ranks && whole; r++) {
+    struct muster_view view;
+    for (unsigned r = 0; sight && run.process && r < hang->ranks; r++) {
         if (!hang_show(job, r, &sight[r])) {
             continue;
         }
         uint64_t head = sight[r].segment->ring_head;
-        struct muster_hang_source source = {
+        run.process[run.processes++] = (struct muster_process){
             .segment = sight[r].segment,
+            .identity = sight[r].segment->identity,
             .state = sight[r].state,
             .op = sight[r].segment->ring,
             .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
             .seen_ns = sight[r].seen_ns,
-            .from_log = sight[r].from_log,
+            .elsewhere = sight[r].from_log,
         };
-        whole = muster_hang_add(&view, &source);
     }
-    if (!whole || !muster_hang_find(&view, (uint64_t)(HANG_THRESHOLD_S * 1e9), &findings)) {
+    if (!sight || !run.process || muster_view_of_run(&run, &view, NULL) != 0 ||
+        !muster_hang_find(&view, (uint64_t)(HANG_THRESHOLD_S * 1e9), &findings)) {
         exit(2);
     }
-    muster_hang_view_free(&view);
+    muster_view_free(&view);
+    free(run.process);
     for (unsigned r = 0; r < hang->ranks; r++) {
         hang_hide(&sight[r]);
     }
@@ -76,8 +78,8 @@ static unsigned expected(const struct hang_case *hang, const struct hang_truth *
     return n < MUSTER_FINDING_RANKS ? n : MUSTER_FINDING_RANKS;
 }
 
-static enum verdict judge(const struct hang_case *hang, const struct hang_truth *truth,
-                          const struct muster_findings *findings)
+static enum verdict evaluate(const struct hang_case *hang, const struct hang_truth *truth,
+                             const struct muster_findings *findings)
 {
     bool named[HANG_RANKS_MAX] = {false};
     unsigned n = 0;
@@ -108,16 +110,16 @@ static void explain(const struct hang_case *hang, const struct hang_truth *truth
                     const struct muster_findings *findings, enum verdict verdict)
 {
     printf("%s: ", verdict == WRONG ? "WRONG" : "MISSED");
-    hang_say(hang, stdout);
+    hang_print(hang, stdout);
     printf("; expected %s",
-           truth->found ? muster_finding_word((enum muster_finding_kind)truth->kind) : "nothing");
+           truth->found ? muster_finding_name((enum muster_finding_kind)truth->kind) : "nothing");
     for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++) {
         if (truth->guilty[r]) {
             printf(" %u", r);
         }
     }
     printf("\n");
-    say_findings(findings, true);
+    report_findings(findings, true);
     for (unsigned i = 0; i < findings->not_observable.n && i < 4; i++) {
         printf("    not observable: %s\n", findings->not_observable.line[i]);
     }
@@ -129,9 +131,9 @@ static void one_case(const struct options *options, uint64_t seed, struct score 
     struct hang_case hang;
     hang_draw(seed, options->large, &hang);
     struct hang_job *job = hang_play(&hang);
-    hang_tell(job, &truth);
+    hang_emit(job, &truth);
     struct muster_findings findings = diagnose(&hang, job);
-    enum verdict verdict = judge(&hang, &truth, &findings);
+    enum verdict verdict = evaluate(&hang, &truth, &findings);
     score->cases++;
     score->found += findings.n > 0;
     score->right += findings.n > 0 && verdict == RIGHT;
@@ -147,7 +149,7 @@ static void one_case(const struct options *options, uint64_t seed, struct score 
         explain(&hang, &truth, &findings, verdict);
     }
     if (options->evidence && findings.n) {
-        printf("evidence %s %.4f %s\n", muster_finding_word(findings.finding[0].kind),
+        printf("evidence %s %.4f %s\n", muster_finding_name(findings.finding[0].kind),
                findings.finding[0].confidence, verdict == RIGHT ? "right" : "wrong");
     }
     muster_findings_free(&findings);
@@ -156,7 +158,7 @@ static void one_case(const struct options *options, uint64_t seed, struct score 
 
 static void print_row(const struct score *score, enum hang_fault fault)
 {
-    printf("%-14s", hang_fault_word(fault));
+    printf("%-14s", hang_fault_name(fault));
     for (unsigned proof = 0; proof < HANG_PROOFS; proof++) {
         const uint64_t *n = score->n[fault][proof];
         char cell[64];
@@ -181,7 +183,7 @@ static void print_score(const struct options *options, const struct score *score
     printf("right/missed/wrong by what happened (down) and what tells of completion (across)\n");
     printf("%-14s", "");
     for (unsigned proof = 0; proof < HANG_PROOFS; proof++) {
-        printf(" %-14s", hang_proof_word(proof));
+        printf(" %-14s", hang_proof_name(proof));
     }
     printf("\n");
     for (unsigned fault = 0; fault < HANG_FAULTS; fault++) {

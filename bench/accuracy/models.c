@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 #include "generate.h"
 
 static void give_up(const char *path, unsigned line, const char *what)
@@ -48,7 +48,7 @@ void models_read(const char *path, struct models *models)
         line++;
         if (sscanf(text, "model %31s", word) == 1 && models->n < MODELS_MAX) {
             model = &models->model[models->n++];
-            strcpy(model->name, word);
+            memcpy(model->name, word, sizeof word);
             model->sockets = strncmp(word, "net", 3) == 0;
             positions = 0;
             if (sscanf(text, "model %*s %u %u", &model->positions, &model->steps) != 2 ||

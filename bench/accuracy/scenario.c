@@ -20,11 +20,11 @@ static unsigned draw_ranks(struct draw *draw, const struct model *model, bool la
 
 /* Two at most: fewer than half of those that are seen, and not both of a pair, where nobody is left
  * to compare them with. */
-static void draw_guilty(struct draw *draw, struct scenario *to)
+static void draw_culprit(struct draw *draw, struct scenario *to)
 {
     bool pairs = to->model->position[0].group != GROUP_WORLD;
     unsigned least = pairs ? 8 : 5;
-    to->n_guilty = to->ranks - to->hidden >= least && draw_chance(draw, 0.2) ? 2 : 1;
+    to->n_culprits = to->ranks - to->hidden >= least && draw_chance(draw, 0.2) ? 2 : 1;
     to->guilty[0] = draw_below(draw, to->ranks);
     do {
         to->guilty[1] = draw_below(draw, to->ranks);
@@ -36,7 +36,7 @@ static void draw_link(struct draw *draw, struct scenario *to)
 {
     unsigned half = to->ranks / 2;
     bool back = draw_chance(draw, 0.5);
-    to->n_guilty = 2;
+    to->n_culprits = 2;
     to->guilty[0] = back ? to->ranks - 1 : half - 1;
     to->guilty[1] = back ? 0 : half;
     to->factor = draw_log(draw, 4, 40);
@@ -45,13 +45,13 @@ static void draw_link(struct draw *draw, struct scenario *to)
 static void draw_late(struct draw *draw, struct scenario *to)
 {
     static const double shares[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 1, 1, 1};
-    draw_guilty(draw, to);
+    draw_culprit(draw, to);
     to->delay_ns = (uint64_t)draw_log(draw, 50e3, 100e6);
     to->share = shares[draw_below(draw, 10)];
     to->everywhere = draw_chance(draw, 0.4);
     to->position = draw_below(draw, to->model->positions);
     to->host = draw_chance(draw, 0.4);
-    to->guilty_hidden = to->hidden && to->n_guilty == 1 && draw_chance(draw, 0.2);
+    to->culprit_hidden = to->hidden && to->n_culprits == 1 && draw_chance(draw, 0.2);
 }
 
 void scenario_draw(const struct models *models, uint64_t seed, bool large, struct scenario *to)
@@ -96,18 +96,18 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
     to->host_bound = world && to->fault == FAULT_NONE && !to->jitter && draw_chance(&draw, 0.4);
 }
 
-void scenario_say(const struct scenario *s, FILE *out)
+void scenario_print(const struct scenario *s, FILE *out)
 {
     fprintf(out, "seed %" PRIu64 ": %s, %u ranks (%u hidden), %u steps", s->seed, s->model->name,
             s->ranks, s->hidden, s->steps);
     if (s->fault == FAULT_LATE) {
         fprintf(out, ", late %u", s->guilty[0]);
-        if (s->n_guilty > 1) {
+        if (s->n_culprits > 1) {
             fprintf(out, "+%u", s->guilty[1]);
         }
         fprintf(out, " by %.0f us in %.0f %% of %s%s%s", (double)s->delay_ns / 1e3, 100 * s->share,
                 s->everywhere ? "all operations" : "one position", s->host ? ", host" : "",
-                s->guilty_hidden ? ", not seen" : "");
+                s->culprit_hidden ? ", not seen" : "");
     } else if (s->fault == FAULT_SLOW) {
         fprintf(out, ", slow %u to %u by %.1f", s->guilty[0], s->guilty[1], s->factor);
     } else if (s->jitter) {

@@ -1,0 +1,55 @@
+/*
+ * Findings against the truth. A finding is right if all ranks it names are guilty, and of the kind
+ * of fault that they are in; one that names only what the job is like (a heavy last stage, a hot
+ * expert) is neither right nor wrong. A guilty rank that is due and not named is missed.
+ */
+#ifndef MUSTER_BENCH_VERDICTS_SCORE_H
+#define MUSTER_BENCH_VERDICTS_SCORE_H
+
+#include <stdio.h>
+
+#include "judged.h"
+#include "truth.h"
+
+enum verdict { VERDICT_RIGHT, VERDICT_WRONG, VERDICT_NEUTRAL, VERDICT_NONE };
+
+/* A row of a table. */
+struct score_row {
+    unsigned cases, told; /* told: cases with any finding that counts */
+    unsigned due, found;
+    unsigned right, wrong, neutral;
+    unsigned victims; /* innocent ranks named */
+};
+
+enum { SCORE_COSTS = 8, SCORE_TENTHS = 10, SCORE_RATIOS = 16384 };
+
+struct score {
+    struct score_row all, category[CASES], family[FAMILIES];
+    unsigned shown[SCORE_COSTS], named[SCORE_COSTS]; /* by true cost */
+    unsigned sure[SCORE_TENTHS], sure_right[SCORE_TENTHS];
+    double sure_sum[SCORE_TENTHS], brier;
+    unsigned sures;
+    double ratio[SCORE_RATIOS]; /* cost said over true cost */
+    unsigned ratios;
+    unsigned causes, causes_right;
+    uint64_t ops;
+    double busy_s;
+};
+
+/* Bits of the faults that a finding names, in *faults. */
+enum verdict score_finding(const struct job *job, const struct muster_finding *finding,
+                           unsigned *faults);
+void score_add(struct score *score, const struct job *job, const struct truth *truth,
+               const struct recorded *recorded, const struct judged *judged);
+/* Whether anything of the case is wrong or missing. */
+bool score_is_bad(const struct job *job, const struct truth *truth, const struct judged *judged);
+void score_print(struct score *score, FILE *out);
+/* What the case is, its truth, what was said. */
+void score_explain(const struct job *job, const struct truth *truth,
+                   const struct recorded *recorded, const struct judged *judged, bool evidence,
+                   FILE *out);
+/* One line a finding, and one a fault that was not named; a header with NULL. */
+void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
+               const struct recorded *recorded, const struct judged *judged, FILE *out);
+
+#endif

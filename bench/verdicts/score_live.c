@@ -1,0 +1,117 @@
+#include "score_live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double DUE_S = 0.1;
+
+static bool shares_rank(const struct muster_finding *a, const struct muster_finding *b)
+{
+    for (unsigned i = 0; i < a->ranks; i++) {
+        for (unsigned k = 0; k < b->ranks; k++) {
+            if (a->rank[i] == b->rank[k])
+                return true;
+        }
+    }
+    return a->ranks == 0 && b->comm == a->comm;
+}
+
+static bool holds(const struct muster_finding *told, const struct muster_findings *after)
+{
+    for (size_t i = 0; i < after->n; i++) {
+        if (shares_rank(told, &after->finding[i]))
+            return true;
+    }
+    return false;
+}
+
+/* When the fault had cost so much that it should be told soon. */
+static double due_s(const struct job *job, const struct truth *truth, unsigned f)
+{
+    const struct fault *fault = &job->fault[f];
+    double from = truth->run_s * fault->from / job->steps;
+    double lasts = truth->run_s * (fault->until - fault->from) / job->steps;
+    return from + lasts * fmin(1, DUE_S / truth->cost_s[f]);
+}
+
+static void add_delays(struct score_live *score, const struct job *job, const struct truth *truth,
+                       const struct live_run *run)
+{
+    unsigned named = 0;
+    for (unsigned i = 0; i < run->n; i++) {
+        unsigned faults;
+        if (score_finding(job, &run->told[i].finding, &faults) != VERDICT_RIGHT)
+            continue;
+        for (unsigned f = 0; f < job->faults && score->delays < LIVE_DELAYS; f++) {
+            if (truth->due[f] && faults >> f & ~named >> f & 1)
+                score->delay_s[score->delays++] = run->told[i].at_s - due_s(job, truth, f);
+        }
+        named |= faults;
+    }
+}
+
+void score_live_add(struct score_live *score, const struct job *job, const struct truth *truth,
+                    const struct live_run *run, const struct judged *after)
+{
+    score->clean += job->faults == 0;
+    score->clean_told += job->faults == 0 && run->n > 0;
+    score->told += run->n;
+    score->busy_s += run->busy_s;
+    score->looked_s += run->looked_s;
+    for (unsigned i = 0; i < run->n; i++) {
+        const struct live_told *told = &run->told[i];
+        unsigned faults;
+        score->retracted += told->retracted;
+        score->wrong += score_finding(job, &told->finding, &faults) == VERDICT_WRONG;
+        score->gone += !holds(&told->finding, &after->findings);
+    }
+    add_delays(score, job, truth, run);
+}
+
+void score_live_judged(const struct live_run *run, struct judged *judged)
+{
+    *judged = (struct judged){.busy_s = run->busy_s};
+    for (unsigned i = 0; i < run->n; i++) {
+        struct muster_finding *finding = muster_findings_add(&judged->findings);
+        if (!finding)
+            exit(2);
+        *finding = run->told[i].finding;
+    }
+}
+
+void score_live_say(const struct job *job, const struct live_run *run, FILE *out)
+{
+    char text[1024];
+    for (unsigned i = 0; i < run->n; i++) {
+        unsigned faults;
+        bool wrong = score_finding(job, &run->told[i].finding, &faults) == VERDICT_WRONG;
+        muster_finding_sentence(&run->told[i].finding, text, sizeof text);
+        fprintf(out, "  live, second %.0f%s%s: %s\n", run->told[i].at_s, wrong ? ", WRONG" : "",
+                run->told[i].retracted ? ", retracted" : "", text);
+    }
+}
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+void score_live_print(struct score_live *score, FILE *out)
+{
+    fprintf(out,
+            "\nlive: %u findings told, %u of them wrong, %u retracted, %u not found "
+            "afterwards; %u clean runs, %u with anything told\n",
+            score->told, score->wrong, score->retracted, score->gone, score->clean,
+            score->clean_told);
+    if (score->delays) {
+        unsigned n = score->delays;
+        qsort(score->delay_s, n, sizeof *score->delay_s, by_value);
+        fprintf(out,
+                "named %.1f s (median; nine in ten within %.1f s) after the fault had cost "
+                "%.1f s, %u faults that were due\n",
+                score->delay_s[n / 2], score->delay_s[n - 1 - n / 10], DUE_S, n);
+    }
+    fprintf(out, "leaders used %.2f %% of a processor of a host\n",
+            score->looked_s > 0 ? 100 * score->busy_s / score->looked_s : 0.0);
+}

@@ -1,0 +1,27 @@
+/* What was told while the job ran: the same tables, and when, whether it held, and how many clean
+ * runs heard a word. */
+#ifndef MUSTER_BENCH_VERDICTS_SCORE_LIVE_H
+#define MUSTER_BENCH_VERDICTS_SCORE_LIVE_H
+
+#include "live_host.h"
+#include "score.h"
+
+enum { LIVE_DELAYS = 16384 };
+
+struct score_live {
+    unsigned clean, clean_told; /* runs without a fault, and of them those with anything told */
+    unsigned told, retracted, wrong, gone; /* gone: not found afterwards by any of its ranks */
+    double delay_s[LIVE_DELAYS];           /* from when the fault had cost 0.1 s, 1 % of 10 s */
+    unsigned delays;
+    double busy_s, looked_s;
+};
+
+/* `after`: what was found offline. */
+void score_live_add(struct score_live *score, const struct job *job, const struct truth *truth,
+                    const struct live_run *run, const struct judged *after);
+/* The findings told, to be scored like those found afterwards; free with judged_free. */
+void score_live_judged(const struct live_run *run, struct judged *judged);
+void score_live_say(const struct job *job, const struct live_run *run, FILE *out);
+void score_live_print(struct score_live *score, FILE *out);
+
+#endif
