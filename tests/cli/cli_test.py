@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import termios
 import unittest
 
@@ -250,7 +251,7 @@ class Run(Case):
             self.assertEqual(done.returncode, 0)
             self.assertEqual("may not pass variables on" in done.stderr, warns, name)
         done = self.muster("run", "-n", "--", os.path.join(self.folder.name, "mpirun"), "-x", "A")
-        self.assertEqual(done.stderr, "")
+        self.assertRegex(done.stderr, r"^muster run: recording to .*\n$")
 
     def test_only_local_rank_0_speaks_at_the_end(self):
         for rank, local, speaks in (("0", "0", True), ("4", "0", True), ("1", "1", False)):
@@ -327,26 +328,45 @@ class Recorded(Case):
         done = self.muster("run", "--", MUSTER, "replay", recording, "--speed", "max", "--out",
                            "muster-7", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("collectives, all ranks together", done.stderr)
+        self.assertIn("collectives of all ranks together", done.stderr)
+
+    def test_an_earlier_run_is_not_reported_again(self):
+        recording = os.environ.get("MUSTER_TEST_RECORDING")
+        done = self.muster("run", "--dir", "out", "--", MUSTER, "replay", recording, "--speed",
+                           "max", "--out", "out")
+        self.assertRegex(done.stderr, "recording to .*/out\n")
+        self.assertIn("holds this job back", done.stderr)
+        time.sleep(1.1)  # a run begins with the second
+        again = self.muster("run", "--dir", "out", "--", "true")
+        self.assertEqual(again.returncode, 0)
+        self.assertIn("nothing was recorded there since this job began", again.stderr)
+        self.assertNotIn("holds this job back", again.stderr)
+        self.assertEqual(self.muster("report", "out", "--sort", "nonsense").returncode, 2)
+        csv = self.muster("report", "out", "--by", "rank-size", "--top", "2", "--sort", "p99",
+                          "--format", "csv").stdout.splitlines()
+        self.assertEqual(len(csv), 9)
 
     def test_formats_agree(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")
         done = self.muster("run", "--dir", "out", "--timing", "full", "--", MUSTER, "replay",
                            recording, "--speed", "max", "--out", "out")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("collectives, all ranks together", done.stderr)
+        self.assertIn("collectives of all ranks together", done.stderr)
         text = self.muster("report", "out")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
-        # Findings are sentences; they stand last.
-        tables = text.stdout.split("\nfindings")[0]
-        self.assertLessEqual(max(map(len, tables.splitlines())), 120)
+        self.assertRegex(text.stdout, r"^Rank 2 \(\S+\) holds this job back: ")
+        self.assertLessEqual(max(map(len, text.stdout.splitlines())), 120)
         report = json.loads(self.muster("report", "out", "--format", "json").stdout)
         self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "rules",
-                                        "gaps"])
+                                        "gaps", "verdict", "findings", "not_observable"])
+        self.assertEqual(report["verdict"]["state"], "held_back")
+        self.assertEqual([f["ranks"] for f in report["findings"]], [[2]])
+        self.assertEqual(report["ranks"][2]["verdict"], "holds others back")
+        self.assertEqual(report["ranks"][0]["verdict"], "waits for rank 2")
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
         self.assertEqual(sum(rank["ops"] for rank in report["ranks"]),
                          sum(op["count"] for op in report["ops"]))
-        late = [rank["late_us"] for rank in report["ranks"]]
+        late = [rank["made_wait_us"] for rank in report["ranks"]]
         self.assertEqual(late.index(max(late)), 2)
         for by, rows in (("rank", report["ranks"]), ("op", report["ops"])):
             table = self.muster("report", "out", "--format", "csv", "--by", by).stdout.splitlines()

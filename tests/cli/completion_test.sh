@@ -12,6 +12,16 @@ compopt()
     :
 }
 
+# No pipe into grep -q: it ends at the first match, and whoever still writes then dies of it.
+is_offered() # WORD
+{
+    local one
+    for one in "${COMPREPLY[@]}"; do
+        [ "$one" != "$1" ] || return 0
+    done
+    return 1
+}
+
 # expect "WORDS SO FAR" WANTED...: the last word is being completed, '' for a new one; a wanted word
 # with ! in front must not be offered.
 expect()
@@ -22,10 +32,10 @@ expect()
     _muster
     for wanted in "${@:2}"; do
         if [ "${wanted#!}" != "$wanted" ]; then
-            printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -- "${wanted#!}" || continue
+            is_offered "${wanted#!}" || continue
             echo "FAILED: $line: offers ${wanted#!}" >&2
         else
-            ! printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -- "$wanted" || continue
+            ! is_offered "$wanted" || continue
             echo "FAILED: $line: does not offer $wanted, but: ${COMPREPLY[*]}" >&2
         fi
         failed=1
@@ -64,5 +74,14 @@ expect "muster policy show settings.yaml --format ''" text json !csv
 expect "muster policy check --" --help !--format
 expect "muster help ''" config run !settings.yaml
 expect "muster version ''" !settings.yaml !run
+# zsh's and fish's are as the tables, too; read by the shells where they are.
+others=$(dirname "$1")
+case $others in /*) ;; *) others=$OLDPWD/$others ;; esac
+for line in "_muster:'--format[text, json or csv (text)]:FORMAT:(text json csv)'" \
+    "_muster:'report:who holds a job back" "muster.fish:-l format -s f -x -a 'text json csv'"; do
+    grep -qF -- "${line#*:}" "$others/${line%%:*}" || { echo "FAILED: no ${line#*:} in ${line%%:*}" >&2; failed=1; }
+done
+! command -v zsh >/dev/null || zsh -n "$others/_muster" || failed=1
+! command -v fish >/dev/null || fish -n "$others/muster.fish" || failed=1
 [ "$failed" = 0 ] && echo "completion offers what the tables hold"
 exit "$failed"

@@ -18,7 +18,7 @@ grep -q '908 operations, 908 (100.0 %) timed' "$dir/out" || fail "not every oper
 # Rank 2 was late: it waited least and the others for it.
 "$muster" report --format csv --by rank "$dir/run" > "$dir/out"
 late=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
-    $c["late_us"] > most { most = $c["late_us"]; who = $c["rank"] } END { print who }' "$dir/out")
+    $c["made_wait_us"] > most { most = $c["made_wait_us"]; who = $c["rank"] } END { print who }' "$dir/out")
 [ "$late" = 2 ] || fail "rank $late is said to be the latest, not rank 2"
 
 if "$muster" demo nonsense 2> "$dir/out"; then

@@ -100,7 +100,7 @@ class Places(unittest.TestCase):
     def test_run_reports_what_moved_out_of_an_unwritable_directory(self):
         os.mkdir(self.path("tmp"))
         stderr = self.ran(self.unwritable("full"), TMPDIR=self.path("tmp"))
-        self.assertIn(f"run {self.path('tmp/full')}\n", stderr)
+        self.assertIn(f"run {self.path('tmp/full')}:", stderr)
         self.assertIn(f"{RANKS} ranks on 1 host", stderr)
 
     def test_run_says_that_nothing_could_be_written(self):

@@ -65,9 +65,9 @@ class Case(CleanCase):
 class Run(Case):
     def test_a_policy_steers_every_rank_and_nothing_else(self):
         self.write("p.yaml", RING_LL)
-        plain = self.muster("run", "-n", "--timing", "full", "-d", "plain", "--", STEERED, "3", "20")
+        plain = self.muster("run", "-n", "--timing", "channels", "-d", "plain", "--", STEERED, "3", "20")
         self.assertEqual(plain.returncode, 0, plain.stderr)
-        done = self.muster("run", "-n", "--timing", "full", "-d", "out", "--policy", "p.yaml", "--",
+        done = self.muster("run", "-q", "-n", "--timing", "channels", "-d", "out", "--policy", "p.yaml", "--",
                            STEERED, "3", "20")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         before, _ = self.choices("plain")
@@ -123,7 +123,7 @@ class Run(Case):
                 ((), {"MUSTER_CONFIG": "p.yaml"}, True)):
             done = self.muster("run", "-n", *options, "--", "env", env=env)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual("NCCL_TUNER_PLUGIN=libnccl-tuner-muster.so" in done.stdout, loaded,
+            self.assertEqual("NCCL_TUNER_PLUGIN=libnccl-profiler-muster.so" in done.stdout, loaded,
                              (options, env))
         done = self.muster("run", "-n", "--policy", "p.yaml", "--", "true",
                            env={"NCCL_TUNER_PLUGIN": "other.so"})
@@ -136,7 +136,7 @@ class Run(Case):
                               env=self.env(), cwd=self.folder.name, stdout=subprocess.PIPE,
                               text=True, check=True, timeout=60)
         tuner, text = done.stdout.split("|", 1)
-        self.assertEqual(tuner, "libnccl-tuner-muster.so")
+        self.assertEqual(tuner, "libnccl-profiler-muster.so")
         self.assertEqual(text.rstrip("\n"), ("# it's one\n" + RING_LL).rstrip("\n"))
 
     def test_a_tuner_that_nccl_did_not_load_is_said(self):
@@ -237,8 +237,9 @@ class Tune(Case):
     """NCCL's stand-in prefers ring/simple; from 64 KiB on tree/ll128 takes three quarters of it."""
 
     def tune(self, *options, command=None, env=None):
+        # The stand-in has no CUDA driver: only NCCL's own kernel events time its operations.
         return self.muster("tune", *options, "-o", "out.yaml", "--", *(command or (STEERED, "2", "12")),
-                           env=env)
+                           env={"MUSTER_TIMING": "channels", **(env or {})})
 
     def rules(self):
         with open(os.path.join(self.folder.name, "out.yaml"), encoding="ascii") as file:
@@ -281,7 +282,7 @@ class Tune(Case):
             ratio, low, high = (float(word) for word in re.search(together, place).groups())
             self.assertTrue(0.75 < ratio < 0.9 and low <= ratio <= high, place)
         # And it holds: the job under it runs as measured.
-        run = self.muster("run", "-n", "--timing", "full", "-d", "after", "--policy", "out.yaml", "--",
+        run = self.muster("run", "-n", "--timing", "channels", "-d", "after", "--policy", "out.yaml", "--",
                           STEERED, "2", "12")
         self.assertEqual(run.returncode, 0, run.stderr)
         after, _ = self.choices("after")
@@ -364,7 +365,7 @@ class Tune(Case):
         marker = os.path.join(self.folder.name, "pids")
         script = f"echo $$ >>'{marker}'; '{STEERED}' 2 12 && sleep 0.2 && [ $(wc -l <'{marker}') -lt 4 ] || sleep 100"
         job = subprocess.Popen([MUSTER, "tune", "--budget", "300s", "-o", "out.yaml", "--", "sh", "-c", script],
-                               env=self.env(), cwd=self.folder.name, stderr=subprocess.PIPE, text=True)
+                               env=self.env(MUSTER_TIMING="channels"), cwd=self.folder.name, stderr=subprocess.PIPE, text=True)
         while len(self.lines(marker)) < 4 and job.poll() is None:
             time.sleep(0.01)
         job.send_signal(signal.SIGINT)
@@ -382,7 +383,8 @@ class Tune(Case):
                         ("--budget", "0", "true"), ("--bugdet", "3s", "true")):
             done = self.muster("tune", *options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
-        done = self.muster("tune", "-o", "/nowhere/out.yaml", "--", STEERED, "2", "12")
+        done = self.muster("tune", "-o", "/nowhere/out.yaml", "--", STEERED, "2", "12",
+                           env={"MUSTER_TIMING": "channels"})
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nowhere/out.yaml", done.stderr)
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hostile.h"
+#include "fault_hostile.h"
 #include "standin.h"
 
 enum { COMMS = 6, DEADLINE_S = 60 };

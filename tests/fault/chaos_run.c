@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "folder.h"
-#include "hostile.h"
+#include "fault_folder.h"
+#include "fault_hostile.h"
 #include "segment/reap.h"
-#include "segment/run.h"
+#include "run/run.h"
 
 enum { FILE_LIMIT = 1200 << 10, NAMES = 512 };
 
@@ -126,7 +126,7 @@ static void set_environment(const struct scene *scene, const char *run, const ch
 
 static void start_job(struct scene *scene, struct chaos_job *job, const char *run)
 {
-    static const char *const timings[] = {"auto", "light", "full"};
+    static const char *const timings[] = {"auto", "light", "channels"};
     const char *timing = timings[below(scene, 3)];
     job->seed = hostile_random(&scene->random);
     job->kill = !job->plain && below(scene, 3) == 0;

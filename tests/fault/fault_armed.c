@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "plan.h"
+#include "fault_plan.h"
 
 typedef void logger_fn(int level, unsigned long flags, const char *file, int line, const char *fmt,
                        ...);

@@ -1,12 +1,12 @@
 /* Running a process in which one call fails by plan, and judging what it left. */
-#ifndef MUSTER_TESTS_FAULT_DRIVEN_H
-#define MUSTER_TESTS_FAULT_DRIVEN_H
+#ifndef MUSTER_TESTS_FAULT_FAULT_DRIVEN_H
+#define MUSTER_TESTS_FAULT_FAULT_DRIVEN_H
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "plan.h"
+#include "fault_plan.h"
 
 #include <cmocka.h>
 
@@ -21,6 +21,7 @@ struct driven {
     char trace[80]; /* MUSTER_TRACE, if traced */
     char segment_dir[64];
     bool traced;
+    const char *timing;                      /* MUSTER_TIMING; NULL: channels */
     const char *config;                      /* MUSTER_CONFIG; NULL: none */
     int status;                              /* as waitpid gives it */
     char out[DRIVEN_TEXT], err[DRIVEN_TEXT]; /* what it printed */

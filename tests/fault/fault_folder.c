@@ -1,4 +1,4 @@
-#include "folder.h"
+#include "fault_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>

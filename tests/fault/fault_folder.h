@@ -1,6 +1,6 @@
 /* Folders in which jobs leave something. Those that are missing are empty. */
-#ifndef MUSTER_TESTS_FAULT_FOLDER_H
-#define MUSTER_TESTS_FAULT_FOLDER_H
+#ifndef MUSTER_TESTS_FAULT_FAULT_FOLDER_H
+#define MUSTER_TESTS_FAULT_FAULT_FOLDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

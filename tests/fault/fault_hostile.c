@@ -1,4 +1,4 @@
-#include "hostile.h"
+#include "fault_hostile.h"
 
 #include <fcntl.h>
 #include <stdio.h>

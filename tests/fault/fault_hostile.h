@@ -1,6 +1,6 @@
 /* Segments that nobody's muster wrote. */
-#ifndef MUSTER_TESTS_FAULT_HOSTILE_H
-#define MUSTER_TESTS_FAULT_HOSTILE_H
+#ifndef MUSTER_TESTS_FAULT_FAULT_HOSTILE_H
+#define MUSTER_TESTS_FAULT_FAULT_HOSTILE_H
 
 #include <stddef.h>
 #include <stdint.h>

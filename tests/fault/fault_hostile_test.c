@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "export/report.h"
-#include "export/report_out.h"
-#include "folder.h"
-#include "hostile.h"
+#include "report/report.h"
+#include "report/report_output.h"
+#include "fault_folder.h"
+#include "fault_hostile.h"
 #include "segment/identity.h"
 #include "segment/reap.h"
-#include "segment/run.h"
+#include "run/run.h"
 #include "standin.h"
 
 #include <cmocka.h>
@@ -116,11 +116,12 @@ static void report_on(const struct muster_run_query *query)
 
     if (muster_run_load(query, &run, &err) != 0)
         return;
-    if (muster_report_build(&run, MUSTER_BY_OP, &report, &err) == 0) {
+    if (muster_report_of_run(&run, MUSTER_BY_OP, &report, &err) == 0) {
         FILE *out = fopen("/dev/null", "we");
-        muster_report_json(&report, out);
-        muster_report_csv(&report, MUSTER_ROWS_BOTH, out);
-        muster_report_text(&report, MUSTER_ROWS_BOTH, out);
+        const struct muster_report_show show = {.rows = MUSTER_ROWS_BOTH};
+        muster_report_json(&report, NULL, NULL, out);
+        muster_report_csv(&report, &show, out);
+        muster_report_text(&report, &show, out);
         fclose(out);
         muster_report_free(&report);
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "plan.h"
+#include "fault_plan.h"
 #include "standin.h"
 
 static const struct standin_op ops[] = {

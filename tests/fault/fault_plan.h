@@ -2,14 +2,14 @@
  * Which call of a driven process fails, and how. The plan lies in memory shared between the test
  * and the processes it starts (descriptor number in FAULT_PLAN); the preloaded shim obeys it.
  */
-#ifndef MUSTER_TESTS_FAULT_PLAN_H
-#define MUSTER_TESTS_FAULT_PLAN_H
+#ifndef MUSTER_TESTS_FAULT_FAULT_PLAN_H
+#define MUSTER_TESTS_FAULT_FAULT_PLAN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger.h"
+#include "standin_ledger.h"
 
 enum fault_family { FAULT_NONE, FAULT_MEMORY, FAULT_FILES };
 

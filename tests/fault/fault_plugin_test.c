@@ -1,5 +1,5 @@
 /* The plugin with every allocation and every file operation failing in turn. */
-#include "driven.h"
+#include "fault_driven.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 enum { ENDLESS = 20000, MAX_LINES = 4 };
 
 static const struct fault_variant {
-    const char *api;
+    const char *api, *timing;
     bool traced;
-} variants[] = {{"5", false}, {"3", false}, {"6", true}};
+} variants[] = {{"5", "channels", false}, {"3", "light", false}, {"6", "channels", true}};
 
 /* Lets call 1, 2, ... fail until the job makes no more calls. */
 static void every_call(struct driven *driven, const struct fault_variant *variant)
@@ -22,6 +22,7 @@ static void every_call(struct driven *driven, const struct fault_variant *varian
     char what[96];
 
     driven->traced = variant->traced;
+    driven->timing = variant->timing;
     /* Threads take turns differently each time, so that one run more than the last failure is not
      * the end. */
     for (plan->at = 1; clean < 3; plan->at++) {
@@ -56,6 +57,7 @@ static void without_failures_everything_is_recorded(void **state)
     for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
         const char *const argv[] = {MUSTER_TEST_JOB, variants[i].api, NULL};
         driven->traced = variants[i].traced;
+        driven->timing = variants[i].timing;
         driven_run(driven, argv);
         assert_int_equal(driven->status, 0);
         assert_true(atomic_load(&driven->plan->seen) > 5);
@@ -120,8 +122,14 @@ static void reads_and_writes_may_be_short(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
 
-int main(void)
+/* The tests whose name holds the argument; all. */
+int main(int argc, char **argv)
 {
+    static char filter[64];
+    if (argc > 1) {
+        snprintf(filter, sizeof(filter), "*%s*", argv[1]);
+        cmocka_set_test_filter(filter);
+    }
     const struct CMUnitTest tests[] = {
         TEST(without_failures_everything_is_recorded),
         TEST(every_allocation_may_fail),

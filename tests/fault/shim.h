@@ -2,7 +2,7 @@
 #ifndef MUSTER_TESTS_FAULT_SHIM_H
 #define MUSTER_TESTS_FAULT_SHIM_H
 
-#include "plan.h"
+#include "fault_plan.h"
 
 /* Counts a call; true: it is to fail, with *error. */
 bool fault_now(enum fault_family family, const char *call, int *error);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/doctor_compare.h"
+#include "doctor/rules/doctor_compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,8 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         if (cut)
             muster_comparison_add(comparison, "c", (const char *)cut + 1, size - first - 1, &err);
-        muster_comparison_print(comparison, false, out);
-        muster_comparison_print(comparison, true, out);
+        muster_comparison_print(comparison, size % 2 == 0, out, &err);
     } else if (comparison && out && strncmp(err.text, "fuzz", 4) != 0) {
         abort();
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cost_file.h"
+#include "policy/offline/cost_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

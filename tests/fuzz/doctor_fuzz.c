@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/conf_file.h"
-#include "cli/env_rules.h"
-#include "cli/known_bad.h"
-#include "cli/proc_text.h"
+#include "doctor/env/env_rules.h"
+#include "doctor/rules/conf_file.h"
+#include "doctor/rules/known_bad.h"
+#include "doctor/rules/proc_text.h"
 #include "topology/interfaces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < conf.n; i++)
         variable[i] = (struct muster_env_variable){conf.at[i].name, conf.at[i].value};
     const struct muster_env_input input = {.at = variable, .n = (size_t)conf.n, .nccl = 22809};
-    muster_env_judge(&input, &remarks);
+    muster_env_evaluate(&input, &remarks);
     require(remarks.n <= MUSTER_ENV_REMARKS);
     fuzz_text(text);
     fuzz_choice(text);

@@ -1,6 +1,6 @@
 /*
  * A host of hostile files: /sys and /proc as the input says, read by topology and by the doctor's
- * checks of memory, limits, RDMA and PCI, and shown by topo. The input is lines:
+ * checks of memory, limits, the kernel log, RDMA and PCI, and shown by topo. The input is lines:
  *   PATH=CONTENT   a file ("\n" in CONTENT is a line break, "\xNN" a byte)
  *   PATH>TARGET    a symbolic link
  * below a scratch folder; paths that leave it are left out.
@@ -17,8 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
 #include "cli/topo_out.h"
+#include "doctor/doctor.h"
+#include "doctor/rules/checks_print.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
 #include "topology/sysfs.h"
@@ -126,29 +127,45 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     static struct muster_checks checks;
     static struct muster_faults faults;
     struct muster_visible visible;
-    struct muster_doctor doctor = {.checks = &checks,
+    struct muster_arena arena = {0};
+    struct muster_doctor doctor = {.memory = &arena,
+                                   .checks = &checks,
                                    .survey = survey,
                                    .sysfs = sysfs,
                                    .procfs = procfs,
+                                   .devfs = sysfs,
+                                   .root = sysfs,
                                    .local_ranks = 1,
                                    .loaded = -1};
+    struct muster_causes causes;
+    struct muster_err err;
     FILE *out = fopen("/dev/null", "w");
     muster_doctor_network(&doctor);
+    muster_doctor_driver(&doctor);
+    muster_doctor_shm(&doctor);
     muster_doctor_limits(&doctor);
     muster_doctor_host(&doctor);
+    muster_doctor_kernel_log(&doctor);
     muster_doctor_gpus(&doctor);
     muster_doctor_rdma(&doctor);
+    muster_doctor_threads(&doctor);
+    muster_doctor_service(&doctor);
+    muster_doctor_sharing(&doctor);
+    muster_doctor_pcie(&doctor);
     muster_doctor_fabric(&doctor);
+    muster_doctor_runtime(&doctor);
     muster_checks_end(&checks);
     muster_faults_find(survey->machine, &faults);
     muster_visible_gpus(survey->machine, "0,1", NULL, &visible);
-    if (out) {
-        muster_checks_text(&checks, true, out);
-        muster_checks_json(&checks, "fuzz", "fuzz", out);
+    if (out && muster_causes_find(&checks, "hang_stuck,hang_dead", &causes, &err) == 0) {
+        muster_checks_text(&checks, &causes, true, out);
+        muster_checks_json(&checks, &causes, "fuzz", "fuzz", out);
         muster_topo_text(survey->machine, &faults, &visible, out);
         muster_topo_json(survey->machine, &faults, &visible, out);
-        fclose(out);
     }
+    if (out)
+        fclose(out);
+    muster_arena_free(&arena);
     muster_checks_free(&checks);
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/log_read.h"
-#include "segment/run_process.h"
+#include "oplog/log_reader.h"
+#include "run/run_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -20,6 +20,7 @@ static void put_header(uint8_t *file)
     header.version = MUSTER_LOG_VERSION;
     header.bytes = sizeof(header);
     header.slot_bytes = MUSTER_LOG_SLOT_BYTES;
+    header.segment_version = MUSTER_SEG_VERSION;
     header.generation = 1;
     strcpy(header.identity.file_stem, "host-1");
     header.crc = muster_log_header_crc(&header);

@@ -5,15 +5,13 @@
  * to a consistent state as for a report.
  */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "run/run_process.h"
 #include "segment/image.h"
-#include "segment/read.h"
-#include "segment/run_process.h"
+#include "segment/segment_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -33,22 +31,41 @@ static void parse(const void *file, size_t bytes)
         finish(segment);
 }
 
+/* As those do that follow a living process. */
+static void read_parts(const char *path)
+{
+    static struct muster_op op[MUSTER_SEG_RING];
+    struct muster_segment *segment = aligned_alloc(64, sizeof(*segment));
+    struct muster_seg_identity identity;
+    struct muster_err err;
+    uint64_t next = 0;
+    memset((void *)segment, 0, sizeof(*segment));
+    muster_segment_read_ring(path, &next, op);
+    muster_segment_read_ring(path, &next, op);
+    muster_segment_read_tables(path, segment, &err);
+    muster_segment_read_identity(path, &identity, &err);
+    free(segment);
+}
+
 static void read_files(const void *file, size_t bytes)
 {
-    static int fd = -1;
+    static char path[] = "/tmp/segment-XXXXXX";
     struct muster_segment *segment;
     struct muster_err err;
     unsigned unstable;
-    char path[64];
+    int fd = mkstemp(path);
     if (fd < 0)
-        fd = memfd_create("segment", 0);
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, file, bytes, 0) != (ssize_t)bytes)
-        return;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (muster_segment_read(path, &segment, &err) == 0)
-        finish(segment);
-    if (muster_segment_read_live(path, &segment, &unstable, &err) == 0)
-        finish(segment);
+        abort();
+    if (write(fd, file, bytes) == (ssize_t)bytes) {
+        if (muster_segment_read(path, &segment, &err) == 0)
+            finish(segment);
+        if (muster_segment_read_live(path, &segment, &unstable, &err) == 0)
+            finish(segment);
+        read_parts(path);
+    }
+    close(fd);
+    unlink(path);
+    memset(strchr(path, '-') + 1, 'X', 6);
 }
 
 static void change(uint8_t *file, const uint8_t *data, size_t bytes)

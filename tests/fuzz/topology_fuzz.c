@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "topology/faults.h"
-#include "topology/hwloc.h"
+#include "topology/hwloc/hwloc.h"
 #include "topology/paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,7 +27,7 @@ static void ask_everything(const struct muster_machine *machine)
     for (int a = 0; a < machine->gpus; a++) {
         for (int b = 0; b < machine->gpus; b++) {
             muster_path_gpus(machine, a, b, &path);
-            muster_path_word(&path, word, sizeof word);
+            muster_path_name(&path, word, sizeof word);
             require(path.links >= 0 && path.links <= MUSTER_PATH_LINKS && *word);
         }
         muster_path_nearest(machine, a, nearest, &class);

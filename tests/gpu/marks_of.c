@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "segment/run.h"
+#include "run/run.h"
 
 static void print_marks(const struct muster_process *process)
 {
@@ -15,7 +15,7 @@ static void print_marks(const struct muster_process *process)
         uint64_t launches = atomic_load(&comm->launches);
         if (comm->uid != 0 && launches != 0)
             printf("%" PRIu32 " %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-                   process->identity.pid, comm->id, launches, atomic_load(&comm->launches_marked),
+                   process->identity.pid, comm->id, launches, atomic_load(&comm->launches_probed),
                    atomic_load(&comm->launches_ended));
     }
 }

@@ -1,4 +1,4 @@
-#include "allocation.h"
+#include "host_allocation.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * Counts what the plugin allocates on NCCL's threads. Linked into a program, it replaces malloc and
  * its like and mmap for the plugin, too, and counts the calls made inside watched plugin calls.
  */
-#ifndef MUSTER_TESTS_HOST_ALLOCATION_H
-#define MUSTER_TESTS_HOST_ALLOCATION_H
+#ifndef MUSTER_TESTS_HOST_HOST_ALLOCATION_H
+#define MUSTER_TESTS_HOST_HOST_ALLOCATION_H
 
 #include "standin.h"
 

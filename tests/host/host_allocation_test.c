@@ -1,12 +1,12 @@
 /* After a communicator was created the plugin takes no memory on NCCL's threads, whatever NCCL
  * calls. */
-#include "allocation.h"
+#include "host_allocation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -131,17 +131,17 @@ static void every_kind(struct standin *nccl)
 
 static void no_operation_allocates(void **state)
 {
-    static const char *const timings[] = {"auto", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"auto", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++)
         for (unsigned i = 0; i < (api < FIRST_TIMED ? 1 : 2); i++) {
-            standin_lab_run(&lab, api, timings[i], every_kind);
+            standin_testbed_run(&testbed, api, timings[i], every_kind);
             /* Operations without a slot did not go the way that this test is for. */
-            assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_NO_SLOT), 0);
-            assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_NO_PROXY_SLOT), 0);
-            standin_lab_end(&lab);
+            assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_NO_SLOT), 0);
+            assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_NO_PROXY_SLOT), 0);
+            standin_testbed_end(&testbed);
         }
 }
 
@@ -160,11 +160,11 @@ static void create_watched(struct standin *nccl)
 
 static void creation_is_seen_to_allocate(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
-    standin_lab_run_nothing(&lab, 5, "auto", create_watched);
-    standin_lab_end(&lab);
+    standin_testbed_run_nothing(&testbed, 5, "auto", create_watched);
+    standin_testbed_end(&testbed);
 }
 
 int main(void)

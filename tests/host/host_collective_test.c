@@ -1,6 +1,7 @@
 /* What every generation of NCCL shows of ordinary operations, and what is read from it. */
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
-enum { FIRST_TIMED_API = 5, NRANKS = 8 };
+enum { FIRST_TIMED_API = 5, FIRST_THREAD_API = 7, NRANKS = 8 };
 
 static const struct standin_comm_config eight_ranks = {
     .hash = 0xc0ffee, .name = "tp", .rank = 3, .nranks = NRANKS};
@@ -40,55 +41,58 @@ static void every_kind(struct standin *nccl)
     };
     struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
 
-    for (unsigned round = 0; round < 5; round++)
-        for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-            standin_call(comm, &ops[i]);
+    for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+        standin_call_times(comm, &ops[i], 5);
     standin_comm_sync(comm);
     standin_comm_destroy(comm);
 }
 
 static void every_kind_is_counted_with_its_true_bytes(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", every_kind);
-        assert_int_equal(standin_ledger_count(lab.ledger), 65);
-        standin_lab_expect_all(&lab);
-        assert_int_equal(standin_lab_all_drops(&lab), 0);
-        assert_int_equal(standin_lab_process(&lab)->identity.api, api);
-        assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_FINALIZED);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", every_kind);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 65);
+        standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_all_drops(&testbed), 0);
+        assert_int_equal(standin_testbed_process(&testbed)->identity.api, api);
+        assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_FINALIZED);
+        standin_testbed_end(&testbed);
     }
 }
 
-static void full_timing_gives_the_gpus_own_durations(void **state)
+static void stamps_give_the_gpus_own_durations(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", every_kind);
-        assert_true(standin_ledger_timed(lab.ledger) >= 60);
-        standin_lab_expect_all(&lab);
-        assert_int_equal(standin_lab_all_drops(&lab), 0);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", every_kind);
+        /* From 2.29 on up to the first broadcast. */
+        assert_int_equal(standin_ledger_timed(testbed.ledger), api == FIRST_TIMED_API ? 65 : 40);
+        standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_all_drops(&testbed),
+                         standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING));
+        assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING) > 0,
+                         api > FIRST_TIMED_API);
+        standin_testbed_end(&testbed);
     }
 }
 
-static void full_timing_is_refused_where_kernel_events_are_unsafe(void **state)
+static void stamps_are_refused_where_kernel_events_are_unsafe(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api < FIRST_TIMED_API; api++) {
-        standin_lab_run(&lab, api, "full", every_kind);
-        standin_lab_expect_all(&lab);
-        assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 0);
-        assert_int_equal(standin_lab_process(&lab)->identity.armed, 0);
-        assert_true(standin_lab_process(&lab)->identity.why_not_armed[0] != 0);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", every_kind);
+        standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 0);
+        assert_int_equal(standin_testbed_process(&testbed)->identity.armed, 0);
+        assert_true(standin_testbed_process(&testbed)->identity.why_not_armed[0] != 0);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -136,22 +140,22 @@ static void with_more_ranks_than_shm_bears(struct standin *nccl)
     call_once(nccl, 3, 2);
 }
 
-static void full_timing_is_refused_where_shared_memory_is_small(void **state)
+static void stamps_are_refused_where_shared_memory_is_small(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     skip_without_mounts();
-    standin_lab_run(&lab, FIRST_TIMED_API, "full", in_small_shm);
-    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 1);
-    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 0);
-    assert_non_null(strstr(standin_lab_process(&lab)->identity.why_not_armed, "136 MiB"));
-    standin_lab_end(&lab);
-    standin_lab_run(&lab, FIRST_TIMED_API, "full", with_more_ranks_than_shm_bears);
-    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 3);
-    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 1);
-    assert_non_null(strstr(standin_lab_process(&lab)->identity.why_not_armed, "544 MiB"));
-    standin_lab_end(&lab);
+    standin_testbed_run(&testbed, FIRST_TIMED_API, "channels", in_small_shm);
+    assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 1);
+    assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 0);
+    assert_non_null(strstr(standin_testbed_process(&testbed)->identity.why_not_armed, "140 MiB"));
+    standin_testbed_end(&testbed);
+    standin_testbed_run(&testbed, FIRST_TIMED_API, "channels", with_more_ranks_than_shm_bears);
+    assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 3);
+    assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 1);
+    assert_non_null(strstr(standin_testbed_process(&testbed)->identity.why_not_armed, "560 MiB"));
+    standin_testbed_end(&testbed);
 }
 
 static void quirks(struct standin *nccl)
@@ -167,33 +171,33 @@ static void quirks(struct standin *nccl)
 /* The figures stand here by hand, so that the ledger's own arithmetic is checked too. */
 static void allgather_and_broadcast_counts_in_bytes_are_understood(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", quirks);
+        standin_testbed_run(&testbed, api, "light", quirks);
         uint64_t ranks = api != 3 ? NRANKS : 1; /* v3 does not tell */
-        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_GATHER), 4000 * ranks);
-        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_BROADCAST), 2000);
-        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_REDUCE), 300);
-        standin_lab_end(&lab);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_ALL_GATHER), 4000 * ranks);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_BROADCAST), 2000);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_ALL_REDUCE), 300);
+        standin_testbed_end(&testbed);
     }
 }
 
 static void uint8_arrives_as_unknown_and_is_named_uint8(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", quirks);
-        const struct muster_process *process = standin_lab_process(&lab);
+        standin_testbed_run(&testbed, api, "light", quirks);
+        const struct muster_process *process = standin_testbed_process(&testbed);
         unsigned named = 0;
         for (size_t i = 0; i < process->ops; i++)
             if (process->op[i].func == MUSTER_FUNC_ALL_REDUCE)
                 named += process->op[i].dtype == MUSTER_DTYPE_UINT8 && process->op[i].count == 300;
         assert_int_equal(named, 1);
-        standin_lab_end(&lab);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -212,13 +216,13 @@ static void operations_one_by_one(struct standin *nccl)
 
 static void operations_are_numbered_in_call_order(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
         uint64_t seen[100] = {0}, sends[2] = {0};
-        standin_lab_run(&lab, api, "full", operations_one_by_one);
-        const struct muster_process *process = standin_lab_process(&lab);
+        standin_testbed_run(&testbed, api, "channels", operations_one_by_one);
+        const struct muster_process *process = standin_testbed_process(&testbed);
         assert_int_equal(process->ops_missing, 0);
         assert_int_equal(process->ops, 200);
         for (size_t i = 0; i < process->ops; i++) {
@@ -229,15 +233,16 @@ static void operations_are_numbered_in_call_order(void **state)
             }
             assert_in_range(op->number, 0, 99);
             assert_int_equal(op->count, op->number + 1);
-            assert_int_equal(muster_op_duration_ns(op),
-                             api >= FIRST_TIMED_API ? 1024 * (1 + op->number % 10) : 0);
+            /* From 2.31 on a send makes NCCL's stamps those of other operations. */
+            bool timed = api >= FIRST_TIMED_API && (api < FIRST_THREAD_API || op->number == 0);
+            assert_int_equal(muster_op_duration_ns(op), timed ? 1024 * (1 + op->number % 10) : 0);
             seen[op->number]++;
         }
         for (unsigned i = 0; i < 100; i++)
             assert_int_equal(seen[i], 1);
         assert_int_equal(sends[0], (1ull << 50) - 1);
         assert_int_equal(sends[1], (1ull << 50) - 1);
-        standin_lab_end(&lab);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -269,15 +274,16 @@ static void groups(struct standin *nccl)
 
 static void grouped_operations_share_stamps_and_all_count(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", groups);
-        assert_int_equal(standin_ledger_count(lab.ledger), 230);
-        standin_lab_expect_all(&lab);
-        assert_int_equal(standin_lab_all_drops(&lab), 0);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", groups);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 230);
+        standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_all_drops(&testbed),
+                         standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING));
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -298,14 +304,14 @@ static void fewer_channels_than_announced(struct standin *nccl)
 
 static void receives_with_silent_channels_are_still_timed(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", fewer_channels_than_announced);
-        assert_int_equal(standin_ledger_timed(lab.ledger), 21);
-        standin_lab_expect_all(&lab);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", fewer_channels_than_announced);
+        assert_int_equal(standin_ledger_timed(testbed.ledger), api < FIRST_THREAD_API ? 21 : 0);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -324,15 +330,15 @@ static void without_events(struct standin *nccl)
 
 static void nothing_is_invented_for_single_ranks_and_empty_collectives(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", without_events);
-        assert_int_equal(standin_ledger_count(lab.ledger), 1); /* a send to itself is shown */
-        standin_lab_expect_all(&lab);
-        assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_FINALIZED);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", without_events);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 1); /* a send to itself is shown */
+        standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_FINALIZED);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -350,14 +356,56 @@ static void symmetric_kernels(struct standin *nccl)
 
 static void symmetric_kernels_are_calls_without_launch(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_TIMED_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", symmetric_kernels);
-        assert_int_equal(standin_ledger_count(lab.ledger), 20);
-        standin_lab_expect_all(&lab);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", symmetric_kernels);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 20);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
+    }
+}
+
+static void broadcasts_until_killed(struct standin *nccl)
+{
+    struct standin_comm *comm = standin_comm_init(nccl, &eight_ranks);
+
+    for (int i = 0; i < 16; i++) {
+        standin_call(comm, &(struct standin_op){.func = "Broadcast",
+                                                .count = 4096,
+                                                .dtype = "ncclFloat16",
+                                                .root_or_peer = i % NRANKS});
+        standin_call(comm, &(struct standin_op){.func = "AllReduce", .count = 64});
+    }
+    standin_comm_sync(comm);
+    raise(SIGKILL);
+}
+
+/* From 2.29 on NCCL shows their calls only, and a process may end right behind them. */
+static void broadcasts_are_counted_with_bytes_and_root_however_the_process_ends(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    for (unsigned api = 4; api <= standin_generations_n; api++) {
+        standin_testbed_run_killed(&testbed, api, "light", broadcasts_until_killed);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_BROADCAST), 16);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_BROADCAST), 16 * 8192);
+        const struct muster_process *process = standin_testbed_process(&testbed);
+        unsigned of_root[NRANKS] = {0};
+        for (size_t i = 0; i < process->ops; i++) {
+            const struct muster_op *op = &process->op[i];
+            if (op->func != MUSTER_FUNC_BROADCAST)
+                continue;
+            assert_in_range(op->peer, 0, NRANKS - 1);
+            assert_true(op->enqueue_ns > 0);
+            of_root[op->peer]++;
+        }
+        for (unsigned root = 0; root < NRANKS; root++)
+            assert_int_equal(of_root[root], 2);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -374,19 +422,19 @@ static void copy_engines(struct standin *nccl)
 
 static void copy_engine_collectives_have_host_times(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 6; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", copy_engines);
-        standin_lab_expect_all(&lab);
+        standin_testbed_run(&testbed, api, "light", copy_engines);
+        standin_testbed_expect_all(&testbed);
         unsigned timed = 0;
-        const struct muster_process *process = standin_lab_process(&lab);
+        const struct muster_process *process = standin_testbed_process(&testbed);
         for (size_t i = 0; i < process->ops; i++)
             timed += process->op[i].algo == MUSTER_ALGO_CE &&
                      process->op[i].source == MUSTER_SOURCE_HOST;
         assert_int_equal(timed, 10);
-        standin_lab_end(&lab);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -394,9 +442,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_counted_with_its_true_bytes),
-        cmocka_unit_test(full_timing_gives_the_gpus_own_durations),
-        cmocka_unit_test(full_timing_is_refused_where_kernel_events_are_unsafe),
-        cmocka_unit_test(full_timing_is_refused_where_shared_memory_is_small),
+        cmocka_unit_test(stamps_give_the_gpus_own_durations),
+        cmocka_unit_test(stamps_are_refused_where_kernel_events_are_unsafe),
+        cmocka_unit_test(stamps_are_refused_where_shared_memory_is_small),
         cmocka_unit_test(allgather_and_broadcast_counts_in_bytes_are_understood),
         cmocka_unit_test(uint8_arrives_as_unknown_and_is_named_uint8),
         cmocka_unit_test(operations_are_numbered_in_call_order),
@@ -404,6 +452,7 @@ int main(void)
         cmocka_unit_test(receives_with_silent_channels_are_still_timed),
         cmocka_unit_test(nothing_is_invented_for_single_ranks_and_empty_collectives),
         cmocka_unit_test(symmetric_kernels_are_calls_without_launch),
+        cmocka_unit_test(broadcasts_are_counted_with_bytes_and_root_however_the_process_ends),
         cmocka_unit_test(copy_engine_collectives_have_host_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

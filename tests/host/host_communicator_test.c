@@ -1,12 +1,13 @@
 /* Communicators: their life, their threads, what they share. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -19,34 +20,34 @@ static struct standin_comm *open_comm(struct standin *nccl, uint64_t hash)
                              &(struct standin_comm_config){.hash = hash, .rank = 1, .nranks = 4});
 }
 
-typedef void check_fn(const struct standin_lab *lab);
+typedef void check_fn(const struct standin_testbed *testbed);
 
 /* Every generation, both timings: what was issued is what was recorded. */
 static void expect_everywhere(standin_scenario *scenario, check_fn *check)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     for (unsigned api = 1; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], scenario);
-            assert_true(standin_ledger_count(lab.ledger) > 0);
-            standin_lab_expect_all(&lab);
+            standin_testbed_run(&testbed, api, timings[i], scenario);
+            assert_true(standin_ledger_count(testbed.ledger) > 0);
+            standin_testbed_expect_all(&testbed);
             if (check)
-                check(&lab);
-            standin_lab_end(&lab);
+                check(&testbed);
+            standin_testbed_end(&testbed);
         }
     }
 }
 
-static void is_finalized(const struct standin_lab *lab)
+static void is_finalized(const struct standin_testbed *testbed)
 {
-    assert_int_equal(standin_lab_process(lab)->state, MUSTER_PROCESS_FINALIZED);
+    assert_int_equal(standin_testbed_process(testbed)->state, MUSTER_PROCESS_FINALIZED);
 }
 
-static void is_exited(const struct standin_lab *lab)
+static void is_exited(const struct standin_testbed *testbed)
 {
-    assert_int_equal(standin_lab_process(lab)->state, MUSTER_PROCESS_EXITED);
+    assert_int_equal(standin_testbed_process(testbed)->state, MUSTER_PROCESS_EXITED);
 }
 
 static void unload_and_reload(struct standin *nccl)
@@ -99,6 +100,36 @@ static void finalized_twice(struct standin *nccl)
     standin_comm_destroy(other);
 }
 
+static void finalized_with_null_until_killed(struct standin *nccl)
+{
+    struct standin_comm *one = open_comm(nccl, 6), *two = open_comm(nccl, 7);
+
+    standin_call_times(one, &small, 10);
+    standin_call_times(two, &small, 10);
+    standin_finalize(nccl, NULL);
+    standin_finalize(nccl, NULL);
+    standin_finalize(nccl, NULL);
+    raise(SIGKILL);
+}
+
+/* A communicator that never came to be is finalized: those that live are not over for that. */
+static void finalize_with_null_ends_no_communicator(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    for (unsigned api = 1; api <= 4; api++) {
+        standin_testbed_run_killed(&testbed, api, "light", finalized_with_null_until_killed);
+        const struct muster_process *process = standin_testbed_process(&testbed);
+        assert_int_equal(process->state, MUSTER_PROCESS_KILLED);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_not_equal(process->segment->comm[i].uid, 0);
+            assert_int_equal(process->segment->comm[i].end_ns, 0);
+        }
+        standin_testbed_end(&testbed);
+    }
+}
+
 static void finalize_twice_and_with_null_harms_no_other_communicator(void **state)
 {
     (void)state;
@@ -136,16 +167,16 @@ static void failing_beside_healthy(struct standin *nccl)
 
 static void premature_unload_by_a_failed_communicator_is_survived(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", failing_beside_healthy);
-        assert_int_equal(lab.ledger->note[0], 1);
-        assert_int_equal(lab.ledger->note[1], standin_generation(api)->late_init ? 0 : 1);
-        assert_int_equal(standin_ledger_count(lab.ledger), 10);
-        standin_lab_expect_all(&lab);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", failing_beside_healthy);
+        assert_int_equal(testbed.ledger->note[0], 1);
+        assert_int_equal(testbed.ledger->note[1], standin_generation(api)->late_init ? 0 : 1);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 10);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -199,17 +230,17 @@ static void split(struct standin *nccl)
 /* Kernel events of operations that were in flight when their communicator was finalized. */
 static void stops_after_finalize_of_a_split_communicator_are_harmless(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", split);
+        standin_testbed_run(&testbed, api, "channels", split);
         /* the five operations in flight have been called, timed or not */
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 25);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_GATHER), 5);
-        assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNC_ALL_GATHER), api >= 5 ? 5 : 0);
-        assert_true(standin_lab_timed(&lab, MUSTER_FUNC_ALL_REDUCE) >= (api >= 5 ? 20 : 0));
-        standin_lab_end(&lab);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 25);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_GATHER), 5);
+        assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNC_ALL_GATHER), api >= 5 ? 5 : 0);
+        assert_true(standin_testbed_timed(&testbed, MUSTER_FUNC_ALL_REDUCE) >= (api >= 5 ? 20 : 0));
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -290,21 +321,21 @@ static void several_inits(struct standin *nccl)
 
 static void every_init_asks_for_the_same_safe_events(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], several_inits);
-            uint64_t mask = lab.ledger->note[0];
+            standin_testbed_run(&testbed, api, timings[i], several_inits);
+            uint64_t mask = testbed.ledger->note[0];
             for (unsigned n = 1; n < 8; n++)
-                assert_int_equal(lab.ledger->note[n], mask);
+                assert_int_equal(testbed.ledger->note[n], mask);
             assert_true(mask & STANDIN_COLL);
             assert_true(mask & STANDIN_P2P);
             assert_false(mask & STANDIN_PROXY_CTRL);
             assert_int_equal((mask & STANDIN_KERNEL_CH) != 0, i == 1 && api >= 5);
-            standin_lab_end(&lab);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -375,9 +406,9 @@ static void hostile_names(struct standin *nccl)
     }
 }
 
-static void names_have_no_control_characters(const struct standin_lab *lab)
+static void names_have_no_control_characters(const struct standin_testbed *testbed)
 {
-    const struct muster_process *process = standin_lab_process(lab);
+    const struct muster_process *process = standin_testbed_process(testbed);
 
     assert_int_equal(process->comms >= 4, 1);
     for (size_t i = 0; i < process->comms; i++) {
@@ -428,16 +459,16 @@ static void more_than_named(struct standin *nccl)
 
 static void beyond_128_communicators_operations_count_under_other(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", more_than_named);
+        standin_testbed_run(&testbed, api, "light", more_than_named);
         uint64_t ops = 3 * (MUSTER_SEG_COMMS + 40);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), ops);
-        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_REDUCE), 400 * ops);
-        assert_int_equal(standin_lab_all_drops(&lab), 0);
-        standin_lab_end(&lab);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), ops);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_ALL_REDUCE), 400 * ops);
+        assert_int_equal(standin_testbed_all_drops(&testbed), 0);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -470,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unloaded_and_loaded_again_it_records_on),
         cmocka_unit_test(exit_without_finalize_keeps_everything),
+        cmocka_unit_test(finalize_with_null_ends_no_communicator),
         cmocka_unit_test(finalize_twice_and_with_null_harms_no_other_communicator),
         cmocka_unit_test(init_twice_for_one_communicator_loses_nothing),
         cmocka_unit_test(premature_unload_by_a_failed_communicator_is_survived),

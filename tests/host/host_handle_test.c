@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -35,15 +35,15 @@ static void end(struct standin_comm *comm)
 
 static void expect_only_the_ordinary(standin_scenario *scenario, unsigned first_api)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     for (unsigned api = first_api; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], scenario);
-            assert_true(standin_ledger_count(lab.ledger) >= 10);
-            standin_lab_expect_all(&lab);
-            standin_lab_end(&lab);
+            standin_testbed_run(&testbed, api, timings[i], scenario);
+            assert_true(standin_ledger_count(testbed.ledger) >= 10);
+            standin_testbed_expect_all(&testbed);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -227,15 +227,15 @@ static void stops_before_starts(struct standin *nccl)
 
 static void stops_and_states_in_impossible_order_change_no_count(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", stops_before_starts);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 11);
-        assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNCS), 4400);
-        assert_true(standin_lab_timed(&lab, MUSTER_FUNCS) >= (api >= 5 ? 10 : 0));
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", stops_before_starts);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 11);
+        assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNCS), 4400);
+        assert_true(standin_testbed_timed(&testbed, MUSTER_FUNCS) >= (api >= 5 ? 10 : 0));
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -272,15 +272,15 @@ static void long_stale(struct standin *nccl)
 
 static void a_handle_of_a_recycled_operation_is_refused_and_counted(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 5; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", long_stale);
-        assert_int_equal(lab.ledger->note[0], 0);
-        assert_true(standin_lab_drops(&lab, MUSTER_DROP_STALE) >= 1);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 6012);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", long_stale);
+        assert_int_equal(testbed.ledger->note[0], 0);
+        assert_true(standin_testbed_drops(&testbed, MUSTER_DROP_STALE) >= 1);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 6012);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -309,7 +309,7 @@ static void stamped(struct standin_comm *comm, unsigned channel, uint64_t start,
 static void implausible_stamps(struct standin *nccl)
 {
     struct standin_comm *comm = begin(nccl);
-    uint64_t now = atomic_load(&comm->gpu->clock_ns) + 1000000;
+    uint64_t now = atomic_load(&comm->gpu->clock_ns) + 1000000000; /* after all calls below */
 
     stamped(comm, 0, now + 1000, now + 1000);                  /* no time at all */
     stamped(comm, 0, now + 2000, now + 1500);                  /* backwards */
@@ -323,18 +323,18 @@ static void implausible_stamps(struct standin *nccl)
 
 static void implausible_stamps_are_refused_and_counted_by_reason(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 5; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", implausible_stamps);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 5 + 7);
-        assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 5 + 1);
-        assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_TIME_ORDER), 2);
-        assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_TIME_LONG), 1);
-        assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_TIME_BACK), 1);
-        assert_int_equal(standin_lab_drops(&lab, MUSTER_DROP_CHANNEL), 2);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", implausible_stamps);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 5 + 7);
+        assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 5 + 1);
+        assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_ORDER), 2);
+        assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_LONG), 1);
+        assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_BACK), 1);
+        assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_CHANNEL), 2);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -350,14 +350,14 @@ static void stamp_after_an_hour(struct standin *nccl)
 
 static void one_absurd_stop_does_not_spoil_the_channel(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 5; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", stamp_after_an_hour);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 11);
-        assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNCS), 10);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", stamp_after_an_hour);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 11);
+        assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 10);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -386,15 +386,15 @@ static void absurd_values(struct standin *nccl)
 
 static void unknown_words_and_absurd_values_are_recorded_as_unknown(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", absurd_values);
+        standin_testbed_run(&testbed, api, "light", absurd_values);
         unsigned strange = api >= 5 ? 5 : 6;
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNCS), 10 + strange);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_UNKNOWN), strange - 2);
-        standin_lab_end(&lab);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNCS), 10 + strange);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_UNKNOWN), strange - 2);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -419,13 +419,13 @@ static void negative_communicator(struct standin *nccl)
 
 static void negative_ranks_and_sizes_of_communicators_break_nothing(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", negative_communicator);
-        assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 10 + 9);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", negative_communicator);
+        assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 10 + 9);
+        standin_testbed_end(&testbed);
     }
 }
 

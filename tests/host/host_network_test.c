@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -25,9 +25,10 @@ static struct standin_op over_network(int peer, bool send)
                                .net_send = send};
 }
 
-static const struct muster_seg_net *net_of(const struct standin_lab *lab, int peer, bool send)
+static const struct muster_seg_net *net_of(const struct standin_testbed *testbed, int peer,
+                                           bool send)
 {
-    const struct muster_segment *segment = standin_lab_process(lab)->segment;
+    const struct muster_segment *segment = standin_testbed_process(testbed)->segment;
     const struct muster_seg_net *found = NULL;
 
     for (unsigned i = 0; i < MUSTER_SEG_NETS; i++) {
@@ -41,9 +42,9 @@ static const struct muster_seg_net *net_of(const struct standin_lab *lab, int pe
     return found;
 }
 
-static unsigned nets(const struct standin_lab *lab)
+static unsigned nets(const struct standin_testbed *testbed)
 {
-    const struct muster_segment *segment = standin_lab_process(lab)->segment;
+    const struct muster_segment *segment = standin_testbed_process(testbed)->segment;
     unsigned n = 0;
 
     for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
@@ -69,51 +70,51 @@ static void three_links(struct standin *nccl)
 
 static void proxy_operations_are_summed_by_peer_and_direction(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_PROXY_API; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], three_links);
-            standin_lab_expect_all(&lab);
-            assert_int_equal(net_of(&lab, 2, true)->count, 40);
-            assert_int_equal(net_of(&lab, 0, false)->count, 40);
-            assert_int_equal(net_of(&lab, 3, true)->count, 10);
-            assert_int_equal(nets(&lab), 3);
-            standin_lab_end(&lab);
+            standin_testbed_run(&testbed, api, timings[i], three_links);
+            standin_testbed_expect_all(&testbed);
+            assert_int_equal(net_of(&testbed, 2, true)->count, 40);
+            assert_int_equal(net_of(&testbed, 0, false)->count, 40);
+            assert_int_equal(net_of(&testbed, 3, true)->count, 10);
+            assert_int_equal(nets(&testbed), 3);
+            standin_testbed_end(&testbed);
         }
     }
 }
 
 static void proxy_operations_change_no_count_of_operations(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api < FIRST_PROXY_API; api++) {
-        standin_lab_run(&lab, api, "full", three_links);
-        assert_int_equal(standin_ledger_count(lab.ledger), 45);
-        standin_lab_expect_all(&lab);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "channels", three_links);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 45);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
     }
 }
 
 static void operations_over_the_network_have_proxy_times_in_light_timing(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_PROXY_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", three_links);
-        const struct muster_process *process = standin_lab_process(&lab);
+        standin_testbed_run(&testbed, api, "light", three_links);
+        const struct muster_process *process = standin_testbed_process(&testbed);
         assert_int_equal(process->ops, 45);
         for (size_t i = 0; i < process->ops; i++) {
             assert_int_equal(process->op[i].source, MUSTER_SOURCE_PROXY);
             assert_true(process->op[i].end_ns > process->op[i].begin_ns);
             assert_true(process->op[i].begin_ns >= process->op[i].enqueue_ns);
         }
-        standin_lab_end(&lab);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -135,13 +136,13 @@ static void waits(struct standin *nccl)
 
 static void waits_of_proxy_steps_are_told_apart(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_STEP_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", waits);
-        const struct muster_seg_net *send = net_of(&lab, 2, true),
-                                    *receive = net_of(&lab, 0, false);
+        standin_testbed_run(&testbed, api, "channels", waits);
+        const struct muster_seg_net *send = net_of(&testbed, 2, true),
+                                    *receive = net_of(&testbed, 0, false);
         uint64_t least = (uint64_t)WAIT_NS * WAITING_STEPS;
         assert_int_equal(send->steps, WAITING_STEPS);
         assert_int_equal(receive->steps, WAITING_STEPS);
@@ -157,8 +158,8 @@ static void waits_of_proxy_steps_are_told_apart(void **state)
         assert_int_equal(receive->credit_wait_ns, 0);
         assert_true(send->gpu_wait_ns + send->credit_wait_ns + send->net_wait_ns +
                         receive->net_wait_ns + receive->flush_ns + receive->gpu_wait_ns <=
-                    lab.ledger->note[0]);
-        standin_lab_end(&lab);
+                    testbed.ledger->note[0]);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -201,18 +202,18 @@ static void pxn(struct standin *nccl)
 
 static void operations_of_other_processes_are_refused_and_counted(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_PROXY_API; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], pxn);
-            standin_lab_expect_all(&lab);
-            assert_int_equal(net_of(&lab, 2, true)->count, 40);
-            assert_int_equal(nets(&lab), 1);
-            assert_true(standin_lab_drops(&lab, MUSTER_DROP_FOREIGN) >= 50);
-            standin_lab_end(&lab);
+            standin_testbed_run(&testbed, api, timings[i], pxn);
+            standin_testbed_expect_all(&testbed);
+            assert_int_equal(net_of(&testbed, 2, true)->count, 40);
+            assert_int_equal(nets(&testbed), 1);
+            assert_true(standin_testbed_drops(&testbed, MUSTER_DROP_FOREIGN) >= 50);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -251,16 +252,16 @@ static void steps_never_stopped(struct standin *nccl)
 
 static void proxy_steps_and_operations_without_stop_are_bounded(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = FIRST_STEP_API; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "full", steps_never_stopped);
-        standin_lab_expect_all(&lab);
-        uint64_t recorded = net_of(&lab, 3, false)->count;
+        standin_testbed_run(&testbed, api, "channels", steps_never_stopped);
+        standin_testbed_expect_all(&testbed);
+        uint64_t recorded = net_of(&testbed, 3, false)->count;
         assert_true(recorded <= 1000);
-        assert_true(recorded + standin_lab_drops(&lab, MUSTER_DROP_NO_PROXY_SLOT) > 0);
-        standin_lab_end(&lab);
+        assert_true(recorded + standin_testbed_drops(&testbed, MUSTER_DROP_NO_PROXY_SLOT) > 0);
+        standin_testbed_end(&testbed);
     }
 }
 

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -118,7 +118,7 @@ static void one_rank(struct standin *nccl)
 }
 
 /* A run of two ranks, its variables "NAME=value ...", and the findings about paths. */
-static void run_job(struct standin_lab *lab, const char *variables,
+static void run_job(struct standin_testbed *testbed, const char *variables,
                     struct muster_findings *findings)
 {
     char text[256], *rest = NULL;
@@ -129,15 +129,15 @@ static void run_job(struct standin_lab *lab, const char *variables,
         *value = '\0';
         setenv(word, value + 1, 1);
     }
-    standin_lab_run_ranks(lab, API, "full", one_rank, RANKS, job.killed);
+    standin_testbed_run_ranks(testbed, API, "channels", one_rank, RANKS, job.killed);
     snprintf(text, sizeof text, "%s", variables);
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         word[strcspn(word, "=")] = '\0';
         unsetenv(word);
     }
-    assert_int_equal(lab->run.processes, RANKS);
+    assert_int_equal(testbed->run.processes, RANKS);
     memset(findings, 0, sizeof *findings);
-    if (muster_diagnose_run(&lab->run, 10 * MUSTER_NS_PER_S, findings, &err) != 0)
+    if (muster_diagnose_run(&testbed->run, 10 * MUSTER_NS_PER_S, findings, &err) != 0)
         fail_msg("%s", err.text);
 }
 
@@ -164,13 +164,13 @@ static bool says(const struct muster_finding_lines *lines, const char *text)
 
 static void expect_no_path(const char *variables)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
-    run_job(&lab, variables, &findings);
+    run_job(&testbed, variables, &findings);
     assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
     assert_null(only(&findings, MUSTER_FINDING_PATH_DEGRADED));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static int fresh_job(void **state)
@@ -185,12 +185,12 @@ static int fresh_job(void **state)
 
 static void facts_are_recorded_with_the_job(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     machine_is("gpus 4\ngpu 1 limits 0x4\ngpu 1 clock 1200\ngpu 1 power 200000\n");
-    run_job(&lab, "NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo", &findings);
-    const struct muster_facts *facts = &lab.run.process[1].segment->facts;
+    run_job(&testbed, "NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo", &findings);
+    const struct muster_facts *facts = &testbed.run.process[1].segment->facts;
     assert_int_equal(facts->head.state, MUSTER_FACTS_READ);
     assert_string_equal(facts->head.driver, "580.95.05");
     assert_string_equal(facts->head.nic, "lo");
@@ -206,19 +206,19 @@ static void facts_are_recorded_with_the_job(void **state)
     assert_int_equal(facts->use[0].limited[MUSTER_LIMIT_POWER_CAP], facts->use[0].samples);
     assert_int_equal(facts->use[0].waiting, facts->use[0].samples);
     assert_int_equal(facts->use[0].last.sm_mhz, 1200);
-    assert_int_equal(lab.run.process[0].segment->facts.use[0].limited_any, 0);
+    assert_int_equal(testbed.run.process[0].segment->facts.use[0].limited_any, 0);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
-static void expect_disabled(struct standin_lab *lab, const struct muster_findings *findings)
+static void expect_disabled(struct standin_testbed *testbed, const struct muster_findings *findings)
 {
     const struct muster_finding *finding = only(findings, MUSTER_FINDING_PATH_MISSING);
     assert_non_null(finding);
     assert_int_equal(finding->ranks, 2);
     assert_int_equal(finding->rank[0], 0);
     assert_int_equal(finding->rank[1], 1);
-    assert_string_equal(finding->host, lab->run.process[0].identity.host);
+    assert_string_equal(finding->host, testbed->run.process[0].identity.host);
     assert_true(says(&finding->evidence, "18 NVLinks, 478 GB/s"));
     assert_true(says(&finding->evidence, "NCCL_P2P_DISABLE=1 in the environment of rank 0"));
     assert_true(says(&finding->evidence, "8.4 GB/s bus bandwidth"));
@@ -228,24 +228,24 @@ static void expect_disabled(struct standin_lab *lab, const struct muster_finding
 
 static void peer_access_turned_off_is_a_missing_path(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.slow = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1", &findings);
-    expect_disabled(&lab, &findings);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1", &findings);
+    expect_disabled(&testbed, &findings);
     assert_false(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 
     job.network = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1", &findings);
-    expect_disabled(&lab, &findings);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1", &findings);
+    expect_disabled(&testbed, &findings);
     assert_true(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
     assert_true(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence,
                      "NCCL_SHM_DISABLE=1 as well"));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void what_turns_nothing_off_is_no_finding(void **state)
@@ -265,159 +265,159 @@ static void what_turns_nothing_off_is_no_finding(void **state)
 
 static void the_network_inside_a_host_needs_no_variable_to_be_found(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.network = true;
-    run_job(&lab, "NCCL_NET=Socket", &findings);
+    run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_MISSING);
     assert_non_null(finding);
     assert_true(says(&finding->evidence, "over the network"));
     assert_true(says(&finding->not_observable, "why NCCL does not use"));
     assert_true(finding->confidence <= 0.5);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void a_driver_that_refuses_is_named(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     machine_is("gpus 4\np2p 0 1 1\n");
-    run_job(&lab, "NCCL_NET=Socket", &findings);
+    run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_MISSING);
     assert_non_null(finding);
     assert_true(says(&finding->evidence, "chipset not supported"));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void links_that_are_down_are_a_degraded_path(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     machine_is("gpus 4\ngpu 1 link 3 down\ngpu 1 link 4 down\n");
-    run_job(&lab, "NCCL_NET=Socket", &findings);
+    run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_DEGRADED);
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 1);
     assert_true(
         says(&finding->evidence, "16 active NVLinks, GPUs of its model on this host have 18"));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void nvlink_as_slow_as_a_network_is_degraded(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.slow = true;
-    run_job(&lab, "NCCL_NET=Socket", &findings);
+    run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_DEGRADED);
     assert_non_null(finding);
     assert_true(says(&finding->evidence, "joined by 18 NVLinks"));
     assert_true(says(&finding->evidence, "reached 8.4 GB/s"));
     assert_true(finding->confidence <= 0.5);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
     /* Few channels explain it. */
     expect_no_path("NCCL_MAX_NCHANNELS=1");
 }
 
 static void facts_outlive_a_kill(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.killed = job.slow = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1", &findings);
-    expect_disabled(&lab, &findings);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1", &findings);
+    expect_disabled(&testbed, &findings);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void a_driver_that_never_answers_holds_nobody_up(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.samples = 0;
     machine_is("gpus 4\nhang nvmlInit_v2\n");
-    run_job(&lab, "NCCL_P2P_DISABLE=1 NCCL_SOCKET_IFNAME=lo", &findings);
-    const struct muster_facts *facts = &lab.run.process[0].segment->facts;
+    run_job(&testbed, "NCCL_P2P_DISABLE=1 NCCL_SOCKET_IFNAME=lo", &findings);
+    const struct muster_facts *facts = &testbed.run.process[0].segment->facts;
     assert_int_equal(facts->head.state, MUSTER_FACTS_READING);
     assert_string_equal(facts->head.value[MUSTER_VAR_P2P_DISABLE], "1");
     assert_string_equal(facts->head.nic, "lo");
     assert_int_equal(facts->gpu[0].named, 0);
-    assert_int_equal(lab.run.process[0].state, MUSTER_PROCESS_FINALIZED);
+    assert_int_equal(testbed.run.process[0].state, MUSTER_PROCESS_FINALIZED);
     assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
     assert_true(says(&findings.not_observable, "the GPU driver did not answer"));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void without_a_driver_the_job_is_recorded_all_the_same(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.samples = 0;
     machine_is("fail nvmlInit_v2 9\n");
-    run_job(&lab, "NCCL_SOCKET_IFNAME=lo", &findings);
-    assert_int_equal(lab.run.process[1].ops, OPS);
+    run_job(&testbed, "NCCL_SOCKET_IFNAME=lo", &findings);
+    assert_int_equal(testbed.run.process[1].ops, OPS);
     assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void nobody_looks_if_told_not_to(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     (void)state;
     job.blind = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1 MUSTER_GPUS=0", &findings);
-    assert_int_equal(lab.run.process[0].segment->facts.head.state, MUSTER_FACTS_NONE);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1 MUSTER_GPUS=0", &findings);
+    assert_int_equal(testbed.run.process[0].segment->facts.head.state, MUSTER_FACTS_NONE);
     assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 /* Some file systems lose the segment, never the log. */
 static void facts_are_in_the_log_too(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     struct muster_err err;
     struct dirent *entry;
-    const char *run = lab.dir;
+    const char *run = testbed.dir;
     (void)state;
     job.slow = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1", &findings);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1", &findings);
     muster_findings_free(&findings);
-    muster_run_free(&lab.run);
-    DIR *dir = opendir(lab.dir);
+    muster_run_free(&testbed.run);
+    DIR *dir = opendir(testbed.dir);
     assert_non_null(dir);
     while ((entry = readdir(dir)))
         if (strstr(entry->d_name, ".seg"))
             assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
     closedir(dir);
-    struct muster_run_query query = {.run = &run, .runs = 1, .segment_dir = lab.segment_dir};
-    assert_int_equal(muster_run_load(&query, &lab.run, &err), 0);
+    struct muster_run_query query = {.run = &run, .runs = 1, .segment_dir = testbed.segment_dir};
+    assert_int_equal(muster_run_load(&query, &testbed.run, &err), 0);
     memset(&findings, 0, sizeof findings);
-    assert_int_equal(muster_diagnose_run(&lab.run, 10 * MUSTER_NS_PER_S, &findings, &err), 0);
-    expect_disabled(&lab, &findings);
+    assert_int_equal(muster_diagnose_run(&testbed.run, 10 * MUSTER_NS_PER_S, &findings, &err), 0);
+    expect_disabled(&testbed, &findings);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 static void sixty_four_gpus_and_wide_domains_are_told_apart(void **state)
 {
     static const char *const pci[RANKS] = {"10000:3e:00.0", "0000:3f:00.0"};
-    struct standin_lab lab;
+    struct standin_testbed testbed;
     struct muster_findings findings;
     char text[64 * 40] = "gpus 64\n";
     (void)state;
@@ -427,14 +427,14 @@ static void sixty_four_gpus_and_wide_domains_are_told_apart(void **state)
     machine_is(text);
     job.pci = pci;
     job.slow = true;
-    run_job(&lab, "NCCL_P2P_DISABLE=1", &findings);
-    const struct muster_fact_gpu *gpu = &lab.run.process[0].segment->facts.gpu[0];
-    assert_int_equal(lab.run.process[0].segment->facts.head.gpus, 64);
+    run_job(&testbed, "NCCL_P2P_DISABLE=1", &findings);
+    const struct muster_fact_gpu *gpu = &testbed.run.process[0].segment->facts.gpu[0];
+    assert_int_equal(testbed.run.process[0].segment->facts.head.gpus, 64);
     assert_int_equal(gpu->peers, 63);
     assert_int_equal(gpu->nvlinks, 18);
-    expect_disabled(&lab, &findings);
+    expect_disabled(&testbed, &findings);
     muster_findings_free(&findings);
-    standin_lab_end(&lab);
+    standin_testbed_end(&testbed);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab.h"
+#include "host_testbed.h"
 
 #include <cmocka.h>
 
@@ -36,18 +36,20 @@ static void flood(struct standin *nccl)
 
 static void expect_flood(unsigned api, const char *timing)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
-    standin_lab_run(&lab, api, timing, flood);
-    uint64_t ops = standin_lab_count(&lab, MUSTER_FUNC_ALL_GATHER);
-    assert_int_equal(ops + standin_lab_drops(&lab, MUSTER_DROP_NO_SLOT), FLOOD);
+    standin_testbed_run(&testbed, api, timing, flood);
+    uint64_t ops = standin_testbed_count(&testbed, MUSTER_FUNC_ALL_GATHER);
+    assert_int_equal(ops + standin_testbed_drops(&testbed, MUSTER_DROP_NO_SLOT), FLOOD);
     assert_true(ops >= MUSTER_SEG_SLOTS - 64);
-    assert_int_equal(standin_lab_bytes(&lab, MUSTER_FUNC_ALL_GATHER),
+    assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_ALL_GATHER),
                      ops * 40 * (api != 3 ? 2 : 1));
-    assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 50);
-    assert_int_equal(standin_lab_timed(&lab, MUSTER_FUNC_ALL_REDUCE),
-                     !strcmp(timing, "full") && api >= 5 ? 50 : 0);
-    standin_lab_end(&lab);
+    assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 50);
+    /* NCCL's stamps of a channel are 64 operations apart from right: they are not trusted again. */
+    assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
+    assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING) > 0,
+                     !strcmp(timing, "channels"));
+    standin_testbed_end(&testbed);
 }
 
 static void a_hundred_thousand_operations_in_flight_are_counted_or_counted_as_dropped(void **state)
@@ -56,8 +58,8 @@ static void a_hundred_thousand_operations_in_flight_are_counted_or_counted_as_dr
     expect_flood(1, "light");
     expect_flood(4, "light");
     expect_flood(5, "light");
-    expect_flood(5, "full");
-    expect_flood(7, "full");
+    expect_flood(5, "channels");
+    expect_flood(7, "channels");
 }
 
 static void killed(struct standin *nccl)
@@ -71,17 +73,17 @@ static void killed(struct standin *nccl)
 
 static void what_was_recorded_survives_sigkill(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run_killed(&lab, api, timings[i], killed);
-            assert_int_equal(standin_ledger_count(lab.ledger), 700);
-            standin_lab_expect_all(&lab);
-            assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_KILLED);
-            standin_lab_end(&lab);
+            standin_testbed_run_killed(&testbed, api, timings[i], killed);
+            assert_int_equal(standin_ledger_count(testbed.ledger), 700);
+            standin_testbed_expect_all(&testbed);
+            assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_KILLED);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -147,18 +149,18 @@ static void skip_where_threads_cannot_fork(void)
 
 static void a_forked_child_leaves_its_parents_recording_alone(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     skip_where_threads_cannot_fork();
     for (unsigned api = 1; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], forks);
-            assert_int_equal(standin_ledger_count(lab.ledger), 200);
-            standin_lab_expect_all(&lab);
-            assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_FINALIZED);
-            standin_lab_end(&lab);
+            standin_testbed_run(&testbed, api, timings[i], forks);
+            assert_int_equal(standin_ledger_count(testbed.ledger), 200);
+            standin_testbed_expect_all(&testbed);
+            assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_FINALIZED);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -183,14 +185,14 @@ static void forked_before(struct standin *nccl)
 /* A child's end must not look like the parent's: its death drops no lock of the parent. */
 static void a_forked_childs_death_is_not_taken_for_its_parents(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     skip_where_threads_cannot_fork();
-    standin_lab_run_killed(&lab, 5, "light", forked_before);
-    standin_lab_expect_all(&lab);
-    assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_KILLED);
-    standin_lab_end(&lab);
+    standin_testbed_run_killed(&testbed, 5, "light", forked_before);
+    standin_testbed_expect_all(&testbed);
+    assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_KILLED);
+    standin_testbed_end(&testbed);
 }
 
 static void switched_off(struct standin *nccl)
@@ -205,14 +207,14 @@ static void switched_off(struct standin *nccl)
 
 static void switched_off_it_asks_for_nothing_and_leaves_nothing(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run_nothing(&lab, api, "full", switched_off);
-        assert_int_equal(lab.ledger->note[0], 0);
-        assert_int_equal(standin_lab_files(&lab), 0);
-        standin_lab_end(&lab);
+        standin_testbed_run_nothing(&testbed, api, "channels", switched_off);
+        assert_int_equal(testbed.ledger->note[0], 0);
+        assert_int_equal(standin_testbed_files(&testbed), 0);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -241,16 +243,16 @@ static void exits_while_called(struct standin *nccl)
 
 static void calls_that_go_on_during_exit_are_harmless(void **state)
 {
-    static const char *const timings[] = {"light", "full"};
-    struct standin_lab lab;
+    static const char *const timings[] = {"light", "channels"};
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 4; api <= standin_generations_n; api++) {
         for (unsigned i = 0; i < 2; i++) {
-            standin_lab_run(&lab, api, timings[i], exits_while_called);
-            assert_int_equal(standin_lab_count(&lab, MUSTER_FUNC_ALL_REDUCE), 100);
-            assert_int_equal(standin_lab_process(&lab)->state, MUSTER_PROCESS_EXITED);
-            standin_lab_end(&lab);
+            standin_testbed_run(&testbed, api, timings[i], exits_while_called);
+            assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 100);
+            assert_int_equal(standin_testbed_process(&testbed)->state, MUSTER_PROCESS_EXITED);
+            standin_testbed_end(&testbed);
         }
     }
 }
@@ -295,14 +297,14 @@ static void two_copies(struct standin *nccl)
 
 static void a_second_copy_of_the_library_steps_back(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
     for (unsigned api = 1; api <= standin_generations_n; api++) {
-        standin_lab_run(&lab, api, "light", two_copies);
-        assert_int_equal(standin_ledger_count(lab.ledger), 20);
-        standin_lab_expect_all(&lab);
-        standin_lab_end(&lab);
+        standin_testbed_run(&testbed, api, "light", two_copies);
+        assert_int_equal(standin_ledger_count(testbed.ledger), 20);
+        standin_testbed_expect_all(&testbed);
+        standin_testbed_end(&testbed);
     }
 }
 
@@ -342,7 +344,7 @@ static void look_at_each_thread(struct standin *nccl, const char *mine)
     while ((entry = readdir(dir))) {
         snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
         status_field(path, "Name", name, sizeof(name));
-        if (strncmp(name, "\tmuster-", 8))
+        if (strncmp(name, "\tmuster-", 8) != 0)
             continue;
         status_field(path, "Cpus_allowed", theirs, sizeof(theirs));
         status_field(path, "SigBlk", blocked, sizeof(blocked));
@@ -374,20 +376,92 @@ static void looks_at_threads(struct standin *nccl)
 /* Of the signals that can be blocked the first 31 count; 9 and 19 cannot be. */
 static void threads_of_muster_take_no_signals_and_not_the_callers_cpus(void **state)
 {
-    struct standin_lab lab;
+    struct standin_testbed testbed;
 
     (void)state;
-    standin_lab_run(&lab, 5, "full", looks_at_threads);
-    assert_true(lab.ledger->note[0] >= 2);
-    assert_int_equal(lab.ledger->note[1], 0);
-    assert_int_equal(lab.ledger->note[2], 0);
-    standin_lab_end(&lab);
+    standin_testbed_run(&testbed, 5, "channels", looks_at_threads);
+    assert_true(testbed.ledger->note[0] >= 2);
+    assert_int_equal(testbed.ledger->note[1], 0);
+    assert_int_equal(testbed.ledger->note[2], 0);
+    standin_testbed_end(&testbed);
 }
 
-int main(void)
+static void execs_itself(struct standin *nccl)
 {
+    struct standin_comm *comm = standin_comm_init(nccl, &pair);
+
+    standin_call_times(comm, &small, 50);
+    standin_comm_sync(comm);
+    execl("/proc/self/exe", "host_process_test", "after exec", NULL);
+    standin_die("no exec");
+}
+
+static int after_exec(void)
+{
+    static struct standin nccl;
+    struct standin_comm *comm;
+
+    standin_open(&nccl, 5, NULL);
+    comm = standin_comm_init(&nccl, &(struct standin_comm_config){.hash = 0x78, .nranks = 2});
+    standin_call_times(comm, &small, 30);
+    standin_comm_destroy(comm);
+    standin_close(&nccl);
+    return 0;
+}
+
+/* As wrappers and launchers do: process and start stay, the program is another. */
+static void a_process_that_execs_is_recorded_before_and_after(void **state)
+{
+    struct standin_testbed testbed;
+    uint64_t seen[2] = {0};
+
+    (void)state;
+    standin_testbed_run(&testbed, 5, "light", execs_itself);
+    assert_int_equal(testbed.run.processes, 2);
+    for (unsigned i = 0; i < 2; i++)
+        for (size_t n = 0; n < testbed.run.process[i].ops; n++)
+            seen[i]++;
+    assert_int_equal(seen[0] + seen[1], 80);
+    assert_true(seen[0] == 50 || seen[0] == 30);
+    standin_testbed_end(&testbed);
+}
+
+static void of_lightning(struct standin *nccl)
+{
+    int rank = atoi(getenv("STANDIN_RANK"));
+    struct standin_comm *comm;
+
+    setenv("LOCAL_RANK", getenv("STANDIN_RANK"), 1);
+    setenv("WORLD_SIZE", "2", 1);
+    comm = standin_comm_init(
+        nccl, &(struct standin_comm_config){.hash = 0x11, .rank = rank, .nranks = 2});
+    standin_call(comm, &small);
+    standin_comm_destroy(comm);
+}
+
+/* Lightning's own launcher tells each process the world and its place on the host, and no rank. */
+static void processes_that_know_their_world_only_are_not_one_rank(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    standin_testbed_run_ranks(&testbed, 5, "light", of_lightning, 2, false);
+    assert_int_equal(testbed.run.processes, 2);
+    for (int rank = 0; rank < 2; rank++) {
+        assert_int_equal(testbed.run.process[rank].identity.rank, rank);
+        assert_int_equal(testbed.run.process[rank].identity.world, 2);
+    }
+    standin_testbed_end(&testbed);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && !strcmp(argv[1], "after exec"))
+        return after_exec();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hundred_thousand_operations_in_flight_are_counted_or_counted_as_dropped),
+        cmocka_unit_test(processes_that_know_their_world_only_are_not_one_rank),
+        cmocka_unit_test(a_process_that_execs_is_recorded_before_and_after),
         cmocka_unit_test(what_was_recorded_survives_sigkill),
         cmocka_unit_test(a_forked_child_leaves_its_parents_recording_alone),
         cmocka_unit_test(a_forked_childs_death_is_not_taken_for_its_parents),

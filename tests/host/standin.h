@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "descriptor.h"
-#include "ledger.h"
-#include "worker.h"
+#include "cuda/fake_driver.h"
+#include "standin_descriptor.h"
+#include "standin_device.h"
+#include "standin_ledger.h"
+#include "standin_worker.h"
 
 enum { STANDIN_BROKEN = 97, STANDIN_MAX_TASKS = 64 };
 
@@ -34,6 +36,7 @@ struct standin_generation {
     bool ce;               /* copy-engine collectives */
     bool quiet_broadcast;  /* Broadcast shows CollApi only */
     bool symmetric_coll;   /* symmetric kernels show Coll events, not CollApi alone */
+    bool profiler_thread;  /* kernels are looked for by a thread of their own: standin_device.h */
 };
 
 extern const struct standin_generation standin_generations[];
@@ -46,8 +49,11 @@ struct standin {
     struct standin_ledger *ledger; /* may be NULL */
     const char *path;              /* of the plugin: MUSTER_TEST_PLUGIN_PATH, else the built one */
     bool full;                     /* the ledger expects GPU times (timing full) */
+    bool exact_gpu; /* for communicators made from now on: standin_device.h; else every stamp is
+                     * there and right */
     void *library;
     void *const *_Atomic table; /* name, init, start, stop, record, finalize; NULL: unloaded */
+    const struct fake_driver *driver; /* NULL: no CUDA in this process */
     int refs;
     int mask;                           /* __atomic: plugins write it from any thread */
     _Atomic unsigned group_mask;        /* 2.23 to 2.25 */
@@ -61,6 +67,11 @@ static inline unsigned standin_mask(const struct standin *nccl)
 }
 
 void standin_open(struct standin *nccl, unsigned api, struct standin_ledger *ledger);
+/* From now on kernels run on the made-up driver's streams: communicators made later have a stream
+ * each, which is the job's to destroy. */
+void standin_open_driver(struct standin *nccl);
+/* As RAS (CONTROL PROFILER_MASK, 2.31 on) and NCCL itself (after init, 2.32) do. */
+void standin_rewrite_mask(struct standin *nccl, unsigned mask);
 /* Joins the threads. Leaves the plugin loaded if communicators are still open. */
 void standin_close(struct standin *nccl);
 
@@ -80,12 +91,14 @@ __attribute__((noreturn, format(printf, 1, 2))) void standin_die(const char *fmt
 
 struct standin_gpu {
     _Atomic uint64_t clock_ns; /* %globaltimer: end of what was launched last */
+    uint64_t ahead_ns;         /* of the host's clock; the two run at one rate */
 };
 
 /* NCCL's proxy progress thread; split communicators may share their parent's. */
 struct standin_proxy {
     struct standin_worker *worker;
     int users;
+    _Atomic unsigned posted;
 };
 
 struct standin_comm {
@@ -93,6 +106,7 @@ struct standin_comm {
     struct standin_gpu *gpu;
     bool own_gpu;
     struct standin_proxy *proxy;
+    struct standin_device *device;   /* NULL without exact_gpu */
     struct standin_worker *launcher; /* of the newest group, if the communicator is non-blocking */
     bool blocking;
     void *context;
@@ -101,6 +115,9 @@ struct standin_comm {
     int rank, nranks, nnodes;
     uint64_t seq[5];
     uint64_t ce_seq;
+    unsigned gpu_index; /* of the made-up driver, with a stream on it */
+    void *stream;
+    _Atomic bool drifted; /* the host's and the device's numbers of works have parted */
     bool destroyed;
     struct standin_comm *next;
 };
@@ -110,6 +127,7 @@ struct standin_comm_config {
     const char *name;
     int rank, nranks, nnodes;
     struct standin_gpu *gpu;          /* NULL: a GPU of its own */
+    unsigned gpu_index;               /* of the made-up driver */
     struct standin_comm *share_proxy; /* NULL: a proxy of its own */
     bool nonblocking;
 };
@@ -156,8 +174,9 @@ struct standin_task {
     void *coll;
     uint64_t seq;
     uint64_t gpu_begin_ns, gpu_end_ns;
+    uint64_t work[STANDIN_CHANNELS]; /* the host's numbers of its work, with exact_gpu */
     uint64_t called_ns; /* host, after the call */
-    bool replayed;
+    bool replayed, drifted;
 };
 
 struct standin_group {
@@ -184,6 +203,8 @@ void standin_replay(struct standin_group *graph);
 /* For the parts of an operation (flow.c, proxy.c). */
 bool standin_delivers(const struct standin *nccl, enum standin_type type, unsigned mask);
 unsigned standin_op_channels(const struct standin_op *op);
+bool standin_is_p2p(const struct standin_op *op);
+bool standin_shown(const struct standin_task *task); /* by more than its call */
 void standin_proxy_post(const struct standin_task *task);
 
 #endif

@@ -1,4 +1,4 @@
-#include "descriptor.h"
+#include "standin_descriptor.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * NCCL's profiler descriptors, written byte by byte from the published offsets, as every interface
  * version lays them out. Nothing here knows the plugin's own declarations.
  */
-#ifndef MUSTER_TESTS_HOST_DESCRIPTOR_H
-#define MUSTER_TESTS_HOST_DESCRIPTOR_H
+#ifndef MUSTER_TESTS_HOST_STANDIN_DESCRIPTOR_H
+#define MUSTER_TESTS_HOST_STANDIN_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

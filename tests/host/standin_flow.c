@@ -20,7 +20,7 @@ static bool is(const struct standin_op *op, const char *func)
     return !strcmp(op->func, func);
 }
 
-static bool is_p2p(const struct standin_op *op)
+bool standin_is_p2p(const struct standin_op *op)
 {
     return is(op, "Send") || is(op, "Recv");
 }
@@ -68,14 +68,14 @@ static void ledger_enter(const struct standin_task *task, bool api_only)
     const struct standin_op *op = &task->op;
     const struct standin *nccl = task->comm->nccl;
     bool gpu = nccl->full && nccl->gen->api >= 5 && !op->ce && !api_only && !op->aborted &&
-               op->silent_channels < standin_op_channels(op);
-    bool plain = !is_p2p(op) && !api_only && !op->ce;
+               !task->drifted && op->silent_channels < standin_op_channels(op);
+    bool plain = !standin_is_p2p(op) && !api_only && !op->ce;
     uint64_t bytes = op_bytes(task);
     uint64_t ns = task->gpu_end_ns - task->gpu_begin_ns;
     struct standin_ledger_entry add = {
         .comm = task->comm->hash,
         .rank = task->comm->rank,
-        .peer = is_p2p(op) ? op->root_or_peer : -1,
+        .peer = standin_is_p2p(op) ? op->root_or_peer : -1,
         .func = word_index(op->func, muster_func_word, MUSTER_FUNCS),
         .algo = plain ? word_index(op->algo ? op->algo : "RING", muster_algo_word, MUSTER_ALGOS)
                       : MUSTER_ALGO_UNKNOWN,
@@ -127,7 +127,7 @@ static struct standin_event op_event(const struct standin_task *task, enum stand
         .comm_hash = comm->hash,
         .comm_name = comm->name,
         .traffic = op->count * op_element(op) * ranks,
-        .stream = comm,
+        .stream = comm->stream,
         .symmetric = op->symmetric,
     };
     return event;
@@ -165,6 +165,18 @@ static void call_copy_engines(const struct standin_task *task)
     stop_if(nccl, handle, started);
 }
 
+/* Behind these the host looks for other works' stamps: no plugin should trust one of them. */
+static void drift(struct standin_task *task)
+{
+    struct standin_comm *comm = task->comm;
+    const struct standin_generation *gen = comm->nccl->gen;
+
+    if (standin_is_p2p(&task->op)
+            ? gen->profiler_thread || task->op.root_or_peer == comm->rank
+            : gen->quiet_broadcast && is(&task->op, "Broadcast"))
+        comm->drifted = true;
+}
+
 /* --- group begin, append, launch, end -------------------------------------------------------- */
 
 void standin_group_begin(struct standin_group *group, struct standin *nccl)
@@ -190,7 +202,7 @@ static void start_group_api(struct standin_group *group, const struct standin_ta
 static void call_api(struct standin_group *group, struct standin_task *task)
 {
     struct standin *nccl = group->nccl;
-    bool p2p = is_p2p(&task->op);
+    bool p2p = standin_is_p2p(&task->op);
     enum standin_type type = p2p ? STANDIN_P2P_API : STANDIN_COLL_API;
     void **handle = p2p ? &p2p_api : &coll_api;
 
@@ -221,7 +233,7 @@ void standin_group_call(struct standin_group *group, struct standin_comm *comm,
 {
     struct standin *nccl = group->nccl;
 
-    if (!is_p2p(op) && (op->count == 0 || comm->nranks == 1))
+    if (!standin_is_p2p(op) && (op->count == 0 || comm->nranks == 1))
         return;
     if (op->ce && !nccl->gen->ce)
         return;
@@ -235,6 +247,8 @@ void standin_group_call(struct standin_group *group, struct standin_comm *comm,
         call_api(group, task);
     }
     task->called_ns = muster_now_ns();
+    if (!group->captured && !standin_is_p2p(op))
+        drift(task);
     group->tasks++;
 }
 
@@ -246,9 +260,14 @@ static bool api_only(const struct standin_task *task)
            (is(&task->op, "Broadcast") && gen->quiet_broadcast);
 }
 
+bool standin_shown(const struct standin_task *task)
+{
+    return !task->op.ce && !api_only(task);
+}
+
 static bool planned(const struct standin_task *task, const struct standin_comm *comm)
 {
-    return task->comm == comm && !task->op.ce && !api_only(task);
+    return task->comm == comm && standin_shown(task);
 }
 
 /* All works of one kernel share their stamps. */
@@ -263,20 +282,25 @@ static void stamp(struct standin_group *group, struct standin_comm *comm)
         if (planned(&group->task[i], comm) && op->gpu_ns > longest)
             longest = op->gpu_ns;
     }
-    uint64_t begin = atomic_fetch_add(&comm->gpu->clock_ns, longest + gap);
+    uint64_t free_ns = atomic_load(&comm->gpu->clock_ns), begin;
+    do {
+        uint64_t now = muster_now_ns() + comm->gpu->ahead_ns;
+        begin = (free_ns > now ? free_ns : now) + gap;
+    } while (!atomic_compare_exchange_weak(&comm->gpu->clock_ns, &free_ns, begin + longest));
     for (unsigned i = 0; i < group->tasks; i++) {
         if (planned(&group->task[i], comm)) {
             group->task[i].gpu_begin_ns = begin;
             group->task[i].gpu_end_ns = begin + longest;
         }
     }
+    standin_device_launch(group, comm);
 }
 
 static void start_coll(struct standin_group *group, struct standin_task *task, void *plan,
                        unsigned group_mask)
 {
     struct standin *nccl = group->nccl;
-    enum standin_type type = is_p2p(&task->op) ? STANDIN_P2P : STANDIN_COLL;
+    enum standin_type type = standin_is_p2p(&task->op) ? STANDIN_P2P : STANDIN_COLL;
     unsigned mask = nccl->gen->mask_at_group ? group_mask : task->mask;
     struct standin_event event;
 
@@ -312,29 +336,47 @@ static void show_plan(struct standin_group *group, struct standin_comm *comm)
         struct standin_task *task = &group->task[i];
         if (!planned(task, comm))
             continue;
+        if (standin_is_p2p(&task->op) && (!group->captured || task->replayed))
+            drift(task);
+        task->drifted = comm->drifted;
         start_coll(group, task, plan,
                    nccl->gen->mask_at_group ? atomic_load(&nccl->group_mask) : mask);
         if (!group->captured || task->replayed)
             ledger_enter(task, false);
         standin_proxy_post(task);
     }
+    standin_device_post(group, comm);
     for (unsigned i = 0; i < group->tasks; i++)
         if (planned(&group->task[i], comm))
             stop_if(nccl, group->task[i].coll, plan || !nccl->gen->coll_needs_group);
     stop_if(nccl, plan, started);
 }
 
+static uint64_t kernel_ns(const struct standin_group *group, const struct standin_comm *comm)
+{
+    uint64_t longest = 0;
+
+    for (unsigned i = 0; i < group->tasks; i++)
+        if (planned(&group->task[i], comm) && group->task[i].op.gpu_ns > longest)
+            longest = group->task[i].op.gpu_ns;
+    return longest;
+}
+
 static void launch_kernel(struct standin_group *group, struct standin_comm *comm, unsigned mask)
 {
     struct standin *nccl = group->nccl;
     struct standin_event event = {
-        .type = STANDIN_KERNEL_LAUNCH, .parent = group->api, .stream = comm};
+        .type = STANDIN_KERNEL_LAUNCH, .parent = group->api, .stream = comm->stream};
+    bool shown = standin_delivers(nccl, STANDIN_KERNEL_LAUNCH, mask);
     void *handle = NULL;
 
-    if (!standin_delivers(nccl, STANDIN_KERNEL_LAUNCH, mask))
-        return;
-    standin_start(nccl, comm->context, &handle, &event);
-    stop_if(nccl, handle, true);
+    if (nccl->driver)
+        nccl->driver->use_device(comm->gpu_index);
+    if (shown)
+        standin_start(nccl, comm->context, &handle, &event);
+    if (nccl->driver)
+        nccl->driver->launch(comm->stream, kernel_ns(group, comm));
+    stop_if(nccl, handle, shown);
 }
 
 static bool first_of_comm(const struct standin_group *group, unsigned at)
@@ -372,6 +414,8 @@ static void launch(struct standin_group *group)
             launch_kernel(group, comm, task->mask);
             if (!group->captured || (comm->nccl->gen->late_init && !host_node(group)))
                 show_plan(group, comm);
+        } else if (first_of_comm(group, i)) {
+            standin_device_launch(group, comm); /* broadcasts whose launch is not shown */
         }
         if (!group->captured && task->op.ce)
             call_copy_engines(task);
@@ -426,11 +470,17 @@ void standin_call_times(struct standin_comm *comm, const struct standin_op *op, 
 void standin_capture(struct standin_group *graph, struct standin_comm *comm,
                      const struct standin_op *ops, unsigned n)
 {
+    const struct fake_driver *driver = comm->nccl->driver;
+
     standin_group_begin(graph, comm->nccl);
     graph->captured = true;
+    if (driver)
+        driver->capture(comm->stream, true);
     for (unsigned i = 0; i < n; i++)
         standin_group_call(graph, comm, &ops[i]);
     standin_group_end(graph);
+    if (driver)
+        driver->capture(comm->stream, false);
 }
 
 static void replay_plans(void *argument)

@@ -41,7 +41,9 @@ const struct standin_generation standin_generations[] = {
      .step_args = true,
      .api_events = true,
      .ce = true,
-     .symmetric_coll = true},
+     .quiet_broadcast = true,
+     .symmetric_coll = true,
+     .profiler_thread = true},
 };
 const unsigned standin_generations_n = sizeof(standin_generations) / sizeof(standin_generations[0]);
 

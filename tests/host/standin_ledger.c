@@ -1,4 +1,4 @@
-#include "ledger.h"
+#include "standin_ledger.h"
 
 #include <string.h>
 #include <unistd.h>

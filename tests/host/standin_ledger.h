@@ -2,14 +2,14 @@
  * What the stand-in issued, summed as a user would expect to read it: the truth that a recording
  * is compared with. Lives in memory shared between the test and the process it drives.
  */
-#ifndef MUSTER_TESTS_HOST_LEDGER_H
-#define MUSTER_TESTS_HOST_LEDGER_H
+#ifndef MUSTER_TESTS_HOST_STANDIN_LEDGER_H
+#define MUSTER_TESTS_HOST_STANDIN_LEDGER_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 
 enum { STANDIN_LEDGER_ENTRIES = 2048 };
 

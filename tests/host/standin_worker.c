@@ -1,4 +1,4 @@
-#include "worker.h"
+#include "standin_worker.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -83,6 +83,14 @@ void standin_worker_drain(struct standin_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     while (worker->first || worker->busy)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void standin_worker_keep_up(struct standin_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    while ((worker->first || worker->busy) && !worker->held)
         pthread_cond_wait(&worker->changed, &worker->lock);
     pthread_mutex_unlock(&worker->lock);
 }

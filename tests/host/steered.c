@@ -7,7 +7,7 @@
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOST_<rank>: its
  * NCCL_HOSTID. STEERED_HOLD=1: the ranks stay until standard input ends. STEERED_FAIL=ALGO: a rank
  * that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst
- * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer.
+ * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times SLOWNESS.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,11 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 #include "nccl/tuner_abi.h"
 #include "standin.h"
 
 enum { ALGOS = 7, PROTOS = 3, ALL_GATHER = 2, ALL_REDUCE = 4, DEFAULT_CHANNELS = 8 };
+/* Operations last so much longer than on a real GPU: what the host does between them, on a busy
+ * machine, is little beside that. */
+enum { SLOWNESS = 20 };
 
 static const char *const algo_word[ALGOS] = {
     "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
@@ -105,7 +108,7 @@ static struct choice choose(struct rank *rank, int func, uint64_t bytes)
 /* How long it takes here, with 1 % of noise. */
 static uint64_t duration_ns(struct rank *rank, const struct choice *choice, uint64_t bytes)
 {
-    uint64_t ns = 20000 + bytes / 8;
+    uint64_t ns = SLOWNESS * (20000 + bytes / 8);
     if (choice->algo != 1 || choice->proto != 2)
         ns = ns * 3 / 2;
     if (choice->algo == 0 && choice->proto == 1 && bytes >= 1 << 16)
@@ -126,7 +129,7 @@ static void one_round(struct rank *rank, int ranks)
         struct choice choice = choose(rank, operations[i].number, bytes);
         if (fail && strcmp(fail, algo_word[choice.algo]) == 0)
             _exit(3);
-        later_ns += later && choice.algo == 0 ? strtoull(later, NULL, 10) * 1000 : 0;
+        later_ns += later && choice.algo == 0 ? strtoull(later, NULL, 10) * 1000 * SLOWNESS : 0;
         uint64_t waits_ns = operations[i].number == ALL_GATHER ? later_ns : 0;
         standin_call(rank->comm,
                      &(struct standin_op){.func = operations[i].func,
@@ -136,7 +139,6 @@ static void one_round(struct rank *rank, int ranks)
                                           .channels = (unsigned)choice.channels,
                                           .gpu_ns = waits_ns + duration_ns(rank, &choice, bytes)});
     }
-    standin_comm_sync(rank->comm);
 }
 
 static int run_rank(int number, int ranks, int rounds)
@@ -160,8 +162,9 @@ static int run_rank(int number, int ranks, int rounds)
         &(struct standin_comm_config){
             .hash = 0x57ee0ull + (unsigned)ranks, .rank = number, .nranks = ranks, .nnodes = 1});
     load_tuner(&rank, ranks);
-    for (int i = 0; i < rounds; i++)
+    for (int i = 0; i < rounds; i++) /* ahead of the GPU, which is never idle: beats are its own */
         one_round(&rank, ranks);
+    standin_comm_sync(rank.comm);
     if (getenv("STEERED_HOLD"))
         while (read(STDIN_FILENO, &end, 1) > 0)
             ;

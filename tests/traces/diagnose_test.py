@@ -2,8 +2,8 @@
 
 usage: diagnose_test.py MUSTER RECORDINGS
 
-In `full` everything that was injected must be found; in `auto` and `light` what is found must be
-right. Host times mean nothing at full speed, so the two recordings with network proxies are
+In `full` everything that was injected must be found, but for the known misses and for replays of
+CUDA graphs, which only `channels` times; in `auto` and `light` what is found must be right. Host times mean nothing at full speed, so the two recordings with network proxies are
 replayed at their own pace."""
 
 import concurrent.futures
@@ -27,6 +27,11 @@ INJECTED = {
     "net-throttled": ("slow_transfer", [1, 2], None, []),
 }
 
+# Recording: why nothing needs to be found. What is found must be right all the same.
+KNOWN_MISSES = {
+    "kinds-2rank": "9 operations hit, in 3 bursts; fewer than 20 are not due (docs/diagnosis.md)",
+}
+
 
 def findings(muster, folder, run, timing, speed):
     environment = dict(os.environ, MUSTER_TIMING=timing, MUSTER_SEGMENT_DIR="/dev/shm")
@@ -40,10 +45,10 @@ def findings(muster, folder, run, timing, speed):
     return found
 
 
-def problem(found, injected, must):
+def problem(found, injected, must, may_miss):
     """What is wrong with the findings; None: nothing."""
     if not found:
-        return "nothing found" if injected and must else None
+        return "nothing found" if injected and must and not may_miss else None
     if len(found) > 1 or not injected:
         return f"found {[(f['kind'], f['ranks']) for f in found]}"
     kind, ranks, mode, victims = injected
@@ -61,19 +66,26 @@ def speed_of(name, timing):
     return "1" if name.startswith("net") and timing == "full" else "max"
 
 
+def must_find(name):
+    return "channels" if name == "late-graph" else "full"
+
+
 def judge(muster, recordings, name, timing):
     """(what to print, whether it is wrong)."""
     injected = INJECTED[name]
     with tempfile.TemporaryDirectory() as run:
         found = findings(muster, os.path.join(recordings, name), os.path.join(run, "out"), timing,
                          speed_of(name, timing))
-    trouble = problem(found, injected, timing == "full")
+    reason = KNOWN_MISSES.get(name)
+    trouble = problem(found, injected, timing == must_find(name), reason)
     missed = injected is not None and not found
-    return f"{name} {timing}: {trouble or ('missed' if missed else 'right')}", trouble is not None
+    told = (f"known miss: {reason}" if reason else "missed") if missed else "right"
+    return f"{name} {timing}: {trouble or told}", trouble is not None
 
 
 def main(muster, recordings):
     runs = [(name, timing) for name in INJECTED for timing in ("full", "auto", "light")]
+    runs.append(("late-graph", "channels"))
     paced = [run for run in runs if speed_of(*run) == "1"]
     wrong = 0
     # At full speed no time counts, so these may share the processors; the others need their pace.

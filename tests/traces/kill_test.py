@@ -1,5 +1,6 @@
-"""SIGKILL at 100 random points of a replay: the report must show every operation whose start had
-returned, none whose start had not begun, and the bytes of exactly these.
+"""SIGKILL at 100 random points of a replay: the report must show every operation whose call (of a
+send, receive or graph replay: whose start) had returned, none whose call had not begun, and the
+bytes of exactly these.
 
 usage: kill_test.py MUSTER PLUGIN RECORDINGS [POINTS [SEED]]"""
 

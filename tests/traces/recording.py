@@ -1,12 +1,12 @@
 """A second, independent reader of call traces: counts and durations by the definitions of
-docs/interface.md, with nothing but the standard library."""
+docs/reference/words.md, with nothing but the standard library."""
 
 import json
 import lzma
 import os
 import re
 
-BITS = {"Coll": 2, "P2p": 4, "KernelCh": 64}
+BITS = {"Coll": 2, "P2p": 4, "KernelCh": 64, "CollApi": 512}
 ELEMENT = {"ncclInt8": 1, "Unknown": 1, "ncclInt32": 4, "ncclUint32": 4, "ncclInt64": 8,
            "ncclUint64": 8, "ncclFloat16": 2, "ncclFloat32": 4, "ncclFloat64": 8,
            "ncclBfloat16": 2, "ncclFloat8e4m3": 1, "ncclFloat8e5m2": 1}
@@ -34,11 +34,11 @@ def files(folder):
 
 
 class Operation:
-    """One collective, send or receive that NCCL showed."""
+    """One collective that was called, or one send, receive or graph replay that NCCL showed."""
 
     def __init__(self, start, nranks):
         count = start["count"] * ELEMENT[start["dt"]]
-        # NCCL tells AllGather's and Broadcast's count in bytes, as int8
+        # NCCL tells the count of AllGather's and Broadcast's launch in bytes, as int8
         self.bytes = count * nranks if start["func"] in ("AllGather", "ReduceScatter") else count
         self.begin = {}  # by channel event
         self.end = {}
@@ -52,13 +52,19 @@ class Operation:
 
 def read(path):
     """(meta, operations) of one rank's file."""
-    meta, operations, nranks, of_handle, of_channel = None, [], {}, {}, {}
+    meta, operations, nranks, of_call, of_handle, of_channel = None, [], {}, {}, {}, {}
     for line in lines(path):
         kind = line.get("type")
         if line["op"] == "meta":
             meta = line
         elif line["op"] == "init":
             nranks[line["ctx"]] = line["nranks"]
+        elif line["op"] == "start" and kind == BITS["Coll"] and line["parent"] in of_call:
+            of_handle[line["h"]] = of_call[line["parent"]]
+        elif line["op"] == "start" and kind == BITS["CollApi"]:
+            if not line["graph"]:  # captured, it runs nothing
+                of_call[line["h"]] = Operation(line, nranks[line["ctx"]])
+                operations.append(of_call[line["h"]])
         elif line["op"] == "start" and kind in (BITS["Coll"], BITS["P2p"]):
             operation = Operation(line, nranks[line["ctx"]])
             operations.append(operation)

@@ -30,13 +30,13 @@ def compare(name, row, meta, operations, timing):
     for key, value in expected.items():
         if row[key] != value:
             yield f"{name}: {key} {row[key]}, counted {value}"
-    if timing != "full":
+    if timing != "channels":
         return
     durations = sorted(d for d in (o.duration_ns() for o in operations) if d is not None)
     if row["timing"]["timed_ops"] != len(durations):
         yield f"{name}: {row['timing']['timed_ops']} timed, counted {len(durations)}"
-    if abs(row["busy_us"] - sum(durations) / 1e3) > 0.002:
-        yield f"{name}: busy_us {row['busy_us']}, counted {sum(durations) / 1e3}"
+    if abs(row["in_nccl_us"] - sum(durations) / 1e3) > 0.002:
+        yield f"{name}: in_nccl_us {row['in_nccl_us']}, counted {sum(durations) / 1e3}"
     median = durations[(len(durations) - 1) // 2] / 1e3
     if not median * (1 - P50_SHARE) <= row["p50_us"] <= median * (1 + P50_SHARE):
         yield f"{name}: p50_us {row['p50_us']}, counted {median}"
@@ -49,7 +49,7 @@ def main(muster, recordings):
         if not os.path.isdir(folder):
             continue
         counted = {rank: recording.read(path) for rank, path in recording.files(folder).items()}
-        for timing in ("light", "full"):
+        for timing in ("light", "channels"):
             with tempfile.TemporaryDirectory() as run:
                 rows = report(muster, folder, os.path.join(run, "out"), timing)
             if sorted(rows) != sorted(counted):

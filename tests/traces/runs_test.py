@@ -1,6 +1,6 @@
 """Diagnoses recorded jobs of real GPUs (runs/README.md) and compares the verdicts.
 
-usage: runs_test.py MUSTER RUNS"""
+usage: runs_test.py MUSTER LOG_TEXT RUNS"""
 
 import glob
 import json
@@ -12,10 +12,10 @@ import tempfile
 
 # Run: (kind, guilty ranks, cause) or None, and what must be said about what is not observable.
 EXPECTED = {
-    "clean": (None, "no rank of the 4 seen (of 4) is late"),
-    "clean-unlike": (None, "no rank of the 4 seen (of 4) is late"),
-    "jitter": (None, "no rank of the 4 seen (of 4) is late"),
-    "ddp": (None, "no rank of the 4 seen (of 4) is late"),
+    "clean": (None, "(4 of 4 ranks): nobody late"),
+    "clean-unlike": (None, "(4 of 4 ranks): nobody late"),
+    "jitter": (None, "(4 of 4 ranks): nobody late"),
+    "ddp": (None, "(4 of 4 ranks): nobody late"),
     "fsdp": (None, "all waited for a host that was behind"),
     "gpuslow03": (("late_rank", [1], "unknown"), ""),
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
@@ -23,11 +23,10 @@ EXPECTED = {
 }
 
 
-def unpack(folder, run):
-    for packed in glob.glob(os.path.join(folder, "*.log.xz")):
+def unpack(log_text, folder, run):
+    for packed in glob.glob(os.path.join(folder, "*.txt.xz")):
         with lzma.open(packed) as source:
-            with open(os.path.join(run, os.path.basename(packed)[:-len(".xz")]), "wb") as target:
-                target.write(source.read())
+            subprocess.run([log_text, "make", "-", run], input=source.read(), check=True)
 
 
 def problem(told, finding, said):
@@ -40,12 +39,12 @@ def problem(told, finding, said):
     return None
 
 
-def main(muster, runs):
+def main(muster, log_text, runs):
     folders = {name for name in os.listdir(runs) if os.path.isdir(os.path.join(runs, name))}
     wrong = folders != set(EXPECTED)
     for name, (finding, said) in EXPECTED.items():
         with tempfile.TemporaryDirectory() as run:
-            unpack(os.path.join(runs, name), run)
+            unpack(log_text, os.path.join(runs, name), run)
             done = subprocess.run([muster, "diagnose", run, "--format", "json"], timeout=60,
                                   stdout=subprocess.PIPE)
         trouble = problem(json.loads(done.stdout), finding, said)
@@ -55,6 +54,6 @@ def main(muster, runs):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         raise SystemExit(__doc__)
     sys.exit(main(*sys.argv[1:]))

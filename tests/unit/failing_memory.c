@@ -6,11 +6,13 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);
+void *__real_reallocarray(void *old, size_t n, size_t size);
 char *__real_strdup(const char *text);
 void __real_free(void *memory);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
+void *__wrap_reallocarray(void *old, size_t n, size_t size);
 char *__wrap_strdup(const char *text);
 void __wrap_free(void *memory);
 
@@ -69,6 +71,15 @@ void *__wrap_realloc(void *old, size_t size)
     if (refuse())
         return NULL;
     void *memory = __real_realloc(old, size);
+    live += !old && memory;
+    return memory;
+}
+
+void *__wrap_reallocarray(void *old, size_t n, size_t size)
+{
+    if (refuse())
+        return NULL;
+    void *memory = __real_reallocarray(old, n, size);
     live += !old && memory;
     return memory;
 }

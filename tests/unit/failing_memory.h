@@ -1,7 +1,7 @@
 /* Memory that runs out on demand, for tests made by muster_memory_test: all allocations of what
  * they link come through here (--wrap). */
-#ifndef MUSTER_TESTS_FAILING_MEMORY_H
-#define MUSTER_TESTS_FAILING_MEMORY_H
+#ifndef MUSTER_TESTS_UNIT_FAILING_MEMORY_H
+#define MUSTER_TESTS_UNIT_FAILING_MEMORY_H
 
 #include <stdbool.h>
 

@@ -92,6 +92,7 @@ GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, gpu->width)
 GETTER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, gpu->max_width)
 GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, gpu->replays)
 GETTER(nvmlDeviceGetVirtualizationMode, int, gpu->virtualization)
+GETTER(nvmlDeviceGetPersistenceMode, int, gpu->persistence)
 GETTER(nvmlDeviceGetPowerUsage, unsigned, gpu->power)
 GETTER(nvmlDeviceGetEnforcedPowerLimit, unsigned, gpu->power_limit)
 GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, gpu->limits)
@@ -439,6 +440,7 @@ EXPORT const char *nvmlErrorString(int code)
         [TIMEOUT] = "Timeout",
         [13] = "Function Not Found",
         [15] = "GPU is lost",
+        [18] = "Driver/library version mismatch",
     };
     bool known = code >= 0 && (size_t)code < sizeof text / sizeof *text && text[code];
     return known ? text[code] : "Unknown Error";

@@ -46,6 +46,7 @@ static void make_gpus(struct fake_nvml *nvml, int n)
                                  .utilization = 100,
                                  .temperature = 55,
                                  .memory = {150754820096, 1073741824},
+                                 .persistence = 1,
                                  .fabric = {3, 0}};
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-00000000-0000-0000-0000-0000000000%02x", i + 1);
         for (int j = 0; j < FAKE_LINKS; j++)
@@ -76,6 +77,7 @@ static bool set_number(struct fake_gpu *gpu, const char *key, const char *value)
         {"remap_failed", &gpu->remap_failed},
         {"mig", &gpu->mig},
         {"virtualization", &gpu->virtualization},
+        {"persistence", &gpu->persistence},
     };
     const struct {
         const char *key;

@@ -1,6 +1,6 @@
 /* What the made-up NVML answers, read from a file: FORMAT.md. */
-#ifndef MUSTER_TESTS_HOST_FAKE_NVML_H
-#define MUSTER_TESTS_HOST_FAKE_NVML_H
+#ifndef MUSTER_TESTS_HOST_NVML_FAKE_NVML_H
+#define MUSTER_TESTS_HOST_NVML_FAKE_NVML_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ struct fake_gpu {
     } process[FAKE_PROCESSES];
     unsigned processes;
     uint64_t memory[2];
-    long mig, virtualization, fabric[2];
+    long mig, virtualization, persistence, fabric[2];
     unsigned xid; /* 0: none */
 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/allreduce.h"
+#include "allreduce/allreduce.h"
 
 enum { DEADLINE_S = 60 };
 

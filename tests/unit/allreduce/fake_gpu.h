@@ -1,6 +1,6 @@
 /* What the two halves of the made-up driver share. */
-#ifndef MUSTER_TESTS_FAKE_GPU_H
-#define MUSTER_TESTS_FAKE_GPU_H
+#ifndef MUSTER_TESTS_UNIT_ALLREDUCE_FAKE_GPU_H
+#define MUSTER_TESTS_UNIT_ALLREDUCE_FAKE_GPU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "config/settings.h"
-#include "config/table.h"
+#include "config/settings_table.h"
 
 static void expect_defaults(const struct muster_settings *settings)
 {
@@ -91,7 +91,7 @@ static void bad_values_say_what_was_expected(void **state)
 {
     (void)state;
     expect_error("muster: 1\ncapture: {timing: fast}\n",
-                 "c.yaml:2:19: capture.timing: expected auto, full or light, found 'fast'");
+                 "c.yaml:2:19: capture.timing: expected auto, full, light or channels, found 'fast'");
     expect_error("muster: 1\ncapture: {log_level: wran}\n",
                  "c.yaml:2:22: capture.log_level: expected error, warn, info or debug, found "
                  "'wran', did you mean 'warn'?");
@@ -135,18 +135,23 @@ static void actions_replace_the_defaults_of_their_finding(void **state)
                                "  hang_order: []\n";
     struct muster_settings settings;
     struct muster_err err;
-    const char *argv[MUSTER_ON_ARGS + 1];
+    const char *argv[MUSTER_ACTION_ARGS + 1];
     assert_int_equal(muster_settings_parse(&settings, "c.yaml", yaml, strlen(yaml), &err), 0);
     assert_int_equal(settings.hang_seconds, 3);
-    const struct muster_on *dead = &settings.on[3], *late = &settings.on[0];
-    const struct muster_on *stuck = &settings.on[5], *order = &settings.on[6];
+    const struct muster_actions *dead = &settings.on[MUSTER_FINDING_HANG_DEAD],
+                                *late = &settings.on[MUSTER_FINDING_LATE_RANK];
+    const struct muster_actions *stuck = &settings.on[MUSTER_FINDING_HANG_STUCK],
+                                *order = &settings.on[MUSTER_FINDING_HANG_ORDER],
+                                *absent = &settings.on[MUSTER_FINDING_HANG_ABSENT],
+                                *transfer = &settings.on[MUSTER_FINDING_SLOW_TRANSFER];
     assert_true(dead->log && dead->abort && !dead->report && dead->args == 0);
     assert_true(late->report && !late->log && !late->abort);
     assert_true(!order->log && !order->report);
-    assert_true(settings.on[2].log && settings.on[2].report && !settings.on[2].abort);
-    assert_true(settings.on[1].log && settings.on[1].report); /* slow_transfer */
-    assert_true(!settings.on[7].log && !settings.on[8].log);  /* path_* */
-    muster_on_argv(stuck, argv);
+    assert_true(absent->log && absent->report && !absent->abort);
+    assert_true(transfer->log && transfer->report);
+    assert_true(!settings.on[MUSTER_FINDING_PATH_MISSING].log);
+    assert_true(!settings.on[MUSTER_FINDING_PATH_DEGRADED].log);
+    muster_action_argv(stuck, argv);
     assert_string_equal(argv[0], "notify");
     assert_string_equal(argv[2], "a b");
     assert_null(argv[3]);
@@ -155,10 +160,10 @@ static void actions_replace_the_defaults_of_their_finding(void **state)
 static void late_ranks_are_told_by_default(void **state)
 {
     (void)state;
-    struct muster_on on[MUSTER_ON_KINDS];
-    muster_on_default(on);
-    assert_string_equal(muster_on_kind_words[0], "late_rank");
-    assert_true(on[0].log && on[0].report && !on[0].abort);
+    struct muster_actions on[MUSTER_FINDING_KINDS];
+    muster_actions_default(on);
+    const struct muster_actions *late = &on[MUSTER_FINDING_LATE_RANK];
+    assert_true(late->log && late->report && !late->abort);
 }
 
 static void wrong_actions_are_refused(void **state)
@@ -220,7 +225,7 @@ static void help_tells_all(void **state)
         assert_non_null(strstr(text, muster_settings_table[i].short_variable));
         assert_non_null(strstr(text, muster_settings_table[i].help));
     }
-    assert_non_null(strstr(text, "auto, full or light"));
+    assert_non_null(strstr(text, "auto, full, light or channels"));
     assert_non_null(strstr(text, "MUSTER_CONFIG"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         assert_in_range(strlen(line), 1, 140);

@@ -1,5 +1,5 @@
 /* Ranks that decide differently: policies, and operations. */
-#include "diagnose/divergence.h"
+#include "diagnose/divergence/divergence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/vocab.h"
+#include "base/nccl_types.h"
 
 enum { RANKS = 4 };
-#define WORLD 0x77ull
+#define TESTBED 0x77ull
 
 struct job {
     struct muster_view view;
@@ -56,8 +56,8 @@ static void make_ranks(const bool *called)
                                                   .process = r,
                                                   .policy = &job->policy[r],
                                                   .called = !called || called[r]});
-        job->member[r] =
-            muster_view_add_member(&job->view, job->gpu[r], WORLD, (int32_t)r, RANKS, 2, "world");
+        job->member[r] = muster_view_add_member(&job->view, job->gpu[r], TESTBED, (int32_t)r, RANKS,
+                                                2, "testbed");
     }
 }
 
@@ -89,7 +89,7 @@ static const struct muster_finding *only_finding(bool waited)
         return NULL;
     assert_int_equal(job->findings.n, 1);
     assert_int_equal(job->findings.finding[0].kind, MUSTER_FINDING_POLICY_DIVERGENCE);
-    assert_int_equal(job->findings.finding[0].comm, WORLD);
+    assert_int_equal(job->findings.finding[0].comm, TESTBED);
     assert_true(job->findings.finding[0].advice[0]);
     return &job->findings.finding[0];
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job.h"
+#include "hang_job.h"
 
 /* n ranks, `calls` calls each from the first second on. */
 static struct job *steady(unsigned ranks, unsigned seen_s, unsigned calls)
@@ -242,7 +242,7 @@ static void a_mark_that_does_not_end_is_proof(void **state)
     struct job *job = steady(4, 20, 50);
     for (unsigned r = 0; r < 4; r++) {
         struct muster_seg_comm *entry = job_entry(job, r, JOB_COMM);
-        entry->launches = entry->launches_marked = 50;
+        entry->launches = entry->launches_probed = 50;
         entry->launches_ended = 48;
     }
     job_expect(job, MUSTER_FINDING_HANG_STUCK, -1);

@@ -1,5 +1,5 @@
 /* When transfers are called slow against their own past, or against those of others. */
-#include "ranks.h"
+#include "made_ranks.h"
 
 #include <math.h>
 #include <setjmp.h>

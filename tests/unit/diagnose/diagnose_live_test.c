@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "live_testbed.h"
 #include "segment/reap.h"
-#include "world.h"
 
 #define ABORT_ABSENT "muster: 1\non:\n  hang_absent: [abort, log]\n"
 #define ABORT_DEAD   "muster: 1\non:\n  hang_dead: [abort]\n  hang_mismatch: [abort]\n"
@@ -29,21 +29,21 @@ static unsigned count(const char *text, const char *what)
 }
 
 /* Whoever leads: each process ends itself, or none does. */
-static void expect_goes_on(const char *config, int (*scenario)(struct world *))
+static void expect_goes_on(const char *config, int (*scenario)(struct testbed *))
 {
     for (int follows = 0; follows <= 1; follows++) {
-        struct world_end end =
-            follows ? world_run_following(config, scenario) : world_run(config, scenario);
+        struct testbed_end end =
+            follows ? testbed_run_following(config, scenario) : testbed_run(config, scenario);
         if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0 || strstr(end.said, "aborting"))
             fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
     }
 }
 
-static void expect_aborts(const char *config, int (*scenario)(struct world *), const char *words)
+static void expect_aborts(const char *config, int (*scenario)(struct testbed *), const char *words)
 {
     for (int follows = 0; follows <= 1; follows++) {
-        struct world_end end =
-            follows ? world_run_following(config, scenario) : world_run(config, scenario);
+        struct testbed_end end =
+            follows ? testbed_run_following(config, scenario) : testbed_run(config, scenario);
         if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT ||
             !strstr(end.said, words) || !strstr(end.said, "alive within the grace time"))
             fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
@@ -53,15 +53,15 @@ static void expect_aborts(const char *config, int (*scenario)(struct world *), c
 /* ---- abort ---- */
 
 /* Found after a second; the grace time is ten. */
-static int rank_1_never_comes(struct world *world)
+static int rank_1_never_comes(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 1);
-    world_look(world, 0);
-    world_look(world, 1);
+    testbed_wait(testbed, 10, 1 << 1);
+    testbed_look(testbed, 0);
+    testbed_look(testbed, 1);
     for (int s = 0; s < 9; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     fputs("alive within the grace time\n", stderr);
-    world_look(world, 1);
+    testbed_look(testbed, 1);
     return 97;
 }
 
@@ -72,40 +72,40 @@ static void a_hang_ends_the_process_after_the_grace_time(void **state)
                   "muster: error: aborting, as configured: hang_absent: rank 1");
 }
 
-static int rank_1_comes_after_all(struct world *world)
+static int rank_1_comes_after_all(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 1);
-    world_look(world, 0);
-    world_look(world, 1);
-    world_look(world, 4);
-    world_go_on(world, 10);
+    testbed_wait(testbed, 10, 1 << 1);
+    testbed_look(testbed, 0);
+    testbed_look(testbed, 1);
+    testbed_look(testbed, 4);
+    testbed_go_on(testbed, 10);
     for (int s = 0; s < 60; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     return 0;
 }
 
-static int rank_1_comes_at_the_last_moment(struct world *world)
+static int rank_1_comes_at_the_last_moment(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 1);
-    world_look(world, 0);
-    world_look(world, 1);
-    world_look(world, 9);
-    world_go_on(world, 10);
+    testbed_wait(testbed, 10, 1 << 1);
+    testbed_look(testbed, 0);
+    testbed_look(testbed, 1);
+    testbed_look(testbed, 9);
+    testbed_go_on(testbed, 10);
     for (int s = 0; s < 60; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     return 0;
 }
 
 /* The grace time of the second one is not what is left of the first's. */
-static int rank_1_comes_and_rank_2_does_not(struct world *world)
+static int rank_1_comes_and_rank_2_does_not(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 1);
-    world_look(world, 0);
-    world_look(world, 1);
-    world_look(world, 8);
-    world_wait(world, 11, 1 << 2);
+    testbed_wait(testbed, 10, 1 << 1);
+    testbed_look(testbed, 0);
+    testbed_look(testbed, 1);
+    testbed_look(testbed, 8);
+    testbed_wait(testbed, 11, 1 << 2);
     for (int s = 0; s < 10; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     return 0;
 }
 
@@ -117,19 +117,19 @@ static void a_hang_that_resolves_within_the_grace_time_ends_nothing(void **state
     expect_goes_on(ABORT_ABSENT, rank_1_comes_and_rank_2_does_not);
 }
 
-static int rank_1_never_comes_for_a_minute(struct world *world)
+static int rank_1_never_comes_for_a_minute(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 1);
+    testbed_wait(testbed, 10, 1 << 1);
     for (int s = 0; s < 60; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     return 0;
 }
 
-static int rank_1_may_wait_for_one_out_of_sight(struct world *world)
+static int rank_1_may_wait_for_one_out_of_sight(struct testbed *testbed)
 {
     for (unsigned r = 0; r < WORLD_RANKS; r++)
-        world->rank[r]->comm[0].nranks = WORLD_RANKS + 1;
-    return rank_1_never_comes_for_a_minute(world);
+        testbed->rank[r]->comm[0].nranks = WORLD_RANKS + 1;
+    return rank_1_never_comes_for_a_minute(testbed);
 }
 
 static void other_kinds_and_doubtful_hangs_end_nothing(void **state)
@@ -140,31 +140,31 @@ static void other_kinds_and_doubtful_hangs_end_nothing(void **state)
     expect_goes_on(ABORT_ABSENT, rank_1_may_wait_for_one_out_of_sight);
 }
 
-static bool is_alive(const struct world *world, int rank)
+static bool is_alive(const struct testbed *testbed, int rank)
 {
     struct muster_found *found;
-    size_t n = muster_find_segments(world->shm, &found);
+    size_t n = muster_find_segments(testbed->shm, &found);
     bool alive = false;
     char pid[32];
-    snprintf(pid, sizeof pid, "-%d-", (int)world->pid[rank]);
+    snprintf(pid, sizeof pid, "-%d-", (int)testbed->pid[rank]);
     for (size_t i = 0; i < n; i++)
         alive |= found[i].alive && strstr(found[i].path, pid);
     muster_found_free(found, n);
     return alive;
 }
 
-static int rank_3_died(struct world *world)
+static int rank_3_died(struct testbed *testbed)
 {
-    world_wait(world, 10, 1 << 3);
-    world->rank[3]->heartbeat_mono_ns = world->rank[0]->comm[0].called_ns;
-    kill(world->pid[3], SIGKILL);
-    while (is_alive(world, 3)) {
+    testbed_wait(testbed, 10, 1 << 3);
+    testbed->rank[3]->heartbeat_mono_ns = testbed->rank[0]->comm[0].called_ns;
+    kill(testbed->pid[3], SIGKILL);
+    while (is_alive(testbed, 3)) {
     }
     for (int s = 0; s < 10; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     fputs("alive within the grace time\n", stderr);
     for (int s = 0; s < 3; s++)
-        world_look(world, 1);
+        testbed_look(testbed, 1);
     return 97;
 }
 
@@ -177,11 +177,11 @@ static void a_dead_rank_ends_the_processes_that_wait_for_it(void **state)
 
 /* ---- late ranks ---- */
 
-static int rank_2_is_late(struct world *world)
+static int rank_2_is_late(struct testbed *testbed)
 {
     for (int s = 0; s < 20; s++) {
-        world_step(world, 100, 2);
-        world_look(world, 1);
+        testbed_step(testbed, 100, 2);
+        testbed_look(testbed, 1);
     }
     return 0;
 }
@@ -189,7 +189,7 @@ static int rank_2_is_late(struct world *world)
 static void a_late_rank_is_told_once(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, rank_2_is_late);
+    struct testbed_end end = testbed_run(TELL_LATE, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_int_equal(count(end.said, "late_rank: rank 2 (host node0"), 1);
     assert_int_equal(count(end.said, "late_rank"), 1);
@@ -199,38 +199,38 @@ static void a_late_rank_is_told_once(void **state)
 }
 
 /* 50 operations that it delays are in the first 250; two looks follow within two seconds. */
-static int rank_2_is_late_in_50_operations(struct world *world)
+static int rank_2_is_late_in_50_operations(struct testbed *testbed)
 {
-    world_step(world, 253, 2);
-    world_look(world, 0);
-    world_look(world, 1);
+    testbed_step(testbed, 253, 2);
+    testbed_look(testbed, 0);
+    testbed_look(testbed, 1);
     return 0;
 }
 
 static void fifty_affected_operations_and_two_seconds_suffice(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, rank_2_is_late_in_50_operations);
+    struct testbed_end end = testbed_run(TELL_LATE, rank_2_is_late_in_50_operations);
     assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
 }
 
 /* Seen once, then a communicator's worth of clean operations: the window is of the latest. */
-static int rank_2_was_late_for_a_moment(struct world *world)
+static int rank_2_was_late_for_a_moment(struct testbed *testbed)
 {
-    world_step(world, 50, 2);
-    world_look(world, 0);
+    testbed_step(testbed, 50, 2);
+    testbed_look(testbed, 0);
     for (int s = 0; s < 20; s++) {
-        world_step(world, 900, -1);
-        world_look(world, 1);
+        testbed_step(testbed, 900, -1);
+        testbed_look(testbed, 1);
     }
     return 0;
 }
 
-static int nobody_is_late(struct world *world)
+static int nobody_is_late(struct testbed *testbed)
 {
     for (int s = 0; s < 20; s++) {
-        world_step(world, 500, -1);
-        world_look(world, 1);
+        testbed_step(testbed, 500, -1);
+        testbed_look(testbed, 1);
     }
     return 0;
 }
@@ -238,64 +238,64 @@ static int nobody_is_late(struct world *world)
 static void who_is_not_late_is_not_named(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, nobody_is_late);
+    struct testbed_end end = testbed_run(TELL_LATE, nobody_is_late);
     assert_int_equal(count(end.said, "late_rank"), 0);
     assert_string_equal(end.found, "");
-    end = world_run(TELL_LATE, rank_2_was_late_for_a_moment);
+    end = testbed_run(TELL_LATE, rank_2_was_late_for_a_moment);
     assert_int_equal(count(end.said, "late_rank"), 0);
 }
 
 static void nobody_looks_for_late_ranks_unless_asked(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_NOTHING, rank_2_is_late);
+    struct testbed_end end = testbed_run(TELL_NOTHING, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_string_equal(end.said, "");
     assert_string_equal(end.found, "");
 }
 
-static int others_have_another_version(struct world *world)
+static int others_have_another_version(struct testbed *testbed)
 {
-    world->rank[3]->version = 99;
-    world->rank[3]->comm[0].nranks = 1 << 30;
-    return rank_2_is_late(world);
+    testbed->rank[3]->version = 99;
+    testbed->rank[3]->comm[0].nranks = 1 << 30;
+    return rank_2_is_late(testbed);
 }
 
 /* While they are looked at, one segment is taken away, one is cut short, a communicator is over
  * and its entry used again. */
-static int segments_vanish(struct world *world)
+static int segments_vanish(struct testbed *testbed)
 {
     struct muster_found *found;
-    size_t n = muster_find_segments(world->shm, &found);
-    world_step(world, 100, 2);
-    world_look(world, 0);
+    size_t n = muster_find_segments(testbed->shm, &found);
+    testbed_step(testbed, 100, 2);
+    testbed_look(testbed, 0);
     for (size_t i = 0; i < n; i++) {
         char pid[32];
-        snprintf(pid, sizeof pid, "-%d-", (int)world->pid[3]);
+        snprintf(pid, sizeof pid, "-%d-", (int)testbed->pid[3]);
         if (strstr(found[i].path, pid) && truncate(found[i].path, 100) != 0)
             return 98;
-        snprintf(pid, sizeof pid, "-%d-", (int)world->pid[1]);
+        snprintf(pid, sizeof pid, "-%d-", (int)testbed->pid[1]);
         if (strstr(found[i].path, pid) && unlink(found[i].path) != 0)
             return 98;
     }
     muster_found_free(found, n);
-    world->rank[3] = world->rank[2]; /* what is cut may not be written to any more */
+    testbed->rank[3] = testbed->rank[2]; /* what is cut may not be written to any more */
     for (int s = 0; s < 5; s++) {
-        world_look(world, 1);
-        world->rank[0]->comm[0].end_ns = muster_now_ns();
-        world->rank[0]->comm[0].uid += s == 2;
-        world->rank[0]->comm[0].id += s == 3;
+        testbed_look(testbed, 1);
+        testbed->rank[0]->comm[0].end_ns = muster_now_ns();
+        testbed->rank[0]->comm[0].uid += s == 2;
+        testbed->rank[0]->comm[0].id += s == 3;
     }
     return 0;
 }
 
 /* Everything that the others' segments hold behind their frame, again and again. */
-static int others_hold_noise(struct world *world)
+static int others_hold_noise(struct testbed *testbed)
 {
     uint64_t seed = 1;
     for (int round = 0; round < 60; round++) {
         for (int r = 1; r < WORLD_RANKS; r++) {
-            struct muster_segment *segment = world->rank[r];
+            struct muster_segment *segment = testbed->rank[r];
             unsigned char *at =
                 (unsigned char *)segment + offsetof(struct muster_segment, heartbeat_mono_ns);
             unsigned char *end = (unsigned char *)(segment + 1);
@@ -309,14 +309,14 @@ static int others_hold_noise(struct world *world)
             segment->heartbeat_mono_ns = muster_now_ns() + 1000 * MUSTER_NS_PER_S;
         }
         for (int i = 0; i < 50; i++) {
-            struct muster_segment *own = world->rank[0];
-            own->ring[own->ring_head % MUSTER_SEG_RING] = world->rank[1]->ring[i];
+            struct muster_segment *own = testbed->rank[0];
+            own->ring[own->ring_head % MUSTER_SEG_RING] = testbed->rank[1]->ring[i];
             own->ring[own->ring_head % MUSTER_SEG_RING].comm = 1;
             own->ring[own->ring_head % MUSTER_SEG_RING].source = MUSTER_SOURCE_GPU;
             own->ring_head++;
         }
-        world_look(world, 1);
-        world_look(world, 10);
+        testbed_look(testbed, 1);
+        testbed_look(testbed, 10);
     }
     return 0;
 }
@@ -324,7 +324,7 @@ static int others_hold_noise(struct world *world)
 static void noise_in_the_segments_of_others_is_survived(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, others_hold_noise);
+    struct testbed_end end = testbed_run(TELL_LATE, others_hold_noise);
     if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0)
         fail_msg("status %x, said %s", (unsigned)end.status, end.said);
 }
@@ -332,16 +332,16 @@ static void noise_in_the_segments_of_others_is_survived(void **state)
 static void segments_and_communicators_that_vanish_are_survived(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, segments_vanish);
+    struct testbed_end end = testbed_run(TELL_LATE, segments_vanish);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    end = world_run(ABORT_ABSENT, segments_vanish);
+    end = testbed_run(ABORT_ABSENT, segments_vanish);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
 }
 
 static void ranks_of_another_version_are_left_out(void **state)
 {
     (void)state;
-    struct world_end end = world_run(TELL_LATE, others_have_another_version);
+    struct testbed_end end = testbed_run(TELL_LATE, others_have_another_version);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
 }

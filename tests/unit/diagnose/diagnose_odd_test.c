@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ranks.h"
+#include "made_ranks.h"
 
 enum { STEPS = 60, LATE = 2, NOBODY = 99 };
 
@@ -116,7 +116,7 @@ static struct muster_findings thousand(unsigned late)
         }
     }
     assert_int_equal(muster_view_finish(&view, NULL), 0);
-    assert_int_equal(muster_diagnose_late(&view, &findings, NULL), 0);
+    assert_int_equal(muster_straggler_find(&view, &findings, NULL), 0);
     assert_int_equal(muster_diagnose_transfer(&view, &findings, NULL), 0);
     muster_view_free(&view);
     return findings;

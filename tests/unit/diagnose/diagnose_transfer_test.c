@@ -1,5 +1,5 @@
 /* When a link is called slow. */
-#include "ranks.h"
+#include "made_ranks.h"
 
 #include <math.h>
 #include <setjmp.h>

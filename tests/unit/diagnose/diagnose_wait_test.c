@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job.h"
+#include "hang_job.h"
 
 /* n ranks, 50 calls each from the first second on. */
 static struct job *steady(unsigned ranks)

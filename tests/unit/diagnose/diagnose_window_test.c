@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/vocab.h"
-#include "diagnose/window.h"
+#include "base/nccl_types.h"
+#include "diagnose/live/op_window.h"
 
 static struct muster_op op_of(uint32_t comm, uint64_t number, bool timed)
 {

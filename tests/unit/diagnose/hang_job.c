@@ -1,4 +1,4 @@
-#include "job.h"
+#include "hang_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +129,7 @@ void job_open(struct job *job, unsigned rank, uint64_t id, unsigned started, uns
 void job_idle(struct job *job, unsigned rank, uint64_t id)
 {
     struct muster_seg_comm *entry = job_entry(job, rank, id);
-    entry->launches = entry->launches_marked = entry->launches_ended = entry->calls;
+    entry->launches = entry->launches_probed = entry->launches_ended = entry->calls;
 }
 
 void job_p2p(struct job *job, unsigned rank, uint64_t id, bool send, int32_t peer, uint64_t n,
@@ -171,22 +171,25 @@ void job_gone(struct job *job, unsigned rank, double at_s, enum muster_process_s
 
 struct muster_findings job_findings(const struct job *job)
 {
-    struct muster_hang_view view = {0};
+    struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
+    struct muster_run run = {.process = process};
     struct muster_findings findings = {0};
+    struct muster_view view;
     for (unsigned r = 0; r < job->ranks; r++) {
         uint64_t head = job->rank[r]->ring_head;
-        struct muster_hang_source source = {
-            .segment = job->rank[r],
-            .state = job->state[r],
-            .op = job->rank[r]->ring,
-            .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
-            .seen_ns = job->seen_ns[r],
-        };
         if (!job->hidden[r])
-            assert_true(muster_hang_add(&view, &source));
+            process[run.processes++] = (struct muster_process){
+                .segment = job->rank[r],
+                .identity = job->rank[r]->identity,
+                .state = job->state[r],
+                .op = job->rank[r]->ring,
+                .ops = head < MUSTER_SEG_RING ? (size_t)head : (size_t)MUSTER_SEG_RING,
+                .seen_ns = job->seen_ns[r],
+            };
     }
+    assert_int_equal(muster_view_of_run(&run, &view, NULL), 0);
     assert_true(muster_hang_find(&view, 10ull * SECOND, &findings));
-    muster_hang_view_free(&view);
+    muster_view_free(&view);
     return findings;
 }
 

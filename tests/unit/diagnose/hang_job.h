@@ -1,8 +1,9 @@
 /* A made-up job: what each rank called and what is known to have ended, as segments hold it. */
-#ifndef TESTS_UNIT_DIAGNOSE_JOB_H
-#define TESTS_UNIT_DIAGNOSE_JOB_H
+#ifndef MUSTER_TESTS_UNIT_DIAGNOSE_HANG_JOB_H
+#define MUSTER_TESTS_UNIT_DIAGNOSE_HANG_JOB_H
 
-#include "diagnose/hang.h"
+#include "diagnose/hang/hang.h"
+#include "run/run.h"
 
 enum { JOB_RANKS = 16, SECOND = 1000000000 };
 #define JOB_BEGIN (100ull * SECOND)

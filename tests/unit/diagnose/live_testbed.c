@@ -1,4 +1,4 @@
-#include "world.h"
+#include "live_testbed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #define AGO_NS (20 * MUSTER_NS_PER_S)
 
-static struct muster_seg_identity identity_of(const struct world *world, int rank)
+static struct muster_seg_identity identity_of(const struct testbed *testbed, int rank)
 {
     struct muster_seg_identity who = {.boot_hash = 7,
                                       .begin_mono_ns = muster_now_ns() - 3 * AGO_NS,
@@ -32,7 +32,7 @@ static struct muster_seg_identity identity_of(const struct world *world, int ran
                                       .local_rank = rank,
                                       .world = WORLD_RANKS,
                                       .host = "node0"};
-    snprintf(who.run_dir, sizeof who.run_dir, "%s", world->run);
+    snprintf(who.run_dir, sizeof who.run_dir, "%s", testbed->run);
     snprintf(who.file_stem, sizeof who.file_stem, "node0-%d", rank);
     return who;
 }
@@ -49,11 +49,12 @@ static void fill(struct muster_segment *segment, int rank)
     segment->comm[0].begin_ns = muster_now_ns() - 2 * AGO_NS;
 }
 
-static void create(const struct world *world, int rank, struct muster_segment_file *file)
+static void create(const struct testbed *testbed, int rank, struct muster_segment_file *file)
 {
-    struct muster_seg_identity who = identity_of(world, rank);
+    struct muster_seg_identity who = identity_of(testbed, rank);
     struct muster_err err;
-    if (muster_segment_create(file, world->shm, &who, &err) != MUSTER_SEGMENT_OK || !file->shared) {
+    if (muster_segment_create(file, testbed->shm, &who, &err) != MUSTER_SEGMENT_OK ||
+        !file->shared) {
         fprintf(stderr, "no segment: %s\n", err.text);
         _exit(99);
     }
@@ -67,23 +68,23 @@ static void say_ready(int fd)
 }
 
 /* One that only lives. */
-static pid_t start_rank(const struct world *world, int rank, int ready)
+static pid_t start_rank(const struct testbed *testbed, int rank, int ready)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     struct muster_segment_file file = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    create(world, rank, &file);
+    create(testbed, rank, &file);
     say_ready(ready);
     for (;;)
         pause();
 }
 
-static void map_others(struct world *world)
+static void map_others(struct testbed *testbed)
 {
     struct muster_found *found;
-    size_t n = muster_find_segments(world->shm, &found);
+    size_t n = muster_find_segments(testbed->shm, &found);
     for (size_t i = 0; i < n; i++) {
         int fd = open(found[i].path, O_RDWR | O_CLOEXEC);
         struct muster_segment *map =
@@ -91,31 +92,32 @@ static void map_others(struct world *world)
         if (map == MAP_FAILED)
             _exit(99);
         close(fd);
-        world->rank[map->identity.rank] = map;
-        world->pid[map->identity.rank] = (pid_t)map->identity.pid;
+        testbed->rank[map->identity.rank] = map;
+        testbed->pid[map->identity.rank] = (pid_t)map->identity.pid;
     }
     muster_found_free(found, n);
 }
 
 /* In the process of rank 0, once all others are there. */
-static _Noreturn void play(struct world *world, const char *config, int err_fd,
-                           int (*scenario)(struct world *))
+static _Noreturn void play(struct testbed *testbed, const char *config, int err_fd,
+                           int (*scenario)(struct testbed *))
 {
     static const _Atomic bool open = false;
     struct muster_err err;
     dup2(err_fd, STDERR_FILENO);
-    map_others(world);
-    if (muster_settings_parse(&world->settings, "on.yaml", config, strlen(config), &err) != 0) {
+    map_others(testbed);
+    if (muster_settings_parse(&testbed->settings, "on.yaml", config, strlen(config), &err) != 0) {
         fprintf(stderr, "%s\n", err.text);
         _exit(99);
     }
-    snprintf(world->settings.segment_dir, sizeof world->settings.segment_dir, "%s", world->shm);
-    world->settings.hang_seconds = 1;
-    struct muster_live_options options = {&world->file, &world->settings, &open};
-    world->live = muster_live_new(&options);
-    world->now_ns = muster_now_ns();
-    int status = scenario(world);
-    muster_live_free(world->live);
+    snprintf(testbed->settings.segment_dir, sizeof testbed->settings.segment_dir, "%s",
+             testbed->shm);
+    testbed->settings.hang_seconds = 1;
+    struct muster_live_options options = {&testbed->file, &testbed->settings, &open};
+    testbed->live = muster_live_new(&options);
+    testbed->now_ns = muster_now_ns();
+    int status = scenario(testbed);
+    muster_live_free(testbed->live);
     _exit(status);
 }
 
@@ -126,18 +128,18 @@ static void await(int fd, int n)
         assert_int_equal(read(fd, &byte, 1), 1);
 }
 
-static pid_t start_first(struct world *world, const char *config, int (*scenario)(struct world *),
-                         int ready, int go, int err_fd)
+static pid_t start_first(struct testbed *testbed, const char *config,
+                         int (*scenario)(struct testbed *), int ready, int go, int err_fd)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     char byte;
-    create(world, 0, &world->file);
+    create(testbed, 0, &testbed->file);
     say_ready(ready);
     if (read(go, &byte, 1) != 1)
         _exit(99);
-    play(world, config, err_fd, scenario);
+    play(testbed, config, err_fd, scenario);
 }
 
 static void read_file(char *text, size_t size, const char *dir, const char *name)
@@ -151,30 +153,31 @@ static void read_file(char *text, size_t size, const char *dir, const char *name
         close(fd);
 }
 
-static void remove_world(const struct world *world)
+static void remove_testbed(const struct testbed *testbed)
 {
     char command[256];
-    snprintf(command, sizeof command, "rm -rf %s %s", world->shm, world->run);
+    snprintf(command, sizeof command, "rm -rf %s %s", testbed->shm, testbed->run);
     assert_int_equal(system(command), 0);
 }
 
-static struct world_end run(const char *config, int (*scenario)(struct world *), bool leads)
+static struct testbed_end run(const char *config, int (*scenario)(struct testbed *), bool leads)
 {
-    struct world world = {.shm = "/dev/shm/muster-world-XXXXXX", .run = "/tmp/muster-world-XXXXXX"};
-    struct world_end end = {0};
+    struct testbed testbed = {.shm = "/dev/shm/muster-testbed-XXXXXX",
+                              .run = "/tmp/muster-testbed-XXXXXX"};
+    struct testbed_end end = {0};
     int ready[2], go[2];
     pid_t pid[WORLD_RANKS];
-    assert_non_null(mkdtemp(world.shm));
-    assert_non_null(mkdtemp(world.run));
+    assert_non_null(mkdtemp(testbed.shm));
+    assert_non_null(mkdtemp(testbed.run));
     char path[128];
-    snprintf(path, sizeof path, "%s/stderr", world.run);
+    snprintf(path, sizeof path, "%s/stderr", testbed.run);
     int err_fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0600);
     assert_int_equal(pipe(ready) || pipe(go) || err_fd < 0, 0);
     /* Who is started first has the lowest pid. */
     for (int i = 0; i < WORLD_RANKS; i++) {
         int r = leads ? i : WORLD_RANKS - 1 - i;
-        pid[r] = r == 0 ? start_first(&world, config, scenario, ready[1], go[0], err_fd)
-                        : start_rank(&world, r, ready[1]);
+        pid[r] = r == 0 ? start_first(&testbed, config, scenario, ready[1], go[0], err_fd)
+                        : start_rank(&testbed, r, ready[1]);
     }
     await(ready[0], WORLD_RANKS);
     assert_int_equal(write(go[1], "", 1), 1);
@@ -186,26 +189,26 @@ static struct world_end run(const char *config, int (*scenario)(struct world *),
     int fds[] = {ready[0], ready[1], go[0], go[1], err_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         close(fds[i]);
-    read_file(end.said, sizeof end.said, world.run, "stderr");
-    read_file(end.found, sizeof end.found, world.run, "node0-0.findings.jsonl");
-    remove_world(&world);
+    read_file(end.said, sizeof end.said, testbed.run, "stderr");
+    read_file(end.found, sizeof end.found, testbed.run, "node0-0.findings.jsonl");
+    remove_testbed(&testbed);
     return end;
 }
 
-struct world_end world_run(const char *config, int (*scenario)(struct world *))
+struct testbed_end testbed_run(const char *config, int (*scenario)(struct testbed *))
 {
     return run(config, scenario, true);
 }
 
-struct world_end world_run_following(const char *config, int (*scenario)(struct world *))
+struct testbed_end testbed_run_following(const char *config, int (*scenario)(struct testbed *))
 {
     return run(config, scenario, false);
 }
 
-void world_look(struct world *world, double s)
+void testbed_look(struct testbed *testbed, double s)
 {
-    world->now_ns += (uint64_t)(s * 1e9);
-    muster_live_look(world->live, world->now_ns);
+    testbed->now_ns += (uint64_t)(s * 1e9);
+    muster_live_scan(testbed->live, testbed->now_ns);
 }
 
 /* ---- what the ranks did ---- */
@@ -216,7 +219,7 @@ static void call(struct muster_segment *segment, unsigned calls, unsigned ended,
     comm->calls = calls;
     comm->call_hash = 17 * calls;
     comm->called_ns = at_ns;
-    comm->launches = comm->launches_marked = calls;
+    comm->launches = comm->launches_probed = calls;
     comm->launches_ended = ended;
     comm->ended_ns = at_ns;
     for (unsigned n = calls < MUSTER_SEG_CALLS ? 0 : calls - MUSTER_SEG_CALLS; n < calls; n++)
@@ -224,19 +227,19 @@ static void call(struct muster_segment *segment, unsigned calls, unsigned ended,
             1 << 18, 0, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, (uint16_t)n};
 }
 
-void world_wait(struct world *world, unsigned calls, unsigned absent)
+void testbed_wait(struct testbed *testbed, unsigned calls, unsigned absent)
 {
     uint64_t at_ns = muster_now_ns() - AGO_NS;
     for (unsigned r = 0; r < WORLD_RANKS; r++) {
         bool lacks = absent & (1u << r);
-        call(world->rank[r], lacks ? calls - 1 : calls, calls - 1, at_ns);
+        call(testbed->rank[r], lacks ? calls - 1 : calls, calls - 1, at_ns);
     }
 }
 
-void world_go_on(struct world *world, unsigned calls)
+void testbed_go_on(struct testbed *testbed, unsigned calls)
 {
     for (unsigned r = 0; r < WORLD_RANKS; r++)
-        call(world->rank[r], calls, calls, muster_now_ns());
+        call(testbed->rank[r], calls, calls, muster_now_ns());
 }
 
 /* Each GPU has a clock of its own. All leave an operation together; who came last ran shortest. */
@@ -265,11 +268,11 @@ static void retire(struct muster_segment *segment, unsigned rank, uint64_t numbe
     segment->ring_head = head + 1;
 }
 
-void world_step(struct world *world, unsigned n, int late)
+void testbed_step(struct testbed *testbed, unsigned n, int late)
 {
     for (unsigned r = 0; r < WORLD_RANKS; r++) {
-        uint64_t from = world->rank[r]->ring_head;
+        uint64_t from = testbed->rank[r]->ring_head;
         for (unsigned i = 0; i < n; i++)
-            retire(world->rank[r], r, from + i, late < 0 || late == (int)r);
+            retire(testbed->rank[r], r, from + i, late < 0 || late == (int)r);
     }
 }

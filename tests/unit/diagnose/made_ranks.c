@@ -1,4 +1,4 @@
-#include "ranks.h"
+#include "made_ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ struct muster_findings ranks_diagnose(struct ranks *ranks)
     struct muster_findings findings = {0};
     struct muster_err err = {""};
     const struct muster_view *view = ranks_view(ranks);
-    assert_int_equal(muster_diagnose_late(view, &findings, &err), 0);
+    assert_int_equal(muster_straggler_find(view, &findings, &err), 0);
     assert_int_equal(muster_diagnose_transfer(view, &findings, &err), 0);
     return findings;
 }

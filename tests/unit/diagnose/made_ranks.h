@@ -1,9 +1,9 @@
 /* Several ranks whose operations are made by hand, as diagnosis sees them. */
-#ifndef TESTS_UNIT_DIAGNOSE_RANKS_H
-#define TESTS_UNIT_DIAGNOSE_RANKS_H
+#ifndef MUSTER_TESTS_UNIT_DIAGNOSE_MADE_RANKS_H
+#define MUSTER_TESTS_UNIT_DIAGNOSE_MADE_RANKS_H
 
-#include "diagnose/late.h"
-#include "diagnose/transfer.h"
+#include "diagnose/straggler/straggler.h"
+#include "diagnose/transfer/transfer.h"
 
 #define US 1000ull
 #define MS 1000000ull

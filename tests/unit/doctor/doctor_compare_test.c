@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/doctor_compare.h"
+#include "doctor/rules/doctor_compare.h"
 
 #define REPORT(host, id, checks)                                                                   \
     "{\"version\":1,\"host\":\"" host "\",\"host_id\":\"" id "\",\"checks\":[" checks "]}"
@@ -27,7 +27,7 @@ static int compare(const char *const *reports, int n, char **text, struct muster
         rc = muster_comparison_add(comparison, "file", reports[i], strlen(reports[i]), err);
     if (rc == 0) {
         FILE *out = open_memstream(text, &size);
-        rc = muster_comparison_print(comparison, false, out);
+        rc = muster_comparison_print(comparison, false, out, err);
         fclose(out);
     }
     muster_comparison_free(comparison);
@@ -86,6 +86,43 @@ static void a_host_that_stands_out_is_named_against_the_others(void **state)
     free(text);
 }
 
+/* What 1,024 reports cost is not timed here: it has to be as many lines as there are differences.
+ */
+static void a_thousand_hosts_are_grouped(void **state)
+{
+    enum { HOSTS = 1024 };
+    char *reports[HOSTS], *text;
+    (void)state;
+    for (int i = 0; i < HOSTS; i++)
+        assert_true(asprintf(&reports[i],
+                             REPORT("h%04d", "%d", CHECK("ib.ports", "ok", "%d RDMA ports")), i, i,
+                             i == 777 ? 7 : 8) > 0);
+    assert_int_equal(compare((const char *const *)reports, HOSTS, &text, NULL), 1);
+    assert_non_null(strstr(text, "h0000, h0001, "));
+    assert_non_null(strstr(text, "h0015 and 1007 more: ok, 8 RDMA ports\n"));
+    assert_non_null(strstr(text, "    h0777: ok, 7 RDMA ports\n1024 hosts, 1 difference\n"));
+    for (int i = 0; i < HOSTS; i++)
+        free(reports[i]);
+    free(text);
+}
+
+static void evidence_that_others_lack_is_shown(void **state)
+{
+    static const char all[] = "{\"version\":1,\"host\":\"%s\",\"host_id\":\"%s\",\"checks\":[{"
+                              "\"id\":\"env.set\",\"status\":\"ok\",\"found\":\"x\","
+                              "\"evidence\":[\"NCCL_DEBUG=INFO\"%s]}]}";
+    char *reports[3], *text;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_true(asprintf(&reports[i], all, (char[]){(char)('a' + i), '\0'},
+                             (char[]){(char)('1' + i), '\0'}, i ? "" : ",\"NCCL_ALGO=ring\"") > 0);
+    assert_int_equal(compare((const char *const *)reports, 3, &text, NULL), 1);
+    assert_non_null(strstr(text, "    a: ok, x\n      NCCL_ALGO=ring\n    b, c: ok, x\n"));
+    for (int i = 0; i < 3; i++)
+        free(reports[i]);
+    free(text);
+}
+
 static void two_hosts_of_one_identity_are_a_problem(void **state)
 {
     const char *const reports[] = {REPORT("a", "same", ""), REPORT("b", "same", "")};
@@ -120,6 +157,8 @@ int main(void)
         cmocka_unit_test(equal_hosts_do_not_differ),
         cmocka_unit_test(differences_come_worst_first),
         cmocka_unit_test(a_host_that_stands_out_is_named_against_the_others),
+        cmocka_unit_test(a_thousand_hosts_are_grouped),
+        cmocka_unit_test(evidence_that_others_lack_is_shown),
         cmocka_unit_test(two_hosts_of_one_identity_are_a_problem),
         cmocka_unit_test(what_is_no_report_is_refused_with_a_place),
     };

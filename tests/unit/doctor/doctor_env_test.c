@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/env_rules.h"
+#include "doctor/env/env_rules.h"
 
 enum { OLD = 21805, NOW = 22809, NEW = 23007, VARIABLES = 8, IB = 1, NVLINK = 2 };
 
@@ -53,7 +53,7 @@ static void judge(const struct env_case *is, char *got, size_t size)
                                            .nccl = is->nccl,
                                            .infiniband = is->host & IB,
                                            .nvlink = is->host & NVLINK};
-    muster_env_judge(&input, &remarks);
+    muster_env_evaluate(&input, &remarks);
     got[0] = '\0';
     for (int i = 0; i < remarks.n; i++) {
         size_t used = strlen(got);
@@ -88,7 +88,7 @@ static void the_librarys_own_names_win_over_the_tables(void **state)
     const struct muster_env_input input = {
         .at = set, .n = 2, .nccl = NOW, .strings = names, .strings_n = 3};
     (void)state;
-    muster_env_judge(&input, &remarks);
+    muster_env_evaluate(&input, &remarks);
     assert_int_equal(remarks.n, 1);
     assert_string_equal(remarks.at[0].name, "NCCL_BUFFSIZE");
     assert_int_equal(remarks.at[0].rule, MUSTER_ENV_UNREAD);
@@ -105,7 +105,7 @@ static void hundreds_of_bad_variables_are_counted_not_written_past_the_end(void 
         set[i] = (struct muster_env_variable){name[i], "1"};
     }
     const struct muster_env_input input = {.at = set, .n = 400};
-    muster_env_judge(&input, &remarks);
+    muster_env_evaluate(&input, &remarks);
     assert_int_equal(remarks.n, MUSTER_ENV_REMARKS);
     assert_int_equal(remarks.dropped, 400 - MUSTER_ENV_REMARKS);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/p2p.h"
+#include "doctor/p2p.h"
 
 enum { GPUS = 3, WORDS = 1 << 12, LONG_MS = 3600000, SHORT_MS = 1000 };
 

@@ -10,9 +10,10 @@
 
 #include <cmocka.h>
 
-#include "cli/conf_file.h"
-#include "cli/known_bad.h"
-#include "cli/proc_text.h"
+#include "doctor/rules/conf_file.h"
+#include "doctor/rules/known_bad.h"
+#include "doctor/rules/known_nccl.h"
+#include "doctor/rules/proc_text.h"
 #include "topology/interfaces.h"
 
 static void add(struct muster_interfaces *to, const char *name, const char *address,
@@ -167,22 +168,61 @@ static void kernel_files_are_understood(void **state)
     assert_int_equal(muster_proc_field("MemTotal: x\n", "MemTotal", 10), -1);
 }
 
-static void versions_known_to_be_bad_are_named(void **state)
+static void drivers_known_to_be_bad_are_named(void **state)
 {
-    const char *class_id = NULL;
     (void)state;
-    assert_non_null(muster_known_bad_nccl(22602, &class_id));
-    assert_string_equal(class_id, "F71");
-    assert_null(muster_known_bad_nccl(22809, &class_id));
     assert_non_null(muster_known_bad_driver("545.23.08", "NVIDIA GeForce RTX 3090", false));
     assert_null(muster_known_bad_driver("545.23.08", "NVIDIA GeForce RTX 3090", true));
     assert_null(muster_known_bad_driver("545.23.08", "NVIDIA H200", false));
     assert_null(muster_known_bad_driver("535.154.05", "NVIDIA GeForce RTX 3090", false));
     assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA GeForce RTX 4090", false));
+    assert_non_null(muster_known_bad_driver("390.30", "Tesla V100-SXM2-16GB", true));
+    assert_null(muster_known_bad_driver("396.26", "Tesla V100-SXM2-16GB", true));
     assert_non_null(muster_known_too_new(12, 22501));
     assert_null(muster_known_too_new(12, 22602));
-    assert_non_null(muster_known_cuda_gap(12020, 13));
-    assert_null(muster_known_cuda_gap(13000, 12));
+    assert_non_null(muster_known_cuda_gap(12020, 13000));
+    assert_null(muster_known_cuda_gap(13000, 12090));
+    assert_null(muster_known_cuda_gap(12020, 12090)); /* of one major version */
+}
+
+static const struct muster_known_nccl *find_bug(int version, unsigned has, const char *class_id)
+{
+    for (size_t i = 0; i < muster_known_nccl_n; i++)
+        if (strcmp(muster_known_nccl[i].class_id, class_id) == 0 &&
+            muster_known_nccl_holds(&muster_known_nccl[i], version, has))
+            return &muster_known_nccl[i];
+    return NULL;
+}
+
+static void known_bugs_hold_where_their_needs_do(void **state)
+{
+    (void)state;
+    const struct muster_known_nccl *bug = find_bug(22602, MUSTER_NCCL_NO_CUMEM, "F71");
+    assert_non_null(bug);
+    assert_int_equal(bug->weight, MUSTER_KNOWN_SURE);
+    assert_non_null(find_bug(22809, MUSTER_NCCL_ON_ARM | MUSTER_NCCL_HOSTS, "F52"));
+    assert_null(find_bug(22809, MUSTER_NCCL_ON_ARM, "F52")); /* one host: no proxies */
+    assert_null(find_bug(22903, MUSTER_NCCL_ON_ARM | MUSTER_NCCL_HOSTS, "F52"));
+    assert_non_null(find_bug(22203, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
+    assert_null(find_bug(22304, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
+    assert_non_null(find_bug(22501, MUSTER_NCCL_ON_RTX50, "F72"));
+    assert_null(find_bug(22501, MUSTER_NCCL_ON_HOPPER, "F72"));
+}
+
+/* Every row can hold for some version, and says what, where and what to do. */
+static void the_table_of_bugs_is_whole(void **state)
+{
+    (void)state;
+    assert_true(muster_known_nccl_n >= 25);
+    for (size_t i = 0; i < muster_known_nccl_n; i++) {
+        const struct muster_known_nccl *bug = &muster_known_nccl[i];
+        assert_true(bug->first <= bug->last && bug->first >= 20300);
+        assert_true(*bug->what && *bug->fix && *bug->class_id && strpbrk(bug->source, "#2.d"));
+        assert_true(muster_known_nccl_holds(bug, bug->last, ~0u));
+        assert_false(muster_known_nccl_holds(bug, bug->last + 1, ~0u));
+        if (bug->needs)
+            assert_false(muster_known_nccl_holds(bug, bug->first, 0));
+    }
 }
 
 int main(void)
@@ -194,7 +234,9 @@ int main(void)
         cmocka_unit_test(prefixes_that_take_more_are_told),
         cmocka_unit_test(conf_lines_are_read_as_nccl_does),
         cmocka_unit_test(kernel_files_are_understood),
-        cmocka_unit_test(versions_known_to_be_bad_are_named),
+        cmocka_unit_test(drivers_known_to_be_bad_are_named),
+        cmocka_unit_test(known_bugs_hold_where_their_needs_do),
+        cmocka_unit_test(the_table_of_bugs_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/bounded.h"
+#include "launch/bounded.h"
 
 static int answers(void *arg, int fd, struct muster_err *err)
 {

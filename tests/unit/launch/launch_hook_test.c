@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "cli/hooks.h"
+#include "launch/hooks.h"
 
 static char folder[64], file[96];
 
@@ -45,7 +45,7 @@ static size_t read_out(char *text, size_t size)
 
 static void run(const char *script, const char *text, size_t bytes, unsigned deadline_ms)
 {
-    const char *argv[MUSTER_ON_ARGS + 1] = {"sh", "-c", script};
+    const char *argv[MUSTER_ACTION_ARGS + 1] = {"sh", "-c", script};
     muster_hook_run(argv, text, bytes, deadline_ms);
 }
 
@@ -94,7 +94,7 @@ static void a_hook_that_writes_without_end_is_ended(void **state)
 static void a_hook_that_is_not_there_is_said(void **state)
 {
     (void)state;
-    const char *argv[MUSTER_ON_ARGS + 1] = {"/nonexistent/hook"};
+    const char *argv[MUSTER_ACTION_ARGS + 1] = {"/nonexistent/hook"};
     muster_hook_run(argv, "{}\n", 3, 1000);
     run("echo after > $OUT", "", 0, 60000);
     char got[16];

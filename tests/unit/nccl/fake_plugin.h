@@ -1,8 +1,8 @@
 /* Stands where plugin.c stands, behind the exported tables, and keeps what it was told last. */
-#ifndef MUSTER_TESTS_NCCL_FAKE_PLUGIN_H
-#define MUSTER_TESTS_NCCL_FAKE_PLUGIN_H
+#ifndef MUSTER_TESTS_UNIT_NCCL_FAKE_PLUGIN_H
+#define MUSTER_TESTS_UNIT_NCCL_FAKE_PLUGIN_H
 
-#include "nccl/plugin.h"
+#include "nccl/profiler_hooks.h"
 
 struct fake_plugin {
     unsigned inits, starts, states, stops, finis;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "fake_plugin.h"
+#include "nccl/profiler_abi.h"
 
 enum { APIS = 7 };
 
@@ -63,6 +64,28 @@ static void init_names_its_caller(void **state)
         init(api, &context, &mask);
         uintptr_t from = (uintptr_t)init, at = (uintptr_t)fake.caller;
         assert_true(at > from && at < from + 8192); /* instrumented code is long */
+    }
+}
+
+/* One libnccl is unloaded, another mapped in its place: the same address, another word. It makes a
+ * communicator before it sends an event. */
+static void words_of_another_nccl_in_its_place_are_its_own(void **state)
+{
+    (void)state;
+    for (unsigned api = 4; api <= APIS; api++) {
+        char place[32] = "AllReduce";
+        struct nccl_descr_v4 old = {.type = 1 << MUSTER_EVENT_COLL, .coll.what.func = place};
+        struct nccl_descr_v7 new = {.type = 1 << MUSTER_EVENT_COLL, .coll.v5.v4.what.func = place};
+        void *descriptor = api == 4 ? (void *)&old : (void *)&new, *context, *event;
+        fake_start start = (fake_start)fake_table(api)[2];
+        int mask = 0;
+        init(api, &context, &mask);
+        start(context, &event, descriptor);
+        assert_int_equal(fake.event.op.func, MUSTER_FUNC_ALL_REDUCE);
+        strcpy(place, "Broadcast");
+        init(api, &context, &mask);
+        start(context, &event, descriptor);
+        assert_int_equal(fake.event.op.func, MUSTER_FUNC_BROADCAST);
     }
 }
 
@@ -156,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_tells_what_its_version_knows),
         cmocka_unit_test(init_names_its_caller),
+        cmocka_unit_test(words_of_another_nccl_in_its_place_are_its_own),
         cmocka_unit_test(a_state_carries_what_its_version_gives_it),
         cmocka_unit_test(a_state_without_args_says_so),
         cmocka_unit_test(stop_and_finalize_pass_through_null_included),

@@ -1,13 +1,14 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "oplog/log_encode.h"
+#include "oplog/log_image.h"
+#include "oplog/log_reader.h"
 #include "segment/crc32c.h"
-#include "segment/log_encode.h"
-#include "segment/log_policy.h"
-#include "segment/log_read.h"
+#include "segment/image.h"
 
 static const struct muster_log_comm dp = {
     .uid = 1, .id = 0x1122334455667788, .rank = 2, .nranks = 4, .nnodes = 1, .name = "dp"};
@@ -17,7 +18,7 @@ struct image {
     uint8_t *data;
     size_t bytes;
     uint32_t frames;
-    size_t frame_at[8];
+    size_t frame_at[16];
 };
 
 static struct muster_log_encoder encoder;
@@ -30,6 +31,7 @@ static void put_header(struct image *image, size_t at, uint64_t generation)
     header.version = MUSTER_LOG_VERSION;
     header.bytes = sizeof(header);
     header.slot_bytes = MUSTER_LOG_SLOT_BYTES;
+    header.segment_version = MUSTER_SEG_VERSION;
     header.generation = generation;
     header.identity.pid = 4711;
     header.identity.rank = (int32_t)generation;
@@ -141,139 +143,210 @@ static void what_was_put_comes_out(void **state)
     free(image.data);
 }
 
-static void states_come_out(void **state)
+/* Tells what changed, in frames of at most `room` bytes, of which it says how many it took. */
+static unsigned tell(struct muster_log_image *told, struct image *image, bool whole, size_t room)
 {
-    (void)state;
-    struct image image;
-    struct muster_log log;
-    begin_image(&image);
-    struct muster_log_pending pending = {.launched = 1, .started = 2, .ended = 1};
-    pending.op = (struct muster_op){.number = 8,
-                                    .enqueue_ns = 99,
-                                    .count = 7,
-                                    .comm = 1,
-                                    .peer = -1,
-                                    .func = MUSTER_FUNC_BROADCAST,
-                                    .channels = 4};
-    struct muster_log_comm_state comm = {.uid = 1,
-                                         .outstanding = 70,
-                                         .listed = 1,
-                                         .calls_listed = 1,
-                                         .begin_ns = 5,
-                                         .retired = 8,
-                                         .calls = 9,
-                                         .call_hash = 0xabcdef,
-                                         .called_ns = 77,
-                                         .launches = 12,
-                                         .launches_marked = 11,
-                                         .launches_ended = 10,
-                                         .pending = &pending};
-    comm.call[0] = (struct muster_seg_call){7, -1, MUSTER_FUNC_BROADCAST, MUSTER_DTYPE_INT8, 8};
-    struct muster_log_process_state process = {11, 12, MUSTER_EXIT_EXITED, 3, 4, 5};
-    assert_true(muster_log_encode_process(&encoder, &process));
-    assert_true(muster_log_encode_comm_state(&encoder, &dp, &comm));
-    end_frame(&image);
-    parse_ok(&image, image.bytes, &log);
-    assert_true(log.has_process);
-    assert_memory_equal(&log.process, &process, sizeof(process));
-    assert_int_equal(log.seens, 1);
-    assert_int_equal(log.seen[0].state.outstanding, 70);
-    assert_int_equal(log.seen[0].state.calls, 9);
-    assert_int_equal(log.seen[0].state.call_hash, 0xabcdef);
-    assert_int_equal(log.seen[0].state.called_ns, 77);
-    assert_int_equal(log.seen[0].state.launches, 12);
-    assert_int_equal(log.seen[0].state.launches_marked, 11);
-    assert_int_equal(log.seen[0].state.launches_ended, 10);
-    assert_memory_equal(&log.seen[0].state.call[0], &comm.call[0], sizeof(comm.call[0]));
-    assert_memory_equal(&log.seen[0].state.pending[0], &pending, sizeof(pending));
-    muster_log_free(&log);
-    free(image.data);
+    uint32_t before = image->frames;
+    muster_log_encode_begin(&encoder, room);
+    while (!muster_log_image_write(told, &encoder, whole)) {
+        end_frame(image);
+        muster_log_encode_begin(&encoder, room);
+    }
+    if (!muster_log_encode_empty(&encoder))
+        end_frame(image);
+    return image->frames - before;
 }
 
-/* Headers and all, for a second of training in full timing a frame. */
-static void rule_of(struct muster_segment *segment, unsigned i, uint64_t hits)
+static struct muster_segment *some_segment(void)
 {
-    struct muster_seg_rule *rule = &segment->policy.rule[i];
-    snprintf(rule->name, sizeof(rule->name), "rule-%u", i);
-    rule->line = 3 + i;
-    atomic_store(&rule->hits, hits);
-    atomic_store(&rule->not_offered, hits / 2);
-}
-
-static void a_policy_comes_out_with_the_newest_counters(void **state)
-{
-    (void)state;
-    struct image image;
-    struct muster_log log;
-    struct muster_log_policy_told told = {0};
-    struct muster_segment *segment = calloc(1, sizeof(*segment));
-    begin_image(&image);
+    struct muster_seg_identity nobody = {.rank = -1};
+    struct muster_segment *segment = muster_segment_new(&nobody);
+    assert_non_null(segment);
+    fixture_comm(segment);
+    for (uint64_t n = 0; n < 20; n++) {
+        struct muster_op op = fixture_op(n);
+        fixture_retire(segment, &op);
+        segment->comm[0].call[n % MUSTER_SEG_CALLS] =
+            (struct muster_seg_call){100 + n, -1, MUSTER_FUNC_ALL_REDUCE, 0, (uint16_t)n};
+    }
+    atomic_store(&segment->comm[0].calls, 20);
+    atomic_store(&segment->exit_state, MUSTER_EXIT_EXITED);
+    fixture_slot(segment, 17, 20, MUSTER_SLOT_LAUNCHED);
+    segment->net[3] = (struct muster_seg_net){.seq = 8, .comm = 1, .peer = 3, .count = 7};
     segment->policy.rules = 130; /* two more than have an entry */
-    segment->policy.tuner_api = 5;
     memset(segment->policy.sha256, 0xab, 32);
     for (unsigned i = 0; i < MUSTER_SEG_RULES; i++)
-        rule_of(segment, i, i);
+        snprintf(segment->policy.rule[i].name, sizeof(segment->policy.rule[i].name), "rule-%u", i);
     atomic_store(&segment->policy.state, MUSTER_POLICY_ACTIVE);
-    assert_true(muster_log_policy_write(&told, &encoder, segment));
-    end_frame(&image);
-    assert_true(muster_log_policy_write(&told, &encoder, segment));
-    assert_true(muster_log_encode_empty(&encoder)); /* nothing has changed */
-    rule_of(segment, 7, 1000);
-    assert_true(muster_log_policy_write(&told, &encoder, segment));
-    end_frame(&image);
-    parse_ok(&image, image.bytes, &log);
+    segment->facts.head.state = MUSTER_FACTS_READ;
+    strcpy(segment->facts.head.nic, "eth0");
+    return segment;
+}
+
+/* But for seq and the slots' generations, which mean nothing to a reader. */
+static void assert_image(const struct muster_segment *got, const struct muster_segment *expected)
+{
+    size_t from = offsetof(struct muster_segment, net), to = offsetof(struct muster_segment, slot);
+    struct muster_segment *like = malloc(sizeof(*like));
+    memcpy((void *)like, (const void *)expected, sizeof(*like));
+    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
+        like->net[i].seq = 0;
+    assert_memory_equal((const char *)got + from, (const char *)like + from, to - from);
+    free(like);
+    assert_int_equal(atomic_load(&got->exit_state), atomic_load(&expected->exit_state));
+    assert_int_equal(atomic_load(&got->ring_head), atomic_load(&expected->ring_head));
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+        assert_int_equal(got->comm[i].uid, expected->comm[i].uid);
+        assert_int_equal(got->comm[i].retired, expected->comm[i].retired);
+        assert_memory_equal(got->comm[i].call, expected->comm[i].call, sizeof(got->comm[i].call));
+    }
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        assert_memory_equal(&got->row[i].comm, &expected->row[i].comm,
+                            sizeof(got->row[i]) - sizeof(got->row[i].seq));
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        unsigned state = atomic_load(&expected->slot_state[i]) & 0xff;
+        bool flies = state >= MUSTER_SLOT_CALLED && state <= MUSTER_SLOT_DONE;
+        assert_int_equal(atomic_load(&got->slot_state[i]), flies ? state : MUSTER_SLOT_FREE);
+        if (flies)
+            assert_memory_equal(&got->slot[i], &expected->slot[i], sizeof(got->slot[i]));
+    }
+}
+
+static void expect_image(const struct image *image, const struct muster_segment *expected)
+{
+    struct muster_log log;
+    parse_ok(image, image->bytes, &log);
     assert_int_equal(log.damaged, 0);
-    assert_memory_equal(log.policy, &segment->policy, sizeof(segment->policy));
+    assert_image(log.image, expected);
     muster_log_free(&log);
-    free(segment);
-    free(image.data);
 }
 
-static void a_policy_that_does_not_fit_goes_on_in_the_next_frame(void **state)
+static void the_image_comes_out_with_what_changed_since(void **state)
 {
     (void)state;
     struct image image;
-    struct muster_log log;
-    struct muster_log_policy_told told = {0};
-    struct muster_segment *segment = calloc(1, sizeof(*segment));
+    struct muster_segment *segment = some_segment();
+    struct muster_log_image told = {0};
     begin_image(&image);
-    segment->policy.rules = 40;
-    for (unsigned i = 0; i < 40; i++)
-        rule_of(segment, i, 10 * i);
-    atomic_store(&segment->policy.state, MUSTER_POLICY_ACTIVE);
-    muster_log_encode_begin(&encoder, 200);
-    while (!muster_log_policy_write(&told, &encoder, segment)) {
-        end_frame(&image);
-        muster_log_encode_begin(&encoder, 400);
-    }
-    end_frame(&image);
-    assert_true(image.frames > 1);
-    parse_ok(&image, image.bytes, &log);
-    assert_memory_equal(log.policy, &segment->policy, sizeof(segment->policy));
-    muster_log_free(&log);
+    assert_true(muster_log_image_open(&told, segment));
+    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
+    expect_image(&image, segment);
+    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 0); /* nothing changed */
+    atomic_store(&segment->policy.rule[7].hits, 1000);
+    atomic_store(&segment->slot_state[17], 0);
+    struct muster_op op = fixture_op(20);
+    fixture_retire(segment, &op);
+    size_t before = image.bytes;
+    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
+    assert_in_range(image.bytes - before, 40, 200);
+    expect_image(&image, segment);
+    muster_log_image_close(&told);
     free(segment);
     free(image.data);
 }
 
-static void a_log_of_the_first_version_is_read(void **state)
+static void an_image_that_does_not_fit_goes_on_in_the_next_frame(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct image image;
+        struct muster_segment *segment = some_segment();
+        struct muster_log_image told = {0};
+        begin_image(&image);
+        assert_true(muster_log_image_open(&told, segment));
+        assert_in_range(tell(&told, &image, whole, 2000), 2, 8);
+        expect_image(&image, segment);
+        muster_log_image_close(&told);
+        free(segment);
+        free(image.data);
+    }
+}
+
+/* What is told as a whole replaces whatever damage left: zeros, too. */
+static void a_whole_image_makes_good_what_was_lost(void **state)
 {
     (void)state;
     struct image image;
     struct muster_log log;
-    small_image(&image);
-    for (size_t at = 0; at <= MUSTER_LOG_COPY_BYTES; at += MUSTER_LOG_COPY_BYTES) {
-        struct muster_log_header header;
-        memcpy(&header, image.data + at, sizeof(header));
-        header.version = 1;
-        header.crc = muster_log_header_crc(&header);
-        memcpy(image.data + at, &header, sizeof(header));
-    }
+    struct muster_segment *segment = some_segment();
+    struct muster_log_image told = {0};
+    begin_image(&image);
+    assert_true(muster_log_image_open(&told, segment));
+    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    atomic_store(&segment->slot_state[17], 0);
+    strcpy(segment->comm[0].name, "tp");
+    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    image.data[image.frame_at[1] + sizeof(struct muster_log_frame)] ^= 1;
+    atomic_store(&segment->heartbeat_mono_ns, 77);
+    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
     parse_ok(&image, image.bytes, &log);
-    assert_int_equal(log.version, 1);
-    assert_int_equal(log.ops, 9);
-    assert_null(log.policy);
+    assert_int_equal(log.damaged, 1);
+    assert_int_equal(atomic_load(&log.image->heartbeat_mono_ns), 77);
+    assert_string_equal(log.image->comm[0].name, "dp");
+    assert_int_equal(atomic_load(&log.image->slot_state[17]), MUSTER_SLOT_LAUNCHED);
     muster_log_free(&log);
+    tell(&told, &image, true, MUSTER_LOG_FRAME_BYTES);
+    parse_ok(&image, image.bytes, &log);
+    assert_image(log.image, segment);
+    muster_log_free(&log);
+    muster_log_image_close(&told);
+    free(segment);
     free(image.data);
+}
+
+static void operations_behind_the_image_are_told_apart(void **state)
+{
+    (void)state;
+    struct image image;
+    struct muster_log log;
+    struct muster_segment *segment = some_segment(); /* has retired 20 */
+    struct muster_log_image told = {0};
+    begin_image(&image);
+    assert_true(muster_log_image_open(&told, segment));
+    for (uint64_t n = 3; n < 18; n++)
+        put_op(n);
+    end_frame(&image);
+    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    for (uint64_t n = 18; n < 25; n++)
+        put_op(n);
+    end_frame(&image);
+    parse_ok(&image, image.bytes, &log);
+    assert_int_equal(log.ops, 22);
+    assert_int_equal(log.ops_imaged, 17);
+    muster_log_free(&log);
+    muster_log_image_close(&told);
+    free(segment);
+    free(image.data);
+}
+
+/* Right CRC, but no image lies there. */
+static void patches_beside_the_image_are_refused(void **state)
+{
+    (void)state;
+    const size_t begin = MUSTER_SEG_IMAGE_BEGIN / 8, end = MUSTER_SEG_IMAGE_END / 8;
+    const uint64_t word[2] = {1, 2};
+    const struct {
+        size_t at, n;
+        bool fits;
+    } place[] = {{begin, 2, true}, {end - 2, 2, true}, {begin - 1, 2, false}, {end - 1, 2, false},
+                 {0, 1, false},    {end, 1, false},    {SIZE_MAX, 1, false},  {begin, end, false}};
+    for (size_t i = 0; i < sizeof(place) / sizeof(*place); i++) {
+        /* The longest is one of zeros alone. */
+        for (int zeros = place[i].n > 2; zeros < 2; zeros++) {
+            struct image image;
+            struct muster_log log;
+            begin_image(&image);
+            if (zeros)
+                muster_log_encode_zeros(&encoder, place[i].at, place[i].n);
+            else
+                muster_log_encode_patch(&encoder, place[i].at, word, place[i].n);
+            end_frame(&image);
+            parse_ok(&image, image.bytes, &log);
+            assert_int_equal(log.damaged, !place[i].fits);
+            muster_log_free(&log);
+            free(image.data);
+        }
+    }
 }
 
 static void an_operation_takes_less_than_32_bytes(void **state)
@@ -448,7 +521,7 @@ static void foreign_files_are_refused_in_words(void **state)
     uint32_t other = MUSTER_LOG_VERSION + 1;
     for (int copy = 0; copy < 2; copy++)
         memcpy(image.data + copy * MUSTER_LOG_COPY_BYTES + 8, &other, sizeof(other));
-    expect_refused(&image, "log format 4, this muster reads 1 to 3");
+    expect_refused(&image, "log format 5, this muster reads 4");
     other = 0;
     memcpy(image.data + 8, &other, sizeof(other));
     expect_refused(&image, "log format 0");
@@ -505,10 +578,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_crc_is_the_known_one),
         cmocka_unit_test(what_was_put_comes_out),
-        cmocka_unit_test(states_come_out),
-        cmocka_unit_test(a_policy_comes_out_with_the_newest_counters),
-        cmocka_unit_test(a_policy_that_does_not_fit_goes_on_in_the_next_frame),
-        cmocka_unit_test(a_log_of_the_first_version_is_read),
+        cmocka_unit_test(the_image_comes_out_with_what_changed_since),
+        cmocka_unit_test(an_image_that_does_not_fit_goes_on_in_the_next_frame),
+        cmocka_unit_test(a_whole_image_makes_good_what_was_lost),
+        cmocka_unit_test(operations_behind_the_image_are_told_apart),
+        cmocka_unit_test(patches_beside_the_image_are_refused),
         cmocka_unit_test(an_operation_takes_less_than_32_bytes),
         cmocka_unit_test(a_full_frame_says_so_and_stays_whole),
         cmocka_unit_test(a_lost_operation_needs_a_new_frame),

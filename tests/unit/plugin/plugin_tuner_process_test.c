@@ -16,8 +16,8 @@
 
 #include "nccl/profiler_abi.h"
 #include "policy/policy.h"
-#include "segment/read.h"
-#include "tuner_lab.h"
+#include "segment/segment_reader.h"
+#include "tuner_testbed.h"
 
 enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4 };
 
@@ -95,7 +95,7 @@ static void expect_counters(void (*order)(void), unsigned hits, unsigned not_off
     struct muster_segment *segment = archived();
     const struct muster_seg_policy *policy = &segment->policy;
     char hex[MUSTER_POLICY_HEX];
-    assert_string_equal(muster_policy_state_word(atomic_load(&policy->state)), "active");
+    assert_string_equal(muster_policy_state_name(atomic_load(&policy->state)), "active");
     assert_int_equal(policy->rules, 1);
     assert_int_equal(policy->tuner_api, 5);
     assert_string_equal(policy->rule[0].name, "a");

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "policy/policy.h"
-#include "tuner_lab.h"
+#include "tuner_testbed.h"
 
 enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4, ALL_GATHER = 2 };
 enum { RING_SIMPLE = 1 * PROTOS + 2 };

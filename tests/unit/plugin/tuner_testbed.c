@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tuner_lab.h"
+#include "tuner_testbed.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/scratch.h"
+#include "launch/scratch.h"
 
 enum { ENTRY_BYTES = 40 };
 

@@ -1,6 +1,6 @@
 /* The tuner tables of the built plugin, called as NCCL of each version would. */
-#ifndef MUSTER_TESTS_TUNER_LAB_H
-#define MUSTER_TESTS_TUNER_LAB_H
+#ifndef MUSTER_TESTS_UNIT_PLUGIN_TUNER_TESTBED_H
+#define MUSTER_TESTS_UNIT_PLUGIN_TUNER_TESTBED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "policy/policy.h"
-#include "random.h"
+#include "policy_random.h"
 
 enum { ALGOS = 9, PROTOS = 4, ENTRIES = ALGOS * PROTOS };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/cost_file.h"
+#include "policy/offline/cost_file.h"
 
 #define MIB (1ull << 20)
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "policy/policy.h"
-#include "random.h"
+#include "policy_random.h"
 
 static void show(void *to, const struct muster_policy_message *message)
 {

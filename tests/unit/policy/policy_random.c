@@ -1,4 +1,4 @@
-#include "random.h"
+#include "policy_random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Reproducible chance, and policies made of it. */
-#ifndef MUSTER_TESTS_POLICY_RANDOM_H
-#define MUSTER_TESTS_POLICY_RANDOM_H
+#ifndef MUSTER_TESTS_UNIT_POLICY_POLICY_RANDOM_H
+#define MUSTER_TESTS_UNIT_POLICY_POLICY_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "cli/report_rules.h"
-#include "fixture.h"
+#include "policy/offline/report_rules.h"
+#include "report_fixture.h"
 #include "policy/policy.h"
 
 enum { RANKS = 2, UID = 1 };
@@ -86,9 +86,12 @@ static void keep_text(struct job *job, const char *content)
 
 static void make(struct job *job)
 {
+    struct muster_view view;
     struct muster_err err;
     job->report = fixture_report(job->run, MUSTER_BY_OP);
-    assert_int_equal(muster_report_rules_add(&job->rules, job->run, &job->report, &err), 0);
+    assert_int_equal(muster_view_of_run_aligned(job->run, &view, &err), 0);
+    assert_int_equal(muster_report_rules_add(&job->rules, &view, &job->report, &err), 0);
+    muster_view_free(&view);
 }
 
 static void tear_down(struct job *job)

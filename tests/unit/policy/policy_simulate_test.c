@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "cli/policy_asked.h"
-#include "cli/simulate.h"
-#include "fixture.h"
+#include "../report/report_fixture.h"
+#include "policy/offline/policy_asked.h"
+#include "policy/offline/simulate.h"
 
 enum { RANKS = 2, COMM = 0x77, UID = 1 };
 
@@ -77,14 +77,23 @@ static const struct kind ring_ll = {MUSTER_FUNC_ALL_REDUCE, MUSTER_ALGO_RING, MU
 static const struct kind ring_simple = {MUSTER_FUNC_ALL_REDUCE, MUSTER_ALGO_RING,
                                         MUSTER_PROTO_SIMPLE, 8, 16384};
 
+static void add_view(struct muster_simulation *simulation, const struct muster_run *run,
+                     bool simulated)
+{
+    struct muster_view view;
+    assert_int_equal(muster_view_of_run_aligned(run, &view, NULL), 0);
+    assert_int_equal(muster_simulation_add(simulation, &view, simulated), 0);
+    muster_view_free(&view);
+}
+
 static struct muster_simulation simulate(const struct muster_policy *policy,
                                          const struct muster_run *run,
                                          const struct muster_run *other)
 {
     struct muster_simulation simulation = {.policy = policy};
-    assert_int_equal(muster_simulation_add(&simulation, run, true), 0);
+    add_view(&simulation, run, true);
     if (other)
-        assert_int_equal(muster_simulation_add(&simulation, other, false), 0);
+        add_view(&simulation, other, false);
     assert_int_equal(muster_simulation_finish(&simulation), 0);
     return simulation;
 }
@@ -133,7 +142,7 @@ static void the_effect_is_that_of_the_same_size_measured_both_ways(void **state)
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
     assert_int_equal(class->ops, 40);
     assert_int_equal(class->effects, 1);
-    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
     assert_float_equal(class->effect[0].ratio, 0.4, 1e-9); /* of the rank that waited least */
     assert_int_equal(class->effect[0].covered, 20);
     assert_int_equal(class->effect[0].variant.proto, MUSTER_PROTO_SIMPLE);
@@ -209,7 +218,7 @@ static void what_only_seems_quicker_is_told_as_slow_as_it_is(void **state)
 {
     (void)state;
     struct muster_sim_effect effect = of_a_tree(40, 180);
-    assert_int_equal(effect.by, MUSTER_PACE_BEAT);
+    assert_int_equal(effect.by, MUSTER_PERIOD_BEAT);
     assert_float_equal(effect.ratio, 1.5, 1e-9);
     assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
 }
@@ -218,7 +227,7 @@ static void a_clock_alone_says_nothing_of_a_tree(void **state)
 {
     (void)state;
     struct muster_sim_effect effect = of_a_tree(40, 0);
-    assert_int_equal(effect.by, MUSTER_PACE_NONE);
+    assert_int_equal(effect.by, MUSTER_PERIOD_NONE);
     assert_float_equal(effect.ratio, 0, 1e-9);
     assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
 }
@@ -234,7 +243,7 @@ static void few_beats_are_not_known(void **state)
     struct muster_simulation simulation = simulate(policy, run, NULL);
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
     assert_int_equal(class->effects, 1);
-    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
     assert_float_equal(class->effect[0].ratio, 0.5, 1e-9);
     muster_simulation_free(&simulation);
     fixture_free(run);
@@ -258,10 +267,10 @@ static void what_is_known_comes_first(void **state)
     struct muster_simulation simulation = simulate(policy, run, trees);
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL128);
     assert_int_equal(class->effects, 2);
-    assert_int_equal(class->effect[0].by, MUSTER_PACE_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
     assert_float_equal(class->effect[0].ratio, 1.1, 1e-9);
     assert_int_equal(class->effect[0].covered, 24);
-    assert_int_equal(class->effect[1].by, MUSTER_PACE_NONE);
+    assert_int_equal(class->effect[1].by, MUSTER_PERIOD_NONE);
     assert_int_equal(class->effect[1].covered, 48);
     muster_simulation_free(&simulation);
     fixture_free(run);

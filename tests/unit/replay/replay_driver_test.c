@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "fake_plugin.h"
-#include "nccl/drive.h"
+#include "replay/replay_driver.h"
 
 enum { APIS = 7 };
 

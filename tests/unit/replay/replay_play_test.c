@@ -1,6 +1,6 @@
 /*
  * Playing: which calls a plugin gets for which mask, in each generation of NCCL. The functions of
- * nccl/drive.h are replaced by ones that write down what they are told.
+ * replay/replay_driver.h are replaced by ones that write down what they are told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "nccl/drive.h"
-#include "trace/play.h"
+#include "replay/replay_driver.h"
+#include "replay/replay_play.h"
 
 #define BIT(kind) (1 << MUSTER_EVENT_##kind)
 
@@ -35,7 +35,7 @@ static unsigned refused; /* kinds that get a NULL handle */
 static uintptr_t handles;
 static pid_t proxy_pid;
 
-static void tell(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static void tell(const char *fmt, ...)
 {
     va_list args;
     size_t used = strlen(told);
@@ -108,7 +108,8 @@ struct script {
     uint64_t t;
 };
 
-static void add(struct script *script, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct script *script, const char *fmt,
+                                                      ...)
 {
     va_list args;
     va_start(args, fmt);

@@ -122,69 +122,70 @@ static void leaves_out_a_line_cut_short(void **state)
     muster_trace_free(&trace);
 }
 
+static const struct {
+    const char *text, *says;
+} bad[] = {
+    {"", "f:1: an empty file, expected the meta line"},
+    {"{\"op\":\"me", "f:1: "},
+    {"\n" META(5), "f:1: "},
+    {"[1]\n", "f:1: another JSON value, expected a JSON object"},
+    {INIT, "f:1: \"op\" is \"init\", expected \"meta\" in the first line"},
+    {META(8), "f:1: \"api\" is 8, expected a whole number from 1 to 7"},
+    {META(0), "f:1: \"api\" is 0, expected"},
+    {META(5) META(5), "f:2: \"op\" is \"meta\", expected init, start, state, stop or fini"},
+    {META(5) "{\"op\":\"st\n" INIT, "f:2: "},
+    {META(5) "{\"op\":\"restart\",\"t\":1,\"tid\":1}\n",
+     "f:2: \"op\" is \"restart\", expected init, start, state, stop or fini"},
+    {META(5) "{\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n",
+     "f:2: \"t\" is missing, expected a whole number"},
+    {META(5) "{\"t\":-1,\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n", "f:2: \"t\" is -1, expected"},
+    {META(5) "{\"t\":1,\"t\":1,\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n", "f:2: duplicate"},
+    {META(5) FINI, "f:2: \"ctx\" is 1, expected a number that an earlier line introduced"},
+    {META(5) INIT INIT, "f:3: \"ctx\" is 1, expected a number not used before"},
+    {META(5) INIT GROUP GROUP, "f:4: \"h\" is 1, expected a number not used before"},
+    {META(5) INIT COLL, "f:3: \"pgroup\" is 1, expected a number that an earlier line"},
+    {META(5) INIT KERNEL, "f:3: \"parent\" is 2, expected a number that an earlier line"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"stop\",\"h\":4,\"type\":1}\n",
+     "f:3: \"h\" is 4, expected a number that an earlier line introduced"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"state\",\"h\":4,\"type\":1,\"state\":3}\n",
+     "f:3: \"h\" is 4, expected a number that an earlier line introduced"},
+    {META(5) INIT GROUP "{\"t\":1,\"tid\":7,\"op\":\"stop\",\"h\":1,\"type\":2}\n",
+     "f:4: \"type\" is 2, expected the type that the handle was started with"},
+    {META(5) INIT GROUP "{\"t\":1,\"tid\":7,\"op\":\"state\",\"h\":1,\"type\":1,"
+                        "\"state\":256}\n",
+     "f:4: \"state\" is 256, expected a whole number from 0 to 255"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":3,"
+                  "\"parent\":0}\n",
+     "f:3: \"type\" is 3, expected one event bit of the interface version"},
+    {META(4) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":256,"
+                  "\"parent\":0,\"graph\":0,\"depth\":1}\n",
+     "f:3: \"type\" is 256, expected one event bit of the interface version"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":256,"
+                  "\"parent\":0,\"graph\":2,\"depth\":1}\n",
+     "f:3: \"graph\" is 2, expected a whole number from 0 to 1"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":2048,"
+                  "\"parent\":0,\"stream\":\"here\"}\n",
+     "f:3: \"stream\" is \"here\", expected an address"},
+    {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":64,"
+                  "\"parent\":0,\"ch\":true,\"ptimer\":0}\n",
+     "f:3: \"ch\" is true, expected a whole number from 0 to 255"},
+    {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"xyz\",\"name\":\"\","
+             "\"nNodes\":1,\"nranks\":4,\"rank\":3}\n",
+     "f:2: \"comm\" is \"xyz\", expected 1 to 16 hex digits in quotes"},
+    {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"1\",\"name\":5,"
+             "\"nNodes\":1,\"nranks\":4,\"rank\":3}\n",
+     "f:2: \"name\" is 5, expected a string or null"},
+    {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"1\",\"name\":\"\","
+             "\"nNodes\":1,\"nranks\":5000000000,\"rank\":3}\n",
+     "f:2: \"nranks\" is 5000000000, expected a whole number from -2147483648 to 2147483647"},
+    {"{\"op\":\"meta\",\"format\":1,\"api\":5,\"nccl\":22809,\"rank\":3,\"nranks\":4,"
+     "\"host\":\"node0\",\"local_rank\":1,\"gpu\":\"\",\"end\":\"stopped\"}\n",
+     "f:1: \"end\" is \"stopped\", expected \"killed\""},
+};
+
 static void refuses(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *says;
-    } bad[] = {
-        {"", "f:1: an empty file, expected the meta line"},
-        {"{\"op\":\"me", "f:1: "},
-        {"\n" META(5), "f:1: "},
-        {"[1]\n", "f:1: another JSON value, expected a JSON object"},
-        {INIT, "f:1: \"op\" is \"init\", expected \"meta\" in the first line"},
-        {META(8), "f:1: \"api\" is 8, expected a whole number from 1 to 7"},
-        {META(0), "f:1: \"api\" is 0, expected"},
-        {META(5) META(5), "f:2: \"op\" is \"meta\", expected init, start, state, stop or fini"},
-        {META(5) "{\"op\":\"st\n" INIT, "f:2: "},
-        {META(5) "{\"op\":\"restart\",\"t\":1,\"tid\":1}\n",
-         "f:2: \"op\" is \"restart\", expected init, start, state, stop or fini"},
-        {META(5) "{\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n",
-         "f:2: \"t\" is missing, expected a whole number"},
-        {META(5) "{\"t\":-1,\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n", "f:2: \"t\" is -1, expected"},
-        {META(5) "{\"t\":1,\"t\":1,\"tid\":7,\"op\":\"fini\",\"ctx\":1}\n", "f:2: duplicate"},
-        {META(5) FINI, "f:2: \"ctx\" is 1, expected a number that an earlier line introduced"},
-        {META(5) INIT INIT, "f:3: \"ctx\" is 1, expected a number not used before"},
-        {META(5) INIT GROUP GROUP, "f:4: \"h\" is 1, expected a number not used before"},
-        {META(5) INIT COLL, "f:3: \"pgroup\" is 1, expected a number that an earlier line"},
-        {META(5) INIT KERNEL, "f:3: \"parent\" is 2, expected a number that an earlier line"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"stop\",\"h\":4,\"type\":1}\n",
-         "f:3: \"h\" is 4, expected a number that an earlier line introduced"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"state\",\"h\":4,\"type\":1,\"state\":3}\n",
-         "f:3: \"h\" is 4, expected a number that an earlier line introduced"},
-        {META(5) INIT GROUP "{\"t\":1,\"tid\":7,\"op\":\"stop\",\"h\":1,\"type\":2}\n",
-         "f:4: \"type\" is 2, expected the type that the handle was started with"},
-        {META(5) INIT GROUP "{\"t\":1,\"tid\":7,\"op\":\"state\",\"h\":1,\"type\":1,"
-                            "\"state\":256}\n",
-         "f:4: \"state\" is 256, expected a whole number from 0 to 255"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":3,"
-                      "\"parent\":0}\n",
-         "f:3: \"type\" is 3, expected one event bit of the interface version"},
-        {META(4) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":256,"
-                      "\"parent\":0,\"graph\":0,\"depth\":1}\n",
-         "f:3: \"type\" is 256, expected one event bit of the interface version"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":256,"
-                      "\"parent\":0,\"graph\":2,\"depth\":1}\n",
-         "f:3: \"graph\" is 2, expected a whole number from 0 to 1"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":2048,"
-                      "\"parent\":0,\"stream\":\"here\"}\n",
-         "f:3: \"stream\" is \"here\", expected an address"},
-        {META(5) INIT "{\"t\":1,\"tid\":7,\"op\":\"start\",\"ctx\":1,\"h\":1,\"type\":64,"
-                      "\"parent\":0,\"ch\":true,\"ptimer\":0}\n",
-         "f:3: \"ch\" is true, expected a whole number from 0 to 255"},
-        {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"xyz\",\"name\":\"\","
-                 "\"nNodes\":1,\"nranks\":4,\"rank\":3}\n",
-         "f:2: \"comm\" is \"xyz\", expected 1 to 16 hex digits in quotes"},
-        {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"1\",\"name\":5,"
-                 "\"nNodes\":1,\"nranks\":4,\"rank\":3}\n",
-         "f:2: \"name\" is 5, expected a string or null"},
-        {META(5) "{\"t\":1,\"tid\":7,\"op\":\"init\",\"ctx\":1,\"comm\":\"1\",\"name\":\"\","
-                 "\"nNodes\":1,\"nranks\":5000000000,\"rank\":3}\n",
-         "f:2: \"nranks\" is 5000000000, expected a whole number from -2147483648 to 2147483647"},
-        {"{\"op\":\"meta\",\"format\":1,\"api\":5,\"nccl\":22809,\"rank\":3,\"nranks\":4,"
-         "\"host\":\"node0\",\"local_rank\":1,\"gpu\":\"\",\"end\":\"stopped\"}\n",
-         "f:1: \"end\" is \"stopped\", expected \"killed\""},
-    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (parse(bad[i].text) != -1) {
             fail_msg("accepted: %s", bad[i].text);

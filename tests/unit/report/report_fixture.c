@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "report_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +153,7 @@ struct muster_report fixture_report(const struct muster_run *run, enum muster_re
 {
     struct muster_report report;
     struct muster_err err = {""};
-    assert_int_equal(muster_report_build(run, by, &report, &err), 0);
+    assert_int_equal(muster_report_of_run(run, by, &report, &err), 0);
     return report;
 }
 

@@ -1,8 +1,8 @@
-/* Runs made by hand, as segment/run.h would load them. */
-#ifndef TESTS_UNIT_EXPORT_FIXTURE_H
-#define TESTS_UNIT_EXPORT_FIXTURE_H
+/* Runs made by hand, as run/run.h would load them. */
+#ifndef MUSTER_TESTS_UNIT_REPORT_REPORT_FIXTURE_H
+#define MUSTER_TESTS_UNIT_REPORT_REPORT_FIXTURE_H
 
-#include "export/report.h"
+#include "report/report.h"
 
 #define US 1000ull
 

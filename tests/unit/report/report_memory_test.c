@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
+#include "report_fixture.h"
 
 static bool counting;
 static size_t left; /* allocations until one fails */
@@ -70,7 +70,7 @@ static void no_failed_allocation_goes_unnoticed(void **state)
         struct muster_err err = {""};
         left = n;
         counting = true;
-        int result = muster_report_build(run, MUSTER_BY_OP, &report, &err);
+        int result = muster_report_of_run(run, MUSTER_BY_OP, &report, &err);
         counting = false;
         if (result == 0) {
             muster_report_free(&report);

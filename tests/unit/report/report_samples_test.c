@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "export/samples.h"
+#include "report/samples.h"
 
 static void quantiles_are_nearest_ranks(void **state)
 {

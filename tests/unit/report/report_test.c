@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
+#include "report_fixture.h"
 
 #define assert_near(a, b, by) assert_true(fabs((a) - (b)) <= (by))
 
@@ -313,31 +313,6 @@ static void communicators_of_one_gpu_are_one_rank(void **state)
     fixture_free(run);
 }
 
-static void a_log_alone_is_reported(void **state)
-{
-    struct muster_run *run = fixture_run(1);
-    struct muster_process *process = &run->process[0];
-    (void)state;
-    free(process->segment);
-    process->segment = NULL;
-    process->comm = calloc(1, sizeof *process->comm);
-    process->comms = 1;
-    process->comm[0].uid = 7;
-    process->comm[0].id = 0xabc;
-    process->comm[0].nranks = 4;
-    fixture_add_list(run, 0, fixture_op(7, 0, 30 * US));
-    fixture_add_list(run, 0, fixture_op(7, 1, 0));
-    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
-    assert_int_equal(report.rank[0].ops, 2);
-    assert_int_equal(report.rank[0].bytes, 2 << 20);
-    assert_int_equal(report.rank[0].timed_ops, 1);
-    assert_near(report.rank[0].share, 0.5, 1e-9);
-    assert_near(report.rank[0].p50_us, 30, 1e-9);
-    assert_true(report.op[0].comm == 0xabc);
-    muster_report_free(&report);
-    fixture_free(run);
-}
-
 static void captured_calls_without_replays_are_said(void **state)
 {
     struct muster_run *run = fixture_run(1);
@@ -350,55 +325,20 @@ static void captured_calls_without_replays_are_said(void **state)
     fixture_free(run);
 }
 
-static void a_graph_captured_inside_a_block_is_said(void **state)
+static void what_auto_left_out_is_said_with_its_reason(void **state)
 {
-    static const char sentence[] = "2 operations of replays were shown because their graphs";
     struct muster_run *run = fixture_run(1);
     (void)state;
     run->process[0].identity.timing = MUSTER_TIMING_AUTO;
-    fixture_comm(run, 0, 1, 0xabc, 0, 1)->captured = 1;
-    for (unsigned i = 0; i < 2; i++) {
-        struct muster_op op = fixture_op(1, i, 30 * US);
-        op.flags |= MUSTER_OP_GRAPH;
-        fixture_add(run, 0, op);
-    }
+    struct muster_seg_comm *comm = fixture_comm(run, 0, 1, 0xabc, 0, 2);
+    fixture_add(run, 0, fixture_op(1, 0, 30 * US));
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
-    assert_true(fixture_gap(&report, sentence));
+    assert_false(fixture_gap(&report, "blocks timed"));
     muster_report_free(&report);
-    /* Over a network replays are shown in any case. */
-    run->process[0].segment->net[0].comm = 1;
+    comm->timing = muster_seg_timing_pack(3, 14200, 31000);
     report = fixture_report(run, MUSTER_BY_OP);
-    assert_false(fixture_gap(&report, sentence));
-    muster_report_free(&report);
-    fixture_free(run);
-}
-
-/* NCCL stalls the process then. In the warm-up that is expected; later it has to be told, also of
- * an operation whose times are not known. */
-static void a_communicator_armed_in_mid_run_is_said(void **state)
-{
-    static const char sentence[] = "operations in mid-run were the first of their communicator";
-    struct muster_run *run = fixture_run(2);
-    struct muster_op op = fixture_op(1, 2, 30 * US);
-    (void)state;
-    op.flags |= MUSTER_OP_ARMING | MUSTER_OP_UNSCORED;
-    for (size_t p = 0; p < 2; p++) {
-        fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
-        fixture_comm(run, p, 2, 0xdef, (int32_t)p, 2);
-        fixture_add(run, p, op);
-    }
-    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
-    assert_false(fixture_gap(&report, sentence));
-    muster_report_free(&report);
-    op.number = 700;
-    op.comm = 2;
-    for (size_t p = 0; p < 2; p++) {
-        fixture_add(run, p, op);
-        op.flags |= MUSTER_OP_INCOMPLETE;
-    }
-    report = fixture_report(run, MUSTER_BY_OP);
-    assert_true(fixture_gap(&report, "2 operations in mid-run were the first"));
-    assert_true(fixture_gap(&report, "is not judged (ranks 0-1)"));
+    assert_true(fixture_gap(&report, "communicator 0000000000000abc: 1 in 8 blocks timed since "
+                                     "operation 14200: 31000 operations a second"));
     muster_report_free(&report);
     fixture_free(run);
 }
@@ -416,7 +356,7 @@ static void without_times_there_are_no_zeros(void **state)
     assert_true(isnan(report.rank[0].p50_us));
     assert_true(isnan(report.op[0].algbw_gbs));
     assert_string_equal(report.rank[0].source, "none");
-    assert_true(fixture_gap(&report, "MUSTER_TIMING is auto"));
+    assert_true(fixture_gap(&report, "no launch was seen to its end"));
     muster_report_free(&report);
     fixture_free(run);
 }
@@ -442,6 +382,23 @@ static void rows_fold_by_communicator_and_by_size(void **state)
     assert_int_equal(report.op[0].count, 3);
     assert_near(report.op[0].p50_us, 20, 1e-9);
     assert_int_equal(report.op[0].nranks, 4);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+/* As a JAX program whose all-reduces are small: its communicators are there and nothing else. */
+static void a_job_whose_communicators_did_nothing_says_what_nccl_does_not_show(void **state)
+{
+    struct muster_run *run = fixture_run(1);
+    (void)state;
+    fixture_comm(run, 0, 1, 0xabc, 0, 2);
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(&report, "no operation ran in 0000000000000abc (world)"));
+    muster_report_free(&report);
+    fixture_comm(run, 0, 2, 0xdef, 0, 2);
+    fixture_add(run, 0, fixture_op(2, 0, 0));
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_false(fixture_gap(&report, "no operation ran"));
     muster_report_free(&report);
     fixture_free(run);
 }
@@ -530,13 +487,12 @@ int main(void)
         cmocka_unit_test(bandwidth_is_that_of_nccl_tests),
         cmocka_unit_test(several_gpus_of_a_process_are_several_ranks),
         cmocka_unit_test(communicators_of_one_gpu_are_one_rank),
-        cmocka_unit_test(a_log_alone_is_reported),
         cmocka_unit_test(captured_calls_without_replays_are_said),
-        cmocka_unit_test(a_graph_captured_inside_a_block_is_said),
+        cmocka_unit_test(what_auto_left_out_is_said_with_its_reason),
         cmocka_unit_test(without_times_there_are_no_zeros),
         cmocka_unit_test(rows_fold_by_communicator_and_by_size),
+        cmocka_unit_test(a_job_whose_communicators_did_nothing_says_what_nccl_does_not_show),
         cmocka_unit_test(gaps_name_what_was_lost),
-        cmocka_unit_test(a_communicator_armed_in_mid_run_is_said),
         cmocka_unit_test(unarmed_ranks_say_why),
         cmocka_unit_test(network_waits_without_steps_are_absent),
     };

@@ -1,6 +1,6 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
-#include "segment/gpus.h"
+#include "run/run_gpus.h"
 
 static struct muster_gpu_part part_of(uint64_t id, int32_t rank, uint32_t nranks, int32_t index)
 {

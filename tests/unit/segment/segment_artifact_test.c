@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,14 +9,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "segment/kept.h"
+#include "segment/artifact.h"
 
 static const char text[] = "muster: 1\n";
 static const char name[] = "policy-abababab.yaml";
 
-static struct muster_kept *make(const char *what)
+static struct muster_artifact *make(const char *what)
 {
-    struct muster_kept *kept = muster_kept_new(name, what, strlen(what));
+    struct muster_artifact *kept = muster_artifact_new(name, what, strlen(what));
     assert_non_null(kept);
     return kept;
 }
@@ -43,9 +43,9 @@ static void the_first_to_come_writes_it(void **state)
 {
     struct fixture *fixture = *state;
     char path[256];
-    struct muster_kept *first = make(text), *second = make("another text\n");
-    assert_int_equal(muster_kept_write(first, fixture->run, NULL), 0);
-    assert_int_equal(muster_kept_write(second, fixture->run, NULL), 0);
+    struct muster_artifact *first = make(text), *second = make("another text\n");
+    assert_int_equal(muster_artifact_write(first, fixture->run, NULL), 0);
+    assert_int_equal(muster_artifact_write(second, fixture->run, NULL), 0);
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
     assert_int_equal(fixture_count(fixture->run, ""),
                      1 + 2); /* it, "." and "..": no temporary one */
@@ -64,9 +64,9 @@ static void what_a_killed_one_left_is_finished(void **state)
 {
     struct fixture *fixture = *state;
     char path[256];
-    struct muster_kept *kept = make(text);
+    struct muster_artifact *kept = make(text);
     write_file(part_path(path, sizeof(path), fixture), "mus");
-    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
     assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
     free(kept);
@@ -76,10 +76,10 @@ static void what_a_killed_one_left_after_another_was_done_is_removed(void **stat
 {
     struct fixture *fixture = *state;
     char path[256];
-    struct muster_kept *kept = make(text);
-    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    struct muster_artifact *kept = make(text);
+    assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     write_file(part_path(path, sizeof(path), fixture), "mus");
-    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
     assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
     free(kept);
@@ -91,11 +91,11 @@ static void two_that_write_at_once_do_not_disturb_each_other(void **state)
 {
     struct fixture *fixture = *state;
     char path[256], part[256];
-    struct muster_kept *kept = make(text);
+    struct muster_artifact *kept = make(text);
     int other = open(part_path(part, sizeof(part), fixture), O_WRONLY | O_CREAT | O_EXCL, 0600);
     assert_true(other >= 0);
     assert_int_equal(pwrite(other, text, 3, 0), 3);
-    assert_int_equal(muster_kept_write(kept, fixture->run, NULL), 0);
+    assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     fixture_path(path, sizeof(path), fixture->run, name);
     assert_file(path, text);
     assert_int_equal(pwrite(other, text + 3, strlen(text) - 3, 3), strlen(text) - 3);
@@ -115,13 +115,13 @@ struct crowd {
 static void *write_with_others(void *arg)
 {
     struct crowd *crowd = arg;
-    struct muster_kept *kept = make(text);
+    struct muster_artifact *kept = make(text);
     intptr_t failed = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         if (pthread_barrier_wait(&crowd->start) == PTHREAD_BARRIER_SERIAL_THREAD)
             unlink(crowd->path);
         pthread_barrier_wait(&crowd->start);
-        failed += muster_kept_write(kept, crowd->dir, NULL) != 0;
+        failed += muster_artifact_write(kept, crowd->dir, NULL) != 0;
         failed += access(crowd->path, F_OK) != 0;
     }
     free(kept);
@@ -153,11 +153,11 @@ static void a_limit_on_files_ends_no_job(void **state)
     struct fixture *fixture = *state;
     struct muster_err err;
     struct rlimit before;
-    struct muster_kept *kept = make(text);
+    struct muster_artifact *kept = make(text);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     struct rlimit small = {.rlim_cur = strlen(text) - 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    int rc = muster_kept_write(kept, fixture->run, &err);
+    int rc = muster_artifact_write(kept, fixture->run, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(rc, -1);
     assert_non_null(strstr(err.text, "File too large"));
@@ -170,9 +170,9 @@ static void a_directory_that_is_gone_is_said(void **state)
     struct fixture *fixture = *state;
     struct muster_err err;
     char path[256];
-    struct muster_kept *kept = make(text);
+    struct muster_artifact *kept = make(text);
     fixture_path(path, sizeof(path), fixture->run, "gone");
-    assert_int_equal(muster_kept_write(kept, path, &err), -1);
+    assert_int_equal(muster_artifact_write(kept, path, &err), -1);
     assert_non_null(strstr(err.text, "gone"));
     assert_non_null(strstr(err.text, "No such file or directory"));
     free(kept);

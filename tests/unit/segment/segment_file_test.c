@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "segment/read.h"
+#include "segment/segment_reader.h"
 #include "segment/reap.h"
 
 static struct muster_segment_file create_ok(const struct fixture *fixture)

@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <dirent.h>
 #include <ftw.h>

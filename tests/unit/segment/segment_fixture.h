@@ -1,6 +1,6 @@
 /* What the segment room's tests share: directories of their own, identities, operations. */
-#ifndef MUSTER_TESTS_SEGMENT_FIXTURE_H
-#define MUSTER_TESTS_SEGMENT_FIXTURE_H
+#ifndef MUSTER_TESTS_UNIT_SEGMENT_SEGMENT_FIXTURE_H
+#define MUSTER_TESTS_UNIT_SEGMENT_SEGMENT_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "segment/file.h"
+#include "segment/segment_file.h"
 #include "segment/layout.h"
 
 struct fixture {

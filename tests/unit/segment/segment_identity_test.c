@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,10 +90,10 @@ static void the_innermost_launcher_tells_the_rank(void **state)
     static const char *const of_slurm[] = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"};
     static const char *const of_mpirun[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                             "OMPI_COMM_WORLD_SIZE"};
-    static const char *const numbers[] = {"5", "1", "8"};
+    static const char *const numbers[] = {"5", "1", "8"}, *const others[] = {"2", "2", "4"};
     struct muster_seg_identity identity;
     for (size_t i = 0; i < 3; i++) {
-        setenv(of_slurm[i], "2", 1);
+        setenv(of_slurm[i], others[i], 1);
         setenv(of_mpirun[i], numbers[i], 1);
     }
     muster_identity_read(&identity);
@@ -106,7 +106,100 @@ static void the_innermost_launcher_tells_the_rank(void **state)
     assert_int_equal(identity.world, 8);
     setenv("RANK", "7", 1);
     muster_identity_read(&identity);
+    assert_int_equal(identity.rank, 5); /* of which world? */
+    assert_int_equal(muster_identity_launcher_rank(), 7);
+    setenv("WORLD_SIZE", "8", 1);
+    muster_identity_read(&identity);
     assert_int_equal(identity.rank, 7);
+}
+
+/* What a launcher sets for one process, the communicators it then makes, and who it is. */
+struct launch {
+    const char *what;
+    const char *set[4][2];
+    int32_t comm[3][2]; /* ranks, own rank */
+    int32_t rank, world, local;
+    enum muster_rank_source source;
+    bool said;
+};
+
+static const struct launch launches[] = {
+    {"torchrun",
+     {{"RANK", "3"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "4"}},
+     {{4, 3}, {2, 1}},
+     3, 4, 1, MUSTER_RANK_FROM_ENV, false},
+    {"Lightning's own launcher, second process",
+     {{"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}},
+     {{2, 1}},
+     1, 2, 1, MUSTER_RANK_FROM_COMM, false},
+    {"Lightning's own launcher, first process",
+     {{"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}},
+     {{2, 0}},
+     0, 2, 0, MUSTER_RANK_FROM_COMM, false},
+    {"mpirun",
+     {{"OMPI_COMM_WORLD_RANK", "5"},
+      {"OMPI_COMM_WORLD_SIZE", "8"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+      {"PMIX_RANK", "5"}},
+     {{8, 5}},
+     5, 8, 1, MUSTER_RANK_FROM_ENV, false},
+    {"srun",
+     {{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}},
+     {{4, 2}},
+     2, 4, 0, MUSTER_RANK_FROM_ENV, false},
+    {"Ray Train",
+     {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}},
+     {{2, 1}},
+     1, 2, 0, MUSTER_RANK_FROM_ENV, false},
+    {"Ray's actors, which set nothing", {{NULL}}, {{2, 1}, {4, 3}}, 3, 4, -1,
+     MUSTER_RANK_FROM_COMM, false},
+    {"one process with many GPUs", {{NULL}}, {{4, 0}, {4, 1}, {4, 2}}, 0, 4, -1,
+     MUSTER_RANK_FROM_COMM, false},
+    {"torchrun, one process a host with all its GPUs",
+     {{"RANK", "1"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}},
+     {{8, 4}, {8, 5}},
+     4, 8, 0, MUSTER_RANK_FROM_COMM, true},
+    {"JAX, one process", {{NULL}}, {{2, 1}, {2, 0}}, 1, 2, -1, MUSTER_RANK_FROM_COMM, false},
+    {"a rank that a shell hands on to every process",
+     {{"RANK", "0"}, {"WORLD_SIZE", "2"}},
+     {{2, 1}},
+     1, 2, -1, MUSTER_RANK_FROM_COMM, true},
+    {"a rank without a world", {{"RANK", "0"}}, {{2, 1}}, 1, 2, -1, MUSTER_RANK_FROM_COMM,
+     false},
+    {"groups in another order after one of the whole world",
+     {{"RANK", "3"}, {"WORLD_SIZE", "4"}},
+     {{4, 3}, {4, 0}},
+     3, 4, -1, MUSTER_RANK_FROM_ENV, false},
+    {"a group of some ranks first",
+     {{"RANK", "3"}, {"WORLD_SIZE", "4"}},
+     {{2, 1}, {4, 3}},
+     3, 4, -1, MUSTER_RANK_FROM_ENV, false},
+    {"a rank beyond its world", {{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {{4, 1}}, 1, 4, -1,
+     MUSTER_RANK_FROM_COMM, false},
+    {"one GPU alone", {{NULL}}, {{1, 0}}, 0, 1, -1, MUSTER_RANK_FROM_COMM, false},
+};
+
+static void launchers_frameworks_and_communicators(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(launches) / sizeof(*launches); i++) {
+        const struct launch *launch = &launches[i];
+        struct muster_seg_identity identity;
+        bool settled = false;
+        unsigned said = 0;
+        clear(NULL);
+        for (size_t v = 0; v < 4 && launch->set[v][0]; v++)
+            setenv(launch->set[v][0], launch->set[v][1], 1);
+        muster_identity_read(&identity);
+        for (size_t c = 0; c < 3 && launch->comm[c][0]; c++)
+            said += muster_identity_learn(&identity, &settled, launch->comm[c][0],
+                                          launch->comm[c][1]) == MUSTER_RANK_CONTRADICTED;
+        if (identity.rank != launch->rank || identity.world != launch->world)
+            fail_msg("%s: rank %d of %d", launch->what, identity.rank, identity.world);
+        assert_int_equal(identity.local_rank, launch->local);
+        assert_int_equal(identity.rank_source, launch->source);
+        assert_int_equal(said, launch->said);
+    }
 }
 
 static void without_a_launcher_the_rank_is_open(void **state)
@@ -228,6 +321,7 @@ int main(void)
         TEST(launchers_tell_the_rank),
         TEST(a_rank_of_a_batch_script_is_nobodys),
         TEST(the_innermost_launcher_tells_the_rank),
+        TEST(launchers_frameworks_and_communicators),
         TEST(without_a_launcher_the_rank_is_open),
         TEST(the_process_and_host_are_named),
         TEST(the_run_directory_follows_the_job),

@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -65,7 +65,8 @@ static int reap_in_another_process(void)
 static int look_and_let_another_try(void)
 {
     struct muster_found *found;
-    muster_found_free(found, muster_find_segments(shm, &found));
+    size_t n = muster_find_segments(shm, &found);
+    muster_found_free(found, n);
     assert_int_equal(reap_in_another_process(), 1);
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "fixture.h"
+#include "segment_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "segment/log_format.h"
-#include "segment/log_read.h"
-#include "segment/log_write.h"
+#include "oplog/log_format.h"
+#include "oplog/log_reader.h"
+#include "oplog/log_writer.h"
 
 enum { LONG_MS = 60000, BIG = 256 << 20 };
 
@@ -99,11 +99,10 @@ static void everything_put_is_in_the_log_and_the_segment_beside_it(void **state)
         assert_memory_equal(&log.op[n], &expected, sizeof(expected));
     }
     assert_int_equal(log.identity.rank, 77);
-    assert_int_equal(log.seens, 1);
-    assert_int_equal(log.seen[0].state.outstanding, 2);
-    assert_int_equal(log.seen[0].state.pending[0].op.number, 5000);
-    assert_int_equal(log.seen[0].state.pending[0].launched, 1);
-    assert_int_equal(log.seen[0].state.pending[1].launched, 0);
+    assert_int_equal(atomic_load(&log.image->slot_state[3]), MUSTER_SLOT_LAUNCHED);
+    assert_int_equal(atomic_load(&log.image->slot_state[4]), MUSTER_SLOT_CALLED);
+    assert_int_equal(log.image->slot[3].number, 5000);
+    assert_int_equal(log.image->slot[4].number, 5001);
     assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
     assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
     muster_log_free(&log);
@@ -121,10 +120,8 @@ static void the_last_calls_are_in_the_log(void **state)
     atomic_store(&comm->calls, 20);
     assert_true(muster_log_writer_finish(start(&file, BIG), LONG_MS));
     read_log(&file, &log);
-    assert_int_equal(log.seen[0].state.calls, 20);
-    assert_int_equal(log.seen[0].state.calls_listed, MUSTER_SEG_CALLS);
-    assert_int_equal(log.seen[0].state.call[0].count, 104);
-    assert_int_equal(log.seen[0].state.call[15].count, 119);
+    assert_int_equal(atomic_load(&log.image->comm[0].calls), 20);
+    assert_memory_equal(log.image->comm[0].call, comm->call, sizeof(comm->call));
     muster_log_free(&log);
     drop(&file);
 }
@@ -148,6 +145,7 @@ static void a_full_log_gives_up_the_oldest(void **state)
     assert_int_equal(log.next_op, n);
     assert_int_equal(log.damaged, 0);
     assert_int_equal(log.comms, 1);
+    assert_string_equal(log.image->comm[0].name, "dp"); /* told again as the log went round */
     struct muster_op last = fixture_op(n - 1);
     assert_memory_equal(&log.op[log.ops - 1], &last, sizeof(last));
     uint64_t overwritten = atomic_load(&file.map->log_overwritten);

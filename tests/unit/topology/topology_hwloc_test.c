@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "topology/hwloc.h"
+#include "topology/hwloc/hwloc.h"
 #include "topology/paths.h"
 
 #define HEAD                                                                                       \
@@ -67,7 +67,7 @@ static void assert_path(const struct muster_machine *machine, int a, int b, cons
     struct muster_path path;
     char got[16];
     muster_path_gpus(machine, a, b, &path);
-    muster_path_word(&path, got, sizeof got);
+    muster_path_name(&path, got, sizeof got);
     assert_string_equal(got, word);
 }
 

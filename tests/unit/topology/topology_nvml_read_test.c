@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "topology/gpu_watch.h"
-#include "topology/nvml.h"
+#include "topology/nvml/gpu_watch.h"
+#include "topology/nvml/nvml.h"
 
 static char path[64];
 
@@ -145,7 +145,7 @@ static void a_gpu_is_watched_as_it_changes(void **state)
 {
     struct muster_nvml *nvml = calloc(1, sizeof *nvml);
     struct muster_gpu_watch *watch;
-    struct muster_gpu_look look;
+    struct muster_gpu_reading look;
     struct muster_err err = {.text = ""};
     (void)state;
     assert_non_null(nvml);
@@ -161,7 +161,7 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_int_equal(muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x77}), -1);
     int gpu = muster_gpu_watch_find(watch, (struct muster_pci){.bus = 0x12});
     assert_int_equal(gpu, 2);
-    muster_gpu_watch_look(watch, gpu, &look);
+    muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.limits, 0);
     assert_int_equal(look.nvlinks, 18);
     assert_int_equal(look.others, 0); /* one: this process */
@@ -170,10 +170,10 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     say("gpus 4\ngpu 2 limits 0x8\ngpu 2 link 7 down\ngpu 2 link 8 errors 1 3\n"
         "gpu 2 link 8 errors 2 5\ngpu 2 replays 4\ngpu 2 processes 17:1 18:1 19:1\n"
         "gpu 2 xid 48\ngpu 3 xid 79\ngpu 2 ecc_uncorrected 1\n");
-    muster_gpu_watch_look(watch, gpu, &look);
+    muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.nvlinks, 18); /* links are looked at less often */
     for (int i = 0; i < 5; i++)
-        muster_gpu_watch_look(watch, gpu, &look);
+        muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.limits, MUSTER_CLOCK_HW_SLOWDOWN);
     assert_int_equal(look.nvlinks, 17);
     assert_int_equal(look.nvlink_recoveries, 3);
@@ -185,10 +185,10 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_int_equal(muster_gpu_watch_xid(watch, gpu), 0); /* once */
 
     say("gpus 4\ngpu * links 0\nfail nvmlDeviceGetPowerUsage 15\n");
-    muster_gpu_watch_look(watch, gpu, &look);
+    muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.power_mw, -1);
     for (int i = 0; i < 5; i++)
-        muster_gpu_watch_look(watch, gpu, &look);
+        muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.nvlinks, 17); /* a driver that tells of no link leaves what was seen */
     free(nvml);
     free(watch);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "topology/faults.h"
-#include "topology/nvml.h"
+#include "topology/nvml/nvml.h"
 #include "topology/paths.h"
 
 enum { LINKS = 18 };

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cli/scratch.h"
+#include "launch/scratch.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
 #include "topology/sysfs.h"

@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "trace/handle_ids.h"
-#include "trace/record.h"
+#include "trace/trace_record.h"
 #include "trace/trace.h"
 
 static char folder[] = "/tmp/muster-record-XXXXXX";

@@ -1,5 +1,5 @@
 /* The arithmetic of `muster tune`. */
-#include "cli/tune_stats.h"
+#include "tune/tune_stats.h"
 
 #include <math.h>
 #include <setjmp.h>

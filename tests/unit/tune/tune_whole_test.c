@@ -1,5 +1,5 @@
 /* What all rules together do to a job, from made-up pairs of runs. */
-#include "cli/tune_whole.h"
+#include "tune/tune_whole.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +49,8 @@ static void pairs(unsigned n, double small_with_us, double large_with_us)
 
 static enum muster_tune_verdict judged(void)
 {
-    muster_tune_whole_word(&whole, figure, meaning);
-    return muster_tune_whole_judge(&whole, &interval);
+    muster_tune_whole_format(&whole, figure, meaning);
+    return muster_tune_whole_evaluate(&whole, &interval);
 }
 
 static void a_rule_that_gains_and_a_whole_that_gains(void **state)

@@ -1,5 +1,5 @@
 /* What the view makes of operations: order, self times, and where there are none. */
-#include "ranks.h"
+#include "made_ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -183,7 +183,9 @@ static void test_ranks_of_one_process_are_told_apart(void **state)
         {.uid = 2, .id = 5, .rank = 1, .nranks = 2, .name = "a"},
     };
     struct muster_op op[] = {op_at(0, 100, 200), op_at(0, 150, 200)};
-    struct muster_process process = {.comm = comm, .comms = 2, .op = op, .ops = 2};
+    static struct muster_segment segment; /* whose log alone names the communicators */
+    struct muster_process process = {
+        .segment = &segment, .comm = comm, .comms = 2, .op = op, .ops = 2};
     struct muster_run run = {.process = &process, .processes = 1};
     struct muster_view view;
     struct muster_err err = {""};

@@ -1,0 +1,279 @@
+"""`muster agent`: what it prints of a replayed job, once and over HTTP, while the job lives and when
+it has ended.
+usage: agent_test.py MUSTER RECORDINGS"""
+
+import base64
+import http.client
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import clean
+
+MUSTER, RECORDINGS = sys.argv.pop(1), sys.argv.pop(1)
+DEADLINE_S = 120
+HASH = "$2b$04$abcdefghijklmnopqrstuuZx7bwzEt2zO5rYiIG2MPCzROol.usxu"  # "let me read"
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+
+def parse(text):
+    """{(name, labels): value} of a whole exposition; every line has to be one."""
+    series, types = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name not in types, f"{name}: two types"
+            types[name] = kind
+        elif not line.startswith("# HELP ") and line != "# EOF":
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            key = match[1], tuple(sorted(LABEL.findall(match[2] or "")))
+            assert key not in series, f"{line}: twice"
+            series[key] = float(match[3])
+    return series, types
+
+
+class Agent(clean.CleanCase):
+    def setUp(self):
+        super().setUp()
+        self.shm = tempfile.mkdtemp(dir="/dev/shm", prefix="muster-agent-")
+        self.out = tempfile.mkdtemp()
+        self.environment = self.env(MUSTER_SEGMENT_DIR=self.shm)
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.terminate()
+            process.communicate()
+        shutil.rmtree(self.shm)
+        shutil.rmtree(self.out)
+
+    def start(self, *arguments, **options):
+        process = subprocess.Popen([MUSTER, *arguments], env=self.environment, text=True,
+                                   stderr=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+        self.started.append(process)
+        return process
+
+    def replay(self, name="late-gpu", **options):
+        """A job of four ranks that stays."""
+        return self.start("replay", os.path.join(RECORDINGS, name), "--hold", "600", "--speed", "max",
+                          "--out", os.path.join(self.out, "muster-4711.0"), **options)
+
+    def once(self, *arguments, status=0):
+        done = subprocess.run([MUSTER, "agent", "--once", *arguments], env=self.environment, text=True,
+                              capture_output=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def serve(self, *more):
+        agent = self.start("agent", "--listen", "127.0.0.1:0", *more)
+        line = agent.stderr.readline()
+        match = re.search(r"https?://([\d.]+):(\d+)/metrics", line)
+        if not match and "without libmicrohttpd" in line:
+            self.skipTest("built without libmicrohttpd")
+        self.assertTrue(match, line)
+        self.address = match[1], int(match[2])
+        return agent
+
+    def ask(self, path="/metrics", method="GET", tls=None, **headers):
+        connection = (http.client.HTTPSConnection(*self.address, timeout=60, context=tls) if tls
+                      else http.client.HTTPConnection(*self.address, timeout=60))
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer, text
+
+    def scrape(self):
+        return parse(self.ask()[1])[0]
+
+    def until(self, true, what):
+        """What `true` returns of a scrape, once it is not empty."""
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            found = true(self.scrape())
+            if found:
+                return found
+            time.sleep(0.2)
+        self.fail(f"{what}: not within {DEADLINE_S} s")
+
+    @staticmethod
+    def of(series, name):
+        return {labels: value for (one, labels), value in series.items() if one == name}
+
+    def all_recorded(self, series):
+        done = self.of(series, "muster_operations_total")
+        return len(done) == 4 and sum(done.values()) == 908 and done
+
+    def late(self, series):
+        return [dict(labels) for labels in self.of(series, "muster_finding_active")]
+
+    def test_a_late_rank_while_the_job_lives_and_nothing_afterwards(self):
+        job, _ = self.replay(), self.serve()
+        done = self.until(self.all_recorded, "908 operations")
+        self.assertEqual({dict(labels)["rank"] for labels in done}, set("0123"))
+        self.assertEqual({dict(labels)["run"] for labels in done}, {"muster-4711.0"})
+        found = self.until(self.late, "a finding")
+        self.assertEqual([(one["finding"], one["rank"], one["severity"]) for one in found],
+                         [("late_rank", "2", "warning")])
+        series = self.scrape()
+        late = {dict(labels)["rank"]: value for labels, value
+                in self.of(series, "muster_lateness_seconds_total").items()}
+        self.assertEqual(max(late, key=late.get), "2")
+        self.assertEqual(list(self.of(series, "muster_ranks_expected").values()), [4])
+        counts = self.of(series, "muster_operation_duration_seconds_count")
+        timed = self.of(series, "muster_timed_operations_total")
+        self.assertEqual(sum(counts.values()), sum(timed.values()))
+        ranks = [key for key in series if dict(key[1]).get("rank")]
+        self.assertLessEqual(len(ranks), 20 * 4)
+        job.terminate()
+        job.wait()
+        gone = self.scrape()  # the very next one
+        self.assertFalse([key for key in gone if dict(key[1]).get("run")])
+        self.assertEqual(self.of(gone, "muster_findings_total"), {(("finding", "late_rank"),): 1})
+
+    def test_once_prints_the_same(self):
+        self.replay()
+        end = time.monotonic() + DEADLINE_S
+        while not self.all_recorded(parse(self.once())[0]):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        classic, types = parse(self.once())
+        self.assertEqual([(one["finding"], one["rank"]) for one in self.late(classic)],
+                         [("late_rank", "2")])
+        self.assertEqual(types["muster_bytes_total"], "counter")
+        self.assertEqual(types["muster_rank_info"], "gauge")
+        text = self.once("--format", "openmetrics")
+        self.assertTrue(text.endswith("\n# EOF\n"))
+        opened, types = parse(text)
+        self.assertEqual(types["muster_bytes"], "counter")
+        self.assertEqual(types["muster_rank"], "info")
+        self.assertEqual(set(opened), set(classic))
+        promtool = shutil.which("promtool")
+        if promtool:
+            done = subprocess.run([promtool, "check", "metrics"], input=self.once(), text=True,
+                                  capture_output=True)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_an_empty_host(self):
+        series, _ = parse(self.once())
+        self.assertFalse(self.of(series, "muster_rank_info"))
+        self.assertEqual(self.of(series, "muster_agent_segments_unreadable"), {(): 0})
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
+    def test_root_sees_jobs_of_others_and_others_do_not(self):
+        os.chmod(self.shm, 0o1777)
+        os.chmod(self.out, 0o1777)
+        self.replay(user=65534, group=65534, extra_groups=[])
+        end = time.monotonic() + DEADLINE_S
+        while not self.all_recorded(parse(self.once())[0]):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        uids = {dict(labels)["uid"] for labels in
+                self.of(parse(self.once())[0], "muster_operations_total")}
+        self.assertEqual(uids, {"65534"})
+        self.assertFalse(self.of(parse(self.once("--own"))[0], "muster_rank_info"))
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_one_capability_is_enough(self):
+        only = "-all,+dac_read_search"
+        prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                  f"--inh-caps={only}", f"--ambient-caps={only}", f"--bounding-set={only}"]
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode:
+            self.skipTest("capabilities cannot be handed on here")
+        self.replay()
+        end = time.monotonic() + DEADLINE_S
+        while not self.all_recorded(parse(self.once())[0]):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        done = subprocess.run([*prefix, MUSTER, "agent", "--once", "--all"], env=self.environment,
+                              text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(self.all_recorded(parse(done.stdout)[0]))
+
+    def test_http(self):
+        agent = self.serve()
+        answer, text = self.ask()
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        answer, text = self.ask(Accept="application/openmetrics-text;version=1.0.0")
+        self.assertIn("openmetrics-text; version=1.0.0", answer.headers["Content-Type"])
+        self.assertTrue(text.endswith("# EOF\n"))
+        self.assertEqual(self.ask("/other")[0].status, 404)
+        self.assertEqual(self.ask("/-/healthy")[0].status, 200)
+        answer, text = self.ask(method="HEAD")
+        self.assertEqual((answer.status, text), (200, ""))
+        answer, _ = self.ask(method="POST")
+        self.assertEqual((answer.status, answer.headers["Allow"]), (405, "GET, HEAD"))
+        with socket.create_connection(self.address) as odd:
+            odd.sendall(b"\0\xff nonsense\r\n\r\n")
+            odd.recv(100)
+        self.assertEqual(self.ask()[0].status, 200)
+        agent.terminate()
+        self.assertEqual(agent.wait(), 0)
+
+    def write(self, name, text):
+        path = os.path.join(self.out, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_users_and_passwords(self):
+        self.serve("--web-config", self.write("web.yml", f"basic_auth_users:\n  anna: {HASH}\n"))
+        answer, _ = self.ask()
+        self.assertEqual((answer.status, answer.headers["WWW-Authenticate"]),
+                         (401, 'Basic realm="muster agent"'))
+        for password, status in (("let me read", 200), ("let me in", 401)):
+            word = base64.b64encode(f"anna:{password}".encode()).decode()
+            answer, text = self.ask(Authorization=f"Basic {word}")
+            self.assertEqual(answer.status, status)
+            self.assertEqual("muster_agent_info" in text, status == 200)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_tls(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-subj", "/CN=node1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
+                        "-keyout", "server.key", "-out", "server.crt"], cwd=self.out, check=True,
+                       capture_output=True)
+        config = self.write("web.yml", "tls_server_config:\n  cert_file: server.crt\n"
+                                       "  key_file: server.key\n")
+        self.serve("--web-config", config)
+        trusts = ssl.create_default_context(cafile=os.path.join(self.out, "server.crt"))
+        answer, text = self.ask(tls=trusts)
+        self.assertEqual(answer.status, 200)
+        self.assertIn("muster_agent_info", text)
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):
+            self.ask()
+
+    def test_a_web_configuration_that_is_wrong(self):
+        self.serve()  # or skipped
+        for text, says in (("basic_auth_users: {a: b}", "1:23: expected a bcrypt hash"),
+                           ("tls_server_config: {cert_file: /dev/null, key_file: /dev/null}", "not a file")):
+            done = subprocess.run([MUSTER, "agent", "--listen", "127.0.0.1:0", "--web-config",
+                                   self.write("web.yml", text)], env=self.environment, text=True,
+                                  capture_output=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+
+    def test_where_it_cannot_listen(self):
+        self.serve()
+        taken = "%s:%d" % self.address
+        for where, says in ((taken, "in use"), ("nowhere", "no place to listen"),
+                            ("127.0.0.1:70000", "no place to listen"), ("a.name:1", "numbers")):
+            done = subprocess.run([MUSTER, "agent", "--listen", where], env=self.environment, text=True,
+                                  capture_output=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

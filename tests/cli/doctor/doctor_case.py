@@ -1,0 +1,64 @@
+"""A host that is made up of files, for the tests of muster doctor and muster topo.
+
+usage of each test: TEST.py MUSTER FOLDER:FOLDER DOCTOR.md [unittest options]
+
+The folders hold a CUDA driver, an NCCL and an NVML that are none.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MUSTER, FAKES = sys.argv.pop(1), sys.argv.pop(1)
+DOCUMENT = pathlib.Path(sys.argv.pop(1))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.put("sys/bus/pci/devices/.keep")
+        self.put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n")
+        self.put("proc/swaps", "Filename Type Size Used Priority\n")
+        self.put("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n")
+
+    def put(self, name, text=""):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def muster(self, *args, **env):
+        kept = {k: v for k, v in os.environ.items()
+                if not k.startswith(("NCCL", "TORCH_", "CUDA_", "MASTER_", "MUSTER_", "SLURM_", "OMP_", "OMPI_", "GLOO_", "TP_",
+                                    "LOCAL_WORLD", "WORLD_SIZE", "KUBERNETES_"))}
+        env = {**kept, "HOME": str(self.root), "MUSTER_SYSFS": str(self.root / "sys"),
+               "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root), **env}
+        return subprocess.run([MUSTER, *args], env=env, capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    def doctor(self, *args, **env):
+        done = self.muster("doctor", "--passive", "--format", "json", *args, **env)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        report = json.loads(done.stdout)
+        checks = {check["id"]: check for check in report["checks"]}
+        self.assertEqual(len(checks), len(report["checks"]), "an id twice")
+        problem = any(check["status"] == "problem" for check in report["checks"])
+        self.assertEqual(done.returncode, int(problem))
+        return checks
+
+
+class GpuCase(Case):
+    """With a driver and an NVML that are none, found through LD_LIBRARY_PATH."""
+
+    def doctor(self, *args, nvml="", gpus=3, **env):
+        self.put("nvml", f"gpus {gpus}\ngpu * utilization 0\n{nvml}\n")
+        env = {"FAKE_NVML": str(self.root / "nvml"), "FAKE_GPUS": str(gpus), "FAKE_MS": "2.77",
+               "LD_LIBRARY_PATH": FAKES, **env}
+        done = self.muster("doctor", *args, "--format", "json", **env)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return {check["id"]: check for check in json.loads(done.stdout)["checks"]}

@@ -1,0 +1,251 @@
+"""Checks of muster doctor one by one: a host on which each fires, and one on which it does not."""
+
+import os
+import shutil
+import unittest
+
+from doctor_case import FAKES, Case, GpuCase
+
+LIMITS = """Limit                     Soft Limit           Hard Limit           Units
+Max open files            {}                 1048576              files
+Max locked memory         {}                unlimited            bytes
+"""
+TWO_HOSTS = {"SLURM_JOB_NUM_NODES": "2"}
+
+
+class Host(Case):
+    def expect(self, id_, status, **env):
+        check = self.doctor(**env)[id_]
+        self.assertEqual(check["status"], status, check)
+        return check
+
+    def test_names_that_lead_nowhere(self):
+        self.put("proc/sys/kernel/hostname", "node7\n")
+        self.put("etc/hosts", "127.0.0.1 localhost\n127.0.1.1\tnode7.cluster node7\n")
+        self.expect("net.names", "ok")  # one host
+        check = self.expect("net.names", "problem", **TWO_HOSTS)
+        self.assertIn("this host's name node7 is an address that other hosts cannot reach",
+                      check["found"])
+        self.expect("net.names", "ok", GLOO_SOCKET_IFNAME="lo", **TWO_HOSTS)
+        self.put("etc/hosts", "127.0.0.1 localhost\n10.1.0.7 node7\n")
+        self.expect("net.names", "ok", **TWO_HOSTS)
+        check = self.expect("net.names", "problem", GLOO_SOCKET_IFNAME="eth77")
+        self.assertIn("GLOO_SOCKET_IFNAME=eth77: no such interface", check["found"])
+        self.expect("net.names", "problem", GLOO_SOCKET_IFNAME="lo", NCCL_COMM_ID="127.0.0.1:99",
+                    **TWO_HOSTS)
+
+    def test_a_firewall(self):
+        self.put("etc/ufw/ufw.conf", "# x\nENABLED=no\n")
+        self.expect("net.firewall", "ok", **TWO_HOSTS)
+        self.put("etc/ufw/ufw.conf", "# x\nENABLED=yes\n")
+        self.expect("net.firewall", "ok")  # one host: nobody comes from outside
+        check = self.expect("net.firewall", "warning", **TWO_HOSTS)
+        self.assertEqual(check["found"], "ufw is enabled here")
+        self.expect("net.firewall", "ok", MUSTER_ROOT="/nowhere", **TWO_HOSTS)
+
+    def test_threads_of_openmp(self):
+        self.put("proc/self/status", "Cpus_allowed_list:\t0-15\n")
+        self.put("sys/devices/system/cpu/online", "0-15\n")
+        self.expect("limit.threads", "ok")  # no launcher
+        self.expect("limit.threads", "warning", LOCAL_WORLD_SIZE="8")
+        self.expect("limit.threads", "ok", LOCAL_WORLD_SIZE="8", OMP_NUM_THREADS="2")
+        self.expect("limit.threads", "warning", LOCAL_WORLD_SIZE="8", OMP_NUM_THREADS="16")
+        self.expect("limit.threads", "warning", SLURM_NTASKS_PER_NODE="8", SLURM_LOCALID="0")
+        self.put("sys/devices/system/cpu/online", "0-127\n")  # 16 of them are this rank's
+        self.expect("limit.threads", "ok", SLURM_NTASKS_PER_NODE="8", SLURM_LOCALID="0")
+
+    def test_limits_of_the_service_that_starts_jobs(self):
+        self.put("proc/812/comm", "slurmd\n")
+        self.put("proc/812/limits", LIMITS.format(131072, "unlimited"))
+        self.put("proc/813/comm", "bash\n")
+        self.put("proc/813/limits", LIMITS.format(1024, "65536"))
+        self.expect("limit.service", "ok")
+        self.put("proc/812/limits", LIMITS.format(1024, "65536"))
+        check = self.expect("limit.service", "warning")
+        self.assertEqual(check["evidence"], ["slurmd: Max open files 1024"])
+        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+        self.assertEqual(len(self.expect("limit.service", "warning")["evidence"]), 2)
+
+    def test_a_slow_clock(self):
+        path = "sys/devices/system/clocksource/clocksource0/current_clocksource"
+        self.expect("host.clock", "unchecked")
+        for source, status in (("tsc", "ok"), ("kvm-clock", "ok"), ("arch_sys_counter", "ok"),
+                               ("hpet", "warning"), ("acpi_pm", "warning")):
+            self.put(path, source + "\n")
+            self.expect("host.clock", status)
+
+    def test_huge_pages_that_nobody_uses(self):
+        text = "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\nHugePages_Free: {}\n" \
+               "Hugepagesize: 2048 kB\n"
+        for pages, status in ((0, "ok"), (100, "ok"), (300, "warning")):
+            self.put("proc/meminfo", text.format(pages))
+            self.expect("host.hugepages", status)
+
+    def test_flags_of_a_container(self):
+        self.put("proc/self/limits", LIMITS.format(1024, "65536"))
+        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+        self.expect("host.container", "ok")  # none
+        self.put(".dockerenv")
+        check = self.expect("host.container", "warning", MUSTER_DEVFS=str(self.root / "dev"),
+                            LOCAL_WORLD_SIZE="8")
+        for flag in ("--ipc=host", "--device=/dev/infiniband", "nofile=65536"):
+            self.assertIn(flag, check["advice"])
+        self.assertNotIn("--network", check["advice"])
+
+    def test_memory_for_the_ranks(self):
+        for gib, status in ((64, "ok"), (24, "warning"), (8, "problem")):
+            self.put("sys/fs/cgroup/memory.max", f"{gib << 30}\n")
+            self.expect("limit.memory", status, LOCAL_WORLD_SIZE="8")
+        self.put("sys/fs/cgroup/memory.max", "max\n")
+        self.expect("limit.memory", "ok", LOCAL_WORLD_SIZE="8")
+
+
+class Rdma(Case):
+    def port(self, device="mlx5_0", layer="InfiniBand", state="4: ACTIVE", rate="400 Gb/sec (4X NDR)"):
+        below = f"sys/class/infiniband/{device}/ports/1"
+        for name, text in (("link_layer", layer), ("state", state), ("rate", rate)):
+            self.put(f"{below}/{name}", text + "\n")
+        return below
+
+    def net(self, device, name, mtu):
+        self.put(f"sys/class/infiniband/{device}/device/net/{name}/mtu", mtu)
+        self.put(f"sys/class/net/{name}/mtu", mtu)
+
+    def test_ports_that_wait_for_a_subnet_manager(self):
+        self.assertEqual(self.doctor()["ib.subnet"]["status"], "unchecked")
+        self.port()
+        self.assertEqual(self.doctor()["ib.subnet"]["status"], "ok")
+        self.port(state="2: INIT")
+        self.assertEqual(self.doctor()["ib.subnet"]["status"], "problem")
+        self.port(layer="Ethernet", state="2: INIT")
+        self.assertEqual(self.doctor()["ib.subnet"]["found"], "no InfiniBand port")
+
+    def test_frames_of_roce(self):
+        for device, name in (("mlx5_0", "eth1"), ("mlx5_1", "eth2")):
+            self.port(device, "Ethernet")
+            self.net(device, name, "9000")
+        self.assertEqual(self.doctor()["ib.frames"]["status"], "ok")
+        self.net("mlx5_1", "eth2", "1500")
+        self.assertEqual(self.doctor()["ib.frames"]["found"], "RoCE ports of different MTUs")
+        self.net("mlx5_0", "eth1", "1500")
+        self.assertEqual(self.doctor()["ib.frames"]["found"], "RoCE in small frames")
+        for device in ("mlx5_0", "mlx5_1"):
+            self.port(device, "Ethernet", rate="25 Gb/sec (1X EDR)")
+        self.assertEqual(self.doctor()["ib.frames"]["status"], "ok")
+
+    def test_links_that_go_down(self):
+        below = self.port()
+        for times, status in (("0", "ok"), ("2", "ok"), ("3", "warning")):
+            self.put(f"{below}/counters/link_downed", times)
+            self.assertEqual(self.doctor()["ib.flaps"]["status"], status)
+
+    def test_libraries_of_rdma(self):
+        library = next(path for folder in FAKES.split(":") for path in
+                       sorted(os.path.join(folder, name) for name in os.listdir(folder))
+                       if "libcuda" in path and os.path.isfile(path))
+        os.mkdir(self.root / "lib")
+        env = {"LD_LIBRARY_PATH": str(self.root / "lib")}
+        self.port("rdmap0s6", layer="Unspecified")
+        shutil.copy(library, self.root / "lib/libibverbs.so.1")
+        check = self.doctor(**env)["ib.libraries"]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("libfabric.so.1", check["evidence"][0])
+        for name in ("libfabric.so.1", "libnccl-net.so"):
+            shutil.copy(library, self.root / "lib" / name)
+        self.assertEqual(self.doctor(**env)["ib.libraries"]["status"], "ok")
+
+    def test_devices_of_rdma(self):
+        self.port()
+        env = {"MUSTER_DEVFS": str(self.root / "dev")}
+        self.assertEqual(self.doctor(**env)["ib.devices"]["status"], "problem")
+        self.put("dev/infiniband/uverbs0")
+        self.assertEqual(self.doctor(**env)["ib.devices"]["status"], "ok")
+
+    def test_locked_memory(self):
+        self.put("proc/self/limits", LIMITS.format(65536, 8 << 20))
+        self.assertEqual(self.doctor()["limit.memlock"]["status"], "ok")  # nobody needs it
+        self.port()
+        self.assertEqual(self.doctor()["limit.memlock"]["status"], "problem")
+        self.put("proc/self/limits", LIMITS.format(65536, "unlimited"))
+        self.assertEqual(self.doctor()["limit.memlock"]["status"], "ok")
+
+    def test_small_read_requests(self):
+        chain = "pci0000:10/0000:10:01.0/0000:11:00.0"
+        for below, code in (("pci0000:10/0000:10:01.0", "0x060400"), (chain, "0x020700")):
+            name = below.rsplit("/", 1)[1]
+            self.put(f"sys/devices/{below}/class", code)
+            self.put(f"sys/devices/{below}/vendor", "0x15b3")
+            (self.root / "sys/bus/pci/devices").mkdir(parents=True, exist_ok=True)
+            (self.root / "sys/bus/pci/devices" / name).symlink_to(f"../../../devices/{below}")
+        self.put(f"sys/devices/{chain}/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)")
+        self.port()
+        self.assertEqual(self.doctor()["gpu.requests"]["status"], "unchecked")
+        config = bytearray(256)
+        config[0x34], config[0x60] = 0x60, 0x10
+        for control, status in ((5 << 12 | 1 << 5, "ok"), (2 << 12 | 1 << 5, "warning")):
+            config[0x68:0x6a] = control.to_bytes(2, "little")
+            (self.root / f"sys/devices/{chain}/config").write_bytes(config)
+            check = self.doctor()["gpu.requests"]
+            self.assertEqual(check["status"], status, check)
+        self.assertEqual(check["evidence"], ["mlx5_0: payload 256, read requests 512 bytes"])
+
+
+class Gpus(GpuCase):
+    def expect(self, id_, status, **given):
+        check = self.doctor("--passive", **given)[id_]
+        self.assertEqual(check["status"], status, check)
+        return check
+
+    def test_more_ranks_than_gpus(self):
+        self.expect("gpu.shared", "ok")
+        self.expect("gpu.shared", "ok", LOCAL_WORLD_SIZE="3")
+        self.expect("gpu.shared", "problem", LOCAL_WORLD_SIZE="4")
+        self.expect("gpu.shared", "problem", LOCAL_WORLD_SIZE="3", CUDA_VISIBLE_DEVICES="0,1")
+        self.expect("gpu.shared", "ok", SLURM_NTASKS_PER_NODE="3", SLURM_LOCALID="1",
+                    CUDA_VISIBLE_DEVICES="1")  # each rank has its own list
+
+    def test_boards_made_for_nvlink(self):
+        self.expect("gpu.bridge", "ok")
+        check = self.expect("gpu.bridge", "problem", nvml="gpu 1 links 0")
+        self.assertEqual(check["evidence"], ["GPU 1: NVIDIA H200, no NVLink is up"])
+        for name in ("NVIDIA A100-PCIE-40GB", "NVIDIA H200 NVL", "NVIDIA GeForce RTX 3090"):
+            self.expect("gpu.bridge", "ok", nvml=f"gpu * links 0\ngpu * name {name}")
+
+    def test_too_many_peers(self):
+        self.expect("gpu.peers", "ok", gpus=16)  # NVSwitch
+        self.expect("gpu.peers", "warning", gpus=10, nvml="gpu * links 0")
+        self.expect("gpu.peers", "ok", gpus=8, nvml="gpu * links 0")
+
+    def test_persistence_is_told(self):
+        self.assertEqual(self.expect("gpu.persistence", "ok")["evidence"], [])
+        self.assertIn("3 GPUs", self.expect("gpu.persistence", "ok",
+                                            nvml="gpu * persistence 0")["evidence"][0])
+
+    def test_compatibility_libraries(self):
+        self.put("cuda/compat/libcuda.so.550.54.15")
+        path = f"{FAKES}:{self.root}/cuda/compat"
+        self.expect("version.compat", "ok")
+        self.expect("version.compat", "ok", nvml="driver 535.104.05", LD_LIBRARY_PATH=path)
+        check = self.expect("version.compat", "problem", nvml="driver 580.95.05",
+                            LD_LIBRARY_PATH=path)
+        self.assertIn("out of LD_LIBRARY_PATH", check["advice"])
+        self.expect("version.compat", "problem", LD_LIBRARY_PATH=path,
+                    nvml="driver 535.104.05\ngpu * name NVIDIA GeForce RTX 4090")
+
+    def test_gpudirect(self):
+        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+        self.expect("ib.gdr", "problem")
+        self.put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for "
+                 "x86_64  580.95.05\n")
+        self.put("proc/sys/kernel/osrelease", "5.4.0-100-generic\n")
+        self.expect("ib.gdr", "problem")
+        self.put("proc/sys/kernel/osrelease", "6.8.0-45-generic\n")
+        self.expect("ib.gdr", "ok")
+        self.put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module\n")
+        self.expect("ib.gdr", "problem")
+        self.put("sys/module/efa_nv_peermem/version", "1.2.0")
+        self.assertEqual(self.expect("ib.gdr", "ok")["found"], "efa_nv_peermem is loaded")
+
+
+if __name__ == "__main__":
+    unittest.main()

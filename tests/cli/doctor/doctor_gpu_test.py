@@ -1,0 +1,121 @@
+"""muster doctor with GPUs that are none."""
+
+import unittest
+
+from doctor_case import GpuCase
+
+
+class Gpus(GpuCase):
+    def test_good_gpus(self):
+        checks = self.doctor("--only", "gpu,p2p,allreduce", gpus=2)
+        for name in ("kernel", "copy"):
+            self.assertEqual((checks[f"p2p.{name}"]["status"], checks[f"p2p.{name}"]["found"]),
+                             ("ok", "2 of 2 pairs right"))
+        self.assertEqual(checks["p2p.bandwidth"]["evidence"][0],
+                         "387.6 to 387.6 GB/s, at least 81 % of what the path allows")
+        for name in ("small", "large"):
+            self.assertEqual(checks[f"allreduce.{name}"]["found"], "right on 2 GPUs")
+
+    def test_one_gpu_has_no_bandwidth_between_gpus(self):
+        checks = self.doctor("--only", "p2p,allreduce", gpus=1)
+        self.assertEqual(checks["p2p.kernel"]["found"], "1 GPU: no pairs")
+        self.assertEqual(checks["allreduce.large"]["found"], "right on 1 GPU")
+        self.assertNotIn("bandwidth", checks["allreduce.large"]["evidence"][0])
+
+    def test_slow_links(self):
+        check = self.doctor("--only", "p2p", gpus=2, FAKE_MS="10")["p2p.bandwidth"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "2 pairs are slow"))
+        self.assertIn(": slow", check["evidence"][1])
+
+    def test_a_mirror_the_owner_never_sees(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_PAIR="0-1", FAKE_P2P="mirror")
+        self.assertEqual((checks["p2p.kernel"]["status"], checks["p2p.kernel"]["found"]),
+                         ("problem", "1 of 2 pairs right, wrong data"))
+        self.assertIn("GPU 0 to 1: the owner reads 16777", checks["p2p.kernel"]["evidence"][0])
+        self.assertEqual(checks["p2p.copy"]["status"], "ok")
+
+    def test_a_copy_that_never_returns(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_PAIR="1-0", FAKE_P2P="hang-copy")
+        self.assertEqual(checks["p2p.kernel"]["status"], "ok")
+        self.assertEqual((checks["p2p.copy"]["status"], checks["p2p.copy"]["evidence"]),
+                         ("problem", ["GPU 1 to 0: hung or crashed"]))
+
+    def test_no_peer_access(self):
+        checks = self.doctor("--only", "p2p", gpus=2, FAKE_P2P="no-access")
+        self.assertEqual((checks["p2p.kernel"]["status"], checks["p2p.kernel"]["found"]),
+                         ("unchecked", "the driver grants no peer access between these GPUs"))
+        self.assertEqual(checks["p2p.copy"]["found"], "2 of 2 pairs right")
+
+    def test_wrong_sums(self):
+        checks = self.doctor("--only", "allreduce", gpus=2, FAKE_LARGE="wrong")
+        self.assertEqual(checks["allreduce.small"]["status"], "ok")
+        self.assertEqual(checks["allreduce.large"]["status"], "problem")
+        self.assertIn("wrong result", checks["allreduce.large"]["found"])
+        checks = self.doctor("--only", "allreduce", gpus=2, FAKE_FAULT="wrong", FAKE_RANK="1")
+        self.assertEqual(checks["allreduce.small"]["status"], "problem")
+        self.assertEqual(checks["allreduce.large"]["found"], "the small one fails already")
+
+    def test_cuda_that_does_not_start(self):
+        checks = self.doctor("--only", "p2p,gpu.fabric", FAKE_INIT="802")
+        self.assertEqual((checks["gpu.fabric"]["status"], checks["gpu.fabric"]["found"]),
+                         ("problem", "no fabric manager: CUDA does not start (802)"))
+        self.assertEqual(checks["p2p.kernel"]["status"], "problem")
+        self.assertIn("CUDA error 802", checks["p2p.kernel"]["found"])
+        self.assertEqual(checks["p2p.copy"]["status"], "unchecked")
+
+    def test_gpus_in_use_are_left_alone(self):
+        for use in ("processes 77:1000", "utilization 50", "memory 1000 500"):
+            checks = self.doctor("--only", "p2p,gpu.in_use", nvml=f"gpu 1 {use}")
+            self.assertEqual(checks["gpu.in_use"]["status"], "warning", use)
+            self.assertEqual(checks["p2p.copy"]["found"],
+                             "the GPUs are in use; --active tests them all the same")
+
+    def test_faults_of_gpus(self):
+        for id_, status, nvml in (
+                ("gpu.fabric", "problem", "gpu 1 fabric 2 0"),
+                ("gpu.nvlink", "problem", "gpu 1 links 12"),
+                ("gpu.nvlink", "warning", "gpu 1 link 3 errors 1 7"),
+                ("gpu.pcie", "warning", "gpu 1 width 8"),
+                ("gpu.clocks", "warning", "gpu 1 limits 0x40"),
+                ("gpu.ecc", "problem", "gpu 1 ecc_uncorrected 2"),
+                ("gpu.ecc", "problem", "gpu 1 remap_pending 1"),
+                ("gpu.mig", "warning", "gpu 1 mig 1"),
+                ("gpu.virtual", "warning", "gpu 1 virtualization 2"),
+                ("gpu.p2p_status", "warning", "p2p 0 1 4"),
+                ("gpu.present", "problem", "fail nvmlDeviceGetHandleByIndex_v2 15"),
+                ("version.driver", "problem", "driver 545.23.08\ngpu * name NVIDIA GeForce RTX 3090\n"
+                 "gpu * links 0")):
+            check = self.doctor("--passive", nvml=nvml)[id_]
+            self.assertEqual(check["status"], status, f"{nvml}: {check}")
+            self.assertTrue(check["advice"] or id_ == "gpu.pcie", check)
+
+    def test_nvml_that_fails_or_never_returns(self):
+        checks = self.doctor("--passive", nvml="fail nvmlInit_v2 9")
+        self.assertEqual(checks["gpu.ecc"]["status"], "unchecked")
+        checks = self.doctor("--passive", nvml="hang nvmlDeviceGetNvLinkState")
+        self.assertEqual(checks["gpu.ecc"]["status"], "unchecked")
+        self.assertIn("no answer", checks["gpu.ecc"]["found"])
+        self.assertEqual(checks["gpu.driver"]["status"], "problem")
+        self.assertEqual(self.doctor("--passive")["gpu.driver"]["status"], "ok")
+
+    def test_64_gpus_in_wide_domains(self):
+        nvml = "\n".join(f"gpu {i} pci {0x10000 + i:08x}:01:00.0" for i in range(64))
+        checks = self.doctor("--passive", nvml=nvml, gpus=64)
+        self.assertEqual(checks["gpu.present"]["found"], "64 x NVIDIA H200")
+        self.assertEqual(checks["gpu.nvlink"]["status"], "ok")
+
+    def test_what_cuda_shows(self):
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="2")["gpu.present"]
+        self.assertEqual(check["status"], "ok")
+        self.assertIn("CUDA shows 1 of them", check["evidence"][0])
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="0,9,1")["gpu.present"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn('"9" is no GPU of this host', check["evidence"][1])
+        check = self.doctor("--passive", CUDA_VISIBLE_DEVICES="9")["gpu.present"]
+        self.assertEqual(check["status"], "problem")
+        mixed = self.doctor("--passive", nvml="gpu 1 name other", CUDA_VISIBLE_DEVICES="0")
+        self.assertEqual(mixed["gpu.present"]["evidence"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,279 @@
+"""`muster report --html`: a page that stands alone. In a browser where there is one.
+
+Usage: page_test.py MUSTER RECORDINGS [CHROMIUM]: without CHROMIUM what needs no browser, with it what does
+"""
+import html.parser
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+MUSTER, RECORDINGS = sys.argv[1:3]
+CHROMIUM = sys.argv[3] if len(sys.argv) > 3 else None
+MOST_BYTES = 10_000_000
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "NCCL_"))}, "MUSTER_TIMING": "full"}
+BROWSERS_OWN = re.compile(r"\b(google|googleapis|gvt1|gvt2)\.com\b")  # it looks for news of itself
+UNKIND = '</script><script>document.title="broken"</script>\u2028\u202e&amp;\x01\x7f<img src=x onerror=alert(1)>'
+
+
+def run(*command, **more):
+    return subprocess.run(command, env=ENV, timeout=240, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **more)
+
+
+def replay(folder, recording):
+    where = os.path.join(folder, recording)
+    subprocess.run([MUSTER, "replay", os.path.join(RECORDINGS, recording), "--out", where, "--speed", "max"], env=ENV,
+                   check=True, timeout=240, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return where
+
+
+def make(folder, recording):
+    """The page of a recorded run, its own data, and the report's."""
+    where = replay(folder, recording)
+    page = where + ".html"
+    done = run(MUSTER, "report", where, "--html", page)
+    assert done.returncode == 0, done.stderr
+    report = run(MUSTER, "report", where, "--format", "json")
+    return page, json.loads(report.stdout)
+
+
+class Parts(html.parser.HTMLParser):
+    """Elements as a browser finds them, and what lies in the script elements with an id."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.loads, self.data, self.inside = [], [], {}, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append(tag)
+        self.loads += [attributes[name] for name in ("src", "href", "action", "data") if name in attributes]
+        self.inside = attributes.get("id") if tag == "script" else None
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside:
+            self.data[self.inside] = self.data.get(self.inside, "") + data
+
+
+def read(page):
+    with open(page, encoding="utf-8") as file:
+        return file.read()
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.page, cls.report = make(cls.folder.name, "late-tpdp")
+        cls.parts = Parts(read(cls.page))
+        cls.own = json.loads(cls.parts.data["muster-page"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_data_inside_are_the_reports(self):
+        inside = json.loads(self.parts.data["muster-report"])
+        self.assertEqual(inside, self.report)
+        back = run(MUSTER, "report", self.page, "--format", "json")
+        self.assertEqual(back.returncode, 0, back.stderr)
+        self.assertEqual(json.loads(back.stdout), inside)
+
+    def test_all_sums_are_the_headlines(self):
+        waited = sum(rank["waited_us"] for rank in self.report["ranks"])
+        self.assertGreater(waited, 0)
+        self.assertAlmostEqual(self.own["wait_us"] / waited, 1, 6)
+        for name in ("wait_us", "cost_us"):
+            self.assertAlmostEqual(sum(cost[name] for cost in self.own["costs"]) / waited, 1, 6)
+        self.assertAlmostEqual(sum(map(sum, self.own["matrix"]["us"])) / waited, 1, 6)
+        for cost, rank in zip(self.own["costs"], self.report["ranks"]):
+            self.assertAlmostEqual(cost["wait_us"] / rank["waited_us"], 1, 4)
+        cells = sum(sum(flat[1::8]) for flat in self.own["heat"]["cells"])
+        self.assertAlmostEqual(cells / waited, 1, 1)
+
+    def test_who_is_late_cost_most(self):
+        costs = [cost["cost_us"] for cost in self.own["costs"]]
+        self.assertEqual(costs.index(max(costs)), 1)  # labels.yaml of late-tpdp
+        self.assertEqual(self.own["findings"][0]["finding"]["ranks"], [1])
+        self.assertIn("Rank 1", self.own["verdict"][0])
+        self.assertEqual(self.own["verdict"], self.report["verdict"]["lines"])
+        self.assertEqual([strip["last"] for strip in self.own["strips"][:5]], [1] * 5)
+        own = {i: cost["own_us"] / cost["own_ops"] for i, cost in enumerate(self.own["costs"]) if cost["own_ops"]}
+        self.assertEqual(max(own, key=own.get), 1)
+
+    def test_nothing_is_asked_for(self):
+        self.assertEqual([load for load in self.parts.loads if load != "data:,"], [])
+        text = read(self.page)
+        self.assertIn("default-src 'none'", text)
+        self.assertEqual(re.findall(r"\b(?:fetch|XMLHttpRequest|WebSocket|sendBeacon|import)\s*\(", text), [])
+        self.assertEqual(set(re.findall(r"https?://[^\"'\s<>]+", text)), {"http://www.w3.org/2000/svg"})
+
+    def test_a_file_that_is_no_page_is_refused_by_name(self):
+        text = read(self.page)
+        cut = text.index('id="muster-report">') + 400
+        for content, word in [("", ":1:1: expected"), ("{}", ":1:1: expected"), ("<!DOCTYPE html>" * 2, "not a page"),
+                              (text[:cut], "was cut"), (text[:cut] + "</script>", "changed or cut")]:
+            where = os.path.join(self.folder.name, "bad.html")
+            with open(where, "w", encoding="utf-8") as file:
+                file.write(content)
+            done = run(MUSTER, "report", where, "--format", "json")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("bad.html", done.stderr)
+            self.assertIn(word, done.stderr)
+        done = run(MUSTER, "report", self.page)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--format json", done.stderr)
+
+    def test_a_place_that_cannot_be_written_is_told(self):
+        where = os.path.join(self.folder.name, "late-tpdp")
+        done = run(MUSTER, "report", where, "--html", "/nonexistent/x.html")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nonexistent/x.html", done.stderr)
+
+    def test_one_rank_and_a_run_that_was_cut(self):
+        where = os.path.join(self.folder.name, "late-tpdp")
+        logs = sorted(name for name in os.listdir(where) if name.endswith(".log"))
+        self.assertEqual(len(logs), 4, os.listdir(where))
+        for keep, part in ((1, 1.0), (2, 0.5)):
+            other = os.path.join(self.folder.name, f"part-{keep}")
+            os.mkdir(other)
+            for name in logs[:keep]:
+                with open(os.path.join(where, name), "rb") as file:
+                    content = file.read()
+                with open(os.path.join(other, name), "wb") as file:
+                    file.write(content[:int(len(content) * part)])
+            page = other + ".html"
+            done = run(MUSTER, "report", other, "--html", page)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            own = json.loads(Parts(read(page)).data["muster-page"])
+            self.assertEqual(own["wait_us"], 0)
+
+
+class Proxy:
+    """Whoever asks for something through it is written down, and gets nothing."""
+
+    def __init__(self):
+        self.asked = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                other, _ = self.socket.accept()
+            except OSError:
+                return
+            with other:
+                other.settimeout(5)
+                try:
+                    self.asked.append(other.recv(4096).split(b"\r\n")[0].decode(errors="replace"))
+                except OSError:
+                    pass
+
+    def close(self):
+        self.socket.close()
+
+
+def browse(page, *options):
+    """The page as a browser has it in the end, what its console said, what left."""
+    proxy = Proxy()
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+             "--disable-component-update", "--disable-dev-shm-usage", "--no-first-run", "--enable-logging=stderr",
+             f"--user-data-dir={home}", f"--proxy-server=127.0.0.1:{proxy.socket.getsockname()[1]}",
+             "--proxy-bypass-list=<-loopback>", "--window-size=1280,3200", "--timeout=60000", *options,
+             "file://" + page],
+            env={**ENV, "HOME": home}, timeout=280, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    proxy.close()
+    said = [line for line in done.stderr.split("\n") if "CONSOLE" in line]
+    return done.stdout, said, proxy.asked
+
+
+class Browser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def check(self, page):
+        dom, said, asked = browse(page, "--dump-dom")
+        self.assertEqual(said, [])
+        self.assertEqual([line for line in asked if not BROWSERS_OWN.search(line)], [], "a request left")
+        self.assertIn('data-ready="yes"', dom)
+        return dom, Parts(dom)
+
+    def test_a_page_that_asks_would_be_noticed(self):
+        page = os.path.join(self.folder.name, "asks.html")
+        with open(page, "w", encoding="utf-8") as file:
+            file.write("<!DOCTYPE html><img src='http://example.invalid/x'><script>console.error('told')</script>")
+        _, said, asked = browse(page, "--dump-dom")
+        self.assertTrue(any("told" in line for line in said), said)
+        self.assertTrue(any("example.invalid" in line for line in asked), asked)
+
+    def test_the_pages_of_recorded_runs(self):
+        for recording in ("late-tpdp", "net-throttled", "hang-absent", "clean"):
+            page, report = make(self.folder.name, recording)
+            dom, parts = self.check(page)
+            own = json.loads(parts.data["muster-page"])
+            for name in ("findings", "heat", "matrix", "scatter", "strips", "bandwidth", "unseen", "run"):
+                self.assertIn(f'id="{name}" aria-labelledby="{name}-title"', dom, recording)
+            self.assertEqual(dom.count('class="quiet coverage"'), 8)
+            pictures = parts.tags.count("svg") + parts.tags.count("canvas")
+            self.assertEqual(len(re.findall(r'role="img" aria-label="[^"]{10,}', dom)), pictures, recording)
+            waited = sum(rank["waited_us"] or 0 for rank in report["ranks"])
+            if waited:
+                shown = re.search(r"waited ([\d.]+) GPU-(\w+) for each other", dom)
+                scale = {"hours": 3.6e9, "seconds": 1e6, "milliseconds": 1e3}[shown.group(2)]
+                self.assertAlmostEqual(float(shown.group(1)) * scale / waited, 1, delta=0.01)
+                self.assertIn("tabindex=\"0\"", dom)
+            self.assertIn(">" + own["verdict"][0].replace("&", "&amp;") + "<", dom)
+            for item in own["findings"]:
+                self.assertIn("<h3>" + item["text"].replace("&", "&amp;") + "</h3>", dom)
+            if recording == "clean":
+                self.assertEqual(own["findings"], [])
+                self.assertEqual(own["state"], "nobody")
+
+    def test_no_text_of_a_run_becomes_markup(self):
+        page, _ = make(self.folder.name, "late-gpu")
+        text = read(page)
+        parts = Parts(text)
+        for name in ("muster-report", "muster-page"):
+            data = json.loads(parts.data[name])
+            self.poison(data)
+            escaped = json.dumps(data).replace("<", "\\u003c")
+            text = text.replace(parts.data[name], escaped)
+        with open(page, "w", encoding="utf-8") as file:
+            file.write(text)
+        dom, parts = self.check(page)
+        self.assertNotIn("img", parts.tags)
+        self.assertNotIn("<title>broken", dom)
+        shown = re.sub(r"<script.*?</script>", "", dom, flags=re.S)
+        self.assertNotRegex(shown, "[\u202e\x01\x7f]")
+        self.assertIn("&lt;img src=x", shown)
+
+    def poison(self, data):
+        items = data.items() if isinstance(data, dict) else enumerate(data)
+        for key, value in items:
+            if isinstance(value, str) and key not in ("id", "comm"):
+                data[key] = UNKIND
+            elif isinstance(value, (dict, list)):
+                self.poison(value)
+
+
+if __name__ == "__main__":
+    names = ["Browser"] if CHROMIUM else ["Page"]
+    unittest.main(argv=[sys.argv[0], "-v"], defaultTest=names)

@@ -1,0 +1,142 @@
+"""How the sources are laid out: walls between rooms, names, sizes.
+Usage: house_test.py SOURCE_ROOT ROOMS"""
+import collections
+import os
+import re
+import sys
+import unittest
+
+ROOT, ROOMS = sys.argv.pop(1), sys.argv.pop(1)
+FOLDERS = ("plugin", "tests", "bench", "config", "docs")
+SOURCE = (".c", ".h", ".py", ".sh", ".cmake")
+MOST_FILES, MOST_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS = 40, 599, 60, 110
+
+
+def files(*folders):
+    """Paths below the source root, in order."""
+    for folder in folders:
+        for where, _, names in sorted(os.walk(os.path.join(ROOT, folder))):
+            for name in sorted(names):
+                yield os.path.relpath(os.path.join(where, name), ROOT)
+
+
+def lines(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as file:
+        return file.read().split("\n")
+
+
+def read_rooms():
+    """The table: of each room those that it may include."""
+    rooms = {}
+    for line in lines(ROOMS):
+        if line and not line.startswith("#"):
+            name, _, others = line.partition(":")
+            rooms[name] = others.split()
+    return rooms
+
+
+def functions(path):
+    """Name, first line and length of each function, by clang-format's braces at a line's start."""
+    text = lines(path)
+    begin = None
+    for number, line in enumerate(text):
+        if line == "{":
+            begin = number
+            while begin > 0 and not re.match(r"[A-Za-z_].*\(", text[begin]):
+                begin -= 1
+        elif line == "}" and begin is not None:
+            name = re.search(r"(\w+)\(", text[begin])
+            yield name.group(1) if name else "?", begin + 1, number - begin + 1
+            begin = None
+
+
+class House(unittest.TestCase):
+    def none(self, wrong):
+        self.assertFalse(wrong, "\n" + "\n".join(wrong))
+
+    def test_a_room_includes_only_what_it_may(self):
+        rooms = read_rooms()
+        wrong = []
+        for path in files("plugin"):
+            if not path.endswith((".c", ".h")):
+                continue
+            room = os.path.dirname(path)[len("plugin/"):]
+            allowed = {room, "base", "config", *rooms[room]}
+            if room in ("base", "config"):
+                allowed = {"base", room}
+            for number, line in enumerate(lines(path), 1):
+                included = re.match(r'#include "(.+)/[^/]+"', line)
+                if included and included.group(1) not in allowed:
+                    wrong.append(f"{path}:{number}: {room} may not include {included.group(1)}; "
+                                 f"see {ROOMS}")
+        self.none(wrong)
+
+    def test_the_table_names_the_rooms_there_are(self):
+        here = {os.path.dirname(path)[len("plugin/"):] for path in files("plugin")
+                if path.endswith((".c", ".h"))}
+        rooms = read_rooms()
+        self.assertEqual(set(rooms), here)
+        self.assertLessEqual({other for others in rooms.values() for other in others}, here)
+
+    def test_no_two_sources_have_one_name(self):
+        named = collections.defaultdict(list)
+        for path in files(*FOLDERS):
+            if path.endswith(SOURCE):
+                named[os.path.basename(path)].append(path)
+        self.none([" ".join(paths) for paths in named.values() if len(paths) > 1])
+
+    def test_no_folder_is_too_full(self):
+        count = collections.Counter(os.path.dirname(path) for path in files(*FOLDERS)
+                                    if not path.startswith("tests/fuzz/corpus/"))
+        self.none([f"{folder}: {n} files" for folder, n in count.items() if n > MOST_FILES])
+
+    def test_no_source_is_too_long(self):
+        self.none([f"{path}: {len(lines(path)) - 1} lines" for path in files(*FOLDERS)
+                   if path.endswith(SOURCE) and len(lines(path)) - 1 > MOST_LINES])
+
+    def test_no_function_is_too_long(self):
+        self.none([f"{path}:{at}: {name} has {length} lines" for path in files(*FOLDERS)
+                   if path.endswith((".c", ".h"))
+                   for name, at, length in functions(path) if length > MOST_FUNCTION_LINES])
+
+    def test_an_include_guard_is_the_path(self):
+        wrong = []
+        for path in files(*FOLDERS):
+            if path.endswith(".h"):
+                guard = "MUSTER_" + re.sub(r"\W", "_", path.removeprefix("plugin/")).upper()
+                if f"#ifndef {guard}" not in lines(path):
+                    wrong.append(f"{path}: no guard {guard}")
+        self.none(wrong)
+
+    def test_no_path_of_somebodys_machine(self):
+        wrong = []
+        for path in files(*FOLDERS):
+            if path.endswith(SOURCE + (".md", ".txt", ".yaml", ".json", ".csv")):
+                wrong += [f"{path}:{number}: {line.strip()}"
+                          for number, line in enumerate(lines(path), 1)
+                          if re.search(r"(^|[^\w.}])/(home|Users|root|work|tmp/tmp)\w*/\w", line)]
+        self.none(wrong)
+
+    def test_links_of_documents_lead_somewhere(self):
+        wrong = []
+        for path in [*files("docs"), "README.md", "CONTRIBUTING.md"]:
+            if not path.endswith(".md"):
+                continue
+            for number, line in enumerate(lines(path), 1):
+                for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", line):
+                    there = os.path.join(ROOT, os.path.dirname(path), target)
+                    if not os.path.exists(there):
+                        wrong.append(f"{path}:{number}: no {target}")
+        self.none(wrong)
+
+    def test_the_pages_of_the_interface_can_be_read(self):
+        pages = [path for path in files("docs/reference")]
+        index = "\n".join(lines("docs/interface.md"))
+        self.none([f"docs/interface.md: no link to {page}" for page in pages
+                   if f"(reference/{os.path.basename(page)})" not in index])
+        self.none([f"{page}:{number}: {len(line)} columns" for page in pages
+                   for number, line in enumerate(lines(page), 1) if len(line) > MOST_COLUMNS])
+
+
+if __name__ == "__main__":
+    unittest.main()

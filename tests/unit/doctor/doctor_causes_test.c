@@ -1,0 +1,226 @@
+/* Causes before symptoms: the table, and the smallest set. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "diagnose/finding.h"
+#include "doctor/rules/causes.h"
+#include "doctor/rules/checks_print.h"
+
+static void add(struct muster_checks *checks, const char *id, enum muster_check_status status)
+{
+    struct muster_check *check = muster_check_begin(checks, id, "F00");
+    muster_check_found(check, "%s found", id);
+    muster_check_advice(check, "mend %s", id);
+    muster_check_worse(check, status);
+}
+
+static bool is_symptom(const char *id)
+{
+    return muster_symptom_find(id, strlen(id)) != NULL;
+}
+
+static void has_a_path_to_a_cause(const char *symptom)
+{
+    int causes = 0;
+    for (size_t i = 0; i < muster_cause_rows_n; i++)
+        causes += muster_cause_weight(muster_cause_rows[i].cause, symptom) > 0 &&
+                  !is_symptom(muster_cause_rows[i].cause);
+    if (causes == 0)
+        fail_msg("nothing explains %s", symptom);
+}
+
+static void every_symptom_has_a_path_to_a_cause(void **state)
+{
+    (void)state;
+    for (int i = 0; muster_symptoms[i]; i++)
+        has_a_path_to_a_cause(muster_symptoms[i]);
+    for (int kind = 0; kind < MUSTER_FINDING_KINDS; kind++)
+        if (kind != MUSTER_FINDING_HANG_ORDER)
+            has_a_path_to_a_cause(muster_finding_rows[kind].name);
+}
+
+/* hang_order names its cause itself: the program's order of calls. */
+static void every_finding_is_a_symptom(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < MUSTER_FINDING_KINDS; kind++)
+        if (kind != MUSTER_FINDING_HANG_ORDER &&
+            !is_symptom(muster_finding_name((enum muster_finding_kind)kind)))
+            fail_msg("%s is no symptom", muster_finding_name((enum muster_finding_kind)kind));
+}
+
+static void every_word_of_the_table_is_a_symptom(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < muster_cause_rows_n; i++) {
+        char words[256], *rest;
+        assert_true((size_t)snprintf(words, sizeof words, "%s", muster_cause_rows[i].symptoms) <
+                    sizeof words);
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            if (!is_symptom(word))
+                fail_msg("%s explains %s, which is no symptom", muster_cause_rows[i].cause, word);
+        assert_in_range(muster_cause_rows[i].weight, *muster_cause_rows[i].symptoms != '\0', 9);
+    }
+}
+
+/* Each check of docs/doctor.md says what it explains, or is a symptom. */
+static void every_documented_check_is_in_the_table(void **state)
+{
+    char line[1024], id[64];
+    FILE *document = fopen(DOCUMENT, "r");
+    int seen = 0;
+    (void)state;
+    assert_non_null(document);
+    while (fgets(line, sizeof line, document)) {
+        if (sscanf(line, "| %63[a-z0-9_.] |", id) != 1 || !strchr(id, '.'))
+            continue;
+        bool found = is_symptom(id);
+        for (size_t i = 0; i < muster_cause_rows_n; i++)
+            found |= strcmp(muster_cause_rows[i].cause, id) == 0;
+        if (!found)
+            fail_msg("%s does not say what it explains", id);
+        seen++;
+    }
+    fclose(document);
+    assert_true(seen > 50);
+}
+
+static void one_cause_is_preferred_to_two(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    add(checks, "host.cumem", MUSTER_CHECK_WARNING); /* explains the all-reduce alone */
+    add(checks, "gpu.iommu", MUSTER_CHECK_WARNING);
+    add(checks, "gpu.clocks", MUSTER_CHECK_OK);
+    add(checks, "p2p.kernel", MUSTER_CHECK_PROBLEM);
+    add(checks, "allreduce.small", MUSTER_CHECK_PROBLEM);
+    assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_int_equal(causes.at[0].check, 1);
+    assert_int_equal(causes.at[0].explains, 3);
+    assert_int_equal(causes.at[0].others, 2); /* the other two that would do for one of them */
+    assert_int_equal(causes.unexplained, 0);
+    assert_int_equal(checks->at[1].status, MUSTER_CHECK_PROBLEM); /* raised */
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void the_most_direct_of_equal_causes_is_named(void **state)
+{
+    static const char *const ids[] = {"gpu.iommu", "version.driver", "gpu.acs"};
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        add(checks, ids[i], MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_string_equal(checks->at[causes.at[0].check].id, "version.driver");
+    assert_int_equal(causes.at[0].others, 2);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void two_faults_are_two_causes(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    add(checks, "host.oom", MUSTER_CHECK_WARNING);
+    add(checks, "gpu.clocks", MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_causes_find(checks, "hang_dead,late_rank", &causes, &err), 0);
+    assert_int_equal(causes.n, 2);
+    assert_int_equal(causes.at[0].explains | causes.at[1].explains, 3);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void what_nothing_explains_is_said(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    char *text;
+    size_t size;
+    (void)state;
+    add(checks, "gpu.acs", MUSTER_CHECK_UNCHECKED);
+    add(checks, "p2p.kernel", MUSTER_CHECK_PROBLEM);
+    assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+    assert_int_equal(causes.unexplained, 1);
+    FILE *out = open_memstream(&text, &size);
+    muster_checks_text(checks, &causes, false, out);
+    fclose(out);
+    assert_ptr_equal(strstr(text, "not run: gpu.acs: gpu.acs found\n"), text);
+    assert_non_null(strstr(text, "no cause seen; not checked: gpu.acs\n"));
+    free(text);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void a_word_that_is_no_symptom_is_refused(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    assert_int_equal(muster_causes_find(checks, "hang_stuck,hang", &causes, &err), -1);
+    assert_non_null(strstr(err.text, "no symptom \"hang\""));
+    free(checks);
+}
+
+static void the_cause_comes_first_and_symptoms_under_it(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    char *text;
+    size_t size;
+    (void)state;
+    add(checks, "limit.nofile", MUSTER_CHECK_PROBLEM);
+    add(checks, "p2p.kernel", MUSTER_CHECK_PROBLEM);
+    add(checks, "gpu.acs", MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
+    FILE *out = open_memstream(&text, &size);
+    muster_checks_text(checks, &causes, false, out);
+    fclose(out);
+    assert_string_equal(text, "problem   gpu.acs: gpu.acs found\n"
+                              "          fix: mend gpu.acs\n"
+                              "          explains:\n"
+                              "            problem   p2p.kernel: p2p.kernel found\n"
+                              "problem   limit.nofile: limit.nofile found\n"
+                              "          fix: mend limit.nofile\n"
+                              "3 problems, 0 warnings, 0 ok, 0 unchecked (--all shows them)\n");
+    free(text);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_symptom_has_a_path_to_a_cause),
+        cmocka_unit_test(every_finding_is_a_symptom),
+        cmocka_unit_test(every_word_of_the_table_is_a_symptom),
+        cmocka_unit_test(every_documented_check_is_in_the_table),
+        cmocka_unit_test(one_cause_is_preferred_to_two),
+        cmocka_unit_test(the_most_direct_of_equal_causes_is_named),
+        cmocka_unit_test(two_faults_are_two_causes),
+        cmocka_unit_test(what_nothing_explains_is_said),
+        cmocka_unit_test(a_word_that_is_no_symptom_is_refused),
+        cmocka_unit_test(the_cause_comes_first_and_symptoms_under_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

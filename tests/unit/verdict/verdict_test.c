@@ -1,0 +1,141 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/terminal.h"
+#include "verdict/verdict.h"
+
+enum { RANKS = 4 };
+
+/* Four ranks in one communicator, without operations. */
+static void fill(struct muster_view *view, unsigned gpus)
+{
+    struct muster_err err;
+    *view = (struct muster_view){0};
+    for (unsigned g = 0; g < gpus; g++) {
+        const struct muster_view_gpu gpu = {.rank = (int32_t)g, .gpu_index = -1, .host = "h"};
+        muster_view_add_gpu(view, &gpu);
+        muster_view_add_member(view, g, 7, (int32_t)g, RANKS, 1, "world");
+    }
+    assert_int_equal(muster_view_finish(view, &err), 0);
+}
+
+static struct muster_finding *add(struct muster_findings *findings, enum muster_finding_kind kind,
+                                  int32_t rank)
+{
+    struct muster_finding *finding = muster_findings_add(findings);
+    assert_non_null(finding);
+    finding->kind = kind;
+    finding->comm = 7;
+    finding->rank[0] = rank;
+    finding->ranks = 1;
+    finding->cost_s = 1.25;
+    finding->cost_share = 0.4;
+    finding->cause = MUSTER_CAUSE_GPU;
+    snprintf(finding->host, sizeof finding->host, "a-host-with-a-rather-long-name");
+    snprintf(finding->advice, sizeof finding->advice, "look at its GPU: clocks and temperature");
+    return finding;
+}
+
+static void a_late_rank_is_named_in_three_lines(void **state)
+{
+    static const unsigned widths[] = {0, 40, 60, 100, 200};
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    (void)state;
+    fill(&view, RANKS);
+    add(&findings, MUSTER_FINDING_LATE_RANK, 2);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        muster_verdict_of(&view, &findings, widths[i], &verdict);
+        assert_int_equal(verdict.state, MUSTER_VERDICT_HELD);
+        assert_int_equal(verdict.lines, 3);
+        assert_non_null(strstr(verdict.line[0], "Rank 2"));
+        assert_non_null(strstr(verdict.line[0], "40 %"));
+        assert_memory_equal(verdict.line[1], "Cause: the GPU", 14);
+        assert_memory_equal(verdict.line[2], "Next: look at its GPU", 21);
+        for (unsigned l = 0; l < verdict.lines && widths[i]; l++) {
+            assert_true(muster_terminal_cells(verdict.line[l]) <= widths[i]);
+        }
+    }
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
+static void a_hang_goes_before_what_is_slow(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    (void)state;
+    fill(&view, RANKS);
+    add(&findings, MUSTER_FINDING_LATE_RANK, 2);
+    add(&findings, MUSTER_FINDING_HANG_ABSENT, 3);
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_memory_equal(verdict.line[0], "This job hangs: rank 3", 22);
+    findings.finding[1].resolved = true;
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_memory_equal(verdict.line[0], "Rank 2", 6);
+    findings.finding[0].resolved = true;
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_int_equal(verdict.state, MUSTER_VERDICT_UNKNOWN);
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
+static void nobody_is_said_only_where_somebody_would_have_been_found(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {
+        .clean = {.seen = 4, .nranks = 4, .compared = 211, .least_ns = 24000}};
+    struct muster_verdict verdict;
+    (void)state;
+    fill(&view, RANKS);
+    muster_verdict_of(&view, &findings, 100, &verdict);
+    assert_int_equal(verdict.state, MUSTER_VERDICT_NOBODY);
+    assert_string_equal(verdict.line[0], "Nobody holds this job back.");
+    assert_non_null(strstr(verdict.line[1], "24 us"));
+    findings.clean.least_ns = 0;
+    muster_verdict_of(&view, &findings, 100, &verdict);
+    assert_int_equal(verdict.state, MUSTER_VERDICT_UNKNOWN);
+    assert_non_null(strstr(verdict.line[0], "Cannot tell"));
+    muster_view_free(&view);
+    fill(&view, 1);
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_non_null(strstr(verdict.line[0], "only one rank was recorded"));
+    muster_view_free(&view);
+}
+
+static void ranks_are_marked(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_report_rank rank[RANKS] = {{.rank = 0}, {.rank = 1}, {.rank = 2}, {.rank = 3}};
+    struct muster_report report = {.rank = rank, .ranks = RANKS};
+    (void)state;
+    fill(&view, RANKS);
+    add(&findings, MUSTER_FINDING_LATE_RANK, 2);
+    muster_verdict_mark(&view, &findings, &report);
+    assert_int_equal(rank[2].guilt, 1);
+    assert_string_equal(rank[2].verdict, "holds others back");
+    assert_int_equal(rank[0].guilt, 0);
+    assert_string_equal(rank[0].verdict, "waits for rank 2");
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_rank_is_named_in_three_lines),
+        cmocka_unit_test(a_hang_goes_before_what_is_slow),
+        cmocka_unit_test(nobody_is_said_only_where_somebody_would_have_been_found),
+        cmocka_unit_test(ranks_are_marked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
