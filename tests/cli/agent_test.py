@@ -18,6 +18,7 @@ import unittest
 import clean
 
 MUSTER, RECORDINGS = sys.argv.pop(1), sys.argv.pop(1)
+LIBRARY = "libnccl-profiler-muster.so"
 DEADLINE_S = 120
 HASH = "$2b$04$abcdefghijklmnopqrstuuZx7bwzEt2zO5rYiIG2MPCzROol.usxu"  # "let me read"
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
@@ -57,16 +58,31 @@ class Agent(clean.CleanCase):
         shutil.rmtree(self.shm)
         shutil.rmtree(self.out)
 
-    def start(self, *arguments, **options):
-        process = subprocess.Popen([MUSTER, *arguments], env=self.environment, text=True,
+    def start(self, *arguments, muster=MUSTER, **options):
+        process = subprocess.Popen([muster, *arguments], env=self.environment, text=True,
                                    stderr=subprocess.PIPE, stdout=subprocess.PIPE, **options)
         self.started.append(process)
         return process
 
-    def replay(self, name="late-gpu", **options):
+    def replay(self, name="late-gpu", recordings=RECORDINGS, **options):
         """A job of four ranks that stays."""
-        return self.start("replay", os.path.join(RECORDINGS, name), "--hold", "600", "--speed", "max",
+        return self.start("replay", os.path.join(recordings, name), "--hold", "600", "--speed", "max",
                           "--out", os.path.join(self.out, "muster-4711.0"), **options)
+
+    def replay_as_somebody_else(self, name="late-gpu"):
+        """The build folder may be closed to others: they get copies."""
+        muster = os.path.join(self.out, "bin", "muster")
+        os.mkdir(os.path.dirname(muster))
+        os.mkdir(os.path.join(self.out, "plugin"))
+        shutil.copy(MUSTER, muster)
+        shutil.copy(os.path.join(os.path.dirname(MUSTER), "..", "plugin", LIBRARY),
+                    os.path.join(self.out, "plugin"))
+        shutil.copytree(os.path.join(RECORDINGS, name), os.path.join(self.out, name))
+        subprocess.run(["chmod", "-R", "a+rX", self.out], check=True)
+        for shared in self.shm, self.out:
+            os.chmod(shared, 0o1777)
+        return self.replay(name, recordings=self.out, muster=muster, cwd=self.out, user=65534,
+                           group=65534, extra_groups=[])
 
     def once(self, *arguments, status=0):
         done = subprocess.run([MUSTER, "agent", "--once", *arguments], env=self.environment, text=True,
@@ -171,9 +187,7 @@ class Agent(clean.CleanCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
     def test_root_sees_jobs_of_others_and_others_do_not(self):
-        os.chmod(self.shm, 0o1777)
-        os.chmod(self.out, 0o1777)
-        self.replay(user=65534, group=65534, extra_groups=[])
+        self.replay_as_somebody_else()
         end = time.monotonic() + DEADLINE_S
         while not self.all_recorded(parse(self.once())[0]):
             self.assertLess(time.monotonic(), end)
