@@ -39,6 +39,8 @@ struct muster_log_writer {
     struct queue queue;
     uint64_t ordinal; /* of the next operation; the drain thread's */
     struct muster_segment *segment;
+    uint64_t max_bytes;
+    _Atomic bool logs;   /* operations go into a file, or will once it is there */
     _Atomic bool woken;  /* a wake-up is on its way */
     _Atomic bool finish; /* the next round is the last */
     _Atomic bool complete;
@@ -53,6 +55,7 @@ struct muster_log_writer {
     struct muster_log_encoder encoder;
     struct muster_log_image image;
     uint64_t imaged_ns; /* when the image was told last */
+    bool placed;        /* the directory is there */
     bool whole;         /* it is to be told as a whole */
     size_t closed;      /* bytes of a closed frame that could not be written yet */
     bool failing;
@@ -211,7 +214,8 @@ static void write_kept(struct muster_log_writer *writer)
     /* Acquire: pairs with the release in muster_log_writer_keep. */
     struct muster_artifact *kept =
         atomic_exchange_explicit(&writer->keep, NULL, memory_order_acquire);
-    if (kept && muster_artifact_write(kept, writer->segment->identity.run_dir, &err) != 0)
+    if (kept && writer->placed &&
+        muster_artifact_write(kept, writer->segment->identity.run_dir, &err) != 0)
         muster_log(MUSTER_LOG_WARN, "%s", err.text);
     free(kept);
 }
@@ -264,16 +268,66 @@ static void reap_others(const struct muster_log_writer *writer)
     muster_reap(dir[0] ? dir : "/");
 }
 
+static int create_in(struct muster_log_writer *writer, const char *dir, struct muster_err *err)
+{
+    struct muster_seg_identity *identity = &writer->segment->identity;
+    int rc = muster_make_dir(dir);
+    if (rc == 0 && writer->max_bytes == 0 && access(dir, W_OK) != 0)
+        rc = errno;
+    if (rc)
+        return muster_fail(err, "%s: %s", dir, strerror(rc));
+    return writer->max_bytes == 0
+               ? 0
+               : muster_log_file_create(&writer->file, dir, identity->file_stem,
+                                        sizeof(identity->file_stem), writer->max_bytes, err);
+}
+
+/* The identity in the segment says in the end where the files are. */
+static int create(struct muster_log_writer *writer, struct muster_err *err)
+{
+    struct muster_seg_identity *identity = &writer->segment->identity;
+    char dir[MUSTER_SEG_PATH] = ""; /* all of it goes into a file */
+    struct muster_err first, second;
+    if (create_in(writer, identity->run_dir, &first) == 0)
+        return 0;
+    if (muster_run_dir_fallback(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
+        muster_check_owner(dir, &second) != 0 || create_in(writer, dir, &second) != 0)
+        return muster_fail(err, "%.250s; nor under TMPDIR: %.220s", first.text, second.text);
+    muster_log(MUSTER_LOG_WARN, "%s; this run is written to %s", first.text, dir);
+    memcpy(identity->run_dir, dir, sizeof(identity->run_dir));
+    return 0;
+}
+
+/* The thread's first step, because a file system may take seconds for it, or never answer. */
+static void settle(struct muster_log_writer *writer)
+{
+    struct muster_err err;
+    writer->placed = create(writer, &err) == 0;
+    if (!writer->placed) {
+        muster_log(MUSTER_LOG_WARN, "no log is written: %s", err.text);
+        /* Relaxed: what is put until this is seen is given up. */
+        atomic_store_explicit(&writer->logs, false, memory_order_relaxed);
+        return;
+    }
+    if (writer->max_bytes == 0)
+        return;
+    open_frame(writer);
+    /* At once, so that even a process that dies within the second left its name. */
+    write_identity(writer);
+}
+
 static void *writer_main(void *arg)
 {
     struct muster_log_writer *writer = arg;
     struct muster_err err;
     bool last = false, whole = true;
+    settle(writer);
     reap_others(writer);
+    bool logs = atomic_load_explicit(&writer->logs, memory_order_relaxed);
     while (!last) {
         wait_for_work(writer);
         last = atomic_load_explicit(&writer->finish, memory_order_acquire);
-        whole = write_round(writer, last);
+        whole = !logs || write_round(writer, last);
         write_kept(writer);
     }
     if (!whole)
@@ -282,39 +336,12 @@ static void *writer_main(void *arg)
         muster_log(MUSTER_LOG_WARN, "the totals are not kept: %s", err.text);
         whole = false;
     }
-    muster_log_file_close(&writer->file);
+    if (logs)
+        muster_log_file_close(&writer->file);
     atomic_store_explicit(&writer->complete, whole, memory_order_release);
     sem_post(&writer->done);
     release(writer);
     return NULL;
-}
-
-static int create_in(struct muster_log_writer *writer, const char *dir, char *stem,
-                     size_t stem_size, uint64_t max_bytes, struct muster_err *err)
-{
-    int rc = muster_make_dir(dir);
-    if (rc)
-        return muster_fail(err, "%s: %s", dir, strerror(rc));
-    return muster_log_file_create(&writer->file, dir, stem, stem_size, max_bytes, err);
-}
-
-/* The identity in the segment says in the end where the files are. */
-static int create_file(struct muster_log_writer *writer, uint64_t max_bytes, struct muster_err *err)
-{
-    struct muster_seg_identity *identity = &writer->segment->identity;
-    char dir[MUSTER_SEG_PATH] = ""; /* all of it goes into a file */
-    struct muster_err first, second;
-    if (create_in(writer, identity->run_dir, identity->file_stem, sizeof(identity->file_stem),
-                  max_bytes, &first) == 0)
-        return 0;
-    if (muster_run_dir_fallback(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
-        muster_check_owner(dir, &second) != 0 ||
-        create_in(writer, dir, identity->file_stem, sizeof(identity->file_stem), max_bytes,
-                  &second) != 0)
-        return muster_fail(err, "%.250s; nor under TMPDIR: %.220s", first.text, second.text);
-    muster_log(MUSTER_LOG_WARN, "%s; this run is written to %s", first.text, dir);
-    memcpy(identity->run_dir, dir, sizeof(identity->run_dir));
-    return 0;
 }
 
 static struct muster_log_writer *new_writer(const struct muster_segment_file *file)
@@ -331,31 +358,24 @@ static struct muster_log_writer *new_writer(const struct muster_segment_file *fi
     writer->segment_file = *file;
     writer->pid = getpid();
     writer->ordinal = atomic_load_explicit(&file->map->ring_head, memory_order_relaxed);
-    atomic_store_explicit(&writer->owners, 1, memory_order_relaxed);
+    atomic_store_explicit(&writer->owners, 2, memory_order_relaxed);
     sem_init(&writer->wake, 0, 0);
     sem_init(&writer->done, 0, 0);
     return writer;
 }
 
-int muster_log_writer_start(struct muster_log_writer **writer, struct muster_segment_file *file,
-                            uint64_t max_bytes, struct muster_err *err)
+int muster_log_writer_start(struct muster_log_writer **writer,
+                            const struct muster_segment_file *file, uint64_t max_bytes,
+                            struct muster_err *err)
 {
     struct muster_log_writer *made = new_writer(file);
     if (!made)
         return muster_fail_memory(err, "the log");
-    /* Until the thread runs there is one owner. */
-    if (create_file(made, max_bytes, err) != 0) {
-        release(made);
-        return -1;
-    }
-    open_frame(made);
-    /* At once, so that even a process that dies within the second left its name. */
-    write_identity(made);
-    atomic_store_explicit(&made->owners, 2, memory_order_relaxed);
+    made->max_bytes = max_bytes;
+    atomic_store_explicit(&made->logs, max_bytes > 0, memory_order_relaxed);
     int rc = muster_thread_start("muster-log", writer_main, made);
     if (rc) {
-        unlink(made->file.path);
-        muster_log_file_close(&made->file);
+        /* Without the thread there is one owner. */
         atomic_store_explicit(&made->owners, 1, memory_order_relaxed);
         release(made);
         return muster_fail(err, "no thread for the log: %s", strerror(rc));
@@ -383,6 +403,8 @@ bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op
 {
     uint32_t filled;
     uint64_t ordinal = writer->ordinal++;
+    if (!atomic_load_explicit(&writer->logs, memory_order_relaxed))
+        return false;
     if (!queue_put(&writer->queue, op, ordinal, &filled)) {
         atomic_fetch_add_explicit(&writer->segment->lost_log, 1, memory_order_relaxed);
         return false;

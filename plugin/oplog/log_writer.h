@@ -15,16 +15,21 @@
 
 struct muster_log_writer;
 
-/* Opens <run_dir>/<file_stem>.log (O_EXCL, 0600), making the directory (0700) if it is missing;
- * not writable: ${TMPDIR:-/tmp}/<name of the run directory>, and identity.run_dir in the segment
- * is changed to it (one warning says where). Starts the thread: signals blocked, named
- * "muster-log". It first reaps segments of dead processes of this user, then writes once a second.
- * max_bytes: the size of the file; beyond it the newest operations replace the oldest. */
-int muster_log_writer_start(struct muster_log_writer **writer, struct muster_segment_file *file,
-                            uint64_t max_bytes, struct muster_err *err);
+/* Starts the thread: signals blocked, named "muster-log". Nothing here waits for a file system; the
+ * thread first makes the directory (0700) if it is missing and opens <run_dir>/<file_stem>.log
+ * (O_EXCL, 0600); not writable: ${TMPDIR:-/tmp}/<name of the run directory>, and identity.run_dir
+ * in the segment is changed to it (one warning says where; another that neither can be written, and
+ * then there is no log). It reaps segments of dead processes of this user, then writes once a
+ * second. max_bytes: the size of the file; beyond it the newest operations replace the oldest; 0:
+ * no log, and the thread only archives. `file` is copied; its map stays for good. err: no thread,
+ * no memory.
+ */
+int muster_log_writer_start(struct muster_log_writer **writer,
+                            const struct muster_segment_file *file, uint64_t max_bytes,
+                            struct muster_err *err);
 
-/* Hands over one retired operation. One caller (the drain thread); never blocks; false and
- * segment.lost_log + 1 when the queue is full. */
+/* Hands over one retired operation. One caller (the drain thread); never blocks; false where there
+ * is no log, or the queue is full: that counts in segment.lost_log. */
 bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op);
 
 /* Takes over a text and keeps it in the run directory: segment/artifact.h. Any thread, once a

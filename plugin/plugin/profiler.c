@@ -189,8 +189,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
         if (!options.file.shared)
             muster_log(MUSTER_LOG_WARN, "no live view of this process: %s", err->text);
     }
-    if (identity->log_enabled &&
-        muster_log_writer_start(&options.log, &options.file, plugin.settings.log_max, err) != 0) {
+    if (muster_log_writer_start(&options.log, &options.file, plugin.settings.log_max, err) != 0) {
         muster_log(MUSTER_LOG_WARN, "no log is written: %s", err->text);
         options.log = NULL;
     }
@@ -207,8 +206,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
     muster_steering_attach(options.file.map, options.log);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
-    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank,
-               options.file.map->identity.run_dir);
+    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank, identity->run_dir);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "oplog/log_reader.h"
 #include "run/run_process.h"
 #include "segment/reap.h"
+#include "segment/run_dir.h"
 #include "segment/segment_reader.h"
 
 enum { TRIM_EVERY = 64 }; /* files: some 20 MB */
@@ -176,6 +177,24 @@ static void add_source(struct load *load, const char *name)
     }
 }
 
+/* The directory of a run whose processes could not make it, or not yet: what they leave lies where
+ * it was recorded. False: nobody on this host names it. */
+static bool load_unmade(struct load *load, const char *name)
+{
+    char dir[MUSTER_SEG_PATH];
+    size_t before = load->files;
+    if (muster_run_dir_choose(dir, sizeof(dir), name, 0, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < load->founds; i++) {
+        struct muster_seg_identity identity;
+        if (identity_of(load, &load->found[i], &identity) && strcmp(identity.run_dir, dir) == 0)
+            add_file(load, load->found[i].path, true, load->found[i].alive);
+    }
+    if (load->files > before)
+        muster_run_note(load->run, "%s is not there; read from the segments of this host", name);
+    return load->files > before;
+}
+
 static void load_named(struct load *load, const char *name)
 {
     struct stat file;
@@ -185,7 +204,7 @@ static void load_named(struct load *load, const char *name)
         load_dir(load, name);
     else if (muster_text_u64(name, &pid))
         load_pid(load, pid);
-    else
+    else if (!load_unmade(load, name))
         muster_run_note(load->run, "%s: neither a run directory nor a pid", name);
 }
 

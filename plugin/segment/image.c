@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { BLOCK = 4096 }; /* what file systems allocate */
+
 void muster_segment_init(struct muster_segment *segment, const struct muster_seg_identity *identity)
 {
     segment->version = MUSTER_SEG_VERSION;
@@ -62,6 +64,31 @@ int muster_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
     return 0;
 }
 
+static size_t block_at(size_t at, size_t bytes)
+{
+    return bytes - at < BLOCK ? bytes - at : BLOCK;
+}
+
+static bool is_zero(const char *data, size_t bytes)
+{
+    return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+/* Only what holds something takes room on the disk: most of a segment is empty. */
+static int write_sparse(int fd, const char *image, size_t bytes)
+{
+    int rc = ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+    for (size_t at = 0; rc == 0 && at < bytes;) {
+        size_t end = at;
+        while (end < bytes && !is_zero(image + end, block_at(end, bytes)))
+            end += block_at(end, bytes);
+        if (end > at)
+            rc = muster_pwrite_all(fd, image + at, end - at, at);
+        at = end + (end < bytes ? block_at(end, bytes) : 0);
+    }
+    return rc;
+}
+
 /* Whoever died half way left a file of this name. Its segment's lock keeps others out. */
 static int open_temporary(int dir, const char *name)
 {
@@ -80,7 +107,7 @@ static int store_in(int dir, const char *temporary, const char *name, const void
     int fd = open_temporary(dir, temporary);
     if (fd < 0)
         return errno;
-    int rc = muster_pwrite_all(fd, image, bytes, 0);
+    int rc = write_sparse(fd, image, bytes);
     /* Some shared file systems report a failed write only here. */
     if (close(fd) != 0 && rc == 0 && errno != EINTR)
         rc = errno;

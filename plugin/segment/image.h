@@ -24,7 +24,7 @@ bool muster_file_size_allowed(uint64_t bytes);
 int muster_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 
 /* Writes the image to <dir>/<stem>.seg (0600): under a temporary name first, then renamed over
- * what stood there. The directory must exist. */
+ * what stood there. Blocks of zeros become holes. The directory must exist. */
 int muster_segment_store(const char *dir, const char *stem, const void *image, size_t bytes,
                          struct muster_err *err);
 

@@ -245,7 +245,8 @@ void muster_rows_undo(struct muster_segment *segment)
 
 static void row_merge(struct muster_seg_row *into, const struct muster_seg_row *from)
 {
-    unsigned have = muster_source_rank(row_source(into)), add = muster_source_rank(row_source(from));
+    unsigned have = muster_source_rank(row_source(into)),
+             add = muster_source_rank(row_source(from));
     muster_seg_write_begin(&into->seq);
     if (add > have)
         row_forget_durations(into);

@@ -11,8 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "segment/image.h"
-#include "segment/reap.h"
 #include "segment/snapshot.h"
 
 enum { SHARE_OF_FREE = 8, NAME_BYTES = 128 };
@@ -213,6 +213,19 @@ static bool is_mapped_here(const char *path)
     return found;
 }
 
+/* Out of the way for a segment of this process's own. Whoever reaps next puts it into its run
+ * directory; nobody holds its lock. Not here: a file system may not answer. */
+static bool set_aside(const struct muster_segment_file *file)
+{
+    char aside[sizeof(file->path) + 32];
+    int stem = (int)(strlen(file->path) - strlen(".seg"));
+    snprintf(aside, sizeof(aside), "%.*s-%llu.seg", stem, file->path,
+             (unsigned long long)muster_now_ns());
+    /* Gone already: somebody reaped it just now. */
+    return (rename(file->path, aside) == 0 || errno == ENOENT) &&
+           (unlink(file->lock_path) == 0 || errno == ENOENT);
+}
+
 static enum muster_segment_created create_shared(struct muster_segment_file *file, const char *dir,
                                                  const struct muster_seg_identity *identity,
                                                  struct muster_err *err)
@@ -222,8 +235,7 @@ static enum muster_segment_created create_shared(struct muster_segment_file *fil
         return MUSTER_SEGMENT_FAILED;
     enum muster_segment_created rc = create_pair(file, fd, dir, identity, err);
     /* What the program left that called exec in this process: another, from here on. */
-    if (rc == MUSTER_SEGMENT_DUPLICATE && !is_mapped_here(file->path) &&
-        muster_reap_one(file->path, err) >= 0)
+    if (rc == MUSTER_SEGMENT_DUPLICATE && !is_mapped_here(file->path) && set_aside(file))
         rc = create_pair(file, fd, dir, identity, err);
     close(fd);
     return rc;

@@ -11,7 +11,7 @@
 
 #include "standin_ledger.h"
 
-enum fault_family { FAULT_NONE, FAULT_MEMORY, FAULT_FILES };
+enum fault_family { FAULT_NONE, FAULT_MEMORY, FAULT_FILES, FAULT_HELD };
 
 struct fault_plan {
     int family;
@@ -22,6 +22,7 @@ struct fault_plan {
     _Atomic uint64_t seen;   /* calls so far, of all processes */
     _Atomic uint64_t failed; /* of them failed */
     char call[32];           /* that failed first */
+    char place[80];          /* FAULT_HELD: calls on what lies there never return instead */
     struct standin_ledger ledger;
 };
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,6 +68,28 @@ bool fault_now(enum fault_family family, const char *call, int *error)
         strncpy(plan->call, call, sizeof(plan->call) - 1);
     *error = plan->error;
     return true;
+}
+
+void fault_hold_path(const char *call, const char *path)
+{
+    int error;
+    if (!plan || plan->family != FAULT_HELD ||
+        strncmp(path, plan->place, strlen(plan->place)) != 0 ||
+        !fault_now(FAULT_HELD, call, &error))
+        return;
+    for (;;)
+        pause();
+}
+
+void fault_hold_fd(const char *call, int fd)
+{
+    char link[32], path[4096];
+    if (!plan || plan->family != FAULT_HELD)
+        return;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = 0;
+    fault_hold_path(call, path);
 }
 
 bool fault_cuts(void)

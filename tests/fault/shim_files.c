@@ -57,9 +57,9 @@ static size_t allowed(const char *call, size_t bytes)
     return bytes / 2;
 }
 
-/* Defines the function with its failure. `type name parameters`, the call's arguments, and what
- * it gives when it fails. */
-#define FAILING(type, name, parameters, arguments, failure)                                        \
+/* Defines the function with its failure. `type name parameters`, the call's arguments, what it
+ * works on, and what it gives when it fails. */
+#define FAILING(type, name, parameters, arguments, where, failure)                                 \
     EXPORT type name parameters                                                                    \
     {                                                                                              \
         static type(*next) parameters;                                                             \
@@ -67,34 +67,39 @@ static size_t allowed(const char *call, size_t bytes)
             void *function = fault_next(#name);                                                    \
             memcpy(&next, &function, sizeof(next));                                                \
         }                                                                                          \
+        where;                                                                                     \
         return refused(#name) ? (failure) : next arguments;                                        \
     }
 
-FAILING(int, access, (const char *path, int mode), (path, mode), -1)
-FAILING(int, fstat, (int fd, struct stat *st), (fd, st), -1)
-FAILING(int, stat, (const char *path, struct stat *st), (path, st), -1)
-FAILING(int, lstat, (const char *path, struct stat *st), (path, st), -1)
+#define PATH(path) fault_hold_path(__func__, path)
+#define FD(fd)     fault_hold_fd(__func__, fd)
+#define NOTHING
+
+FAILING(int, access, (const char *path, int mode), (path, mode), PATH(path), -1)
+FAILING(int, fstat, (int fd, struct stat *st), (fd, st), FD(fd), -1)
+FAILING(int, stat, (const char *path, struct stat *st), (path, st), PATH(path), -1)
+FAILING(int, lstat, (const char *path, struct stat *st), (path, st), PATH(path), -1)
 FAILING(int, fstatat, (int dir, const char *path, struct stat *st, int flags),
-        (dir, path, st, flags), -1)
-FAILING(int, fstatfs, (int fd, struct statfs *fs), (fd, fs), -1)
-FAILING(int, statvfs, (const char *path, struct statvfs *fs), (path, fs), -1)
-FAILING(int, ftruncate, (int fd, off_t size), (fd, size), -1)
-FAILING(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
-FAILING(int, rename, (const char *from, const char *to), (from, to), -1)
+        (dir, path, st, flags), FD(dir), -1)
+FAILING(int, fstatfs, (int fd, struct statfs *fs), (fd, fs), FD(fd), -1)
+FAILING(int, statvfs, (const char *path, struct statvfs *fs), (path, fs), PATH(path), -1)
+FAILING(int, ftruncate, (int fd, off_t size), (fd, size), FD(fd), -1)
+FAILING(int, mkdir, (const char *path, mode_t mode), (path, mode), PATH(path), -1)
+FAILING(int, rename, (const char *from, const char *to), (from, to), PATH(from), -1)
 FAILING(int, renameat, (int from_dir, const char *from, int to_dir, const char *to),
-        (from_dir, from, to_dir, to), -1)
-FAILING(int, unlink, (const char *path), (path), -1)
-FAILING(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), -1)
-FAILING(int, posix_fallocate, (int fd, off_t from, off_t bytes), (fd, from, bytes), errno)
-FAILING(int, madvise, (void *at, size_t bytes, int advice), (at, bytes, advice), -1)
+        (from_dir, from, to_dir, to), FD(from_dir), -1)
+FAILING(int, unlink, (const char *path), (path), PATH(path), -1)
+FAILING(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), FD(dir), -1)
+FAILING(int, posix_fallocate, (int fd, off_t from, off_t bytes), (fd, from, bytes), FD(fd), errno)
+FAILING(int, madvise, (void *at, size_t bytes, int advice), (at, bytes, advice), NOTHING, -1)
 FAILING(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset),
-        (at, bytes, prot, flags, fd, offset), MAP_FAILED)
+        (at, bytes, prot, flags, fd, offset), NOTHING, MAP_FAILED)
 FAILING(ssize_t, readlinkat, (int dir, const char *path, char *to, size_t size),
-        (dir, path, to, size), -1)
-FAILING(off_t, lseek, (int fd, off_t offset, int from), (fd, offset, from), -1)
-FAILING(DIR *, opendir, (const char *path), (path), NULL)
-FAILING(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
-FAILING(char *, getcwd, (char *to, size_t size), (to, size), NULL)
+        (dir, path, to, size), FD(dir), -1)
+FAILING(off_t, lseek, (int fd, off_t offset, int from), (fd, offset, from), FD(fd), -1)
+FAILING(DIR *, opendir, (const char *path), (path), PATH(path), NULL)
+FAILING(FILE *, fopen, (const char *path, const char *mode), (path, mode), PATH(path), NULL)
+FAILING(char *, getcwd, (char *to, size_t size), (to, size), NOTHING, NULL)
 
 #define NEXT(function, name)                                                                       \
     if (!function) {                                                                               \
@@ -107,6 +112,7 @@ EXPORT int close(int fd)
 {
     static int (*next)(int);
     NEXT(next, "close")
+    FD(fd);
     bool fails = refused("close");
     int error = errno, rc = next(fd);
     if (fails)
@@ -127,6 +133,7 @@ EXPORT ssize_t read(int fd, void *to, size_t bytes)
 {
     static ssize_t (*next)(int, void *, size_t);
     NEXT(next, "read")
+    FD(fd);
     if (!is_file(fd))
         return next(fd, to, bytes);
     return refused("read") ? -1 : next(fd, to, allowed("read", bytes));
@@ -137,6 +144,7 @@ EXPORT ssize_t write(int fd, const void *from, size_t bytes)
 {
     static ssize_t (*next)(int, const void *, size_t);
     NEXT(next, "write")
+    FD(fd);
     if (fd == STDERR_FILENO || !is_file(fd))
         return next(fd, from, bytes);
     return refused("write") ? -1 : next(fd, from, allowed("write", bytes));
@@ -146,6 +154,7 @@ EXPORT ssize_t pread(int fd, void *to, size_t bytes, off_t at)
 {
     static ssize_t (*next)(int, void *, size_t, off_t);
     NEXT(next, "pread")
+    FD(fd);
     return refused("pread") ? -1 : next(fd, to, allowed("pread", bytes), at);
 }
 
@@ -153,6 +162,7 @@ EXPORT ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
 {
     static ssize_t (*next)(int, const void *, size_t, off_t);
     NEXT(next, "pwrite")
+    FD(fd);
     return refused("pwrite") ? -1 : next(fd, from, allowed("pwrite", bytes), at);
 }
 
@@ -169,6 +179,7 @@ EXPORT int open(const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = mode_of(flags, args);
     va_end(args);
+    PATH(path);
     return refused("open") ? -1 : next(path, flags, mode);
 }
 
@@ -180,6 +191,7 @@ EXPORT int openat(int dir, const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = mode_of(flags, args);
     va_end(args);
+    FD(dir);
     return refused("openat") ? -1 : next(dir, path, flags, mode);
 }
 

@@ -19,6 +19,7 @@
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
 #include "diagnose/watch.h"
+#include "segment/snapshot.h"
 
 enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
 #define SCAN_NS  MUSTER_NS_PER_S
@@ -52,13 +53,21 @@ struct muster_live {
     uint64_t written;
 };
 
+/* The log's thread may be about to change where the files are. */
+static struct muster_seg_identity own_identity(const struct muster_live *live)
+{
+    struct muster_seg_identity who;
+    muster_snapshot(&who, &live->options.file->map->identity, sizeof who);
+    return who;
+}
+
 /* ---- telling ---- */
 
 static void open_file(struct muster_live *live)
 {
-    const struct muster_seg_identity *who = &live->options.file->map->identity;
+    struct muster_seg_identity who = own_identity(live);
     char path[MUSTER_SEG_PATH + 160];
-    snprintf(path, sizeof path, "%s/%s.findings.jsonl", who->run_dir, who->file_stem);
+    snprintf(path, sizeof path, "%s/%s.findings.jsonl", who.run_dir, who.file_stem);
     live->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
@@ -320,8 +329,8 @@ static bool find_hangs(const struct muster_live *live, struct muster_findings *n
 void muster_live_scan(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
-    muster_live_peers_scan(&live->peers, live->options.settings->segment_dir,
-                           &live->options.file->map->identity);
+    struct muster_seg_identity who = own_identity(live);
+    muster_live_peers_scan(&live->peers, live->options.settings->segment_dir, &who);
     muster_watch_alive(&live->watch, alive(live));
     const struct muster_live_peer *own = own_peer(live);
     if (own && own->comms > 0 && leads(live, own->comm[0].id))

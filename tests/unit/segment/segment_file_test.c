@@ -200,7 +200,12 @@ static void archiving_moves_it_to_the_run_directory(void **state)
     assert_int_equal(
         muster_segment_read(fixture_path(path, sizeof(path), fixture->run, name), &copy, &err), 0);
     assert_string_equal(copy->comm[0].name, "dp");
+    assert_memory_equal(copy, file.map, sizeof(*copy));
     free(copy);
+    struct stat kept;
+    assert_int_equal(stat(path, &kept), 0);
+    assert_int_equal(kept.st_size, sizeof(*copy));
+    assert_true(kept.st_blocks * 512 < kept.st_size / 4); /* zeros take no room */
     assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
     assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
     assert_int_equal(fixture_count(fixture->run, ""), 3); /* with . and .. */

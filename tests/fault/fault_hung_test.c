@@ -1,0 +1,74 @@
+/*
+ * A file system that never answers. Nothing is timed: a job that waited for it would not end by
+ * itself, and be killed after a minute.
+ */
+#include "fault_driven.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fault_hung_mount.h"
+
+enum { ENDLESS = 1000 };
+
+static const char *const job[] = {MUSTER_TEST_JOB, "5", NULL};
+
+/* The job ended, and its segment, wherever it lies, holds all that it did. */
+static void judge(const struct driven *driven, const char *what)
+{
+    struct driven_totals got;
+    if (driven->status != 0)
+        fail_msg("%s: the job left with %#x\n%s", what, driven->status, driven->err);
+    driven_totals(driven, &got);
+    if (got.processes != 1 || got.ops != driven_issued(driven))
+        fail_msg("%s: %llu operations in %llu processes, %llu were issued", what,
+                 (unsigned long long)got.ops, (unsigned long long)got.processes,
+                 (unsigned long long)driven_issued(driven));
+}
+
+static void any_file_operation_may_never_return(void **state)
+{
+    struct driven *driven = *state;
+    struct fault_plan *plan = driven->plan;
+    unsigned clean = 0;
+    char what[64];
+
+    plan->family = FAULT_HELD;
+    snprintf(plan->place, sizeof(plan->place), "%s", driven->run);
+    driven->timing = "light";
+    for (plan->at = 1; clean < 2; plan->at++) {
+        assert_true(plan->at < ENDLESS);
+        driven_run(driven, job);
+        clean = driven_failed(driven) ? 0 : clean + 1;
+        snprintf(what, sizeof(what), "call %llu (%s) was held", (unsigned long long)plan->at,
+                 plan->call);
+        judge(driven, what);
+    }
+    assert_true(plan->at > 5);
+    print_message("%llu file operations were held in turn\n", (unsigned long long)plan->at - 3);
+}
+
+static void a_mount_that_hangs_holds_nobody_up(void **state)
+{
+    struct driven *driven = *state;
+    struct hung_mount mount;
+    driven_clear(driven);
+    if (!hung_mount_open(&mount, driven->base))
+        skip();
+    driven->plan->family = FAULT_NONE;
+    driven->timing = "light";
+    driven_run_again(driven, job);
+    hung_mount_close(&mount);
+    judge(driven, "the run directory's file system hung");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(any_file_operation_may_never_return),
+        TEST(a_mount_that_hangs_holds_nobody_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
