@@ -17,6 +17,7 @@
 #include "launch/child.h"
 #include "launch/hooks.h"
 #include "launch/steer.h"
+#include "run/run_ranks.h"
 #include "segment/identity.h"
 #include "segment/run_dir.h"
 
@@ -36,6 +37,7 @@ static const struct muster_opt run_table[] = {
 struct place {
     char dir[MUSTER_SEG_PATH]; /* "": the plugin chooses by its first communicator */
     time_t since;
+    int32_t rank; /* as the launcher says; -1: not one of several */
     bool reports; /* this process prints for its host */
     bool off;     /* nothing will be recorded */
 };
@@ -104,6 +106,7 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     muster_identity_read(&self);
     int32_t rank = muster_identity_launcher_rank();
     bool one_of_many = rank >= 0;
+    place->rank = rank;
     place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && rank == 0);
     place->dir[0] = '\0';
     if (muster_settings_load(&settings, &wrong)) {
@@ -251,11 +254,26 @@ static int prepare(const struct muster_cmd *self, const struct run_options *opti
     return rc || choose_dir(&own, place, err) ? -1 : muster_environment_apply(&own, err);
 }
 
+/* Of a job whose hosts share a run directory the host of rank 0 prints the report. Clocks of hosts
+ * differ, and its ranks may have begun before this host's. */
+static bool another_reports(const struct place *place)
+{
+    const uint64_t slack_s = 600;
+    uint64_t since_s = (uint64_t)place->since;
+    return place->rank > 0 && place->dir[0] &&
+           muster_run_holds_rank(place->dir, 0, (since_s - slack_s) * MUSTER_NS_PER_S);
+}
+
 static void report_the_end(const struct run_options *options, const struct place *place)
 {
     struct recorded recorded;
     find_recorded(&recorded, place);
-    if (!options->no_report) {
+    if (!options->no_report && another_reports(place)) {
+        fprintf(stderr,
+                "muster run: rank 0 is in this run directory, and its `muster run` reports: muster "
+                "report %s\n",
+                place->dir);
+    } else if (!options->no_report) {
         print_report(&recorded, place);
     }
     const char *tuner = getenv("NCCL_TUNER_PLUGIN");
@@ -309,12 +327,13 @@ const struct muster_cmd muster_cmd_run = {
     .about =
         "The command keeps its standard output; the report goes to standard error. The exit\n"
         "status is the command's: 128 + n after signal n, 127 if there is no such command, 126\n"
-        "if it cannot be run. As one of several ranks only local rank 0 reports.\n",
-    .examples =
-        "  muster run -- torchrun --nproc-per-node 8 train.py\n"
-        "  muster run --dir /shared/run-7 -- srun train.sh\n"
-        "Every operation timed, whatever that costs:\n"
-        "  muster run --timing full -- ./all_reduce_perf -b 8 -e 1G -g 8\n",
+        "if it cannot be run. As one of several ranks only local rank 0 reports; where hosts "
+        "share\n"
+        "the run directory, only rank 0.\n",
+    .examples = "  muster run -- torchrun --nproc-per-node 8 train.py\n"
+                "  muster run --dir /shared/run-7 -- srun train.sh\n"
+                "Every operation timed, whatever that costs:\n"
+                "  muster run --timing full -- ./all_reduce_perf -b 8 -e 1G -g 8\n",
     .options = run_table,
     .stop_at_operand = true,
     .run = run,

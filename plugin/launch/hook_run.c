@@ -21,6 +21,8 @@ struct hook {
     const char *text;
     size_t left;
     size_t printed;
+    uint64_t end_ns;
+    const _Atomic uint64_t *job_end_ns;
 };
 
 static void close_end(int *fd)
@@ -58,8 +60,14 @@ static void take(struct hook *hook)
     hook->printed += (size_t)n;
 }
 
+/* Relaxed: only the time itself is told. */
+static bool job_is_over(const struct hook *hook, uint64_t now)
+{
+    return hook->job_end_ns && now > atomic_load_explicit(hook->job_end_ns, memory_order_relaxed);
+}
+
 /* False once it has to go: late, or it prints without end. */
-static bool serve(struct hook *hook, uint64_t end_ns)
+static bool serve(struct hook *hook)
 {
     struct pollfd fds[] = {{.fd = hook->in, .events = POLLOUT},
                            {.fd = hook->out, .events = POLLIN}};
@@ -68,22 +76,24 @@ static bool serve(struct hook *hook, uint64_t end_ns)
         give(hook);
     if (hook->out >= 0 && fds[1].revents)
         take(hook);
+    uint64_t now = muster_now_ns();
     if (hook->printed > AT_MOST)
         fprintf(stderr, "muster run: hook %s: ended, it printed more than %d bytes\n", hook->name,
                 AT_MOST);
-    else if (muster_now_ns() > end_ns)
+    else if (job_is_over(hook, now))
+        fprintf(stderr, "muster run: hook %s: ended, the job is over\n", hook->name);
+    else if (now > hook->end_ns)
         fprintf(stderr, "muster run: hook %s: ended, it took too long\n", hook->name);
     else
         return true;
     return false;
 }
 
-static void wait_for(struct hook *hook, unsigned deadline_ms)
+static void wait_for(struct hook *hook)
 {
-    uint64_t end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS;
     int status;
     while (!muster_child_ended(hook->pid, &status)) {
-        if (serve(hook, end_ns))
+        if (serve(hook))
             continue;
         muster_child_kill(hook->pid, &status);
         return;
@@ -107,35 +117,42 @@ static int start(struct hook *hook, const char *const *argv, const int in[2], co
     return muster_child_start(&child, &hook->pid, NULL);
 }
 
-static void run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
+static void run(struct hook *hook, const char *const *argv)
 {
-    struct hook hook = {.name = argv[0], .in = -1, .out = -1, .text = text, .left = bytes};
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    int rc = pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ? errno : start(&hook, argv, in, out);
+    int rc = pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ? errno : start(hook, argv, in, out);
     close_end(&in[0]);
     close_end(&out[1]);
-    hook.in = in[1];
-    hook.out = out[0];
+    hook->in = in[1];
+    hook->out = out[0];
     if (rc != 0) {
         fprintf(stderr, "muster run: hook %s: %s\n", argv[0], strerror(rc));
     } else {
-        fcntl(hook.in, F_SETFL, O_NONBLOCK);
-        fcntl(hook.out, F_SETFL, O_NONBLOCK);
-        wait_for(&hook, deadline_ms);
+        fcntl(hook->in, F_SETFL, O_NONBLOCK);
+        fcntl(hook->out, F_SETFL, O_NONBLOCK);
+        wait_for(hook);
     }
-    close_end(&hook.in);
-    close_end(&hook.out);
+    close_end(&hook->in);
+    close_end(&hook->out);
 }
 
-void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms)
+void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms,
+                     const _Atomic uint64_t *end_ns)
 {
+    struct hook hook = {.name = argv[0],
+                        .in = -1,
+                        .out = -1,
+                        .text = text,
+                        .left = bytes,
+                        .end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS,
+                        .job_end_ns = end_ns};
     /* A hook that does not read what it is given must not end `muster run`. */
     static const struct timespec now = {0};
     sigset_t pipe_set, before;
     sigemptyset(&pipe_set);
     sigaddset(&pipe_set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
-    run(argv, text, bytes, deadline_ms);
+    run(&hook, argv);
     while (sigtimedwait(&pipe_set, NULL, &now) > 0) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

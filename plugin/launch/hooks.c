@@ -10,10 +10,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/thread.h"
+#include "launch/hook_claim.h"
+#include "launch/hook_pool.h"
 
-enum { FILES = 1024, BLOCK = 1 << 16, DEADLINE_MS = 10000 };
+enum { FILES = 1024, BLOCK = 1 << 16, PATIENCE_MS = 2000 };
 static const char suffix[] = ".findings.jsonl";
+
+/* A finding in a process's file. */
+struct told {
+    uint64_t finding;
+    unsigned file, resolved;
+};
 
 struct muster_hooks {
     struct muster_actions on[MUSTER_FINDING_KINDS];
@@ -25,31 +34,35 @@ struct muster_hooks {
         off_t read;
     } file[FILES];
     unsigned files;
+    struct told *told;
+    size_t tolds;
+    struct muster_hook_pool pool;
     char block[BLOCK];
 };
 
-/* Lines are muster's own (finding.h): the kind comes first. */
-static const struct muster_actions *action_of(const struct muster_hooks *hooks, const char *line)
+/* How often the finding was resolved before, as this file tells it: it may come up again. */
+static unsigned *resolved_before(struct muster_hooks *hooks, unsigned file, uint64_t finding)
 {
-    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
-        char head[64];
-        int n = snprintf(head, sizeof head, "{\"kind\":\"%s\"", muster_finding_rows[i].name);
-        if (strncmp(line, head, (size_t)n) == 0)
-            return hooks->on[i].args ? &hooks->on[i] : NULL;
+    for (size_t i = 0; i < hooks->tolds; i++) {
+        if (hooks->told[i].file == file && hooks->told[i].finding == finding)
+            return &hooks->told[i].resolved;
     }
-    return NULL;
+    if (!muster_grow(&hooks->told, hooks->tolds, sizeof *hooks->told))
+        return NULL;
+    hooks->told[hooks->tolds] = (struct told){.finding = finding, .file = file};
+    return &hooks->told[hooks->tolds++].resolved;
 }
 
-static void act(const struct muster_hooks *hooks, char *line, size_t bytes)
+static void act(struct muster_hooks *hooks, unsigned file, const char *text, size_t bytes)
 {
-    const char *argv[MUSTER_ACTION_ARGS + 1] = {NULL};
-    line[bytes - 1] = '\0';
-    const struct muster_actions *on = action_of(hooks, line);
-    if (!on || !strstr(line, "\"resolved\":false"))
+    struct muster_hook_line line;
+    if (!muster_hook_line_read(&line, text, bytes) || hooks->on[line.kind].args == 0)
         return;
-    line[bytes - 1] = '\n';
-    muster_action_argv(on, argv);
-    muster_hook_run(argv, line, bytes, DEADLINE_MS);
+    unsigned *times = resolved_before(hooks, file, line.finding);
+    if (times && line.resolved)
+        ++*times;
+    else if (times && muster_hook_claim(hooks->dir, line.finding, *times))
+        muster_hook_pool_run(&hooks->pool, &hooks->on[line.kind], text, bytes);
 }
 
 /* Whole lines from where the last look ended. */
@@ -64,7 +77,7 @@ static void read_file(struct muster_hooks *hooks, unsigned i)
     close(fd);
     char *at = hooks->block, *end = n > 0 ? at + n : at, *line_end;
     while (at < end && (line_end = memchr(at, '\n', (size_t)(end - at)))) {
-        act(hooks, at, (size_t)(line_end + 1 - at));
+        act(hooks, i, at, (size_t)(line_end + 1 - at));
         at = line_end + 1;
     }
     if (at == hooks->block && n == BLOCK)
@@ -124,6 +137,7 @@ struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, 
     memcpy(hooks->on, settings->on, sizeof hooks->on);
     snprintf(hooks->dir, sizeof hooks->dir, "%s", dir);
     pthread_mutex_init(&hooks->lock, NULL);
+    muster_hook_pool_init(&hooks->pool);
     if (muster_thread_start("muster-hooks", hooks_main, hooks) != 0) {
         free(hooks);
         return NULL;
@@ -136,8 +150,14 @@ void muster_hooks_finish(struct muster_hooks *hooks)
 {
     if (!hooks)
         return;
+    /* Before the lock: a look may be waiting for hooks to end. */
+    muster_hook_pool_limit(&hooks->pool, PATIENCE_MS);
     pthread_mutex_lock(&hooks->lock);
     scan(hooks);
     hooks->finished = true;
     pthread_mutex_unlock(&hooks->lock);
+    muster_hook_pool_wait(&hooks->pool);
+    if (hooks->pool.left_out)
+        fprintf(stderr, "muster run: the hooks of %u findings were not run, the job was over\n",
+                hooks->pool.left_out);
 }
