@@ -19,11 +19,15 @@
 #include "cli/replay_rank.h"
 #include "launch/child.h"
 #include "launch/locate.h"
+#include "run/run.h"
+#include "segment/reap.h"
 
 /* Recordings of hosts with clocks of their own start hours apart; within this they are aligned. */
 #define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)
 /* Until every rank has its go. */
 #define HEAD_START_NS (20 * MUSTER_NS_PER_MS)
+/* Between being told to end and being killed: the plugin's own 2 s at exit, and as much again. */
+#define GRACE_NS (5 * MUSTER_NS_PER_S)
 
 struct options {
     const char *plugin, *speed, *out;
@@ -295,11 +299,11 @@ static void start_all(const struct replay *replay)
     }
 }
 
-static void stop_all(const struct replay *replay)
+static void signal_all(const struct replay *replay, int number)
 {
     for (size_t i = 0; i < replay->ranks; i++) {
         if (replay->rank[i].pid > 0) {
-            kill(replay->rank[i].pid, SIGTERM);
+            kill(replay->rank[i].pid, number);
         }
     }
 }
@@ -341,12 +345,18 @@ static size_t reap_ended(struct replay *replay, bool stopped, bool *well)
 static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
 {
     bool well = true;
-    while (reap_ended(replay, stopped, &well) > 0) {
-        int got = sigwaitinfo(&replay->signals, NULL);
+    bool told = stopped;
+    uint64_t until_ns = stopped ? muster_now_ns() + GRACE_NS : UINT64_MAX;
+    while (reap_ended(replay, told, &well) > 0) {
+        int got = sigtimedwait(&replay->signals, NULL, &(struct timespec){.tv_sec = 1});
         if (got > 0 && got != SIGCHLD) {
             *stop_signal = got;
-            stopped = true;
-            stop_all(replay);
+            signal_all(replay, SIGTERM);
+            until_ns = muster_now_ns() + GRACE_NS;
+            told = true;
+        }
+        if (muster_now_ns() >= until_ns) {
+            signal_all(replay, SIGKILL); /* a plugin that hangs */
         }
     }
     return well;
@@ -383,11 +393,13 @@ static int play(struct replay *replay)
     if (ready) {
         start_all(replay);
     } else {
-        stop_all(replay);
+        signal_all(replay, SIGTERM);
     }
     close_pipes(replay);
     sigaction(SIGPIPE, &sigpipe, NULL);
     bool well = reap_all(replay, !ready, &stop_signal);
+    /* Of ranks that were killed, as their recording says or by a signal. */
+    muster_reap(muster_run_segment_dir(&(struct muster_run_query){0}));
     if (stop_signal) {
         die_of(replay, stop_signal);
     }
@@ -430,10 +442,9 @@ const struct muster_cmd muster_cmd_replay = {
         "DIR holds rank-*.jsonl or rank-*.jsonl.xz; a single such file will do. GPU time stamps\n"
         "are kept. An event is delivered only if the plugin's mask asks for it. Exit status: 0;\n"
         "1 if a rank failed; 2 for a wrong call or a recording or plugin that cannot be read.\n",
-    .examples =
-        "  muster replay tests/traces/recordings/late-tpdp --dir replayed\n"
-        "A hang is named while the ranks live:\n"
-        "  muster replay tests/traces/recordings/hang-absent --hold 20 --dir replayed\n",
+    .examples = "  muster replay tests/traces/recordings/late-tpdp --dir replayed\n"
+                "A hang is named while the ranks live:\n"
+                "  muster replay tests/traces/recordings/hang-absent --hold 20 --dir replayed\n",
     .options = options,
     .run = run,
 };

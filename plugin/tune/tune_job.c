@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "launch/child.h"
+#include "launch/family.h"
 #include "launch/job_environment.h"
 #include "launch/steer.h"
 
@@ -118,8 +119,9 @@ static bool wait_for(pid_t child, uint64_t until_ns, bool patient, int *status)
     }
 }
 
-/* What is left of the group goes with the command, whichever way it ended. */
-static void end_group(pid_t child, bool over, int *status)
+/* What is left goes with the command, whichever way it ended: its group at once, so that a launcher
+ * ends its own; then those with sessions of their own. */
+static void end_all(const struct muster_tune_job *job, pid_t child, bool over, int *status)
 {
     kill(-child, SIGTERM);
     if (!over) {
@@ -129,6 +131,7 @@ static void end_group(pid_t child, bool over, int *status)
     if (!over) {
         muster_child_reap(child, status);
     }
+    muster_family_end(job->dir, GRACE_S * 1000);
 }
 
 static void evaluate(struct muster_tune_ended *ended, bool over, int status,
@@ -157,6 +160,7 @@ void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_e
     *ended = (struct muster_tune_ended){.how = MUSTER_TUNE_FAILED};
     pid_t child;
     struct muster_err err;
+    muster_family_adopt();
     if (start(job, &child, &err) != 0) {
         snprintf(ended->why, sizeof ended->why, "exit status %d", CANNOT);
         return;
@@ -164,7 +168,7 @@ void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_e
     bool over = wait_for(child, begin + (uint64_t)(job->limit_s * 1e9), false, &status);
     ended->seconds = (double)(muster_now_ns() - begin) / 1e9;
     evaluate(ended, over, status, job);
-    end_group(child, over, &status);
+    end_all(job, child, over, &status);
 }
 
 void muster_tune_output_end(const char *output, char *to, size_t size)
