@@ -33,7 +33,7 @@ bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init 
     atomic_store_explicit(&comm->groups, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->graph_calls, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->ended_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&comm->armed, 0, memory_order_relaxed);
+    atomic_store_explicit(&comm->works, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->drifts, false, memory_order_relaxed);
     atomic_store_explicit(&comm->tie.seconds, 0, memory_order_relaxed);
     comm->level = (struct muster_level){0};

@@ -33,6 +33,7 @@ struct muster_group {
     bool launched;  /* the next call begins another */
     bool timed;     /* a block of one of its operations is */
     bool sends;     /* it holds sends or receives */
+    uint32_t works; /* of the communicator before it: muster_comm.works */
     uint64_t bytes; /* of the largest operation */
 };
 
@@ -67,7 +68,7 @@ struct muster_comm {
     bool launch_timed;
     uint64_t probed_ns;
     uint64_t launches_seen; /* the completion thread's */
-    _Atomic uint32_t armed; /* operations shown whose kernels NCCL stamps */
+    _Atomic uint32_t works; /* that the GPU has run so far, at most; with NCCL's stamps only */
     _Atomic bool drifts;    /* NCCL counts works otherwise than the GPU: kernel.h */
     struct muster_tie tie;  /* of NCCL's stamps */
     uint32_t peers;

@@ -138,12 +138,34 @@ void muster_kernel_numbered(struct muster_comm *comm, const struct muster_event_
         atomic_store_explicit(&comm->drifts, true, memory_order_relaxed);
 }
 
-/* NCCL reads stamps out of a ring: where it was a whole turn behind, or its numbers are not the
- * GPU's, it read another operation's. */
+uint32_t muster_kernel_work(struct muster_recorder *recorder, struct muster_comm *comm)
+{
+    if (!muster_recorder_kernels(recorder))
+        return 0;
+    /* Relaxed, as `drifts`: a stop comes after the launch, which comes after the call. */
+    return atomic_fetch_add_explicit(&comm->works, 1, memory_order_relaxed);
+}
+
+void muster_kernel_shown(struct muster_recorder *recorder, struct muster_comm *comm,
+                         struct muster_seg_slot *slot, bool newest)
+{
+    if (!muster_recorder_kernels(recorder))
+        return;
+    slot->flags |= MUSTER_OP_IN_BLOCK;
+    bool replayed = slot->flags & MUSTER_OP_GRAPH;
+    bool lost = slot->p2p && !replayed && !newest;
+    if (replayed)
+        slot->works = muster_kernel_work(recorder, comm);
+    else if (slot->p2p)
+        slot->works = comm->group.works;
+    if (lost || atomic_load_explicit(&comm->drifts, memory_order_relaxed))
+        slot->works = atomic_load_explicit(&comm->works, memory_order_relaxed) - RING - 1;
+}
+
+/* The stamp that NCCL read may be another operation's. */
 static bool is_overrun(struct muster_comm *comm, const struct muster_seg_slot *slot)
 {
-    return slot->armed == MUSTER_UNTRUSTED ||
-           atomic_load_explicit(&comm->armed, memory_order_relaxed) - slot->armed > RING;
+    return atomic_load_explicit(&comm->works, memory_order_relaxed) - slot->works > RING;
 }
 
 static bool is_trusted(struct muster_recorder *recorder, struct muster_comm *comm,

@@ -14,10 +14,12 @@ static uint64_t now_ns(const struct muster_recorder *recorder)
                : muster_fast_now_ns(&recorder->clock);
 }
 
-static void join_group(struct muster_comm *comm, const struct muster_event_op *op)
+static void join_group(struct muster_recorder *recorder, struct muster_comm *comm,
+                       const struct muster_event_op *op)
 {
+    uint32_t works = muster_kernel_work(recorder, comm);
     if (comm->group.launched)
-        comm->group = (struct muster_group){0};
+        comm->group = (struct muster_group){.works = works};
     uint64_t bytes = op->count * muster_dtype_bytes(op->dtype);
     if (bytes > comm->group.bytes)
         comm->group.bytes = bytes;
@@ -40,10 +42,8 @@ static bool take_block(struct muster_recorder *recorder, struct muster_comm *com
 void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,
                               const struct muster_event_op *op, uint64_t number)
 {
-    if (!comm->gpu)
-        return;
-    join_group(comm, op);
-    if (recorder->options.timing != MUSTER_TIMING_AUTO)
+    join_group(recorder, comm, op);
+    if (!comm->gpu || recorder->options.timing != MUSTER_TIMING_AUTO)
         return;
     if (number % MUSTER_BLOCK == 0)
         comm->block_timed = take_block(recorder, comm, comm->id, number / MUSTER_BLOCK);
@@ -53,10 +53,8 @@ void muster_timing_collective(struct muster_recorder *recorder, struct muster_co
 void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *comm,
                         const struct muster_event_op *op)
 {
-    if (!comm->gpu)
-        return;
-    join_group(comm, op);
-    if (recorder->options.timing != MUSTER_TIMING_AUTO || comm->group.sends)
+    join_group(recorder, comm, op);
+    if (!comm->gpu || recorder->options.timing != MUSTER_TIMING_AUTO || comm->group.sends)
         return;
     comm->group.sends = true;
     uint64_t number = comm->send_groups++;
@@ -84,7 +82,6 @@ void muster_timing_launch_begins(struct muster_recorder *recorder, struct muster
                                  void *stream)
 {
     bool full = false;
-    comm->group.launched = true;
     comm->level.price_ns += muster_price_ns(comm->group.bytes, recorder->options.cpus);
     comm->launch_stream = stream;
     comm->launch = is_timed(recorder, comm)
@@ -100,7 +97,6 @@ void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_c
     uint64_t number = atomic_load_explicit(&comm->calls->launches, memory_order_relaxed) + 1;
     uint64_t called = atomic_load_explicit(&comm->calls->called_ns, memory_order_relaxed);
     atomic_store_explicit(&comm->calls->launches, number, memory_order_relaxed);
-    comm->launch_thread = muster_capture_thread();
     comm->launch_timed = comm->launch != NULL;
     if (comm->launch)
         comm->launch_ticket =
@@ -120,7 +116,7 @@ void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_c
  * whose they are is not known. */
 static bool is_newest_launch(const struct muster_comm *comm)
 {
-    return comm->gpu && comm->launch_ticket && comm->launch_thread == muster_capture_thread();
+    return comm->launch_thread == muster_capture_thread();
 }
 
 void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -128,13 +124,9 @@ void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *c
 {
     bool graph = slot->flags & MUSTER_OP_GRAPH;
     bool to_itself = slot->p2p && slot->peer == comm->rank;
-    if (muster_recorder_kernels(recorder)) {
-        slot->flags |= MUSTER_OP_IN_BLOCK;
-        uint32_t before = atomic_fetch_add_explicit(&comm->armed, 1, memory_order_relaxed);
-        bool drifts = atomic_load_explicit(&comm->drifts, memory_order_relaxed);
-        slot->armed = drifts ? MUSTER_UNTRUSTED : before;
-    }
-    if (graph || to_itself || !is_newest_launch(comm))
+    bool newest = is_newest_launch(comm);
+    muster_kernel_shown(recorder, comm, slot, newest);
+    if (graph || to_itself || !newest || !comm->gpu || !comm->launch_ticket)
         return;
     slot->ticket = comm->launch_ticket;
     slot->gpu = (uint8_t)(comm->gpu - recorder->launches.gpu);

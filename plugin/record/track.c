@@ -91,6 +91,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
     slot->recorder_comm = comm->index;
     slot->ticket = 0;
+    slot->works = comm->group.works; /* of a call; its launch may be shown behind later ones */
     if (how->shown)
         muster_timing_shown(recorder, comm, slot);
     publish(recorder, index, generation, how->state);
@@ -331,7 +332,11 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
 static void *launch_start(struct muster_recorder *recorder, struct muster_comm *comm,
                           const struct muster_event *event)
 {
-    if (!comm || !comm->gpu || muster_capture_is_on(&recorder->capture))
+    if (!comm || muster_capture_is_on(&recorder->capture))
+        return NULL;
+    comm->group.launched = true;
+    comm->launch_thread = muster_capture_thread();
+    if (!comm->gpu)
         return NULL;
     muster_timing_launch_begins(recorder, comm, event->kernel_launch.stream);
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_LAUNCH,

@@ -246,7 +246,7 @@ struct muster_seg_slot {
     _Atomic uint32_t proxy_ended;
     _Atomic uint64_t touched_ns; /* host time of the last part's end */
     _Atomic uint32_t bad;        /* enum muster_drop + 1 of a stamp that was refused */
-    uint32_t armed;              /* how many operations with kernel stamps were shown before it */
+    uint32_t works;              /* of its communicator before its group: record/kernel.h */
 };
 
 enum muster_policy_state {

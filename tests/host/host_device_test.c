@@ -78,6 +78,44 @@ static void counters_that_drift_give_no_times_of_other_operations(void **state)
     }
 }
 
+/* While nothing is read: an operation, and `later` works that NCCL does not all show. */
+static void work_later(struct standin *nccl, unsigned later)
+{
+    static const struct standin_op self = {.func = "Send", .count = 9, .channels = 1};
+    static const struct standin_op broadcast = {.func = "Broadcast", .count = 9, .channels = 1};
+    struct standin_comm *comm = standin_comm_init(nccl, &pair);
+
+    standin_worker_hold(comm->proxy->worker);
+    for (unsigned i = 0; i <= later; i++) {
+        struct standin_op op = numbered(i, 1);
+        standin_call(comm, i == 10 ? &broadcast : i == 20 ? &self : &op);
+    }
+    standin_worker_release(comm->proxy->worker);
+    standin_comm_sync(comm);
+    standin_comm_destroy(comm);
+}
+
+static void turns_of_the_ring(struct standin *nccl)
+{
+    nccl->exact_gpu = true;
+    for (unsigned later = 60; later < 70; later++)
+        work_later(nccl, later);
+}
+
+/* Sends to oneself and broadcasts turn the ring like any other work. */
+static void what_is_not_shown_turns_the_ring_as_well(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    for (unsigned api = FIRST_API; api <= LAST_API; api++) {
+        standin_testbed_run(&testbed, api, "channels", turns_of_the_ring);
+        expect_own_times(&testbed);
+        assert_true(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING) > 0);
+        standin_testbed_end(&testbed);
+    }
+}
+
 static void slips(struct standin *nccl)
 {
     nccl->exact_gpu = true;
@@ -217,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_that_drift_give_no_times_of_other_operations),
+        cmocka_unit_test(what_is_not_shown_turns_the_ring_as_well),
         cmocka_unit_test(stamps_from_before_the_call_are_refused),
         cmocka_unit_test(a_reader_64_works_behind_gives_no_times_of_other_operations),
         cmocka_unit_test(many_works_may_be_open_on_a_channel),

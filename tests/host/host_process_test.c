@@ -45,10 +45,13 @@ static void expect_flood(unsigned api, const char *timing)
     assert_int_equal(standin_testbed_bytes(&testbed, MUSTER_FUNC_ALL_GATHER),
                      ops * 40 * (api != 3 ? 2 : 1));
     assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 50);
-    /* NCCL's stamps of a channel are 64 operations apart from right: they are not trusted again. */
-    assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
-    assert_int_equal(standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING) > 0,
-                     !strcmp(timing, "channels"));
+    /* NCCL's stamps of a channel are 64 operations apart from right: they are not trusted again.
+     * Where the flood took a second, all of it was given up before it could be looked at. */
+    bool behind = standin_testbed_drops(&testbed, MUSTER_DROP_TIME_RING) > 0;
+    bool given_up = standin_testbed_drops(&testbed, MUSTER_DROP_INCOMPLETE) > 0;
+    assert_true(!strcmp(timing, "channels") ? behind || given_up : !behind);
+    assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNC_ALL_REDUCE),
+                     !strcmp(timing, "channels") && !behind ? 50 : 0);
     standin_testbed_end(&testbed);
 }
 

@@ -316,6 +316,13 @@ static void start_coll(struct standin_group *group, struct standin_task *task, v
     task->called_ns = muster_now_ns();
 }
 
+/* A replay's kernel waits for the host node that shows it. */
+static void run_replay(struct standin_group *group, struct standin_comm *comm)
+{
+    if (group->task[0].replayed)
+        stamp(group, comm);
+}
+
 /* hostStreamPlanTask: one plan's Group event with its operations, and their proxy work. */
 static void show_plan(struct standin_group *group, struct standin_comm *comm)
 {
@@ -341,6 +348,12 @@ static void show_plan(struct standin_group *group, struct standin_comm *comm)
         task->drifted = comm->drifted;
         start_coll(group, task, plan,
                    nccl->gen->mask_at_group ? atomic_load(&nccl->group_mask) : mask);
+    }
+    run_replay(group, comm);
+    for (unsigned i = 0; i < group->tasks; i++) {
+        struct standin_task *task = &group->task[i];
+        if (!planned(task, comm))
+            continue;
         if (!group->captured || task->replayed)
             ledger_enter(task, false);
         standin_proxy_post(task);
@@ -489,10 +502,8 @@ static void replay_plans(void *argument)
 
     for (unsigned i = 0; i < graph->tasks; i++) {
         struct standin_comm *comm = graph->task[i].comm;
-        if (first_of_comm(graph, i) && any_planned(graph, comm)) {
-            stamp(graph, comm);
+        if (first_of_comm(graph, i) && any_planned(graph, comm))
             show_plan(graph, comm);
-        }
     }
 }
 
