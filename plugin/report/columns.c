@@ -47,6 +47,7 @@ static const struct muster_column rank_columns[] = {
     {"p99_us", COLUMN(rank, p99_us, REAL), 0, "p99", "us", 1, 1, 0, 8},
     {"timing.source", COLUMN(rank, source, STR), .head = "times", .flags = MERGE, .spare = 9},
     {"timing.timed_ops", COLUMN(rank, timed_ops, U64)},
+    {"timing.to_itself_ops", COLUMN(rank, to_itself, U64)},
     {"timing.share", COLUMN(rank, share, REAL), 0, "timed", "%", 100, 1, MERGE, 9},
     {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE, .spare = 9},
     {"drops.total", COLUMN(rank, drops_total, U64), .head = "drops", .flags = QUIET},

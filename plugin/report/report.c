@@ -40,7 +40,9 @@ static int finish_ranks(struct muster_build *build)
         rank->api_only = totals->api_only;
         rank->source = muster_source_word(totals->source);
         rank->timed_ops = totals->source ? totals->timed[totals->source] : 0;
-        rank->share = rank->ops ? (double)rank->timed_ops / (double)rank->ops : NAN;
+        rank->to_itself = totals->to_itself;
+        uint64_t could_be = rank->ops - rank->to_itself;
+        rank->share = could_be ? (double)rank->timed_ops / (double)could_be : NAN;
         rank->busy_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN;
         estimate(rank, totals);
         result = muster_build_rank_times(build, r, &times);

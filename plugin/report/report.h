@@ -47,7 +47,8 @@ struct muster_report_rank {
     double busy_run_us, wait_run_us, late_run_us;
     const char *source;
     uint64_t timed_ops;    /* by `source` */
-    double share;          /* timed_ops / ops */
+    uint64_t to_itself;    /* of ops: sends and receives to itself, which have no times */
+    double share;          /* timed_ops / (ops - to_itself) */
     uint64_t joint_ops;    /* of ops: compared with the other ranks */
     uint64_t drops[MUSTER_DROPS];
     uint64_t lost_log;

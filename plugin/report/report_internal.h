@@ -19,6 +19,7 @@ struct muster_place {
 /* A row of the report under way: a class of operations, or a rank. */
 struct muster_totals {
     uint64_t count, bytes, graph, api_only;
+    uint64_t to_itself; /* of count: sends and receives of a rank to itself, without times */
     uint64_t timed[MUSTER_SOURCES];
     uint64_t sum_ns[MUSTER_SOURCES];
     double run_ns;   /* the sum if all operations had been timed */

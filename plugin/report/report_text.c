@@ -298,25 +298,30 @@ static void put_timing(const struct muster_report *report, FILE *out)
     const char *const clocks[SOURCES] = {"the GPUs' own clocks",
                                          "events on the GPUs' own clocks",
                                          "the clock of the network proxies", "the host clock"};
-    uint64_t ops = 0, all = 0;
+    uint64_t ops = 0, to_itself = 0, all = 0;
     uint64_t timed[SOURCES] = {0};
     for (size_t i = 0; i < report->ranks; i++) {
         ops += report->rank[i].ops;
+        to_itself += report->rank[i].to_itself;
         for (size_t s = 0; s < SOURCES; s++) {
             timed[s] +=
                 strcmp(report->rank[i].source, words[s]) == 0 ? report->rank[i].timed_ops : 0;
         }
         all += report->rank[i].timed_ops;
     }
-    fprintf(out, "%" PRIu64 " operations", ops);
+    fprintf(out, "%" PRIu64 " operations", ops - to_itself);
     if (ops && !all) {
         fputs(", none timed", out);
     }
     for (size_t s = 0; s < SOURCES; s++) {
         if (timed[s]) {
             fprintf(out, ", %" PRIu64 " (%.1f %%) timed by %s", timed[s],
-                    100.0 * (double)timed[s] / (double)ops, clocks[s]);
+                    100.0 * (double)timed[s] / (double)(ops - to_itself), clocks[s]);
         }
+    }
+    if (to_itself) {
+        fprintf(out, "; %" PRIu64 " more are copies of a rank to itself, which have no time of "
+                     "their own", to_itself);
     }
     if (report->joint) {
         fprintf(out, "; %" PRIu64 " compared between the ranks", report->joint);
@@ -401,7 +406,7 @@ static void legend(const struct muster_report *report, const struct muster_repor
     char text[512];
     uint64_t ops = 0, timed = 0;
     for (size_t i = 0; i < report->ranks; i++) {
-        ops += report->rank[i].ops;
+        ops += report->rank[i].ops - report->rank[i].to_itself;
         timed += report->rank[i].timed_ops;
     }
     if (timed && timed * 1000 < ops * 995) {

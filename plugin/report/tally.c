@@ -50,6 +50,15 @@ static void note(struct muster_build *build, uint32_t at, const struct muster_pl
     build->strays += place->stray ? row->count : 0;
 }
 
+static void note_to_itself(struct muster_totals *rank, const struct muster_place *place,
+                           const struct muster_seg_row *row)
+{
+    bool p2p = row->func == MUSTER_FUNC_SEND || row->func == MUSTER_FUNC_RECV;
+    uint64_t timed = row->timed + row->event_timed + row->proxy_timed + row->host_timed;
+    if (p2p && place->rank >= 0 && row->peer == place->rank && timed < row->count)
+        rank->to_itself += row->count - timed;
+}
+
 static int count_rows(struct muster_build *build, uint32_t p)
 {
     const struct muster_segment *segment = build->run->process[p].segment;
@@ -71,6 +80,7 @@ static int count_rows(struct muster_build *build, uint32_t p)
             return -1;
         }
         note(build, class, &place, row);
+        note_to_itself(&build->rank[place.entry], &place, row);
     }
     return 0;
 }

@@ -161,7 +161,8 @@ def recorded(case, run_dir, options):
             [options.muster, "report", "--format", "json", run_dir], check=True,
             capture_output=True, timeout=REPORT_LIMIT_S).stdout)
         rank = next(r for r in report["ranks"] if r["rank"] == 0)
-        figures = {"ops": rank["ops"], "timed_ops": rank["timing"]["timed_ops"]}
+        timing = rank["timing"]
+        figures = {"ops": rank["ops"] - timing["to_itself_ops"], "timed_ops": timing["timed_ops"]}
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError,
             StopIteration) as error:
         words = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()

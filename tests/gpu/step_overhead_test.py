@@ -73,8 +73,8 @@ for line in iter(sys.stdin.readline, ""):
 
 MUSTER = '''#!/bin/sh
 [ "$1 $2 $3" = "report --format json" ] && [ -d "$4/r0.log" ] || exit 2
-echo '{"ranks": [{"rank": 1, "ops": 5, "timing": {"timed_ops": 0}},'
-echo '{"rank": 0, "ops": 1234, "timing": {"timed_ops": 56}}]}'
+echo '{"ranks": [{"rank": 1, "ops": 5, "timing": {"timed_ops": 0, "to_itself_ops": 0}},'
+echo '{"rank": 0, "ops": 1240, "timing": {"timed_ops": 56, "to_itself_ops": 6}}]}'
 '''
 
 

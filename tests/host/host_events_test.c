@@ -90,6 +90,57 @@ static void events_time_every_launch_and_the_right_one(void **state)
     }
 }
 
+enum { EXPERTS = 4, EXCHANGES = 300, GRADIENTS = EXCHANGES / 8 };
+
+/* A mixture of experts: all-to-alls of uneven sizes, one's own share among them, and gradients. */
+static void experts(struct standin *nccl)
+{
+    static struct standin_group group;
+
+    standin_open_driver(nccl);
+    struct standin_comm *comm = standin_comm_init(
+        nccl, &(struct standin_comm_config){.hash = 0x9, .rank = 1, .nranks = EXPERTS});
+    struct standin_comm *gradients = comm_on(nccl, 0, 0x1);
+    for (unsigned i = 0; i < EXCHANGES; i++) {
+        standin_group_begin(&group, nccl);
+        for (int peer = 0; peer < EXPERTS; peer++) {
+            struct standin_op part = {.func = "Send",
+                                      .count = 1000 + i * 7 % 13 * 100,
+                                      .root_or_peer = peer,
+                                      .gpu_ns = KERNEL_NS};
+            standin_group_call(&group, comm, &part);
+            part.func = "Recv";
+            standin_group_call(&group, comm, &part);
+        }
+        standin_group_end(&group);
+        if (i % 8 == 7)
+            standin_call(gradients, &reduce);
+        nccl->driver->sync(comm->stream);
+    }
+    standin_wait_retired(EXCHANGES * EXPERTS * 2 + GRADIENTS);
+    standin_comm_destroy(gradients);
+    standin_comm_destroy(comm);
+}
+
+/* A group is one launch and timed as one; what a rank sends to itself has no time of its own. */
+static void all_that_experts_exchange_is_timed(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    for (unsigned api = FIRST_API; api <= standin_generations_n; api++) {
+        standin_testbed_run(&testbed, api, "auto", experts);
+        const struct muster_process *process = standin_testbed_process(&testbed);
+        assert_int_equal(process->ops, EXCHANGES * EXPERTS * 2 + GRADIENTS);
+        for (size_t i = 0; i < process->ops; i++) {
+            const struct muster_op *op = &process->op[i];
+            bool to_itself = op->func != MUSTER_FUNC_ALL_REDUCE && op->peer == 1;
+            assert_int_equal(op->source, to_itself ? MUSTER_SOURCE_NONE : MUSTER_SOURCE_EVENT);
+        }
+        standin_testbed_end(&testbed);
+    }
+}
+
 /* --- what dies ------------------------------------------------------------------------------- */
 
 static void resets(struct standin *nccl)
@@ -285,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_time_every_launch_and_the_right_one),
+        cmocka_unit_test(all_that_experts_exchange_is_timed),
         cmocka_unit_test(events_of_a_reset_context_are_never_used_again),
         cmocka_unit_test(streams_may_be_destroyed_behind_a_launch),
         cmocka_unit_test(a_broken_context_leaves_the_others_timed),

@@ -70,6 +70,27 @@ static void a_rank_alone_is_compared_with_nobody(void **state)
     fixture_free(run);
 }
 
+/* An all-to-all of two ranks: half of it stays where it is. */
+static void what_a_rank_sends_to_itself_is_not_missed_among_the_timed(void **state)
+{
+    struct muster_run *run = fixture_run(1);
+    (void)state;
+    fixture_comm(run, 0, 1, 0xabc, 1, 2);
+    for (uint64_t i = 0; i < 8; i++) {
+        struct muster_op op = fixture_op(1, i / 4, i % 2 && i != 7 ? 80 * US : 0);
+        op.func = i % 4 < 2 ? MUSTER_FUNC_SEND : MUSTER_FUNC_RECV;
+        op.peer = i % 2 ? 0 : 1;
+        fixture_add(run, 0, op);
+    }
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_int_equal(report.rank[0].ops, 8);
+    assert_int_equal(report.rank[0].to_itself, 4);
+    assert_int_equal(report.rank[0].timed_ops, 3);
+    assert_true(report.rank[0].share == 0.75); /* the one that was not timed between ranks */
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 /* Adds the operation on rank 0, and on rank 1 with half the duration, changed by `change`. */
 static struct muster_report pair(struct muster_run **run, void (*change)(struct muster_op *op))
 {
@@ -477,6 +498,7 @@ int main(void)
         cmocka_unit_test(wait_and_lateness_come_from_durations),
         cmocka_unit_test(part_of_the_ranks_gives_only_relative_lateness),
         cmocka_unit_test(a_rank_alone_is_compared_with_nobody),
+        cmocka_unit_test(what_a_rank_sends_to_itself_is_not_missed_among_the_timed),
         cmocka_unit_test(only_the_same_timed_operation_is_compared),
         cmocka_unit_test(rooted_and_paired_operations_are_not_compared),
         cmocka_unit_test(a_rank_recorded_twice_is_not_compared),
