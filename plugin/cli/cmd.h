@@ -34,6 +34,7 @@ extern const struct muster_cmd muster_cmd_replay;
 extern const struct muster_cmd muster_cmd_demo;
 extern const struct muster_cmd muster_cmd_report;
 extern const struct muster_cmd muster_cmd_diagnose;
+extern const struct muster_cmd muster_cmd_top;
 extern const struct muster_cmd muster_cmd_compare;
 extern const struct muster_cmd muster_cmd_topo;
 extern const struct muster_cmd muster_cmd_policy;

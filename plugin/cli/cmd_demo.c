@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "cli/cmd.h"
 #include "cli/cmd_report.h"
-#include "cli/demo_recording.h"
+#include "demo/demo_recording.h"
 #include "launch/job_environment.h"
 #include "launch/scratch.h"
 

@@ -12,6 +12,7 @@ const struct muster_cmd *const muster_commands[] = {
     &muster_cmd_demo,
     &muster_cmd_report,
     &muster_cmd_diagnose,
+    &muster_cmd_top,
     &muster_cmd_compare,
     &muster_cmd_replay,
     &muster_cmd_policy,

@@ -1,7 +1,7 @@
 /* The recording inside the command: tests/traces/recordings/late-gpu, 4 ranks on 4 GPUs, rank 2
  * late by 2 ms of GPU work before each step from the sixth on. */
-#ifndef MUSTER_CLI_DEMO_RECORDING_H
-#define MUSTER_CLI_DEMO_RECORDING_H
+#ifndef MUSTER_DEMO_DEMO_RECORDING_H
+#define MUSTER_DEMO_DEMO_RECORDING_H
 
 #include "base/err.h"
 

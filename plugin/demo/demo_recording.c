@@ -1,4 +1,4 @@
-#include "cli/demo_recording.h"
+#include "demo/demo_recording.h"
 
 #include <errno.h>
 #include <limits.h>

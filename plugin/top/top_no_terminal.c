@@ -1,0 +1,17 @@
+/* A build without ncurses. */
+#include "top/top_terminal.h"
+
+bool muster_top_terminal_built(void)
+{
+    return false;
+}
+
+int muster_top_terminal(struct muster_top_host *host, size_t job, uint64_t interval_ns,
+                        struct muster_err *err)
+{
+    (void)host;
+    (void)job;
+    (void)interval_ns;
+    return muster_fail(err, "this build has no screen, as ncurses was not there; "
+                            "`muster top --once` prints one");
+}

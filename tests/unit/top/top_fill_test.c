@@ -1,0 +1,199 @@
+/* From what stands in segments to what is shown. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "top/top_job.h"
+
+enum { RANKS = 3 };
+#define BEGIN_NS (100 * MUSTER_NS_PER_S)
+
+struct made {
+    struct muster_top_job job;
+    struct muster_live_table table[RANKS];
+    struct muster_top_filled filled;
+    struct muster_top top;
+};
+
+static struct muster_segment *segment_of(struct made *made, unsigned rank)
+{
+    return (void *)made->table[rank].bytes;
+}
+
+static int setup(void **state)
+{
+    struct made *made = aligned_alloc(64, (sizeof *made + 63) / 64 * 64);
+    memset(made, 0, sizeof *made);
+    made->job.process = calloc(RANKS, sizeof *made->job.process);
+    made->job.processes = made->job.alive = RANKS;
+    strcpy(made->job.who.run_dir, "/jobs/muster-7");
+    made->job.judge = muster_agent_job_new(&made->job.who, 1000, 10 * MUSTER_NS_PER_S);
+    for (unsigned r = 0; r < RANKS; r++) {
+        struct muster_seg_comm *comm = &segment_of(made, r)->comm[0];
+        made->job.process[r].who = (struct muster_seg_identity){.rank = (int32_t)r,
+                                                                .pid = 1000 + r,
+                                                                .world = 4,
+                                                                .nccl = 22809,
+                                                                .begin_mono_ns = BEGIN_NS,
+                                                                .host = "node0"};
+        comm->uid = 1;
+        comm->id = 0xabc;
+        comm->rank = (int32_t)r;
+        comm->nranks = 4;
+        comm->gpu_index = (int32_t)r;
+        strcpy(comm->name, "d\tp"); /* whatever the job called it */
+    }
+    *state = made;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct made *made = *state;
+    for (unsigned r = 0; r < RANKS; r++)
+        muster_top_process_free(&made->job.process[r]);
+    free(made->job.process);
+    muster_agent_job_free(made->job.judge);
+    muster_top_filled_free(&made->filled);
+    free(made);
+    return 0;
+}
+
+/* The rank has called so many; the newest at that time. */
+static void call(struct made *made, unsigned rank, uint64_t calls, uint64_t called_ns)
+{
+    struct muster_seg_comm *comm = &segment_of(made, rank)->comm[0];
+    comm->calls = comm->retired = calls;
+    comm->called_ns = called_ns;
+    comm->call[(calls - 1) % MUSTER_SEG_CALLS] =
+        (struct muster_seg_call){.count = 1 << 20,
+                                 .func = MUSTER_FUNC_ALL_REDUCE,
+                                 .dtype = MUSTER_DTYPE_FLOAT32,
+                                 .number = (uint16_t)(calls - 1)};
+}
+
+static void look(struct made *made, uint64_t now_ns)
+{
+    for (unsigned r = 0; r < RANKS; r++)
+        assert_true(muster_top_process_take(&made->job.process[r], &made->table[r], now_ns));
+    made->top = (struct muster_top){0};
+    muster_top_fill(&made->job, &made->filled, &made->top);
+    assert_non_null(made->top.rank);
+    assert_non_null(made->top.comm);
+}
+
+static void calls_are_named_and_counted(void **state)
+{
+    struct made *made = *state;
+    for (unsigned r = 0; r < RANKS; r++)
+        call(made, r, 70000, BEGIN_NS + 1); /* the number's high bits are not in the segment */
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_string_equal(made->top.rank[1].call, "AllReduce #69999 (4 MiB)");
+    assert_int_equal(made->top.rank[1].gpu, 1);
+    assert_true(made->top.ops_s < 0.5); /* one look tells no pace */
+    for (unsigned r = 0; r < RANKS; r++)
+        call(made, r, 70050, BEGIN_NS + 2 * MUSTER_NS_PER_S);
+    look(made, BEGIN_NS + 2 * MUSTER_NS_PER_S);
+    assert_true(made->top.rank[1].ops_s > 49.9 && made->top.rank[1].ops_s < 50.1);
+    assert_true(made->top.ops_s > 149.9 && made->top.ops_s < 150.1);
+    assert_int_equal(made->top.ranks_alive, RANKS);
+    assert_int_equal(made->top.ranks_expected, 4);
+    assert_true(made->top.progress_s < 0.1);
+    assert_true(isnan(made->top.timed_share));
+    assert_string_equal(made->top.comm[0].name, "d?p");
+    assert_int_equal(made->top.comm[0].behind, -1);
+}
+
+static void who_has_not_come_is_waited_for(void **state)
+{
+    struct made *made = *state;
+    call(made, 0, 10, BEGIN_NS);
+    call(made, 1, 9, BEGIN_NS);
+    call(made, 2, 10, BEGIN_NS);
+    look(made, BEGIN_NS + MUSTER_NS_PER_MS); /* it may be on its way */
+    assert_int_equal(made->top.rank[0].waits, -1);
+    look(made, BEGIN_NS + 3 * MUSTER_NS_PER_S);
+    assert_int_equal(made->top.rank[0].waits, 1);
+    assert_int_equal(made->top.rank[0].waits_more, 0);
+    assert_int_equal(made->top.rank[1].waits, -1);
+    assert_int_equal(made->top.comm[0].behind, 1);
+    assert_int_equal(made->top.comm[0].behind_by, 1);
+    assert_true(made->top.progress_s > 2.9);
+}
+
+static void what_it_cost_is_a_trend(void **state)
+{
+    struct made *made = *state;
+    struct muster_top_process *process = &made->job.process[2];
+    struct muster_agent_compared compared = {0};
+    for (unsigned i = 0; i < MUSTER_TOP_TREND + 5; i++) {
+        compared.operations += 10;
+        compared.late_ns += 10 * 1000 * i;
+        muster_top_process_compare(process, &compared);
+        muster_top_process_compare(process, &compared); /* nothing new */
+    }
+    assert_int_equal(process->trends, MUSTER_TOP_TREND);
+    assert_true(fabs(process->trend[MUSTER_TOP_TREND - 1] - (MUSTER_TOP_TREND + 4)) < 0.01);
+    assert_true(fabs(process->trend[0] - 5) < 0.01);
+}
+
+static void sums_are_of_all_ranks(void **state)
+{
+    struct made *made = *state;
+    struct muster_segment *segment = aligned_alloc(64, sizeof *segment);
+    memset(segment, 0, sizeof *segment);
+    for (unsigned i = 0; i < 2; i++) {
+        struct muster_seg_row *row = &segment->row[i];
+        row->comm = 1;
+        row->func = MUSTER_FUNC_ALL_REDUCE;
+        row->algo = MUSTER_ALGO_RING;
+        row->size_log2 = 22;
+        row->count = 10;
+        row->event_timed = i ? 0 : 10; /* the second's durations are the host's */
+        row->sum_ns = 1000;
+        row->hist.n[5] = 10;
+    }
+    look(made, BEGIN_NS + 1);
+    for (unsigned r = 0; r < RANKS; r++)
+        assert_true(muster_top_process_take_rows(&made->job.process[r], segment));
+    look(made, BEGIN_NS + 2);
+    free(segment);
+    assert_int_equal(made->top.classes, 1);
+    assert_non_null(made->top.class);
+    assert_int_equal(made->top.class[0].count, 20 * RANKS);
+    assert_int_equal(made->top.class[0].timed, 10 * RANKS);
+    assert_int_equal(made->top.class[0].sum_ns, 1000 * RANKS);
+    assert_true(fabs(made->top.timed_share - 0.5) < 0.01);
+}
+
+static void an_odd_table_is_shown_as_unknown(void **state)
+{
+    struct made *made = *state;
+    call(made, 0, 5, UINT64_MAX); /* torn, or not muster's */
+    struct muster_seg_comm *comm = &segment_of(made, 0)->comm[0];
+    comm->call[4].func = 200;
+    comm->call[4].dtype = 200;
+    memset(comm->name, 'x', sizeof comm->name);
+    look(made, BEGIN_NS);
+    assert_string_equal(made->top.rank[0].call, "collective #4 (0 B)");
+    assert_true(isnan(made->top.rank[0].since_s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(calls_are_named_and_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_has_not_come_is_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_it_cost_is_a_trend, setup, teardown),
+        cmocka_unit_test_setup_teardown(sums_are_of_all_ranks, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_odd_table_is_shown_as_unknown, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
