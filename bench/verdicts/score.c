@@ -158,7 +158,10 @@ static void add_details(struct score *score, const struct job *job, const struct
         return;
     if (score->ratios < SCORE_RATIOS)
         score->ratio[score->ratios++] = finding->cost_s / truth->cost_s[f];
-    if (finding->cause != MUSTER_CAUSE_UNKNOWN && job->fault[f].how != HOW_LINK) {
+    if (job->fault[f].how == HOW_LINK)
+        return;
+    score->causes_due++;
+    if (finding->cause != MUSTER_CAUSE_UNKNOWN) {
         score->causes++;
         score->causes_right += cause_is(&job->fault[f], finding->cause);
     }

@@ -31,7 +31,7 @@ struct score {
     unsigned sures;
     double ratio[SCORE_RATIOS]; /* cost said over true cost */
     unsigned ratios;
-    unsigned causes, causes_right;
+    unsigned causes_due, causes, causes_right; /* faults of ranks; cause said; rightly */
     uint64_t ops;
     double busy_s;
 };

@@ -70,8 +70,8 @@ static void print_costs(struct score *score, FILE *out)
             n, score->ratio[n / 2], score->ratio[n / 10], score->ratio[n - 1 - n / 10],
             share(near, n));
     if (score->causes) {
-        fprintf(out, "cause said (host or gpu) in %u of these, right %.3f\n", score->causes,
-                share(score->causes_right, score->causes));
+        fprintf(out, "cause said (host or gpu) in %u of the %u of these that are of ranks, right %.3f\n",
+                score->causes, score->causes_due, share(score->causes_right, score->causes));
     }
 }
 

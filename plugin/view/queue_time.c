@@ -1,13 +1,24 @@
 /*
  * How long each call stood in its GPU's queue. Begin is on the GPU's clock and the call on the
- * host's, so only the difference to the soonest of the operations near it means something: near,
- * because the clocks drift.
+ * host's, so only the difference to the soonest operation means something, by as much as the clocks
+ * may have drifted since. A host that always runs ahead is soonest where the run, or a step, begins.
  */
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "view/view_internal.h"
 
 enum { NEAR = 64, QUEUED_MOST = MUSTER_QUEUED_UNKNOWN - 1 };
+
+/* Of the time between: %globaltimer of H200 against CLOCK_MONOTONIC drifts by less than a tenth of
+ * that; what NTP corrects a host by is 500 ppm at most, and seldom. */
+#define DRIFT 100e-6
+
+/* The soonest operation of a stretch, and when that began. */
+struct stretch {
+    int64_t soonest_ns;
+    uint64_t begin_ns;
+};
 
 static bool has_queue(const struct muster_view_gpu *gpu, const struct muster_view_op *op)
 {
@@ -20,30 +31,69 @@ static int64_t raw_ns(const struct muster_view_op *op)
     return (int64_t)(op->begin_ns - op->enqueue_ns);
 }
 
-static int64_t least(int64_t a, int64_t b)
+/* Later than the other stretch's soonest by more than drift explains: that one tells more. */
+static void carry(const struct stretch *from, struct stretch *to)
 {
-    return a < b ? a : b;
+    if (from->soonest_ns == INT64_MAX) {
+        return;
+    }
+    uint64_t apart = from->begin_ns > to->begin_ns ? from->begin_ns - to->begin_ns
+                                                   : to->begin_ns - from->begin_ns;
+    int64_t most = from->soonest_ns + (int64_t)(DRIFT * (double)apart);
+    to->soonest_ns = most < to->soonest_ns ? most : to->soonest_ns;
 }
 
-static void one_gpu(struct muster_view *view, const struct muster_view_gpu *gpu, int64_t *soonest)
+static void find_soonest(const struct muster_view *view, const struct muster_view_gpu *gpu,
+                         struct stretch *stretch, uint32_t stretches)
 {
-    uint32_t stretches = gpu->ordered / NEAR + 1;
     for (uint32_t s = 0; s < stretches; s++) {
-        soonest[s] = INT64_MAX;
+        uint32_t first = s * NEAR < gpu->ordered ? s * NEAR : gpu->ordered - 1;
+        stretch[s] = (struct stretch){INT64_MAX, view->op[gpu->order[first]].begin_ns};
     }
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         const struct muster_view_op *op = &view->op[gpu->order[i]];
-        if (has_queue(gpu, op)) {
-            soonest[i / NEAR] = least(soonest[i / NEAR], raw_ns(op));
+        int64_t *soonest = &stretch[i / NEAR].soonest_ns;
+        if (has_queue(gpu, op) && raw_ns(op) < *soonest) {
+            *soonest = raw_ns(op);
         }
     }
+}
+
+static void carry_all(struct stretch *stretch, uint32_t stretches)
+{
+    for (uint32_t s = 1; s < stretches; s++) {
+        carry(&stretch[s - 1], &stretch[s]);
+    }
+    for (uint32_t s = stretches; s-- > 1;) {
+        carry(&stretch[s], &stretch[s - 1]);
+    }
+}
+
+/* A player that was held up calls after the recorded begin: of its stretches the usual one
+ * tells. */
+static void settle_played(struct stretch *stretch, uint32_t stretches, int64_t *scratch)
+{
+    size_t n = 0;
+    for (uint32_t s = 0; s < stretches; s++) {
+        if (stretch[s].soonest_ns != INT64_MAX) {
+            scratch[n++] = stretch[s].soonest_ns;
+        }
+    }
+    muster_sort_i64(scratch, n);
+    for (uint32_t s = 0; s < stretches && n; s++) {
+        stretch[s].soonest_ns = scratch[(n - 1) / 2];
+    }
+}
+
+static void set_queued(struct muster_view *view, const struct muster_view_gpu *gpu,
+                       const struct stretch *stretch)
+{
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         struct muster_view_op *op = &view->op[gpu->order[i]];
-        uint32_t s = i / NEAR;
-        int64_t from = least(soonest[s], least(s ? soonest[s - 1] : INT64_MAX,
-                                               s + 1 < stretches ? soonest[s + 1] : INT64_MAX));
         if (has_queue(gpu, op)) {
-            uint64_t queued = ((uint64_t)raw_ns(op) - (uint64_t)from) / MUSTER_QUEUED_NS;
+            int64_t from = stretch[i / NEAR].soonest_ns;
+            uint64_t ns = raw_ns(op) > from ? (uint64_t)raw_ns(op) - (uint64_t)from : 0;
+            uint64_t queued = ns / MUSTER_QUEUED_NS;
             op->queued = queued < MUSTER_QUEUED_UNKNOWN ? (uint16_t)queued : QUEUED_MOST;
         }
     }
@@ -55,13 +105,24 @@ int muster_view_queue_times(struct muster_view *view)
     for (size_t g = 0; g < view->gpus; g++) {
         most = view->gpu[g].ordered > most ? view->gpu[g].ordered : most;
     }
-    int64_t *soonest = malloc((most / NEAR + 1) * sizeof *soonest);
-    if (!soonest) {
-        return -1;
+    struct stretch *stretch = malloc((most / NEAR + 1) * sizeof *stretch);
+    int64_t *scratch = malloc((most / NEAR + 1) * sizeof *scratch);
+    for (size_t g = 0; g < view->gpus && stretch && scratch; g++) {
+        const struct muster_view_gpu *gpu = &view->gpu[g];
+        uint32_t stretches = gpu->ordered / NEAR + 1;
+        if (!gpu->ordered) {
+            continue;
+        }
+        find_soonest(view, gpu, stretch, stretches);
+        if (gpu->played) {
+            settle_played(stretch, stretches, scratch);
+        } else {
+            carry_all(stretch, stretches);
+        }
+        set_queued(view, gpu, stretch);
     }
-    for (size_t g = 0; g < view->gpus; g++) {
-        one_gpu(view, &view->gpu[g], soonest);
-    }
-    free(soonest);
-    return 0;
+    bool whole = stretch && scratch;
+    free(stretch);
+    free(scratch);
+    return whole ? 0 : -1;
 }

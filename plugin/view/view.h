@@ -41,6 +41,7 @@ struct muster_view_gpu {
     uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
+    bool played;      /* a replay: calls may come later than they did */
     const struct muster_seg_policy *policy; /* of its process; NULL: not known */
     /* Of its process and of itself; NULL: nobody looked. In the run's memory. */
     const struct muster_facts *facts;
@@ -94,8 +95,8 @@ struct muster_view_op {
     uint32_t member; /* before finish: its handle; then its index */
     int32_t peer;
     uint16_t flags;  /* enum muster_op_flags */
-    uint16_t queued; /* from the call to the begin, beyond the soonest of the operations near it on
-                        this GPU, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
+    uint16_t queued; /* from the call to the begin, beyond the soonest operation of this GPU, by
+                        what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
     uint8_t source;
     uint8_t func;
     uint8_t channels;

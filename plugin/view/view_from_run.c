@@ -161,6 +161,7 @@ static void add_gpus(struct muster_view *view, const struct muster_process *proc
             .process = p,
             .timing = (uint8_t)process->identity.timing,
             .host_times = process->identity.replay_speed != UINT32_MAX,
+            .played = process->identity.replay_speed != 0,
             .unix_ns = (int64_t)(process->identity.begin_unix_ns - process->identity.begin_mono_ns),
             .policy = &process->segment->policy,
             .called = has_called(process),

@@ -1,9 +1,6 @@
 #include "diagnose/straggler/e_process.h"
 
 #include <math.h>
-#ifdef DBG
-#include <stdio.h>
-#endif
 #include <stdlib.h>
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
@@ -230,20 +227,5 @@ int muster_seats_judge(struct muster_graph *graph)
         name_guilty(graph, sorted);
     }
     free(sorted);
-#ifdef DBG
-    {
-        const char *want = getenv("DBG_GPU");
-        for (size_t x = 0; x < graph->seats; x++) {
-            const struct muster_seat *q = &graph->seat[x];
-            if (want && atoi(want) == (int)graph->view->gpu[q->gpu].rank && q->turns > 5) {
-                const struct muster_position *pp = &graph->position[q->position];
-                const struct muster_unit *un = &graph->unit[pp->unit];
-                printf("DBG pos %u comm %u/%u edge %u turns %u late %u slices %u far %u windows %u hits %u loge %.1f guilty %d excess %.3f ms others far %.0f/%.0f hits %.0f/%.0f prog %u func %u\n", q->position,
-                       graph->view->member[un->member].comm, graph->view->comm[graph->view->member[un->member].comm].nranks, pp->edge, q->turns, q->late, q->slices, q->far, q->windows, q->hits, q->log_e, q->guilty, q->excess_ns / 1e6,
-                       pp->far, pp->slices, pp->hits, pp->windows, graph->program[q->gpu], graph->view->op[un->op].func);
-            }
-        }
-    }
-#endif
     return 0;
 }

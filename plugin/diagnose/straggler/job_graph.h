@@ -48,6 +48,8 @@ struct muster_unit {
     int64_t own_ns;   /* by its edge; MUSTER_NO_OWN */
     int64_t waited_ns; /* of own_ns, beyond what is usual: it waited for others meanwhile */
     int64_t excess_ns; /* own time beyond that and the usual one of this turn; 0 where it is not known */
+    int64_t host_ns; /* how much of own_ns had passed when its host called, beyond what is usual in
+                        this turn; of a stage in all. MUSTER_NO_OWN: not known */
 };
 
 /* Who waits for whom in a turn. */
@@ -176,6 +178,19 @@ static inline int64_t muster_unit_own(const struct muster_graph *graph,
     }
     return (int64_t)(unit->begin_ns -
                      (muster_edge_begins(edge) ? before->begin_ns : before->end_ns));
+}
+
+/* How much of its own time had passed when its host called. What was called before stood in the
+ * queue when that time began: none of what it took is the host's. MUSTER_NO_OWN: not known. */
+static inline int64_t muster_unit_host(const struct muster_graph *graph,
+                                       const struct muster_unit *unit)
+{
+    if (unit->queued == MUSTER_QUEUED_UNKNOWN || !graph->view->gpu[unit->gpu].host_times ||
+        unit->own_ns == MUSTER_NO_OWN) {
+        return MUSTER_NO_OWN;
+    }
+    int64_t queued = unit->edge == MUSTER_EDGE_CALL ? 0 : (int64_t)(unit->queued * MUSTER_QUEUED_NS);
+    return unit->own_ns > queued ? unit->own_ns - queued : 0;
 }
 
 #endif

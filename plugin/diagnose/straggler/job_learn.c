@@ -339,6 +339,28 @@ static int64_t gap_of(const struct muster_graph *graph, uint32_t u)
                                                     : INT64_MAX;
 }
 
+/* Sorts pool->own anew. */
+static void set_host(struct muster_graph *graph, struct pool *pool)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < pool->n; i++) {
+        int64_t host = muster_unit_host(graph, &graph->unit[pool->unit[i]]);
+        if (host != MUSTER_NO_OWN) {
+            pool->own[known++] = host;
+        }
+    }
+    if (known < 2) {
+        return;
+    }
+    muster_sort_i64(pool->own, known);
+    int64_t usual = pool->own[(known - 1) / 2];
+    for (size_t i = 0; i < pool->n; i++) {
+        struct muster_unit *unit = &graph->unit[pool->unit[i]];
+        int64_t host = muster_unit_host(graph, unit);
+        unit->host_ns = host == MUSTER_NO_OWN ? host : host - usual;
+    }
+}
+
 /* Late is who took longer, less what it waited longer for others meanwhile, no later than it came
  * after the first to come, and no longer than anybody waited for it. */
 static void judge_pool(struct muster_graph *graph, struct pool *pool)
@@ -354,6 +376,7 @@ static void judge_pool(struct muster_graph *graph, struct pool *pool)
         pool->own[i] = muster_graph_waited_ns(graph, pool->unit[i]);
     }
     int64_t usual_wait = usual_of(pool), first = INT64_MAX;
+    set_host(graph, pool);
     for (size_t i = 0; i < pool->n; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         first = gap < first ? gap : first;

@@ -140,6 +140,7 @@ int muster_graph_stages(struct muster_graph *graph)
         if (is_stage(graph, unit, comm) && its != MUSTER_NO_OWN) {
             bool slow = of_gpu[unit->gpu] > STAGES * sum[comm];
             unit->excess_ns = slow || unit->own_ns < its ? unit->own_ns - its : 0;
+            unit->host_ns = muster_unit_host(graph, unit);
             unit->judged = unit->stage = true;
         }
     }

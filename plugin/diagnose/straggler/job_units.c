@@ -118,6 +118,7 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
         .begin_ns = op->begin_ns,
         .end_ns = op->end_ns,
         .own_ns = MUSTER_NO_OWN,
+        .host_ns = MUSTER_NO_OWN,
         .own = {MUSTER_NO_UNIT, MUSTER_NO_UNIT, MUSTER_NO_UNIT},
         .last = MUSTER_NO_UNIT,
         .call = MUSTER_NO_UNIT,

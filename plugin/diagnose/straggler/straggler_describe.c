@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/straggler_cause.h"
 
 #define PERSISTENT 0.6 /* of the operations at the positions where the rank is late */
 #define CARRIES    0.3 /* of the cost: who waits so much less without it is a victim */
-#define MOST       0.7 /* of the operations it was late in: what is true of so many is said */
 
 static double ms(double ns)
 {
@@ -26,88 +26,37 @@ static double ms(double ns)
 struct detail {
     uint32_t late, turns;   /* of the positions where it is late, since the first time */
     double others;          /* late at the same positions: mean share */
-    uint32_t host_known, behind, queued, at_once;
+    struct muster_cause_tally tally;
     const struct muster_unit *first; /* late for the first time */
     uint32_t position;      /* where it is late most */
     enum muster_finding_cause cause;
 };
 
-/* How much later than the median of the others of its host the call came. */
-static bool behind(const struct muster_graph *graph, const struct muster_unit *unit,
-                   int64_t *scratch, int64_t *ns)
+static void look_at(const struct muster_graph *graph, const struct muster_unit *unit, bool guilty,
+                    struct detail *detail)
 {
-    const struct muster_view *view = graph->view;
-    const struct muster_turn *turn = &graph->turn[unit->turn];
-    const struct muster_view_gpu *gpu = &view->gpu[unit->gpu];
-    size_t n = 0;
-    if (unit->queued == MUSTER_QUEUED_UNKNOWN || !gpu->host_times) {
-        return false;
-    }
-    for (uint32_t i = 0; i < turn->units; i++) {
-        const struct muster_unit *other = &graph->unit[graph->of_turn[turn->first + i]];
-        const struct muster_view_gpu *its = &view->gpu[other->gpu];
-        if (other != unit && its->host_times && strcmp(its->host, gpu->host) == 0) {
-            scratch[n++] = (int64_t)other->call_ns;
-        }
-    }
-    if (!n) {
-        return false;
-    }
-    muster_sort_i64(scratch, n);
-    *ns = (int64_t)unit->call_ns - scratch[n / 2];
-    return true;
-}
-
-/* The host, if its calls came late and the GPU then began at once; the GPU, if the calls stood
- * in its queue for as long as it was late. Arrival alone proves nothing: hosts run ahead. */
-static void set_cause(struct detail *detail)
-{
-    double enough = MOST * detail->host_known;
-    if (!detail->host_known) {
-        return;
-    }
-    if (detail->behind >= enough && detail->at_once >= enough) {
-        detail->cause = MUSTER_CAUSE_HOST;
-    } else if (detail->queued >= enough && detail->behind < (1 - MOST) * detail->host_known) {
-        detail->cause = MUSTER_CAUSE_GPU;
-    }
-}
-
-static void look_at(const struct muster_graph *graph, const struct muster_unit *unit,
-                    int64_t *scratch, struct detail *detail)
-{
-    int64_t behind_ns;
     int64_t usual = unit->own_ns - unit->excess_ns;
-    bool late = unit->excess_ns > muster_seat_limit_ns(usual);
-    detail->first = detail->first ? detail->first : late ? unit : NULL;
-    detail->turns += detail->first != NULL;
-    detail->late += late;
-    if (late && behind(graph, unit, scratch, &behind_ns)) {
-        uint64_t queued_ns = unit->queued * MUSTER_QUEUED_NS;
-        detail->host_known++;
-        detail->behind += 2 * behind_ns >= unit->excess_ns;
-        detail->queued += (int64_t)queued_ns >= unit->excess_ns;
-        detail->at_once += 2 * (int64_t)queued_ns < unit->excess_ns;
+    bool late = guilty && unit->judged && unit->excess_ns > muster_seat_limit_ns(usual);
+    if (guilty && unit->judged) {
+        detail->first = detail->first ? detail->first : late ? unit : NULL;
+        detail->turns += detail->first != NULL;
+        detail->late += late;
     }
+    muster_cause_add(&detail->tally, graph, unit, late);
 }
 
-static int look(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                size_t s, struct detail *detail)
+static void look(const struct muster_graph *graph, const struct muster_suspects *suspects, size_t s,
+                 struct detail *detail)
 {
     const struct muster_suspect *own = &suspects->suspect[s];
     double late = 0, turns = 0;
-    int64_t *scratch = malloc((graph->view->gpus + 1) * sizeof *scratch);
     *detail = (struct detail){.position = graph->seat[own->seat].position};
-    if (!scratch) {
-        return -1;
-    }
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            bool its = suspects->group[unit->gpu] == s && graph->seat[unit->seat].guilty;
-            if (its && unit->judged) {
-                look_at(graph, unit, scratch, detail);
+            if (suspects->group[unit->gpu] == s) {
+                look_at(graph, unit, graph->seat[unit->seat].guilty, detail);
             }
         }
     }
@@ -119,9 +68,7 @@ static int look(const struct muster_graph *graph, const struct muster_suspects *
         }
     }
     detail->others = turns > 0 ? late / turns : 0;
-    set_cause(detail);
-    free(scratch);
-    return 0;
+    detail->cause = muster_cause_of(&detail->tally);
 }
 
 /* ---- words ---- */
@@ -180,22 +127,24 @@ static void say_guilt(const struct muster_graph *graph, const struct muster_susp
 static void say_host(const struct detail *detail, struct muster_finding *finding)
 {
     struct muster_finding_lines *to = &finding->evidence;
-    if (detail->host_known && detail->cause == MUSTER_CAUSE_GPU) {
+    const struct muster_cause_tally *tally = &detail->tally;
+    if (tally->known && detail->cause == MUSTER_CAUSE_GPU) {
         muster_finding_say(to,
                            "in %" PRIu32 " of these %" PRIu32 " operations the call was already "
                            "queued: the GPU was late, not the host",
-                           detail->queued, detail->host_known);
-    } else if (detail->host_known && detail->cause == MUSTER_CAUSE_HOST) {
+                           tally->known - tally->called_late, tally->known);
+    } else if (tally->known && detail->cause == MUSTER_CAUSE_HOST) {
         muster_finding_say(to,
                            "in %" PRIu32 " of these %" PRIu32 " operations its process called "
-                           "later than the others on its host: the host was late, not the GPU",
-                           detail->behind, detail->host_known);
-    } else if (detail->host_known) {
+                           "late and its GPU then began at once: the host was late, not the GPU",
+                           tally->called_late, tally->known);
+    } else if (tally->known) {
         muster_finding_say(to,
-                           "of these %" PRIu32 " operations its process called %" PRIu32
-                           " later than the others on its host, and %" PRIu32 " were queued long "
-                           "before its GPU came to them",
-                           detail->host_known, detail->behind, detail->queued);
+                           "in %" PRIu32 " of these %" PRIu32 " operations its process called "
+                           "late, in the others the call was queued in time",
+                           tally->called_late, tally->known);
+        muster_finding_say(&finding->not_observable,
+                           "cause: whether its host was late by itself, or held up by its own GPU");
     }
 }
 
@@ -229,11 +178,11 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
                            "overwritten and are not compared",
                            missing);
     }
-    if (!detail->host_known) {
+    if (!detail->tally.known) {
         const struct muster_view_op *op = &view->op[detail->first->op];
         muster_finding_say(to, "cause: %s",
                            op->flags & MUSTER_OP_GRAPH ? "the host's calls of graph replays are not seen"
-                           : gpu->host_times ? "no other rank of its host is seen"
+                           : gpu->host_times ? "no other rank does the same there"
                                              : "host times mean nothing in a replay at full speed");
     }
 }
@@ -325,9 +274,7 @@ int muster_straggler_describe(const struct muster_graph *graph,
     for (size_t s = 0; s < suspects->n; s++) {
         const struct muster_suspect *own = &suspects->suspect[s];
         struct detail detail;
-        if (look(graph, suspects, s, &detail)) {
-            return -1;
-        }
+        look(graph, suspects, s, &detail);
         if (!detail.first) {
             continue;
         }
