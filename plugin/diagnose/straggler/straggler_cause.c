@@ -1,21 +1,68 @@
 #include "diagnose/straggler/straggler_cause.h"
 
-#define HOSTS    0.7  /* of the delay, that the host called late by: it is the host's */
-#define GPUS     0.55 /* less of it is the host's: the GPU's. A slow GPU whose host waits for it once a
-                         step has up to half of it in that wait */
-#define AT_ONCE  0.5  /* of the delay: stood in the queue for less */
-#define SHORTER  0.5  /* than this share of the queue elsewhere: there the host was ahead */
+#include <string.h>
+
+#define HOSTS   0.7  /* of the delay, that the host called late by: it is the host's */
+#define GPUS    0.55 /* less of it is the host's: the GPU's. A slow GPU whose host waits for it once a
+                        step has up to half of it in that wait */
+#define AT_ONCE 0.5  /* of the delay: stood in the queue for less */
+#define SHORTER 0.5  /* than this share of the queue elsewhere, or of others': there hosts are ahead */
+#define BEHIND  0.5  /* of the delays: its calls came after the others' on its host */
+
+static bool is_known(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return unit->queued != MUSTER_QUEUED_UNKNOWN && graph->view->gpu[unit->gpu].host_times;
+}
+
+static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return muster_unit_knows(unit, MUSTER_EDGE_CALL)
+               ? (int64_t)(unit->call_ns - graph->unit[unit->call].call_ns)
+               : MUSTER_NO_OWN;
+}
+
+/* Against the others of its turn: how long their calls stood in the queue, whether most of them took
+ * less from call to call, and, on its host, whether most of them came earlier: by half the delay. */
+static void compare(struct muster_cause_tally *tally, const struct muster_graph *graph,
+                    const uint8_t *group, const struct muster_unit *unit)
+{
+    const struct muster_view *view = graph->view;
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    uint32_t near = 0, earlier = 0, paced = 0, quicker = 0;
+    int64_t since_ns = since_call_ns(graph, unit);
+    for (uint32_t i = 0; i < turn->units; i++) {
+        const struct muster_unit *other = &graph->unit[graph->of_turn[turn->first + i]];
+        if (group[other->gpu] == group[unit->gpu] || !is_known(graph, other)) {
+            continue;
+        }
+        tally->peers++;
+        tally->peers_queued_ns += (double)(other->queued * MUSTER_QUEUED_NS);
+        int64_t its_ns = since_call_ns(graph, other);
+        if (since_ns != MUSTER_NO_OWN && its_ns != MUSTER_NO_OWN) {
+            paced++;
+            quicker += 2 * (since_ns - its_ns) >= unit->excess_ns;
+        }
+        if (strcmp(view->gpu[other->gpu].host, view->gpu[unit->gpu].host) == 0) {
+            int64_t behind_ns = (int64_t)(unit->call_ns - other->call_ns);
+            near++;
+            earlier += 2 * behind_ns >= unit->excess_ns;
+        }
+    }
+    tally->slower += paced > 0 && 2 * quicker >= paced;
+    tally->compared += near > 0;
+    tally->behind += near > 0 && 2 * earlier >= near;
+}
 
 void muster_cause_add(struct muster_cause_tally *tally, const struct muster_graph *graph,
-                      const struct muster_unit *unit, bool late)
+                      const uint8_t *group, const struct muster_unit *unit, bool late)
 {
-    if (unit->queued == MUSTER_QUEUED_UNKNOWN || !graph->view->gpu[unit->gpu].host_times) {
+    double queued = (double)(unit->queued * MUSTER_QUEUED_NS), excess = (double)unit->excess_ns;
+    if (!is_known(graph, unit)) {
         return;
     }
-    double queued = (double)(unit->queued * MUSTER_QUEUED_NS), excess = (double)unit->excess_ns;
     if (!late) {
-        tally->others++;
-        tally->others_queued_ns += queued;
+        tally->elsewhere++;
+        tally->elsewhere_queued_ns += queued;
     } else if (unit->host_ns != MUSTER_NO_OWN) {
         double host = unit->host_ns > 0 ? (double)unit->host_ns : 0;
         tally->known++;
@@ -24,21 +71,32 @@ void muster_cause_add(struct muster_cause_tally *tally, const struct muster_grap
         tally->host_ns += host < excess ? host : excess;
         tally->queued_ns += queued < excess ? queued : excess;
         tally->stage |= unit->stage;
+        compare(tally, graph, group, unit);
     }
+}
+
+/* Whether its GPU waited for the calls, as far as can be known: the soonest begin of all may have
+ * stood in the queue, too. */
+static bool at_once(const struct muster_cause_tally *tally)
+{
+    double own = tally->queued_ns / tally->known;
+    double elsewhere = tally->elsewhere ? tally->elsewhere_queued_ns / tally->elsewhere : 0;
+    double peers = tally->peers ? tally->peers_queued_ns / tally->peers : 0;
+    bool slower = tally->slower >= BEHIND * tally->known;
+    return tally->queued_ns < AT_ONCE * tally->late_ns &&
+           (own < SHORTER * elsewhere || (slower && own < SHORTER * peers));
 }
 
 enum muster_finding_cause muster_cause_of(const struct muster_cause_tally *tally)
 {
-    double elsewhere = tally->others ? tally->others_queued_ns / tally->others : 0;
     if (!tally->known) {
         return MUSTER_CAUSE_UNKNOWN;
     }
     if (tally->host_ns < GPUS * tally->late_ns) {
         return MUSTER_CAUSE_GPU;
     }
-    bool at_once = tally->queued_ns < AT_ONCE * tally->late_ns &&
-                   tally->queued_ns / tally->known < SHORTER * elsewhere;
-    return at_once && !tally->stage && tally->host_ns >= HOSTS * tally->late_ns
+    bool behind = tally->behind >= BEHIND * tally->compared;
+    return at_once(tally) && behind && !tally->stage && tally->host_ns >= HOSTS * tally->late_ns
                ? MUSTER_CAUSE_HOST
                : MUSTER_CAUSE_UNKNOWN;
 }

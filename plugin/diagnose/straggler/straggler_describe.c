@@ -32,8 +32,8 @@ struct detail {
     enum muster_finding_cause cause;
 };
 
-static void look_at(const struct muster_graph *graph, const struct muster_unit *unit, bool guilty,
-                    struct detail *detail)
+static void look_at(const struct muster_graph *graph, const uint8_t *group,
+                    const struct muster_unit *unit, bool guilty, struct detail *detail)
 {
     int64_t usual = unit->own_ns - unit->excess_ns;
     bool late = guilty && unit->judged && unit->excess_ns > muster_seat_limit_ns(usual);
@@ -42,7 +42,7 @@ static void look_at(const struct muster_graph *graph, const struct muster_unit *
         detail->turns += detail->first != NULL;
         detail->late += late;
     }
-    muster_cause_add(&detail->tally, graph, unit, late);
+    muster_cause_add(&detail->tally, graph, group, unit, late);
 }
 
 static void look(const struct muster_graph *graph, const struct muster_suspects *suspects, size_t s,
@@ -56,7 +56,7 @@ static void look(const struct muster_graph *graph, const struct muster_suspects 
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             if (suspects->group[unit->gpu] == s) {
-                look_at(graph, unit, graph->seat[unit->seat].guilty, detail);
+                look_at(graph, suspects->group, unit, graph->seat[unit->seat].guilty, detail);
             }
         }
     }
