@@ -36,17 +36,26 @@ static bool is_mine(const char *path, struct stat *file)
     return is_of(path, file, geteuid());
 }
 
-/* The end of the names of this process's own segment, which stand in no other's. */
-static bool is_own(const char *name)
+/* How the names of this process's own segment begin, and no other's. */
+struct own_name {
+    char text[128];
+};
+
+static struct own_name own_name(void)
 {
     struct stat ns = {0};
+    struct own_name own;
     if (stat("/proc/self/ns/pid", &ns) != 0)
         ns.st_ino = 0;
-    char own[128];
-    snprintf(own, sizeof(own), "muster-%u-%llu-%u-%llu.", (unsigned)geteuid(),
+    snprintf(own.text, sizeof(own.text), "muster-%u-%llu-%u-%llu.", (unsigned)geteuid(),
              (unsigned long long)ns.st_ino, (unsigned)getpid(),
              (unsigned long long)muster_process_start_ticks(0));
-    return strncmp(name, own, strlen(own)) == 0;
+    return own;
+}
+
+static bool is_own(const char *name, const struct own_name *own)
+{
+    return strncmp(name, own->text, strlen(own->text)) == 0;
 }
 
 static bool is_locked(int fd)
@@ -55,7 +64,7 @@ static bool is_locked(int fd)
     return fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-static bool is_alive(const char *path)
+bool muster_segment_is_alive(const char *path)
 {
     char lock[MUSTER_SEG_PATH + 300];
     lock_path_of(lock, sizeof(lock), path);
@@ -75,7 +84,7 @@ static bool add(struct muster_found **found, size_t n, const char *path, bool ow
     char *copy = strdup(path);
     if (!copy)
         return false;
-    (*found)[n] = (struct muster_found){copy, own || is_alive(path), own, uid};
+    (*found)[n] = (struct muster_found){copy, own || muster_segment_is_alive(path), own, uid};
     return true;
 }
 
@@ -102,6 +111,7 @@ static size_t find_segments(const char *dir, bool all, struct muster_found **fou
     *found = NULL;
     size_t n = 0;
     bool whole = true;
+    const struct own_name own = own_name();
     DIR *entries = opendir(dir);
     if (!entries) {
         errno = 0;
@@ -115,7 +125,7 @@ static size_t find_segments(const char *dir, bool all, struct muster_found **fou
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
         if (!user_of(entry->d_name, &uid) || (!all && uid != geteuid()) || !is_of(path, &file, uid))
             continue;
-        if (add(found, n, path, is_own(entry->d_name), uid))
+        if (add(found, n, path, is_own(entry->d_name, &own), uid))
             n++;
         else
             whole = false;
@@ -191,7 +201,7 @@ int muster_reap_one(const char *path, struct muster_err *err)
     int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return muster_fail(err, "%s: %s", lock, strerror(errno));
-    /* The open file's, not the process's: another thread's look at this lock (is_alive) would end a
+    /* The open file's, not the process's: another thread's look at this lock would end a
      * lock of the process when it closes the file. */
     struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat file;
@@ -249,11 +259,12 @@ static void reap_locks(const char *dir)
     if (!entries)
         return;
     char prefix[32];
+    const struct own_name own = own_name();
     snprintf(prefix, sizeof(prefix), "muster-%u-", (unsigned)geteuid());
     struct dirent *entry;
     while ((entry = readdir(entries)))
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            muster_text_ends_with(entry->d_name, ".lock") && !is_own(entry->d_name))
+            muster_text_ends_with(entry->d_name, ".lock") && !is_own(entry->d_name, &own))
             reap_lock(dir, entry->d_name);
     closedir(entries);
 }

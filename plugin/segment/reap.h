@@ -26,6 +26,9 @@ size_t muster_find_segments(const char *dir, struct muster_found **found);
 size_t muster_find_all_segments(const char *dir, struct muster_found **found);
 void muster_found_free(struct muster_found *found, size_t n);
 
+/* Whether somebody holds the lock of the segment at `path`, which is not the calling process's. */
+bool muster_segment_is_alive(const char *path);
+
 /* Moves a dead process's segment into its run directory. 0: done; 1: another process is at it, or
  * it has come alive; -1: err says why it stays. */
 int muster_reap_one(const char *path, struct muster_err *err);

@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "diagnose/hang/hang.h"
 #include "diagnose/live/live_evidence.h"
+#include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_peers.h"
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
@@ -23,15 +24,13 @@
 
 enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
 #define SCAN_NS  MUSTER_NS_PER_S
-#define AGAIN_NS (10 * MUSTER_NS_PER_S) /* while nothing moves */
+/* While nothing moves and nothing was found: again after 10 s, then after twice as long each time.
+ * What would make a difference moves, and that is seen. */
+#define AGAIN_NS      (10 * MUSTER_NS_PER_S)
+#define AGAIN_MOST_NS (16 * AGAIN_NS)
 /* How long a finding stands before the process ends itself, and how sure it has to be. */
 #define GRACE_NS    (10 * MUSTER_NS_PER_S)
 #define SURE_ENOUGH 0.98 /* more than any finding has that not all ranks are in view for */
-
-/* What one communicator did, over all ranks of this host. */
-struct motion {
-    uint64_t id, mark, since_ns;
-};
 
 struct muster_live {
     struct muster_live_options options;
@@ -41,9 +40,12 @@ struct muster_live {
     struct muster_live_evidence evidence;
     struct muster_live_policies policies;
     struct muster_live_slow *slow; /* NULL: nobody asked for late ranks, or no memory */
-    struct motion motion[MUSTER_SEG_COMMS];
-    unsigned motions;
-    uint64_t judged_ns; /* the last time; 0: never */
+    struct muster_live_peer self;       /* as its own memory tells it */
+    struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
+    char leader[MUSTER_SEG_PATH + 300]; /* segment of one that goes before this process and is
+                                           awake; "": this one leads */
+    uint64_t judged_ns;                 /* the last time; 0: never */
+    uint64_t again_ns;
     struct muster_watch watch;
     uint64_t abort_at_ns; /* 0: no reason to */
     struct muster_finding last_words;
@@ -116,18 +118,22 @@ static const struct muster_live_peer *own_peer(const struct muster_live *live)
     return NULL;
 }
 
-static bool leads(const struct muster_live *live, uint64_t id)
+static bool leads(const struct muster_live *live)
 {
-    const struct muster_live_peer *own = own_peer(live);
-    if (!own || !muster_live_holds(own, id))
-        return false;
-    for (size_t i = 0; i < live->peers.n; i++) {
+    return own_peer(live) && !live->leader[0];
+}
+
+/* Whoever finds one that goes before it follows that one until it is not awake any more. So exactly
+ * the first of those that are awake leads. */
+static void choose_leader(struct muster_live *live)
+{
+    const struct muster_live_peer *own = own_peer(live), *first = own;
+    for (size_t i = 0; own && i < live->peers.n; i++) {
         const struct muster_live_peer *peer = &live->peers.peer[i];
-        if (peer->awake && !peer->own && muster_live_before(peer, own) &&
-            muster_live_holds(peer, id))
-            return false;
+        if (peer->awake && !peer->own && muster_live_before(peer, first))
+            first = peer;
     }
-    return true;
+    muster_text_copy(live->leader, sizeof live->leader, first == own ? "" : first->path);
 }
 
 static size_t alive(const struct muster_live *live)
@@ -136,19 +142,6 @@ static size_t alive(const struct muster_live *live)
     for (size_t i = 0; i < live->peers.n; i++)
         n += live->peers.peer[i].alive;
     return n;
-}
-
-/* One process of a host looks for late ranks, those of all communicators: who is late in one may
- * have been made late in another. */
-static bool first_of_host(const struct muster_live *live)
-{
-    const struct muster_live_peer *own = own_peer(live);
-    for (size_t i = 0; own && i < live->peers.n; i++) {
-        const struct muster_live_peer *peer = &live->peers.peer[i];
-        if (peer->awake && !peer->own && muster_live_before(peer, own))
-            return false;
-    }
-    return own != NULL;
 }
 
 static void emit(void *arg, const struct muster_finding *finding)
@@ -204,88 +197,43 @@ static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 
 /* ---- looking ---- */
 
-static struct motion *motion_of(struct muster_live *live, uint64_t id)
-{
-    for (unsigned i = 0; i < live->motions; i++) {
-        if (live->motion[i].id == id)
-            return &live->motion[i];
-    }
-    if (live->motions == MUSTER_SEG_COMMS)
-        return NULL;
-    live->motion[live->motions] = (struct motion){.id = id};
-    return &live->motion[live->motions++];
-}
-
-static uint64_t mark_of(const struct muster_live *live, uint64_t id)
-{
-    uint64_t mark = 0;
-    for (size_t i = 0; i < live->peers.n; i++) {
-        const struct muster_live_peer *peer = &live->peers.peer[i];
-        for (unsigned c = 0; c < peer->comms; c++) {
-            if (peer->comm[c].id == id)
-                mark = mark * 31 + peer->comm[c].mark + peer->alive;
-        }
-    }
-    return mark;
-}
-
-/* Communicators that are gone make room. */
-static void drop_gone(struct muster_live *live, const struct muster_live_peer *own)
-{
-    unsigned kept = 0;
-    for (unsigned i = 0; i < live->motions; i++) {
-        if (muster_live_holds(own, live->motion[i].id))
-            live->motion[kept++] = live->motion[i];
-    }
-    live->motions = kept;
-}
-
 /* Whether there is something to judge: nothing has moved for the threshold, or something moves
  * again that was found to hang. */
-static bool worth_judging(struct muster_live *live, const struct muster_live_peer *own,
-                          uint64_t now_ns)
+static bool worth_judging(struct muster_live *live, uint64_t now_ns)
 {
-    bool worth = false, moved = false;
-    drop_gone(live, own);
-    for (unsigned i = 0; i < own->comms; i++) {
-        uint64_t id = own->comm[i].id;
-        /* Followed without leading, too, so that whoever takes over knows how long it stands. */
-        struct motion *motion = motion_of(live, id);
-        if (!motion)
-            continue;
-        uint64_t mark = mark_of(live, id);
-        if (mark != motion->mark || motion->since_ns == 0) {
-            motion->mark = mark;
-            motion->since_ns = now_ns;
-            moved = true;
-        }
-        uint64_t due = motion->since_ns + live->hang_ns;
-        worth |= now_ns >= due && (live->may_abort || leads(live, id)) &&
-                 (live->judged_ns < due || now_ns - live->judged_ns >= AGAIN_NS);
-    }
+    bool moved = muster_live_motions_take(&live->all, live->peers.peer, live->peers.n, &live->own,
+                                          now_ns);
+    bool due = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns, live->again_ns,
+                                       now_ns);
     /* A reason to abort is looked at again whenever something moves, and once more at its end. */
     bool doubted = live->abort_at_ns != 0 && (moved || now_ns >= live->abort_at_ns);
-    return worth || doubted || (moved && muster_watch_hanging(&live->watch) > 0);
+    return (due && (live->may_abort || leads(live))) || doubted ||
+           (moved && muster_watch_hanging(&live->watch) > 0);
 }
 
-/* What others lead is theirs to tell; should this process take over, it is new here. */
+/* Who follows reads nobody's segment, unless it may have to end itself and its own ranks wait. */
+static bool has_to_look(struct muster_live *live, uint64_t now_ns)
+{
+    muster_live_calls_of(live->options.file->map, MUSTER_SEG_COMMS, &live->self);
+    muster_live_motions_take(&live->own, &live->self, 1, NULL, now_ns);
+    if (!live->leader[0] || !muster_live_is_awake(live->leader))
+        return true;
+    return live->may_abort &&
+           (live->abort_at_ns != 0 ||
+            muster_live_motions_due(&live->own, live->hang_ns, live->judged_ns, live->again_ns,
+                                    now_ns));
+}
+
+/* What the leader tells is not for others to tell; should this process take over, it is new here. */
 static void keep_led(const struct muster_live *live, struct muster_findings *now)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < now->n; i++) {
-        if (!leads(live, now->finding[i].comm))
-            continue;
-        if (kept != i)
-            now->finding[kept] = now->finding[i];
-        kept++;
-    }
-    now->n = kept;
+    now->n = leads(live) ? now->n : 0;
 }
 
 /* Returns when to come again. */
 static uint64_t take_slow(struct muster_live *live)
 {
-    if (!live->slow || !first_of_host(live))
+    if (!live->slow || !leads(live))
         return SCAN_NS;
     return muster_live_slow_take(live->slow, &live->peers);
 }
@@ -295,7 +243,7 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
     struct muster_findings now = {0};
     bool waiting = live->watch.maybe.n > 0;
     take_slow(live);
-    if (!live->slow || !first_of_host(live) || !muster_live_slow_due(live->slow, now_ns, waiting))
+    if (!live->slow || !muster_live_slow_due(live->slow, now_ns, waiting))
         return;
     if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now))
         muster_watch_slow(&live->watch, &now, false, emit, live);
@@ -306,7 +254,6 @@ static void find_divergence(struct muster_live *live, bool hanging)
 {
     struct muster_findings now = {0};
     if (muster_live_policies_scan(&live->policies, &live->peers, hanging, &now)) {
-        keep_led(live, &now);
         muster_watch_update(&live->policies.watch, &now, emit, live);
     }
     muster_findings_free(&now);
@@ -326,25 +273,38 @@ static bool find_hangs(const struct muster_live *live, struct muster_findings *n
     return whole;
 }
 
-void muster_live_scan(struct muster_live *live, uint64_t now_ns)
+static void judge_hangs(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
+    bool fresh = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns,
+                                         UINT64_MAX, now_ns);
+    live->judged_ns = now_ns;
+    if (find_hangs(live, &now)) {
+        uint64_t longer = 2 * live->again_ns < AGAIN_MOST_NS ? 2 * live->again_ns : AGAIN_MOST_NS;
+        live->again_ns = now.n > 0 || fresh ? AGAIN_NS : longer;
+        weigh_abort(live, &now, now_ns);
+        abort_if_due(live, now_ns);
+        keep_led(live, &now);
+        muster_watch_update(&live->watch, &now, emit, live);
+    }
+    muster_findings_free(&now);
+}
+
+void muster_live_scan(struct muster_live *live, uint64_t now_ns)
+{
+    if (!has_to_look(live, now_ns))
+        return;
     struct muster_seg_identity who = own_identity(live);
     muster_live_peers_scan(&live->peers, live->options.settings->segment_dir, &who);
     muster_watch_alive(&live->watch, alive(live));
-    const struct muster_live_peer *own = own_peer(live);
-    if (own && own->comms > 0 && leads(live, own->comm[0].id))
-        muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
-    if (own && worth_judging(live, own, now_ns)) {
-        live->judged_ns = now_ns;
-        if (find_hangs(live, &now)) {
-            weigh_abort(live, &now, now_ns);
-            abort_if_due(live, now_ns);
-            keep_led(live, &now);
-            muster_watch_update(&live->watch, &now, emit, live);
-        }
-        muster_findings_free(&now);
-    }
+    choose_leader(live);
+    if (!own_peer(live))
+        return;
+    if (worth_judging(live, now_ns))
+        judge_hangs(live, now_ns);
+    if (!leads(live))
+        return;
+    muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
     find_divergence(live, live->judged_ns == now_ns);
     find_slow(live, now_ns);
 }
@@ -362,6 +322,7 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     memset(live, 0, sizeof *live);
     live->options = *options;
     live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
+    live->again_ns = AGAIN_NS;
     live->fd = -1;
     const struct muster_actions *on = options->settings->on;
     bool slow = false;
@@ -383,6 +344,8 @@ void muster_live_free(struct muster_live *live)
     muster_live_policies_free(&live->policies);
     muster_live_evidence_free(&live->evidence);
     muster_live_slow_free(live->slow);
+    muster_live_motions_free(&live->own);
+    muster_live_motions_free(&live->all);
     muster_live_peers_free(&live->peers);
     free(live);
 }

@@ -1,8 +1,10 @@
 /*
- * Diagnosis inside a job: a thread of every process looks once a second at the segments of its run
- * on this host, with pread like any reader. For each communicator the living process with the
- * lowest pid leads, unless it is stopped; the others only follow what moves. Reading is cheap
- * (tables of calls) until nothing has moved for the threshold; then everything is read and judged.
+ * Diagnosis inside a job, by a thread of every process. On each host one leads: the living process
+ * with the lowest pid that is not stopped. It looks once a second at the segments of its run, with
+ * pread like any reader. Each other one looks at its own memory and at the heartbeat of one that
+ * goes before it; at more only if it may have to end its process and its own ranks wait. Reading is
+ * cheap (what is in use of the tables of calls) until nothing has moved for the threshold; then
+ * everything is read and judged. What all of it costs: bench/scan_cost.c.
  */
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_H

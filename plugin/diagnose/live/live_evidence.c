@@ -8,7 +8,11 @@
 #include "base/host.h"
 
 #define PERIOD_NS (10 * MUSTER_NS_PER_S)
-enum { OTHERS = 64 };
+enum {
+    OTHERS = 64,
+    AT_ONCE = 2,  /* processes */
+    SHARE = 1000, /* one part in so many of a processor's time is for reading */
+};
 
 static const struct muster_evidence_roots here = {"/proc", "/sys"};
 
@@ -28,19 +32,32 @@ static bool make_room(struct muster_live_evidence *evidence, size_t n, uint64_t 
     return true;
 }
 
+static void sample_one(struct muster_live_evidence *evidence,
+                       const struct muster_live_peers *peers, size_t i, uint64_t now_ns)
+{
+    if (!peers->peer[i].alive)
+        return;
+    evidence->before[i] = evidence->last[i];
+    evidence->last[i].at_ns = now_ns;
+    muster_evidence_read(&here, peers->peer[i].identity.pid, &evidence->last[i]);
+}
+
 void muster_live_evidence_sample(struct muster_live_evidence *evidence,
                                  const struct muster_live_peers *peers, uint64_t now_ns)
 {
-    if (!make_room(evidence, peers->n, now_ns, peers) || now_ns - evidence->taken_ns < PERIOD_NS)
+    if (now_ns < evidence->rest_until_ns)
         return;
-    evidence->taken_ns = now_ns;
-    for (size_t i = 0; i < peers->n; i++) {
-        if (!peers->peer[i].alive)
-            continue;
-        evidence->before[i] = evidence->last[i];
-        evidence->last[i].at_ns = now_ns;
-        muster_evidence_read(&here, peers->peer[i].identity.pid, &evidence->last[i]);
+    if (evidence->next >= peers->n && now_ns - evidence->round_ns >= PERIOD_NS) {
+        evidence->next = 0;
+        evidence->round_ns = now_ns;
     }
+    uint64_t cost = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (!make_room(evidence, evidence->next < peers->n ? evidence->next + 1 : 0, now_ns, peers))
+        return;
+    for (unsigned i = 0; i < AT_ONCE && evidence->next < evidence->n; i++)
+        sample_one(evidence, peers, evidence->next++, now_ns);
+    cost = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost;
+    evidence->rest_until_ns = now_ns + SHARE * cost;
 }
 
 static size_t culprit_of(const struct muster_live_peers *peers,

@@ -9,10 +9,12 @@ struct muster_live_evidence {
     struct muster_evidence *before; /* of peer i; taken at least a period ago */
     struct muster_evidence *last;
     size_t n;
-    uint64_t taken_ns;
+    size_t next; /* the process that is read next */
+    uint64_t round_ns, rest_until_ns;
 };
 
-/* Reads every process once a period of 10 s. */
+/* Reads a process or two, one after another: each at most once in 10 s, less often where there are
+ * many or where reading takes long. */
 void muster_live_evidence_sample(struct muster_live_evidence *evidence,
                                  const struct muster_live_peers *peers, uint64_t now_ns);
 /* Adds to the finding what is known of its first guilty rank, if that lives on this host. */

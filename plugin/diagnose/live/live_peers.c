@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -14,27 +15,71 @@
 /* A heartbeat comes every 100 ms. */
 #define FRESH_NS (3 * MUSTER_NS_PER_S)
 
-static bool read_table(const char *path, struct muster_live_table *table)
+static bool is_frame(const struct muster_segment *segment)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0)
-        return false;
-    ssize_t n = pread(fd, table->bytes, sizeof table->bytes, 0);
-    close(fd);
-    const struct muster_segment *segment = (const void *)table->bytes;
-    return n == (ssize_t)sizeof table->bytes && segment->magic == MUSTER_SEG_MAGIC &&
-           segment->version == MUSTER_SEG_VERSION && segment->size == sizeof *segment &&
+    return segment->magic == MUSTER_SEG_MAGIC && segment->version == MUSTER_SEG_VERSION &&
+           segment->size == sizeof *segment &&
            segment->comm_bytes == sizeof(struct muster_seg_comm) &&
            segment->header_bytes == offsetof(struct muster_segment, comm);
 }
 
-/* Torn entries do no harm: they only say that something moves. */
-static void take_comms(struct muster_live_peer *peer, const struct muster_segment *segment)
+/* The header and the first entries of the table, until one is free after those that were in use: a
+ * new communicator takes the first free one. Returns how many; 0: it is not a segment. */
+static unsigned read_entries(int fd, struct muster_live_table *table, unsigned known)
 {
-    peer->comms = 0;
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+    const size_t header = offsetof(struct muster_segment, comm);
+    const struct muster_segment *segment = (const void *)table->bytes;
+    unsigned upto = known + 2;
+    size_t at = 0;
+    for (;; upto = 2 * upto) {
+        upto = upto < MUSTER_SEG_COMMS ? upto : MUSTER_SEG_COMMS;
+        size_t end = header + upto * sizeof(struct muster_seg_comm);
+        if (pread(fd, table->bytes + at, end - at, (off_t)at) != (ssize_t)(end - at))
+            return 0;
+        if (upto == MUSTER_SEG_COMMS || segment->comm[upto - 1].uid == 0)
+            return is_frame(segment) ? upto : 0;
+        at = end;
+    }
+}
+
+static unsigned read_table(const char *path, struct muster_live_table *table, unsigned known)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return 0;
+    unsigned entries = read_entries(fd, table, known);
+    close(fd);
+    return entries;
+}
+
+static bool is_fresh(uint64_t heartbeat_ns)
+{
+    return heartbeat_ns + FRESH_NS > muster_now_ns();
+}
+
+bool muster_live_is_awake(const char *path)
+{
+    uint64_t heartbeat_ns;
+    const off_t at = offsetof(struct muster_segment, heartbeat_mono_ns);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    bool whole = pread(fd, &heartbeat_ns, sizeof heartbeat_ns, at) == sizeof heartbeat_ns;
+    close(fd);
+    return whole && is_fresh(heartbeat_ns);
+}
+
+/* Torn entries do no harm: they only say that something moves. */
+void muster_live_calls_of(const struct muster_segment *segment, unsigned entries,
+                          struct muster_live_peer *peer)
+{
+    peer->comms = peer->entries = 0;
+    for (unsigned i = 0; i < entries; i++) {
         const struct muster_seg_comm *comm = &segment->comm[i];
-        if (comm->uid == 0 || comm->id == 0)
+        if (comm->uid == 0)
+            continue;
+        peer->entries = i + 1;
+        if (comm->id == 0)
             continue;
         uint64_t facts[] = {comm->uid,    comm->calls,          comm->called_ns,
                             comm->end_ns, comm->launches_ended, comm->launches_probed};
@@ -58,10 +103,22 @@ static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const c
     return peer;
 }
 
+static void take_header(struct muster_live_peer *peer, const struct muster_segment *segment,
+                        unsigned entries, const struct muster_seg_identity *who, bool alive)
+{
+    peer->identity = *who;
+    peer->exit_state = segment->exit_state;
+    peer->alive = alive;
+    peer->awake = alive && is_fresh(segment->heartbeat_mono_ns);
+    peer->seen = true;
+    muster_live_calls_of(segment, entries, peer);
+}
+
 static void scan_one(struct muster_live_peers *peers, const struct muster_found *found,
                      const struct muster_seg_identity *own)
 {
-    if (!read_table(found->path, &peers->table))
+    unsigned entries = read_table(found->path, &peers->table, 0);
+    if (entries == 0)
         return;
     const struct muster_segment *segment = (const void *)peers->table.bytes;
     struct muster_seg_identity who = segment->identity;
@@ -71,13 +128,8 @@ static void scan_one(struct muster_live_peers *peers, const struct muster_found 
     struct muster_live_peer *peer = peer_of(peers, found->path);
     if (!peer)
         return;
-    peer->identity = who;
-    peer->exit_state = segment->exit_state;
-    peer->alive = found->alive;
-    peer->awake = found->alive && segment->heartbeat_mono_ns + FRESH_NS > muster_now_ns();
     peer->own = found->own;
-    peer->seen = true;
-    take_comms(peer, segment);
+    take_header(peer, segment, entries, &who, found->alive);
 }
 
 void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
@@ -94,10 +146,52 @@ void muster_live_peers_take(struct muster_live_peers *peers, const struct muster
     }
 }
 
+/* One that is known already. False: it is not there any more, or is not what it was. */
+static bool scan_known(struct muster_live_peers *peers, struct muster_live_peer *peer)
+{
+    const struct muster_segment *segment = (const void *)peers->table.bytes;
+    struct muster_seg_identity who;
+    unsigned entries = read_table(peer->path, &peers->table, peer->entries);
+    if (entries == 0)
+        return false;
+    who = segment->identity;
+    if (muster_identity_check(peer->path, &who, NULL) != 0 || who.pid != peer->identity.pid ||
+        strcmp(who.run_dir, peer->identity.run_dir) != 0)
+        return false;
+    take_header(peer, segment, entries, &who,
+                peer->own || muster_segment_is_alive(peer->path));
+    return true;
+}
+
+static bool scan_all_known(struct muster_live_peers *peers)
+{
+    bool same = peers->n > 0;
+    for (size_t i = 0; i < peers->n && same; i++)
+        same = !peers->peer[i].seen || scan_known(peers, &peers->peer[i]);
+    return same;
+}
+
+/* Whether segments may have come or gone. The clock of files is coarse: what changed it less than a
+ * second before it was gone through may have come afterwards. */
+static bool has_changed(struct muster_live_peers *peers, const char *dir)
+{
+    struct stat file;
+    uint64_t before = peers->dir_changed_ns;
+    if (stat(dir, &file) != 0)
+        return true;
+    peers->dir_changed_ns =
+        (uint64_t)file.st_mtim.tv_sec * MUSTER_NS_PER_S + (uint64_t)file.st_mtim.tv_nsec;
+    return peers->dir_changed_ns != before ||
+           peers->dir_changed_ns + MUSTER_NS_PER_S > peers->listed_unix_ns;
+}
+
 void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
                             const struct muster_seg_identity *own)
 {
     struct muster_found *found;
+    if (!has_changed(peers, dir) && scan_all_known(peers))
+        return;
+    peers->listed_unix_ns = muster_unix_ns();
     size_t n = muster_find_segments(dir, &found);
     muster_live_peers_take(peers, found, n, own);
     muster_found_free(found, n);

@@ -26,21 +26,32 @@ struct muster_live_peer {
         uint64_t mark; /* changes with every call, end and finalize */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
+    unsigned entries; /* of its table of communicators, up to the last one in use */
 };
 
 struct muster_live_peers {
     struct muster_live_peer *peer;
     size_t n;
-    struct muster_live_table table; /* scratch */
+    uint64_t listed_unix_ns, dir_changed_ns; /* of the directory, when it was last gone through */
+    struct muster_live_table table;          /* scratch */
 };
 
-/* Looks at every segment in `dir` that belongs to the run and host of `own`. */
+/* Looks at every segment in `dir` that belongs to the run and host of `own`. What is new there is
+ * looked for once the directory has changed; of the others what is in use of their tables is read. */
 void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
                             const struct muster_seg_identity *own);
 /* The same of `n` segments that were found already. */
 void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
                             size_t n, const struct muster_seg_identity *own);
 void muster_live_peers_free(struct muster_live_peers *peers);
+
+/* Sets what is told of the communicators in the first `entries` of a segment's table: `comm` and
+ * what counts it. */
+void muster_live_calls_of(const struct muster_segment *segment, unsigned entries,
+                          struct muster_live_peer *peer);
+/* Whether the process that wrote the segment at `path` goes on: not gone, and not stopped. For the
+ * price of eight bytes. */
+bool muster_live_is_awake(const char *path);
 
 /* Whether `a` goes before `b` in the order of leaders. */
 bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b);

@@ -1,0 +1,106 @@
+#include "diagnose/live/live_motion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum { SPARE = 256 }; /* communicators that are gone before their places are given back */
+
+static struct muster_live_motion *find(const struct muster_live_motions *motions, uint64_t id)
+{
+    size_t at = motions->by_id.key_bytes ? muster_hashmap_find(&motions->by_id, &id) : SIZE_MAX;
+    return at == SIZE_MAX ? NULL : &motions->motion[at];
+}
+
+static struct muster_live_motion *add(struct muster_live_motions *motions, uint64_t id)
+{
+    motions->by_id.key_bytes = sizeof id;
+    if (!muster_grow(&motions->motion, motions->n, sizeof *motions->motion) ||
+        !muster_hashmap_put(&motions->by_id, &id, motions->n))
+        return NULL;
+    motions->motion[motions->n] = (struct muster_live_motion){.id = id};
+    return &motions->motion[motions->n++];
+}
+
+static void gather(struct muster_live_motions *motions, const struct muster_live_peer *peer)
+{
+    for (unsigned c = 0; c < peer->comms; c++) {
+        struct muster_live_motion *motion = find(motions, peer->comm[c].id);
+        if (!motion)
+            motion = add(motions, peer->comm[c].id);
+        if (!motion)
+            continue;
+        motion->seen = true;
+        motion->next = motion->next * 31 + peer->comm[c].mark + peer->alive;
+    }
+}
+
+static bool take_one(struct muster_live_motion *motion, const struct muster_live_motions *before,
+                     uint64_t now_ns)
+{
+    bool is_new = motion->since_ns == 0, moved = motion->mark != motion->next;
+    const struct muster_live_motion *earlier = before ? find(before, motion->id) : NULL;
+    if (is_new)
+        motion->since_ns = earlier && earlier->since_ns ? earlier->since_ns : now_ns;
+    else if (moved)
+        motion->since_ns = now_ns;
+    motion->mark = motion->next;
+    return is_new || moved;
+}
+
+/* Those that are gone make room. */
+static void compact(struct muster_live_motions *motions)
+{
+    size_t kept = 0;
+    muster_hashmap_free(&motions->by_id);
+    motions->by_id.key_bytes = sizeof(uint64_t);
+    for (size_t i = 0; i < motions->n; i++) {
+        struct muster_live_motion *motion = &motions->motion[i];
+        if (motion->seen && muster_hashmap_put(&motions->by_id, &motion->id, kept))
+            motions->motion[kept++] = *motion;
+    }
+    motions->n = kept;
+}
+
+bool muster_live_motions_take(struct muster_live_motions *motions,
+                              const struct muster_live_peer *peer, size_t n,
+                              const struct muster_live_motions *before, uint64_t now_ns)
+{
+    bool moved = false;
+    size_t gone = 0;
+    for (size_t i = 0; i < motions->n; i++) {
+        motions->motion[i].seen = false;
+        motions->motion[i].next = 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        gather(motions, &peer[i]);
+    for (size_t i = 0; i < motions->n; i++) {
+        if (motions->motion[i].seen)
+            moved |= take_one(&motions->motion[i], before, now_ns);
+        else
+            gone++;
+    }
+    if (gone > SPARE)
+        compact(motions);
+    return moved;
+}
+
+bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
+                             uint64_t judged_ns, uint64_t again_ns, uint64_t now_ns)
+{
+    for (size_t i = 0; i < motions->n; i++) {
+        uint64_t due = motions->motion[i].since_ns + hang_ns;
+        if (motions->motion[i].seen && now_ns >= due &&
+            (judged_ns < due || now_ns - judged_ns >= again_ns))
+            return true;
+    }
+    return false;
+}
+
+void muster_live_motions_free(struct muster_live_motions *motions)
+{
+    free(motions->motion);
+    muster_hashmap_free(&motions->by_id);
+    memset(motions, 0, sizeof *motions);
+}

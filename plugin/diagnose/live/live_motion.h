@@ -1,0 +1,36 @@
+/* Since when nothing has moved in each communicator. One thread. */
+#ifndef MUSTER_DIAGNOSE_LIVE_LIVE_MOTION_H
+#define MUSTER_DIAGNOSE_LIVE_LIVE_MOTION_H
+
+#include "base/hashmap.h"
+#include "diagnose/live/live_peers.h"
+
+struct muster_live_motion {
+    uint64_t id;
+    uint64_t mark, next; /* of all its ranks: when it moved last, and as it is gone through */
+    uint64_t since_ns;
+    bool seen; /* in this round */
+};
+
+/* Zeroed to begin with. */
+struct muster_live_motions {
+    struct muster_live_motion *motion;
+    size_t n;
+    struct muster_hashmap by_id;
+};
+
+/* Takes what `n` processes say. A communicator that is new here has stood still for as long as
+ * `before` says, which may be NULL. Returns whether anything moved. Without memory communicators
+ * are left out. */
+bool muster_live_motions_take(struct muster_live_motions *motions,
+                              const struct muster_live_peer *peer, size_t n,
+                              const struct muster_live_motions *before, uint64_t now_ns);
+
+/* Whether one has stood still for `hang_ns`, and that was not so at `judged_ns`, or that is
+ * `again_ns` ago. */
+bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
+                             uint64_t judged_ns, uint64_t again_ns, uint64_t now_ns);
+
+void muster_live_motions_free(struct muster_live_motions *motions);
+
+#endif
