@@ -6,7 +6,6 @@
  * usage: scan_cost [--seconds N]
  */
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +101,8 @@ static void go_on(struct testbed *bed, uint64_t now_ns)
 {
     for (unsigned r = 0; r < bed->ranks; r++) {
         struct muster_segment *segment = bed->segment[r];
+        if (!segment)
+            fail("a rank is missing");
         segment->heartbeat_mono_ns = muster_now_ns() + 1000 * MUSTER_NS_PER_S;
         for (unsigned c = 0; c + 1 < COMMS; c++) {
             segment->comm[c].calls = bed->calls + OPS_A_SECOND;
@@ -151,54 +152,55 @@ static double look(struct testbed *bed, const struct muster_segment_file *file, 
     return (double)cost / 1e7 / seconds;
 }
 
-/* As a process of its own among `ranks`: it leads if it is the first. */
+/* The process that looks, told to begin by a byte from `go`; it answers with its share. */
+static pid_t start_looking(struct testbed *bed, unsigned rank, const int ready[2], const int go[2],
+                           unsigned seconds)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct muster_segment_file file = {0};
+    char byte;
+    create(bed, rank, &file);
+    if (write(ready[1], "", 1) != 1 || read(go[0], &byte, 1) != 1)
+        _exit(2);
+    map_all(bed);
+    double share = look(bed, &file, seconds);
+    _exit(write(ready[1], &share, sizeof share) != sizeof share);
+}
+
+static void end(const struct testbed *bed)
+{
+    char command[128];
+    for (unsigned r = 0; r < bed->ranks; r++) {
+        kill(bed->pid[r], SIGKILL);
+        waitpid(bed->pid[r], NULL, 0);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", bed->shm);
+    if (system(command) != 0)
+        fail(bed->shm);
+}
+
+/* Of one process among `ranks`, who leads if it is the first. */
 static double measure(unsigned ranks, bool leads, unsigned seconds)
 {
     struct testbed bed = {.shm = "/dev/shm/muster-scan-cost-XXXXXX", .ranks = ranks};
-    struct muster_segment_file file = {0};
-    int ready[2], result[2];
+    unsigned looks = leads ? 0 : ranks - 1;
+    int ready[2], go[2];
     char byte;
-    double share = NAN;
-    if (!mkdtemp(bed.shm) || pipe(ready) != 0 || pipe(result) != 0)
+    double share;
+    if (!mkdtemp(bed.shm) || pipe(ready) != 0 || pipe(go) != 0)
         fail("testbed");
-    for (unsigned r = leads ? 1 : 0; r < ranks - !leads; r++) {
-        bed.pid[r] = 0;
-    }
-    pid_t first = 0;
-    for (unsigned i = 0; i < ranks; i++) {
-        bool looks = leads ? i == 0 : i == ranks - 1;
-        if (!looks) {
-            bed.pid[i] = start_rank(&bed, i, ready[1]);
-            if (read(ready[0], &byte, 1) != 1)
-                fail("rank");
-            continue;
-        }
-        first = fork();
-        if (first == 0) {
-            create(&bed, i, &file);
-            if (write(ready[1], "", 1) != 1 || read(result[0], &byte, 1) != 1)
-                _exit(2);
-            map_all(&bed);
-            share = look(&bed, &file, seconds);
-            _exit(write(ready[1], &share, sizeof share) != sizeof share);
-        }
-        if (read(ready[0], &byte, 1) != 1)
+    for (unsigned r = 0; r < ranks; r++) {
+        bed.pid[r] = r == looks ? start_looking(&bed, r, ready, go, seconds)
+                                : start_rank(&bed, r, ready[1]);
+        if (bed.pid[r] < 0 || read(ready[0], &byte, 1) != 1)
             fail("rank");
     }
-    if (write(result[1], "", 1) != 1 || read(ready[0], &share, sizeof share) != sizeof share)
+    if (write(go[1], "", 1) != 1 || read(ready[0], &share, sizeof share) != sizeof share)
         fail("look");
-    waitpid(first, NULL, 0);
-    for (unsigned r = 0; r < ranks; r++) {
-        if (bed.pid[r] <= 0)
-            continue;
-        kill(bed.pid[r], SIGKILL);
-        waitpid(bed.pid[r], NULL, 0);
-    }
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", bed.shm);
-    if (system(command) != 0)
-        fail(bed.shm);
-    int fds[] = {ready[0], ready[1], result[0], result[1]};
+    end(&bed);
+    int fds[] = {ready[0], ready[1], go[0], go[1]};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         close(fds[i]);
     return share;

@@ -223,6 +223,10 @@ static void tell(void *arg, const struct muster_finding *finding)
 {
     const struct leader *leader = arg;
     struct live_run *run = leader->run;
+    for (size_t i = 0; i < run->n && finding->retracted; i++)
+        run->told[i].retracted |= muster_watch_same(&run->told[i].finding, finding);
+    if (finding->retracted || finding->resolved)
+        return;
     if (run->n == run->room) {
         run->room = run->room ? 2 * run->room : 16;
         run->told = realloc(run->told, run->room * sizeof *run->told);
@@ -252,6 +256,7 @@ static void look(struct leader *leader)
         show_nets(leader->of[i], (leader->now_ns - 1e9) / leader->length_ns);
     if (!muster_live_slow_judge(leader->slow, &leader->peers, now_ns, &now))
         exit(2);
+    muster_watch_window(&leader->watch, muster_live_slow_since_unix_ns(leader->slow));
     muster_watch_slow(&leader->watch, &now, false, tell, leader);
     muster_findings_free(&now);
 }

@@ -5,8 +5,8 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "diagnose/hang/hang.h"
+#include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
 #include "view/aligned.h"
@@ -16,13 +16,6 @@ enum { COMMS = 2 * MUSTER_SEG_COMMS, LOOKS_TO_DROP = 3 };
  */
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S)
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
-
-/* One communicator over all ranks of this host. */
-struct standing {
-    uint64_t id, mark, since_ns;
-    uint64_t now; /* mark of this look */
-    bool seen;
-};
 
 /* Up to which operation ranks were compared. */
 struct reached {
@@ -41,8 +34,7 @@ struct muster_agent_job {
     struct muster_watch watch;
     struct muster_watch paths;         /* what is wrong with the machine stays so */
     unsigned missed[MUSTER_WATCH_MAX]; /* judgements in a row that did not find it again */
-    struct standing standing[COMMS];
-    unsigned standings;
+    struct muster_live_motions motions;
     struct reached reached[COMMS];
     unsigned reacheds;
     struct muster_agent_compared *compared; /* of peer i */
@@ -73,6 +65,7 @@ void muster_agent_job_free(struct muster_agent_job *job)
     muster_watch_free(&job->paths);
     muster_live_policies_free(&job->policies);
     muster_live_slow_free(job->slow);
+    muster_live_motions_free(&job->motions);
     muster_live_peers_free(&job->peers);
     free(job->compared);
     free(job);
@@ -205,7 +198,8 @@ static void drop_over(struct muster_agent_job *job, const struct muster_findings
 {
     for (size_t i = 0; i < job->watch.known.n; i++) {
         struct muster_finding *known = &job->watch.known.finding[i];
-        if (known->resolved || muster_finding_rows[known->kind].scope != MUSTER_SCOPE_SLOW)
+        if (known->resolved || known->retracted ||
+            muster_finding_rows[known->kind].scope != MUSTER_SCOPE_SLOW)
             continue;
         job->missed[i] = found_again(now, known) ? 0 : job->missed[i] + 1;
         if (job->missed[i] < LOOKS_TO_DROP)
@@ -228,6 +222,7 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
         job->compared[job->compareds++] = (struct muster_agent_compared){0};
     }
     if (muster_live_slow_judge_and_look(job->slow, &job->peers, now_ns, &now, compare_new, job)) {
+        muster_watch_window(&job->watch, muster_live_slow_since_unix_ns(job->slow));
         muster_watch_slow(&job->watch, &now, at_once, tell, arg);
         muster_watch_update(&job->paths, &now, tell, arg);
         drop_over(job, &now);
@@ -237,60 +232,16 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
 
 /* ---- hangs ---- */
 
-static struct standing *standing_of(struct muster_agent_job *job, uint64_t id)
-{
-    for (unsigned i = 0; i < job->standings; i++)
-        if (job->standing[i].id == id)
-            return &job->standing[i];
-    if (job->standings == COMMS)
-        return NULL;
-    job->standing[job->standings] = (struct standing){.id = id};
-    return &job->standing[job->standings++];
-}
-
-static void mark_comms(struct muster_agent_job *job)
-{
-    for (unsigned i = 0; i < job->standings; i++) {
-        job->standing[i].seen = false;
-        job->standing[i].now = 0;
-    }
-    for (size_t p = 0; p < job->peers.n; p++) {
-        const struct muster_live_peer *peer = &job->peers.peer[p];
-        for (unsigned c = 0; c < peer->comms; c++) {
-            struct standing *standing = standing_of(job, peer->comm[c].id);
-            if (!standing)
-                continue;
-            uint64_t one[] = {p, peer->comm[c].mark, peer->alive};
-            standing->now += muster_hash(MUSTER_HASH_SEED, one, sizeof one);
-            standing->seen |= peer->alive;
-        }
-    }
-}
-
 /* Whether a communicator has stood still for long enough, or one that hung moves. */
 static bool worth_judging(struct muster_agent_job *job, uint64_t now_ns)
 {
-    unsigned kept = 0;
-    bool worth = false, moved = false;
-    mark_comms(job);
-    for (unsigned i = 0; i < job->standings; i++) {
-        struct standing *standing = &job->standing[i];
-        if (!standing->seen)
-            continue;
-        if (standing->mark != standing->now || standing->since_ns == 0) {
-            standing->mark = standing->now;
-            standing->since_ns = now_ns;
-            moved = true;
-        }
-        uint64_t due = standing->since_ns + job->hang_ns;
-        worth |=
-            now_ns >= due && (job->judged_ns < due || now_ns - job->judged_ns >= job->again_ns);
-        job->standing[kept++] = *standing;
-    }
-    job->standings = kept;
+    bool moved =
+        muster_live_motions_take(&job->motions, job->peers.peer, job->peers.n, NULL, now_ns);
+    bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->judged_ns, job->again_ns,
+                                       now_ns);
     if (moved)
         job->again_ns = AGAIN_NS;
-    return worth || (moved && muster_watch_hanging(&job->watch) > 0);
+    return due || (moved && muster_watch_hanging(&job->watch) > 0);
 }
 
 static bool find_hangs(const struct muster_agent_job *job, struct muster_findings *now)
@@ -345,7 +296,7 @@ size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_f
 static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++)
-        if (!watch->known.finding[i].resolved)
+        if (!watch->known.finding[i].resolved && !watch->known.finding[i].retracted)
             take(arg, &watch->known.finding[i]);
 }
 

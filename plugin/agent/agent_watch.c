@@ -84,7 +84,7 @@ static void find_jobs(struct muster_agent_watch *watch, const struct muster_foun
 static void count_finding(void *arg, const struct muster_finding *finding)
 {
     uint64_t *ever = arg;
-    if (!finding->resolved)
+    if (!finding->resolved && !finding->retracted)
         ever[finding->kind]++;
 }
 

@@ -25,6 +25,7 @@
     ROW(HANG_MISMATCH,     hang_mismatch,     HANG,     true,  true,  mismatch,   hangs)       \
     ROW(HANG_STUCK,        hang_stuck,        HANG,     true,  false, stuck,      hangs)       \
     ROW(HANG_ORDER,        hang_order,        HANG,     true,  false, order,      hangs)       \
+    ROW(MISMATCH,          mismatch,          CALLS,    true,  false, calls,      mismatches)  \
     ROW(LATE_RANK,         late_rank,         SLOW,     true,  false, late,       stragglers)  \
     ROW(SLOW_TRANSFER,     slow_transfer,     SLOW,     true,  false, transfer,   transfers)   \
     ROW(PATH_DEGRADED,     path_degraded,     PATH,     false, false, path,       paths)       \
@@ -41,6 +42,7 @@ enum muster_finding_scope {
     MUSTER_SCOPE_SLOW,   /* what ends late */
     MUSTER_SCOPE_PATH,   /* the machine, not what the job does */
     MUSTER_SCOPE_CHOICE, /* what ranks chose for one operation */
+    MUSTER_SCOPE_CALLS,  /* what ranks called, and did not hang in */
 };
 
 struct muster_finding_row {

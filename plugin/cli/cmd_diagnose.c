@@ -19,6 +19,7 @@
 #include "report/report_output.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
+#include "told/told.h"
 #include "verdict/verdict.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
@@ -290,7 +291,8 @@ static int scan(const struct options *options, const struct muster_run_query *qu
         muster_diagnose_view(&look->view, hang_ns(options), &look->findings, err) != 0)
         return -1;
     add_evidence(&look->run, &look->findings);
-    return 0;
+    /* Who follows was told of all that as it came. */
+    return options->follow ? 0 : muster_told_add(&look->run, &look->findings, err);
 }
 
 static void end_look(struct look *look)
@@ -326,6 +328,11 @@ void muster_diagnose_append(const struct muster_findings *findings,
 
 /* ---- once, and again and again ---- */
 
+static bool is_over(const struct muster_finding *finding)
+{
+    return finding->resolved || finding->retracted;
+}
+
 static int once(const struct options *options, const struct muster_run_query *query)
 {
     struct look look = {0};
@@ -336,7 +343,7 @@ static int once(const struct options *options, const struct muster_run_query *qu
     } else {
         status = MUSTER_STATUS_OK;
         for (size_t i = 0; i < look.findings.n; i++)
-            status = look.findings.finding[i].resolved ? status : MUSTER_STATUS_FINDING;
+            status = is_over(&look.findings.finding[i]) ? status : MUSTER_STATUS_FINDING;
         if (options->format == FORMAT_JSON)
             print_json(&look.view, &look.findings);
         else

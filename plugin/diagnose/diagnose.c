@@ -5,6 +5,7 @@
 #include "diagnose/divergence/divergence.h"
 #include "diagnose/finding_explain.h"
 #include "diagnose/hang/hang.h"
+#include "diagnose/past/past.h"
 #include "diagnose/path/path.h"
 #include "diagnose/straggler/straggler.h"
 #include "diagnose/transfer/transfer.h"
@@ -53,7 +54,15 @@ static int find_hangs(const struct search *in, struct muster_findings *findings,
 static int find_stragglers(const struct search *in, struct muster_findings *findings,
                            struct muster_err *err)
 {
-    return muster_straggler_find(in->view, findings, err);
+    if (muster_straggler_find(in->view, findings, err) != 0)
+        return -1;
+    return in->hang_ns > 0 ? muster_past_waits(in->view, in->hang_ns, findings, err) : 0;
+}
+
+static int find_mismatches(const struct search *in, struct muster_findings *findings,
+                           struct muster_err *err)
+{
+    return muster_past_mismatches(in->view, findings, err);
 }
 
 static int find_transfers(const struct search *in, struct muster_findings *findings,

@@ -132,6 +132,7 @@ void muster_finding_json(const struct muster_finding *finding, struct muster_jso
     muster_json_str(json, "cause", late ? muster_finding_cause_name(finding->cause) : NULL);
     muster_json_u64(json, "since_unix_ns", finding->since_unix_ns);
     muster_json_bool(json, "resolved", finding->resolved);
+    muster_json_bool(json, "retracted", finding->retracted);
     muster_json_real(json, "cost_s", finding->cost_s, 6);
     muster_json_real(json, "cost_share", finding->cost_share, 6);
     muster_json_real(json, "confidence", finding->confidence, 3);

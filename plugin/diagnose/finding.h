@@ -52,6 +52,7 @@ struct muster_finding {
     enum muster_finding_cause cause; /* late_rank only */
     uint64_t since_unix_ns;
     bool resolved;
+    bool retracted;    /* told while the job ran, and withdrawn: more operations do not bear it out */
     double cost_s;     /* lost so far by those who waited */
     double cost_share; /* of the run */
     double confidence; /* share of generated cases with this evidence that were right */

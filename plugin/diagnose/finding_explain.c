@@ -40,7 +40,7 @@ static void explain(struct muster_findings *findings, size_t symptom,
                     const struct muster_finding_explains *row)
 {
     struct muster_finding *of = &findings->finding[symptom];
-    if (of->kind != row->symptom || of->resolved)
+    if (of->kind != row->symptom || of->resolved || of->retracted)
         return;
     for (size_t cause = 0; cause < findings->n; cause++) {
         if (findings->finding[cause].kind != row->cause || !meet(&findings->finding[cause], of))

@@ -100,6 +100,17 @@ static void put_mismatch(struct text *text, const struct muster_finding *finding
     put_victims(text, finding);
 }
 
+static void put_calls(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, finding->confidence <= 0.5 ? " called different things in place of "
+                                         : " called something else in place of ");
+    put_op(text, finding);
+    put(text, "; no rank hung in it");
+    for (unsigned i = 0; i < finding->evidence.n && i < 2; i++)
+        put(text, "%s%s", i ? "; " : ": ", finding->evidence.line[i]);
+}
+
 static void put_stuck(struct text *text, const struct muster_finding *finding)
 {
     put(text, "all ranks entered ");
@@ -155,8 +166,26 @@ static void put_price(struct text *text, const struct muster_finding *finding)
         put(text, ": %s", finding->evidence.line[0]);
 }
 
+/* A single long wait: it is known from calls, whether timed or not. */
+static void put_once(struct text *text, const struct muster_finding *finding)
+{
+    put_culprits(text, finding);
+    put(text, " came %.3g s late to ", finding->cost_s);
+    put_op(text, finding);
+    put(text, ", once");
+    if (finding->victims > 0) {
+        put(text, "; ");
+        put_ranks(text, finding->victim, finding->victims);
+        put(text, " waited for it");
+    }
+}
+
 static void put_late(struct text *text, const struct muster_finding *finding)
 {
+    if (finding->mode == MUSTER_MODE_ONCE) {
+        put_once(text, finding);
+        return;
+    }
     put_culprits(text, finding);
     put(text, finding->ranks > 1 ? " come late to " : " comes late to ");
     put_op(text, finding);
@@ -186,7 +215,13 @@ void muster_finding_sentence(const struct muster_finding *finding, char *to, siz
     if (size == 0)
         return;
     put(&text, "%s%s: ", muster_finding_name(finding->kind),
-        finding->resolved ? " (resolved)" : "");
+        finding->retracted  ? " (retracted)"
+        : finding->resolved ? " (resolved)"
+                            : "");
     if (finding->kind < MUSTER_FINDING_KINDS)
         sentence[finding->kind](&text, finding);
+    if (finding->retracted)
+        put(&text, muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG
+                       ? "; that was wrong: another reason was found since"
+                       : "; that does not hold: what was recorded since does not bear it out");
 }

@@ -14,6 +14,11 @@ static bool is_slow(const struct muster_finding *finding)
     return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_SLOW;
 }
 
+static bool is_over(const struct muster_finding *finding)
+{
+    return finding->resolved || finding->retracted;
+}
+
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b)
 {
     bool rank = a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
@@ -26,22 +31,24 @@ static struct muster_finding *find(const struct muster_findings *in,
                                    const struct muster_finding *finding)
 {
     for (size_t i = 0; i < in->n; i++) {
-        if (!in->finding[i].resolved && muster_watch_same(&in->finding[i], finding))
+        if (!is_over(&in->finding[i]) && muster_watch_same(&in->finding[i], finding))
             return &in->finding[i];
     }
     return NULL;
 }
 
-/* A place for one more; NULL: full of unresolved ones, or no memory. */
-static struct muster_finding *place(struct muster_findings *known)
+/* A place for one more; NULL: full of those that hold, or no memory. */
+static struct muster_finding *place(struct muster_watch *watch)
 {
+    struct muster_findings *known = &watch->known;
+    struct muster_finding *free = NULL;
     if (known->n < MUSTER_WATCH_MAX)
-        return muster_findings_add(known);
-    for (size_t i = 0; i < known->n; i++) {
-        if (known->finding[i].resolved)
-            return &known->finding[i];
-    }
-    return NULL;
+        free = muster_findings_add(known);
+    for (size_t i = 0; i < known->n && !free; i++)
+        free = is_over(&known->finding[i]) ? &known->finding[i] : NULL;
+    if (free)
+        watch->missed[free - known->finding] = 0;
+    return free;
 }
 
 void muster_watch_alive(struct muster_watch *watch, size_t alive)
@@ -54,16 +61,36 @@ void muster_watch_alive(struct muster_watch *watch, size_t alive)
     watch->alive = alive;
 }
 
-void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
-                         muster_watch_emit *tell, void *arg)
+/* Whether what hangs there is said to hang for another reason now. */
+static bool is_explained_otherwise(const struct muster_findings *now,
+                                   const struct muster_finding *old)
+{
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        if (is_hang(finding) && finding->comm == old->comm && finding->has_op == old->has_op &&
+            finding->op.index == old->op.index)
+            return true;
+    }
+    return false;
+}
+
+static void end_hangs(struct muster_watch *watch, const struct muster_findings *now,
+                      muster_watch_emit *tell, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *old = &watch->known.finding[i];
-        if (old->resolved || watch->hold > 0 || !is_hang(old) || find(now, old))
+        if (is_over(old) || watch->hold > 0 || !is_hang(old) || find(now, old))
             continue;
-        old->resolved = true;
+        old->retracted = is_explained_otherwise(now, old);
+        old->resolved = !old->retracted;
         tell(arg, old);
     }
+}
+
+void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
+                         muster_watch_emit *tell, void *arg)
+{
+    end_hangs(watch, now, tell, arg);
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
         if (is_slow(finding))
@@ -71,7 +98,7 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
         struct muster_finding *known = find(&watch->known, finding);
         bool is_new = !known;
         if (is_new)
-            known = place(&watch->known);
+            known = place(watch);
         if (!known)
             continue;
         *known = *finding;
@@ -109,7 +136,7 @@ static struct muster_finding *covering(const struct muster_findings *in,
                                        const struct muster_finding *finding)
 {
     for (size_t i = 0; i < in->n; i++) {
-        if (!in->finding[i].resolved && covers(&in->finding[i], finding))
+        if (!is_over(&in->finding[i]) && covers(&in->finding[i], finding))
             return &in->finding[i];
     }
     return NULL;
@@ -143,19 +170,63 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
 static void emit_slow(struct muster_watch *watch, const struct muster_finding *finding,
                       muster_watch_emit *tell, void *arg)
 {
-    struct muster_finding *known = covering(&watch->known, finding) ? NULL : place(&watch->known);
+    struct muster_finding *known = covering(&watch->known, finding) ? NULL : place(watch);
     if (!known)
         return;
     *known = *finding;
     tell(arg, known);
 }
 
-void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
-                       muster_watch_emit *tell, void *arg)
+static unsigned scans_to_tell(const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_SCANS : SLOW_SCANS;
+}
+
+/* Whether any of it is still found: of late ranks it is enough that one of them is. */
+static bool holds(const struct muster_findings *now, const struct muster_finding *known)
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        unsigned enough = finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_SCANS : SLOW_SCANS;
+        bool late = known->kind == MUSTER_FINDING_LATE_RANK && finding->kind == known->kind;
+        for (unsigned r = 0; late && r < finding->ranks; r++) {
+            if (names(known, finding->rank[r]))
+                return true;
+        }
+        if (!late && covers(known, finding))
+            return true;
+    }
+    return false;
+}
+
+/* With one look more than it takes to tell: a verdict that comes and goes is not taken back and told
+ * again each time. */
+static void retract(struct muster_watch *watch, const struct muster_findings *now,
+                    muster_watch_emit *tell, void *arg)
+{
+    for (size_t i = 0; i < watch->known.n; i++) {
+        struct muster_finding *known = &watch->known.finding[i];
+        if (!is_slow(known) || is_over(known))
+            continue;
+        bool gone = !holds(now, known) && watch->window_unix_ns <= known->since_unix_ns;
+        watch->missed[i] = gone ? watch->missed[i] + 1 : 0;
+        known->retracted = watch->missed[i] > scans_to_tell(known);
+        if (known->retracted)
+            tell(arg, known);
+    }
+}
+
+void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns)
+{
+    watch->window_unix_ns = since_unix_ns;
+}
+
+void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
+                       muster_watch_emit *tell, void *arg)
+{
+    retract(watch, now, tell, arg);
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        unsigned enough = scans_to_tell(finding);
         if (is_slow(finding) && (last || scans_of(watch, finding) >= enough))
             emit_slow(watch, finding, tell, arg);
     }
@@ -172,7 +243,7 @@ size_t muster_watch_hanging(const struct muster_watch *watch)
 {
     size_t n = 0;
     for (size_t i = 0; i < watch->known.n; i++)
-        n += !watch->known.finding[i].resolved && is_hang(&watch->known.finding[i]);
+        n += !is_over(&watch->known.finding[i]) && is_hang(&watch->known.finding[i]);
     return n;
 }
 
@@ -180,7 +251,7 @@ size_t muster_watch_unresolved(const struct muster_watch *watch)
 {
     size_t n = 0;
     for (size_t i = 0; i < watch->known.n; i++)
-        n += !watch->known.finding[i].resolved;
+        n += !is_over(&watch->known.finding[i]);
     return n;
 }
 

@@ -7,21 +7,23 @@
 enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give way */
 
 struct muster_watch {
-    struct muster_findings known;     /* resolved ones included */
+    struct muster_findings known;     /* resolved and retracted ones included */
+    unsigned missed[MUSTER_WATCH_MAX]; /* looks in a row that did not find known[i] */
     struct muster_findings maybe;     /* late ranks and slow transfers that the last look found */
     unsigned looks[MUSTER_WATCH_MAX]; /* in a row that found them */
-    size_t alive;                     /* processes */
+    uint64_t window_unix_ns; /* what is looked at reaches back to then; 0: to the beginning */
+    size_t alive;            /* processes */
     unsigned hold;                    /* looks during which no hang is taken for resolved */
 };
 
-/* Told once when a finding is new, and once when it is resolved. */
+/* Told once when a finding is new, and once when it is resolved or retracted. */
 typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 
 /* Same kind, communicator, operation and first guilty rank. */
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
 
-/* `now`: all that holds at this moment. A known hang that is not among it is resolved; findings of
- * other kinds stand for the run. Leaves late_rank and slow_transfer to the next function. */
+/* `now`: all that holds at this moment. A known hang that is not among it is resolved, or, if the
+ * same operation now has another reason, retracted; findings of other kinds stand for the run. Leaves late_rank and slow_transfer to the next function. */
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_emit *tell, void *arg);
 
@@ -29,10 +31,15 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
  * any more is not resolved: the job is leaving, or another finding is on its way. */
 void muster_watch_alive(struct muster_watch *watch, size_t alive);
 
+/* How far back goes what the next looks look at, since 1970; 0, as it begins: to the beginning. */
+void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
+
 /* The same for late_rank and slow_transfer of `now`. They rest on counts, so that a late rank is
  * told only if it was found two times in a row, a slow transfer, which may be a moment's, ten
  * times; or if `last`: there will be no other time. Of a late rank that is known no more is told,
- * in whatever communicator it is late and by how much. */
+ * in whatever communicator it is late and by how much. What is known and is not found any more as
+ * many times in a row as it takes to tell it, and once more, is retracted, while what is looked at
+ * still holds what it rested on (muster_watch_window); afterwards it stands for the run. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_emit *tell, void *arg);
 

@@ -8,7 +8,7 @@ const ranks = report.ranks, costs = page.costs, heat = page.heat;
 const waited = sum(ranks.map(rank => rank.waited_us));
 const unit = waited >= 3.6e9 ? {us: 3.6e9, word: "GPU-hours"} : waited >= 1e6 ? {us: 1e6, word: "GPU-seconds"}
   : {us: 1e3, word: "GPU-milliseconds"};
-const guiltyRanks = new Set(page.findings.filter(f => !f.finding.resolved).flatMap(f => f.finding.ranks || []));
+const guiltyRanks = new Set(page.findings.filter(f => !f.finding.resolved && !f.finding.retracted).flatMap(f => f.finding.ranks || []));
 const guilty = new Set(ranks.flatMap((rank, i) => guiltyRanks.has(rank.rank) ? [i] : []));
 
 function rankWord(i) {
@@ -84,11 +84,11 @@ function showHead() {
 
 function findingArticle(item) {
   const finding = item.finding;
-  return el("article", {class: finding.resolved ? "over" : null},
+  return el("article", {class: finding.resolved || finding.retracted ? "over" : null},
     el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
     finding.evidence && finding.evidence.length ? el("ul", {}, finding.evidence.map(line => el("li", {}, line))) : null,
     (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
-    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.resolved ? ", over by now" : "")));
+    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }
 
 function showFindings() {

@@ -403,7 +403,7 @@ static const struct muster_finding *heaviest(const struct muster_findings *findi
         const struct muster_finding *own = &findings->finding[f];
         enum muster_finding_scope scope = muster_finding_rows[own->kind].scope;
         enum muster_finding_scope best = most ? muster_finding_rows[most->kind].scope : scope;
-        bool counts = !own->resolved && scope != MUSTER_SCOPE_PATH;
+        bool counts = !own->resolved && !own->retracted && scope != MUSTER_SCOPE_PATH;
         if (counts && (!most || scope < best ||
                        (scope == best && scope == MUSTER_SCOPE_SLOW &&
                         own->cost_share > most->cost_share))) {

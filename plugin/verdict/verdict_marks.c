@@ -25,6 +25,11 @@ static bool is_member(const struct muster_view *view, uint64_t comm, size_t g)
     return found;
 }
 
+static bool is_over(const struct muster_finding *finding)
+{
+    return finding->resolved || finding->retracted;
+}
+
 static const char *guilty_word(const struct muster_finding *finding)
 {
     switch (muster_finding_rows[finding->kind].scope) {
@@ -34,6 +39,8 @@ static const char *guilty_word(const struct muster_finding *finding)
         return "holds others back";
     case MUSTER_SCOPE_PATH:
         return "slow path";
+    case MUSTER_SCOPE_CALLS:
+        return "called otherwise";
     case MUSTER_SCOPE_CHOICE:
         break;
     }
@@ -61,7 +68,7 @@ void muster_verdict_mark(const struct muster_view *view, const struct muster_fin
                          struct muster_report *report)
 {
     for (size_t f = 0; f < findings->n; f++) {
-        for (size_t r = 0; r < report->ranks && !findings->finding[f].resolved; r++) {
+        for (size_t r = 0; r < report->ranks && !is_over(&findings->finding[f]); r++) {
             mark(view, &findings->finding[f], (unsigned)f + 1, r, &report->rank[r]);
         }
     }

@@ -22,7 +22,11 @@
 #include "diagnose/watch.h"
 #include "segment/snapshot.h"
 
-enum { FILE_MAX = 1 << 20, LINES_A_MINUTE = 10 };
+enum {
+    FILE_MAX = 1 << 20,
+    LINES_A_MINUTE = 10,
+    JUDGE_SHARE = 1000, /* one part in so many of a processor's time is for judging again */
+};
 #define SCAN_NS  MUSTER_NS_PER_S
 /* While nothing moves and nothing was found: again after 10 s, then after twice as long each time.
  * What would make a difference moves, and that is seen. */
@@ -46,7 +50,7 @@ struct muster_live {
                                            awake; "": this one leads */
     uint64_t judged_ns;                 /* the last time; 0: never */
     uint64_t again_ns;
-    struct muster_watch watch;
+    struct muster_watch watch, paths; /* paths: what the machine could do, which stands for the run */
     uint64_t abort_at_ns; /* 0: no reason to */
     struct muster_finding last_words;
     uint64_t minute_ns;
@@ -149,7 +153,8 @@ static void emit(void *arg, const struct muster_finding *finding)
     struct muster_live *live = arg;
     struct muster_finding full = *finding;
     const struct muster_actions *on = &live->options.settings->on[finding->kind];
-    if (!full.resolved && muster_finding_rows[full.kind].scope != MUSTER_SCOPE_CHOICE)
+    if (!full.resolved && !full.retracted &&
+        muster_finding_rows[full.kind].scope != MUSTER_SCOPE_CHOICE)
         muster_live_evidence_add(&live->evidence, &live->peers, muster_now_ns(), &full);
     if (on->log)
         log_finding(live, &full);
@@ -245,8 +250,11 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
     take_slow(live);
     if (!live->slow || !muster_live_slow_due(live->slow, now_ns, waiting))
         return;
-    if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now))
+    if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now)) {
+        muster_watch_window(&live->watch, muster_live_slow_since_unix_ns(live->slow));
         muster_watch_slow(&live->watch, &now, false, emit, live);
+        muster_watch_update(&live->paths, &now, emit, live);
+    }
     muster_findings_free(&now);
 }
 
@@ -273,15 +281,26 @@ static bool find_hangs(const struct muster_live *live, struct muster_findings *n
     return whole;
 }
 
+/* How long until the same is judged once more: what was found, as often as may be. */
+static uint64_t rest_ns(const struct muster_live *live, bool found, bool fresh, uint64_t cost_ns)
+{
+    uint64_t longer = 2 * live->again_ns < AGAIN_MOST_NS ? 2 * live->again_ns : AGAIN_MOST_NS;
+    uint64_t least = JUDGE_SHARE * cost_ns;
+    if (found)
+        return AGAIN_NS;
+    return fresh ? (least > AGAIN_NS ? least : AGAIN_NS) : (least > longer ? least : longer);
+}
+
 static void judge_hangs(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
+    uint64_t cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     bool fresh = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns,
                                          UINT64_MAX, now_ns);
     live->judged_ns = now_ns;
     if (find_hangs(live, &now)) {
-        uint64_t longer = 2 * live->again_ns < AGAIN_MOST_NS ? 2 * live->again_ns : AGAIN_MOST_NS;
-        live->again_ns = now.n > 0 || fresh ? AGAIN_NS : longer;
+        cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
+        live->again_ns = rest_ns(live, now.n > 0, fresh, cost_ns);
         weigh_abort(live, &now, now_ns);
         abort_if_due(live, now_ns);
         keep_led(live, &now);
@@ -341,6 +360,7 @@ void muster_live_free(struct muster_live *live)
     if (live->fd >= 0)
         close(live->fd);
     muster_watch_free(&live->watch);
+    muster_watch_free(&live->paths);
     muster_live_policies_free(&live->policies);
     muster_live_evidence_free(&live->evidence);
     muster_live_slow_free(live->slow);

@@ -31,6 +31,9 @@ static void gather(struct muster_live_motions *motions, const struct muster_live
             motion = add(motions, peer->comm[c].id);
         if (!motion)
             continue;
+        motion->idle = peer->comm[c].idle &&
+                       (!motion->seen || (motion->idle && motion->calls == peer->comm[c].calls));
+        motion->calls = peer->comm[c].calls;
         motion->seen = true;
         motion->next = motion->next * 31 + peer->comm[c].mark + peer->alive;
     }
@@ -91,7 +94,7 @@ bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t
 {
     for (size_t i = 0; i < motions->n; i++) {
         uint64_t due = motions->motion[i].since_ns + hang_ns;
-        if (motions->motion[i].seen && now_ns >= due &&
+        if (motions->motion[i].seen && !motions->motion[i].idle && now_ns >= due &&
             (judged_ns < due || now_ns - judged_ns >= again_ns))
             return true;
     }

@@ -9,7 +9,9 @@ struct muster_live_motion {
     uint64_t id;
     uint64_t mark, next; /* of all its ranks: when it moved last, and as it is gone through */
     uint64_t since_ns;
+    uint64_t calls;
     bool seen; /* in this round */
+    bool idle; /* all its ranks called the same, and all of it has ended: nobody waits in it */
 };
 
 /* Zeroed to begin with. */
@@ -26,8 +28,8 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
                               const struct muster_live_peer *peer, size_t n,
                               const struct muster_live_motions *before, uint64_t now_ns);
 
-/* Whether one has stood still for `hang_ns`, and that was not so at `judged_ns`, or that is
- * `again_ns` ago. */
+/* Whether one in which somebody may wait has stood still for `hang_ns`, and that was not so at
+ * `judged_ns`, or that is `again_ns` ago. */
 bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
                              uint64_t judged_ns, uint64_t again_ns, uint64_t now_ns);
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "segment/segment_reader.h"
+#include "segment/snapshot.h"
 
 /* A heartbeat comes every 100 ms. */
 #define FRESH_NS (3 * MUSTER_NS_PER_S)
@@ -75,16 +76,22 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
 {
     peer->comms = peer->entries = 0;
     for (unsigned i = 0; i < entries; i++) {
-        const struct muster_seg_comm *comm = &segment->comm[i];
-        if (comm->uid == 0)
+        struct muster_seg_comm entry, *comm = &entry;
+        if (__atomic_load_n(&segment->comm[i].uid, __ATOMIC_RELAXED) == 0)
             continue;
+        muster_snapshot(&entry, &segment->comm[i], sizeof entry);
         peer->entries = i + 1;
         if (comm->id == 0)
             continue;
         uint64_t facts[] = {comm->uid,    comm->calls,          comm->called_ns,
                             comm->end_ns, comm->launches_ended, comm->launches_probed};
+        uint64_t calls[] = {comm->calls, comm->call_hash};
+        /* A call that is newer than the last end seen may not have come to its launch. */
+        bool idle = comm->launches > 0 && comm->launches_ended >= comm->launches &&
+                    comm->ended_ns >= comm->called_ns;
         peer->comm[peer->comms++] = (struct muster_live_calls){
-            comm->id, muster_hash(MUSTER_HASH_SEED, facts, sizeof facts)};
+            comm->id, muster_hash(MUSTER_HASH_SEED, facts, sizeof facts),
+            muster_hash(MUSTER_HASH_SEED, calls, sizeof calls), idle};
     }
 }
 

@@ -24,6 +24,8 @@ struct muster_live_peer {
     struct muster_live_calls {
         uint64_t id;
         uint64_t mark; /* changes with every call, end and finalize */
+        uint64_t calls; /* hash of what was called, in order */
+        bool idle;      /* all that was called is known to have ended */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
     unsigned entries; /* of its table of communicators, up to the last one in use */

@@ -24,6 +24,7 @@ enum {
 struct of_peer {
     struct muster_window window;
     uint64_t next; /* ordinal in its ring */
+    bool halved;   /* the window is younger than the process */
     struct muster_segment *tables;
     /* Network totals when the window began, in its middle, and when they were read last. */
     struct muster_seg_net (*net)[3];
@@ -34,6 +35,7 @@ struct muster_live_slow {
     size_t n;
     uint64_t taken_ns, judged_ns, rest_ns;
     uint64_t timed; /* when it was judged last */
+    uint64_t since_unix_ns;
     struct muster_op ring[MUSTER_SEG_RING];
 };
 
@@ -112,6 +114,7 @@ static uint64_t take_one(struct muster_live_slow *slow, struct of_peer *of, cons
     muster_window_take(&of->window, slow->ring, n, most, &halved);
     if (halved)
         move_nets(of);
+    of->halved |= halved;
     return of->next - before;
 }
 
@@ -205,10 +208,15 @@ static size_t fill(struct muster_live_slow *slow, const struct muster_live_peers
                    struct muster_process *process)
 {
     size_t n = 0;
+    slow->since_unix_ns = 0;
     for (size_t i = 0; i < slow->n && i < peers->n; i++) {
         struct of_peer *of = &slow->of[i];
         if (of->window.n == 0 || !read_tables(of, peers->peer[i].path))
             continue;
+        const struct muster_seg_identity *who = &of->tables->identity;
+        uint64_t first = of->window.op[0].enqueue_ns + who->begin_unix_ns - who->begin_mono_ns;
+        if (of->halved && first > slow->since_unix_ns)
+            slow->since_unix_ns = first;
         process[n++] = (struct muster_process){.state = MUSTER_PROCESS_RUNNING,
                                                .segment = of->tables,
                                                .identity = of->tables->identity,
@@ -216,6 +224,11 @@ static size_t fill(struct muster_live_slow *slow, const struct muster_live_peers
                                                .ops = of->window.n};
     }
     return n;
+}
+
+uint64_t muster_live_slow_since_unix_ns(const struct muster_live_slow *slow)
+{
+    return slow->since_unix_ns;
 }
 
 bool muster_live_slow_judge_and_look(struct muster_live_slow *slow,

@@ -30,6 +30,9 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, uint64_t now_ns, 
 bool muster_live_slow_judge(struct muster_live_slow *slow, const struct muster_live_peers *peers,
                             uint64_t now_ns, struct muster_findings *findings);
 
+/* Since when all of what was judged last is in the windows, since 1970; 0: since the beginning. */
+uint64_t muster_live_slow_since_unix_ns(const struct muster_live_slow *slow);
+
 /* The same for one who wants to see the view that is judged, too; it is gone afterwards. */
 typedef void muster_live_slow_look(void *arg, const struct muster_view *view);
 bool muster_live_slow_judge_and_look(struct muster_live_slow *slow,

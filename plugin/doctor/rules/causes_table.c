@@ -58,7 +58,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"host.cumem", "init_error allreduce.small allreduce.large", 6},
     {"host.dma_faults", TESTS " slow_transfer", 9},
     {"host.kernel_log", TESTS " hang_dead init_error late_rank", 7},
-    {"version.nccl", "init_error hang_mismatch hang_stuck policy_divergence", 4},
+    {"version.nccl", "init_error hang_mismatch mismatch hang_stuck policy_divergence", 4},
     {"version.nccl_bad",
      "init_error hang_stuck wrong_result slow_transfer allreduce.small "
      "allreduce.large",

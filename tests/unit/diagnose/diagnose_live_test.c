@@ -254,6 +254,57 @@ static void nobody_looks_for_late_ranks_unless_asked(void **state)
     assert_string_equal(end.found, "");
 }
 
+/* The one that leads is stopped, and all that go before this process with it. */
+static int those_before_are_stopped_after_10_s(struct testbed *testbed)
+{
+    for (int s = 0; s < 20; s++) {
+        testbed_step(testbed, 100, 2);
+        testbed_look(testbed, 1);
+        if (s == 9)
+            fputs("stopped\n", stderr);
+        for (int r = 1; s >= 9 && r < WORLD_RANKS; r++)
+            testbed->rank[r]->heartbeat_mono_ns = 1;
+    }
+    return 0;
+}
+
+static void who_follows_tells_nothing_until_nobody_leads_any_more(void **state)
+{
+    (void)state;
+    struct testbed_end end = testbed_run_following(TELL_LATE, those_before_are_stopped_after_10_s);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    const char *stopped = strstr(end.said, "stopped\n");
+    assert_non_null(stopped);
+    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+    assert_int_equal(count(stopped, "late_rank: rank 2"), 1);
+}
+
+/* Nobody is in a communicator whose operations have all ended; another one's hang is still found. */
+static int one_communicator_rests_and_another_hangs(struct testbed *testbed)
+{
+    testbed_go_on(testbed, 10);
+    for (int s = 0; s < 300; s++)
+        testbed_look(testbed, 1);
+    if (fputs("hangs\n", stderr) < 0)
+        return 98;
+    testbed_wait(testbed, 11, 1 << 1);
+    for (int s = 0; s < 3; s++)
+        testbed_look(testbed, 1);
+    return 0;
+}
+
+static void a_hang_after_a_long_rest_is_told_as_soon(void **state)
+{
+    (void)state;
+    struct testbed_end end =
+        testbed_run("muster: 1\n", one_communicator_rests_and_another_hangs);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    const char *hangs = strstr(end.said, "hangs\n");
+    assert_non_null(hangs);
+    assert_int_equal(count(end.said, "hang_absent: rank 1"), 1);
+    assert_int_equal(count(hangs, "hang_absent: rank 1"), 1);
+}
+
 static int others_have_another_version(struct testbed *testbed)
 {
     testbed->rank[3]->version = 99;
@@ -357,6 +408,8 @@ int main(void)
         cmocka_unit_test(fifty_affected_operations_and_two_seconds_suffice),
         cmocka_unit_test(who_is_not_late_is_not_named),
         cmocka_unit_test(nobody_looks_for_late_ranks_unless_asked),
+        cmocka_unit_test(who_follows_tells_nothing_until_nobody_leads_any_more),
+        cmocka_unit_test(a_hang_after_a_long_rest_is_told_as_soon),
         cmocka_unit_test(ranks_of_another_version_are_left_out),
         cmocka_unit_test(segments_and_communicators_that_vanish_are_survived),
         cmocka_unit_test(noise_in_the_segments_of_others_is_survived),

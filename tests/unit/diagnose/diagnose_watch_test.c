@@ -35,6 +35,15 @@ static void add(struct muster_findings *now, enum muster_finding_kind kind, uint
         finding->rank[finding->ranks++] = *ranks;
 }
 
+/* Those that were told, not withdrawn. */
+static unsigned found_new(const struct told *told)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < told->n; i++)
+        n += !told->finding[i].resolved && !told->finding[i].retracted;
+    return n;
+}
+
 #define RANKS(...)                                                                                 \
     (const int[])                                                                                  \
     {                                                                                              \
@@ -138,7 +147,67 @@ static void a_transfer_has_a_direction_or_a_communicator(void **state)
         look_slow(&watch, &told, 1, nobody);
     for (int i = 0; i < 10; i++)
         look_slow(&watch, &told, 2, nobody);
-    assert_int_equal(told.n, 4);
+    assert_int_equal(found_new(&told), 4);
+    muster_watch_free(&watch);
+}
+
+static void what_is_not_found_any_more_is_retracted(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (int i = 0; i < 2; i++)
+        look_late(&watch, &told, 1, RANKS(2));
+    for (int i = 0; i < 2; i++)
+        look_late(&watch, &told, 0, NULL);
+    assert_int_equal(told.n, 1);
+    assert_int_equal(muster_watch_unresolved(&watch), 1);
+    for (int i = 0; i < 5; i++)
+        look_late(&watch, &told, 0, NULL);
+    assert_int_equal(told.n, 2);
+    assert_true(told.finding[1].retracted);
+    assert_false(told.finding[1].resolved);
+    assert_int_equal(told.finding[1].rank[0], 2);
+    assert_int_equal(muster_watch_unresolved(&watch), 0);
+    char text[500];
+    muster_finding_sentence(&told.finding[1], text, sizeof text);
+    assert_non_null(strstr(text, "late_rank (retracted): rank 2"));
+    assert_non_null(strstr(text, "does not hold"));
+    /* Should it come again, it is told again. */
+    for (int i = 0; i < 2; i++)
+        look_late(&watch, &told, 1, RANKS(2));
+    assert_int_equal(told.n, 3);
+    assert_false(told.finding[2].retracted);
+    muster_watch_free(&watch);
+}
+
+/* Another of its ranks is still found: it is not withdrawn. */
+static void what_holds_in_part_is_not_retracted(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (int i = 0; i < 2; i++)
+        look_late(&watch, &told, 1, RANKS(2, 3));
+    for (int i = 0; i < 9; i++)
+        look_late(&watch, &told, 7, RANKS(3));
+    assert_int_equal(told.n, 1);
+    muster_watch_free(&watch);
+}
+
+/* The window has gone on: whether it was so cannot be looked at any more. */
+static void what_the_window_has_left_stands(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (int i = 0; i < 2; i++)
+        look_late(&watch, &told, 1, RANKS(2));
+    muster_watch_window(&watch, 1);
+    for (int i = 0; i < 20; i++)
+        look_late(&watch, &told, 0, NULL);
+    assert_int_equal(told.n, 1);
+    assert_int_equal(muster_watch_unresolved(&watch), 1);
     muster_watch_free(&watch);
 }
 
@@ -186,6 +255,27 @@ static void a_hang_is_told_at_once_and_when_it_is_over(void **state)
     muster_watch_free(&watch);
 }
 
+/* The same operation still hangs, and somebody else is the reason. */
+static void a_hang_with_another_reason_is_retracted(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    struct muster_findings now = {0};
+    look_hang(&watch, &told, 4, true);
+    add(&now, MUSTER_FINDING_HANG_ABSENT, 1, RANKS(3));
+    muster_watch_alive(&watch, 4);
+    muster_watch_update(&watch, &now, tell, &told);
+    assert_int_equal(told.n, 3);
+    assert_true(told.finding[1].retracted);
+    assert_false(told.finding[1].resolved);
+    assert_int_equal(told.finding[1].rank[0], 1);
+    assert_int_equal(told.finding[2].rank[0], 3);
+    assert_int_equal(muster_watch_hanging(&watch), 1);
+    muster_findings_free(&now);
+    muster_watch_free(&watch);
+}
+
 static void a_hang_that_is_killed_is_not_resolved(void **state)
 {
     (void)state;
@@ -208,6 +298,10 @@ int main(void)
         cmocka_unit_test(a_slow_transfer_is_told_when_it_lasts),
         cmocka_unit_test(a_transfer_has_a_direction_or_a_communicator),
         cmocka_unit_test(what_was_found_once_is_told_at_the_end),
+        cmocka_unit_test(what_is_not_found_any_more_is_retracted),
+        cmocka_unit_test(what_holds_in_part_is_not_retracted),
+        cmocka_unit_test(what_the_window_has_left_stands),
+        cmocka_unit_test(a_hang_with_another_reason_is_retracted),
         cmocka_unit_test(a_hang_is_told_at_once_and_when_it_is_over),
         cmocka_unit_test(a_hang_that_is_killed_is_not_resolved),
     };
