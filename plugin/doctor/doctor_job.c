@@ -24,9 +24,10 @@ unsigned muster_doctor_world(void)
 bool muster_doctor_several_hosts(void)
 {
     const char *nodes = getenv("SLURM_JOB_NUM_NODES"), *groups = getenv("GROUP_WORLD_SIZE");
+    const char *asked = muster_env("MUSTER_HOSTS"); /* set by `muster doctor --hosts` */
     const char *world = getenv("WORLD_SIZE"), *local = getenv("LOCAL_WORLD_SIZE");
-    return (nodes && atoi(nodes) > 1) || (groups && atoi(groups) > 1) ||
-           (world && local && atoi(world) > atoi(local));
+    return (nodes && atoi(nodes) > 1) || (asked && atoi(asked) > 1) ||
+           (groups && atoi(groups) > 1) || (world && local && atoi(world) > atoi(local));
 }
 
 bool muster_doctor_container(const struct muster_doctor *doctor)

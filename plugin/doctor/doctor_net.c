@@ -61,8 +61,25 @@ void muster_doctor_address(const struct muster_interface *interface, char *text,
         snprintf(text, size, "%s", address);
 }
 
-static void evaluate_chosen(struct muster_check *check, const struct muster_interface *first,
-                            bool several_hosts)
+/* A container's namespace holds nothing but virtual interfaces, and these are the right ones. */
+static bool has_real(const struct muster_interfaces *interfaces)
+{
+    for (int i = 0; i < interfaces->n; i++)
+        if (!interfaces->at[i].is_virtual && interfaces->at[i].flags & IFF_RUNNING)
+            return true;
+    return false;
+}
+
+/* A bridge, a veth or a tunnel; bonds and their like are as good as what they are made of. */
+static bool is_odd(const struct muster_interface *at)
+{
+    return at->is_virtual && strncmp(at->name, "bond", 4) != 0 &&
+           strncmp(at->name, "team", 4) != 0 && strncmp(at->name, "vlan", 4) != 0 &&
+           strncmp(at->name, "ib", 2) != 0 && !strchr(at->name, '.');
+}
+
+static void evaluate_chosen(struct muster_check *check, const struct muster_interfaces *interfaces,
+                            const struct muster_interface *first, bool several_hosts)
 {
     if (muster_interfaces_loopback(first)) {
         muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
@@ -72,9 +89,7 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "a link-local address is not routed: name the right interface "
                                    "in NCCL_SOCKET_IFNAME");
-    } else if (first->is_virtual && strncmp(first->name, "bond", 4) != 0 &&
-               strncmp(first->name, "team", 4) != 0 && strncmp(first->name, "vlan", 4) != 0 &&
-               strncmp(first->name, "ib", 2) != 0 && !strchr(first->name, '.')) {
+    } else if (is_odd(first) && has_real(interfaces)) {
         muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
         muster_check_advice(check,
                             "%s is a virtual interface (bridge, veth, tunnel): other hosts may "
@@ -110,7 +125,8 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
             muster_doctor_address(&interfaces->at[choice.at[i]], text, sizeof text);
             muster_check_evidence(check, "also for data without RDMA: %s", text);
         }
-        evaluate_chosen(check, &interfaces->at[choice.at[0]], muster_doctor_several_hosts());
+        evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
+                        muster_doctor_several_hosts());
     }
     for (int i = 0; i < interfaces->n; i++)
         if (!(interfaces->at[i].flags & IFF_RUNNING)) {

@@ -159,7 +159,8 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     muster_visible_gpus(survey->machine, "0,1", NULL, &visible);
     if (out && muster_causes_find(&checks, "hang_stuck,hang_dead", &causes, &err) == 0) {
         muster_checks_text(&checks, &causes, true, out);
-        muster_checks_json(&checks, &causes, "fuzz", "fuzz", out);
+        const struct muster_checks_place place = {"fuzz", "fuzz", 3, -1};
+        muster_checks_json(&checks, &causes, &place, out);
         muster_topo_text(survey->machine, &faults, &visible, out);
         muster_topo_json(survey->machine, &faults, &visible, out);
     }

@@ -243,15 +243,19 @@ static void json_check(struct muster_json *json, const struct muster_check *chec
 }
 
 void muster_checks_json(const struct muster_checks *checks, const struct muster_causes *causes,
-                        const char *host, const char *host_id, FILE *out)
+                        const struct muster_checks_place *place, FILE *out)
 {
     struct muster_json json;
     muster_json_begin(&json, out, true);
     muster_json_object(&json, NULL);
     muster_json_u64(&json, "version", 1);
     muster_json_str(&json, "muster", MUSTER_VERSION);
-    muster_json_str(&json, "host", host);
-    muster_json_str(&json, "host_id", host_id);
+    muster_json_str(&json, "host", place->host);
+    muster_json_str(&json, "host_id", place->host_id);
+    if (place->rank >= 0)
+        muster_json_i64(&json, "rank", place->rank);
+    if (place->local_rank >= 0)
+        muster_json_i64(&json, "local_rank", place->local_rank);
     json_causes(&json, checks, causes);
     muster_json_array(&json, "checks");
     for (int i = 0; i < checks->n; i++)

@@ -10,7 +10,12 @@
 /* Problems and warnings; with `all` the rest, too. */
 void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
                         bool all, FILE *out);
+/* Where a report is from. */
+struct muster_checks_place {
+    const char *host, *host_id;
+    int rank, local_rank; /* of the process that looked; -1: its launcher does not say */
+};
 void muster_checks_json(const struct muster_checks *checks, const struct muster_causes *causes,
-                        const char *host, const char *host_id, FILE *out);
+                        const struct muster_checks_place *place, FILE *out);
 
 #endif

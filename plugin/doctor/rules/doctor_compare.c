@@ -13,7 +13,8 @@ enum { HOSTS_MAX = 4096, IDS_MAX = 256, LINES_MAX = 64, NAMES_MAX = 16 };
 struct host {
     const char *name, *id, *file;
     json_t *report;
-    bool namesake; /* another host has the same name */
+    int rank, local_rank; /* of the process that wrote it; -1: its launcher did not say */
+    bool namesake;        /* another host has the same name */
 };
 
 /* What one host says of a check. */
@@ -37,6 +38,8 @@ struct muster_comparison {
     size_t hosts;
     struct row row[IDS_MAX];
     int rows;
+    bool tells_shared;     /* also what all hosts have */
+    const char *dismissed; /* an id, or NULL */
 };
 
 /* What makes ranks disagree, where it differs. */
@@ -61,6 +64,24 @@ static const char *text_of(json_t *object, const char *key)
 struct muster_comparison *muster_comparison_new(void)
 {
     return calloc(1, sizeof(struct muster_comparison));
+}
+
+void muster_comparison_tell_shared(struct muster_comparison *comparison)
+{
+    comparison->tells_shared = true;
+}
+
+void muster_comparison_dismiss(struct muster_comparison *comparison, const char *id)
+{
+    comparison->dismissed = id;
+}
+
+/* A rank in a report; -1: none. */
+static int rank_of(json_t *report, const char *key)
+{
+    json_t *rank = json_object_get(report, key);
+    json_int_t n = json_integer_value(rank);
+    return json_is_integer(rank) && n >= 0 && n < 1 << 30 ? (int)n : -1;
 }
 
 static int check_report(json_t *report, const char *name, struct muster_err *err)
@@ -100,6 +121,8 @@ int muster_comparison_add(struct muster_comparison *comparison, const char *name
         *added = (struct host){.name = muster_arena_text(arena, *host ? host : name),
                                .id = muster_arena_text(arena, text_of(report, "host_id")),
                                .file = muster_arena_text(arena, name),
+                               .rank = rank_of(report, "rank"),
+                               .local_rank = rank_of(report, "local_rank"),
                                .report = report};
         rc = muster_arena_check(arena, err, name);
     }
@@ -188,8 +211,10 @@ static void group(struct muster_arena *arena, struct row *row, int hosts)
             row->answer[i].group == i ? row->groups++ : row->answer[row->answer[i].group].group;
 }
 
-static void rank(struct row *row, int hosts)
+static void rank(const struct muster_comparison *comparison, struct row *row)
 {
+    int hosts = (int)comparison->hosts;
+    bool dismissed = comparison->dismissed && strcmp(comparison->dismissed, row->id) == 0;
     bool problem = false, fine = false;
     for (int i = 0; i < hosts; i++) {
         json_t *check = row->answer[i].check;
@@ -197,7 +222,10 @@ static void rank(struct row *row, int hosts)
         problem |= bad;
         fine |= !bad;
     }
-    row->rank = row->groups < 2 ? 0 : problem && fine ? 3 : has_to_be_equal(row->id) ? 2 : 1;
+    if (problem && !dismissed && (comparison->tells_shared || (fine && row->groups > 1)))
+        row->rank = 3;
+    else if (row->groups > 1)
+        row->rank = has_to_be_equal(row->id) ? 2 : 1;
 }
 
 static int worse(const void *a, const void *b)
@@ -234,7 +262,7 @@ static void find_differences(struct muster_comparison *comparison)
     fill_rows(comparison);
     for (int i = 0; i < comparison->rows; i++) {
         group(&comparison->arena, &comparison->row[i], hosts);
-        rank(&comparison->row[i], hosts);
+        rank(comparison, &comparison->row[i]);
     }
     qsort(comparison->row, (size_t)comparison->rows, sizeof *comparison->row, worse);
 }
@@ -245,6 +273,45 @@ static int count_differences(const struct muster_comparison *comparison)
     while (n < comparison->rows && comparison->row[n].rank)
         n++;
     return n;
+}
+
+/* Whether a row is about variables, and every report says which rank's they are. */
+static bool is_by_rank(const struct muster_comparison *comparison, const struct row *row)
+{
+    if (strncmp(row->id, "env.", 4) != 0)
+        return false;
+    for (size_t i = 0; i < comparison->hosts; i++)
+        if (comparison->host[i].rank < 0)
+            return false;
+    return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* "ranks 0-3, 8" */
+static void put_ranks(struct muster_comparison *comparison, const struct row *row, int group,
+                      FILE *out)
+{
+    int n = 0, shown = 0;
+    int *ranks = muster_arena_array(&comparison->arena, comparison->hosts, sizeof *ranks);
+    for (size_t i = 0; ranks && i < comparison->hosts; i++)
+        if (row->answer[i].group == group)
+            ranks[n++] = comparison->host[i].rank;
+    if (n)
+        qsort(ranks, (size_t)n, sizeof *ranks, by_number);
+    fputs(n > 1 ? "ranks" : "rank", out);
+    for (int i = 0, last; i < n && shown < NAMES_MAX; i = last + 1, shown++) {
+        for (last = i; last + 1 < n && ranks[last + 1] <= ranks[last] + 1;)
+            last++;
+        fprintf(out, "%s %d", shown ? "," : "", ranks[i]);
+        if (ranks[last] > ranks[i])
+            fprintf(out, "-%d", ranks[last]);
+    }
+    if (shown == NAMES_MAX)
+        fprintf(out, " and more, %d in all", n);
 }
 
 /* The hosts of a group, those beyond the first few as a number. */
@@ -326,7 +393,20 @@ static void put_own_evidence(const struct answer *answer, const struct lines *li
     }
 }
 
-static void put_row(const struct muster_comparison *comparison, const struct row *row, FILE *out)
+/* What the first host with the problem is told to do. */
+static void put_fix(const struct row *row, int hosts, FILE *out)
+{
+    for (int i = 0; i < hosts; i++) {
+        json_t *check = row->answer[i].check;
+        if (check && strcmp(text_of(check, "status"), "problem") == 0 &&
+            *text_of(check, "advice")) {
+            fprintf(out, "    fix: %s\n", text_of(check, "advice"));
+            return;
+        }
+    }
+}
+
+static void put_row(struct muster_comparison *comparison, const struct row *row, FILE *out)
 {
     static const char *const ranks[] = {"", "differs", "should be equal", "problem"};
     struct lines lines;
@@ -339,7 +419,13 @@ static void put_row(const struct muster_comparison *comparison, const struct row
         if (row->answer[i].group != shown)
             continue;
         fputs("    ", out);
-        put_hosts(comparison, row, shown++, out);
+        if (is_by_rank(comparison, row))
+            put_ranks(comparison, row, shown, out);
+        else if (row->groups == 1)
+            fputs("all hosts", out);
+        else
+            put_hosts(comparison, row, shown, out);
+        shown++;
         fprintf(out, ": %s%s%s\n", check ? text_of(check, "status") : "not checked",
                 check && *text_of(check, "found") ? ", " : "",
                 check ? text_of(check, "found") : "");
@@ -347,15 +433,16 @@ static void put_row(const struct muster_comparison *comparison, const struct row
             put_own_evidence(&row->answer[i], &lines, hosts, out);
     }
     free(lines.at);
+    put_fix(row, hosts, out);
 }
 
-static void put_text(const struct muster_comparison *comparison, FILE *out)
+static void put_text(struct muster_comparison *comparison, FILE *out)
 {
     int differences = count_differences(comparison);
     for (int i = 0; i < differences; i++)
         put_row(comparison, &comparison->row[i], out);
-    fprintf(out, "%zu hosts, %d difference%s\n", comparison->hosts, differences,
-            differences == 1 ? "" : "s");
+    fprintf(out, "%zu hosts, %d difference%s%s\n", comparison->hosts, differences,
+            differences == 1 ? "" : "s", comparison->tells_shared ? " and problems of hosts" : "");
 }
 
 static void put_json(const struct muster_comparison *comparison, FILE *out)
@@ -389,6 +476,13 @@ static void put_json(const struct muster_comparison *comparison, FILE *out)
     fputc('\n', out);
 }
 
+/* Of one identity; two processes of one host are no twins. */
+static bool are_twins(const struct host *a, const struct host *b)
+{
+    bool siblings = a->local_rank >= 0 && b->local_rank >= 0 && a->local_rank != b->local_rank;
+    return *b->id && strcmp(a->id, b->id) == 0 && !siblings;
+}
+
 /* Hosts that NCCL takes for one: each is told with the first of them. */
 static int put_twins(const struct muster_comparison *comparison, FILE *out)
 {
@@ -396,7 +490,7 @@ static int put_twins(const struct muster_comparison *comparison, FILE *out)
     for (size_t j = 1; j < comparison->hosts; j++) {
         const struct host *second = &comparison->host[j];
         size_t i = 0;
-        while (i < j && (!*second->id || strcmp(comparison->host[i].id, second->id) != 0))
+        while (i < j && !are_twins(&comparison->host[i], second))
             i++;
         if (i == j)
             continue;

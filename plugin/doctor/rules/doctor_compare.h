@@ -13,6 +13,11 @@ struct muster_comparison; /* opaque */
 struct muster_comparison *muster_comparison_new(void);
 int muster_comparison_add(struct muster_comparison *comparison, const char *name, const char *text,
                           size_t size, struct muster_err *err);
+/* Problems that all hosts have are told as well. */
+void muster_comparison_tell_shared(struct muster_comparison *comparison);
+/* Problems of that check are not told: something else has shown that they are none. `id` must
+ * outlive the comparison. */
+void muster_comparison_dismiss(struct muster_comparison *comparison, const char *id);
 /* Once, worst first. Returns 1 if anything differs that has to be equal, else 0; -1 with err. */
 int muster_comparison_print(struct muster_comparison *comparison, bool json, FILE *out,
                             struct muster_err *err);

@@ -12,19 +12,13 @@
 #include "allreduce/allreduce.h"
 #include "base/host.h"
 #include "base/text.h"
-#include "cli/cmd.h"
+#include "cli/doctor/cmd_doctor.h"
 #include "doctor/rules/causes.h"
 #include "doctor/rules/checks_print.h"
 #include "doctor/rules/doctor_compare.h"
 #include "topology/sysfs.h"
 
-enum { TEXT, JSON, REPORT_MAX = 16 << 20 };
-
-struct doctor_options {
-    int format;
-    bool all, active, passive;
-    const char *nccl, *only, *symptom;
-};
+enum { REPORT_MAX = 16 << 20 };
 
 static const char *const formats[] = {"text", "json", NULL};
 
@@ -46,6 +40,16 @@ static const struct muster_opt options[] = {
      .help =
          "what a job here showed: kinds of findings (hang_stuck, slow_transfer...), init_error or "
          "wrong_result, separated by commas; causes of these come first"},
+    {"hosts", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, hosts),
+     .help = "all hosts of a job: those named, or those of the launcher that started this on each"},
+    {"with", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, with), "LAUNCHER",
+     .help = "how --hosts starts muster on a host, {} for its name (ssh -o BatchMode=yes {})"},
+    {"command", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, command), "PATH",
+     .help = "muster on these hosts (the path of this one)"},
+    {"share", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, share), "DIR",
+     .help = "where processes of one launcher meet, a folder that all hosts see (.)"},
+    {"as", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, as), "N",
+     .help = "this is host N of --hosts, which starts muster so"},
     {.name = NULL},
 };
 
@@ -63,7 +67,7 @@ static unsigned count_ranks(const struct muster_survey *survey)
 }
 
 /* This one, or the one that MUSTER_PROCFS is from. */
-static void read_host(struct muster_host *host)
+void muster_doctor_host_read(struct muster_host *host)
 {
     char name[64], boot[64];
     const char *given = getenv("NCCL_HOSTID");
@@ -77,20 +81,24 @@ static void read_host(struct muster_host *host)
         snprintf(host->id, sizeof host->id, "%s %s", name, boot);
 }
 
-static int print(const struct doctor_options *given, struct muster_checks *checks,
+static int print(const struct doctor_options *given, struct muster_checks *checks, FILE *out,
                  struct muster_err *err)
 {
     struct muster_host host;
+    struct muster_hosts_place place;
     struct muster_causes causes;
     if (given->only && muster_checks_keep(checks, given->only, err))
         return -1;
     if (muster_causes_find(checks, given->symptom, &causes, err))
         return -1;
-    read_host(&host);
-    if (given->format == JSON)
-        muster_checks_json(checks, &causes, host.name, host.id, stdout);
+    muster_doctor_host_read(&host);
+    muster_hosts_place_read(&place);
+    if (given->format == MUSTER_DOCTOR_JSON)
+        muster_checks_json(
+            checks, &causes,
+            &(struct muster_checks_place){host.name, host.id, place.rank, place.local_rank}, out);
     else
-        muster_checks_text(checks, &causes, given->all, stdout);
+        muster_checks_text(checks, &causes, given->all, out);
     return muster_checks_exit(checks);
 }
 
@@ -100,7 +108,7 @@ static bool wants_tests(const struct doctor_options *given)
     return !given->only || strstr(given->only, "p2p") || strstr(given->only, "allreduce");
 }
 
-static int examine(const struct doctor_options *given, struct muster_err *err)
+int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err)
 {
     struct muster_survey survey;
     struct muster_checks *checks = calloc(1, sizeof *checks);
@@ -124,7 +132,7 @@ static int examine(const struct doctor_options *given, struct muster_err *err)
         };
         status = muster_doctor_examine(doctor, err);
         if (status == 0)
-            status = print(given, checks, err);
+            status = print(given, checks, out, err);
         muster_checks_free(checks);
         muster_survey_free(&survey);
     }
@@ -177,14 +185,16 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     int at = muster_opt_parse(self, argc, argv, &given, &status);
     if (at < 0)
         return status;
+    if (given.active && given.passive)
+        return muster_opt_wrong(self, "--active and --passive exclude each other");
+    if (given.hosts || given.as)
+        return muster_doctor_hosts(self, &given, argv + at, argc - at);
     if (at < argc && strcmp(argv[at], "compare") != 0)
         return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     if (at < argc && argc - at < 3)
         return muster_opt_wrong(self, "compare needs two or more reports");
-    if (given.active && given.passive)
-        return muster_opt_wrong(self, "--active and --passive exclude each other");
-    rc = at < argc ? compare(argv + at + 1, argc - at - 1, given.format == JSON, &err)
-                   : examine(&given, &err);
+    rc = at < argc ? compare(argv + at + 1, argc - at - 1, given.format == MUSTER_DOCTOR_JSON, &err)
+                   : muster_doctor_report(&given, stdout, &err);
     if (rc < 0) {
         fprintf(stderr, "muster doctor: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
@@ -195,21 +205,29 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
 const struct muster_cmd muster_cmd_doctor = {
     .name = "doctor",
     .summary = "look for what on this host would spoil a job, before it runs",
-    .usage = "[options] [compare REPORT REPORT...]",
+    .usage = "[options] [compare REPORT REPORT... | --hosts [HOST...]]",
     .about =
         "Run it where the job runs: in its container, with its environment. Needs no privileges.\n"
         "Every check is bounded in time; tests on GPUs run in processes of their own that are\n"
         "killed when they hang. `compare` takes the JSON of several hosts and shows what\n"
         "differs, worst first. Exit status: 1 with a problem (compare: a difference that\n"
-        "matters), 0 with warnings only. docs/doctor.md lists the checks. MUSTER_SYSFS and\n"
+        "matters), 0 with warnings only. --hosts takes the reports of all hosts, compares them, "
+        "and\n"
+        "tests connections between all pairs, the size of frames, bandwidth and loss. Under srun,\n"
+        "mpirun or torchrun it is started once a host; in an allocation of Slurm, or with names "
+        "of\n"
+        "hosts, it starts itself there. docs/doctor.md lists the checks. MUSTER_SYSFS and\n"
         "MUSTER_PROCFS stand for /sys and /proc.\n",
-    .examples =
-        "  muster doctor\n"
-        "Two hosts compared:\n"
-        "  muster doctor --format json > a.json\n"
-        "  muster doctor compare a.json b.json\n"
-        "What may explain a finding:\n"
-        "  muster doctor --symptom slow_transfer\n",
+    .examples = "  muster doctor\n"
+                "Two hosts compared:\n"
+                "  muster doctor --format json > a.json\n"
+                "  muster doctor compare a.json b.json\n"
+                "All hosts, and the network between them, by ssh, by srun, and pods:\n"
+                "  muster doctor --hosts node[01-16]\n"
+                "  srun --ntasks-per-node=1 muster doctor --hosts\n"
+                "  muster doctor --hosts --with 'kubectl exec -i {} --' worker-0 worker-1\n"
+                "What may explain a finding:\n"
+                "  muster doctor --symptom slow_transfer\n",
     .options = options,
     .run = run,
 };

@@ -1,0 +1,30 @@
+/* What the files of `muster doctor` share. */
+#ifndef MUSTER_CLI_DOCTOR_CMD_DOCTOR_H
+#define MUSTER_CLI_DOCTOR_CMD_DOCTOR_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/host.h"
+#include "cli/cmd.h"
+#include "doctor/hosts/hosts.h"
+
+enum { MUSTER_DOCTOR_TEXT, MUSTER_DOCTOR_JSON };
+
+struct doctor_options {
+    int format;
+    bool all, active, passive, hosts;
+    const char *nccl, *only, *symptom;
+    const char *with, *command, *share, *as; /* of --hosts */
+};
+
+/* This host, or the one that MUSTER_PROCFS is from. */
+void muster_doctor_host_read(struct muster_host *host);
+/* Examines this host and prints what was found: 1 with a problem, else 0; -1 with err. */
+int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err);
+/* `muster doctor --hosts`, with the hosts' names. Returns the exit status. */
+int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_options *given,
+                        char **names, int n);
+
+#endif

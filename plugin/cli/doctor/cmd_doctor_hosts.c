@@ -1,0 +1,369 @@
+/* `muster doctor --hosts`: who leads, who is a member, and what the leader prints. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/doctor/cmd_doctor.h"
+#include "doctor/rules/checks_print.h"
+#include "doctor/rules/doctor_compare.h"
+#include "launch/child.h"
+
+enum {
+    VARIABLES = 256,
+    PASSIVE_MS = 60000, /* of a host's report: its own checks are bounded below that */
+    ACTIVE_MS = 300000,
+    MEASURE_MS = 1000,
+    WORDS = 16,
+};
+
+extern char **environ;
+
+/* ---- a member ---- */
+
+static char *examine(void *arg, bool active, struct muster_err *err)
+{
+    struct doctor_options given = *(const struct doctor_options *)arg;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    given.format = MUSTER_DOCTOR_JSON;
+    given.active = active;
+    given.passive = !active;
+    int rc = out ? muster_doctor_report(&given, out, err) : muster_fail_memory(err, "the report");
+    if (!muster_text_close(out, &text))
+        return NULL;
+    if (rc < 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int be_member(const struct doctor_options *given, struct muster_hosts_self *self,
+                     struct muster_err *err)
+{
+    struct muster_host host;
+    muster_doctor_host_read(&host);
+    self->examine = examine;
+    self->arg = (void *)(uintptr_t)given;
+    self->name = host.name;
+    self->id = host.id;
+    int rc = muster_hosts_member_run(self, err);
+    self->channel.close(self->channel.self);
+    return rc;
+}
+
+static int be_started(const struct muster_cmd *self, const struct doctor_options *given)
+{
+    struct muster_hosts_self member = {.member = 0};
+    struct muster_hosts_place place;
+    struct muster_err err;
+    uint64_t number = 0;
+    muster_hosts_place_read(&place);
+    if (strcmp(given->as, "launcher") == 0 && place.rank >= 0)
+        number = (uint64_t)place.rank;
+    else if (!muster_text_u64(given->as, &number) || number >= MUSTER_HOSTS_MAX)
+        return muster_opt_wrong(self, "--as \"%s\": expected a number, or \"launcher\" under one",
+                                given->as);
+    member.member = (unsigned)number;
+    if (muster_hosts_started(member.member, &member.channel, &err) == 0 &&
+        be_member(given, &member, &err) == 0)
+        return MUSTER_STATUS_OK;
+    fprintf(stderr, "muster doctor: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
+/* ---- what the leader prints ---- */
+
+static int compare(const struct muster_hosts_result *result, struct muster_checks *checks,
+                   bool json, FILE *out, struct muster_err *err)
+{
+    const struct muster_check *reach = muster_checks_find(checks, "hosts.reach");
+    struct muster_comparison *comparison = muster_comparison_new();
+    int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
+    for (unsigned i = 0; rc == 0 && i < result->here; i++) {
+        const struct muster_hosts_seen *seen = &result->seen[i];
+        rc = muster_comparison_add(comparison, seen->member.name, seen->report,
+                                   strlen(seen->report), err);
+    }
+    if (rc == 0)
+        muster_comparison_tell_shared(comparison);
+    if (rc == 0 && reach && reach->status == MUSTER_CHECK_OK)
+        muster_comparison_dismiss(comparison, "net.interface"); /* all reach it */
+    if (rc == 0)
+        rc = muster_comparison_print(comparison, json, out, err);
+    muster_comparison_free(comparison);
+    return rc;
+}
+
+static void print_text(const struct doctor_options *given, const struct muster_checks *checks,
+                       const char *differences, const struct muster_hosts_result *result)
+{
+    const struct muster_causes none = {.n = 0};
+    muster_checks_text(checks, &none, given->all, stdout);
+    printf("\n%s", differences);
+    printf("%u hosts: reports %.1f s, connections %.1f s, bandwidth and loss %.1f s\n",
+           result->here, result->report_s, result->reach_s, result->measure_s);
+}
+
+static json_t *json_of_hosts(const struct muster_hosts_result *result)
+{
+    json_t *hosts = json_array();
+    for (unsigned i = 0; i < result->n; i++) {
+        const struct muster_hosts_seen *seen = &result->seen[i];
+        json_t *host = json_object();
+        json_object_set_new(host, "host", json_string(seen->member.name));
+        json_object_set_new(host, "rank",
+                            seen->member.rank < 0 ? json_null() : json_integer(seen->member.rank));
+        json_object_set_new(host, "missing",
+                            seen->missing ? json_string(seen->missing) : json_null());
+        json_object_set_new(host, "report",
+                            seen->report ? json_loads(seen->report, 0, NULL) : json_null());
+        json_array_append_new(hosts, host);
+    }
+    return hosts;
+}
+
+static int print_json(const struct muster_checks *checks, const char *differences,
+                      const struct muster_hosts_result *result, struct muster_err *err)
+{
+    const struct muster_causes none = {.n = 0};
+    const struct muster_checks_place place = {"", "", -1, -1};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
+        muster_checks_json(checks, &none, &place, out);
+    if (!muster_text_close(out, &text))
+        return muster_fail_memory(err, "the report");
+    json_t *all = json_loads(text, 0, NULL), *between = json_loads(differences, 0, NULL);
+    json_t *object = json_object();
+    json_object_set_new(object, "version", json_integer(1));
+    json_object_set_new(object, "muster", json_string(MUSTER_VERSION));
+    json_object_set(object, "checks", json_object_get(all, "checks"));
+    json_object_set(object, "differences", json_object_get(between, "differences"));
+    json_object_set_new(object, "hosts", json_of_hosts(result));
+    int rc = json_dumpf(object, stdout, JSON_INDENT(1)) ? muster_fail_memory(err, "the report") : 0;
+    putchar('\n');
+    json_decref(object);
+    json_decref(between);
+    json_decref(all);
+    free(text);
+    return rc;
+}
+
+static int print(const struct doctor_options *given, struct muster_hosts_result *result,
+                 struct muster_err *err)
+{
+    bool json = given->format == MUSTER_DOCTOR_JSON;
+    char *differences = NULL;
+    size_t size = 0;
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    FILE *out = open_memstream(&differences, &size);
+    int rc = checks && out ? muster_hosts_judge(result, checks, err)
+                           : muster_fail_memory(err, "the report");
+    int differ = rc == 0 ? compare(result, checks, json, out, err) : -1;
+    if (!muster_text_close(out, &differences) || differ < 0)
+        rc = -1;
+    if (rc == 0 && json)
+        rc = print_json(checks, differences, result, err);
+    else if (rc == 0)
+        print_text(given, checks, differences, result);
+    if (rc == 0)
+        rc = differ | muster_checks_exit(checks);
+    if (checks)
+        muster_checks_free(checks);
+    free(checks);
+    free(differences);
+    return rc;
+}
+
+static int lead(const struct doctor_options *given, struct muster_hosts_lead *lead,
+                struct muster_err *err)
+{
+    struct muster_hosts_result result;
+    lead->active = given->active;
+    lead->patience_ms = given->active ? ACTIVE_MS : PASSIVE_MS;
+    lead->ms = MEASURE_MS;
+    lead->quiet = !isatty(STDERR_FILENO);
+    int rc = muster_hosts_lead_run(lead, &result, err);
+    if (rc == 0) {
+        rc = print(given, &result, err);
+        muster_hosts_result_free(&result);
+    }
+    lead->channel.close(lead->channel.self);
+    return rc;
+}
+
+/* ---- the leader of what it starts ---- */
+
+/* What the job will have here: members started by ssh have none of it. */
+static size_t take_variables(struct muster_arena *arena, size_t hosts, const char **name,
+                             const char **value)
+{
+    static const char *const heads[] = {"NCCL_", "TORCH_NCCL_", "GLOO_", "MASTER_", "UCX_", "FI_"};
+    size_t n = 0;
+    name[n] = "MUSTER_HOSTS";
+    value[n++] = muster_arena_format(arena, "%zu", hosts);
+    for (char **at = environ; *at; at++)
+        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+            const char *equal = strchr(*at, '=');
+            if (!equal || n == VARIABLES || strncmp(*at, heads[i], strlen(heads[i])) != 0 ||
+                strncmp(*at, "NCCL_HOSTID=", 12) == 0)
+                continue;
+            name[n] = muster_arena_format(arena, "%.*s", (int)(equal - *at), *at);
+            value[n++] = muster_arena_text(arena, equal + 1);
+        }
+    return n;
+}
+
+static int lead_started(const struct doctor_options *given, const char *launcher,
+                        const char *const *host, size_t n, struct muster_err *err)
+{
+    static char exe[PATH_MAX];
+    const char *name[VARIABLES], *value[VARIABLES], *command[WORDS] = {exe};
+    struct muster_arena arena = {0};
+    struct muster_hosts_lead leader = {.n = (unsigned)n,
+                                       .host = strstr(launcher, "{}") ? host : NULL,
+                                       .name = name,
+                                       .value = value};
+    size_t words = 1;
+    ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[length > 0 ? length : 0] = '\0';
+    if (given->command)
+        command[0] = given->command;
+    command[words++] = "doctor";
+    if (given->nccl) {
+        command[words++] = "--nccl";
+        command[words++] = given->nccl;
+    }
+    command[words] = "--as";
+    leader.variables = take_variables(&arena, n, name, value);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* three pipes a host */
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    int rc = muster_arena_check(&arena, err, "the variables");
+    if (rc == 0)
+        rc = muster_hosts_start(launcher, command, host, (unsigned)n, &leader.channel, err);
+    if (rc == 0)
+        rc = lead(given, &leader, err);
+    muster_arena_free(&arena);
+    return rc;
+}
+
+static int lead_named(const struct doctor_options *given, char **names, int n,
+                      struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    const char *const *host;
+    const char *list = muster_arena_text(&arena, "");
+    for (int i = 0; i < n; i++)
+        list = muster_arena_format(&arena, "%s %s", list, names[i]);
+    size_t hosts = muster_hosts_names(list, &arena, &host, err);
+    const char *launcher =
+        given->with ? given->with : "ssh -o BatchMode=yes -o ConnectTimeout=10 {}";
+    int rc = hosts == SIZE_MAX ? -1
+             : hosts < 2       ? muster_fail(err, "--hosts needs two hosts and more")
+                               : lead_started(given, launcher, host, hosts, err);
+    muster_arena_free(&arena);
+    return rc;
+}
+
+/* In an allocation of Slurm, not under srun: one step over all its hosts. */
+static int lead_allocation(const struct doctor_options *given, const char *nodes,
+                           struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    const char *const *host;
+    size_t n = muster_hosts_names(nodes, &arena, &host, err);
+    const char *launcher = muster_arena_format(
+        &arena, "srun --overlap --quiet --nodes=%zu --ntasks=%zu --ntasks-per-node=1", n, n);
+    int rc = n == SIZE_MAX ? -1
+             : n < 2 ? muster_fail(err, "this allocation has one host: muster doctor looks at it")
+                     : lead_started(given, launcher, host, n, err);
+    muster_arena_free(&arena);
+    return rc;
+}
+
+/* ---- under a launcher that started one process a host ---- */
+
+struct joining {
+    const struct doctor_options *given;
+    const struct muster_hosts_place *place;
+    const char *share;
+};
+
+static int join(void *arg)
+{
+    const struct joining *joining = arg;
+    struct muster_hosts_self self = {.member = (unsigned)joining->place->rank};
+    struct muster_err err;
+    if (muster_hosts_share_join(joining->share, joining->place->job, self.member, &self.channel,
+                                &err) == 0 &&
+        be_member(joining->given, &self, &err) == 0)
+        return MUSTER_STATUS_OK;
+    fprintf(stderr, "muster doctor: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
+static int lead_shared(const struct joining *joining, struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    const char *name = "MUSTER_HOSTS";
+    const char *value = muster_arena_format(&arena, "%u", joining->place->world);
+    struct muster_hosts_lead leader = {
+        .n = joining->place->world, .name = &name, .value = &value, .variables = 1};
+    const struct muster_child child = {
+        .work = join, .arg = (void *)(uintptr_t)joining, .orphaned = SIGTERM};
+    pid_t pid;
+    int rc = muster_arena_check(&arena, err, "the variables");
+    if (rc == 0)
+        rc = muster_hosts_share_lead(joining->share, joining->place->job, leader.n, &leader.channel,
+                                     err);
+    if (rc == 0 && muster_child_start(&child, &pid, err)) {
+        leader.channel.close(leader.channel.self);
+        rc = -1;
+    } else if (rc == 0) {
+        rc = lead(joining->given, &leader, err);
+        if (!muster_child_wait(pid, 1000, NULL))
+            muster_child_kill(pid, NULL);
+    }
+    muster_arena_free(&arena);
+    return rc;
+}
+
+int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_options *given,
+                        char **names, int n)
+{
+    struct muster_hosts_place place;
+    struct muster_err err;
+    const char *nodes = getenv("SLURM_JOB_NODELIST");
+    int rc;
+    if (given->as)
+        return be_started(self, given);
+    muster_hosts_place_read(&place);
+    const struct joining joining = {given, &place, given->share ? given->share : "."};
+    if (n > 0)
+        rc = lead_named(given, names, n, &err);
+    else if (place.rank == 0 && place.world > 1)
+        rc = lead_shared(&joining, &err);
+    else if (place.rank > 0 && place.world > 1)
+        return join((void *)(uintptr_t)&joining);
+    else if (nodes && *nodes)
+        rc = lead_allocation(given, nodes, &err);
+    else
+        return muster_opt_wrong(self, "--hosts: name the hosts, or start it once a host by srun, "
+                                      "mpirun or torchrun");
+    if (rc < 0) {
+        fprintf(stderr, "muster doctor: %s\n", err.text);
+        return MUSTER_STATUS_USAGE;
+    }
+    return rc ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+}

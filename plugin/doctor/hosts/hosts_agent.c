@@ -1,0 +1,227 @@
+/* A member: looks at this host, connects to all others, measures with some. */
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "doctor/hosts/hosts.h"
+#include "doctor/hosts/hosts_measure.h"
+#include "doctor/hosts/hosts_reach.h"
+
+enum { IDLE_MS = 200, BUSY_MS = 20, IDLE_MAX = 600 * 1000 / IDLE_MS };
+
+struct member {
+    const struct muster_hosts_self *self;
+    struct muster_hosts_member own;
+    struct muster_hosts_ear ear;
+    struct muster_hosts_reach *reach; /* NULL: before and after */
+    bool listens, reached, ended;
+    struct muster_arena plan; /* the others, until a new plan comes */
+    struct muster_hosts_message others;
+    unsigned at;     /* this one's place among them */
+    char *ends;      /* copies of what reach found */
+    unsigned *bytes; /* likewise */
+};
+
+static unsigned mtu_of(const char *name)
+{
+    struct ifreq request = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%.15s", name);
+    bool ok = fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu > 0;
+    if (fd >= 0)
+        close(fd);
+    return ok ? (unsigned)request.ifr_mtu : 0;
+}
+
+/* The addresses that NCCL will take here. */
+static void choose(struct muster_hosts_member *own)
+{
+    struct muster_choice choice;
+    struct muster_interfaces *interfaces = calloc(1, sizeof *interfaces);
+    if (interfaces && muster_interfaces_read(interfaces) == 0) {
+        muster_interfaces_choose(interfaces, getenv("NCCL_SOCKET_IFNAME"),
+                                 getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
+        for (int i = 0; i < choice.n && own->addresses < MUSTER_HOSTS_ADDRESSES; i++) {
+            struct muster_interface *to = &own->address[own->addresses++];
+            *to = interfaces->at[choice.at[i]];
+            to->mtu = mtu_of(to->name);
+        }
+    }
+    free(interfaces);
+}
+
+static void read_range(unsigned *low, unsigned *high)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    char text[64] = "", *end;
+    if (file && fgets(text, sizeof text, file)) {
+        *low = (unsigned)strtoul(text, &end, 10);
+        *high = (unsigned)strtoul(end, NULL, 10);
+    }
+    if (file)
+        fclose(file);
+}
+
+static int send_message(struct member *member, const struct muster_hosts_message *message,
+                        struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    const struct muster_hosts_channel *channel = &member->self->channel;
+    const char *text = muster_hosts_write(message, &arena);
+    int rc = muster_arena_check(&arena, err, "a message");
+    if (rc == 0)
+        rc = channel->send(channel->self, text, err);
+    muster_arena_free(&arena);
+    return rc;
+}
+
+/* Looks at this host and says hello. Only one process a host has a network to test. */
+static int begin(struct member *member, const struct muster_hosts_message *message,
+                 struct muster_err *err)
+{
+    struct muster_hosts_place place;
+    unsigned low = 0, high = 0;
+    for (size_t i = 0; i < message->variables; i++)
+        setenv(message->name[i], message->value[i], 0);
+    muster_hosts_place_read(&place);
+    struct muster_hosts_member *own = &member->own;
+    *own = (struct muster_hosts_member){.rank = place.rank};
+    snprintf(own->name, sizeof own->name, "%s", member->self->name);
+    snprintf(own->id, sizeof own->id, "%s", member->self->id);
+    char *report = member->self->examine(member->self->arg, message->active, err);
+    if (!report)
+        return -1;
+    if (!member->listens && place.local_rank <= 0) {
+        read_range(&low, &high);
+        if (muster_hosts_ear_open(&member->ear, own, low, high, err) == 0) {
+            member->listens = true;
+            choose(own);
+            member->reach = muster_hosts_reach_new(&member->ear, err);
+        }
+    }
+    const struct muster_hosts_message hello = {
+        .kind = MUSTER_HOSTS_HELLO, .member = *own, .report = report};
+    int rc = send_message(member, &hello, err);
+    free(report);
+    return rc;
+}
+
+static int plan(struct member *member, const char *text, size_t size, struct muster_err *err)
+{
+    muster_arena_free(&member->plan);
+    if (muster_hosts_read(text, size, &member->plan, &member->others, err))
+        return -1;
+    const struct muster_hosts_message *others = &member->others;
+    for (member->at = 0; member->at < others->n; member->at++)
+        if (others->members[member->at].token == member->own.token)
+            break;
+    if (member->at == others->n || !member->reach)
+        return 0; /* not asked: too late, or without a network of its own */
+    return muster_hosts_reach_begin(member->reach, others->members, others->n, member->at,
+                                    others->timeout_ms, err);
+}
+
+/* All connections have ended: says so, and answers others until the leader goes on. */
+static int tell_reached(struct member *member, struct muster_err *err)
+{
+    struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACHED_ALL};
+    muster_hosts_reach_result(member->reach, &message);
+    free(member->ends);
+    free(member->bytes);
+    member->ends = strdup(message.ends);
+    member->bytes = calloc(message.n + 1, sizeof *member->bytes);
+    if (!member->ends || !member->bytes)
+        return muster_fail_memory(err, "what was reached");
+    memcpy(member->bytes, message.frame_bytes, message.n * sizeof *member->bytes);
+    member->reached = true;
+    return send_message(member, &message, err);
+}
+
+static int measure(struct member *member, const struct muster_hosts_message *rounds,
+                   struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    struct muster_hosts_message measured = {.kind = MUSTER_HOSTS_MEASURED};
+    muster_hosts_reach_free(member->reach);
+    member->reach = NULL;
+    if (!member->reached)
+        return 0;
+    const struct muster_hosts_measuring measuring = {
+        .ear = &member->ear,
+        .members = member->others.members,
+        .n = member->others.n,
+        .self = member->at,
+        .ends = member->ends,
+        .frame_bytes = member->bytes,
+        .ms = rounds->ms,
+    };
+    muster_hosts_measure(&measuring, rounds, &arena, &measured);
+    int rc = muster_arena_check(&arena, err, "what was measured");
+    if (rc == 0)
+        rc = send_message(member, &measured, err);
+    muster_arena_free(&arena);
+    return rc;
+}
+
+static int obey(struct member *member, const char *text, size_t size, struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    struct muster_hosts_message message;
+    int rc = muster_hosts_read(text, size, &arena, &message, err);
+    if (rc == 0 && message.kind == MUSTER_HOSTS_BEGIN)
+        rc = begin(member, &message, err);
+    else if (rc == 0 && message.kind == MUSTER_HOSTS_REACH)
+        rc = plan(member, text, size, err);
+    else if (rc == 0 && message.kind == MUSTER_HOSTS_MEASURE)
+        rc = measure(member, &message, err);
+    else if (rc == 0)
+        member->ended = message.kind == MUSTER_HOSTS_END;
+    muster_arena_free(&arena);
+    return rc;
+}
+
+static int serve(struct member *member, struct muster_err *err)
+{
+    const struct muster_hosts_channel *channel = &member->self->channel;
+    int rc = 0;
+    for (unsigned idle = 0; rc == 0 && !member->ended && idle < IDLE_MAX; idle++) {
+        const char *text;
+        size_t size;
+        unsigned from;
+        bool busy = member->reach != NULL;
+        int took = channel->take(channel->self, busy ? 0 : IDLE_MS, &from, &text, &size, err);
+        if (took < 0)
+            break; /* the leader has gone: so does this */
+        if (took > 0) {
+            rc = obey(member, text, size, err);
+            idle = 0;
+        }
+        if (rc == 0 && member->reach && muster_hosts_reach_step(member->reach, BUSY_MS) &&
+            member->others.n && member->at < member->others.n && !member->reached)
+            rc = tell_reached(member, err);
+    }
+    return rc;
+}
+
+int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_err *err)
+{
+    struct member member = {.self = self};
+    int rc = serve(&member, err);
+    if (rc) {
+        struct muster_err lost;
+        const struct muster_hosts_message failure = {.kind = MUSTER_HOSTS_FAILURE,
+                                                     .why = err->text};
+        send_message(&member, &failure, &lost);
+    }
+    muster_hosts_reach_free(member.reach);
+    if (member.listens)
+        muster_hosts_ear_close(&member.ear);
+    muster_arena_free(&member.plan);
+    free(member.ends);
+    free(member.bytes);
+    return rc;
+}
