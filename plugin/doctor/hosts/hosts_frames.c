@@ -89,8 +89,8 @@ static void end_ask(struct muster_hosts_frames *frames, unsigned i)
     struct ask *ask = &frames->ask[i];
     frames->bytes[i] = ask->passed;
     enum muster_hosts_end end = ask->passed >= ask->full ? MUSTER_HOSTS_REACHED
-                      : ask->small_passed      ? MUSTER_HOSTS_SMALLER
-                                               : MUSTER_HOSTS_SILENT;
+                                : ask->small_passed      ? MUSTER_HOSTS_SMALLER
+                                                         : MUSTER_HOSTS_SILENT;
     frames->ends[i] = (char)end;
     ask->over = true;
     frames->open--;

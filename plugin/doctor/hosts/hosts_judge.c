@@ -93,8 +93,8 @@ static void forget_pairs(struct judging *judging)
 static char as_pair(char end)
 {
     enum muster_fold_pair pair = end == MUSTER_HOSTS_REACHED    ? MUSTER_FOLD_GOOD
-           : end == MUSTER_HOSTS_UNTESTED ? MUSTER_FOLD_UNKNOWN
-                                          : MUSTER_FOLD_BAD;
+                                 : end == MUSTER_HOSTS_UNTESTED ? MUSTER_FOLD_UNKNOWN
+                                                                : MUSTER_FOLD_BAD;
     return (char)pair;
 }
 
@@ -183,10 +183,10 @@ static void judge_reach(struct judging *judging)
 /* How a pair that is reached at all ends at target t. */
 static char end_at(const struct judging *judging, unsigned from, unsigned to, unsigned t)
 {
-    return t < muster_hosts_targets(member_of(judging, to)) &&
-                   end_of_pair(judging, from, to) == MUSTER_HOSTS_REACHED
-               ? ends_of(judging, from, to)[t]
-               : MUSTER_HOSTS_UNTESTED;
+    if (t >= muster_hosts_targets(member_of(judging, to)) ||
+        end_of_pair(judging, from, to) != MUSTER_HOSTS_REACHED)
+        return MUSTER_HOSTS_UNTESTED;
+    return ends_of(judging, from, to)[t];
 }
 
 /* What fails at some targets: the same words for each are told once. */
@@ -301,7 +301,9 @@ static void judge_ports(struct judging *judging)
 static char frame_end(const struct judging *judging, unsigned from, unsigned to)
 {
     const char *ends = judging->result->seen[from].frame_ends;
-    return ends ? ends[to] : MUSTER_HOSTS_UNTESTED;
+    if (!ends)
+        return MUSTER_HOSTS_UNTESTED;
+    return ends[to];
 }
 
 static unsigned frame_wanted(const struct judging *judging, unsigned from, unsigned to)
@@ -334,9 +336,9 @@ static void judge_frames(struct judging *judging)
             char end = frame_end(judging, i, j);
             tested += end == MUSTER_HOSTS_REACHED || end == MUSTER_HOSTS_SMALLER;
             silent += end == MUSTER_HOSTS_SILENT;
-            *bad_at(judging, i, j) = end == MUSTER_HOSTS_SMALLER   ? MUSTER_FOLD_BAD
-                                     : end == MUSTER_HOSTS_REACHED ? MUSTER_FOLD_GOOD
-                                                                   : MUSTER_FOLD_UNKNOWN;
+            if (end == MUSTER_HOSTS_SILENT) /* says nothing about their size */
+                end = MUSTER_HOSTS_UNTESTED;
+            *bad_at(judging, i, j) = as_pair(end);
         }
     }
     if (put_folds(judging, check, why_frames)) {
@@ -426,7 +428,7 @@ static void judge_bandwidth(struct judging *judging)
     double *room = muster_arena_array(judging->arena, n + 1, sizeof *room);
     double *of = muster_arena_array(judging->arena, judging->n + 1ul, sizeof *of);
     double all = room && of ? median_of(judging, judging->n, room) : -1;
-    if (all < 0) {
+    if (!room || !of || all < 0) {
         muster_check_unchecked(check, "no pair could be measured");
         return;
     }
@@ -514,9 +516,10 @@ static void judge_loss(struct judging *judging)
             measured += flow->expected > 0;
             if (flow->peer >= judging->n || flow->expected == 0)
                 continue;
-            *bad_at(judging, flow->peer, i) = is_lossy(flow) ? MUSTER_FOLD_BAD : MUSTER_FOLD_GOOD;
+            *bad_at(judging, flow->peer, i) = MUSTER_FOLD_GOOD;
             if (!is_lossy(flow))
                 continue;
+            *bad_at(judging, flow->peer, i) = MUSTER_FOLD_BAD;
             muster_check_worse(check, flow->lost * PROBLEM_PART >= flow->expected
                                           ? MUSTER_CHECK_PROBLEM
                                           : MUSTER_CHECK_WARNING);

@@ -228,7 +228,7 @@ int muster_hosts_lead_run(const struct muster_hosts_lead *given, struct muster_h
     lead.place = muster_arena_array(lead.arena, given->n, sizeof *lead.place);
     for (unsigned i = 0; lead.place && i < given->n; i++)
         lead.place[i] = i;
-    if (muster_arena_check(lead.arena, err, "the hosts") || run(&lead, err)) {
+    if (!lead.place || muster_arena_check(lead.arena, err, "the hosts") || run(&lead, err)) {
         muster_hosts_result_free(result);
         return -1;
     }
