@@ -4,6 +4,7 @@
 
 #include "cli/cmd.h"
 #include "cli/cmd_diagnose.h"
+#include "cli/progress.h"
 #include "compare/compare_runs.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
@@ -88,9 +89,11 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (argc - at != 2)
         return muster_opt_wrong(self, "two runs are compared, %d %s given", argc - at,
                                 argc - at == 1 ? "is" : "are");
+    struct muster_progress *progress = muster_progress_begin("compare", "reading both runs", 0);
     int result = open_side(argv[at], &a, &err);
     if (result == 0)
         result = open_side(argv[at + 1], &b, &err);
+    muster_progress_end(progress);
     if (result == 0)
         result = compare(&a, &b, &options, &err);
     close_side(&a);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "cli/cmd.h"
+#include "cli/progress.h"
 #include "config/settings.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/evidence.h"
@@ -338,7 +339,10 @@ static int once(const struct options *options, const struct muster_run_query *qu
     struct look look = {0};
     struct muster_err err;
     int status = MUSTER_STATUS_USAGE;
-    if (scan(options, query, &look, &err) != 0) {
+    struct muster_progress *progress = muster_progress_begin("diagnose", "reading the run", 0);
+    int failed = scan(options, query, &look, &err);
+    muster_progress_end(progress);
+    if (failed) {
         fprintf(stderr, "muster diagnose: %s\n", err.text);
     } else {
         status = MUSTER_STATUS_OK;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/cmd.h"
+#include "cli/progress.h"
 #include "cli/replay_rank.h"
 #include "launch/child.h"
 #include "launch/locate.h"
@@ -299,6 +300,20 @@ static void start_all(const struct replay *replay)
     }
 }
 
+/* What playing will take, holding included; 0: as long as it takes. */
+static double expected_s(const struct replay *replay)
+{
+    double longest = 0, speed = strtod(replay->speed, NULL), hold = strtod(replay->hold, NULL);
+    for (size_t i = 0; i < replay->ranks; i++) {
+        const struct muster_replay_hello *said = &replay->rank[i].said;
+        double s = said->last_ns > said->first_ns
+                       ? (double)(said->last_ns - said->first_ns) / (double)MUSTER_NS_PER_S
+                       : 0;
+        longest = s > longest ? s : longest;
+    }
+    return speed > 0 ? longest / speed + hold : 0;
+}
+
 static void signal_all(const struct replay *replay, int number)
 {
     for (size_t i = 0; i < replay->ranks; i++) {
@@ -389,15 +404,18 @@ static int play(struct replay *replay)
     replay->signals = muster_child_signals_to_end();
     sigprocmask(SIG_BLOCK, &replay->signals, &replay->inherited);
     sigaction(SIGPIPE, &ignore, &sigpipe);
+    struct muster_progress *progress = NULL;
     bool ready = spawn_all(replay) == 0 && hear_all(replay) == 0;
     if (ready) {
         start_all(replay);
+        progress = muster_progress_begin(replay->cmd->name, "playing", expected_s(replay));
     } else {
         signal_all(replay, SIGTERM);
     }
     close_pipes(replay);
     sigaction(SIGPIPE, &sigpipe, NULL);
     bool well = reap_all(replay, !ready, &stop_signal);
+    muster_progress_end(progress);
     /* Of ranks that were killed, as their recording says or by a signal. */
     muster_reap(muster_run_segment_dir(&(struct muster_run_query){0}));
     if (stop_signal) {

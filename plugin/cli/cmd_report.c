@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/cmd_diagnose.h"
+#include "cli/progress.h"
 #include "diagnose/diagnose.h"
 #include "page/page.h"
 #include "policy/offline/report_rules.h"
@@ -225,7 +226,10 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
     if (result == 0) {
         const struct muster_timeline_request drawn = {request->perfetto, request->whole, beside,
                                                       split_paths(paths, beside)};
+        struct muster_progress *progress =
+            muster_progress_begin("report", "drawing the timeline", 0);
         result = muster_timeline_write(view, &findings, &drawn, &count, err);
+        muster_progress_end(progress);
         if (result == 0) {
             say_drawn(request->perfetto, &count);
         }
@@ -257,11 +261,13 @@ static int make_page(const struct muster_view *view, const struct muster_finding
     if (muster_report_build(view, MUSTER_BY_OP, &report, err)) {
         return -1;
     }
+    struct muster_progress *progress = muster_progress_begin("report", "drawing the page", 0);
     muster_verdict_mark(view, findings, &report);
     int result = muster_report_rules_add(&rules, view, &report, err);
     if (result == 0) {
         result = muster_page_write(view, &report, findings, &page, &made, err);
     }
+    muster_progress_end(progress);
     if (result == 0) {
         fprintf(stderr, "muster report: %s: %.1f MB, %zu ranks%s\n", request->html,
                 (double)made.bytes / 1e6, report.ranks,
@@ -272,6 +278,37 @@ static int make_page(const struct muster_view *view, const struct muster_finding
     return result;
 }
 
+static bool with_findings(const struct muster_report_request *request)
+{
+    return request->format != MUSTER_FORMAT_CSV && request->choice != MUSTER_SHOW_RULE;
+}
+
+/* What is printed and drawn from. -1: nothing is to be freed. */
+static int read_run(const struct muster_run_query *query,
+                    const struct muster_report_request *request, struct muster_run *run,
+                    struct muster_view *view, struct muster_findings *findings,
+                    struct muster_err *err)
+{
+    bool whole = with_findings(request) || request->perfetto || request->html;
+    struct muster_run_query streamed = *query;
+    streamed.streamed = true;
+    struct muster_progress *progress = muster_progress_begin("report", "reading the run", 0);
+    int result = muster_run_load(&streamed, run, err);
+    if (result == 0) {
+        result =
+            whole ? muster_view_of_run(run, view, err) : muster_view_of_run_aligned(run, view, err);
+        if (result) {
+            muster_run_free(run);
+        }
+    }
+    if (result == 0 && (with_findings(request) || request->html)) {
+        muster_progress_now(progress, "looking for what holds the job back");
+        muster_diagnose_shown(view, findings);
+    }
+    muster_progress_end(progress);
+    return result;
+}
+
 int muster_report_print(const struct muster_run_query *query,
                         const struct muster_report_request *request, FILE *out,
                         struct muster_err *err)
@@ -279,30 +316,18 @@ int muster_report_print(const struct muster_run_query *query,
     struct muster_run run;
     struct muster_view view;
     struct muster_findings findings = {0};
-    bool with_findings =
-        request->format != MUSTER_FORMAT_CSV && request->choice != MUSTER_SHOW_RULE;
-    bool whole = with_findings || request->perfetto || request->html;
-    struct muster_run_query streamed = *query;
-    streamed.streamed = true;
-    if (muster_run_load(&streamed, &run, err)) {
+    if (read_run(query, request, &run, &view, &findings, err)) {
         return -1;
     }
-    int result =
-        whole ? muster_view_of_run(&run, &view, err) : muster_view_of_run_aligned(&run, &view, err);
-    if (result == 0) {
-        if (with_findings || request->html) {
-            muster_diagnose_shown(&view, &findings);
-        }
-        result = print_view(&view, with_findings ? &findings : NULL, request, out, err);
-        if (result == 0 && request->perfetto) {
-            result = draw(&view, request, err);
-        }
-        if (result == 0 && request->html) {
-            result = make_page(&view, &findings, request, err);
-        }
-        muster_findings_free(&findings);
-        muster_view_free(&view);
+    int result = print_view(&view, with_findings(request) ? &findings : NULL, request, out, err);
+    if (result == 0 && request->perfetto) {
+        result = draw(&view, request, err);
     }
+    if (result == 0 && request->html) {
+        result = make_page(&view, &findings, request, err);
+    }
+    muster_findings_free(&findings);
+    muster_view_free(&view);
     muster_run_free(&run);
     return result;
 }
@@ -435,15 +460,14 @@ const struct muster_cmd muster_cmd_report = {
     .about = "RUN is a run directory or the pid of a live process; several are taken together.\n"
              "Without RUN: the newest ./muster-* directory. The words and fields of the report\n"
              "are explained in docs/interface.md; JSON holds all rows, whatever --by says.\n",
-    .examples =
-        "The newest run here, and one of several hosts:\n"
-        "  muster report\n"
-        "  muster report /shared/run-7\n"
-        "The five slowest sizes of each rank, as CSV:\n"
-        "  muster report --by rank-size --sort p99 --top 5 --format csv\n"
-        "A page with pictures, and the verdict for a program:\n"
-        "  muster report --html report.html\n"
-        "  muster report --format json | jq .verdict\n",
+    .examples = "The newest run here, and one of several hosts:\n"
+                "  muster report\n"
+                "  muster report /shared/run-7\n"
+                "The five slowest sizes of each rank, as CSV:\n"
+                "  muster report --by rank-size --sort p99 --top 5 --format csv\n"
+                "A page with pictures, and the verdict for a program:\n"
+                "  muster report --html report.html\n"
+                "  muster report --format json | jq .verdict\n",
     .options = report_table,
     .run = report,
 };

@@ -5,7 +5,7 @@
 
 #include "cli/cmd.h"
 #include "doctor/survey.h"
-#include "cli/topo_out.h"
+#include "cli/topo/topo_out.h"
 
 enum format { TEXT, JSON };
 

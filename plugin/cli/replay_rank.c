@@ -112,6 +112,7 @@ static bool meet(struct rank *rank, char **argv, int failed, const struct muster
         memcpy(hello.error, err->text, sizeof hello.error);
     }
     hello.first_ns = go.epoch_ns;
+    hello.last_ns = rank->trace.calls ? rank->trace.call[rank->trace.calls - 1].t_ns : 0;
     hello.killed = rank->trace.meta.killed;
     hello.truncated = rank->truncated;
     if (hello_fd < 0) {

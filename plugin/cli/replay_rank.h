@@ -26,6 +26,7 @@ enum muster_replay_rank_args {
 struct muster_replay_hello {
     char error[512];   /* "": ready */
     uint64_t first_ns; /* t of the first call */
+    uint64_t last_ns;  /* of the last */
     bool killed;       /* the recording ends with a kill, and so will the process */
     bool truncated;
 };

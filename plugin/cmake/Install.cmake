@@ -8,7 +8,7 @@ endif()
 include(GNUInstallDirs)
 
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 install(FILES config/default.yaml config/flaky-network.yaml config/no-p2p.yaml
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 

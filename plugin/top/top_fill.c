@@ -192,10 +192,13 @@ static void fill_findings(struct muster_top_filled *filled, const struct muster_
     top->findings = gather.n;
     if (gather.n)
         qsort(filled->finding, gather.n, sizeof *filled->finding, by_weight);
-    for (size_t f = 0; f < gather.n; f++)
-        for (unsigned i = 0; i < filled->finding[f].ranks; i++)
+    for (size_t f = 0; f < gather.n; f++) {
+        const struct muster_finding *finding = &filled->finding[f];
+        bool blames = muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_PATH;
+        for (unsigned i = 0; blames && i < finding->ranks; i++)
             for (size_t r = 0; r < top->ranks; r++)
-                filled->rank[r].guilty |= filled->rank[r].rank == filled->finding[f].rank[i];
+                filled->rank[r].guilty |= filled->rank[r].rank == finding->rank[i];
+    }
 }
 
 static void fill_header(const struct muster_top_job *job, struct muster_top *top)

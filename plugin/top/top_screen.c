@@ -71,9 +71,10 @@ static void verdict(const struct muster_top *top, struct muster_screen *screen)
     if (top->state == MUSTER_TOP_ENDED)
         muster_screen_say(screen, MUSTER_SCREEN_HEADING,
                           "The job has ended. How it went: muster report %s", top->run);
-    if (top->findings > 0) {
+    /* Facts about the machine alone hold nobody back. */
+    muster_verdict_of(&nothing, &findings, screen->width, &said);
+    if (said.state == MUSTER_VERDICT_HELD) {
         unsigned most = screen->height >= ROOMY ? MUSTER_VERDICT_LINES : 1;
-        muster_verdict_of(&nothing, &findings, screen->width, &said);
         for (unsigned i = 0; i < said.lines && i < most; i++)
             muster_screen_say(screen, i == 0 ? MUSTER_SCREEN_BAD : MUSTER_SCREEN_PLAIN, "%s",
                               said.line[i]);

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/topo_out.h"
+#include "cli/topo/topo_out.h"
 #include "doctor/doctor.h"
 #include "doctor/rules/checks_print.h"
 #include "topology/faults.h"

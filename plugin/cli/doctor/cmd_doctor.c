@@ -13,6 +13,7 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "cli/doctor/cmd_doctor.h"
+#include "cli/progress.h"
 #include "doctor/rules/causes.h"
 #include "doctor/rules/checks_print.h"
 #include "doctor/rules/doctor_compare.h"
@@ -130,7 +131,9 @@ int muster_doctor_report(const struct doctor_options *given, FILE *out, struct m
                         : given->active                       ? MUSTER_DOCTOR_ACTIVE
                                                               : MUSTER_DOCTOR_AUTO,
         };
+        struct muster_progress *progress = muster_progress_begin("doctor", "looking at this host", 0);
         status = muster_doctor_examine(doctor, err);
+        muster_progress_end(progress);
         if (status == 0)
             status = print(given, checks, out, err);
         muster_checks_free(checks);

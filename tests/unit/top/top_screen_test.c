@@ -133,6 +133,20 @@ static void who_waits_says_for_whom(void **state)
     made_free(&top);
 }
 
+static void a_fact_about_the_machine_is_no_verdict(void **state)
+{
+    struct muster_top top;
+    struct muster_top_view view = {0};
+    (void)state;
+    made_job(&top, 4);
+    top.finding[0].kind = MUSTER_FINDING_PATH_DEGRADED;
+    struct muster_screen *screen = draw(&top, &view, 80, 24);
+    assert_non_null(made_find(screen, "Nobody is found to hold this job back so far."));
+    assert_non_null(made_find(screen, "findings 1"));
+    free(screen);
+    made_free(&top);
+}
+
 static void an_end_is_said(void **state)
 {
     struct muster_top top;
@@ -184,6 +198,7 @@ int main(void)
         cmocka_unit_test(text_pages_have_the_finding_and_its_advice),
         cmocka_unit_test(lists_of_communicators_and_operations),
         cmocka_unit_test(who_waits_says_for_whom),
+        cmocka_unit_test(a_fact_about_the_machine_is_no_verdict),
         cmocka_unit_test(an_end_is_said),
         cmocka_unit_test(nothing_is_known_yet),
         cmocka_unit_test(bars_are_as_high_as_the_values),

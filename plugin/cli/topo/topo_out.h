@@ -1,6 +1,6 @@
 /* A machine as text or JSON. */
-#ifndef MUSTER_CLI_TOPO_OUT_H
-#define MUSTER_CLI_TOPO_OUT_H
+#ifndef MUSTER_CLI_TOPO_TOPO_OUT_H
+#define MUSTER_CLI_TOPO_TOPO_OUT_H
 
 #include <stdio.h>
 

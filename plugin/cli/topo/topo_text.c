@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "cli/topo_out.h"
+#include "cli/topo/topo_out.h"
 #include "doctor/survey.h"
 #include "topology/paths.h"
 

@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "cli/topo_out.h"
+#include "cli/topo/topo_out.h"
 #include "doctor/survey.h"
 #include "topology/paths.h"
 
