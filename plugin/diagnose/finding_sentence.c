@@ -95,8 +95,12 @@ static void put_dead(struct text *text, const struct muster_finding *finding)
 static void put_mismatch(struct text *text, const struct muster_finding *finding)
 {
     put_culprits(text, finding);
-    put(text, " called something else in place of ");
+    /* At a tie there are two sides: one rank is named where it alone called anything. */
+    bool alone = finding->ranks == 1 && finding->confidence <= 0.5;
+    put(text, alone ? " waits alone in " : " called something else in place of ");
     put_op(text, finding);
+    if (alone)
+        put(text, ", which no other rank called");
     put_victims(text, finding);
 }
 

@@ -225,6 +225,41 @@ static bool sure_of_missing(const struct muster_hang_cases *cases,
     return true;
 }
 
+/* Of the members that have the role. */
+static uint32_t count(const struct muster_hang_case *hang, enum muster_hang_role role)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < hang->comm->members; i++)
+        n += hang->role[i] == role;
+    return n;
+}
+
+/* One waits and several did not come: it may have gone ahead as well as they may be held up, and
+ * nobody blames the many for the one. */
+static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, uint32_t missing)
+{
+    struct muster_finding *finding = &hang->finding;
+    finding->kind = MUSTER_FINDING_HANG_MISMATCH;
+    for (uint32_t i = 0; i < hang->comm->members; i++) {
+        bool ahead = hang->role[i] == MUSTER_HANG_VICTIM;
+        hang->role[i] = ahead ? MUSTER_HANG_BOTH : MUSTER_HANG_BYSTANDER;
+        if (ahead)
+            muster_hang_say_calls(hang, &hang->comm->member[i], number);
+    }
+    muster_hang_case_op(hang, number, muster_hang_call_of_any(hang->comm, number));
+    muster_finding_say(&finding->evidence,
+                       "none of the %" PRIu32 " other ranks called it, and they wait nowhere",
+                       missing);
+    muster_finding_say(&finding->not_observable,
+                       "whether it went ahead, or the others are all held up by the same");
+    finding->confidence = muster_confidence_hang(finding->kind, MUSTER_PROOF_TIE);
+    muster_text_copy(finding->advice, sizeof finding->advice,
+                     "see whether this rank makes a call that the others do not: a loop that is "
+                     "one step longer, a branch; else what all the others read or wait for");
+    muster_hang_say_limits(hang);
+    muster_hang_case_close(hang);
+}
+
 bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
                                   const struct muster_hang_facts *facts)
 {
@@ -239,6 +274,13 @@ bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster
         muster_hang_case_undo(cases);
         return true;
     }
-    word(cases, hang, facts, number);
+    uint32_t missing = count(hang, MUSTER_HANG_CULPRIT);
+    /* Of two that are missing one may have kept the other. What is not proven is left to
+     * muster_hang_causes, which names no suspects that outnumber those who wait. */
+    if (!hang->tentative && missing > 2 && count(hang, MUSTER_HANG_VICTIM) == 1 &&
+        facts->all_seen && is_proven(cases, hang, facts))
+        name_who_went_ahead(hang, number, missing);
+    else
+        word(cases, hang, facts, number);
     return true;
 }

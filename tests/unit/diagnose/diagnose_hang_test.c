@@ -35,6 +35,27 @@ static void a_rank_that_never_came_is_named(void **state)
     job_free(job);
 }
 
+/* Seven are not to blame for the one that made a call more than they. */
+static void a_rank_that_went_ahead_alone_is_named_without_conviction(void **state)
+{
+    (void)state;
+    struct job *job = steady(8, 20, 50);
+    for (unsigned r = 0; r < 8; r++) {
+        if (r != 3)
+            job_idle(job, r, JOB_COMM);
+    }
+    job_call(job, 3, JOB_COMM, 1, 2);
+    job_expect(job, MUSTER_FINDING_HANG_MISMATCH, 3);
+    struct muster_findings findings = job_findings(job);
+    char text[500];
+    assert_true(findings.finding[0].confidence <= 0.5);
+    muster_finding_sentence(&findings.finding[0], text, sizeof text);
+    assert_non_null(strstr(text, "hang_mismatch: rank 3 (host "));
+    assert_non_null(strstr(text, "waits alone in AllReduce #50"));
+    muster_findings_free(&findings);
+    job_free(job);
+}
+
 static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
 {
     (void)state;
@@ -456,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_never_came_is_named),
+        cmocka_unit_test(a_rank_that_went_ahead_alone_is_named_without_conviction),
         cmocka_unit_test(a_kernel_still_open_on_the_absent_rank_changes_nothing),
         cmocka_unit_test(a_pause_shorter_than_the_threshold_is_no_hang),
         cmocka_unit_test(a_rank_that_is_behind_but_moves_is_not_absent),
