@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "diagnose/evidence_wait.h"
 
 enum { TEXT = 4096, PATH = 1024, THREADS = 512, INTERFACES = 64 };
 
@@ -202,6 +203,19 @@ static uint64_t width_of(const char *list)
     return n;
 }
 
+/* What it moved from and to storage, and how long its main thread ran. */
+static void read_work(const struct muster_evidence_roots *roots, uint32_t pid,
+                      struct muster_evidence *evidence)
+{
+    char text[TEXT];
+    if (slurp(text, "%s/%" PRIu32 "/io", roots->proc, pid)) {
+        evidence->read_bytes = number_of(text, "read_bytes");
+        evidence->written_bytes = number_of(text, "write_bytes");
+    }
+    if (slurp(text, "%s/%" PRIu32 "/task/%" PRIu32 "/schedstat", roots->proc, pid, pid))
+        evidence->main_run_ns = strtoull(text, NULL, 10);
+}
+
 static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
                         struct muster_evidence *evidence)
 {
@@ -280,6 +294,7 @@ void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pi
     read_cgroup(roots, pid, evidence);
     read_threads(roots, pid, evidence);
     read_status(roots, pid, evidence);
+    read_work(roots, pid, evidence);
     read_host(roots, evidence);
     read_network(roots, evidence);
 }
@@ -296,17 +311,20 @@ static uint64_t grown(uint64_t before, uint64_t after)
     (*(const uint64_t *)(const void *)((const char *)(evidence) + (offset)))
 
 /* By how much it grew for the guilty one, if that is at least `least` and four times what it grew
- * for any other; else 0. */
+ * for any other in as long a time; else 0. */
 static uint64_t stands_out(const struct muster_evidence guilty[2],
                            const struct muster_evidence (*others)[2], unsigned n, size_t offset,
                            uint64_t least)
 {
     uint64_t mine = grown(FIELD(&guilty[0], offset), FIELD(&guilty[1], offset));
+    double lasted = (double)grown(guilty[0].at_ns, guilty[1].at_ns);
     if (mine < least)
         return 0;
     for (unsigned i = 0; i < n; i++) {
         uint64_t other = grown(FIELD(&others[i][0], offset), FIELD(&others[i][1], offset));
-        if (4 * other >= mine)
+        uint64_t passed = grown(others[i][0].at_ns, others[i][1].at_ns);
+        double in_that = passed > 0 ? (double)other * lasted / (double)passed : (double)other;
+        if (4 * in_that >= (double)mine)
             return 0;
     }
     return mine;
@@ -338,11 +356,39 @@ static void compare_cpu(const struct muster_evidence guilty[2],
                            guilty[1].cpus, least);
 }
 
+/* What it does instead. */
+static void compare_work(const struct muster_evidence guilty[2],
+                         const struct muster_evidence (*others)[2], unsigned n,
+                         struct muster_finding_lines *lines)
+{
+    static const uint64_t much = 64 << 20;
+    double s = (double)(guilty[1].at_ns - guilty[0].at_ns) / 1e9;
+    char size[32];
+    uint64_t grew =
+        stands_out(guilty, others, n, offsetof(struct muster_evidence, main_run_ns), 1000000000);
+    if (grew)
+        muster_finding_say(lines,
+                           "its main thread ran for %.1f s of %.0f s, the others' did not: it "
+                           "computes on its host",
+                           (double)grew / 1e9, s);
+    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, read_bytes), much);
+    if (grew) {
+        muster_text_bytes(size, sizeof size, grew);
+        muster_finding_say(lines, "it read %s from storage in %.0f s, the others did not", size, s);
+    }
+    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, written_bytes), much);
+    if (grew) {
+        muster_text_bytes(size, sizeof size, grew);
+        muster_finding_say(lines, "it wrote %s to storage in %.0f s, the others did not", size, s);
+    }
+}
+
 void muster_evidence_compare(const struct muster_evidence guilty[2],
                              const struct muster_evidence (*others)[2], unsigned n,
                              struct muster_finding_lines *lines)
 {
     compare_cpu(guilty, others, n, lines);
+    compare_work(guilty, others, n, lines);
     uint64_t grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, oom_kills), 1);
     if (grew)
         muster_finding_say(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
@@ -381,6 +427,7 @@ void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t 
         snprintf(call, sizeof call, ", system call %lu", strtoul(text, NULL, 10));
     muster_finding_say(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,
                        now.wchan[0] ? ", waits in " : "", now.wchan, call);
+    muster_wait_describe(roots, pid, rank, lines);
     if (now.state == 'T' || now.state == 't')
         muster_finding_say(
             lines, "rank %" PRId32 " is stopped: kill -CONT %" PRIu32 " lets it go on", rank, pid);

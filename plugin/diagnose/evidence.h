@@ -26,6 +26,8 @@ struct muster_evidence {
     uint64_t oom_kills;       /* in its cgroup */
     uint64_t memory_limited;  /* times that its cgroup met its memory limit */
     uint64_t run_ns, wait_ns; /* schedstat of all its threads: on a CPU, and ready without one */
+    uint64_t main_run_ns;     /* of run_ns, its main thread */
+    uint64_t read_bytes, written_bytes; /* of storage, by all its threads */
     uint64_t cpus;            /* that it may use */
     char state;               /* of its main thread: R, S, D, T, Z; 0: not readable */
     char wchan[64];
@@ -44,8 +46,8 @@ void muster_evidence_compare(const struct muster_evidence guilty[2],
                              const struct muster_evidence (*others)[2], unsigned n,
                              struct muster_finding_lines *lines);
 
-/* Of a process that lives and is missed: its state, where it waits, its system call where that is
- * readable, and the command that shows its stack. */
+/* Of a process that lives and is missed: its state, where it waits, its system call and what that
+ * waits for where that is readable (evidence_wait.h), and the command that shows its stack. */
 void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
                             struct muster_finding_lines *lines);
 

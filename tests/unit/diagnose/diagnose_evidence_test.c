@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "diagnose/evidence.h"
+#include "diagnose/evidence_wait.h"
 
 /* Made-up /proc and /sys trees. Process 7 is the one looked at. */
 static char root[64], proc[80], sys[80];
@@ -99,6 +102,89 @@ static void every_source_is_read(void **state)
     assert_int_equal(evidence.stall_us[2], 3000);
     assert_int_equal(evidence.swapped_in, 40);
     assert_int_equal(evidence.net_drops, 10);
+}
+
+/* Twenty seconds in which it read 3 GiB and its main thread ran throughout; the other waits. */
+static void what_it_does_instead_is_said(void **state)
+{
+    (void)state;
+    put("proc/7/io", "rchar: 9\nread_bytes: 1000\nwrite_bytes: 500\ncancelled_write_bytes: 0\n");
+    struct muster_evidence guilty[2] = {reading(10), {0}}, others[1][2];
+    others[0][0] = others[0][1] = guilty[0];
+    others[0][0].at_ns = 20ull * 1000000000;
+    others[0][1].at_ns = 30ull * 1000000000;
+    others[0][1].read_bytes += 100 << 20;
+    put("proc/7/io", "read_bytes: 3221226472\nwrite_bytes: 500\n");
+    put("proc/7/task/7/schedstat", "19000001000 200 3\n");
+    guilty[1] = reading(30);
+    struct muster_finding_lines lines = {.n = 0};
+    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    assert_true(says(&lines, "it read 3 GiB from storage in 20 s"));
+    assert_true(says(&lines, "its main thread ran for 19.0 s of 20 s"));
+    assert_false(says(&lines, "it wrote"));
+    /* The other one reads half as much in half the time: nothing stands out. */
+    others[0][1].read_bytes += 1536ull << 20;
+    lines.n = 0;
+    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    assert_false(says(&lines, "from storage"));
+}
+
+static void connect_fd(const char *target)
+{
+    char path[256];
+    put("proc/7/fd/none", "");
+    snprintf(path, sizeof path, "%s/7/fd/5", proc);
+    unlink(path);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static void a_wait_for_a_socket_is_named_by_its_peer(void **state)
+{
+    (void)state;
+    char call[64];
+    static const char head[] = "  sl  local_address rem_address   st tx_queue rx_queue\n";
+    char rows[512];
+    snprintf(rows, sizeof rows,
+             "%s   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 "
+             "       0 7 1\n   1: 0400000A:D4A2 0500000A:733C 01 00000000:00000000 00:00000000 "
+             "00000000  1000        0 4711 1\n",
+             head);
+    put("proc/7/net/tcp", rows);
+    snprintf(call, sizeof call, "%ld 0x5 0x7ffd 0x1 0x0 0x0 0x0 0x7ffd 0x7f\n", (long)SYS_recvfrom);
+    put("proc/7/syscall", call);
+    connect_fd("socket:[4711]");
+    struct muster_finding_lines lines = {.n = 0};
+    muster_evidence_absent(&roots, 7, 3, &lines);
+    assert_true(says(&lines, "rank 3's main thread is in recvfrom of a TCP connection to "
+                             "10.0.0.5:29500"));
+    connect_fd("socket:[4712]");
+    lines.n = 0;
+    muster_evidence_absent(&roots, 7, 3, &lines);
+    assert_true(says(&lines, "in recvfrom of a socket that is no TCP connection"));
+    connect_fd("/data/train-0001.tar");
+    snprintf(call, sizeof call, "%ld 0x5 0x7ffd 0x1 0x0 0x0 0x0 0x7ffd 0x7f\n", (long)SYS_read);
+    put("proc/7/syscall", call);
+    lines.n = 0;
+    muster_evidence_absent(&roots, 7, 3, &lines);
+    assert_true(says(&lines, "in read of /data/train-0001.tar"));
+    put("proc/7/syscall", "running\n");
+    lines.n = 0;
+    muster_evidence_absent(&roots, 7, 3, &lines);
+    assert_false(says(&lines, "main thread is in"));
+}
+
+static void an_address_of_the_newer_kind_is_read(void **state)
+{
+    (void)state;
+    char peer[64];
+    static const char row[] =
+        "   3: 00000000000000000000000001000000:1F90 B80D0120000000000000000005000000:733C 01 "
+        "00000000:00000000 00:00000000 00000000  1000        0 99 1 0";
+    assert_true(muster_wait_parse_tcp(row, 99, peer, sizeof peer));
+    assert_string_equal(peer, "[2001:db8::5]:29500");
+    assert_false(muster_wait_parse_tcp(row, 98, peer, sizeof peer));
+    assert_false(muster_wait_parse_tcp("   3: zz", 99, peer, sizeof peer));
+    assert_false(muster_wait_parse_tcp("", 99, peer, sizeof peer));
 }
 
 /* The controllers' own hierarchies, of a process whose unified cgroup has none. */
@@ -256,6 +342,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_source_is_read, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(what_it_does_instead_is_said, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(a_wait_for_a_socket_is_named_by_its_peer, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(an_address_of_the_newer_kind_is_read, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(the_older_cgroups_are_read, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(a_senseless_cgroup_file_is_passed_over, make_trees,
                                         remove_trees),
