@@ -218,9 +218,9 @@ def named(report):
     return list(dict.fromkeys(causes + others + problems))
 
 
-def main():
+def judge(threads):
     first = listed = 0
-    for thread, build, symptom, cause in THREADS:
+    for thread, build, symptom, cause in threads:
         with tempfile.TemporaryDirectory() as folder:
             host = Host(folder, MUSTER, FAKES)
             build(host)
@@ -229,9 +229,9 @@ def main():
         first += place == 1
         listed += place > 1
         print(f"{thread:44} {symptom:14} {cause:15} {place or '-'}  {' '.join(ids[:4])}")
-    print(f"first {first}, listed {listed}, missed {len(THREADS) - first - listed}, "
-          f"of {len(THREADS)}")
+    print(f"first {first}, listed {listed}, missed {len(threads) - first - listed}, "
+          f"of {len(threads)}")
 
 
 if __name__ == "__main__":
-    main()
+    judge(THREADS)

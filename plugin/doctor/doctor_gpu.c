@@ -241,8 +241,13 @@ static void check_mig(struct muster_doctor *doctor)
             muster_check_worse(check, MUSTER_CHECK_WARNING);
             muster_check_found(check, "MIG on");
             muster_check_evidence(check, "GPU %d", i);
-            muster_check_advice(check, "MIG slices have no P2P and no NVLink between them");
+            muster_check_advice(check,
+                                "MIG slices have no P2P and no NVLink between them, and NCCL "
+                                "takes slices of one GPU for one GPU: turn MIG off for jobs "
+                                "of several ranks (nvidia-smi -mig 0)");
         }
+    if (check->status == MUSTER_CHECK_WARNING && muster_doctor_world() > 1)
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
 }
 
 /* Processes of other containers are not told; what they hold and do is. A load of a few percent may

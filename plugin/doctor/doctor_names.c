@@ -189,12 +189,15 @@ void muster_doctor_names(struct muster_doctor *doctor)
     }
 }
 
+/* Whether a line of a file begins so. */
 static bool has_line(const struct muster_doctor *doctor, const char *path, const char *line)
 {
     char full[PATH_MAX], *text = muster_doctor_room(doctor);
     snprintf(full, sizeof full, "%s%s", doctor->root, path);
-    bool found = muster_doctor_read_file(full, text) && strstr(text, line);
-    return found;
+    const char *at = muster_doctor_read_file(full, text) ? strstr(text, line) : NULL;
+    while (at && at != text && at[-1] != '\n')
+        at = strstr(at + 1, line);
+    return at != NULL;
 }
 
 static bool is_there(const struct muster_doctor *doctor, const char *path)
@@ -254,9 +257,9 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
 void muster_doctor_firewall(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.firewall", "F25");
-    const char *active = has_line(doctor, "/etc/ufw/ufw.conf", "\nENABLED=yes") ? "ufw"
-                         : is_there(doctor, "/run/firewalld")                   ? "firewalld"
-                                                                                : NULL;
+    const char *active = has_line(doctor, "/etc/ufw/ufw.conf", "ENABLED=yes") ? "ufw"
+                         : is_there(doctor, "/run/firewalld")                 ? "firewalld"
+                                                                              : NULL;
     muster_check_expected(check, "no firewall between the hosts of a job, or one that lets them in "
                                  "on all ports (net.ports)");
     muster_check_found(check, active ? "%s is enabled here" : "none seen", active);

@@ -13,6 +13,7 @@
 enum {
     PORTS = 64,
     LIBRARY_MS = 5000,
+    PRIORITIES = 8,     /* of Ethernet */
     FLAPS = 3,          /* since the counters were reset */
     ROCE_FRAME = 4200,  /* for an RDMA MTU of 4096 with its headers */
     FAST_MBPS = 100000, /* where small frames cost */
@@ -149,6 +150,57 @@ static void check_frames(struct muster_doctor *doctor, const struct port *port, 
 }
 
 /* What goes down in a job ends it. */
+/* "11111111": whether this side of congestion control is on, for each priority; "" where the driver
+ * does not show it. */
+static void read_ecn(const struct muster_doctor *doctor, const char *net, const char *side,
+                     char text[PRIORITIES + 1])
+{
+    for (int i = 0; i < PRIORITIES; i++) {
+        long long on =
+            muster_sysfs_number(doctor->sysfs, -1, "class/net/%s/ecn/%s/enable/%d", net, side, i);
+        text[i] = on < 0 ? '\0' : on ? '1' : '0';
+        text[i + 1] = '\0';
+        if (on < 0)
+            return;
+    }
+}
+
+/* ECN works where both the side that notices (np) and the side that slows down (rp) take part. */
+static void check_ecn(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check =
+        begin(doctor, n, "ib.ecn", "F58", "ECN on both sides, the same on all RoCE ports");
+    char first[PRIORITIES + 1] = "", net[32] = "";
+    bool differs = false, one_sided = false;
+    for (int i = 0; i < n; i++) {
+        char notices[PRIORITIES + 1] = "", slows[PRIORITIES + 1] = "";
+        if (strcmp(port[i].layer, "Ethernet") != 0 || mtu_of(doctor, &port[i], net) <= 0)
+            continue;
+        read_ecn(doctor, net, "roce_np", notices);
+        read_ecn(doctor, net, "roce_rp", slows);
+        if (!*notices || !*slows)
+            continue;
+        one_sided |= strcmp(notices, slows) != 0;
+        differs |= *first && strcmp(first, notices) != 0;
+        memcpy(first, notices, sizeof first);
+        muster_check_evidence(check, "%s: notices %s, slows down %s (priorities 0 to 7)", net,
+                              notices, slows);
+    }
+    if (n && !*first)
+        muster_check_unchecked(check, "no RoCE port whose driver shows ECN");
+    else if (n)
+        muster_check_found(check, "%s",
+                           one_sided ? "ECN on one side only"
+                           : differs ? "ECN differs between ports"
+                                     : "ECN alike on all RoCE ports");
+    if (one_sided || differs) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "the same for the job's priority on all ports and switches: "
+                                   "/sys/class/net/*/ecn/roce_np and roce_rp; where a port does "
+                                   "not slow down, others lose frames");
+    }
+}
+
 static void check_flaps(struct muster_doctor *doctor, const struct port *port, int n)
 {
     struct muster_check *check =
@@ -227,6 +279,7 @@ void muster_doctor_ports(struct muster_doctor *doctor)
     int n = list_ports(doctor, port);
     check_subnet(doctor, port, n);
     check_frames(doctor, port, n);
+    check_ecn(doctor, port, n);
     check_flaps(doctor, port, n);
     check_libraries(doctor, port, n);
 }

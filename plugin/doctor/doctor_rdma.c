@@ -198,6 +198,15 @@ static const char *peer_module(const struct muster_doctor *doctor)
                : NULL;
 }
 
+/* nvidia-peermem loads without complaint beside RDMA drivers that have no peer memory (those of
+ * plain kernels), and then does nothing. */
+static bool is_unheard(const struct muster_doctor *doctor, const char *module)
+{
+    return module && strcmp(module, "nvidia_peermem") == 0 &&
+           muster_doctor_entries(doctor->sysfs, "kernel/mm") > 0 &&
+           muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0;
+}
+
 static void check_gdr(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.gdr", "F61");
@@ -216,6 +225,14 @@ static void check_gdr(struct muster_doctor *doctor)
                            dmabuf ? "no peer-memory module, but DMA-BUF"
                                   : "NICs cannot reach the GPUs' memory: no "
                                     "nvidia-peermem, no DMA-BUF");
+    if (is_unheard(doctor, module) && !dmabuf) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check,
+                           "nvidia_peermem is loaded, but the RDMA drivers do not know of it");
+        muster_check_advice(check,
+                            "their kernel has no peer memory: install DOCA or MLNX_OFED, then "
+                            "the NVIDIA driver again, or use the open kernel modules (DMA-BUF)");
+    }
     if (!module && !dmabuf && doctor->survey->nvml && doctor->survey->nvml->gpus > 0) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check,

@@ -43,6 +43,8 @@ static const struct muster_opt options[] = {
          "wrong_result, separated by commas; causes of these come first"},
     {"hosts", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, hosts),
      .help = "all hosts of a job: those named, or those of the launcher that started this on each"},
+    {"quick", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, quick),
+     .help = "--hosts without bandwidth and loss"},
     {"with", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, with), "LAUNCHER",
      .help = "how --hosts starts muster on a host, {} for its name (ssh -o BatchMode=yes {})"},
     {"command", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, command), "PATH",

@@ -14,7 +14,7 @@ enum { MUSTER_DOCTOR_TEXT, MUSTER_DOCTOR_JSON };
 
 struct doctor_options {
     int format;
-    bool all, active, passive, hosts;
+    bool all, active, passive, hosts, quick;
     const char *nccl, *only, *symptom;
     const char *with, *command, *share, *as; /* of --hosts */
 };

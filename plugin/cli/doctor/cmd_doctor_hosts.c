@@ -189,7 +189,7 @@ static int lead(const struct doctor_options *given, struct muster_hosts_lead *le
     struct muster_hosts_result result;
     lead->active = given->active;
     lead->patience_ms = given->active ? ACTIVE_MS : PASSIVE_MS;
-    lead->ms = MEASURE_MS;
+    lead->ms = given->quick ? 0 : MEASURE_MS;
     lead->quiet = !isatty(STDERR_FILENO);
     int rc = muster_hosts_lead_run(lead, &result, err);
     if (rc == 0) {

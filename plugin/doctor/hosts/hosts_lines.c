@@ -31,6 +31,8 @@ char *muster_hosts_lines(unsigned member, const char *text, size_t *size)
 
 bool muster_hosts_stream_add(struct muster_hosts_stream *stream, const char *bytes, size_t n)
 {
+    if (n == 0)
+        return true;
     if (stream->n + n > LINE_MAX_BYTES ||
         !muster_reserve(&stream->bytes, &stream->room, stream->n + n, 1))
         return false;

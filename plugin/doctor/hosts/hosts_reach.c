@@ -155,9 +155,8 @@ static void go_on_asking(struct muster_hosts_reach *reach, struct line *line)
         struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = line}};
         if (getsockopt(line->fd, SOL_SOCKET, SO_ERROR, &error, &size) || error)
             end(reach, line, end_of(error));
-        else if (send(line->fd, &packet, sizeof packet, MSG_NOSIGNAL) != (ssize_t)sizeof packet)
-            end(reach, line, MUSTER_HOSTS_FAILED);
-        else if (epoll_ctl(reach->epoll, EPOLL_CTL_MOD, line->fd, &event))
+        else if (send(line->fd, &packet, sizeof packet, MSG_NOSIGNAL) != (ssize_t)sizeof packet ||
+                 epoll_ctl(reach->epoll, EPOLL_CTL_MOD, line->fd, &event))
             end(reach, line, MUSTER_HOSTS_FAILED);
         else
             line->asked = true;
@@ -344,7 +343,7 @@ void muster_hosts_reach_free(struct muster_hosts_reach *reach)
     if (!reach)
         return;
     while (reach->lines.next != &reach->lines)
-        drop(reach, reach->lines.next);
+        drop(reach, reach->lines.next); /* NOLINT(clang-analyzer-unix.Malloc): next is another */
     close(reach->epoll);
     muster_hosts_frames_free(reach->frames);
     free(reach->first);

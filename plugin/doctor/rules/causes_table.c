@@ -84,6 +84,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.virtual", "gpu.p2p_status p2p.bandwidth slow_transfer path_missing init_error", 5},
     {"gpu.iommu", TESTS " slow_transfer", 6},
     {"gpu.acs", TESTS " slow_transfer", 8},
+    {"gpu.acs", "init_error hang_dead", 4}, /* a NIC's access to a GPU that ends nowhere */
     {"gpu.imex", "", 0},
     {"ib.ports", "slow_transfer hang_stuck init_error path_degraded", 6},
     {"ib.gid", "init_error hang_stuck slow_transfer", 7},
@@ -91,6 +92,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"ib.gdr", "slow_transfer path_missing", 7},
     {"ib.subnet", "init_error slow_transfer path_missing path_degraded", 9},
     {"ib.frames", "hang_stuck slow_transfer init_error", 5},
+    {"ib.ecn", "slow_transfer hang_stuck", 5},
     {"ib.flaps", "hang_stuck hang_dead slow_transfer", 7},
     {"ib.libraries", "slow_transfer path_missing init_error", 9},
     /* A pair that does not work takes the all-reduce with it. */

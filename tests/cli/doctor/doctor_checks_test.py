@@ -41,6 +41,10 @@ class Host(Case):
         self.expect("net.firewall", "ok")  # one host: nobody comes from outside
         check = self.expect("net.firewall", "warning", **TWO_HOSTS)
         self.assertEqual(check["found"], "ufw is enabled here")
+        self.put("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
+        self.expect("net.firewall", "warning", **TWO_HOSTS)
+        self.put("etc/ufw/ufw.conf", "#ENABLED=yes\n")
+        self.expect("net.firewall", "ok", **TWO_HOSTS)
         self.expect("net.firewall", "ok", MUSTER_ROOT="/nowhere", **TWO_HOSTS)
 
     def test_threads_of_openmp(self):
@@ -110,6 +114,40 @@ class Rdma(Case):
     def net(self, device, name, mtu):
         self.put(f"sys/class/infiniband/{device}/device/net/{name}/mtu", mtu)
         self.put(f"sys/class/net/{name}/mtu", mtu)
+
+    def test_congestion_control_of_roce(self):
+        self.port(layer="Ethernet")
+        self.net("mlx5_0", "eth1", "9000\n")
+        self.assertEqual(self.doctor()["ib.ecn"]["status"], "unchecked")
+
+        def enable(side, priorities, net="eth1"):
+            for i, on in enumerate(priorities):
+                self.put(f"sys/class/net/{net}/ecn/{side}/enable/{i}", on + "\n")
+        enable("roce_np", "11111111")
+        enable("roce_rp", "11111111")
+        self.assertEqual(self.doctor()["ib.ecn"]["status"], "ok")
+        enable("roce_rp", "11101111")
+        check = self.doctor()["ib.ecn"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "ECN on one side only"))
+        enable("roce_rp", "11111111")
+        self.port("mlx5_1", layer="Ethernet")
+        self.net("mlx5_1", "eth2", "9000\n")
+        enable("roce_np", "00000000", "eth2")
+        enable("roce_rp", "00000000", "eth2")
+        check = self.doctor()["ib.ecn"]
+        self.assertEqual((check["status"], check["found"]),
+                         ("warning", "ECN differs between ports"))
+
+    def test_a_module_that_the_drivers_do_not_know_of(self):
+        self.port()
+        self.put("sys/module/nvidia_peermem/version", "580.95.05\n")
+        self.put("sys/kernel/mm/memory_peers/nv_mem/version", "1\n")
+        self.assertEqual(self.doctor()["ib.gdr"]["status"], "ok")
+        (self.root / "sys/kernel/mm/memory_peers/nv_mem/version").unlink()
+        (self.root / "sys/kernel/mm/memory_peers/nv_mem").rmdir()
+        check = self.doctor()["ib.gdr"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("do not know of it", check["found"])
 
     def test_ports_that_wait_for_a_subnet_manager(self):
         self.assertEqual(self.doctor()["ib.subnet"]["status"], "unchecked")

@@ -70,6 +70,11 @@ class Gpus(GpuCase):
             self.assertEqual(checks["p2p.copy"]["found"],
                              "the GPUs are in use; --active tests them all the same")
 
+    def test_mig_under_a_job_of_several_ranks(self):
+        one = self.doctor("--passive", nvml="gpu 1 mig 1", WORLD_SIZE="1")["gpu.mig"]
+        many = self.doctor("--passive", nvml="gpu 1 mig 1", WORLD_SIZE="4")["gpu.mig"]
+        self.assertEqual((one["status"], many["status"]), ("warning", "problem"))
+
     def test_faults_of_gpus(self):
         for id_, status, nvml in (
                 ("gpu.fabric", "problem", "gpu 1 fabric 2 0"),

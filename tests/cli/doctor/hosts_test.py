@@ -27,11 +27,12 @@ class Hosts(unittest.TestCase):
         self.addCleanup(network.close)
         return network
 
-    def doctor(self, network, *names, env=None, text=False):
+    def doctor(self, network, *names, env=None, text=False, quick=True):
         kept = {k: v for k, v in os.environ.items()
                 if not k.startswith(("NCCL", "MASTER_", "SLURM_", "OMPI_", "WORLD_", "RANK"))}
         done = subprocess.run(
-            [MUSTER, "doctor", "--hosts", *([] if text else ["--format", "json"]), "--with",
+            [MUSTER, "doctor", "--hosts", *([] if text else ["--format", "json"]),
+             *(["--quick"] if quick else []), "--with",
              f"ip netns exec {network.prefix}{{}} env NCCL_HOSTID={{}}", *(names or network.names)],
             env={**kept, **(env or {})}, capture_output=True, text=True, timeout=300, check=False)
         self.assertIn(done.returncode, (0, 1), done.stderr)
@@ -50,7 +51,7 @@ class Hosts(unittest.TestCase):
 
     def test_a_sound_network(self):
         network = self.network()
-        checks = self.doctor(network)
+        checks = self.doctor(network, quick=False)
         for id_, check in checks.items():
             if id_ != "hosts.bandwidth":
                 self.assertEqual(check["status"], "ok", check)
@@ -105,7 +106,7 @@ class Hosts(unittest.TestCase):
     def test_a_lossy_link(self):
         network = self.network()
         network.lose("a", "c", 0.03)
-        check = self.doctor(network)["hosts.loss"]
+        check = self.doctor(network, quick=False)["hosts.loss"]
         self.assertEqual(check["status"], "problem")
         self.assertEqual(check["found"], "between host a and host c, both ways")
         self.assertRegex(check["evidence"][0], r"[1-5]\.\d % of \d+ datagrams lost")
@@ -145,7 +146,8 @@ class Hosts(unittest.TestCase):
             env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": "0",
                    "NCCL_HOSTID": name, "NCCL_DEBUG": "INFO" if rank == 2 else "WARN"}
             processes.append(subprocess.Popen(
-                ["ip", "netns", "exec", network.space(name), MUSTER, "doctor", "--hosts", "--share",
+                ["ip", "netns", "exec", network.space(name), MUSTER, "doctor", "--hosts", "--quick",
+                 "--share",
                  self.folder.name], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 text=True))
         done = [process.communicate(timeout=300) for process in processes]
