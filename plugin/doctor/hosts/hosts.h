@@ -67,6 +67,7 @@ struct muster_hosts_result {
     struct muster_hosts_seen *seen; /* those with a report first */
     unsigned n, here;               /* here: with a report */
     double report_s, reach_s, measure_s;
+    bool quick; /* nobody was asked to measure */
 };
 
 /* -1: nothing came at all, err says why. */

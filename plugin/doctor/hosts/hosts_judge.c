@@ -361,6 +361,11 @@ static void judge_frames(struct judging *judging)
 
 /* ---- bandwidth ---- */
 
+static const char *why_unmeasured(const struct judging *judging)
+{
+    return judging->result->quick ? "--quick" : "no pair could be measured";
+}
+
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -429,7 +434,7 @@ static void judge_bandwidth(struct judging *judging)
     double *of = muster_arena_array(judging->arena, judging->n + 1ul, sizeof *of);
     double all = room && of ? median_of(judging, judging->n, room) : -1;
     if (!room || !of || all < 0) {
-        muster_check_unchecked(check, "no pair could be measured");
+        muster_check_unchecked(check, "%s", why_unmeasured(judging));
         return;
     }
     muster_check_expected(check, "one TCP connection carries at least %.0f %% of the job's median",
@@ -532,7 +537,7 @@ static void judge_loss(struct judging *judging)
                             "look at the cables, transceivers and port counters (ethtool -S, "
                             "the switch) of these hosts");
     } else if (measured == 0) {
-        muster_check_unchecked(check, "no pair could be measured");
+        muster_check_unchecked(check, "%s", why_unmeasured(judging));
     } else {
         muster_check_found(check, "none in %zu measurements", measured);
     }

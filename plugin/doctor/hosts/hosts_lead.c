@@ -223,7 +223,7 @@ int muster_hosts_lead_run(const struct muster_hosts_lead *given, struct muster_h
                           struct muster_err *err)
 {
     struct lead lead = {.given = given, .result = result, .arena = &result->arena};
-    *result = (struct muster_hosts_result){.n = given->n};
+    *result = (struct muster_hosts_result){.n = given->n, .quick = given->ms == 0};
     result->seen = muster_arena_array(lead.arena, given->n, sizeof *result->seen);
     lead.place = muster_arena_array(lead.arena, given->n, sizeof *lead.place);
     for (unsigned i = 0; lead.place && i < given->n; i++)

@@ -66,7 +66,9 @@ class Hosts(unittest.TestCase):
     def test_ports_that_a_firewall_drops(self):
         network = self.network()
         network.close_ports("b", 46884, 60999)
-        check = self.only(self.doctor(network), "hosts.ports")
+        checks = self.doctor(network)
+        self.assertEqual(checks["hosts.loss"]["found"], "--quick")
+        check = self.only(checks, "hosts.ports")
         self.assertEqual(check["found"], "ports 46884 to 60999, from all others to host b")
         self.assertEqual(len(check["evidence"]), 1)
 
@@ -134,7 +136,7 @@ class Hosts(unittest.TestCase):
     def test_text_leads_with_the_problem(self):
         network = self.network()
         network.close_ports("b", 46884, 60999)
-        text = self.doctor(network, text=True)
+        text = self.doctor(network, text=True, quick=False)
         self.assertTrue(text.startswith("problem   hosts.ports: ports 46884 to 60999, from all others "
                                         "to host b\n"), text)
 
