@@ -158,10 +158,10 @@ static void read_ecn(const struct muster_doctor *doctor, const char *net, const 
     for (int i = 0; i < PRIORITIES; i++) {
         long long on =
             muster_sysfs_number(doctor->sysfs, -1, "class/net/%s/ecn/%s/enable/%d", net, side, i);
-        text[i] = on < 0 ? '\0' : on ? '1' : '0';
-        text[i + 1] = '\0';
         if (on < 0)
             return;
+        text[i] = "01"[on != 0];
+        text[i + 1] = '\0';
     }
 }
 
