@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/progress.h"
 #include "config/settings.h"
@@ -334,6 +335,21 @@ static bool is_over(const struct muster_finding *finding)
     return finding->resolved || finding->retracted;
 }
 
+/* What was left by jobs that are over is no answer to what runs now. */
+static int nobody_lives(const struct muster_run *run, struct muster_err *err)
+{
+    const struct muster_process *newest = &run->process[0];
+    char age[32];
+    for (size_t i = 1; i < run->processes; i++)
+        if (run->process[i].last_seen_unix_ns > newest->last_seen_unix_ns)
+            newest = &run->process[i];
+    muster_text_age(age, sizeof age, newest->last_seen_unix_ns, muster_unix_ns());
+    return muster_fail(err,
+                       "No job recorded by muster is running here%s. The newest that did ended %s; "
+                       "what it left: muster diagnose %.300s",
+                       geteuid() == 0 ? "" : " as this user", age, newest->identity.run_dir);
+}
+
 static int once(const struct options *options, const struct muster_run_query *query)
 {
     struct look look = {0};
@@ -341,6 +357,8 @@ static int once(const struct options *options, const struct muster_run_query *qu
     int status = MUSTER_STATUS_USAGE;
     struct muster_progress *progress = muster_progress_begin("diagnose", "reading the run", 0);
     int failed = scan(options, query, &look, &err);
+    if (!failed && options->live && alive(&look.run) == 0)
+        failed = nobody_lives(&look.run, &err);
     muster_progress_end(progress);
     if (failed) {
         fprintf(stderr, "muster diagnose: %s\n", err.text);

@@ -3,9 +3,11 @@ report is as right as it can be. Usage: places_test.py MUSTER RECORDING"""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 MUSTER, RECORDING = sys.argv.pop(1), sys.argv.pop(1)
@@ -114,6 +116,32 @@ class Places(unittest.TestCase):
         stderr = self.ran(run, TMPDIR=self.path("tmp"))
         self.assertIn(f"this run is written to {self.path('tmp/run')}", stderr)
         self.assertIn(f"{RANKS} ranks on 1 host", stderr)
+
+    def test_what_killed_jobs_left_is_not_taken_for_one_that_runs(self):
+        run = self.path("run")
+        job = self.start(run, "--hold", "300")
+        try:
+            while len([name for name in os.listdir(self.segments) if name.endswith(".seg")]) < RANKS:
+                time.sleep(0.05)
+            job.send_signal(signal.SIGSTOP)  # it would tidy up behind its ranks
+            children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], check=True,
+                                      stdout=subprocess.PIPE, text=True).stdout.split()
+            self.assertEqual(len(children), RANKS)
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
+            for child in children:  # until nobody holds its lock any more
+                while not subprocess.run(["ps", "-o", "stat=", "-p", child], check=False,
+                                         stdout=subprocess.PIPE).stdout.startswith(b"Z"):
+                    time.sleep(0.05)
+            done = subprocess.run([MUSTER, "diagnose", "--live"], check=False, timeout=60, text=True,
+                                  env={**os.environ, "MUSTER_SEGMENT_DIR": self.segments},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        finally:
+            job.kill()
+            job.communicate()
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+        self.assertIn("No job recorded by muster is running here", done.stderr)
+        self.assertIn(f"muster diagnose {run}", done.stderr)
 
     def test_nowhere_to_write_does_not_stop_the_job(self):
         stderr = self.replay("/proc/nowhere/muster-5", TMPDIR="/proc")
