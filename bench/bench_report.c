@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "launch/scratch.h"
+#include "oplog/log_writer.h"
 #include "report/report.h"
+#include "run/run.h"
 #include "segment/identity.h"
 #include "segment/reap.h"
-#include "oplog/log_writer.h"
 #include "segment/rows.h"
-#include "run/run.h"
 
 static const char usage[] = "usage: report [--ranks N] [--ops N] [--rounds N] [--keep DIR]\n"
                             "--ranks N   processes of the run (default 4)\n"
@@ -121,7 +121,8 @@ static int write_rank(const struct bench *bench, unsigned rank)
     struct muster_log_writer *writer;
     struct muster_err err;
     if (make_segment(bench, rank, &file, &err) ||
-        muster_log_writer_start(&writer, &file, UINT64_MAX / 2, &err)) {
+        muster_log_writer_start(&writer, &file,
+                                &(struct muster_log_options){.max_bytes = UINT64_MAX / 2}, &err)) {
         fprintf(stderr, "report: %s\n", err.text);
         return 1;
     }

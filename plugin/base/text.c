@@ -8,33 +8,74 @@
 
 enum { WORD_MAX = 64 };
 
-void muster_text_copy(char *to, size_t size, const char *from)
+/* What a terminal obeys, or what makes text read otherwise than it stands: control characters, also
+ * those of one byte above ASCII, line ends of Unicode, and what turns the direction of writing. */
+static bool is_hidden(const char *text, size_t n)
 {
-    if (size == 0)
-        return;
-    size_t n = 0;
-    for (; from && from[n] && n < size - 1; n++) {
-        unsigned char c = (unsigned char)from[n];
-        to[n] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+    static const struct {
+        uint32_t from, to;
+    } hidden[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},  {0x200e, 0x200f},
+                  {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+    const unsigned char *c = (const unsigned char *)text;
+    uint32_t point = n == 1 ? c[0] : c[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++)
+        point = point << 6 | (c[i] & 0x3fu);
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        if (point >= hidden[i].from && point <= hidden[i].to)
+            return true;
     }
-    to[n] = '\0';
-    bool cut = from && from[n];
-    size_t last = n;
-    while (cut && last > 0 && n - last < 4 && ((unsigned char)to[last - 1] & 0xc0) == 0x80)
-        last--;
-    if (cut && last > 0 && ((unsigned char)to[last - 1] & 0xc0) == 0xc0 &&
-        muster_text_utf8(to + last - 1) == 0)
-        to[last - 1] = '\0';
+    return false;
 }
 
-void muster_text_clean(char *text, size_t size)
+/* `to` may be `from`: what is written never gets ahead of what is read. */
+static void copy(char *to, size_t size, const char *from, bool keep_bytes)
+{
+    size_t n = 0, at = 0;
+    while (size > 0 && from && from[at] && n < size - 1) {
+        size_t length = muster_text_utf8(from + at);
+        bool odd = length == 0;
+        length = odd ? 1 : length;
+        if (length > size - 1 - n)
+            break;
+        if (odd ? !keep_bytes : is_hidden(from + at, length))
+            to[n++] = '?';
+        else
+            for (size_t i = 0; i < length; i++)
+                to[n++] = from[at + i];
+        at += length;
+    }
+    if (size > 0)
+        to[n] = '\0';
+}
+
+void muster_text_copy(char *to, size_t size, const char *from)
+{
+    copy(to, size, from, false);
+}
+
+void muster_text_copy_path(char *to, size_t size, const char *from)
+{
+    copy(to, size, from, true);
+}
+
+static void clean(char *text, size_t size, bool keep_bytes)
 {
     if (size == 0)
         return;
     text[size - 1] = '\0';
-    muster_text_copy(text, size, text);
+    copy(text, size, text, keep_bytes);
     size_t n = strlen(text);
     memset(text + n, 0, size - n);
+}
+
+void muster_text_clean(char *text, size_t size)
+{
+    clean(text, size, false);
+}
+
+void muster_text_clean_path(char *path, size_t size)
+{
+    clean(path, size, true);
 }
 
 void muster_text_bytes(char *to, size_t size, uint64_t bytes)

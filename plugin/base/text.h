@@ -7,11 +7,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Copies at most size - 1 bytes, always terminated; control characters become '?'. from may be
- * NULL. What is cut is cut between characters. */
+/* Copies at most size - 1 bytes, always terminated; what could play with a terminal becomes '?':
+ * control characters, also those of Unicode, what turns the direction of writing, bytes that are no
+ * UTF-8. from may be NULL. What is cut is cut between characters. */
 void muster_text_copy(char *to, size_t size, const char *from);
 /* The same in place, for bytes that may lack an end; zeros behind it. */
 void muster_text_clean(char *text, size_t size);
+/* Both for names of files, which need be no UTF-8: single bytes above ASCII stay. */
+void muster_text_copy_path(char *to, size_t size, const char *from);
+void muster_text_clean_path(char *path, size_t size);
 /* "4 KiB", "1.5 MiB", "512 B". */
 void muster_text_bytes(char *to, size_t size, uint64_t bytes);
 /* How long ago: "2 s ago", "3 min ago", "5 hours ago", "now" where it is still to come. */

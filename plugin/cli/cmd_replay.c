@@ -136,7 +136,7 @@ static int list_files(struct replay *replay, const char *path)
     if (!replay->rank) {
         return no_memory(replay);
     }
-    muster_text_copy(replay->rank[0].path, PATH_MAX, path);
+    muster_text_copy_path(replay->rank[0].path, PATH_MAX, path);
     replay->ranks = 1;
     return 0;
 }
@@ -150,7 +150,7 @@ static int find_plugin(struct replay *replay, const char *given)
     } else if (strchr(given, '/') && access(given, R_OK)) {
         failed = muster_fail(&err, "%s: %s", given, strerror(errno));
     } else {
-        muster_text_copy(replay->plugin, PATH_MAX, given);
+        muster_text_copy_path(replay->plugin, PATH_MAX, given);
     }
     return failed ? complain(replay, err.text) : 0;
 }
@@ -174,7 +174,7 @@ static void set_out(struct replay *replay, const char *given)
     struct tm utc;
     char stamp[32];
     if (given) {
-        muster_text_copy(replay->out, PATH_MAX, given);
+        muster_text_copy_path(replay->out, PATH_MAX, given);
         return;
     }
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));

@@ -114,7 +114,7 @@ static int load_work(void *arg, int fd, struct muster_err *err)
         muster_nccl_check(&nccl, nccl.version(&library.version), "ncclGetVersion", err))
         return -1;
     if (dlinfo(nccl.library, RTLD_DI_LINKMAP, &map) == 0 && map)
-        muster_text_copy(library.path, sizeof library.path, map->l_name);
+        muster_text_copy_path(library.path, sizeof library.path, map->l_name);
     return muster_bounded_write(fd, &library, sizeof library, err);
 }
 
@@ -128,7 +128,7 @@ static int add_library(struct muster_doctor *doctor, const char *path)
             return i;
     if (doctor->libraries == MUSTER_DOCTOR_LIBRARIES)
         return -1;
-    muster_text_copy(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path, real);
+    muster_text_copy_path(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path, real);
     struct muster_nccl_library *added = &doctor->library[doctor->libraries];
     added->version = muster_nccl_version_in(real, &added->cuda);
     return doctor->libraries++;

@@ -56,7 +56,7 @@ static void list_files(const struct muster_doctor *doctor, struct files *files)
         *file = (struct file){.bytes = (uint64_t)status.st_blocks * 512,
                               .owner = status.st_uid,
                               .young = time(NULL) - status.st_mtime < YOUNG_S};
-        muster_text_copy(file->name, sizeof file->name, entry->d_name);
+        muster_text_copy_path(file->name, sizeof file->name, entry->d_name);
         files->n++;
     }
     if (dir)

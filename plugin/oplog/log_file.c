@@ -25,7 +25,7 @@ static int open_free_stem(struct muster_log_file *file, const char *dir, char *s
                           size_t stem_size)
 {
     char base[128], segment[sizeof(file->path)];
-    muster_text_copy(base, sizeof(base), stem);
+    muster_text_copy_path(base, sizeof(base), stem);
     for (int i = 1; i <= MAX_STEMS; i++) {
         if (i > 1)
             snprintf(stem, stem_size, "%.*s.%d", (int)stem_size - 8, base, i);

@@ -39,7 +39,7 @@ struct muster_log_writer {
     struct queue queue;
     uint64_t ordinal; /* of the next operation; the drain thread's */
     struct muster_segment *segment;
-    uint64_t max_bytes;
+    struct muster_log_options options;
     _Atomic bool logs;   /* operations go into a file, or will once it is there */
     _Atomic bool woken;  /* a wake-up is on its way */
     _Atomic bool finish; /* the next round is the last */
@@ -263,7 +263,7 @@ static void reap_others(const struct muster_log_writer *writer)
     char dir[MUSTER_SEG_PATH];
     if (!writer->segment_file.shared)
         return;
-    muster_text_copy(dir, sizeof(dir), writer->segment_file.path);
+    muster_text_copy_path(dir, sizeof(dir), writer->segment_file.path);
     *strrchr(dir, '/') = 0;
     muster_reap(dir[0] ? dir : "/");
 }
@@ -272,14 +272,15 @@ static int create_in(struct muster_log_writer *writer, const char *dir, struct m
 {
     struct muster_seg_identity *identity = &writer->segment->identity;
     int rc = muster_make_dir(dir);
-    if (rc == 0 && writer->max_bytes == 0 && access(dir, W_OK) != 0)
+    if (rc == 0 && writer->options.max_bytes == 0 && access(dir, W_OK) != 0)
         rc = errno;
     if (rc)
         return muster_fail(err, "%s: %s", dir, strerror(rc));
-    return writer->max_bytes == 0
+    return writer->options.max_bytes == 0
                ? 0
                : muster_log_file_create(&writer->file, dir, identity->file_stem,
-                                        sizeof(identity->file_stem), writer->max_bytes, err);
+                                        sizeof(identity->file_stem), writer->options.max_bytes,
+                                        err);
 }
 
 /* The identity in the segment says in the end where the files are. */
@@ -288,7 +289,8 @@ static int create(struct muster_log_writer *writer, struct muster_err *err)
     struct muster_seg_identity *identity = &writer->segment->identity;
     char dir[MUSTER_SEG_PATH] = ""; /* all of it goes into a file */
     struct muster_err first, second;
-    if (create_in(writer, identity->run_dir, &first) == 0)
+    if ((writer->options.named || muster_check_owner(identity->run_dir, &first) == 0) &&
+        create_in(writer, identity->run_dir, &first) == 0)
         return 0;
     if (muster_run_dir_fallback(dir, sizeof(dir), identity->run_dir, &second) != 0 ||
         muster_check_owner(dir, &second) != 0 || create_in(writer, dir, &second) != 0)
@@ -309,7 +311,7 @@ static void settle(struct muster_log_writer *writer)
         atomic_store_explicit(&writer->logs, false, memory_order_relaxed);
         return;
     }
-    if (writer->max_bytes == 0)
+    if (writer->options.max_bytes == 0)
         return;
     open_frame(writer);
     /* At once, so that even a process that dies within the second left its name. */
@@ -365,14 +367,14 @@ static struct muster_log_writer *new_writer(const struct muster_segment_file *fi
 }
 
 int muster_log_writer_start(struct muster_log_writer **writer,
-                            const struct muster_segment_file *file, uint64_t max_bytes,
-                            struct muster_err *err)
+                            const struct muster_segment_file *file,
+                            const struct muster_log_options *options, struct muster_err *err)
 {
     struct muster_log_writer *made = new_writer(file);
     if (!made)
         return muster_fail_memory(err, "the log");
-    made->max_bytes = max_bytes;
-    atomic_store_explicit(&made->logs, max_bytes > 0, memory_order_relaxed);
+    made->options = *options;
+    atomic_store_explicit(&made->logs, options->max_bytes > 0, memory_order_relaxed);
     int rc = muster_thread_start("muster-log", writer_main, made);
     if (rc) {
         /* Without the thread there is one owner. */

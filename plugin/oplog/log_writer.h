@@ -15,18 +15,22 @@
 
 struct muster_log_writer;
 
+struct muster_log_options {
+    uint64_t max_bytes; /* the size of the file; beyond it the newest operations replace the oldest;
+                           0: no log, and the thread only archives */
+    bool named; /* the user named the run directory: it may be somebody else's. One that muster
+                   chose is refused then: others may guess its name */
+};
+
 /* Starts the thread: signals blocked, named "muster-log". Nothing here waits for a file system; the
  * thread first makes the directory (0700) if it is missing and opens <run_dir>/<file_stem>.log
  * (O_EXCL, 0600); not writable: ${TMPDIR:-/tmp}/<name of the run directory>, and identity.run_dir
  * in the segment is changed to it (one warning says where; another that neither can be written, and
  * then there is no log). It reaps segments of dead processes of this user, then writes once a
- * second. max_bytes: the size of the file; beyond it the newest operations replace the oldest; 0:
- * no log, and the thread only archives. `file` is copied; its map stays for good. err: no thread,
- * no memory.
- */
+ * second. `file` is copied; its map stays for good. err: no thread, no memory. */
 int muster_log_writer_start(struct muster_log_writer **writer,
-                            const struct muster_segment_file *file, uint64_t max_bytes,
-                            struct muster_err *err);
+                            const struct muster_segment_file *file,
+                            const struct muster_log_options *options, struct muster_err *err);
 
 /* Hands over one retired operation. One caller (the drain thread); never blocks; false where there
  * is no log, or the queue is full: that counts in segment.lost_log. */

@@ -189,7 +189,8 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
         if (!options.file.shared)
             muster_log(MUSTER_LOG_WARN, "no live view of this process: %s", err->text);
     }
-    if (muster_log_writer_start(&options.log, &options.file, plugin.settings.log_max, err) != 0) {
+    struct muster_log_options log = {plugin.settings.log_max, plugin.settings.dir[0] != '\0'};
+    if (muster_log_writer_start(&options.log, &options.file, &log, err) != 0) {
         muster_log(MUSTER_LOG_WARN, "no log is written: %s", err->text);
         options.log = NULL;
     }

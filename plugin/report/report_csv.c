@@ -4,13 +4,21 @@
 #include "report/columns.h"
 #include "report/report_output.h"
 
+/* A cell that begins like this is a formula to a spreadsheet, quoted or not; behind an apostrophe
+ * it is text. A lone sign is no formula. */
+static bool is_formula(const char *text)
+{
+    return *text && strchr("=@+-\t\r", *text) && (text[1] || *text == '=' || *text == '@');
+}
+
 static void write_text(FILE *out, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
+    bool formula = is_formula(text);
+    if (!formula && !strpbrk(text, ",\"\r\n")) {
         fputs(text, out);
         return;
     }
-    fputc('"', out);
+    fputs(formula ? "\"'" : "\"", out);
     for (; *text; text++) {
         fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, out);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,7 +75,15 @@ static void open_file(struct muster_live *live)
     struct muster_seg_identity who = own_identity(live);
     char path[MUSTER_SEG_PATH + 160];
     snprintf(path, sizeof path, "%s/%s.findings.jsonl", who.run_dir, who.file_stem);
-    live->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat file;
+    /* What somebody else put there is not written to. */
+    if (fd >= 0 && (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_uid != geteuid() ||
+                    file.st_nlink != 1)) {
+        close(fd);
+        fd = -1;
+    }
+    live->fd = fd;
 }
 
 /* A finding a line; what does not fit the bound is left out. */

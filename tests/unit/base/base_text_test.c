@@ -25,6 +25,41 @@ static void copies_are_cut_and_cleaned(void **state)
     assert_int_equal(to[0], 'k');
 }
 
+static void what_plays_with_a_terminal_is_removed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"a\x1b[31mb", "a?[31mb"}, /* ESC */
+        {"a\xc2\x9b"
+         "31mb",
+         "a?31mb"}, /* U+009B, the same in one character */
+        {"a\x9b"
+         "31mb",
+         "a?31mb"}, /* and in one byte */
+        {"a\xe2\x80\xae"
+         "b",
+         "a?b"}, /* U+202E: from right to left */
+        {"a\xe2\x81\xa7"
+         "b\xe2\x80\xa8",
+         "a?b?"}, /* U+2067, U+2028 */
+        {"gr\xc3\xbc\xc3\x9f\xe2\x82\xac", "gr\xc3\xbc\xc3\x9f\xe2\x82\xac"},
+        {"\xff\xc3", "??"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char to[32];
+        muster_text_copy(to, sizeof to, cases[i].from);
+        assert_string_equal(to, cases[i].to);
+        strcpy(to, cases[i].from);
+        muster_text_clean(to, sizeof to);
+        assert_string_equal(to, cases[i].to);
+    }
+    char path[16] = "/caf\xe9/\x1b";
+    muster_text_clean_path(path, sizeof path);
+    assert_string_equal(path, "/caf\xe9/?");
+}
+
 static void expect_bytes(uint64_t bytes, const char *expected)
 {
     char text[32];
@@ -118,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_cut_and_cleaned),
+        cmocka_unit_test(what_plays_with_a_terminal_is_removed),
         cmocka_unit_test(bytes_for_people),
         cmocka_unit_test(an_end_has_something_before_it),
         cmocka_unit_test(whole_numbers),

@@ -11,7 +11,7 @@
 #include "report_fixture.h"
 
 /* Four ranks with times, rank 3 without; a send; a communicator with an unkind name. */
-static struct muster_run *sample(void)
+static struct muster_run *sample_named(const char *name)
 {
     struct muster_run *run = fixture_run(4);
     struct muster_op send = fixture_op(2, 0, 5 * US);
@@ -21,7 +21,7 @@ static struct muster_run *sample(void)
             fixture_add(run, p, fixture_op(1, i, p == 3 ? 0 : (100 + p) * US));
         }
     }
-    strcpy(fixture_comm(run, 0, 2, 0xdef, 1, 2)->name, "a,\"b\"");
+    strcpy(fixture_comm(run, 0, 2, 0xdef, 1, 2)->name, name);
     send.func = MUSTER_FUNC_SEND;
     send.peer = 0;
     fixture_add(run, 0, send);
@@ -29,8 +29,12 @@ static struct muster_run *sample(void)
     return run;
 }
 
-static char *shown(const struct muster_report *report, int format,
-                   struct muster_report_show show)
+static struct muster_run *sample(void)
+{
+    return sample_named("a,\"b\"");
+}
+
+static char *shown(const struct muster_report *report, int format, struct muster_report_show show)
 {
     char *text = NULL;
     size_t bytes;
@@ -60,9 +64,9 @@ static const char *string(const json_t *object, const char *key)
 static void json_has_the_documented_fields(void **state)
 {
     static const char *const rank_keys[] = {
-        "rank",   "rank_source", "host",   "pid",     "local_rank", "gpu",
-        "nccl",   "ops",         "bytes",  "in_nccl_us", "waited_us", "made_wait_us",
-        "p50_us", "p99_us",      "timing", "drops",   "lost_log",   "exit"};
+        "rank",   "rank_source", "host",   "pid",        "local_rank", "gpu",
+        "nccl",   "ops",         "bytes",  "in_nccl_us", "waited_us",  "made_wait_us",
+        "p50_us", "p99_us",      "timing", "drops",      "lost_log",   "exit"};
     static const char *const op_keys[] = {
         "comm",   "comm_name", "nranks",    "nnodes",          "func",  "size",
         "algo",   "proto",     "channels",  "count",           "bytes", "p50_us",
@@ -143,6 +147,28 @@ static void csv_rows_have_the_fields_of_the_header(void **state)
         muster_report_free(&report);
     }
     fixture_free(run);
+}
+
+static void csv_cells_are_no_formulas(void **state)
+{
+    static const struct {
+        const char *name, *cell;
+    } cases[] = {{"=HYPERLINK(1)", ",\"'=HYPERLINK(1)\","},
+                 {"@sum", ",\"'@sum\","},
+                 {"-2+3", ",\"'-2+3\","},
+                 {"+1\"", ",\"'+1\"\"\","},
+                 {"-", ",-,"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct muster_run *run = sample_named(cases[i].name);
+        struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+        char *text = written(&report, 'c', MUSTER_ROWS_OP);
+        if (!strstr(text, cases[i].cell))
+            fail_msg("%s: not in %s", cases[i].cell, text);
+        free(text);
+        muster_report_free(&report);
+        fixture_free(run);
+    }
 }
 
 static void text_is_aligned_and_narrow(void **state)
@@ -249,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_the_documented_fields),
         cmocka_unit_test(csv_rows_have_the_fields_of_the_header),
+        cmocka_unit_test(csv_cells_are_no_formulas),
         cmocka_unit_test(text_is_aligned_and_narrow),
         cmocka_unit_test(text_tells_when_it_shows_only_some),
         cmocka_unit_test(text_fits_a_narrow_terminal),

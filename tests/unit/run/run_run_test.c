@@ -69,7 +69,9 @@ static void a_finished_process_is_read_from_log_and_segment(void **state)
     struct muster_segment_file file = open_segment(fixture);
     struct muster_log_writer *writer;
     struct muster_run run;
-    assert_int_equal(muster_log_writer_start(&writer, &file, BIG, NULL), 0);
+    assert_int_equal(muster_log_writer_start(&writer, &file,
+                                             &(struct muster_log_options){.max_bytes = BIG}, NULL),
+                     0);
     retire(&file, writer, 0, 3000);
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
     assert_true(muster_log_writer_finish(writer, LONG_MS));
@@ -122,7 +124,9 @@ static void a_streamed_run_reads_the_same_operations_piece_by_piece(void **state
     struct counted counted = {0};
     unsigned asked = 0;
     struct muster_err err;
-    assert_int_equal(muster_log_writer_start(&writer, &file, BIG, NULL), 0);
+    assert_int_equal(muster_log_writer_start(&writer, &file,
+                                             &(struct muster_log_options){.max_bytes = BIG}, NULL),
+                     0);
     retire(&file, writer, 0, 8000);
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
     assert_true(muster_log_writer_finish(writer, LONG_MS));
@@ -259,7 +263,8 @@ static void die_with_a_log(const struct fixture *fixture)
     struct muster_segment_file file = open_segment(fixture);
     struct muster_log_writer *writer;
     struct muster_segment_file copy = file;
-    if (muster_log_writer_start(&writer, &copy, BIG, NULL) != 0)
+    if (muster_log_writer_start(&writer, &copy, &(struct muster_log_options){.max_bytes = BIG},
+                                NULL) != 0)
         abort();
     retire(&file, writer, 0, 2000);
     /* Makes the log whole so far; the segment goes with it, so put another in its place. */
@@ -295,7 +300,8 @@ static void steer_and_die(const struct fixture *fixture)
     struct muster_segment_file file = open_segment(fixture);
     struct muster_log_writer *writer;
     char archived[256];
-    if (muster_log_writer_start(&writer, &file, BIG, NULL) != 0)
+    if (muster_log_writer_start(&writer, &file, &(struct muster_log_options){.max_bytes = BIG},
+                                NULL) != 0)
         abort();
     struct muster_artifact *kept = muster_artifact_new("policy-abababab.yaml", text, strlen(text));
     if (!kept || !muster_log_writer_keep(writer, kept) || muster_log_writer_keep(writer, kept))
@@ -336,7 +342,8 @@ static void die_with_the_machine(const struct fixture *fixture)
     struct muster_segment_file file = open_segment(fixture);
     struct muster_log_writer *writer;
     char archived[256];
-    if (muster_log_writer_start(&writer, &file, BIG, NULL) != 0)
+    if (muster_log_writer_start(&writer, &file, &(struct muster_log_options){.max_bytes = BIG},
+                                NULL) != 0)
         abort();
     retire(&file, writer, 0, 400);
     fixture_slot(file.map, 5, 400, MUSTER_SLOT_LAUNCHED);

@@ -34,7 +34,8 @@ static struct muster_log_writer *start(struct muster_segment_file *file, uint64_
 {
     struct muster_log_writer *writer;
     struct muster_err err;
-    if (muster_log_writer_start(&writer, file, max_bytes, &err) != 0)
+    if (muster_log_writer_start(&writer, file, &(struct muster_log_options){.max_bytes = max_bytes},
+                                &err) != 0)
         fail_msg("%s", err.text);
     return writer;
 }
@@ -238,6 +239,37 @@ static void an_unwritable_run_directory_moves_under_tmpdir(void **state)
     drop(&file);
 }
 
+/* Needs root, who can give a directory away. */
+static void a_directory_that_another_user_put_there_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_log_writer *writer;
+    char theirs[256], mine[256], path[256];
+    fixture_path(theirs, sizeof(theirs), fixture->run, "muster-5");
+    fixture_path(mine, sizeof(mine), fixture->run, "tmp");
+    if (mkdir(theirs, 0777) != 0 || mkdir(mine, 0700) != 0 || chown(theirs, 12345, 12345) != 0)
+        skip();
+    setenv("TMPDIR", mine, 1);
+    struct muster_segment_file file = open_segment(fixture, theirs);
+    assert_int_equal(muster_log_writer_start(&writer, &file,
+                                             &(struct muster_log_options){.max_bytes = BIG}, NULL),
+                     0);
+    assert_true(muster_log_writer_finish(writer, LONG_MS));
+    assert_int_equal(fixture_count(theirs, ".log"), 0);
+    assert_int_equal(fixture_count(fixture_path(path, sizeof(path), mine, "muster-5"), ".log"), 1);
+    drop(&file);
+    /* Where the user named it, it is theirs to give. */
+    file = open_segment(fixture, theirs);
+    assert_int_equal(
+        muster_log_writer_start(
+            &writer, &file, &(struct muster_log_options){.max_bytes = BIG, .named = true}, NULL),
+        0);
+    assert_true(muster_log_writer_finish(writer, LONG_MS));
+    assert_int_equal(fixture_count(theirs, ".log"), 1);
+    unsetenv("TMPDIR");
+    drop(&file);
+}
+
 /* Needs the right to mount. */
 static void a_full_disk_is_counted_and_survived(void **state)
 {
@@ -312,6 +344,7 @@ int main(void)
         TEST(a_taken_name_gets_a_number),
         TEST(missing_directories_are_made),
         TEST(an_unwritable_run_directory_moves_under_tmpdir),
+        TEST(a_directory_that_another_user_put_there_is_refused),
         TEST(a_full_disk_is_counted_and_survived),
         TEST(a_forked_child_neither_waits_nor_writes),
         TEST(the_next_process_reaps_the_dead),
