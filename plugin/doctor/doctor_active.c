@@ -1,10 +1,12 @@
 /* Tests that move data between GPUs. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allreduce/allreduce.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
+#include "doctor/library_trust.h"
 #include "doctor/p2p.h"
 #include "topology/paths.h"
 
@@ -263,6 +265,13 @@ static void evaluate_allreduce(struct muster_check *check, const struct muster_a
                               (double)plan->bytes[0] / result->median_us / 1000 * bus);
 }
 
+/* To run it is to run what somebody else wrote. */
+static bool is_others(const struct muster_doctor *doctor)
+{
+    return geteuid() == 0 && !doctor->nccl && doctor->loaded >= 0 &&
+           !muster_library_is_roots(doctor->library[doctor->loaded].path);
+}
+
 /* Without NVLS: its multicast objects are for jobs that want them, not for a test. */
 static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *check, int gpus,
                           uint64_t bytes)
@@ -277,6 +286,13 @@ static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *che
                                          .late_rank = -1};
     struct muster_allreduce_result result[1];
     struct muster_err err;
+    if (is_others(doctor)) {
+        muster_check_unchecked(check,
+                               "%.200s is not loaded by root, as others can change it; --nccl PATH "
+                               "does",
+                               doctor->library[doctor->loaded].path);
+        return true;
+    }
     snprintf(plan.nccl, sizeof plan.nccl, "%s",
              doctor->nccl          ? doctor->nccl
              : doctor->loaded >= 0 ? doctor->library[doctor->loaded].path

@@ -12,6 +12,7 @@
 #include "allreduce/gpu_api.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
+#include "doctor/library_trust.h"
 #include "launch/bounded.h"
 
 enum { LOAD_MS = 15000, LIBRARY_MAX = 1 << 30, STRINGS_MAX = 4096, NAME_MAX_LENGTH = 96 };
@@ -128,7 +129,8 @@ static int add_library(struct muster_doctor *doctor, const char *path)
             return i;
     if (doctor->libraries == MUSTER_DOCTOR_LIBRARIES)
         return -1;
-    muster_text_copy_path(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path, real);
+    muster_text_copy_path(doctor->library[doctor->libraries].path, sizeof doctor->library[0].path,
+                          real);
     struct muster_nccl_library *added = &doctor->library[doctor->libraries];
     added->version = muster_nccl_version_in(real, &added->cuda);
     return doctor->libraries++;
@@ -178,24 +180,65 @@ static void find_all(struct muster_doctor *doctor)
             add_matches(doctor, prefixes[i], below[j]);
 }
 
-void muster_doctor_nccl(struct muster_doctor *doctor)
+static void take_answer(struct muster_doctor *doctor, const char *bytes, size_t n)
+{
+    struct muster_nccl_library library;
+    if (n != sizeof library)
+        return;
+    memcpy(&library, bytes, n);
+    library.path[sizeof library.path - 1] = '\0';
+    doctor->loaded = add_library(doctor, library.path);
+    if (doctor->loaded >= 0)
+        doctor->library[doctor->loaded].version = library.version;
+}
+
+static bool load(struct muster_doctor *doctor)
 {
     struct muster_err err;
     char *bytes;
     size_t n;
-    doctor->loaded = -1;
-    if (muster_bounded("NCCL", load_work, doctor, LOAD_MS, &bytes, &n, &err)) {
+    if (muster_bounded("NCCL", load_work, doctor, LOAD_MS, &bytes, &n, &err) != 0) {
         muster_text_copy(doctor->not_loaded, sizeof doctor->not_loaded, err.text);
-    } else {
-        struct muster_nccl_library library;
-        if (n == sizeof library) {
-            memcpy(&library, bytes, n);
-            library.path[sizeof library.path - 1] = '\0';
-            doctor->loaded = add_library(doctor, library.path);
-            if (doctor->loaded >= 0)
-                doctor->library[doctor->loaded].version = library.version;
-        }
-        free(bytes);
+        return false;
     }
+    take_answer(doctor, bytes, n);
+    free(bytes);
+    return true;
+}
+
+static bool load_file(struct muster_doctor *doctor, const char *file)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", file);
+    doctor->nccl = path;
+    bool loaded = load(doctor);
+    doctor->nccl = NULL;
+    return loaded;
+}
+
+/* What a job would load, without loading what is not root's: its version stands in the file. */
+static void load_as_root(struct muster_doctor *doctor)
+{
+    char file[PATH_MAX];
+    bool may = muster_library_may_load("libnccl.so.2", file, sizeof file);
+    if (!may)
+        doctor->loaded = add_library(doctor, file);
+    bool loaded = may && load_file(doctor, "libnccl.so.2");
+    find_all(doctor);
+    /* In a Python environment. */
+    if (may && !loaded && doctor->libraries > 0 &&
+        (!muster_library_is_roots(doctor->library[0].path) ||
+         !load_file(doctor, doctor->library[0].path)))
+        doctor->loaded = 0;
+}
+
+void muster_doctor_nccl(struct muster_doctor *doctor)
+{
+    doctor->loaded = -1;
+    if (geteuid() == 0 && !doctor->nccl) {
+        load_as_root(doctor);
+        return;
+    }
+    load(doctor);
     find_all(doctor);
 }

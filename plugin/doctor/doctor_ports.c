@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "doctor/doctor.h"
+#include "doctor/library_trust.h"
 #include "launch/bounded.h"
 #include "topology/sysfs.h"
 
@@ -233,8 +234,12 @@ static int load_work(void *arg, int fd, struct muster_err *err)
 static void need_library(struct muster_check *check, const char *name, const char *package)
 {
     struct muster_err err;
-    char *bytes;
+    char *bytes, file[512];
     size_t n;
+    if (!muster_library_may_load(name, file, sizeof file)) {
+        muster_check_evidence(check, "%s: not loaded by root, as others can change it", file);
+        return;
+    }
     if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, &bytes, &n, &err) ==
         0) {
         free(bytes);

@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "doctor/doctor.h"
+#include "doctor/library_trust.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
 #include "topology/sysfs.h"
@@ -115,7 +116,7 @@ static void check_net_plugin(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.plugin", "F63");
     const char *given = muster_env("NCCL_NET_PLUGIN");
-    char name[512], *bytes;
+    char name[512], file[512], *bytes;
     struct muster_err err;
     size_t n;
     muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
@@ -125,6 +126,11 @@ static void check_net_plugin(struct muster_doctor *doctor)
     }
     bool path = strchr(given, '/') || strstr(given, ".so");
     snprintf(name, sizeof name, path ? "%s" : "libnccl-net-%s.so", given);
+    if (!muster_library_may_load(name, file, sizeof file)) {
+        muster_check_unchecked(check, "%.300s is not loaded by root, as others can change it",
+                               file);
+        return;
+    }
     if (muster_bounded("the network plugin", load_plugin, name, 10000, &bytes, &n, &err) == 0) {
         muster_check_found(check, "%s loads", name);
         free(bytes);

@@ -36,6 +36,12 @@ static bool is_mine(const char *path, struct stat *file)
     return is_of(path, file, geteuid());
 }
 
+static unsigned long long own_namespace(void)
+{
+    struct stat ns;
+    return stat("/proc/self/ns/pid", &ns) == 0 ? ns.st_ino : 0;
+}
+
 /* How the names of this process's own segment begin, and no other's. */
 struct own_name {
     char text[128];
@@ -43,12 +49,9 @@ struct own_name {
 
 static struct own_name own_name(void)
 {
-    struct stat ns = {0};
     struct own_name own;
-    if (stat("/proc/self/ns/pid", &ns) != 0)
-        ns.st_ino = 0;
     snprintf(own.text, sizeof(own.text), "muster-%u-%llu-%u-%llu.", (unsigned)geteuid(),
-             (unsigned long long)ns.st_ino, (unsigned)getpid(),
+             own_namespace(), (unsigned)getpid(),
              (unsigned long long)muster_process_start_ticks(0));
     return own;
 }
@@ -56,6 +59,18 @@ static struct own_name own_name(void)
 static bool is_own(const char *name, const struct own_name *own)
 {
     return strncmp(name, own->text, strlen(own->text)) == 0;
+}
+
+/* Containers may share /dev/shm, and have a directory of their own at the same path: a run
+ * directory is the process's if its log lies there, or if it had pids as this process has. */
+static bool saw_same_files(const char *path, const struct muster_seg_identity *identity)
+{
+    char log[MUSTER_SEG_PATH + 160], same[64];
+    struct stat file;
+    const char *slash = strrchr(path, '/');
+    snprintf(log, sizeof(log), "%s/%s.log", identity->run_dir, identity->file_stem);
+    snprintf(same, sizeof(same), "muster-%u-%llu-", (unsigned)geteuid(), own_namespace());
+    return is_mine(log, &file) || strncmp(slash ? slash + 1 : path, same, strlen(same)) == 0;
 }
 
 static bool is_locked(int fd)
@@ -153,12 +168,16 @@ void muster_found_free(struct muster_found *found, size_t n)
 }
 
 /* Where a segment may be written to without its process: a directory that is really ours. */
-static int check_run_dir(const struct muster_seg_identity *identity, struct muster_err *err)
+static int check_run_dir(const char *path, const struct muster_seg_identity *identity,
+                         struct muster_err *err)
 {
     if (!identity->run_dir[0] || !identity->file_stem[0])
         return muster_fail(err, "no run directory is known");
     if (access(identity->run_dir, F_OK) != 0)
         return muster_fail(err, "%s: %s", identity->run_dir, strerror(errno));
+    if (!saw_same_files(path, identity))
+        return muster_fail(err, "%s may be another container's: the process's log is not there",
+                           identity->run_dir);
     return muster_check_owner(identity->run_dir, err);
 }
 
@@ -179,7 +198,7 @@ static int move_out(const char *path, const char *lock, struct muster_err *err)
     bool unfinished = is_unfinished(data, bytes);
     int rc = unfinished ? 0 : muster_segment_parse(path, data, bytes, &segment, err);
     if (rc == 0 && !unfinished) {
-        rc = check_run_dir(&segment->identity, err);
+        rc = check_run_dir(path, &segment->identity, err);
         if (rc == 0)
             rc = muster_segment_store(segment->identity.run_dir, segment->identity.file_stem, data,
                                       bytes, err);

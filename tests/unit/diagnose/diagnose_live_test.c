@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,46 @@ static void expect_aborts(const char *config, int (*scenario)(struct testbed *),
             !strstr(end.said, words) || !strstr(end.said, "alive within the grace time"))
             fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
     }
+}
+
+/* ---- the file ---- */
+
+static char planted[128], elsewhere[128];
+
+/* Somebody else's file, one way or the other, under the name that findings will have. */
+static int found_beside_a_planted_file(struct testbed *testbed)
+{
+    snprintf(planted, sizeof planted, "%s/node0-0.findings.jsonl", testbed->run);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", testbed->run);
+    FILE *file = fopen(elsewhere, "w");
+    if (!file || fclose(file) != 0)
+        return 1;
+    for (int how = 0; how < 3; how++) {
+        struct stat kept;
+        if (how == 0   ? symlink(elsewhere, planted)
+            : how == 1 ? link(elsewhere, planted)
+                       : mkfifo(planted, 0600))
+            return 2;
+        testbed_wait(testbed, 10, 1 << 1);
+        testbed_look(testbed, 20);
+        testbed_look(testbed, 1);
+        testbed_go_on(testbed, 11); /* so that the next one is told, too */
+        testbed_look(testbed, 1);
+        if (stat(elsewhere, &kept) != 0 || kept.st_size != 0)
+            return 3;
+        unlink(planted);
+    }
+    return 0;
+}
+
+static void a_findings_file_that_somebody_planted_is_not_written_to(void **state)
+{
+    (void)state;
+    struct testbed_end end =
+        testbed_run("muster: 1\non:\n  hang_absent: [log]\n", found_beside_a_planted_file);
+    assert_true(WIFEXITED(end.status));
+    assert_int_equal(WEXITSTATUS(end.status), 0);
+    assert_non_null(strstr(end.said, "rank 1")); /* it was told all the same */
 }
 
 /* ---- abort ---- */
@@ -400,6 +441,7 @@ static void ranks_of_another_version_are_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_findings_file_that_somebody_planted_is_not_written_to),
         cmocka_unit_test(a_hang_ends_the_process_after_the_grace_time),
         cmocka_unit_test(a_hang_that_resolves_within_the_grace_time_ends_nothing),
         cmocka_unit_test(other_kinds_and_doubtful_hangs_end_nothing),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +108,32 @@ static void a_child_keeps_nothing_that_its_parent_gave_up(void **state)
     assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
 }
 
+/* One /dev/shm, one path, two directories. */
+static void another_containers_segment_goes_into_no_directory_of_ours(void **state)
+{
+    const struct fixture *fixture = *state;
+    char theirs[200], log[200];
+    struct muster_err err;
+    unsigned long long ns;
+    unsigned uid, pid;
+    char rest[64];
+    make_dead(fixture);
+    const char *name = strrchr(dead, '/') + 1;
+    assert_int_equal(sscanf(name, "muster-%u-%llu-%u-%63s", &uid, &ns, &pid, rest), 4);
+    snprintf(theirs, sizeof(theirs), "%s/muster-%u-%llu-%u-%s", shm, uid, ns + 1, pid, rest);
+    assert_int_equal(rename(dead, theirs), 0);
+    assert_int_equal(muster_reap_one(theirs, &err), -1);
+    assert_non_null(strstr(err.text, "another container"));
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 0);
+    /* A directory that both have holds its log. */
+    snprintf(log, sizeof(log), "%s/host-%u.log", fixture->run, pid);
+    FILE *made = fopen(log, "w");
+    assert_non_null(made);
+    fclose(made);
+    assert_int_equal(muster_reap_one(theirs, &err), 0);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -114,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_look_lets_no_second_reaper_in),
         TEST(a_child_keeps_nothing_that_its_parent_gave_up),
+        TEST(another_containers_segment_goes_into_no_directory_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
