@@ -23,7 +23,7 @@ uint32_t muster_process_nccl(const void *caller)
     /* Frameworks load NCCL privately, so the library that calls is asked first. The handle is
      * kept: it only counts a reference. */
     if (caller && dladdr(caller, &info) && info.dli_fname) {
-        void *nccl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        void *nccl = muster_library_open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         get = nccl ? (get_version *)dlsym(nccl, "ncclGetVersion") : NULL;
     }
     if (!get)
@@ -55,7 +55,7 @@ static void print_uuid(char *to, size_t size, const struct cuda_uuid *uuid)
 void muster_process_gpu(struct muster_gpu *gpu)
 {
     *gpu = (struct muster_gpu){.index = -1};
-    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void *cuda = muster_library_open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!cuda) {
         muster_library_forget();
         return;
@@ -75,13 +75,13 @@ void muster_process_gpu(struct muster_gpu *gpu)
         if (get_uuid && get_uuid(&uuid, device) == 0)
             print_uuid(gpu->uuid, sizeof gpu->uuid, &uuid);
     }
-    dlclose(cuda);
+    muster_library_close(cuda);
     muster_library_forget();
 }
 
 bool muster_process_cuda(struct muster_cuda *cuda)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void *library = muster_library_open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!library) {
         muster_library_forget();
         return false;

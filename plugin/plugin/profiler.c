@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/settings.h"
@@ -125,6 +126,7 @@ static void decide_kernels_locked(const struct muster_event_init *init)
 
 static void in_forked_child(void)
 {
+    muster_library_forked();
     /* Alone in the process: no order is needed. */
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_relaxed);
     if (recorder)
@@ -233,7 +235,7 @@ const struct muster_settings *muster_plugin_settings(void)
 static void prepare_locked(const struct muster_event_init *init, const void *caller)
 {
     /* Now: v1 to v3 record from their first event on, and a child forked before it must not. */
-    pthread_atfork(NULL, NULL, in_forked_child);
+    pthread_atfork(muster_library_fork_begins, muster_library_fork_ended, in_forked_child);
     configure_locked();
     atomic_store_explicit(&plugin.failed, plugin.settings.off, memory_order_relaxed);
     muster_identity_read(&plugin.identity);

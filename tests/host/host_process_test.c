@@ -198,6 +198,43 @@ static void a_forked_childs_death_is_not_taken_for_its_parents(void **state)
     standin_testbed_end(&testbed);
 }
 
+static _Atomic int loading; /* slow_library.c */
+
+static void forks_while_a_library_loads(struct standin *nccl)
+{
+    char text[32];
+    int status = -1;
+
+    snprintf(text, sizeof(text), "%llx", (unsigned long long)(uintptr_t)&loading);
+    setenv("SLOW_LIBRARY", text, 1);
+    struct standin_comm *comm = standin_comm_init(nccl, &pair);
+    for (unsigned ms = 0; atomic_load(&loading) == 0; ms++) {
+        if (ms == 60000)
+            standin_die("tests/slow_nvml is not on LD_LIBRARY_PATH");
+        usleep(1000);
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(atomic_load(&loading));
+    if (waitpid(pid, &status, 0) != pid)
+        standin_die("no child");
+    nccl->ledger->note[0] = (uint64_t)WEXITSTATUS(status);
+    standin_call_times(comm, &small, 10);
+    standin_comm_destroy(comm);
+}
+
+/* The child's dlopen would find the loader's tables as another thread left them, and crash. */
+static void a_fork_waits_for_libraries_that_muster_loads(void **state)
+{
+    struct standin_testbed testbed;
+
+    (void)state;
+    skip_where_threads_cannot_fork();
+    standin_testbed_run(&testbed, 5, "light", forks_while_a_library_loads);
+    assert_int_equal(testbed.ledger->note[0], 2); /* it is loaded */
+    standin_testbed_end(&testbed);
+}
+
 static void switched_off(struct standin *nccl)
 {
     setenv("MUSTER_OFF", "1", 1);
@@ -468,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_recorded_survives_sigkill),
         cmocka_unit_test(a_forked_child_leaves_its_parents_recording_alone),
         cmocka_unit_test(a_forked_childs_death_is_not_taken_for_its_parents),
+        cmocka_unit_test(a_fork_waits_for_libraries_that_muster_loads),
         cmocka_unit_test(calls_that_go_on_during_exit_are_harmless),
         cmocka_unit_test(a_second_copy_of_the_library_steps_back),
         cmocka_unit_test(threads_of_muster_take_no_signals_and_not_the_callers_cpus),

@@ -64,7 +64,7 @@ static int open_library(struct muster_nvml_api *api, struct muster_err *err)
 {
     static const char name[] = "libnvidia-ml.so.1";
     memset(api, 0, sizeof *api);
-    api->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    api->library = muster_library_open(name, RTLD_NOW | RTLD_LOCAL);
     if (!api->library) {
         muster_fail(err, "no NVML: %s", dlerror());
         muster_library_forget();
@@ -94,14 +94,14 @@ int muster_nvml_api_open(struct muster_nvml_api *api, struct muster_err *err)
     if (rc == 0 && (rc = api->init()) != 0)
         muster_fail(err, "NVML does not start: %s", muster_nvml_error(api, rc));
     if (rc && api->library)
-        dlclose(api->library);
+        muster_library_close(api->library);
     return rc ? -1 : 0;
 }
 
 void muster_nvml_api_close(struct muster_nvml_api *api)
 {
     api->shutdown();
-    dlclose(api->library);
+    muster_library_close(api->library);
 }
 
 struct muster_pci muster_nvml_pci(const struct nvml_pci *pci)
