@@ -53,9 +53,8 @@ static void note(struct muster_build *build, uint32_t at, const struct muster_pl
 static void note_to_itself(struct muster_totals *rank, const struct muster_place *place,
                            const struct muster_seg_row *row)
 {
-    bool p2p = row->func == MUSTER_FUNC_SEND || row->func == MUSTER_FUNC_RECV;
     uint64_t timed = row->timed + row->event_timed + row->proxy_timed + row->host_timed;
-    if (p2p && place->rank >= 0 && row->peer == place->rank && timed < row->count)
+    if (muster_func_is_p2p(row->func) && place->rank >= 0 && row->peer == place->rank && timed < row->count)
         rank->to_itself += row->count - timed;
 }
 

@@ -252,11 +252,12 @@ static int by_collectives(const struct muster_view *view, uint32_t c,
     return result;
 }
 
-static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, uint32_t to,
-                   const struct muster_view_span *span, struct muster_findings *findings)
+static int by_pair(const struct muster_view *view, const struct muster_hashmap *loads, uint32_t c,
+                   uint32_t from, uint32_t to, const struct muster_view_span *span,
+                   struct muster_findings *findings)
 {
     struct muster_transfers transfers = {0};
-    int result = muster_transfers_of_pair(view, from, to, &transfers);
+    int result = muster_transfers_of_pair(view, loads, from, to, &transfers);
     if (result == 0) {
         result = muster_transfers_sort(&transfers);
     }
@@ -267,26 +268,39 @@ static int by_pair(const struct muster_view *view, uint32_t c, uint32_t from, ui
     return result;
 }
 
-/* By what its sends took before. */
+/* By what the sends of a member took before. */
+static int by_sends_of(const struct muster_view *view, uint32_t c, uint32_t m,
+                       const struct muster_view_span *span, struct muster_findings *findings)
+{
+    const struct muster_view_comm *comm = &view->comm[c];
+    const struct muster_view_member *member = &view->member[m];
+    struct muster_hashmap loads;
+    int32_t peer = -1;
+    int result = 0;
+    for (uint32_t i = 0; i < member->ops && result == 0; i++) {
+        const struct muster_view_op *op = &view->op[member->first_op + i];
+        /* Sorted by peer. */
+        if (op->func != MUSTER_FUNC_SEND || op->peer == peer || op->peer < 0 ||
+            (uint32_t)op->peer >= comm->members)
+            continue;
+        if (peer < 0 && muster_transfer_loads(view, m, &loads) != 0)
+            return -1;
+        peer = op->peer;
+        result =
+            by_pair(view, &loads, c, m, comm->first_member + (uint32_t)peer, span, findings);
+    }
+    if (peer >= 0)
+        muster_hashmap_free(&loads);
+    return result;
+}
+
 static int by_sends(const struct muster_view *view, uint32_t c, const struct muster_view_span *span,
                     struct muster_findings *findings)
 {
     const struct muster_view_comm *comm = &view->comm[c];
     int result = 0;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        const struct muster_view_member *member = &view->member[m];
-        int32_t peer = -1;
-        for (uint32_t i = 0; i < member->ops && result == 0; i++) {
-            const struct muster_view_op *op = &view->op[member->first_op + i];
-            /* Sorted by peer. */
-            if (op->func != MUSTER_FUNC_SEND || op->peer == peer || op->peer < 0 ||
-                (uint32_t)op->peer >= comm->members) {
-                continue;
-            }
-            peer = op->peer;
-            result = by_pair(view, c, m, comm->first_member + (uint32_t)peer, span, findings);
-        }
-    }
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members && result == 0; m++)
+        result = by_sends_of(view, c, m, span, findings);
     return result;
 }
 

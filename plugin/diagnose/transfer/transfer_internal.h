@@ -2,6 +2,7 @@
 #ifndef MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
 #define MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
 
+#include "base/hashmap.h"
 #include "diagnose/transfer/transfer.h"
 #include "view/coverage.h"
 
@@ -9,6 +10,7 @@
  * shorter one. */
 struct muster_transfer {
     uint64_t ns, count;
+    uint64_t load;  /* of a send: muster_transfer_loads; else 0 */
     uint32_t class; /* of the view */
     uint32_t place; /* in the order of the communicator's operations, or the pair's */
     const struct muster_view_op *op;
@@ -20,14 +22,20 @@ struct muster_transfers {
     size_t n;
 };
 
-/* The collectives of a communicator that every rank timed; sends of `from` with the receives of
- * `to`, members' indices. -1: no memory. */
+/* What the launches of a member's sends and receives carried: of begin and end to a word that is the
+ * same for launches of as many parts of the same sizes. All parts of a launch have its times, so only
+ * those of like launches are compared. The caller frees *loads. -1: no memory. */
+int muster_transfer_loads(const struct muster_view *view, uint32_t member,
+                          struct muster_hashmap *loads);
+
+/* The collectives of a communicator that every rank timed; sends of `from`, whose launches' loads are
+ * given, with the receives of `to`, members' indices. -1: no memory. */
 int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
                              struct muster_transfers *to);
-int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint32_t to,
-                             struct muster_transfers *transfers);
+int muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
+                             uint32_t from, uint32_t to, struct muster_transfers *transfers);
 
-/* Puts those of one class and count side by side, in order. -1: no memory. */
+/* Puts those of one class, count and load side by side, in order. -1: no memory. */
 int muster_transfers_sort(struct muster_transfers *transfers);
 /* The end of the group that begins at `from`. */
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);

@@ -1,5 +1,7 @@
 #include <stdlib.h>
 
+#include "base/hashmap.h"
+#include "base/nccl_types.h"
 #include "base/sort.h"
 #include "view/aligned.h"
 #include "diagnose/transfer/transfer_internal.h"
@@ -8,6 +10,38 @@
 static uint64_t duration(const struct muster_view_op *op)
 {
     return op->end_ns - op->begin_ns;
+}
+
+/* When a launch ran, by its GPU's clock: no two of a member run at the same time. */
+struct launch {
+    uint64_t begin_ns, end_ns;
+};
+
+static uint64_t part_of_load(const struct muster_view *view, const struct muster_view_op *op)
+{
+    uint64_t bytes = op->count * muster_dtype_bytes(view->class[op->class].dtype);
+    uint64_t mixed = (bytes + op->func + 1) * 0x9e3779b97f4a7c15ull;
+    return mixed ^ mixed >> 32;
+}
+
+int muster_transfer_loads(const struct muster_view *view, uint32_t member,
+                          struct muster_hashmap *loads)
+{
+    const struct muster_view_member *own = &view->member[member];
+    bool whole = true;
+    *loads = (struct muster_hashmap){.key_bytes = sizeof(struct launch)};
+    for (uint32_t i = own->first_op; i < own->first_op + own->ops && whole; i++) {
+        const struct muster_view_op *op = &view->op[i];
+        if (!muster_func_is_p2p(op->func) || op->end_ns == 0)
+            continue;
+        struct launch launch = {op->begin_ns, op->end_ns};
+        size_t load = muster_hashmap_find(loads, &launch);
+        load = (load == SIZE_MAX ? 0 : load) + (size_t)part_of_load(view, op);
+        whole = muster_hashmap_put(loads, &launch, load & SIZE_MAX >> 1);
+    }
+    if (!whole)
+        muster_hashmap_free(loads);
+    return whole ? 0 : -1;
 }
 
 static bool add(struct muster_transfers *to, const struct muster_view_op *op, uint64_t ns)
@@ -36,8 +70,8 @@ int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
     return whole ? 0 : -1;
 }
 
-int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint32_t to,
-                             struct muster_transfers *transfers)
+int muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
+                             uint32_t from, uint32_t to, struct muster_transfers *transfers)
 {
     const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
     struct muster_view_stream out =
@@ -54,13 +88,15 @@ int muster_transfers_of_pair(const struct muster_view *view, uint32_t from, uint
         uint64_t ns = duration(send) < duration(receive) ? duration(send) : duration(receive);
         if (!add(transfers, send, ns))
             return -1;
+        struct launch launch = {send->begin_ns, send->end_ns};
+        transfers->at[transfers->n - 1].load = muster_hashmap_find(loads, &launch);
     }
     return 0;
 }
 
-/* A class and count, and where its next transfer goes. */
+/* Those that are alike, and where the next one goes. */
 struct group {
-    uint64_t count;
+    uint64_t count, load;
     uint32_t class;
     size_t n; /* 0: free */
 };
@@ -70,15 +106,23 @@ struct groups {
     size_t slots, used;
 };
 
-static struct group *find_group(const struct groups *groups, uint32_t class, uint64_t count)
+static struct group *find_group(const struct groups *groups, uint32_t class, uint64_t count,
+                                uint64_t load)
 {
-    uint64_t x = (count * 0x9e3779b97f4a7c15ull) ^ (class * 0xbf58476d1ce4e5b9ull);
+    uint64_t x = (count * 0x9e3779b97f4a7c15ull) ^ (class * 0xbf58476d1ce4e5b9ull) ^ load;
     size_t i = (size_t)(x >> 32) & (groups->slots - 1);
-    while (groups->at[i].n && (groups->at[i].class != class || groups->at[i].count != count))
+    while (groups->at[i].n && (groups->at[i].class != class || groups->at[i].count != count ||
+                               groups->at[i].load != load))
         i = (i + 1) & (groups->slots - 1);
     groups->at[i].class = class;
     groups->at[i].count = count;
+    groups->at[i].load = load;
     return &groups->at[i];
+}
+
+static struct group *group_of(const struct groups *groups, const struct muster_transfer *own)
+{
+    return find_group(groups, own->class, own->count, own->load);
 }
 
 static bool grow_groups(struct groups *groups)
@@ -87,7 +131,8 @@ static bool grow_groups(struct groups *groups)
     more.at = calloc(more.slots, sizeof *more.at);
     for (size_t i = 0; more.at && i < groups->slots; i++) {
         if (groups->at[i].n)
-            *find_group(&more, groups->at[i].class, groups->at[i].count) = groups->at[i];
+            *find_group(&more, groups->at[i].class, groups->at[i].count, groups->at[i].load) =
+                groups->at[i];
     }
     if (!more.at)
         return false;
@@ -101,7 +146,7 @@ static bool count_groups(const struct muster_transfers *transfers, struct groups
     for (size_t i = 0; i < transfers->n; i++) {
         if (2 * groups->used >= groups->slots && !grow_groups(groups))
             return false;
-        struct group *group = find_group(groups, transfers->at[i].class, transfers->at[i].count);
+        struct group *group = group_of(groups, &transfers->at[i]);
         groups->used += group->n == 0;
         group->n++;
     }
@@ -121,7 +166,7 @@ int muster_transfers_sort(struct muster_transfers *transfers)
     }
     for (size_t i = 0; whole && i < transfers->n; i++) {
         const struct muster_transfer *own = &transfers->at[i];
-        sorted[find_group(&groups, own->class, own->count)->n++ - 1] = *own;
+        sorted[group_of(&groups, own)->n++ - 1] = *own;
     }
     free(groups.at);
     if (!whole) {
@@ -138,7 +183,7 @@ size_t muster_transfers_group(const struct muster_transfers *transfers, size_t f
     const struct muster_transfer *first = &transfers->at[from];
     size_t end = from;
     while (end < transfers->n && transfers->at[end].class == first->class &&
-           transfers->at[end].count == first->count)
+           transfers->at[end].count == first->count && transfers->at[end].load == first->load)
         end++;
     return end;
 }

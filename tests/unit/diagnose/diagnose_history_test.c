@@ -163,6 +163,26 @@ static void test_pairs_that_all_differ_prove_nothing(void **state)
     end(&ranks, &findings);
 }
 
+/* Rank `from` sends to the next, which receives: a group of `parts`, all of which take what the
+ * launch takes. */
+static void exchange(struct ranks *ranks, unsigned from, uint64_t number, unsigned parts,
+                     uint64_t clock_ns, uint64_t took_ns)
+{
+    for (unsigned i = 0; i < 2 * parts; i++) {
+        unsigned side = i % 2, rank = from + side;
+        const struct muster_op op = {.number = number + i / 2,
+                                     .enqueue_ns = clock_ns,
+                                     .begin_ns = clock_ns + ranks->skew_ns[rank],
+                                     .end_ns = clock_ns + took_ns + ranks->skew_ns[rank],
+                                     .count = 1 << 20,
+                                     .peer = (int32_t)(side ? from : from + 1),
+                                     .func = side ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND,
+                                     .dtype = MUSTER_DTYPE_FLOAT32,
+                                     .source = MUSTER_SOURCE_GPU};
+        muster_view_add_op(&ranks->view, ranks->member[0][rank], &op);
+    }
+}
+
 /* A chain of three; what 1 sends to 2 takes three times as long from exchange 70 on. */
 static void test_a_pair_of_a_chain_that_becomes_slow(void **state)
 {
@@ -174,19 +194,7 @@ static void test_a_pair_of_a_chain_that_becomes_slow(void **state)
     for (unsigned i = 0; i < OPS; i++) {
         for (unsigned from = 0; from < 2; from++) {
             uint64_t took_ns = (from == 1 && i >= 70 ? 3 : 1) * MS + noise(i);
-            struct muster_op op = {.number = i,
-                                   .enqueue_ns = clock_ns,
-                                   .count = 1 << 20,
-                                   .dtype = MUSTER_DTYPE_FLOAT32,
-                                   .source = MUSTER_SOURCE_GPU};
-            for (unsigned side = 0; side < 2; side++) {
-                unsigned rank = from + side;
-                op.func = side ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND;
-                op.peer = (int32_t)(side ? from : from + 1);
-                op.begin_ns = clock_ns + ranks.skew_ns[rank];
-                op.end_ns = clock_ns + took_ns + ranks.skew_ns[rank];
-                muster_view_add_op(&ranks.view, ranks.member[0][rank], &op);
-            }
+            exchange(&ranks, from, i, 1, clock_ns, took_ns);
             clock_ns += took_ns + 300 * US;
         }
     }
@@ -197,6 +205,43 @@ static void test_a_pair_of_a_chain_that_becomes_slow(void **state)
     assert_int_equal(findings.finding[0].rank[0], 1);
     assert_int_equal(findings.finding[0].rank[1], 2);
     assert_false(ranks_said(&findings.finding[0].not_observable, "direction"));
+    end(&ranks, &findings);
+}
+
+/* 120 sends one by one, then as many in groups of eight, which take three times as long: the program
+ * does something else. `slow`: from the middle of the groups on the link is slow as well. */
+static struct muster_findings grouped_later(struct ranks *ranks, bool slow)
+{
+    enum { PARTS = 8 };
+    uint64_t clock_ns = 1000 * MS, number = 0;
+    ranks_begin(ranks, 2);
+    ranks_comm(ranks, 0, 0, 1, 2, 2);
+    for (unsigned i = 0; i < 2 * OPS; i++) {
+        unsigned parts = i < OPS ? 1 : PARTS;
+        uint64_t took_ns = (i < OPS ? 1 : slow && i >= OPS + OPS / 2 ? 9 : 3) * MS + noise(i);
+        exchange(ranks, 0, number, parts, clock_ns, took_ns);
+        clock_ns += took_ns + 300 * US;
+        number += parts;
+    }
+    return ranks_diagnose(ranks);
+}
+
+static void test_sends_in_larger_groups_are_not_a_slow_link(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = grouped_later(&ranks, false);
+    assert_int_equal(findings.n, 0);
+    end(&ranks, &findings);
+}
+
+static void test_groups_of_sends_that_become_slow(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = grouped_later(&ranks, true);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_SLOW_TRANSFER);
     end(&ranks, &findings);
 }
 
@@ -211,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_a_pair_that_is_slower_than_its_like),
         cmocka_unit_test(test_pairs_that_all_differ_prove_nothing),
         cmocka_unit_test(test_a_pair_of_a_chain_that_becomes_slow),
+        cmocka_unit_test(test_sends_in_larger_groups_are_not_a_slow_link),
+        cmocka_unit_test(test_groups_of_sends_that_become_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
