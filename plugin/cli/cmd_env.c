@@ -41,7 +41,7 @@ static int env(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_USAGE;
     }
     if (!capture.quiet) {
-        muster_environment_report_replaced(self->name, &environment);
+        muster_environment_report_others(self->name, &environment);
     }
     for (unsigned i = 0; i < environment.n; i++) {
         const struct muster_variable *variable = &environment.at[i];

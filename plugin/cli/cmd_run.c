@@ -247,7 +247,7 @@ static int prepare(const struct muster_cmd *self, const struct run_options *opti
         return -1;
     }
     if (!options->capture.quiet) {
-        muster_environment_report_replaced(self->name, &environment);
+        muster_environment_report_others(self->name, &environment);
     }
     int rc = muster_environment_apply(&environment, err);
     muster_environment_free(&environment);

@@ -25,6 +25,7 @@ struct muster_settings {
     bool gpus;
     uint64_t log_max;
     char trace[MUSTER_SETTINGS_PATH]; /* "": none */
+    char chain[MUSTER_SETTINGS_PATH]; /* "": no other profiler */
     int log_level;                    /* enum muster_log_level */
     uint64_t hang_seconds;
     struct muster_actions on[MUSTER_FINDING_KINDS]; /* by enum muster_finding_kind */

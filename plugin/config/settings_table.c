@@ -89,6 +89,15 @@ const struct muster_setting muster_settings_table[] = {
         .help = "directory: record the call trace there; unset: no trace",
     },
     {
+        .key = "capture.chain",
+        .variable = "MUSTER_CAPTURE_CHAIN",
+        .short_variable = "MUSTER_CHAIN",
+        .type = MUSTER_SETTING_PATH,
+        .offset = AT(chain),
+        .fallback = "",
+        .help = "another profiler plugin that is called, too: its path, or a name as NCCL takes it",
+    },
+    {
         .key = "capture.log_level",
         .variable = "MUSTER_CAPTURE_LOG_LEVEL",
         .short_variable = "MUSTER_LOG_LEVEL",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -15,6 +16,7 @@ const char *const muster_capture_timings[] = {"configured", "auto",     "full",
                                               "light",      "channels", NULL};
 
 static const char plugin_variable[] = "NCCL_PROFILER_PLUGIN";
+static const char chain_variable[] = "MUSTER_CHAIN";
 static const char tuner_variable[] = "NCCL_TUNER_PLUGIN";
 
 int muster_environment_add(struct muster_environment *environment, const char *name,
@@ -69,6 +71,28 @@ static int add_path(struct muster_environment *environment, const char *name, co
     return muster_environment_add(environment, name, whole, err);
 }
 
+static bool is_muster(const char *plugin)
+{
+    const char *slash = strrchr(plugin, '/');
+    return strcmp(plugin, "muster") == 0 ||
+           strcmp(slash ? slash + 1 : plugin, MUSTER_PROFILER_LIBRARY) == 0;
+}
+
+/* The profiler that the job would have had; NULL: none but muster. */
+static const char *other_profiler(void)
+{
+    const char *other = muster_env(plugin_variable);
+    return other && strcasecmp(other, "none") != 0 && !is_muster(other) ? other : NULL;
+}
+
+static int add_chain(struct muster_environment *environment, struct muster_err *err)
+{
+    const char *other = other_profiler();
+    if (!other || muster_env(chain_variable))
+        return 0;
+    return muster_environment_add(environment, chain_variable, other, err);
+}
+
 static int add_library(struct muster_environment *environment, struct muster_err *err)
 {
     char path[PATH_MAX];
@@ -95,7 +119,7 @@ int muster_environment_record(const struct muster_capture *capture,
     environment->n = 0;
     environment->owned = NULL;
     snprintf(bytes, sizeof bytes, "%" PRIu64, capture->log_max);
-    if (add_library(environment, err) ||
+    if (add_library(environment, err) || add_chain(environment, err) ||
         add_path(environment, "MUSTER_CONFIG", capture->config, err) ||
         add_path(environment, "MUSTER_DIR", capture->dir, err) ||
         add_path(environment, "MUSTER_TRACE", capture->trace, err) ||
@@ -155,18 +179,16 @@ static bool is_set(const struct muster_environment *environment, const char *nam
     return false;
 }
 
-void muster_environment_report_replaced(const char *command,
-                                        const struct muster_environment *environment)
+void muster_environment_report_others(const char *command,
+                                      const struct muster_environment *environment)
 {
-    static const struct {
-        const char *variable, *library;
-    } plugins[] = {{plugin_variable, MUSTER_PROFILER_LIBRARY},
-                   {tuner_variable, MUSTER_TUNER_LIBRARY}};
-    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++) {
-        const char *other = muster_env(plugins[i].variable);
-        if (other && strcmp(other, plugins[i].library) != 0 && strcmp(other, "muster") != 0 &&
-            is_set(environment, plugins[i].variable)) {
-            fprintf(stderr, "muster %s: %s=%s is replaced\n", command, plugins[i].variable, other);
-        }
-    }
+    const char *profiler = other_profiler(), *tuner = muster_env(tuner_variable);
+    if (profiler && is_set(environment, chain_variable))
+        fprintf(stderr, "muster %s: %s=%s is called beside muster (%s)\n", command, plugin_variable,
+                profiler, chain_variable);
+    else if (profiler && is_set(environment, plugin_variable))
+        fprintf(stderr, "muster %s: %s=%s is replaced; beside muster is %s=%s\n", command,
+                plugin_variable, profiler, chain_variable, muster_env(chain_variable));
+    if (tuner && !is_muster(tuner) && is_set(environment, tuner_variable))
+        fprintf(stderr, "muster %s: %s=%s is replaced\n", command, tuner_variable, tuner);
 }

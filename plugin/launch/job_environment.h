@@ -58,8 +58,9 @@ int muster_environment_apply(const struct muster_environment *environment, struc
 
 void muster_environment_free(struct muster_environment *environment);
 
-/* One line on stderr for each other plugin that is set and is replaced. */
-void muster_environment_report_replaced(const char *command,
-                                        const struct muster_environment *environment);
+/* One line on stderr for each other plugin that is set: a profiler is called beside muster, a tuner
+ * is replaced. */
+void muster_environment_report_others(const char *command,
+                                      const struct muster_environment *environment);
 
 #endif

@@ -7,8 +7,20 @@
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_hooks.h"
 
+#include <stdatomic.h>
+
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define EXPORTED      __attribute__((visibility("default")))
+#define UNLIKELY(x)   __builtin_expect((x), 0)
+
+/* Another profiler beside muster, from the first init on. Relaxed: what NCCL calls with came out of
+ * an init, and NCCL hands it from thread to thread. */
+static _Atomic(const struct nccl_profiler_beside *) beside;
+
+static ALWAYS_INLINE const struct nccl_profiler_beside *others(void)
+{
+    return atomic_load_explicit(&beside, memory_order_relaxed);
+}
 
 /* ---- Collectives, sends and receives ---- */
 
@@ -313,67 +325,87 @@ static ALWAYS_INLINE int record(unsigned api, void *handle, int state, const voi
     return NCCL_SUCCESS;
 }
 
-static int record_v1(void *handle, int state, const void *args)
-{
-    return record(1, handle, state, args);
-}
-
-static int record_v4(void *handle, int state, const void *args)
-{
-    return record(4, handle, state, args);
-}
-
 static int stop(void *handle)
 {
-    muster_plugin_stop(handle);
+    if (UNLIKELY(others() != NULL))
+        others()->stop(handle);
+    else
+        muster_plugin_stop(handle);
     return NCCL_SUCCESS;
 }
 
 /* ---- Communicators ---- */
 
 static void make(void **context, int *mask, const struct muster_event_init *init,
-                 const void *caller)
+                 nccl_logger logger, const void *caller)
 {
     muster_names_forget();
-    muster_plugin_init(context, mask, init, caller);
+    atomic_store_explicit(&beside, muster_plugin_beside(), memory_order_relaxed);
+    if (others())
+        others()->init(context, mask, init, logger, caller);
+    else
+        muster_plugin_init(context, mask, init, caller);
 }
 
 static ALWAYS_INLINE int init_v1(unsigned api, void **context, int *mask)
 {
     struct muster_event_init init = {.rank = -1, .api = api};
-    make(context, mask, &init, __builtin_return_address(0));
+    make(context, mask, &init, NULL, __builtin_return_address(0));
     return NCCL_SUCCESS;
 }
 
 static int init_v4(void **context, int *mask, const char *comm_name, uint64_t comm_hash, int nnodes,
                    int nranks, int rank, nccl_logger logger)
 {
-    (void)logger; /* it writes into the text that ncclGetLastError returns */
     struct muster_event_init init = {comm_hash, comm_name, nnodes, nranks, rank, 4};
-    make(context, mask, &init, __builtin_return_address(0));
+    make(context, mask, &init, logger, __builtin_return_address(0));
     return NCCL_SUCCESS;
 }
 
 static ALWAYS_INLINE int init_v5(unsigned api, void **context, uint64_t comm_id, int *mask,
-                                 const char *comm_name, int nnodes, int nranks, int rank)
+                                 const char *comm_name, int nnodes, int nranks, int rank,
+                                 nccl_logger logger)
 {
     struct muster_event_init init = {comm_id, comm_name, nnodes, nranks, rank, api};
-    make(context, mask, &init, __builtin_return_address(0));
+    make(context, mask, &init, logger, __builtin_return_address(0));
     return NCCL_SUCCESS;
 }
 
 static int finalize(void *context)
 {
-    muster_plugin_fini(context);
+    if (others())
+        others()->finalize(context);
+    else
+        muster_plugin_fini(context);
     return NCCL_SUCCESS;
 }
 
 /* ---- The tables ---- */
 
-#define START(api)                                                                                 \
-    static int start_v##api(void *context, void **handle, const void *descriptor)                  \
+/* The own_ functions stand by themselves so that a chain can call them; for NCCL's calls they are
+ * the end of the entry, reached by a jump. The logger is not muster's to use: it writes into the
+ * text that ncclGetLastError returns. */
+#define ENTRIES(api)                                                                               \
+    static __attribute__((noinline)) int own_start_v##api(void *context, void **handle,            \
+                                                          const void *descriptor)                  \
     {                                                                                              \
         return start(api, context, handle, descriptor);                                            \
+    }                                                                                              \
+    static int start_v##api(void *context, void **handle, const void *descriptor)                  \
+    {                                                                                              \
+        if (UNLIKELY(others() != NULL) && handle) {                                                \
+            others()->start(api, context, handle, descriptor);                                     \
+            return NCCL_SUCCESS;                                                                   \
+        }                                                                                          \
+        return own_start_v##api(context, handle, descriptor);                                      \
+    }                                                                                              \
+    static int record_v##api(void *handle, int state, const void *args)                            \
+    {                                                                                              \
+        if (UNLIKELY(others() != NULL)) {                                                          \
+            others()->record(api, handle, state, args);                                            \
+            return NCCL_SUCCESS;                                                                   \
+        }                                                                                          \
+        return record((api) < 4 ? 1 : 4, handle, state, args);                                     \
     }
 
 #define TABLE(api, shape, init, record)                                                            \
@@ -391,17 +423,16 @@ static int finalize(void *context)
     static int init_##api(void **context, uint64_t comm_id, int *mask, const char *comm_name,      \
                           int nnodes, int nranks, int rank, nccl_logger logger)                    \
     {                                                                                              \
-        (void)logger;                                                                              \
-        return init_v5(api, context, comm_id, mask, comm_name, nnodes, nranks, rank);              \
+        return init_v5(api, context, comm_id, mask, comm_name, nnodes, nranks, rank, logger);      \
     }
 
-START(1)
-START(2)
-START(3)
-START(4)
-START(5)
-START(6)
-START(7)
+ENTRIES(1)
+ENTRIES(2)
+ENTRIES(3)
+ENTRIES(4)
+ENTRIES(5)
+ENTRIES(6)
+ENTRIES(7)
 INIT_1(1)
 INIT_1(2)
 INIT_1(3)
@@ -410,9 +441,35 @@ INIT_5(6)
 INIT_5(7)
 
 TABLE(1, 1, init_1, record_v1);
-TABLE(2, 1, init_2, record_v1);
-TABLE(3, 1, init_3, record_v1);
+TABLE(2, 1, init_2, record_v2);
+TABLE(3, 1, init_3, record_v3);
 TABLE(4, 4, init_v4, record_v4);
-TABLE(5, 5, init_5, record_v4);
-TABLE(6, 5, init_6, record_v4);
-TABLE(7, 5, init_7, record_v4);
+TABLE(5, 5, init_5, record_v5);
+TABLE(6, 5, init_6, record_v6);
+TABLE(7, 5, init_7, record_v7);
+
+/* ---- For a chain ---- */
+
+void nccl_profiler_own_start(unsigned api, void *context, void **handle, const void *descriptor)
+{
+    static int (*const own[])(void *, void **, const void *) = {
+        NULL,         own_start_v1, own_start_v2, own_start_v3,
+        own_start_v4, own_start_v5, own_start_v6, own_start_v7};
+    own[api](context, handle, descriptor);
+}
+
+void nccl_profiler_own_record(unsigned api, void *handle, int state, const void *args)
+{
+    record(api < 4 ? 1 : 4, handle, state, args);
+}
+
+bool nccl_profiler_is_own(const void *table)
+{
+    const void *const own[] = {&ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3,
+                               &ncclProfiler_v4, &ncclProfiler_v5, &ncclProfiler_v6,
+                               &ncclProfiler_v7};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (table == own[i])
+            return true;
+    return false;
+}

@@ -8,6 +8,7 @@
 
 #include "base/event.h"
 #include "config/settings.h"
+#include "nccl/profiler_abi.h"
 
 /* `caller`: an address inside the NCCL library that calls (to find its version). Always sets
  * *context to something other than NULL, and *mask to the events wanted by all communicators. */
@@ -18,6 +19,26 @@ void muster_plugin_start(void *context, void **handle, const struct muster_event
 void muster_plugin_state(void *handle, unsigned state, const struct muster_event_args *args);
 void muster_plugin_stop(void *handle);
 void muster_plugin_fini(void *context);
+
+/* What NCCL's calls go to where another profiler is called beside muster, in place of the functions
+ * above: it calls the nccl_profiler_own_* below, with contexts and handles of muster's. */
+struct nccl_profiler_beside {
+    void (*init)(void **context, int *mask, const struct muster_event_init *init,
+                 nccl_logger logger, const void *caller);
+    void (*start)(unsigned api, void *context, void **handle, const void *descriptor);
+    void (*stop)(void *handle);
+    void (*record)(unsigned api, void *handle, int state, const void *args);
+    void (*finalize)(void *context);
+};
+
+/* NULL: nobody else. Asked in each init; the answer is always the same. */
+const struct nccl_profiler_beside *muster_plugin_beside(void);
+
+/* muster's own table of that version, past whoever is beside it: `handle` is not NULL. */
+void nccl_profiler_own_start(unsigned api, void *context, void **handle, const void *descriptor);
+void nccl_profiler_own_record(unsigned api, void *handle, int state, const void *args);
+/* Whether an exported table is this library's own. */
+bool nccl_profiler_is_own(const void *table);
 
 /* Read once, whichever of profiler and tuner NCCL initialises first. */
 const struct muster_settings *muster_plugin_settings(void);

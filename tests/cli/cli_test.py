@@ -236,10 +236,22 @@ class Run(Case):
         self.assertEqual(done.returncode, 3)
         self.assertIn("no.yaml", done.stderr)
 
-    def test_says_that_another_plugin_is_replaced(self):
+    def test_another_profiler_is_called_beside_muster(self):
         got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": "other.so"})
         self.assertEqual(got["NCCL_PROFILER_PLUGIN"], "libnccl-profiler-muster.so")
+        self.assertEqual(got["MUSTER_CHAIN"], "other.so")
+        self.assertIn("NCCL_PROFILER_PLUGIN=other.so is called beside muster", done.stderr)
+
+    def test_a_chain_that_is_set_is_kept(self):
+        got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": "other.so", "MUSTER_CHAIN": "b.so"})
+        self.assertEqual(got["MUSTER_CHAIN"], "b.so")
         self.assertIn("NCCL_PROFILER_PLUGIN=other.so is replaced", done.stderr)
+
+    def test_muster_is_not_chained_to_itself(self):
+        for held in ("muster", "/opt/lib/libnccl-profiler-muster.so", "none"):
+            got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": held})
+            self.assertNotIn("MUSTER_CHAIN", got)
+            self.assertNotIn("beside", done.stderr)
 
     def test_warns_of_launchers_that_drop_variables(self):
         for name, warns in (("ssh", True), ("mpirun", True), ("torchrun", False)):

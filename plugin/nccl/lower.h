@@ -1,0 +1,53 @@
+/*
+ * A descriptor of one interface version as an older one would have had it, for a profiler that has
+ * only the older. What the older version has no field for is left out; what only it has and the
+ * newer does not tell is taken from `who`, or 0.
+ */
+#ifndef MUSTER_NCCL_LOWER_H
+#define MUSTER_NCCL_LOWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nccl/profiler_abi.h"
+
+/* Room for a descriptor of any version. */
+union nccl_descr {
+    struct nccl_descr_v1 v1;
+    struct nccl_descr_v2 v2;
+    struct nccl_descr_v3 v3;
+    struct nccl_descr_v4 v4;
+    struct nccl_descr_v5 v5;
+    struct nccl_descr_v6 v6;
+    struct nccl_descr_v7 v7;
+};
+
+/* The communicator as v1 to v3 name it in each operation; v4 on tells it in init. */
+struct nccl_lower_who {
+    const char *name; /* may be NULL */
+    uint64_t comm_hash;
+};
+
+/* Bit number of the event's type (enum muster_event_kind); -1: none of this version's. `d` may be
+ * NULL. */
+int nccl_descr_kind(unsigned api, const void *d);
+
+/* The event above; for the operations of v5 on that is the application's call. */
+void *nccl_descr_parent(const void *d);
+/* v5 on, of Coll and P2p: the place of the Group's handle; NULL elsewhere. The second is for
+ * writing. */
+void *const *nccl_descr_group(unsigned api, int kind, const void *d);
+void **nccl_descr_group_in(unsigned api, int kind, union nccl_descr *d);
+/* The process that a ProxyOp works for. */
+int32_t nccl_descr_pid(const void *d);
+
+/* Writes version `to`'s descriptor; `to` is at most `from`. False: `to` has no such event. `d` is a
+ * whole, valid descriptor of version `from`. */
+bool nccl_lower(unsigned from, unsigned to, const void *d, const struct nccl_lower_who *who,
+                union nccl_descr *out);
+
+/* Whether version `to` knows the state, and whether its arguments mean there what they do in
+ * `from`; if not, none go with it. */
+bool nccl_lower_state(unsigned from, unsigned to, unsigned state, bool *args);
+
+#endif
