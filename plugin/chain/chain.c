@@ -275,28 +275,47 @@ static struct muster_chain_comm *comm_of_other(const struct arrival *event,
     return comm && atomic_load_explicit(&comm->alive, memory_order_acquire) ? comm : NULL;
 }
 
-static void chain_start(unsigned api, void *context, void **handle, const void *d)
+/* By itself, so that the rest of chain_start needs no frame for its copies. */
+static __attribute__((noinline)) void *start_either(unsigned api, int kind, void *context,
+                                                    const void *d)
 {
-    int kind = nccl_descr_kind(api, d);
     void *own = NULL;
-    *handle = NULL;
-    if (kind < 0)
-        return;
     struct arrival event = look_at(api, kind, d);
     struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
     unsigned mask = atomic_load_explicit(&chain.agreed[api].own_mask, memory_order_relaxed);
     if (is_shown(api, kind, mask))
         own = start_own(&event, comm ? comm->own : context);
-    *handle = own;
     comm = comm_of_other(&event, comm);
     void *other = comm ? start_other(&event, comm) : NULL;
     if (!other)
-        return;
+        return own;
     void *name = muster_chain_pairs_add(&chain.pairs, own, other, comm->context);
-    if (name)
-        *handle = name;
-    else
-        chain.library.newest[api].v1->stop(other); /* its real stop would not find it */
+    if (!name) /* its real stop would not find it */
+        chain.library.newest[api].v1->stop(other);
+    return name ? name : own;
+}
+
+/* Whether nothing of the event is the other profiler's: neither is it told, nor of what is above.
+ */
+static bool is_only_ours(unsigned api, int kind, const void *d)
+{
+    void *const *group_at = nccl_descr_group(api, kind, d);
+    return !is_shown(api, kind, other_mask(api)) &&
+           !muster_chain_pairs_is_name(&chain.pairs, nccl_descr_parent(d)) &&
+           !(group_at && muster_chain_pairs_is_name(&chain.pairs, *group_at));
+}
+
+static void chain_start(unsigned api, int kind, void *context, void **handle, const void *d)
+{
+    *handle = NULL;
+    if (kind < 0)
+        return;
+    struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
+    unsigned mask = atomic_load_explicit(&chain.agreed[api].own_mask, memory_order_relaxed);
+    if (!is_only_ours(api, kind, d))
+        *handle = start_either(api, kind, context, d);
+    else if (is_shown(api, kind, mask))
+        nccl_profiler_own_start(api, comm ? comm->own : context, handle, d);
 }
 
 static void chain_stop(void *handle)

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-enum { KIND = 14, LIFE_MASK = 0xffffff };
-
 static struct muster_chain_comm *free_place(struct muster_chain_comms *comms)
 {
     for (unsigned i = 0; i < MUSTER_CHAIN_COMMS; i++) {
@@ -21,10 +19,11 @@ uint64_t muster_chain_comm_add(struct muster_chain_comms *comms, unsigned api, v
     pthread_mutex_lock(&comms->lock);
     struct muster_chain_comm *comm = free_place(comms);
     if (comm) {
-        uint32_t life = (atomic_load_explicit(&comm->life, memory_order_relaxed) + 1) & LIFE_MASK;
+        uint32_t life =
+            (atomic_load_explicit(&comm->life, memory_order_relaxed) + 1) & MUSTER_CHAIN_LIFE_MASK;
         life += life == 0;
-        context = (uint64_t)comms->nonce << 44 | (uint64_t)KIND << 40 | (uint64_t)life << 16 |
-                  (uint64_t)(comm - comms->at);
+        context = (uint64_t)comms->nonce << 44 | (uint64_t)MUSTER_CHAIN_COMM_KIND << 40 |
+                  (uint64_t)life << 16 | (uint64_t)(comm - comms->at);
         comm->context = context;
         comm->own = own;
         comm->other = other;
@@ -37,17 +36,6 @@ uint64_t muster_chain_comm_add(struct muster_chain_comms *comms, unsigned api, v
     }
     pthread_mutex_unlock(&comms->lock);
     return context;
-}
-
-struct muster_chain_comm *muster_chain_comm_find(struct muster_chain_comms *comms,
-                                                 const void *context)
-{
-    uint64_t bits = (uint64_t)(uintptr_t)context;
-    if (bits >> 40 != ((uint64_t)comms->nonce << 4 | KIND) || (bits & 0xffff) >= MUSTER_CHAIN_COMMS)
-        return NULL;
-    struct muster_chain_comm *comm = &comms->at[bits & 0xffff];
-    uint32_t life = atomic_load_explicit(&comm->life, memory_order_acquire);
-    return life == (bits >> 16 & LIFE_MASK) ? comm : NULL;
 }
 
 struct muster_chain_comm *muster_chain_comm_any(struct muster_chain_comms *comms, unsigned api)

@@ -16,7 +16,12 @@
 
 #include "nccl/lower.h"
 
-enum { MUSTER_CHAIN_COMMS = 1024, MUSTER_CHAIN_NAME = 128 };
+enum {
+    MUSTER_CHAIN_COMMS = 1024,
+    MUSTER_CHAIN_NAME = 128,
+    MUSTER_CHAIN_COMM_KIND = 14,
+    MUSTER_CHAIN_LIFE_MASK = 0xffffff,
+};
 
 struct muster_chain_comm {
     _Atomic uint32_t life; /* 0: never used */
@@ -39,8 +44,18 @@ struct muster_chain_comms {
 uint64_t muster_chain_comm_add(struct muster_chain_comms *comms, unsigned api, void *own,
                                void *other, const char *name, uint64_t comm_hash);
 /* NULL: not one of ours, or of a life that is over. */
-struct muster_chain_comm *muster_chain_comm_find(struct muster_chain_comms *comms,
-                                                 const void *context);
+static inline struct muster_chain_comm *muster_chain_comm_find(struct muster_chain_comms *comms,
+                                                               const void *context)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)context;
+    if (bits >> 40 != ((uint64_t)comms->nonce << 4 | MUSTER_CHAIN_COMM_KIND) ||
+        (bits & 0xffff) >= MUSTER_CHAIN_COMMS)
+        return NULL;
+    struct muster_chain_comm *comm = &comms->at[bits & 0xffff];
+    uint32_t life = atomic_load_explicit(&comm->life, memory_order_acquire);
+    return life == (bits >> 16 & MUSTER_CHAIN_LIFE_MASK) ? comm : NULL;
+}
+
 /* One that is alive, of this interface; NULL: none. */
 struct muster_chain_comm *muster_chain_comm_any(struct muster_chain_comms *comms, unsigned api);
 

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 enum {
-    KIND = 15,
     LAP_BITS = 24,
     TRIES = 16,
     AHEAD = 16, /* places fetched before their turn: they were used two megabytes ago */
@@ -49,8 +48,8 @@ static struct muster_chain_pair *take_one(struct muster_chain_pairs *pairs, uint
 static void *name_of(const struct muster_chain_pairs *pairs, const struct muster_chain_pair *pair,
                      uint64_t lap)
 {
-    uint64_t bits = (uint64_t)pairs->nonce << 44 | (uint64_t)KIND << 40 | (lap & LAP_MASK) << 16 |
-                    (uint64_t)(pair - pairs->at);
+    uint64_t bits = (uint64_t)pairs->nonce << 44 | (uint64_t)MUSTER_CHAIN_PAIR_KIND << 40 |
+                    (lap & LAP_MASK) << 16 | (uint64_t)(pair - pairs->at);
     return (void *)(uintptr_t)bits;
 }
 
@@ -71,11 +70,6 @@ void *muster_chain_pairs_add(struct muster_chain_pairs *pairs, void *own, void *
     atomic_store_explicit(&pair->comm, comm, memory_order_relaxed);
     /* NCCL hands the name from thread to thread, and with it what was stored. */
     return name_of(pairs, pair, lap);
-}
-
-bool muster_chain_pairs_is_name(const struct muster_chain_pairs *pairs, const void *handle)
-{
-    return (uint64_t)(uintptr_t)handle >> 40 == ((uint64_t)pairs->nonce << 4 | KIND);
 }
 
 bool muster_chain_pairs_find(const struct muster_chain_pairs *pairs, const void *handle,

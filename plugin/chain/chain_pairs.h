@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MUSTER_CHAIN_PAIRS = 65536, MUSTER_CHAIN_LOST_LAPS = 8 };
+enum { MUSTER_CHAIN_PAIRS = 65536, MUSTER_CHAIN_LOST_LAPS = 8, MUSTER_CHAIN_PAIR_KIND = 15 };
 
 struct muster_chain_pair {
     _Atomic uint64_t life; /* lap, and in the lowest bit whether it is open */
@@ -48,7 +48,13 @@ void *muster_chain_pairs_add(struct muster_chain_pairs *pairs, void *own, void *
                              uint64_t comm);
 
 /* Whether it has the form of this process's names. */
-bool muster_chain_pairs_is_name(const struct muster_chain_pairs *pairs, const void *handle);
+static inline bool muster_chain_pairs_is_name(const struct muster_chain_pairs *pairs,
+                                              const void *handle)
+{
+    return (uint64_t)(uintptr_t)handle >> 40 ==
+           ((uint64_t)pairs->nonce << 4 | MUSTER_CHAIN_PAIR_KIND);
+}
+
 /* False: not a name of ours, or of a life that is over. */
 bool muster_chain_pairs_find(const struct muster_chain_pairs *pairs, const void *handle,
                              struct muster_chain_found *found);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/event.h"
 #include "nccl/nccl_names.h"
 
 /* All that any version up to v4 says of a collective. */
@@ -13,41 +12,6 @@ struct coll {
     struct nccl_coll_what what;
     struct nccl_coll_how how;
 };
-
-int nccl_descr_kind(unsigned api, const void *d)
-{
-    if (!d)
-        return -1;
-    uint64_t type = api < 5 ? *(const uint8_t *)d : *(const uint64_t *)d;
-    if (type == 0 || (type & (type - 1)) != 0 || type >> muster_event_kinds(api) != 0)
-        return -1;
-    return __builtin_ctzll(type);
-}
-
-void *nccl_descr_parent(const void *d)
-{
-    return ((const struct nccl_descr_v1 *)d)->parent;
-}
-
-void *const *nccl_descr_group(unsigned api, int kind, const void *d)
-{
-    const struct nccl_descr_v5 *v5 = d;
-    if (api >= 5 && kind == MUSTER_EVENT_COLL)
-        return &v5->coll.parent_group;
-    return api >= 5 && kind == MUSTER_EVENT_P2P ? &v5->p2p.parent_group : NULL;
-}
-
-void **nccl_descr_group_in(unsigned api, int kind, union nccl_descr *d)
-{
-    if (api >= 5 && kind == MUSTER_EVENT_COLL)
-        return &d->v5.coll.parent_group;
-    return api >= 5 && kind == MUSTER_EVENT_P2P ? &d->v5.p2p.parent_group : NULL;
-}
-
-int32_t nccl_descr_pid(const void *d)
-{
-    return ((const struct nccl_descr_v3 *)d)->proxy_op.pid;
-}
 
 static struct coll read_coll(unsigned from, const void *d, const struct nccl_lower_who *who)
 {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/event.h"
 #include "nccl/profiler_abi.h"
 
 /* Room for a descriptor of any version. */
@@ -30,16 +31,41 @@ struct nccl_lower_who {
 
 /* Bit number of the event's type (enum muster_event_kind); -1: none of this version's. `d` may be
  * NULL. */
-int nccl_descr_kind(unsigned api, const void *d);
+static inline int nccl_descr_kind(unsigned api, const void *d)
+{
+    if (!d)
+        return -1;
+    uint64_t type = api < 5 ? *(const uint8_t *)d : *(const uint64_t *)d;
+    if (type == 0 || (type & (type - 1)) != 0 || type >> muster_event_kinds(api) != 0)
+        return -1;
+    return __builtin_ctzll(type);
+}
 
 /* The event above; for the operations of v5 on that is the application's call. */
-void *nccl_descr_parent(const void *d);
+static inline void *nccl_descr_parent(const void *d)
+{
+    return ((const struct nccl_descr_v1 *)d)->parent;
+}
 /* v5 on, of Coll and P2p: the place of the Group's handle; NULL elsewhere. The second is for
  * writing. */
-void *const *nccl_descr_group(unsigned api, int kind, const void *d);
-void **nccl_descr_group_in(unsigned api, int kind, union nccl_descr *d);
+static inline void *const *nccl_descr_group(unsigned api, int kind, const void *d)
+{
+    const struct nccl_descr_v5 *v5 = d;
+    if (api >= 5 && kind == MUSTER_EVENT_COLL)
+        return &v5->coll.parent_group;
+    return api >= 5 && kind == MUSTER_EVENT_P2P ? &v5->p2p.parent_group : NULL;
+}
+static inline void **nccl_descr_group_in(unsigned api, int kind, union nccl_descr *d)
+{
+    if (api >= 5 && kind == MUSTER_EVENT_COLL)
+        return &d->v5.coll.parent_group;
+    return api >= 5 && kind == MUSTER_EVENT_P2P ? &d->v5.p2p.parent_group : NULL;
+}
 /* The process that a ProxyOp works for. */
-int32_t nccl_descr_pid(const void *d);
+static inline int32_t nccl_descr_pid(const void *d)
+{
+    return ((const struct nccl_descr_v3 *)d)->proxy_op.pid;
+}
 
 /* Writes version `to`'s descriptor; `to` is at most `from`. False: `to` has no such event. `d` is a
  * whole, valid descriptor of version `from`. */

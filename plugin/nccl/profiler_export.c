@@ -3,6 +3,7 @@
  * muster_event and makes one call into plugin.h. `api` is a constant wherever translate() and what
  * it calls are compiled, so that every version gets code for itself from one source.
  */
+#include "nccl/lower.h"
 #include "nccl/nccl_names.h"
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_hooks.h"
@@ -394,7 +395,7 @@ static int finalize(void *context)
     static int start_v##api(void *context, void **handle, const void *descriptor)                  \
     {                                                                                              \
         if (UNLIKELY(others() != NULL) && handle) {                                                \
-            others()->start(api, context, handle, descriptor);                                     \
+            others()->start(api, nccl_descr_kind(api, descriptor), context, handle, descriptor);   \
             return NCCL_SUCCESS;                                                                   \
         }                                                                                          \
         return own_start_v##api(context, handle, descriptor);                                      \

@@ -25,7 +25,8 @@ void muster_plugin_fini(void *context);
 struct nccl_profiler_beside {
     void (*init)(void **context, int *mask, const struct muster_event_init *init,
                  nccl_logger logger, const void *caller);
-    void (*start)(unsigned api, void *context, void **handle, const void *descriptor);
+    /* `kind`: enum muster_event_kind, -1 for what is none. */
+    void (*start)(unsigned api, int kind, void *context, void **handle, const void *descriptor);
     void (*stop)(void *handle);
     void (*record)(unsigned api, void *handle, int state, const void *args);
     void (*finalize)(void *context);
