@@ -96,10 +96,10 @@ static int version(const struct muster_cmd *self, int argc, char **argv)
     if (at < argc) {
         return muster_opt_wrong(self, "takes no argument such as \"%s\"", argv[at]);
     }
-    printf("muster %s\n"
+    printf("muster %s (%s)\n"
            "NCCL profiler interfaces: v1 to v7 (NCCL 2.23 and later)\n"
            "segment layout: %u\n",
-           MUSTER_VERSION, MUSTER_SEG_VERSION);
+           MUSTER_VERSION, MUSTER_COMMIT, MUSTER_SEG_VERSION);
     return MUSTER_STATUS_OK;
 }
 

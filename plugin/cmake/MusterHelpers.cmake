@@ -2,6 +2,45 @@
 
 find_package(Threads REQUIRED)
 
+# What was built: the commit where there is one, also in the tarball of `git archive` (which fills
+# plugin/cmake/commit); a tree with changes says so. MUSTER_COMMIT names it where neither is known.
+set(MUSTER_COMMIT "" CACHE STRING "what the version says of the commit (default: as git has it)")
+function(muster_find_commit result)
+  set(commit ${MUSTER_COMMIT})
+  if(NOT commit)
+    file(READ ${PROJECT_SOURCE_DIR}/plugin/cmake/commit commit)
+    string(STRIP "${commit}" commit)
+  endif()
+  if(commit MATCHES "^[$]Format") # not out of an archive
+    find_package(Git QUIET)
+    set(commit "built outside git")
+    if(GIT_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+      execute_process(COMMAND ${GIT_EXECUTABLE} describe --always --exclude=* --abbrev=12 --dirty=-changed
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE described RESULT_VARIABLE failed
+        OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+      if(NOT failed)
+        set(commit "commit ${described}")
+        execute_process(COMMAND ${GIT_EXECUTABLE} rev-parse --git-path logs/HEAD
+          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE head
+          OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+        get_filename_component(head ${head} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+        if(EXISTS ${head}) # another commit is another version
+          set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${head})
+        endif()
+      endif()
+    endif()
+  elseif(commit MATCHES "^[0-9a-f]+(-changed)?$")
+    set(commit "commit ${commit}")
+  endif()
+  set(${result} ${commit} PARENT_SCOPE)
+endfunction()
+muster_find_commit(muster_commit)
+
+# Only these are compiled anew for another commit.
+function(muster_names_commit)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_DEFINITIONS MUSTER_COMMIT="${muster_commit}")
+endfunction()
+
 add_library(muster_flags INTERFACE)
 target_compile_definitions(muster_flags INTERFACE _GNU_SOURCE MUSTER_VERSION="${PROJECT_VERSION}")
 target_include_directories(muster_flags INTERFACE ${PROJECT_SOURCE_DIR}/plugin)

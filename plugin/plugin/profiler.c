@@ -209,7 +209,8 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
     muster_steering_attach(options.file.map, options.log);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
-    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s", identity->rank, identity->run_dir);
+    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s, by muster %s (%s)", identity->rank,
+               identity->run_dir, MUSTER_VERSION, MUSTER_COMMIT);
     return 0;
 }
 

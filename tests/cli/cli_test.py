@@ -56,7 +56,7 @@ class Help(Case):
     def test_version_names_interfaces(self):
         done = self.muster("version")
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stdout, r"^muster \d+\.\d+\.\d+\n")
+        self.assertRegex(done.stdout, r"^muster \d+\.\d+\.\d+ \((commit [0-9a-f]+(-changed)?|built outside git)\)\n")
         self.assertIn("v1 to v7", done.stdout)
         self.assertEqual(self.muster("--version").stdout, done.stdout)
 
