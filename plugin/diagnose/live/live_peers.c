@@ -53,6 +53,18 @@ static unsigned read_table(const char *path, struct muster_live_table *table, un
     return entries;
 }
 
+bool muster_live_table_read(const char *path, struct muster_live_table *table)
+{
+    struct muster_segment *segment = (void *)table->bytes;
+    unsigned used = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) /* of the table that was read here before */
+        used = segment->comm[i].uid ? i + 1 : used;
+    unsigned entries = read_table(path, table, used);
+    for (unsigned i = entries; i < MUSTER_SEG_COMMS; i++)
+        segment->comm[i].uid = 0;
+    return entries > 0;
+}
+
 static bool is_fresh(uint64_t heartbeat_ns)
 {
     return heartbeat_ns + FRESH_NS > muster_now_ns();

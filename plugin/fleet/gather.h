@@ -1,0 +1,37 @@
+/*
+ * One job on this host, as the messages of the wire format: reads its segments, keeps what was not
+ * told yet within bounds, and tells as much each half second as a rank has bytes for. A message is
+ * made once and never blocks on anybody. One thread.
+ */
+#ifndef MUSTER_FLEET_GATHER_H
+#define MUSTER_FLEET_GATHER_H
+
+#include "fleet/wire.h"
+#include "segment/reap.h"
+
+/* What a rank may use in a second: of timed operations, of all else. */
+enum { MUSTER_GATHER_BYTES = 130 };
+
+struct muster_gather;
+
+/* `who`: one of its processes; `instance`: of the agent. NULL: no memory. */
+struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, uint32_t uid,
+                                        uint64_t instance);
+void muster_gather_free(struct muster_gather *gather);
+bool muster_gather_is(const struct muster_gather *gather, const struct muster_seg_identity *who,
+                      uint32_t uid);
+/* fleet_name.h */
+const char *muster_gather_name(const struct muster_gather *gather);
+
+/* Looks who there is among the job's segments that were found, each second. Returns how many are
+ * still to be told of, those that have just ended included. */
+size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
+                          uint64_t now_ns);
+/* Takes what is new in the rings, before they go round: four times a second at least. */
+void muster_gather_take(struct muster_gather *gather);
+
+/* Appends the next message, about as much as half a second allows. Fails without memory. */
+void muster_gather_tell(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
+                        struct muster_wire_out *out);
+
+#endif

@@ -1,0 +1,480 @@
+#include "fleet/join.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/array.h"
+#include "fleet/wire.h"
+
+enum { OPS_LEAST = 64, OPS_MOST = 4096 };
+
+struct process_key {
+    uint64_t instance, start_ticks, pid;
+};
+
+struct muster_join *muster_join_new(const char *name)
+{
+    struct muster_join *join = calloc(1, sizeof *join);
+    if (!join)
+        return NULL;
+    memccpy(join->name, name, '\0', sizeof join->name - 1);
+    join->by_instance.key_bytes = sizeof(uint64_t);
+    join->by_process.key_bytes = sizeof(struct process_key);
+    return join;
+}
+
+static void free_process(struct muster_join_process *process)
+{
+    if (process->segment)
+        munmap(process->segment, sizeof *process->segment);
+    free(process->op);
+    free(process->over);
+    free(process->class);
+}
+
+void muster_join_free(struct muster_join *join)
+{
+    for (size_t i = 0; join && i < join->processes; i++)
+        free_process(&join->process[i]);
+    if (!join)
+        return;
+    muster_hashmap_free(&join->by_instance);
+    muster_hashmap_free(&join->by_process);
+    free(join->host);
+    free(join->process);
+    free(join);
+}
+
+uint64_t muster_join_server_ns(const struct muster_join *join, uint64_t now_ns)
+{
+    return join->newest_ns + (now_ns > join->newest_at_ns ? now_ns - join->newest_at_ns : 0);
+}
+
+bool muster_join_hears(const struct muster_join *join, const struct muster_join_host *host,
+                       uint64_t now_ns)
+{
+    return muster_join_server_ns(join, now_ns) - host->heard_ns < MUSTER_JOIN_SILENT_NS;
+}
+
+/* ---- hosts ---- */
+
+/* Two agents of one host would tell everything twice. The one that was there first speaks until it
+ * falls silent; then it has been started anew. */
+static int displace(struct muster_join *join, const struct muster_wire_message *message,
+                    uint64_t server_ns, struct muster_err *err)
+{
+    for (size_t i = 0; i < join->hosts; i++) {
+        struct muster_join_host *host = &join->host[i];
+        if (strcmp(host->host, message->host) != 0 || host->instance == 0)
+            continue;
+        if (server_ns - host->heard_ns < MUSTER_JOIN_SILENT_NS)
+            return muster_fail(err, "two agents speak for host %s: end one of them",
+                               message->host);
+        host->instance = 0; /* what it told stays as it is, and is not heard */
+    }
+    return 0;
+}
+
+static int check_job(struct muster_join *join, const struct muster_wire_message *message,
+                     struct muster_err *err)
+{
+    char name[MUSTER_FLEET_NAME];
+    muster_fleet_name(name, message->uid, message->run_dir);
+    if (strcmp(name, join->name) != 0)
+        return muster_fail(err,
+                           "host %s tells of job %s under the name of %s, and is not believed: "
+                           "whose credentials does it use?",
+                           message->host, name, join->name);
+    memcpy(join->run_dir, message->run_dir, sizeof join->run_dir);
+    join->uid = message->uid;
+    return 0;
+}
+
+/* NULL with an error that is not empty: refused; with an empty one: it has not said who it is. */
+static struct muster_join_host *host_of(struct muster_join *join,
+                                        const struct muster_wire_message *message,
+                                        uint64_t server_ns, struct muster_err *err)
+{
+    size_t at = muster_hashmap_find(&join->by_instance, &message->instance);
+    if (at != SIZE_MAX && join->host[at].instance == message->instance)
+        return &join->host[at];
+    if (!message->described || check_job(join, message, err) != 0 ||
+        displace(join, message, server_ns, err) != 0)
+        return NULL;
+    if (join->hosts == MUSTER_JOIN_HOSTS || !muster_grow(&join->host, join->hosts, sizeof *join->host) ||
+        !muster_hashmap_put(&join->by_instance, &message->instance, join->hosts)) {
+        muster_fail(err, "no room for host %s beside %zu others", message->host, join->hosts);
+        return NULL;
+    }
+    struct muster_join_host *host = &join->host[join->hosts++];
+    *host = (struct muster_join_host){.instance = message->instance,
+                                      .boot_hash = message->boot_hash,
+                                      .to_server_ns = INT64_MAX};
+    memcpy(host->host, message->host, sizeof host->host);
+    memcpy(host->hostname, message->hostname, sizeof host->hostname);
+    return host;
+}
+
+/* ---- processes ---- */
+
+static struct muster_join_process *new_process(struct muster_join *join,
+                                               const struct process_key *key)
+{
+    if (join->processes == MUSTER_JOIN_PROCESSES ||
+        !muster_grow(&join->process, join->processes, sizeof *join->process))
+        return NULL;
+    struct muster_join_process *process = &join->process[join->processes];
+    void *segment = mmap(NULL, sizeof(struct muster_segment), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *process = (struct muster_join_process){.segment = segment == MAP_FAILED ? NULL : segment,
+                                            .class = calloc(1, sizeof *process->class)};
+    if (process->segment && process->class &&
+        muster_hashmap_put(&join->by_process, key, join->processes)) {
+        join->processes++;
+        return process;
+    }
+    free_process(process);
+    return NULL;
+}
+
+static void take_identity(struct muster_join *join, uint32_t h,
+                          const struct muster_wire_process *from,
+                          struct muster_join_process *process)
+{
+    struct muster_seg_identity *who = &process->segment->identity;
+    *who = from->identity;
+    who->pid = from->pid;
+    who->start_ticks = from->start_ticks;
+    who->uid = join->uid;
+    who->boot_hash = join->host[h].boot_hash;
+    memcpy(who->host, join->host[h].host, sizeof who->host);
+    memcpy(who->hostname, join->host[h].hostname, sizeof who->hostname);
+    memcpy(who->run_dir, join->run_dir, sizeof who->run_dir);
+    process->host = h;
+}
+
+static struct muster_join_process *process_of(struct muster_join *join, uint32_t h,
+                                              const struct muster_wire_process *from)
+{
+    const struct process_key key = {join->host[h].instance, from->start_ticks, from->pid};
+    size_t at = muster_hashmap_find(&join->by_process, &key);
+    struct muster_join_process *process = at == SIZE_MAX ? NULL : &join->process[at];
+    if (!process && from->described)
+        process = new_process(join, &key);
+    if (process && from->described)
+        take_identity(join, h, from, process);
+    return process;
+}
+
+/* ---- communicators ---- */
+
+static struct muster_seg_comm *entry_of(struct muster_segment *segment, uint32_t uid, bool make)
+{
+    struct muster_seg_comm *room = NULL;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+        struct muster_seg_comm *comm = &segment->comm[i];
+        if (comm->uid == uid)
+            return comm;
+        if (comm->uid == 0) {
+            room = room && room->uid == 0 ? room : comm;
+            break; /* they are filled from the front */
+        }
+        if (comm->end_ns && (!room || comm->end_ns < room->end_ns))
+            room = comm;
+    }
+    if (!make || !room)
+        return NULL;
+    memset(room, 0, sizeof *room);
+    room->uid = uid;
+    return room;
+}
+
+static void describe(struct muster_seg_comm *to, const struct muster_seg_comm *from)
+{
+    to->id = from->id;
+    to->rank = from->rank;
+    to->nranks = from->nranks;
+    to->nnodes = from->nnodes;
+    to->gpu_index = from->gpu_index;
+    memcpy(to->gpu_pci, from->gpu_pci, sizeof to->gpu_pci);
+    memcpy(to->gpu_uuid, from->gpu_uuid, sizeof to->gpu_uuid);
+    memcpy(to->name, from->name, sizeof to->name);
+    to->begin_ns = from->begin_ns;
+    to->timing = from->timing;
+}
+
+/* What was in flight when it stood still is no more. */
+static void forget_slots(struct muster_segment *segment, uint32_t uid)
+{
+    for (unsigned i = 0; i < MUSTER_WIRE_SLOTS && segment->slot_state[i]; i++)
+        if (segment->slot[i].comm == uid)
+            segment->slot_state[i] = MUSTER_SLOT_RESTING;
+}
+
+/* False: nobody has described it. */
+static bool take_comm(struct muster_segment *segment, const struct muster_wire_comm *from)
+{
+    struct muster_seg_comm *to = entry_of(segment, from->seg.uid, from->described);
+    if (!to)
+        return false;
+    if (from->described)
+        describe(to, &from->seg);
+    if (to->calls != from->seg.calls || to->launches_ended != from->seg.launches_ended)
+        forget_slots(segment, to->uid);
+    to->calls = from->seg.calls;
+    to->launches = from->seg.launches;
+    to->launches_ended = from->seg.launches_ended;
+    to->launches_probed = from->seg.launches_probed;
+    to->called_ns = from->seg.called_ns;
+    to->ended_ns = from->seg.ended_ns;
+    to->end_ns = from->seg.end_ns;
+    if (from->still) {
+        to->call_hash = from->seg.call_hash;
+        to->captured = from->seg.captured;
+        memcpy(to->call, from->seg.call, sizeof to->call);
+    }
+    return true;
+}
+
+/* ---- what stands still ---- */
+
+static struct muster_op over_of(const struct muster_wire_slot *slot)
+{
+    struct muster_op op = {.number = slot->number,
+                           .enqueue_ns = slot->enqueue_ns,
+                           .count = slot->count,
+                           .comm = slot->comm,
+                           .peer = slot->peer,
+                           .func = slot->func,
+                           .dtype = slot->dtype,
+                           .flags = slot->flags | MUSTER_OP_UNSCORED};
+    if (slot->ended) { /* on the GPU's clock: it is enough that it is */
+        op.source = MUSTER_SOURCE_EVENT;
+        op.begin_ns = 1;
+        op.end_ns = 2;
+    }
+    return op;
+}
+
+static void take_slot(struct muster_segment *segment, unsigned i,
+                      const struct muster_wire_slot *from)
+{
+    segment->slot[i] = (struct muster_seg_slot){.number = from->number,
+                                                .enqueue_ns = from->enqueue_ns,
+                                                .count = from->count,
+                                                .comm = from->comm,
+                                                .peer = from->peer,
+                                                .flags = from->flags,
+                                                .func = from->func,
+                                                .dtype = from->dtype,
+                                                .p2p = from->p2p,
+                                                .started = from->started,
+                                                .ended = from->ended,
+                                                .proxy_started = from->proxy_started,
+                                                .proxy_ended = from->proxy_ended};
+    segment->slot_state[i] = muster_slot_word(1, from->state);
+}
+
+/* Communicators of which nothing is said now keep what was said before. */
+static bool take_still(struct muster_join_process *process, const struct muster_wire_process *from)
+{
+    struct muster_segment *segment = process->segment;
+    unsigned used = 0;
+    size_t overs = 0;
+    struct muster_op *over = realloc(process->over, (from->slots + 1) * sizeof *over);
+    if (!over)
+        return false;
+    process->over = over;
+    for (size_t c = 0; c < from->comms; c++)
+        if (from->comm[c].still)
+            forget_slots(segment, from->comm[c].seg.uid);
+    for (size_t i = 0; i < from->slots; i++) {
+        if (from->slot[i].state == MUSTER_SLOT_DONE) {
+            over[overs++] = over_of(&from->slot[i]);
+            continue;
+        }
+        while (used < MUSTER_WIRE_SLOTS && segment->slot_state[used] &&
+               (segment->slot_state[used] & 0xff) != MUSTER_SLOT_RESTING)
+            used++;
+        if (used < MUSTER_WIRE_SLOTS)
+            take_slot(segment, used, &from->slot[i]);
+    }
+    process->overs = overs;
+    return true;
+}
+
+/* ---- operations ---- */
+
+static size_t most_ops(const struct muster_join *join)
+{
+    size_t most = MUSTER_JOIN_OPS / (join->processes ? join->processes : 1);
+    return most < OPS_LEAST ? OPS_LEAST : most > OPS_MOST ? OPS_MOST : most;
+}
+
+static void take_ops(struct muster_join *join, struct muster_join_process *process,
+                     const struct muster_wire_process *from)
+{
+    size_t most = most_ops(join);
+    for (size_t i = 0; i < from->classes; i++)
+        muster_class_put(process->class, &from->class[i]);
+    for (size_t i = 0; i < from->ops; i++) {
+        const struct muster_wire_op *told = &from->op[i];
+        const struct muster_op *like = muster_class_find(process->class, told->class);
+        if (!like || !muster_reserve(&process->op, &process->room, process->ops + 1,
+                                     sizeof *process->op)) {
+            join->unknown++;
+            continue;
+        }
+        struct muster_op *op = &process->op[process->ops++];
+        *op = *like;
+        op->number = told->number;
+        op->enqueue_ns = told->enqueue_ns;
+        op->begin_ns = told->begin_ns;
+        op->end_ns = told->end_ns;
+        join->timed += told->end_ns != 0;
+        if (process->ops > most) {
+            size_t gone = process->ops - most / 2;
+            process->ops -= gone;
+            memmove(process->op, process->op + gone, process->ops * sizeof *process->op);
+        }
+    }
+}
+
+/* ---- messages ---- */
+
+static bool take_process(struct muster_join *join, uint32_t h, uint64_t mono_ns,
+                         const struct muster_wire_process *from)
+{
+    struct muster_join_process *process = process_of(join, h, from);
+    if (!process) {
+        join->unknown++;
+        return from->described == false;
+    }
+    process->state = from->state;
+    process->missing = from->missing;
+    process->seen_ns = mono_ns;
+    process->segment->heartbeat_mono_ns = from->heartbeat_ns;
+    for (size_t i = 0; i < from->comms; i++)
+        join->unknown += !take_comm(process->segment, &from->comm[i]);
+    take_ops(join, process, from);
+    return !from->still || take_still(process, from);
+}
+
+static int take_message(struct muster_join *join, const struct muster_wire_message *message,
+                        uint64_t server_ns, struct muster_err *err)
+{
+    struct muster_err why = {""};
+    struct muster_join_host *host = host_of(join, message, server_ns, &why);
+    if (!host) {
+        join->unknown += message->processes;
+        return why.text[0] ? muster_fail(err, "%s", why.text) : 0;
+    }
+    if (host->heard_ns && message->sequence <= host->sequence)
+        return 0; /* it was here before */
+    join->lost += host->heard_ns ? message->sequence - host->sequence - 1 : 0;
+    host->sequence = message->sequence;
+    host->heard_ns = server_ns;
+    host->mono_ns = message->mono_ns;
+    int64_t to_server = (int64_t)(server_ns - message->mono_ns);
+    host->to_server_ns = to_server < host->to_server_ns ? to_server : host->to_server_ns;
+    bool whole = true;
+    for (size_t i = 0; i < message->processes; i++)
+        whole &= take_process(join, (uint32_t)(host - join->host), message->mono_ns,
+                              &message->process[i]);
+    return whole ? 0 : muster_fail_memory(err, "what all hosts tell");
+}
+
+int muster_join_take(struct muster_join *join, const void *data, size_t bytes, uint64_t server_ns,
+                     uint64_t now_ns, struct muster_err *err)
+{
+    struct muster_arena arena = {0};
+    struct muster_wire_message message;
+    join->messages++;
+    if (server_ns >= join->newest_ns) {
+        join->newest_ns = server_ns;
+        join->newest_at_ns = now_ns;
+    }
+    int rc = muster_wire_read(join->name, data, bytes, &arena, &message, err);
+    if (rc == 0)
+        rc = take_message(join, &message, server_ns, err);
+    join->refused += rc != 0;
+    muster_arena_free(&arena);
+    return rc;
+}
+
+/* ---- what there is ---- */
+
+static size_t ranks_said(const struct muster_segment *segment)
+{
+    int32_t most = segment->identity.world;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && segment->comm[i].uid; i++)
+        if ((int32_t)segment->comm[i].nranks > most)
+            most = (int32_t)segment->comm[i].nranks;
+    return most > 0 ? (size_t)most : 0;
+}
+
+struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns)
+{
+    struct muster_join_coverage is = {0};
+    for (size_t i = 0; i < join->hosts; i++) {
+        if (join->host[i].instance == 0)
+            continue;
+        is.hosts++;
+        is.silent_hosts += !muster_join_hears(join, &join->host[i], now_ns);
+    }
+    for (size_t i = 0; i < join->processes; i++) {
+        const struct muster_join_process *process = &join->process[i];
+        const struct muster_join_host *host = &join->host[process->host];
+        size_t said = ranks_said(process->segment);
+        is.expected = said > is.expected ? said : is.expected;
+        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+            continue;
+        is.ranks++;
+        is.living += process->state == MUSTER_PROCESS_RUNNING;
+    }
+    is.expected = is.ranks > is.expected ? is.ranks : is.expected;
+    return is;
+}
+
+static bool add_over(struct muster_join_process *process)
+{
+    size_t needed = process->ops + process->overs;
+    if (!muster_reserve(&process->op, &process->room, needed + 1, sizeof *process->op))
+        return false;
+    if (process->overs)
+        memcpy(process->op + process->ops, process->over, process->overs * sizeof *process->over);
+    return true;
+}
+
+bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run)
+{
+    *run = (struct muster_run){.process = calloc(join->processes + 1, sizeof *run->process)};
+    bool whole = run->process != NULL;
+    for (size_t i = 0; whole && i < join->processes; i++) {
+        struct muster_join_process *process = &join->process[i];
+        const struct muster_join_host *host = &join->host[process->host];
+        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+            continue;
+        struct muster_seg_identity *who = &process->segment->identity;
+        who->begin_unix_ns = who->begin_mono_ns + (uint64_t)host->to_server_ns;
+        whole = !over || add_over(process);
+        run->process[run->processes++] =
+            (struct muster_process){.state = process->state,
+                                    .segment = process->segment,
+                                    .identity = *who,
+                                    .op = process->op,
+                                    .ops = process->ops + (over ? process->overs : 0),
+                                    .ops_missing = process->missing,
+                                    .seen_ns = process->seen_ns};
+    }
+    if (!whole)
+        muster_join_run_free(run);
+    return whole;
+}
+
+void muster_join_run_free(struct muster_run *run)
+{
+    free(run->process);
+    *run = (struct muster_run){0};
+}

@@ -1,0 +1,88 @@
+/*
+ * One job as its hosts tell it: messages come in, a run comes out, as if all processes had been
+ * recorded here, for the functions that judge runs. What a host told last is kept, a bounded window
+ * of operations, nothing else. Time between hosts is the server's, which stamped each message when
+ * it took it: no clock of any host is believed. One thread.
+ */
+#ifndef MUSTER_FLEET_JOIN_H
+#define MUSTER_FLEET_JOIN_H
+
+#include "base/hashmap.h"
+#include "fleet/class_table.h"
+#include "fleet/fleet_name.h"
+#include "run/run.h"
+
+/* A host that said nothing for so long is not heard: six messages. */
+#define MUSTER_JOIN_SILENT_NS 3000000000ull
+
+enum {
+    MUSTER_JOIN_PROCESSES = 65536,
+    MUSTER_JOIN_HOSTS = 16384,
+    MUSTER_JOIN_OPS = 1 << 20, /* in all windows together; of one process at least 64 */
+};
+
+struct muster_join_host {
+    uint64_t instance, sequence;
+    uint64_t heard_ns; /* the server's time of its newest message */
+    uint64_t mono_ns;  /* its own, of that */
+    int64_t to_server_ns; /* to be added to its clock: by the message that took least */
+    uint64_t boot_hash;
+    char host[128], hostname[64];
+    bool refused; /* somebody else spoke for this host, and that was said */
+};
+
+struct muster_join_process {
+    uint32_t host;
+    enum muster_process_state state;
+    uint64_t missing, seen_ns;
+    struct muster_segment *segment; /* as far as it was told; mostly untouched zeros */
+    struct muster_op *op;           /* the window, then `over` */
+    size_t ops, room;
+    struct muster_op *over; /* of what stands still: the newest of each stream */
+    size_t overs;
+    struct muster_class_table *class;
+};
+
+struct muster_join {
+    char name[MUSTER_FLEET_NAME];
+    char run_dir[MUSTER_SEG_PATH];
+    uint32_t uid;
+    struct muster_join_host *host;
+    size_t hosts;
+    struct muster_join_process *process;
+    size_t processes;
+    struct muster_hashmap by_instance, by_process;
+    uint64_t newest_ns, newest_at_ns; /* the server's time of the newest message; own clock then */
+    uint64_t timed;   /* operations with GPU times, ever */
+    uint64_t messages, lost, refused; /* lost: that never came, by their sequence */
+    uint64_t unknown; /* processes and operations that nobody had described yet */
+};
+
+/* `name` of fleet_name.h. NULL: no memory. */
+struct muster_join *muster_join_new(const char *name);
+void muster_join_free(struct muster_join *join);
+
+/* A message that the server took at `server_ns`; now_ns: own monotonic clock. -1: it is refused,
+ * and the error says who has to do what, once for each sender. */
+int muster_join_take(struct muster_join *join, const void *data, size_t bytes, uint64_t server_ns,
+                     uint64_t now_ns, struct muster_err *err);
+
+/* The server's time now, by what has passed since the newest message. */
+uint64_t muster_join_server_ns(const struct muster_join *join, uint64_t now_ns);
+bool muster_join_hears(const struct muster_join *join, const struct muster_join_host *host,
+                       uint64_t now_ns);
+
+/* How much of the job is heard now. */
+struct muster_join_coverage {
+    size_t hosts, silent_hosts;
+    size_t living; /* processes that are heard and not over */
+    size_t ranks, expected; /* heard; that there are, as they say themselves */
+};
+struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns);
+
+/* The run as far as it is heard, for muster_join_run_free; it points into the join, and ends with
+ * its next message. `over`: with what stands still. False: no memory. */
+bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run);
+void muster_join_run_free(struct muster_run *run);
+
+#endif

@@ -1,0 +1,331 @@
+#include "fleet/teller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "segment/segment_reader.h"
+
+/* About what each part takes on the wire. */
+enum {
+    PROCESS_BYTES = 60,
+    PLACE_BYTES = 16,
+    DESCRIBE_BYTES = 40, /* beside its names */
+    STILL_BYTES = 110,
+    SLOT_BYTES = 20,
+    CLASS_BYTES = 14,
+    SAVED_S = 10, /* of bytes that were not used */
+    WAITING = 2048, /* operations; with more the older half is lost */
+};
+#define STILL_NS (1500 * MUSTER_NS_PER_MS)
+
+/* ---- operations ---- */
+
+static const struct muster_seg_comm *comm_of(const struct muster_segment *segment, uint32_t uid)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++)
+        if (segment->comm[i].uid == uid)
+            return &segment->comm[i];
+    return NULL;
+}
+
+/* What the level does not tell is no timed operation for those who hear it. */
+static void thin(struct muster_teller *teller, const struct muster_segment *segment,
+                 struct muster_op *op, size_t n)
+{
+    const struct muster_seg_comm *comm = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!muster_source_is_gpu(op[i].source))
+            continue;
+        if (!comm || comm->uid != op[i].comm)
+            comm = comm_of(segment, op[i].comm);
+        if (comm && muster_thinning_takes(&teller->thinning, comm->id, op[i].number))
+            continue;
+        op[i].source = MUSTER_SOURCE_NONE;
+        op[i].begin_ns = op[i].end_ns = 0;
+    }
+}
+
+void muster_teller_take(struct muster_teller *teller, struct muster_telling *telling)
+{
+    uint64_t before = teller->next;
+    size_t had = teller->window.n;
+    bool halved = false;
+    size_t n = muster_segment_read_ring(teller->path, &teller->next, telling->ring);
+    if (n == 0 || !muster_live_table_read(teller->path, &telling->table))
+        return;
+    teller->missing += before ? teller->next - before - n : 0;
+    thin(teller, (const void *)telling->table.bytes, telling->ring, n);
+    muster_window_take(&teller->window, telling->ring, n, WAITING, &halved);
+    teller->missing += halved ? had / 2 : 0;
+}
+
+/* Into the message, as far as there are bytes, and out of the window. */
+static void tell_ops(struct muster_teller *teller, struct muster_telling *telling, uint64_t now_ns,
+                     struct muster_wire_process *process)
+{
+    struct muster_window *window = &teller->window;
+    size_t n = 0;
+    process->class = telling->class;
+    process->op = telling->op;
+    while (n < window->n && n < MUSTER_WIRE_OPS && teller->ops_left > 0 &&
+           process->classes < MUSTER_WIRE_CLASSES) {
+        const struct muster_op *op = &window->op[n];
+        struct muster_class_entry *class = muster_class_of(&teller->class, op);
+        if (class->said_ns == 0 || now_ns - class->said_ns >= MUSTER_TELL_AGAIN_NS) {
+            class->said_ns = now_ns;
+            process->class[process->classes++] = class->class;
+            teller->ops_left -= CLASS_BYTES;
+        }
+        process->op[n++] = (struct muster_wire_op){.class = class->class.id,
+                                                   .number = op->number,
+                                                   .enqueue_ns = op->enqueue_ns,
+                                                   .begin_ns = op->begin_ns,
+                                                   .end_ns = op->end_ns};
+        teller->ops_left -= MUSTER_THINNING_OP_BYTES;
+    }
+    process->ops = n;
+    window->n -= n;
+    memmove(window->op, window->op + n, window->n * sizeof *window->op);
+}
+
+/* ---- communicators ---- */
+
+static void follow(struct muster_told *told, const struct muster_seg_comm *comm, uint64_t now_ns)
+{
+    if (told->uid != comm->uid)
+        *told = (struct muster_told){.uid = comm->uid};
+    uint64_t facts[] = {comm->calls, comm->called_ns, comm->end_ns, comm->launches_ended,
+                        comm->launches_probed};
+    uint64_t mark = muster_hash(MUSTER_HASH_SEED, facts, sizeof facts) | 1;
+    if (mark == told->mark)
+        return;
+    told->mark = mark;
+    told->moved_ns = now_ns;
+}
+
+static bool again(uint64_t told_ns, uint64_t now_ns)
+{
+    return told_ns == 0 || now_ns - told_ns >= MUSTER_TELL_AGAIN_NS;
+}
+
+static bool stands_still(const struct muster_told *told, uint64_t now_ns)
+{
+    return now_ns - told->moved_ns >= STILL_NS;
+}
+
+/* Who it is again, and where it stands: what is due, while there are bytes for it. */
+static void tell_comm(struct muster_teller *teller, const struct muster_seg_comm *comm,
+                      struct muster_told *told, uint64_t now_ns,
+                      struct muster_wire_process *process)
+{
+    bool describe = again(told->described_ns, now_ns);
+    bool still = comm->calls > 0 && stands_still(told, now_ns) &&
+                 (told->still_ns < told->moved_ns || again(told->still_ns, now_ns));
+    if ((!describe && !still && told->placed == told->mark) || teller->places_left <= 0)
+        return;
+    process->comm[process->comms++] =
+        (struct muster_wire_comm){.described = describe, .still = still, .seg = *comm};
+    told->placed = told->mark;
+    teller->places_left -= PLACE_BYTES;
+    if (describe) {
+        told->described_ns = now_ns;
+        teller->places_left -= DESCRIBE_BYTES + (int64_t)(strlen(comm->name) +
+                                                          strlen(comm->gpu_uuid));
+    }
+    if (still) {
+        told->still_ns = now_ns;
+        teller->places_left -= STILL_BYTES;
+        process->still = true;
+    }
+}
+
+static void check_names(struct muster_seg_comm *comm)
+{
+    comm->gpu_pci[sizeof comm->gpu_pci - 1] = '\0';
+    comm->gpu_uuid[sizeof comm->gpu_uuid - 1] = '\0';
+    comm->name[sizeof comm->name - 1] = '\0';
+}
+
+static void tell_comms(struct muster_teller *teller, struct muster_telling *telling,
+                       uint64_t now_ns, struct muster_wire_process *process)
+{
+    struct muster_segment *segment = (void *)telling->table.bytes;
+    unsigned first = teller->turn;
+    process->comm = telling->comm;
+    for (unsigned k = 0; k < MUSTER_SEG_COMMS; k++) {
+        unsigned i = (first + k) % MUSTER_SEG_COMMS;
+        struct muster_seg_comm *comm = &segment->comm[i];
+        if (comm->uid == 0 || comm->id == 0 || comm->uid == MUSTER_SEG_OTHER_UID ||
+            comm->seq & 1) /* being written: next time */
+            continue;
+        check_names(comm);
+        follow(&teller->told[i], comm, now_ns);
+        tell_comm(teller, comm, &teller->told[i], now_ns, process);
+        if (teller->places_left > 0)
+            teller->turn = (i + 1) % MUSTER_SEG_COMMS;
+    }
+}
+
+/* ---- where it stands still ---- */
+
+static bool is_told_still(const struct muster_wire_process *process, uint32_t uid)
+{
+    for (size_t i = 0; i < process->comms; i++)
+        if (process->comm[i].seg.uid == uid)
+            return process->comm[i].still;
+    return false;
+}
+
+static void tell_slot(struct muster_wire_process *process, const struct muster_segment *segment,
+                      unsigned i)
+{
+    const struct muster_seg_slot *slot = &segment->slot[i];
+    unsigned state = segment->slot_state[i] & 0xff;
+    if ((state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED) ||
+        process->slots == MUSTER_WIRE_SLOTS || !is_told_still(process, slot->comm))
+        return;
+    process->slot[process->slots++] =
+        (struct muster_wire_slot){.number = slot->number,
+                                  .enqueue_ns = slot->enqueue_ns,
+                                  .count = slot->count,
+                                  .comm = slot->comm,
+                                  .peer = slot->peer,
+                                  .flags = slot->flags,
+                                  .func = slot->func,
+                                  .dtype = slot->dtype,
+                                  .state = (uint8_t)state,
+                                  .p2p = slot->p2p,
+                                  .started = slot->started,
+                                  .ended = slot->ended,
+                                  .proxy_started = slot->proxy_started,
+                                  .proxy_ended = slot->proxy_ended};
+}
+
+static bool same_stream(const struct muster_wire_slot *slot, const struct muster_op *op)
+{
+    bool p2p = muster_func_is_p2p(op->func);
+    return slot->state == MUSTER_SLOT_DONE && slot->comm == op->comm && (slot->p2p != 0) == p2p &&
+           (!p2p || (slot->func == op->func && slot->peer == op->peer));
+}
+
+/* Newest first, so that the first of a stream is the one. */
+static void tell_over(struct muster_wire_process *process, const struct muster_op *op)
+{
+    if ((op->flags & MUSTER_OP_GRAPH) || process->slots == MUSTER_WIRE_SLOTS ||
+        !is_told_still(process, op->comm))
+        return;
+    for (size_t i = 0; i < process->slots; i++)
+        if (same_stream(&process->slot[i], op))
+            return;
+    process->slot[process->slots++] =
+        (struct muster_wire_slot){.number = op->number,
+                                  .enqueue_ns = op->enqueue_ns,
+                                  .count = op->count,
+                                  .comm = op->comm,
+                                  .peer = op->peer,
+                                  .flags = op->flags,
+                                  .func = op->func,
+                                  .dtype = op->dtype,
+                                  .state = MUSTER_SLOT_DONE,
+                                  .p2p = muster_func_is_p2p(op->func),
+                                  .ended = muster_source_is_gpu(op->source)};
+}
+
+static void tell_still(struct muster_teller *teller, struct muster_telling *telling,
+                       struct muster_wire_process *process)
+{
+    struct muster_segment *segment;
+    unsigned unstable;
+    process->slot = telling->slot;
+    if (muster_segment_read_live(teller->path, &segment, &unstable, NULL) != 0)
+        return;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+        tell_slot(process, segment, i);
+    uint64_t head = segment->ring_head;
+    for (uint64_t k = 1; k <= head && k <= MUSTER_SEG_RING; k++)
+        tell_over(process, &segment->ring[(head - k) % MUSTER_SEG_RING]);
+    free(segment);
+    teller->places_left -= SLOT_BYTES * (int64_t)process->slots;
+}
+
+/* ---- all ---- */
+
+static void fill(struct muster_teller *teller, uint64_t now_ns)
+{
+    const int64_t most = SAVED_S * MUSTER_GATHER_BYTES;
+    uint64_t passed = teller->filled_ns ? now_ns - teller->filled_ns : MUSTER_NS_PER_S;
+    int64_t more = passed > SAVED_S * MUSTER_NS_PER_S
+                       ? most
+                       : (int64_t)(passed * MUSTER_GATHER_BYTES / MUSTER_NS_PER_S);
+    teller->filled_ns = now_ns;
+    teller->places_left = teller->places_left + more < most ? teller->places_left + more : most;
+    teller->ops_left = teller->ops_left + more < most ? teller->ops_left + more : most;
+}
+
+static enum muster_process_state state_of(const struct muster_teller *teller, uint32_t exit_state)
+{
+    return teller->alive                              ? MUSTER_PROCESS_RUNNING
+           : exit_state == MUSTER_EXIT_FINALIZED      ? MUSTER_PROCESS_FINALIZED
+           : exit_state == MUSTER_EXIT_EXITED         ? MUSTER_PROCESS_EXITED
+                                                      : MUSTER_PROCESS_KILLED;
+}
+
+/* One that has gone from here was archived: its process is over. */
+static bool read_table(const struct muster_teller *teller, struct muster_telling *telling)
+{
+    char path[MUSTER_SEG_PATH + 300];
+    if (teller->seen)
+        return muster_live_table_read(teller->path, &telling->table);
+    snprintf(path, sizeof path, "%s/%s.seg", teller->identity.run_dir, teller->identity.file_stem);
+    return muster_live_table_read(path, &telling->table);
+}
+
+/* Who it is, and what is said of that. False: nobody knows. */
+static bool tell_identity(struct muster_teller *teller, const struct muster_telling *telling,
+                          bool readable, uint64_t now_ns, struct muster_wire_process *process)
+{
+    const struct muster_segment *segment = (const void *)telling->table.bytes;
+    if (readable) {
+        struct muster_seg_identity who = segment->identity;
+        if (muster_identity_check(teller->path, &who, NULL) == 0)
+            teller->identity = who; /* its rank may have been learned */
+        process->heartbeat_ns = segment->heartbeat_mono_ns;
+    }
+    process->pid = teller->identity.pid;
+    process->start_ticks = teller->identity.start_ticks;
+    process->state = state_of(teller, readable ? segment->exit_state : MUSTER_EXIT_OPEN);
+    process->missing = teller->missing;
+    if (process->pid && again(teller->described_ns, now_ns)) {
+        teller->described_ns = now_ns;
+        teller->places_left -= PROCESS_BYTES;
+        process->described = true;
+        process->identity = teller->identity;
+    }
+    return process->pid != 0;
+}
+
+bool muster_teller_tell(struct muster_teller *teller, struct muster_telling *telling,
+                        uint64_t now_ns, struct muster_wire_process *process)
+{
+    bool readable = read_table(teller, telling);
+    memset(process, 0, sizeof *process);
+    fill(teller, now_ns);
+    muster_thinning_turn(&teller->thinning, now_ns, MUSTER_GATHER_BYTES);
+    if (!tell_identity(teller, telling, readable, now_ns, process))
+        return false;
+    if (readable)
+        tell_comms(teller, telling, now_ns, process);
+    if (process->still && teller->seen)
+        tell_still(teller, telling, process);
+    tell_ops(teller, telling, now_ns, process);
+    return true;
+}
+
+void muster_teller_free(struct muster_teller *teller)
+{
+    muster_window_free(&teller->window);
+    free(teller->path);
+    free(teller);
+}

@@ -1,0 +1,56 @@
+#include "fleet/thinning.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* A level's blocks are random: over so long even a sparse one has some. */
+#define WINDOW_NS (4 * MUSTER_NS_PER_S)
+#define CALM_NS   (10 * MUSTER_NS_PER_S)
+
+bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
+{
+    bool takes = false;
+    for (unsigned level = 0; level <= MUSTER_LEVEL_MOST; level++) {
+        if (!muster_block_timed(comm_id, number / MUSTER_BLOCK, level))
+            break;
+        thinning->seen[level]++;
+        takes |= level == thinning->level;
+    }
+    return takes;
+}
+
+static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns, unsigned bytes)
+{
+    unsigned level = 0;
+    uint64_t most = bytes * took_ns / MUSTER_NS_PER_S / MUSTER_THINNING_OP_BYTES;
+    while (level < MUSTER_LEVEL_MOST && thinning->seen[level] > most)
+        level++;
+    return level;
+}
+
+void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes)
+{
+    uint64_t took = now_ns - thinning->since_ns;
+    if (thinning->since_ns == 0) {
+        thinning->since_ns = now_ns;
+        return;
+    }
+    /* A window that is full before its time need not be waited for. */
+    unsigned level = fitting(thinning, took < WINDOW_NS ? WINDOW_NS : took, bytes);
+    if (level <= thinning->level && took < WINDOW_NS)
+        return;
+    if (level > thinning->level) {
+        thinning->level = level;
+        thinning->calm_ns = 0;
+    } else if (level == thinning->level) {
+        thinning->calm_ns = 0;
+    } else if (thinning->calm_ns == 0) {
+        thinning->calm_ns = now_ns;
+    } else if (now_ns - thinning->calm_ns >= CALM_NS) {
+        thinning->level--;
+        thinning->calm_ns = 0;
+    }
+    thinning->since_ns = now_ns;
+    memset(thinning->seen, 0, sizeof thinning->seen);
+}

@@ -1,0 +1,36 @@
+/*
+ * What writer and reader of the wire format agree on about rows of operations: each is said by how
+ * it differs from what is expected after those before. Both keep the same expectation, from the
+ * times as they were said, so that what is rounded never adds up. Between wire_*.c only.
+ */
+#ifndef MUSTER_FLEET_WIRE_OPS_H
+#define MUSTER_FLEET_WIRE_OPS_H
+
+#include "fleet/wire.h"
+
+/* Low bits of an operation's key; above them its class, less the lowest class of the row. */
+enum {
+    MUSTER_WIRE_TIMED = 1,
+    MUSTER_WIRE_SAME = 2, /* begin and end of the one before: one kernel */
+    MUSTER_WIRE_JUMP = 4, /* its number is not the expected one */
+    MUSTER_WIRE_FAR = 8,  /* times too far from the expected ones for a code: in full */
+    MUSTER_WIRE_KEY_BITS = 4,
+};
+
+/* Of one class: a step repeats itself, so numbers go on by what they went on by before. */
+struct muster_wire_stride {
+    uint64_t last, step;
+};
+
+struct muster_wire_expect {
+    struct muster_wire_stride stride[MUSTER_WIRE_CLASSES]; /* of class id % 256 */
+    uint64_t enqueue_ns, begin_ns, end_ns;
+};
+
+static inline void muster_wire_expect_number(struct muster_wire_stride *stride, uint64_t number)
+{
+    stride->step = number - stride->last;
+    stride->last = number;
+}
+
+#endif

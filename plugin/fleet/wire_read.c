@@ -1,0 +1,286 @@
+/* The reading half of fleet/wire.h: the same order, every number bounded. */
+#include "fleet/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nccl_types.h"
+#include "fleet/wire_ops.h"
+
+/* Bytes that the smallest of each takes: no count is larger than the bytes left allow. */
+enum { LEAST_PROCESS = 7, LEAST_COMM = 8, LEAST_SLOT = 13, LEAST_CLASS = 10, LEAST_OP = 3 };
+
+/* A time is none that can be beyond this: sums of a few never overflow. */
+#define LATEST_NS (1ull << 62)
+
+static uint64_t get_age(struct muster_wire_in *in, uint64_t now_ns)
+{
+    uint64_t age = muster_wire_get(in, now_ns);
+    return age ? now_ns - (age - 1) : 0;
+}
+
+static int32_t get_int(struct muster_wire_in *in)
+{
+    return (int32_t)muster_wire_get_signed(in, INT32_MIN, INT32_MAX);
+}
+
+static uint32_t get_u32(struct muster_wire_in *in)
+{
+    return (uint32_t)muster_wire_get(in, UINT32_MAX);
+}
+
+static void get_identity(struct muster_wire_in *in, const struct muster_wire_message *message,
+                         struct muster_seg_identity *who)
+{
+    who->begin_mono_ns = get_age(in, message->mono_ns);
+    who->begin_unix_ns = muster_wire_get(in, LATEST_NS);
+    who->rank = get_int(in);
+    who->local_rank = get_int(in);
+    who->world = get_int(in);
+    who->nccl = get_u32(in);
+    who->api = get_u32(in);
+    who->timing = (uint32_t)muster_wire_get(in, MUSTER_TIMING_CHANNELS);
+    who->replay_speed = get_u32(in);
+    who->rank_source = muster_wire_get_byte(in) == MUSTER_RANK_FROM_ENV ? MUSTER_RANK_FROM_ENV
+                                                                        : MUSTER_RANK_FROM_COMM;
+    who->mark = muster_wire_get_byte(in) != 0;
+    muster_wire_get_text(in, who->gpu_name, sizeof who->gpu_name);
+}
+
+static void get_described(struct muster_wire_in *in, const struct muster_wire_message *message,
+                          struct muster_seg_comm *comm)
+{
+    comm->id = muster_wire_get_fixed(in);
+    comm->rank = get_int(in);
+    comm->nranks = get_u32(in);
+    comm->nnodes = get_u32(in);
+    comm->gpu_index = get_int(in);
+    muster_wire_get_text(in, comm->gpu_pci, sizeof comm->gpu_pci);
+    muster_wire_get_text(in, comm->gpu_uuid, sizeof comm->gpu_uuid);
+    muster_wire_get_text(in, comm->name, sizeof comm->name);
+    comm->begin_ns = get_age(in, message->mono_ns);
+    comm->timing = muster_wire_get(in, UINT64_MAX);
+}
+
+static void get_calls(struct muster_wire_in *in, struct muster_seg_comm *comm)
+{
+    uint64_t calls = comm->calls, n = calls < MUSTER_SEG_CALLS ? calls : MUSTER_SEG_CALLS;
+    comm->call_hash = muster_wire_get_fixed(in);
+    comm->captured = muster_wire_get(in, UINT64_MAX);
+    for (uint64_t i = calls - n; i < calls && !in->wrong; i++) {
+        struct muster_seg_call *call = &comm->call[i % MUSTER_SEG_CALLS];
+        call->number =
+            (uint16_t)(i + (uint64_t)muster_wire_get_signed(in, INT16_MIN, INT16_MAX));
+        call->func = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_FUNCS);
+        call->dtype = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_DTYPES);
+        call->root = get_int(in);
+        call->count = muster_wire_get(in, UINT64_MAX);
+    }
+}
+
+static void get_comm(struct muster_wire_in *in, const struct muster_wire_message *message,
+                     struct muster_wire_comm *to)
+{
+    struct muster_seg_comm *comm = &to->seg;
+    uint64_t head = muster_wire_get(in, (uint64_t)UINT32_MAX << 2 | 3);
+    to->described = head & 1;
+    to->still = head & 2;
+    comm->uid = (uint32_t)(head >> 2);
+    if (comm->uid == 0 || comm->uid == MUSTER_SEG_OTHER_UID)
+        muster_wire_wrong(in, "a communicator without a number");
+    comm->calls = muster_wire_get(in, INT64_MAX);
+    uint64_t launches = muster_wire_get(in, INT64_MAX);
+    comm->launches = launches;
+    comm->launches_ended =
+        launches - (uint64_t)muster_wire_get_signed(in, INT64_MIN / 2, (int64_t)launches);
+    comm->launches_probed =
+        launches - (uint64_t)muster_wire_get_signed(in, INT64_MIN / 2, (int64_t)launches);
+    comm->called_ns = get_age(in, message->mono_ns);
+    comm->ended_ns = get_age(in, message->mono_ns);
+    comm->end_ns = get_age(in, message->mono_ns);
+    if (to->described)
+        get_described(in, message, comm);
+    if (to->still)
+        get_calls(in, comm);
+}
+
+static void get_slot(struct muster_wire_in *in, const struct muster_wire_message *message,
+                     struct muster_wire_slot *slot)
+{
+    slot->comm = get_u32(in);
+    slot->number = muster_wire_get(in, INT64_MAX);
+    slot->enqueue_ns = get_age(in, message->mono_ns);
+    slot->count = muster_wire_get(in, UINT64_MAX);
+    slot->peer = get_int(in);
+    slot->flags = (uint16_t)muster_wire_get(in, UINT16_MAX);
+    slot->func = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_FUNCS);
+    slot->dtype = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_DTYPES);
+    unsigned state = muster_wire_get_byte(in);
+    slot->state = (uint8_t)(state >> 1);
+    slot->p2p = state & 1;
+    if (slot->state > MUSTER_SLOT_RESTING)
+        muster_wire_wrong(in, "an operation in a state that is none");
+    slot->started = get_u32(in);
+    slot->ended = get_u32(in);
+    slot->proxy_started = get_u32(in);
+    slot->proxy_ended = get_u32(in);
+}
+
+static void get_class(struct muster_wire_in *in, struct muster_wire_class *class)
+{
+    struct muster_op *like = &class->like;
+    class->id = (uint32_t)muster_wire_get(in, UINT32_MAX - 1);
+    like->comm = get_u32(in);
+    like->func = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_FUNCS);
+    like->dtype = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_DTYPES);
+    unsigned how = muster_wire_get_byte(in);
+    like->algo = muster_kind_or_unknown((uint8_t)(how >> 4), MUSTER_ALGOS);
+    like->proto = muster_kind_or_unknown((uint8_t)(how & 15), MUSTER_PROTOS);
+    like->channels = (uint8_t)muster_wire_get_byte(in);
+    like->source = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_SOURCES);
+    like->flags = (uint16_t)muster_wire_get(in, UINT16_MAX);
+    like->peer = get_int(in);
+    like->count = muster_wire_get(in, UINT64_MAX);
+}
+
+/* ---- operations ---- */
+
+static void get_gpu_times(struct muster_wire_in *in, struct muster_wire_expect *expect, bool far)
+{
+    if (far) {
+        expect->begin_ns = muster_wire_get(in, LATEST_NS);
+        expect->end_ns = expect->begin_ns + muster_wire_get(in, LATEST_NS);
+        return;
+    }
+    expect->begin_ns = expect->end_ns + (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
+    expect->end_ns = expect->begin_ns + (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
+}
+
+static void get_op(struct muster_wire_in *in, struct muster_wire_expect *expect, uint64_t now_ns,
+                   uint32_t lowest, struct muster_wire_op *op)
+{
+    uint64_t head = muster_wire_get(
+        in, (uint64_t)(UINT32_MAX - 1 - lowest) << MUSTER_WIRE_KEY_BITS | 15);
+    op->class = lowest + (uint32_t)(head >> MUSTER_WIRE_KEY_BITS);
+    struct muster_wire_stride *stride = &expect->stride[op->class % MUSTER_WIRE_CLASSES];
+    op->number = stride->last + stride->step;
+    if (head & MUSTER_WIRE_JUMP)
+        op->number += (uint64_t)muster_wire_get_signed(in, INT64_MIN, INT64_MAX);
+    if (op->number > INT64_MAX)
+        muster_wire_wrong(in, "an operation with a number that is none");
+    muster_wire_expect_number(stride, op->number);
+    bool far = head & MUSTER_WIRE_FAR;
+    expect->enqueue_ns += far ? (uint64_t)muster_wire_get_signed(in, INT64_MIN, INT64_MAX)
+                              : (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
+    /* Rounded, it may come to lie behind the moment at which it was told. */
+    op->enqueue_ns = expect->enqueue_ns < now_ns ? expect->enqueue_ns : now_ns;
+    if (!(head & MUSTER_WIRE_TIMED)) {
+        op->begin_ns = op->end_ns = 0;
+        return;
+    }
+    if (!(head & MUSTER_WIRE_SAME))
+        get_gpu_times(in, expect, far);
+    op->begin_ns = expect->begin_ns;
+    op->end_ns = expect->end_ns;
+    if (op->begin_ns > op->end_ns || op->end_ns > 2 * LATEST_NS)
+        muster_wire_wrong(in, "an operation that ends before it begins");
+}
+
+static void get_ops(struct muster_wire_in *in, const struct muster_wire_message *message,
+                    struct muster_arena *arena, struct muster_wire_process *process)
+{
+    struct muster_wire_expect expect = {.enqueue_ns = message->mono_ns};
+    process->ops = muster_wire_get_count(in, MUSTER_WIRE_OPS, LEAST_OP);
+    uint32_t lowest = process->ops ? (uint32_t)muster_wire_get(in, UINT32_MAX - 1) : 0;
+    process->op = muster_arena_array(arena, process->ops, sizeof *process->op);
+    for (size_t i = 0; process->op && i < process->ops && !in->wrong; i++)
+        get_op(in, &expect, message->mono_ns, lowest, &process->op[i]);
+}
+
+/* ---- all ---- */
+
+static void get_slots(struct muster_wire_in *in, const struct muster_wire_message *message,
+                      struct muster_arena *arena, struct muster_wire_process *process)
+{
+    process->slots = muster_wire_get_count(in, MUSTER_WIRE_SLOTS, LEAST_SLOT);
+    process->slot = muster_arena_array(arena, process->slots, sizeof *process->slot);
+    for (size_t i = 0; process->slot && i < process->slots && !in->wrong; i++)
+        get_slot(in, message, &process->slot[i]);
+}
+
+static void get_process(struct muster_wire_in *in, const struct muster_wire_message *message,
+                        struct muster_arena *arena, struct muster_wire_process *process)
+{
+    process->pid = get_u32(in);
+    process->start_ticks = muster_wire_get(in, UINT64_MAX);
+    unsigned head = muster_wire_get_byte(in);
+    process->described = head & 1;
+    process->still = head & 2;
+    process->state = (enum muster_process_state)(head >> 2);
+    if (process->state > MUSTER_PROCESS_KILLED)
+        muster_wire_wrong(in, "a process in a state that is none");
+    process->heartbeat_ns = get_age(in, message->mono_ns);
+    process->missing = muster_wire_get(in, INT64_MAX);
+    if (process->described)
+        get_identity(in, message, &process->identity);
+    process->comms = muster_wire_get_count(in, MUSTER_SEG_COMMS, LEAST_COMM);
+    process->comm = muster_arena_array(arena, process->comms, sizeof *process->comm);
+    for (size_t i = 0; process->comm && i < process->comms && !in->wrong; i++)
+        get_comm(in, message, &process->comm[i]);
+    if (process->still)
+        get_slots(in, message, arena, process);
+    process->classes = muster_wire_get_count(in, MUSTER_WIRE_CLASSES, LEAST_CLASS);
+    process->class = muster_arena_array(arena, process->classes, sizeof *process->class);
+    for (size_t i = 0; process->class && i < process->classes && !in->wrong; i++)
+        get_class(in, &process->class[i]);
+    get_ops(in, message, arena, process);
+}
+
+static void get_names(struct muster_wire_in *in, struct muster_wire_message *message)
+{
+    message->boot_hash = muster_wire_get_fixed(in);
+    message->uid = get_u32(in);
+    muster_wire_get_text(in, message->host, sizeof message->host);
+    muster_wire_get_text(in, message->hostname, sizeof message->hostname);
+    muster_wire_get_text(in, message->run_dir, sizeof message->run_dir);
+    if (message->run_dir[0] != '/' || !message->host[0])
+        muster_wire_wrong(in, "a host without a name, or a run directory that is not absolute");
+}
+
+static void get_message(struct muster_wire_in *in, struct muster_arena *arena,
+                        struct muster_wire_message *message)
+{
+    message->instance = muster_wire_get_fixed(in);
+    message->sequence = muster_wire_get(in, INT64_MAX);
+    message->mono_ns = muster_wire_get(in, LATEST_NS);
+    message->unix_ns = muster_wire_get(in, LATEST_NS);
+    message->described = muster_wire_get_byte(in) != 0;
+    if (message->described)
+        get_names(in, message);
+    message->processes = muster_wire_get_count(in, MUSTER_WIRE_PROCESSES, LEAST_PROCESS);
+    message->process = muster_arena_array(arena, message->processes, sizeof *message->process);
+    for (size_t i = 0; message->process && i < message->processes && !in->wrong; i++)
+        get_process(in, message, arena, &message->process[i]);
+    if (!in->wrong && in->at != in->end)
+        muster_wire_wrong(in, "more behind its end");
+}
+
+int muster_wire_read(const char *name, const void *data, size_t bytes, struct muster_arena *arena,
+                     struct muster_wire_message *message, struct muster_err *err)
+{
+    struct muster_wire_in in = {.byte = data, .end = bytes};
+    memset(message, 0, sizeof *message);
+    if (bytes < 5 || memcmp(data, "mflt", 4) != 0)
+        return muster_fail(err, "%s: not a message of muster's agents", name);
+    in.at = 4;
+    uint64_t version = muster_wire_get(&in, UINT64_MAX);
+    if (!in.wrong && version != MUSTER_WIRE_VERSION)
+        return muster_fail(err,
+                           "%s: wire version %llu, this muster reads %d: run one version of muster "
+                           "on all hosts",
+                           name, (unsigned long long)version, MUSTER_WIRE_VERSION);
+    get_message(&in, arena, message);
+    if (in.wrong)
+        return muster_fail(err, "%s: byte %zu of %zu: %s", name, in.wrong_at, bytes, in.wrong);
+    return muster_arena_check(arena, err, "a message");
+}

@@ -1,0 +1,207 @@
+/* What an agent tells of segments: who, how far, operations, and within how many bytes. */
+#include "segment_fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fleet/gather.h"
+#include "fleet/join.h"
+#include "segment/image.h"
+
+#define RUN     "/scratch/muster-7"
+#define BEGIN   (1000 * MUSTER_NS_PER_S)
+#define HALF_NS (MUSTER_NS_PER_S / 2)
+
+struct site {
+    struct fixture *fixture;
+    struct muster_segment *segment;
+    struct muster_seg_identity who;
+    char path[128];
+    struct muster_found found;
+    struct muster_gather *gather;
+    struct muster_join *join;
+    uint64_t now_ns, number;
+    size_t bytes; /* of the last message */
+};
+
+static void put(const struct site *site)
+{
+    int fd = open(site->path, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, site->segment, sizeof *site->segment), sizeof *site->segment);
+    close(fd);
+}
+
+static struct site *begin(void **state)
+{
+    struct site *site = calloc(1, sizeof *site);
+    char name[MUSTER_FLEET_NAME];
+    site->fixture = *state;
+    fixture_identity(site->fixture, &site->who);
+    snprintf(site->who.run_dir, sizeof site->who.run_dir, RUN);
+    site->who.rank = 2;
+    site->segment = muster_segment_new(&site->who);
+    fixture_comm(site->segment);
+    site->segment->comm[0].id = 0xabc;
+    snprintf(site->path, sizeof site->path, "%s/1.seg", site->fixture->shm);
+    put(site);
+    site->found = (struct muster_found){.path = site->path, .alive = true, .uid = 1000};
+    site->gather = muster_gather_new(&site->who, 1000, 42);
+    muster_fleet_name(name, 1000, RUN);
+    site->join = muster_join_new(name);
+    site->now_ns = BEGIN;
+    return site;
+}
+
+static void finish(struct site *site)
+{
+    unlink(site->path);
+    muster_gather_free(site->gather);
+    muster_join_free(site->join);
+    free(site->segment);
+    free(site);
+}
+
+/* `n` operations into the ring, evenly over half a second. */
+static void work(struct site *site, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++, site->number++) {
+        uint64_t at = site->now_ns + i * HALF_NS / n;
+        site->segment->ring[site->segment->ring_head % MUSTER_SEG_RING] =
+            (struct muster_op){.number = site->number,
+                               .enqueue_ns = at,
+                               .begin_ns = at + 1000000,
+                               .end_ns = at + 1100000 + site->number % 97,
+                               .count = 4096,
+                               .comm = 1,
+                               .peer = -1,
+                               .func = MUSTER_FUNC_ALL_REDUCE,
+                               .dtype = MUSTER_DTYPE_FLOAT32,
+                               .source = MUSTER_SOURCE_EVENT};
+        site->segment->ring_head++;
+        site->segment->comm[0].calls++;
+        site->segment->comm[0].called_ns = at;
+    }
+}
+
+/* Half a second: what was done is told, and heard. */
+static void half(struct site *site, unsigned ops)
+{
+    struct muster_wire_out out = {0};
+    struct muster_err err;
+    work(site, ops);
+    put(site);
+    site->now_ns += HALF_NS;
+    muster_gather_look(site->gather, &site->found, 1, site->now_ns);
+    muster_gather_take(site->gather);
+    muster_gather_tell(site->gather, site->now_ns, site->now_ns, &out);
+    assert_false(out.failed);
+    site->bytes = out.used;
+    if (muster_join_take(site->join, out.byte, out.used, site->now_ns, site->now_ns, &err) != 0)
+        fail_msg("%s", err.text);
+    free(out.byte);
+}
+
+static void test_slow_job_tells_everything(void **state)
+{
+    struct site *site = begin(state);
+    for (unsigned i = 0; i < 40; i++)
+        half(site, 5);
+    assert_int_equal(site->join->processes, 1);
+    const struct muster_join_process *process = &site->join->process[0];
+    assert_int_equal(process->segment->identity.rank, 2);
+    assert_string_equal(process->segment->comm[0].name, "dp");
+    assert_int_equal(process->segment->comm[0].calls, site->segment->comm[0].calls);
+    assert_int_equal(process->ops, site->number);
+    for (size_t i = 0; i < process->ops; i++)
+        assert_int_equal(process->op[i].number, i);
+    assert_int_equal(site->join->unknown, 0);
+    finish(site);
+}
+
+/* A thousand operations a second: whole blocks of a sparse level, within the bytes. */
+static void test_quick_job_fits_its_bytes(void **state)
+{
+    struct site *site = begin(state);
+    size_t sum = 0, halves = 240;
+    for (unsigned i = 0; i < halves; i++) {
+        half(site, 500);
+        sum += site->bytes;
+    }
+    double each_second = (double)sum / ((double)halves / 2);
+    assert_true(each_second < 2 * MUSTER_GATHER_BYTES);
+    const struct muster_join_process *process = &site->join->process[0];
+    unsigned timed = 0, together = 0;
+    for (size_t i = 1; i < process->ops; i++) {
+        timed += process->op[i].end_ns != 0;
+        together += process->op[i].end_ns && process->op[i - 1].end_ns &&
+                    process->op[i].number == process->op[i - 1].number + 1;
+    }
+    assert_true(timed >= 64);
+    assert_true(together * 10 > timed * 9);
+    finish(site);
+}
+
+static void test_what_stands_still_is_told_in_full(void **state)
+{
+    struct site *site = begin(state);
+    half(site, 5);
+    fixture_slot(site->segment, 7, 5, MUSTER_SLOT_LAUNCHED);
+    site->segment->slot[7].started = 4;
+    site->segment->comm[0].calls++;
+    for (unsigned i = 0; i < 8; i++)
+        half(site, 0);
+    const struct muster_join_process *process = &site->join->process[0];
+    assert_int_equal(process->segment->slot_state[0] & 0xff, MUSTER_SLOT_LAUNCHED);
+    assert_int_equal(process->segment->slot[0].number, 5);
+    assert_int_equal(process->segment->slot[0].started, 4);
+    assert_int_equal(process->overs, 1);
+    assert_int_equal(process->over[0].number, 4);
+    half(site, 5); /* it goes on */
+    assert_int_not_equal(process->segment->slot_state[0] & 0xff, MUSTER_SLOT_LAUNCHED);
+    finish(site);
+}
+
+static void test_killed(void **state)
+{
+    struct site *site = begin(state);
+    half(site, 5);
+    site->found.alive = false;
+    half(site, 0);
+    assert_int_equal(site->join->process[0].state, MUSTER_PROCESS_KILLED);
+    finish(site);
+}
+
+/* Who listens from later on knows everything within the kept minute. */
+static void test_said_again(void **state)
+{
+    struct site *site = begin(state);
+    half(site, 5);
+    struct muster_join *first = site->join;
+    site->join = muster_join_new(first->name);
+    muster_join_free(first);
+    for (unsigned i = 0; i < 90; i++)
+        half(site, 5);
+    assert_int_equal(site->join->processes, 1);
+    assert_string_equal(site->join->process[0].segment->comm[0].name, "dp");
+    assert_true(site->join->process[0].ops > 100);
+    finish(site);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_slow_job_tells_everything, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_quick_job_fits_its_bytes, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_what_stands_still_is_told_in_full, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_killed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_said_again, fixture_setup, fixture_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

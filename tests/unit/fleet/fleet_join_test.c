@@ -1,0 +1,230 @@
+/* What several hosts tell becomes one job: who is late, who is missing, and who is not believed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/join.h"
+#include "fleet/judge.h"
+#include "wire_made.h"
+
+enum { HOSTS = 2, HALVES = 24 };
+#define HALF_NS (MADE_SECOND / 2)
+#define SERVER  (5000 * MADE_SECOND)
+
+struct told {
+    struct muster_finding first;
+    unsigned n, resolved;
+};
+
+static void note(void *arg, const struct muster_finding *finding)
+{
+    struct told *told = arg;
+    if (finding->resolved) {
+        told->resolved++;
+        return;
+    }
+    if (told->n++ == 0)
+        told->first = *finding;
+}
+
+struct fleet {
+    struct made *host[HOSTS];
+    struct muster_join *join;
+    struct muster_judge *judge;
+    struct told told;
+    uint64_t at_ns;
+    bool mute[HOSTS];
+};
+
+static int begin(void **state)
+{
+    struct fleet *fleet = calloc(1, sizeof *fleet);
+    char name[MUSTER_FLEET_NAME];
+    muster_fleet_name(name, 1000, MADE_RUN);
+    fleet->join = muster_join_new(name);
+    fleet->judge = muster_judge_new(10 * MADE_SECOND);
+    for (unsigned h = 0; h < HOSTS; h++)
+        fleet->host[h] = made_new(h, HOSTS);
+    *state = fleet;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned h = 0; h < HOSTS; h++)
+        free(fleet->host[h]);
+    muster_join_free(fleet->join);
+    muster_judge_free(fleet->judge);
+    free(fleet);
+    return 0;
+}
+
+static void give(struct fleet *fleet, const struct made *made)
+{
+    struct muster_err err;
+    size_t bytes;
+    unsigned char *data = made_bytes(made, &bytes);
+    if (muster_join_take(fleet->join, data, bytes, SERVER + fleet->at_ns, fleet->at_ns, &err) != 0)
+        fail_msg("%s", err.text);
+    free(data);
+}
+
+/* Half a second in which ranks work (late >= -1) or rest, those of a stopped host for ever. */
+static void half(struct fleet *fleet, int late, unsigned stopped)
+{
+    fleet->at_ns += HALF_NS;
+    for (unsigned h = 0; h < HOSTS; h++) {
+        if (late < -1 || h == stopped)
+            made_rest(fleet->host[h]);
+        else
+            made_step(fleet->host[h], late);
+        if (!fleet->mute[h])
+            give(fleet, fleet->host[h]);
+    }
+    assert_true(muster_judge_look(fleet->judge, fleet->join, fleet->at_ns, note, &fleet->told));
+}
+
+static void test_late_rank_of_the_other_host(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned i = 0; i < HALVES; i++)
+        half(fleet, 6, HOSTS);
+    assert_int_equal(fleet->told.n, 1);
+    assert_int_equal(fleet->told.first.kind, MUSTER_FINDING_LATE_RANK);
+    assert_int_equal(fleet->told.first.rank[0], 6);
+    assert_string_equal(fleet->told.first.host, "node1");
+}
+
+static void test_nobody_is_late(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned i = 0; i < HALVES; i++)
+        half(fleet, -1, HOSTS);
+    assert_int_equal(fleet->told.n, 0);
+    struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
+    assert_int_equal(is.ranks, 8);
+    assert_int_equal(is.expected, 8);
+}
+
+/* A host that is not heard any more has done nothing: nobody says that it hangs. */
+static void test_silent_host_is_not_blamed(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned i = 0; i < 4; i++)
+        half(fleet, -1, HOSTS);
+    fleet->mute[1] = true;
+    for (unsigned i = 0; i < 60; i++)
+        half(fleet, -2, HOSTS);
+    assert_int_equal(fleet->told.n, 0);
+    struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
+    assert_int_equal(is.silent_hosts, 1);
+    assert_int_equal(is.ranks, 4);
+    assert_int_equal(is.expected, 8);
+    fleet->mute[1] = false;
+    half(fleet, -2, HOSTS);
+    assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, 8);
+}
+
+/* Rank 2 never calls what all others wait in. */
+static void test_absent_rank(void **state)
+{
+    struct fleet *fleet = *state;
+    half(fleet, -1, HOSTS);
+    half(fleet, -1, HOSTS);
+    for (unsigned h = 0; h < HOSTS; h++)
+        for (unsigned i = 0; i < MADE_RANKS; i++) {
+            struct muster_seg_comm *comm = &fleet->host[h]->comm[i].seg;
+            if (h == 0 && i == 2)
+                continue;
+            comm->calls++;
+            comm->launches++;
+            comm->launches_probed++;
+            comm->called_ns = fleet->host[h]->message.mono_ns;
+        }
+    for (unsigned i = 0; i < 60; i++)
+        half(fleet, -2, HOSTS);
+    assert_int_equal(fleet->told.n, 1);
+    assert_int_equal(fleet->told.first.kind, MUSTER_FINDING_HANG_ABSENT);
+    assert_int_equal(fleet->told.first.rank[0], 2);
+    assert_int_equal(fleet->told.first.victims, 7);
+}
+
+/* The same message again, as after a reconnection, is nothing new. */
+static void test_twice(void **state)
+{
+    struct fleet *fleet = *state;
+    made_step(fleet->host[0], -1);
+    give(fleet, fleet->host[0]);
+    uint64_t timed = fleet->join->timed;
+    give(fleet, fleet->host[0]);
+    assert_int_equal(fleet->join->timed, timed);
+    assert_int_equal(fleet->join->processes, MADE_RANKS);
+}
+
+static void expect_refused(struct fleet *fleet, const struct made *made, const char *why)
+{
+    struct muster_err err = {""};
+    size_t bytes;
+    unsigned char *data = made_bytes(made, &bytes);
+    assert_int_equal(
+        muster_join_take(fleet->join, data, bytes, SERVER + fleet->at_ns, fleet->at_ns, &err), -1);
+    assert_non_null(strstr(err.text, why));
+    free(data);
+}
+
+static void test_another_job_and_a_second_agent(void **state)
+{
+    struct fleet *fleet = *state;
+    made_step(fleet->host[0], -1);
+    give(fleet, fleet->host[0]);
+    struct made *other = made_new(1, HOSTS);
+    other->message.uid = 1001;
+    made_step(other, -1);
+    expect_refused(fleet, other, "not believed");
+    free(other);
+    struct made *second = made_new(0, HOSTS);
+    second->message.instance = 99;
+    made_step(second, -1);
+    expect_refused(fleet, second, "two agents speak for host node0");
+    fleet->at_ns += 10 * MADE_SECOND; /* the first has fallen silent: it was started anew */
+    give(fleet, second);
+    assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).hosts, 1);
+    assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, MADE_RANKS);
+    free(second);
+}
+
+/* Who begins to listen later, inside a kept minute, leaves out what he cannot know yet. */
+static void test_undescribed(void **state)
+{
+    struct fleet *fleet = *state;
+    made_step(fleet->host[0], -1);
+    fleet->host[0]->message.described = false;
+    for (unsigned i = 0; i < MADE_RANKS; i++) {
+        fleet->host[0]->process[i].described = false;
+        fleet->host[0]->comm[i].described = false;
+    }
+    give(fleet, fleet->host[0]);
+    assert_int_equal(fleet->join->hosts, 0);
+    assert_int_equal(fleet->join->unknown, MADE_RANKS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_late_rank_of_the_other_host, begin, end),
+        cmocka_unit_test_setup_teardown(test_nobody_is_late, begin, end),
+        cmocka_unit_test_setup_teardown(test_silent_host_is_not_blamed, begin, end),
+        cmocka_unit_test_setup_teardown(test_absent_rank, begin, end),
+        cmocka_unit_test_setup_teardown(test_twice, begin, end),
+        cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),
+        cmocka_unit_test_setup_teardown(test_undescribed, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
