@@ -94,7 +94,7 @@ static struct scrape scrape(struct muster_agent_sample *sample, const struct mus
         fputs("no memory\n", stderr);
         exit(2);
     }
-    one.series = muster_agent_metrics(sample, &news, 0, false, out);
+    one.series = muster_agent_metrics(NULL, sample, &news, 0, false, out);
     fclose(out);
     one.cpu_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     free(text);

@@ -44,7 +44,7 @@ static bool print_page(struct agent *agent, bool open_metrics, FILE *out)
     uint64_t took_ns = muster_now_ns() - begin_ns;
     const struct muster_agent_news *news = muster_agent_watch_lock(agent->watch);
     if (whole)
-        muster_agent_metrics(&agent->sample, news, took_ns, open_metrics, out);
+        muster_agent_metrics(agent->options, &agent->sample, news, took_ns, open_metrics, out);
     muster_agent_watch_unlock(agent->watch);
     return whole;
 }
@@ -74,18 +74,29 @@ static bool page(void *arg, bool open_metrics, char **text, size_t *bytes)
     return whole;
 }
 
+static void ends(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+}
+
+void muster_agent_block_signals(void)
+{
+    sigset_t set;
+    ends(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 int muster_agent_serve(const struct muster_agent_options *options, const char *listen,
                        const char *web, FILE *log, struct muster_err *err)
 {
     struct muster_http *http;
     struct agent agent;
-    sigset_t ends;
+    sigset_t set;
     int signal_number;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    /* Before the threads: they are to leave these signals to this one. */
-    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    muster_agent_block_signals();
+    ends(&set);
     signal(SIGPIPE, SIG_IGN);
     /* What is read whole for a moment goes back to the system. */
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
@@ -97,7 +108,7 @@ int muster_agent_serve(const struct muster_agent_options *options, const char *l
         fprintf(log, "muster agent: %s/metrics, segments of %s in %s\n", muster_http_where(http),
                 options->all ? "all users" : "this user", options->segment_dir);
         fflush(log);
-        sigwait(&ends, &signal_number);
+        sigwait(&set, &signal_number);
         muster_http_stop(http);
     }
     end(&agent);

@@ -10,17 +10,24 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "agent/exposition.h"
 #include "base/err.h"
 
 struct muster_agent_options {
     const char *segment_dir;
     bool all; /* segments of all users */
     uint64_t hang_ns;
+    /* Adds families to the page; called by the server's thread. NULL: none. */
+    void (*more)(void *arg, struct muster_exposition *to);
+    void *more_arg;
 };
 
 /* Prints the metrics as they are now. */
 int muster_agent_once(const struct muster_agent_options *options, bool open_metrics, FILE *out,
                       struct muster_err *err);
+
+/* SIGINT and SIGTERM are left to muster_agent_serve by all threads that are made from now on. */
+void muster_agent_block_signals(void);
 
 /* Serves them at `listen` until SIGINT or SIGTERM; says where on `log`. `web`: a web configuration
  * file, or NULL. */

@@ -521,7 +521,8 @@ static void print_self(struct print *print)
     print_one(print, &one[6], resident_bytes(), false);
 }
 
-size_t muster_agent_metrics(const struct muster_agent_sample *sample,
+size_t muster_agent_metrics(const struct muster_agent_options *options,
+                            const struct muster_agent_sample *sample,
                             const struct muster_agent_news *news, uint64_t took_ns,
                             bool open_metrics, FILE *out)
 {
@@ -532,6 +533,8 @@ size_t muster_agent_metrics(const struct muster_agent_sample *sample,
     print_runs(&print);
     print_findings(&print);
     print_self(&print);
+    if (options && options->more)
+        options->more(options->more_arg, &print.to);
     muster_exposition_end(&print.to);
     return print.to.series;
 }

@@ -41,6 +41,7 @@ extern const struct muster_cmd muster_cmd_policy;
 extern const struct muster_cmd muster_cmd_tune;
 extern const struct muster_cmd muster_cmd_doctor;
 extern const struct muster_cmd muster_cmd_agent;
+extern const struct muster_cmd muster_cmd_fleet;
 extern const struct muster_cmd muster_cmd_env;
 extern const struct muster_cmd muster_cmd_version;
 extern const struct muster_cmd muster_cmd_help;

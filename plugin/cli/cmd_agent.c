@@ -6,9 +6,10 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "config/settings.h"
+#include "fleet/nats/publish.h"
 
 struct agent_given {
-    const char *listen, *web;
+    const char *listen, *web, *nats, *nats_credentials, *nats_ca;
     bool once, own, all;
     int format;
 };
@@ -27,10 +28,39 @@ static const struct muster_opt options[] = {
      .help = "of --once: prometheus or openmetrics (prometheus)"},
     {"all", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, all),
      .help = "of all users whose segments may be read (as root)"},
+    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats), "URL",
+     .help = "tell muster fleet of this host's jobs by NATS: nats://HOST:4222, or tls://..."},
+    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats_credentials), "FILE",
+     .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
+    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats_ca), "FILE",
+     .help = "certificates to check the server's with (the system's)"},
     {"own", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, own),
      .help = "of this user alone (as anybody else)"},
     {.name = NULL},
 };
+
+/* Serves, and tells NATS if that was asked for. */
+static int serve(const struct agent_given *given, struct muster_agent_options *agent,
+                 struct muster_err *err)
+{
+    struct muster_publish *publish = NULL;
+    const struct muster_publish_options nats = {.url = given->nats,
+                                                .credentials = given->nats_credentials,
+                                                .ca = given->nats_ca,
+                                                .segment_dir = agent->segment_dir,
+                                                .all = agent->all,
+                                                .log = stderr};
+    muster_agent_block_signals(); /* for all threads that come */
+    if (given->nats && muster_publish_start(&nats, &publish, err) != 0)
+        return -1;
+    if (publish) {
+        agent->more = muster_publish_metrics;
+        agent->more_arg = publish;
+    }
+    int rc = muster_agent_serve(agent, given->listen, given->web, stderr, err);
+    muster_publish_stop(publish);
+    return rc;
+}
 
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
@@ -45,15 +75,17 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     if (given.own && given.all)
         return muster_opt_wrong(self, "--own and --all exclude each other");
+    if (given.nats && given.once)
+        return muster_opt_wrong(self, "--once tells nobody: without --nats");
     if (muster_settings_load(&settings, &err) != 0)
         fprintf(stderr, "muster agent: %s; the defaults are taken\n", err.text);
-    const struct muster_agent_options agent = {
+    struct muster_agent_options agent = {
         .segment_dir = settings.segment_dir,
         .all = given.all || (geteuid() == 0 && !given.own),
         .hang_ns = settings.hang_seconds * MUSTER_NS_PER_S,
     };
     int rc = given.once ? muster_agent_once(&agent, given.format == FORMAT_OPEN, stdout, &err)
-                        : muster_agent_serve(&agent, given.listen, given.web, stderr, &err);
+                        : serve(&given, &agent, &err);
     if (rc == 0)
         return MUSTER_STATUS_OK;
     fprintf(stderr, "muster agent: %s\n", err.text);
@@ -65,8 +97,9 @@ const struct muster_cmd muster_cmd_agent = {
     .summary = "serve metrics of this host's jobs to Prometheus",
     .usage = "[options]",
     .about = "Reads the segments of what lives on this host, and nothing else of the jobs; writes\n"
-             "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. It ends by\n"
-             "SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
+             "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. With --nats\n"
+             "it also tells muster fleet of them, which compares the ranks of all hosts. It ends\n"
+             "by SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
     .options = options,
     .run = run,
 };

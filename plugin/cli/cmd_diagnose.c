@@ -18,6 +18,7 @@
 #include "diagnose/evidence.h"
 #include "diagnose/watch.h"
 #include "diagnose/whereabouts.h"
+#include "fleet/nats/worker.h"
 #include "report/report_output.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
@@ -30,6 +31,7 @@ enum { SCHEMA = 1 };
 struct options {
     bool live, follow;
     int format;
+    struct muster_fleet_question fleet; /* job: NULL without --fleet */
     uint64_t hang_seconds; /* 0: as configured */
 };
 
@@ -42,6 +44,14 @@ static const struct muster_opt table[] = {
      .help = "look each second, print what is new and what is over, until interrupted"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
      .help = "text or json; with --follow one JSON object per line (text)"},
+    {"fleet", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.job), "JOB",
+     .help = "what muster fleet found in a job that runs on many hosts; with --nats"},
+    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.url), "URL",
+     .help = "of --fleet: nats://HOST:4222, or tls://..."},
+    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.credentials), "FILE",
+     .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
+    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ca), "FILE",
+     .help = "certificates to check the server's with (the system's)"},
     {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
      .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
     {.name = NULL},
@@ -424,6 +434,22 @@ static int follow(struct options *options, const struct muster_run_query *query)
     return status;
 }
 
+/* What the workers of a fleet found. */
+static int ask_fleet(const struct muster_cmd *self, struct options *options, bool more)
+{
+    struct muster_err err;
+    size_t found;
+    options->fleet.json = options->format == FORMAT_JSON;
+    if (!options->fleet.job || !options->fleet.url)
+        return muster_opt_wrong(self, "--fleet JOB and --nats URL go together");
+    if (more || options->live || options->follow)
+        return muster_opt_wrong(self, "--fleet asks for one job, without RUN, --live and --follow");
+    if (muster_fleet_ask(&options->fleet, stdout, &found, &err) == 0)
+        return found ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+    fprintf(stderr, "muster diagnose: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct options options = {.format = FORMAT_TEXT};
@@ -431,6 +457,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     int at = muster_opt_parse(self, argc, argv, &options, &status);
     if (at < 0)
         return status;
+    if (options.fleet.job || options.fleet.url || options.fleet.credentials || options.fleet.ca)
+        return ask_fleet(self, &options, at < argc);
     if (options.live && at < argc)
         return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);
     struct muster_run_query query = {
@@ -456,7 +484,9 @@ const struct muster_cmd muster_cmd_diagnose = {
         "  muster diagnose --live\n"
         "A run that is over, and one that is watched until it ends:\n"
         "  muster diagnose muster-4711\n"
-        "  muster diagnose --follow muster-4711\n",
+        "  muster diagnose --follow muster-4711\n"
+        "A job on many hosts, while it runs:\n"
+        "  muster diagnose --fleet muster-4711 --nats nats://head:4222\n",
     .options = table,
     .run = run,
 };

@@ -20,6 +20,7 @@ const struct muster_cmd *const muster_commands[] = {
     &muster_cmd_topo,
     &muster_cmd_doctor,
     &muster_cmd_agent,
+    &muster_cmd_fleet,
     &muster_cmd_env,
     &muster_cmd_version,
     &muster_cmd_help,

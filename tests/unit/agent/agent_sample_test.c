@@ -223,7 +223,7 @@ static void hostile_bytes_print_as_text(void **state)
         rank.segment->net[i].seq = 2;
     put(&rank);
     take(&sample, &rank, 1);
-    muster_agent_metrics(&sample, &news, 1, true, out);
+    muster_agent_metrics(NULL, &sample, &news, 1, true, out);
     fclose(out);
     assert_non_null(strstr(text, "run=\"\\\"},evil{x=\\\"?1\""));
     assert_null(strstr(text, "\nevil"));

@@ -1,0 +1,209 @@
+#include "fleet/nats/held_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+
+#define AT_ONCE_NS (100 * MUSTER_NS_PER_MS)
+#define STATE_NS   MUSTER_NS_PER_S
+#define SILENT_NS  (3 * MUSTER_NS_PER_S) /* then the subscription is made anew */
+#define SAY_NS     (60 * MUSTER_NS_PER_S)
+/* What stood there before and is not found again within so long beyond a hang's time is over. */
+#define INHERIT_NS (15 * MUSTER_NS_PER_S)
+
+struct muster_held_job {
+    struct muster_held_by by;
+    struct muster_join *join;
+    struct muster_judge *judge;
+    natsSubscription *subscription;
+    bool caught_up;
+    uint64_t came_ns, state_ns, said_ns, caught_ns;
+    char **inherited; /* keys of findings that another worker told */
+    size_t inheriteds;
+};
+
+static natsStatus subscribe(struct muster_held_job *job)
+{
+    char subject[sizeof MUSTER_FLEET_JOBS + MUSTER_FLEET_NAME + 1];
+    jsSubOptions options;
+    natsSubscription_Destroy(job->subscription);
+    job->subscription = NULL;
+    jsSubOptions_Init(&options);
+    options.Stream = MUSTER_FLEET_STREAM;
+    options.Ordered = true;
+    snprintf(subject, sizeof subject, "%s.%s", MUSTER_FLEET_JOBS, job->join->name);
+    natsStatus s = js_SubscribeSync(&job->subscription, muster_link_js(job->by.link), subject, NULL,
+                                    &options, NULL);
+    return s == NATS_OK ? natsSubscription_SetPendingLimits(job->subscription, -1, -1) : s;
+}
+
+static void inherit(void *arg, const char *key, const char *json)
+{
+    struct muster_held_job *job = arg;
+    char *copy = strstr(json, "\"resolved\":false") ? strdup(key) : NULL;
+    if (copy && muster_grow(&job->inherited, job->inheriteds, sizeof(char *)))
+        job->inherited[job->inheriteds++] = copy;
+    else
+        free(copy);
+}
+
+struct muster_held_job *muster_held_job_new(const struct muster_held_by *by, const char *name,
+                                            struct muster_err *err)
+{
+    struct muster_held_job *job = calloc(1, sizeof *job);
+    if (!job) {
+        muster_fail_memory(err, "a job");
+        return NULL;
+    }
+    job->by = *by;
+    job->join = muster_join_new(name);
+    job->judge = muster_judge_new(by->hang_ns);
+    job->came_ns = muster_now_ns();
+    natsStatus s = job->join && job->judge ? subscribe(job) : NATS_NO_MEMORY;
+    if (s == NATS_OK && muster_board_read(by->board, name, inherit, job, err) == 0)
+        return job;
+    if (s != NATS_OK)
+        muster_fail(err, "job %s is not given: %s", name, natsStatus_GetText(s));
+    muster_held_job_free(job);
+    return NULL;
+}
+
+void muster_held_job_free(struct muster_held_job *job)
+{
+    if (!job)
+        return;
+    natsSubscription_Destroy(job->subscription);
+    muster_join_free(job->join);
+    muster_judge_free(job->judge);
+    for (size_t i = 0; i < job->inheriteds; i++)
+        free(job->inherited[i]);
+    free(job->inherited);
+    free(job);
+}
+
+const char *muster_held_job_name(const struct muster_held_job *job)
+{
+    return job->join->name;
+}
+
+const struct muster_join *muster_held_job_join(const struct muster_held_job *job)
+{
+    return job->join;
+}
+
+const struct muster_judge *muster_held_job_judge(const struct muster_held_job *job)
+{
+    return job->judge;
+}
+
+/* ---- messages ---- */
+
+static void say_refused(struct muster_held_job *job, const struct muster_err *err, uint64_t now_ns)
+{
+    if (job->said_ns && now_ns - job->said_ns < SAY_NS)
+        return;
+    job->said_ns = now_ns;
+    fprintf(job->by.log, "muster fleet: %s\n", err->text);
+    fflush(job->by.log);
+}
+
+static void take_one(struct muster_held_job *job, natsMsg *message, uint64_t now_ns)
+{
+    jsMsgMetaData *meta = NULL;
+    struct muster_err err;
+    if (natsMsg_GetMetaData(&meta, message) == NATS_OK) {
+        job->caught_up |= meta->NumPending == 0;
+        job->caught_ns = job->caught_ns ? job->caught_ns : job->caught_up ? now_ns : 0;
+        if (muster_join_take(job->join, natsMsg_GetData(message),
+                             (size_t)natsMsg_GetDataLength(message), (uint64_t)meta->Timestamp,
+                             now_ns, &err) != 0)
+            say_refused(job, &err, now_ns);
+    }
+    jsMsgMetaData_Destroy(meta);
+}
+
+size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns)
+{
+    natsMsg *message = NULL;
+    size_t n = 0;
+    uint64_t begin = muster_now_ns();
+    while (job->subscription && muster_now_ns() - begin < AT_ONCE_NS &&
+           natsSubscription_NextMsg(&message, job->subscription, 0) == NATS_OK) {
+        take_one(job, message, muster_now_ns());
+        natsMsg_Destroy(message);
+        message = NULL;
+        n++;
+    }
+    if (n > 0)
+        job->came_ns = now_ns;
+    /* After a restart of the server a consumer may be gone; what came already is known again. */
+    if (now_ns - job->came_ns > SILENT_NS && muster_link_is_up(job->by.link)) {
+        job->came_ns = now_ns;
+        subscribe(job);
+    }
+    return n;
+}
+
+/* ---- findings ---- */
+
+static void tell(void *arg, const struct muster_finding *finding)
+{
+    struct muster_held_job *job = arg;
+    char *line, sentence[1024];
+    if (!muster_board_tell(job->by.board, job->join->name, job->join->run_dir, finding, &line))
+        return;
+    muster_finding_sentence(finding, sentence, sizeof sentence);
+    fprintf(job->by.log, "muster fleet: %s: %s%s\n", job->join->name,
+            finding->resolved ? "over: " : "", sentence);
+    fflush(job->by.log);
+    if (finding->resolved) {
+        free(line);
+        return;
+    }
+    job->by.ever[finding->kind]++;
+    muster_hook_queue_add(job->by.hooks, finding->kind, line);
+}
+
+struct search {
+    const char *job, *key;
+    bool found;
+};
+
+static void compare(void *arg, const struct muster_finding *finding)
+{
+    struct search *search = arg;
+    char key[MUSTER_BOARD_KEY];
+    muster_board_key(key, search->job, finding);
+    search->found |= strcmp(key, search->key) == 0;
+}
+
+/* What another worker told and this one does not find: it ended while nobody looked. */
+static void resolve_inherited(struct muster_held_job *job)
+{
+    for (size_t i = 0; i < job->inheriteds; i++) {
+        struct search search = {job->join->name, job->inherited[i], false};
+        muster_judge_findings(job->judge, compare, &search);
+        if (!search.found)
+            muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
+        free(job->inherited[i]);
+    }
+    free(job->inherited);
+    job->inherited = NULL;
+    job->inheriteds = 0;
+}
+
+void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
+{
+    if (!job->caught_up)
+        return;
+    muster_judge_look(job->judge, job->join, now_ns, tell, job);
+    if (job->inheriteds && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)
+        resolve_inherited(job);
+    if (now_ns - job->state_ns < STATE_NS)
+        return;
+    struct muster_join_coverage is = muster_join_coverage(job->join, now_ns);
+    job->state_ns = now_ns;
+    muster_board_state(job->by.board, job->join, &is, job->by.worker);
+}

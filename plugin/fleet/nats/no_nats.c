@@ -1,0 +1,48 @@
+/* Without libnats: everything of one host works, and what needs NATS says so. */
+#include "fleet/nats/publish.h"
+#include "fleet/nats/worker.h"
+
+static int cannot(struct muster_err *err)
+{
+    return muster_fail(err, "this build knows no NATS: libnats was not there when it was made "
+                            "(libnats-dev)");
+}
+
+bool muster_publish_possible(void)
+{
+    return false;
+}
+
+int muster_publish_start(const struct muster_publish_options *options,
+                         struct muster_publish **publish, struct muster_err *err)
+{
+    (void)options;
+    (void)publish;
+    return cannot(err);
+}
+
+void muster_publish_stop(struct muster_publish *publish)
+{
+    (void)publish;
+}
+
+void muster_publish_metrics(void *publish, struct muster_exposition *to)
+{
+    (void)publish;
+    (void)to;
+}
+
+int muster_worker_run(const struct muster_worker_options *options, struct muster_err *err)
+{
+    (void)options;
+    return cannot(err);
+}
+
+int muster_fleet_ask(const struct muster_fleet_question *question, FILE *out, size_t *found,
+                     struct muster_err *err)
+{
+    (void)question;
+    (void)out;
+    (void)found;
+    return cannot(err);
+}

@@ -1,0 +1,340 @@
+#include "fleet/nats/publish.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "fleet/fleet_name.h"
+#include "fleet/gather.h"
+#include "fleet/nats/link.h"
+#include "fleet/nats/outbox.h"
+#include "segment/reap.h"
+#include "segment/segment_reader.h"
+
+enum { JOBS = 256 };
+#define TAKE_NS (250 * MUSTER_NS_PER_MS)
+#define TELL_NS (500 * MUSTER_NS_PER_MS)
+#define LOOK_NS MUSTER_NS_PER_S
+#define SAY_NS  (30 * MUSTER_NS_PER_S) /* not oftener that messages are refused */
+
+struct muster_publish {
+    struct muster_publish_options options;
+    struct muster_link *link;
+    unsigned begun;
+    uint64_t instance;
+    struct muster_gather *gather[JOBS];
+    size_t gathers;
+    uint64_t look_ns, tell_ns;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Under the lock. */
+    bool stop, refused, was_up;
+    uint64_t said_ns, cpu_ns, bytes;
+    struct muster_outbox outbox;
+};
+
+bool muster_publish_possible(void)
+{
+    return true;
+}
+
+/* ---- what the server says ---- */
+
+static void say_refused(struct muster_publish *publish, const jsPubAckErr *why)
+{
+    uint64_t now = muster_now_ns();
+    publish->refused = true;
+    if (publish->said_ns && now - publish->said_ns < SAY_NS)
+        return;
+    publish->said_ns = now;
+    bool nobody = why->Err == NATS_NO_RESPONDERS;
+    fprintf(publish->options.log,
+            "muster agent: NATS %s does not take messages (%s); a minute of them is kept. %s\n",
+            publish->options.url, why->ErrText ? why->ErrText : natsStatus_GetText(why->Err),
+            nobody ? "No stream takes " MUSTER_FLEET_JOBS ".>: start muster fleet, which makes it, "
+                     "with JetStream on"
+                   : "See the server's log: its disk, its limits, this agent's permissions");
+    fflush(publish->options.log);
+}
+
+static void on_acked(jsCtx *js, natsMsg *message, jsPubAck *ack, jsPubAckErr *why, void *arg)
+{
+    struct muster_publish *publish = arg;
+    const char *id = NULL;
+    (void)js;
+    if (natsMsgHeader_Get(message, "Nats-Msg-Id", &id) == NATS_OK && id) {
+        const char *dash = strrchr(id, '-');
+        pthread_mutex_lock(&publish->lock);
+        muster_outbox_answer(&publish->outbox, dash ? strtoull(dash + 1, NULL, 10) : UINT64_MAX,
+                             ack != NULL);
+        if (ack && publish->refused)
+            publish->refused = false;
+        else if (!ack && why->Err != NATS_TIMEOUT)
+            say_refused(publish, why);
+        pthread_mutex_unlock(&publish->lock);
+    }
+    natsMsg_Destroy(message);
+}
+
+/* ---- sending ---- */
+
+static bool send_one(struct muster_publish *publish, const struct muster_letter *letter)
+{
+    natsMsg *message = NULL;
+    char id[64];
+    jsPubOptions options;
+    jsPubOptions_Init(&options);
+    snprintf(id, sizeof id, "%016" PRIx64 "-%" PRIu64, publish->instance, letter->id);
+    options.MsgId = id;
+    options.MaxWait = 2 * MUSTER_LINK_WAIT_MS;
+    natsStatus s = natsMsg_Create(&message, letter->subject, NULL, letter->data, (int)letter->bytes);
+    s = s == NATS_OK ? js_PublishMsgAsync(muster_link_js(publish->link), &message, &options) : s;
+    natsMsg_Destroy(message);
+    return s == NATS_OK;
+}
+
+/* The lock is held but while the library is at work: only this thread adds and forgets letters. */
+static void send_kept(struct muster_publish *publish)
+{
+    unsigned begun = muster_link_tend(publish->link, muster_now_ns());
+    bool up = muster_link_is_up(publish->link) && muster_link_js(publish->link);
+    pthread_mutex_lock(&publish->lock);
+    if (begun != publish->begun || (publish->was_up && !up))
+        muster_outbox_recall(&publish->outbox);
+    publish->begun = begun;
+    publish->was_up = up;
+    muster_outbox_trim(&publish->outbox, muster_now_ns());
+    const struct muster_letter *letter;
+    while (up && (letter = muster_outbox_next(&publish->outbox))) {
+        pthread_mutex_unlock(&publish->lock);
+        up = send_one(publish, letter);
+        pthread_mutex_lock(&publish->lock);
+        if (!up)
+            muster_outbox_answer(&publish->outbox, letter->id, false);
+    }
+    pthread_mutex_unlock(&publish->lock);
+}
+
+/* ---- jobs ---- */
+
+static struct muster_gather *gather_of(struct muster_publish *publish,
+                                       const struct muster_seg_identity *who,
+                                       const struct muster_found *found)
+{
+    for (size_t i = 0; i < publish->gathers; i++)
+        if (muster_gather_is(publish->gather[i], who, found->uid))
+            return publish->gather[i];
+    if (publish->gathers == JOBS || !found->alive)
+        return NULL;
+    struct muster_gather *gather = muster_gather_new(who, found->uid, publish->instance);
+    if (gather)
+        publish->gather[publish->gathers++] = gather;
+    return gather;
+}
+
+static void look_at_jobs(struct muster_publish *publish, const struct muster_found *found, size_t n,
+                         struct muster_gather **of, struct muster_found *own)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct muster_seg_identity who;
+        if (muster_segment_read_identity(found[i].path, &who, NULL) == 0 && who.run_dir[0])
+            of[i] = gather_of(publish, &who, &found[i]);
+    }
+    for (size_t g = 0; g < publish->gathers; g++) {
+        struct muster_gather *gather = publish->gather[g];
+        size_t mine = 0;
+        for (size_t i = 0; i < n; i++)
+            if (of[i] == gather)
+                own[mine++] = found[i];
+        if (muster_gather_look(gather, own, mine, muster_now_ns()) > 0)
+            publish->gather[kept++] = gather;
+        else
+            muster_gather_free(gather);
+    }
+    publish->gathers = kept;
+}
+
+static void look(struct muster_publish *publish)
+{
+    struct muster_found *found;
+    size_t n = publish->options.all ? muster_find_all_segments(publish->options.segment_dir, &found)
+                                    : muster_find_segments(publish->options.segment_dir, &found);
+    struct muster_gather **of = calloc(n + 1, sizeof(struct muster_gather *));
+    struct muster_found *own = calloc(n + 1, sizeof *own);
+    if (of && own)
+        look_at_jobs(publish, found, n, of, own);
+    free(of);
+    free(own);
+    muster_found_free(found, n);
+}
+
+static void tell(struct muster_publish *publish, uint64_t now_ns)
+{
+    for (size_t i = 0; i < publish->gathers; i++) {
+        struct muster_wire_out out = {0};
+        char subject[MUSTER_FLEET_NAME + sizeof MUSTER_FLEET_JOBS + 1];
+        snprintf(subject, sizeof subject, "%s.%s", MUSTER_FLEET_JOBS,
+                 muster_gather_name(publish->gather[i]));
+        muster_gather_tell(publish->gather[i], now_ns, muster_unix_ns(), &out);
+        if (out.failed) {
+            free(out.byte);
+            continue;
+        }
+        pthread_mutex_lock(&publish->lock);
+        publish->bytes += out.used;
+        muster_outbox_add(&publish->outbox, subject, out.byte, out.used, now_ns);
+        pthread_mutex_unlock(&publish->lock);
+    }
+}
+
+/* ---- the thread ---- */
+
+static bool pause_until(struct muster_publish *publish, uint64_t due_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(due_ns / MUSTER_NS_PER_S),
+                          .tv_nsec = (long)(due_ns % MUSTER_NS_PER_S)};
+    pthread_mutex_lock(&publish->lock);
+    while (!publish->stop &&
+           pthread_cond_timedwait(&publish->wake, &publish->lock, &at) == 0)
+        ;
+    bool stop = publish->stop;
+    publish->cpu_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_unlock(&publish->lock);
+    return stop;
+}
+
+static void *publish_main(void *arg)
+{
+    struct muster_publish *publish = arg;
+    uint64_t now;
+    do {
+        now = muster_now_ns();
+        if (now >= publish->look_ns) {
+            look(publish);
+            publish->look_ns = now + LOOK_NS;
+        }
+        for (size_t i = 0; i < publish->gathers; i++)
+            muster_gather_take(publish->gather[i]);
+        if (now >= publish->tell_ns) {
+            tell(publish, now);
+            publish->tell_ns = now + TELL_NS;
+        }
+        send_kept(publish);
+    } while (!pause_until(publish, now + TAKE_NS));
+    send_kept(publish);
+    return NULL;
+}
+
+static int start_thread(struct muster_publish *publish, struct muster_err *err)
+{
+    pthread_condattr_t clock;
+    pthread_mutex_init(&publish->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&publish->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    const struct muster_link_options link = {.url = publish->options.url,
+                                             .credentials = publish->options.credentials,
+                                             .ca = publish->options.ca,
+                                             .who = "muster agent",
+                                             .log = publish->options.log,
+                                             .acked = on_acked,
+                                             .acked_arg = publish};
+    if (muster_link_open(&link, &publish->link, err) != 0)
+        return -1;
+    int rc = pthread_create(&publish->thread, NULL, publish_main, publish);
+    if (rc == 0)
+        return 0;
+    muster_link_close(publish->link);
+    return muster_fail(err, "no thread to tell NATS with: %s", strerror(rc));
+}
+
+static void free_all(struct muster_publish *publish)
+{
+    for (size_t i = 0; i < publish->gathers; i++)
+        muster_gather_free(publish->gather[i]);
+    muster_outbox_free(&publish->outbox);
+    pthread_cond_destroy(&publish->wake);
+    pthread_mutex_destroy(&publish->lock);
+    free(publish);
+}
+
+int muster_publish_start(const struct muster_publish_options *options,
+                         struct muster_publish **publish, struct muster_err *err)
+{
+    struct muster_publish *one = calloc(1, sizeof *one);
+    if (!one)
+        return muster_fail_memory(err, "what NATS is told");
+    one->options = *options;
+    if (getrandom(&one->instance, sizeof one->instance, 0) != sizeof one->instance)
+        one->instance = muster_unix_ns();
+    if (start_thread(one, err) != 0) {
+        free_all(one);
+        return -1;
+    }
+    *publish = one;
+    return 0;
+}
+
+void muster_publish_stop(struct muster_publish *publish)
+{
+    if (!publish)
+        return;
+    pthread_mutex_lock(&publish->lock);
+    publish->stop = true;
+    pthread_cond_signal(&publish->wake);
+    pthread_mutex_unlock(&publish->lock);
+    pthread_join(publish->thread, NULL);
+    if (muster_link_js(publish->link)) {
+        jsPubOptions options;
+        jsPubOptions_Init(&options);
+        options.MaxWait = MUSTER_LINK_WAIT_MS;
+        js_PublishAsyncComplete(muster_link_js(publish->link), &options);
+    }
+    muster_link_close(publish->link);
+    free_all(publish);
+}
+
+/* ---- metrics ---- */
+
+static void one_family(struct muster_exposition *to, const struct muster_family *family,
+                       uint64_t value)
+{
+    const struct muster_label none = {NULL, NULL};
+    muster_exposition_family(to, family);
+    muster_exposition_count(to, "", &none, value);
+}
+
+void muster_publish_metrics(void *arg, struct muster_exposition *to)
+{
+    static const struct muster_family up = {"muster_agent_nats_up", MUSTER_FAMILY_GAUGE,
+                                            "1 while NATS takes what the agent tells"};
+    static const struct muster_family waiting = {"muster_agent_nats_waiting", MUSTER_FAMILY_GAUGE,
+                                                 "Messages that NATS has not taken yet"};
+    static const struct muster_family told = {"muster_agent_nats_messages_total",
+                                              MUSTER_FAMILY_COUNTER,
+                                              "Messages that NATS has taken"};
+    static const struct muster_family lost = {"muster_agent_nats_lost_total",
+                                              MUSTER_FAMILY_COUNTER,
+                                              "Messages that became older than a minute"};
+    static const struct muster_family bytes = {"muster_agent_nats_bytes_total",
+                                               MUSTER_FAMILY_COUNTER,
+                                               "Bytes of the messages that were made"};
+    struct muster_publish *publish = arg;
+    pthread_mutex_lock(&publish->lock);
+    bool good = publish->was_up && !publish->refused;
+    uint64_t waits = muster_outbox_waiting(&publish->outbox), there = publish->outbox.there;
+    uint64_t gone = publish->outbox.lost, made = publish->bytes;
+    pthread_mutex_unlock(&publish->lock);
+    one_family(to, &up, good);
+    one_family(to, &waiting, waits);
+    one_family(to, &told, there);
+    one_family(to, &lost, gone);
+    one_family(to, &bytes, made);
+}

@@ -1,0 +1,37 @@
+/*
+ * The agent's part in a fleet: a thread that tells NATS what this host's jobs do, one message a job
+ * and half second. The jobs and the agent's other work never wait for it. While NATS is away, or
+ * does not take messages, a minute of them is kept and sent when it is back; older ones are counted
+ * as lost.
+ */
+#ifndef MUSTER_FLEET_NATS_PUBLISH_H
+#define MUSTER_FLEET_NATS_PUBLISH_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "agent/exposition.h"
+#include "base/err.h"
+
+struct muster_publish_options {
+    const char *url, *credentials, *ca; /* fleet/nats/link.h */
+    const char *segment_dir;
+    bool all; /* segments of all users */
+    FILE *log;
+};
+
+struct muster_publish;
+
+/* Whether this build knows NATS at all. */
+bool muster_publish_possible(void);
+
+/* Fails for options that can never work. The options' texts stay. */
+int muster_publish_start(const struct muster_publish_options *options,
+                         struct muster_publish **publish, struct muster_err *err);
+/* Sends what is kept if NATS takes it within a second; NULL passes. */
+void muster_publish_stop(struct muster_publish *publish);
+
+/* How it goes, for the agent's page; any thread. */
+void muster_publish_metrics(void *publish, struct muster_exposition *to);
+
+#endif

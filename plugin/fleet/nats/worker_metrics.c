@@ -1,0 +1,184 @@
+#include "fleet/nats/worker_metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/exposition.h"
+#include "base/array.h"
+
+/* ---- taking ---- */
+
+struct adding {
+    struct muster_worker_picture *picture;
+    size_t job;
+};
+
+static bool is_there(const struct muster_worker_picture *picture,
+                     const struct muster_worker_finding *one)
+{
+    for (size_t i = 0; i < picture->findings; i++) {
+        const struct muster_worker_finding *other = &picture->finding[i];
+        if (other->job == one->job && other->kind == one->kind && other->rank == one->rank &&
+            other->comm == one->comm)
+            return true;
+    }
+    return false;
+}
+
+static void add_finding(void *arg, const struct muster_finding *finding)
+{
+    struct adding *adding = arg;
+    struct muster_worker_picture *picture = adding->picture;
+    unsigned ranks = finding->ranks ? finding->ranks : 1;
+    for (unsigned i = 0; i < ranks; i++) {
+        struct muster_worker_finding one = {.job = adding->job,
+                                            .kind = finding->kind,
+                                            .rank = finding->ranks ? finding->rank[i] : -1,
+                                            .comm = finding->comm,
+                                            .cost_s = i == 0 ? finding->cost_s : 0};
+        if (is_there(picture, &one))
+            continue;
+        if (picture->findings == MUSTER_WORKER_FINDINGS)
+            picture->omitted++;
+        else
+            picture->finding[picture->findings++] = one;
+    }
+}
+
+void muster_worker_picture_add(struct muster_worker_picture *picture,
+                               const struct muster_held_job *held, uint64_t now_ns)
+{
+    const struct muster_join *join = muster_held_job_join(held);
+    const char *last = strrchr(join->run_dir, '/');
+    if (!last || !muster_grow(&picture->job, picture->jobs, sizeof *picture->job))
+        return;
+    struct muster_worker_job *job = &picture->job[picture->jobs];
+    *job = (struct muster_worker_job){.is = muster_join_coverage(join, now_ns),
+                                      .messages = join->messages,
+                                      .lost = join->lost,
+                                      .refused = join->refused,
+                                      .silenced =
+                                          muster_judge_silenced(muster_held_job_judge(held))};
+    snprintf(job->run, sizeof job->run, "%s", last + 1);
+    snprintf(job->uid, sizeof job->uid, "%u", join->uid);
+    struct adding adding = {picture, picture->jobs++};
+    muster_judge_findings(muster_held_job_judge(held), add_finding, &adding);
+}
+
+/* ---- printing ---- */
+
+struct figure {
+    struct muster_family family;
+    size_t offset; /* in struct muster_worker_job; of a size_t or uint64_t */
+};
+#define OF(member) offsetof(struct muster_worker_job, member)
+
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "one way to read figures");
+
+static void print_jobs(const struct muster_worker_picture *picture, struct muster_exposition *to)
+{
+    static const struct figure figures[] = {
+        {{"muster_fleet_ranks", MUSTER_FAMILY_GAUGE, "Ranks of a run that are heard"}, OF(is.ranks)},
+        {{"muster_fleet_ranks_expected", MUSTER_FAMILY_GAUGE, "Ranks that a run has, as they say"},
+         OF(is.expected)},
+        {{"muster_fleet_hosts", MUSTER_FAMILY_GAUGE, "Hosts of a run that were ever heard"},
+         OF(is.hosts)},
+        {{"muster_fleet_hosts_silent", MUSTER_FAMILY_GAUGE,
+          "Of them, those that said nothing for three seconds"},
+         OF(is.silent_hosts)},
+        {{"muster_fleet_messages_total", MUSTER_FAMILY_COUNTER, "Messages of a run's agents"},
+         OF(messages)},
+        {{"muster_fleet_messages_lost_total", MUSTER_FAMILY_COUNTER,
+          "Messages that never came, by their numbers"},
+         OF(lost)},
+        {{"muster_fleet_messages_refused_total", MUSTER_FAMILY_COUNTER,
+          "Messages of another version, damaged, or not of this job"},
+         OF(refused)},
+        {{"muster_fleet_silenced_total", MUSTER_FAMILY_COUNTER,
+          "Judgements that were not made because too few ranks were heard"},
+         OF(silenced)},
+    };
+    for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
+        muster_exposition_family(to, &figures[f].family);
+        for (size_t i = 0; i < picture->jobs; i++) {
+            const struct muster_worker_job *job = &picture->job[i];
+            const struct muster_label label[] = {{"run", job->run}, {"uid", job->uid}, {NULL, NULL}};
+            uint64_t value;
+            memcpy(&value, (const char *)job + figures[f].offset, sizeof value);
+            muster_exposition_count(to, "", label, value);
+        }
+    }
+}
+
+static void print_finding(const struct muster_worker_picture *picture,
+                          const struct muster_worker_finding *one, bool cost,
+                          struct muster_exposition *to)
+{
+    char rank[16] = "", comm[24] = "";
+    if (one->rank >= 0)
+        snprintf(rank, sizeof rank, "%d", one->rank);
+    if (one->comm)
+        snprintf(comm, sizeof comm, "%016" PRIx64, one->comm);
+    const struct muster_label label[] = {{"run", picture->job[one->job].run},
+                                         {"uid", picture->job[one->job].uid},
+                                         {"finding", muster_finding_rows[one->kind].name},
+                                         {"rank", rank},
+                                         {"comm", comm},
+                                         {NULL, NULL}};
+    if (cost)
+        muster_exposition_real(to, "", label, one->cost_s);
+    else
+        muster_exposition_count(to, "", label, 1);
+}
+
+static void print_findings(const struct muster_worker_picture *picture,
+                           struct muster_exposition *to)
+{
+    static const struct muster_family active = {
+        "muster_finding_active", MUSTER_FAMILY_GAUGE,
+        "1 while a finding holds; a series for each guilty rank"};
+    static const struct muster_family cost = {
+        "muster_finding_cost_seconds", MUSTER_FAMILY_GAUGE,
+        "What a finding cost those who waited, in the window that is judged"};
+    static const struct muster_family ever = {"muster_findings_total", MUSTER_FAMILY_COUNTER,
+                                              "Findings since the worker began"};
+    muster_exposition_family(to, &active);
+    for (size_t i = 0; i < picture->findings; i++)
+        print_finding(picture, &picture->finding[i], false, to);
+    muster_exposition_family(to, &cost);
+    for (size_t i = 0; i < picture->findings; i++)
+        print_finding(picture, &picture->finding[i], true, to);
+    muster_exposition_family(to, &ever);
+    for (unsigned k = 0; k < MUSTER_FINDING_KINDS; k++) {
+        const struct muster_label label[] = {{"finding", muster_finding_rows[k].name}, {NULL, NULL}};
+        muster_exposition_count(to, "", label, picture->ever[k]);
+    }
+}
+
+void muster_worker_print(const struct muster_worker_picture *picture, bool open_metrics, FILE *out)
+{
+    static const struct muster_family up = {"muster_fleet_nats_up", MUSTER_FAMILY_GAUGE,
+                                            "1 while the worker is connected to NATS"};
+    static const struct muster_family jobs = {"muster_fleet_jobs", MUSTER_FAMILY_GAUGE,
+                                              "Jobs that this worker holds"};
+    static const struct muster_family omitted = {"muster_fleet_findings_omitted",
+                                                 MUSTER_FAMILY_GAUGE,
+                                                 "Findings beyond the 256 that are told at once"};
+    static const struct muster_family cpu = {"muster_fleet_cpu_seconds_total",
+                                             MUSTER_FAMILY_COUNTER,
+                                             "Processor time of the worker"};
+    const struct muster_label none = {NULL, NULL};
+    struct muster_exposition to;
+    muster_exposition_begin(&to, out, open_metrics);
+    muster_exposition_family(&to, &up);
+    muster_exposition_count(&to, "", &none, picture->up);
+    muster_exposition_family(&to, &jobs);
+    muster_exposition_count(&to, "", &none, picture->jobs);
+    print_jobs(picture, &to);
+    print_findings(picture, &to);
+    muster_exposition_family(&to, &omitted);
+    muster_exposition_count(&to, "", &none, picture->omitted);
+    muster_exposition_family(&to, &cpu);
+    muster_exposition_seconds(&to, "", &none, picture->cpu_ns);
+    muster_exposition_end(&to);
+}
