@@ -53,7 +53,7 @@ void muster_teller_take(struct muster_teller *teller, struct muster_telling *tel
     size_t had = teller->window.n;
     bool halved = false;
     size_t n = muster_segment_read_ring(teller->path, &teller->next, telling->ring);
-    if (n == 0 || !muster_live_table_read(teller->path, &telling->table))
+    if (n == 0 || !muster_live_table_read(teller->path, &telling->table, &teller->entries))
         return;
     teller->missing += before ? teller->next - before - n : 0;
     thin(teller, (const void *)telling->table.bytes, telling->ring, n);
@@ -273,13 +273,13 @@ static enum muster_process_state state_of(const struct muster_teller *teller, ui
 }
 
 /* One that has gone from here was archived: its process is over. */
-static bool read_table(const struct muster_teller *teller, struct muster_telling *telling)
+static bool read_table(struct muster_teller *teller, struct muster_telling *telling)
 {
     char path[MUSTER_SEG_PATH + 300];
     if (teller->seen)
-        return muster_live_table_read(teller->path, &telling->table);
+        return muster_live_table_read(teller->path, &telling->table, &teller->entries);
     snprintf(path, sizeof path, "%s/%s.seg", teller->identity.run_dir, teller->identity.file_stem);
-    return muster_live_table_read(path, &telling->table);
+    return muster_live_table_read(path, &telling->table, &teller->entries);
 }
 
 /* Who it is, and what is said of that. False: nobody knows. */

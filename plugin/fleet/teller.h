@@ -33,6 +33,7 @@ struct muster_teller {
     struct muster_thinning thinning;
     struct muster_class_table class;
     struct muster_told told[MUSTER_SEG_COMMS];
+    unsigned entries; /* of them that were ever in use */
     unsigned turn;               /* communicator that comes first this time */
     int64_t places_left, ops_left; /* bytes */
     uint64_t filled_ns, described_ns;

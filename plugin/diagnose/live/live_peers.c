@@ -53,16 +53,15 @@ static unsigned read_table(const char *path, struct muster_live_table *table, un
     return entries;
 }
 
-bool muster_live_table_read(const char *path, struct muster_live_table *table)
+bool muster_live_table_read(const char *path, struct muster_live_table *table, unsigned *entries)
 {
     struct muster_segment *segment = (void *)table->bytes;
-    unsigned used = 0;
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) /* of the table that was read here before */
-        used = segment->comm[i].uid ? i + 1 : used;
-    unsigned entries = read_table(path, table, used);
-    for (unsigned i = entries; i < MUSTER_SEG_COMMS; i++)
+    unsigned read = read_table(path, table, *entries);
+    for (unsigned i = read; i < MUSTER_SEG_COMMS; i++) /* of another one that was read here before */
         segment->comm[i].uid = 0;
-    return entries > 0;
+    for (unsigned i = *entries; i < read; i++)
+        *entries = segment->comm[i].uid ? i + 1 : *entries;
+    return read > 0;
 }
 
 static bool is_fresh(uint64_t heartbeat_ns)

@@ -13,10 +13,9 @@ struct muster_live_table {
     _Alignas(64) unsigned char bytes[offsetof(struct muster_segment, row)];
 };
 
-/* Reads it from a segment of this version; identity and entries as they stand, not yet checked. A
- * zeroed table, or one that was read before: as many entries are read as were in use there, at
- * least. False: there is none. */
-bool muster_live_table_read(const char *path, struct muster_live_table *table);
+/* Reads it from a segment of this version; identity and entries as they stand, not yet checked.
+ * *entries, 0 at first, is how many of this segment were ever seen in use. False: there is none. */
+bool muster_live_table_read(const char *path, struct muster_live_table *table, unsigned *entries);
 
 struct muster_live_peer {
     char path[MUSTER_SEG_PATH + 300];

@@ -132,7 +132,10 @@ static char *line_of(const char *run_dir, const struct muster_finding *finding)
     muster_json_str(&json, "sentence", sentence);
     muster_json_str(&json, "run_dir", run_dir);
     muster_json_end(&json);
-    return muster_text_close(memory, &text) ? text : NULL;
+    if (!muster_text_close(memory, &text))
+        return NULL;
+    text[strcspn(text, "\n")] = '\0'; /* a line without its end */
+    return text;
 }
 
 static bool is_over(const char *json)

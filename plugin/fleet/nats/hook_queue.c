@@ -1,12 +1,15 @@
 #include "fleet/nats/hook_queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "launch/hooks.h"
 
 enum { WAITING = 256, DEADLINE_MS = 10000 };
+#define LEFT_NS (2 * MUSTER_NS_PER_S) /* as a job leaves to its hooks */
 
 struct muster_hook_queue {
     const struct muster_settings *settings;
@@ -14,6 +17,7 @@ struct muster_hook_queue {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;
+    _Atomic uint64_t end_ns; /* until then what is left may run */
     struct {
         enum muster_finding_kind kind;
         char *line;
@@ -29,7 +33,7 @@ static void run(const struct muster_hook_queue *queue, enum muster_finding_kind 
     int bytes = asprintf(&text, "%s\n", line);
     muster_action_argv(&queue->settings->on[kind], argv);
     if (bytes > 0)
-        muster_hook_run(argv, text, (size_t)bytes, DEADLINE_MS, NULL);
+        muster_hook_run(argv, text, (size_t)bytes, DEADLINE_MS, &queue->end_ns);
     free(bytes > 0 ? text : NULL);
 }
 
@@ -63,6 +67,7 @@ struct muster_hook_queue *muster_hook_queue_start(const struct muster_settings *
     if (!queue)
         return NULL;
     queue->settings = settings;
+    atomic_store_explicit(&queue->end_ns, UINT64_MAX, memory_order_relaxed);
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->wake, NULL);
     if (pthread_create(&queue->thread, NULL, queue_main, queue) == 0)
@@ -93,6 +98,7 @@ void muster_hook_queue_stop(struct muster_hook_queue *queue)
 {
     if (!queue)
         return;
+    atomic_store_explicit(&queue->end_ns, muster_now_ns() + LEFT_NS, memory_order_relaxed);
     pthread_mutex_lock(&queue->lock);
     queue->stop = true;
     pthread_cond_signal(&queue->wake);

@@ -13,7 +13,7 @@ struct muster_hook_queue *muster_hook_queue_start(const struct muster_settings *
 /* Takes `line` over: one line of JSON, without its end. NULL passes. */
 void muster_hook_queue_add(struct muster_hook_queue *queue, enum muster_finding_kind kind,
                            char *line);
-/* Runs what is left. */
+/* Runs what is left, for two seconds at most. */
 void muster_hook_queue_stop(struct muster_hook_queue *queue);
 
 #endif

@@ -11,6 +11,7 @@ enum { CREDENTIALS_BYTES = 512, SERVERS = 16 };
 #define RECONNECT_MS   500
 #define WRITE_MS       2000 /* a server that takes nothing for so long is lost */
 #define PING_MS        5000
+#define SAY_NS         (30 * MUSTER_NS_PER_S)
 
 struct muster_link {
     struct muster_link_options options;
@@ -20,6 +21,7 @@ struct muster_link {
     jsCtx *js;
     unsigned begun;
     uint64_t anew_ns;
+    uint64_t said_ns; /* of the library's thread */
 };
 
 static void say(const struct muster_link *link, const char *what, const char *why)
@@ -49,21 +51,33 @@ static void on_down(natsConnection *connection, void *arg)
     say(arg, "lost; trying again", last_error(connection));
 }
 
+/* The library looks for servers that are away without end, and gives up one that says no. */
 static void on_closed(natsConnection *connection, void *arg)
 {
+    struct muster_link *link = arg;
     const char *why = last_error(connection);
-    if (why && why[0])
-        say(arg, "given up for five seconds", why);
+    uint64_t now = muster_now_ns();
+    if (!why || !why[0] || (link->said_ns && now - link->said_ns < SAY_NS))
+        return;
+    link->said_ns = now;
+    say(link, "refuses this connection; wrong credentials? Trying again each five seconds", why);
 }
 
-/* Lost heartbeats and slow consumers are seen by what does not come. */
+/* What the server refuses. Lost heartbeats and slow consumers are seen by what does not come. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *arg)
 {
-    (void)connection;
+    struct muster_link *link = arg;
+    uint64_t now = muster_now_ns();
     (void)subscription;
-    (void)status;
-    (void)arg;
+    if ((status != NATS_CONNECTION_AUTH_FAILED && status != NATS_NOT_PERMITTED) ||
+        (link->said_ns && now - link->said_ns < SAY_NS))
+        return;
+    link->said_ns = now;
+    say(link,
+        status == NATS_NOT_PERMITTED ? "something is not permitted to these credentials"
+                                     : "refuses the credentials",
+        last_error(connection));
 }
 
 /* ---- options ---- */
@@ -179,7 +193,7 @@ static void begin(struct muster_link *link, uint64_t now_ns)
     if (status == NATS_OK)
         say(link, "connected", NULL);
     else if (status != NATS_NOT_YET_CONNECTED)
-        say(link, "not connected; trying again", nats_GetLastError(NULL));
+        say(link, "not connected; trying again", natsStatus_GetText(status));
     if (link->connection && natsConnection_JetStream(&link->js, link->connection, &js) != NATS_OK)
         drop(link);
 }

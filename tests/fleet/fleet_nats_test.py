@@ -1,0 +1,171 @@
+"""Recorded jobs whose ranks live on two hosts, their agents, a real nats-server and workers: the right rank
+is named over both hosts, once; a worker that is killed and a server that comes back change nothing; who
+has not the credentials is not heard. Skipped where nats-server is not installed.
+usage: fleet_nats_test.py MUSTER RECORDINGS"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import unittest
+
+from nats_site import HOSTS, Site
+
+MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
+
+ACCOUNTS = """
+authorization {
+  users = [
+    { user: fleet, password: secret }
+    { user: agent, password: hosts, permissions: {
+        publish: ["muster.job.>"], subscribe: ["_INBOX.>"] } }
+    { user: mallory, password: own, permissions: { publish: ["muster.job.4242.>"], subscribe: ["_INBOX.>"] } }
+  ]
+}
+"""
+
+
+def site(config=""):
+    return Site(MUSTER, RECORDINGS, config)
+
+
+class Fleet(unittest.TestCase):
+    def test_late_rank_over_two_hosts(self):
+        with site() as at:
+            hook = os.path.join(at.folder, "hook.sh")
+            with open(hook, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\ncat >>{at.folder}/hooked\n")
+            os.chmod(hook, 0o755)
+            config = os.path.join(at.folder, "muster.yaml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f'muster: 1\non: {{late_rank: {{exec: ["{hook}"]}}}}\n')
+            for host in HOSTS:
+                at.agent(host)
+            one = at.worker("one", MUSTER_CONFIG=config)
+            two = at.worker("two", MUSTER_CONFIG=config)
+            at.play("late-gpu", "muster-7.0", 60)
+            at.until(lambda: at.told("one") + at.told("two"), "a worker names somebody")
+            self.assertEqual(at.told("one") + at.told("two"), [("late_rank", "2")])
+            self.assertIn("nodeB", at.log("one") + at.log("two"))
+            done = at.diagnose("muster-7_0", "--format", "json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            answer = json.loads(done.stdout)
+            self.assertEqual([f["ranks"] for f in answer["findings"]], [[2]])
+            self.assertEqual((answer["state"]["ranks"], answer["state"]["expected"]), (4, 4))
+            text = at.diagnose("muster-7")
+            self.assertIn("late_rank: rank 2", text.stdout)
+            self.assertIn("4 of 4 ranks on 2 hosts are heard", text.stdout)
+            page = at.until(lambda: next((p for p in (at.page("one"), at.page("two"))
+                                          if "muster_finding_active{" in p), None), "the page shows it")
+            self.assertIn('muster_finding_active{run="muster-7.0",', page)
+            self.assertIn('finding="late_rank",rank="2"', page)
+            at.until(lambda: os.path.exists(f"{at.folder}/hooked"), "the hook runs")
+            self.take_over(at, {"one": one, "two": two})
+            with open(f"{at.folder}/hooked", encoding="utf-8") as file:
+                self.assertEqual([json.loads(line)["ranks"] for line in file], [[2]])
+
+    def take_over(self, at, workers):
+        """Who holds the job is killed: the other one has it, knows it, and says nothing twice."""
+        holder = "one" if "taken" in at.log("one") else "two"
+        other = "two" if holder == "one" else "one"
+        at.end(workers[holder], signal.SIGKILL)
+        at.until_log(other, "job .*: taken", 30)
+        at.until(lambda: 'finding="late_rank",rank="2"' in at.page(other), "it is found again")
+        self.assertEqual(at.told(other), [])
+        done = at.diagnose("muster-7_0", "--format", "json")
+        self.assertEqual([(f["ranks"], f["resolved"]) for f in json.loads(done.stdout)["findings"]],
+                         [([2], False)])
+
+    def test_hang_is_named_over_two_hosts_and_over_when_the_job_ends(self):
+        with site() as at:
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            played = at.play("hang-absent", "muster-8", 600)
+            at.until(lambda: at.told("worker"), "the hang is named")
+            self.assertEqual(at.told("worker"), [("hang_absent", "1")])
+            self.assertEqual(at.diagnose("muster-8").returncode, 1)
+            for one in played:
+                at.end(one, signal.SIGKILL)
+
+    def test_clean_job_names_nobody(self):
+        with site() as at:
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            at.play("clean", "muster-9", 25)
+            at.until_log("worker", "job .*muster-9.*: taken")
+            done = at.until(lambda: (d := at.diagnose("muster-9")).returncode == 0 and
+                            "4 of 4 ranks" in d.stdout and d, "the job is heard")
+            self.assertIn("nobody is named", done.stdout)
+            self.assertEqual(at.told("worker"), [])
+
+    def test_server_comes_back(self):
+        """What agents have to say meanwhile is kept, and told afterwards."""
+        with site() as at:
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            at.until_log("worker", "connected")
+            at.end(at.server, signal.SIGKILL)
+            at.until_log("agent-nodeA", "lost; trying again")
+            at.play("late-gpu", "muster-10", 120)
+            at.until(lambda: "muster_agent_nats_up 0" in at.page("agent-nodeA") and
+                     "muster_agent_nats_waiting 0" not in at.page("agent-nodeA"), "messages are kept")
+            at.start_server()
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
+
+    def test_credentials(self):
+        """Agents with their own file, the worker with its; wrong ones are told, and nothing hangs."""
+        with site(ACCOUNTS) as at:
+            files = {}
+            for name, text in (("agent", "agent:hosts"), ("fleet", "fleet:secret"), ("wrong", "agent:guess")):
+                files[name] = os.path.join(at.folder, name + ".credentials")
+                with open(files[name], "w", encoding="utf-8") as file:
+                    file.write(text + "\n")
+            wrong = at.agent("nodeA", "--nats-credentials", files["wrong"])
+            at.until_log("agent-nodeA", "credentials")
+            self.assertIn("muster_agent_nats_up 0", at.page("agent-nodeA"))
+            self.assertEqual(at.end(wrong), 0)
+            os.remove(at.log_path("agent-nodeA"))
+            at.worker("worker", "--nats-credentials", files["fleet"])
+            for host in HOSTS:
+                at.agent(host, "--nats-credentials", files["agent"])
+            at.play("late-gpu", "muster-11", 60)
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            self.hostile(at)
+            for name in ("worker", "agent-nodeA", "agent-nodeB"):
+                self.assertNotIn("secret", at.log(name))
+
+    def hostile(self, at):
+        """Another user's credentials: he reaches his own jobs' subjects, with nonsense, and no others."""
+        job = f"muster.job.{os.getuid()}.muster-11"
+        with socket.create_connection(("127.0.0.1", at.port), 10) as line:
+            line.settimeout(10)
+            line.sendall(b'CONNECT {"verbose":false,"user":"mallory","pass":"own"}\r\n')
+            for subject in (job, "muster.job.4242.his-00000000", "muster.finding.0.x"):
+                for text in (b"mflt", b"mflt\x01" + b"\xff" * 400, b"mflt\x02", b""):
+                    line.sendall(f"PUB {subject} {len(text)}\r\n".encode() + text + b"\r\n")
+            line.sendall(b"PING\r\n")
+            said = b""
+            while b"PONG" not in said:
+                said += line.recv(4096)
+        self.assertIn(b"Permissions Violation for Publish to \"" + job.encode(), said)
+        at.until_log("worker", "his-00000000: (byte|not a message|wire version)")
+        self.assertEqual(at.told("worker"), [("late_rank", "2")])
+
+    def test_credentials_in_an_address_are_refused(self):
+        with site() as at:
+            process = at.start(MUSTER, "agent", "--nats", "nats://me:secret@127.0.0.1", "--listen", "127.0.0.1:0",
+                               log="agent", host="nodeA")
+            self.assertEqual(process.wait(20), 2)
+            self.assertIn("--nats-credentials FILE", at.log("agent"))
+            self.assertNotIn("secret", at.log("agent"))
+
+
+if __name__ == "__main__":
+    unittest.main()

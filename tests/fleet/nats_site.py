@@ -1,0 +1,155 @@
+"""A site of two hosts on one machine: recorded jobs played in two segment directories, an agent for each,
+a real nats-server, workers."""
+
+import json
+import lzma
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HOSTS = ("nodeA", "nodeB")
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Site:
+    def __init__(self, muster, recordings, config=""):
+        if not shutil.which("nats-server"):
+            skip("no nats-server")
+        self.muster, self.recordings = muster, recordings
+        self.folder = tempfile.mkdtemp(prefix="muster-fleet-nats-")
+        self.shm = {host: tempfile.mkdtemp(dir="/dev/shm", prefix="muster-fleet-") for host in HOSTS}
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "SLURM_"))}
+        self.environment["MUSTER_HANG_SECONDS"] = "3"
+        self.started, self.port = [], free_port()
+        self.url = f"nats://127.0.0.1:{self.port}"
+        with open(os.path.join(self.folder, "nats.conf"), "w", encoding="utf-8") as file:
+            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n{config}')
+        self.server = self.start_server()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.started):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for folder in [self.folder, *self.shm.values()]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # ---- processes ----
+
+    def start(self, *command, log, host=None, **environment):
+        added = {"MUSTER_SEGMENT_DIR": self.shm[host]} if host else {}
+        with open(self.log_path(log), "a", encoding="utf-8") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out,
+                                       env={**self.environment, **added, **environment})
+        self.started.append(process)
+        return process
+
+    def start_server(self):
+        server = self.start("nats-server", "-c", os.path.join(self.folder, "nats.conf"), log="server")
+        self.until(lambda: self.answers(), "nats-server listens")
+        return server
+
+    def answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def agent(self, host, *more, url=None):
+        process = self.start(self.muster, "agent", "--own", "--listen", "127.0.0.1:0", "--nats", url or self.url,
+                             *more, log=f"agent-{host}", host=host)
+        self.until(lambda: "metrics" in self.log(f"agent-{host}") or process.poll() is not None,
+                   "the agent serves")
+        if "knows no NATS" in self.log(f"agent-{host}"):
+            skip("this build knows no NATS")
+        return process
+
+    def worker(self, name, *more, **environment):
+        return self.start(self.muster, "fleet", "--nats", self.url, "--listen", "127.0.0.1:0", *more, log=name,
+                          **environment)
+
+    def play(self, recording, run, hold):
+        """Ranks 0 and 1 on the first host, the others on the second."""
+        played = []
+        for side, host in enumerate(HOSTS):
+            folder = os.path.join(self.folder, recording, host)
+            os.makedirs(folder, exist_ok=True)
+            for rank in (2 * side, 2 * side + 1):
+                self.copy(recording, rank, host, folder)
+            played.append(self.start(self.muster, "replay", folder, "--hold", str(hold), "--dir",
+                                     os.path.join(self.folder, run), log=f"replay-{host}", host=host))
+        return played
+
+    def copy(self, recording, rank, host, folder):
+        source = os.path.join(self.recordings, recording, f"rank-{rank}.jsonl.xz")
+        with lzma.open(source, "rt") as lines, \
+                open(os.path.join(folder, f"rank-{rank}.jsonl"), "w", encoding="utf-8") as out:
+            meta = json.loads(next(lines))
+            meta["host"] = host
+            out.write(json.dumps(meta) + "\n")
+            shutil.copyfileobj(lines, out)
+
+    # ---- what they say ----
+
+    def log_path(self, name):
+        return os.path.join(self.folder, name + ".txt")
+
+    def log(self, name):
+        try:
+            with open(self.log_path(name), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def until(self, true, what, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = true()
+            if found:
+                return found
+            time.sleep(0.05)
+        logs = "".join(f"--- {name}\n{self.log(name[:-4])}" for name in sorted(os.listdir(self.folder))
+                       if name.endswith(".txt"))
+        raise AssertionError(f"{what}: not within {seconds} s\n{logs}")
+
+    def until_log(self, name, pattern, seconds=60):
+        return self.until(lambda: re.search(pattern, self.log(name)), f"{name} says {pattern}", seconds)
+
+    def told(self, name):
+        """Kinds and ranks that a worker named, in order."""
+        return re.findall(r": (\w+): rank (\d+)", self.log(name))
+
+    def diagnose(self, job, *more):
+        return subprocess.run([self.muster, "diagnose", "--fleet", job, "--nats", self.url, *more],
+                              capture_output=True, text=True, timeout=60, env=self.environment)
+
+    def page(self, name):
+        import urllib.request
+        where = self.until_log(name, r"(http://\S+/metrics)")[1]
+        with urllib.request.urlopen(where, timeout=10) as answer:
+            return answer.read().decode()
+
+    @staticmethod
+    def end(process, how=signal.SIGTERM):
+        process.send_signal(how)
+        return process.wait(20)
