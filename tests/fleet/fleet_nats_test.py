@@ -59,7 +59,7 @@ class Fleet(unittest.TestCase):
             page = at.until(lambda: next((p for p in (at.page("one"), at.page("two"))
                                           if "muster_finding_active{" in p), None), "the page shows it")
             self.assertIn('muster_finding_active{run="muster-7.0",', page)
-            self.assertIn('finding="late_rank",rank="2"', page)
+            self.assertIn('finding="late_rank",severity="warning",rank="2"', page)
             at.until(lambda: os.path.exists(f"{at.folder}/hooked"), "the hook runs")
             self.take_over(at, {"one": one, "two": two})
             with open(f"{at.folder}/hooked", encoding="utf-8") as file:
@@ -71,7 +71,7 @@ class Fleet(unittest.TestCase):
         other = "two" if holder == "one" else "one"
         at.end(workers[holder], signal.SIGKILL)
         at.until_log(other, "job .*: taken", 30)
-        at.until(lambda: 'finding="late_rank",rank="2"' in at.page(other), "it is found again")
+        at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page(other), "it is found again")
         self.assertEqual(at.told(other), [])
         done = at.diagnose("muster-7_0", "--format", "json")
         self.assertEqual([(f["ranks"], f["resolved"]) for f in json.loads(done.stdout)["findings"]],

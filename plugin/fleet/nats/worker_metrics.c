@@ -115,6 +115,7 @@ static void print_finding(const struct muster_worker_picture *picture,
                           struct muster_exposition *to)
 {
     char rank[16] = "", comm[24] = "";
+    bool hangs = muster_finding_rows[one->kind].scope == MUSTER_SCOPE_HANG;
     if (one->rank >= 0)
         snprintf(rank, sizeof rank, "%d", one->rank);
     if (one->comm)
@@ -122,6 +123,7 @@ static void print_finding(const struct muster_worker_picture *picture,
     const struct muster_label label[] = {{"run", picture->job[one->job].run},
                                          {"uid", picture->job[one->job].uid},
                                          {"finding", muster_finding_rows[one->kind].name},
+                                         {"severity", hangs ? "critical" : "warning"},
                                          {"rank", rank},
                                          {"comm", comm},
                                          {NULL, NULL}};
