@@ -5,6 +5,7 @@ usage: fleet_nats_test.py MUSTER RECORDINGS"""
 
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -60,10 +61,18 @@ class Fleet(unittest.TestCase):
                                           if "muster_finding_active{" in p), None), "the page shows it")
             self.assertIn('muster_finding_active{run="muster-7.0",', page)
             self.assertIn('finding="late_rank",severity="warning",rank="2"', page)
+            self.described(page + at.page("agent-nodeA"))
             at.until(lambda: os.path.exists(f"{at.folder}/hooked"), "the hook runs")
             self.take_over(at, {"one": one, "two": two})
             with open(f"{at.folder}/hooked", encoding="utf-8") as file:
                 self.assertEqual([json.loads(line)["ranks"] for line in file], [[2]])
+
+    def described(self, pages):
+        """The page of metrics names what agent and worker serve of a fleet, and nothing else."""
+        path = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "reference", "metrics.md")
+        names = r"\b(muster_(?:fleet|agent_nats)_\w+)"
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(set(re.findall(names, pages)), set(re.findall(names, file.read())))
 
     def take_over(self, at, workers):
         """Who holds the job is killed: the other one has it, knows it, and says nothing twice."""
