@@ -215,38 +215,55 @@ static bool is_mapped_here(const char *path)
 
 /* Out of the way for a segment of this process's own. Whoever reaps next puts it into its run
  * directory; nobody holds its lock. Not here: a file system may not answer. */
-static bool set_aside(const struct muster_segment_file *file)
+static bool set_aside(const struct muster_segment_file *file, uint64_t now_ns)
 {
     char aside[sizeof(file->path) + 32];
     int stem = (int)(strlen(file->path) - strlen(".seg"));
-    snprintf(aside, sizeof(aside), "%.*s-%llu.seg", stem, file->path,
-             (unsigned long long)muster_now_ns());
+    snprintf(aside, sizeof(aside), "%.*s-%llu.seg", stem, file->path, (unsigned long long)now_ns);
     /* Gone already: somebody reaped it just now. */
     return (rename(file->path, aside) == 0 || errno == ENOENT) &&
            (unlink(file->lock_path) == 0 || errno == ENOENT);
 }
 
+/* *aside_ns: when something was set aside for it, else 0. */
 static enum muster_segment_created create_shared(struct muster_segment_file *file, const char *dir,
                                                  const struct muster_seg_identity *identity,
-                                                 struct muster_err *err)
+                                                 uint64_t *aside_ns, struct muster_err *err)
 {
+    *aside_ns = 0;
     int fd = open_dir(dir, err);
     if (fd < 0)
         return MUSTER_SEGMENT_FAILED;
     enum muster_segment_created rc = create_pair(file, fd, dir, identity, err);
     /* What the program left that called exec in this process: another, from here on. */
-    if (rc == MUSTER_SEGMENT_DUPLICATE && !is_mapped_here(file->path) && set_aside(file))
+    uint64_t now_ns = muster_now_ns();
+    if (rc == MUSTER_SEGMENT_DUPLICATE && !is_mapped_here(file->path) && set_aside(file, now_ns)) {
         rc = create_pair(file, fd, dir, identity, err);
+        *aside_ns = now_ns;
+    }
     close(fd);
     return rc;
+}
+
+/* The former program may have ended before its log was made: nothing in the run directory says
+ * then that its names are taken. */
+static void use_other_stem(struct muster_seg_identity *identity, uint64_t aside_ns)
+{
+    char suffix[24];
+    size_t bytes = (size_t)snprintf(suffix, sizeof(suffix), "-%llu", (unsigned long long)aside_ns);
+    size_t at = strlen(identity->file_stem);
+    if (at + bytes + 1 > sizeof(identity->file_stem))
+        at = sizeof(identity->file_stem) - bytes - 1;
+    memcpy(identity->file_stem + at, suffix, bytes + 1);
 }
 
 enum muster_segment_created muster_segment_create(struct muster_segment_file *file, const char *dir,
                                                   const struct muster_seg_identity *identity,
                                                   struct muster_err *err)
 {
+    uint64_t aside_ns;
     forget_file(file);
-    enum muster_segment_created rc = create_shared(file, dir, identity, err);
+    enum muster_segment_created rc = create_shared(file, dir, identity, &aside_ns, err);
     if (rc != MUSTER_SEGMENT_OK)
         forget_file(file);
     if (rc == MUSTER_SEGMENT_DUPLICATE)
@@ -259,6 +276,8 @@ enum muster_segment_created muster_segment_create(struct muster_segment_file *fi
         return MUSTER_SEGMENT_FAILED;
     }
     muster_segment_init(file->map, identity);
+    if (aside_ns)
+        use_other_stem(&file->map->identity, aside_ns);
     return MUSTER_SEGMENT_OK;
 }
 

@@ -69,6 +69,24 @@ static void a_second_copy_of_the_library_is_told(void **state)
     drop(&file);
 }
 
+/* exec: the map and the lock are gone, the pid stays, and no log says that the names are taken. */
+static void two_programs_of_one_process_are_both_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file before = create_ok(fixture);
+    drop(&before);
+    struct muster_segment_file after = create_ok(fixture);
+    struct muster_found *found;
+    struct muster_err err;
+    assert_int_equal(muster_segment_archive(&after, &err), 0);
+    size_t n = muster_find_segments(fixture->shm, &found);
+    assert_int_equal(n, 1);
+    assert_int_equal(muster_reap_one(found[0].path, &err), 0);
+    muster_found_free(found, n);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 2);
+    drop(&after);
+}
+
 /* The lock must survive whatever the same process does with segments. */
 static void others_see_that_the_owner_lives(void **state)
 {
@@ -245,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_new_segment_can_be_read),
         TEST(a_second_copy_of_the_library_is_told),
+        TEST(two_programs_of_one_process_are_both_kept),
         TEST(others_see_that_the_owner_lives),
         TEST(a_disk_is_no_place_for_segments),
         TEST(a_link_of_another_user_is_refused),
