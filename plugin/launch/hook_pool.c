@@ -79,9 +79,12 @@ void muster_hook_pool_limit(struct muster_hook_pool *pool, unsigned ms)
                           memory_order_relaxed);
 }
 
-void muster_hook_pool_wait(const struct muster_hook_pool *pool)
+bool muster_hook_pool_wait(const struct muster_hook_pool *pool)
 {
-    while (atomic_load_explicit(&pool->running, memory_order_acquire) > 0 &&
+    unsigned running;
+    /* Acquire: pairs with the release at the end of one_main. */
+    while ((running = atomic_load_explicit(&pool->running, memory_order_acquire)) > 0 &&
            muster_now_ns() < end_of(pool) + GRACE_MS * MUSTER_NS_PER_MS)
         pause_a_little();
+    return running == 0;
 }

@@ -25,8 +25,8 @@ void muster_hook_pool_run(struct muster_hook_pool *pool, const struct muster_act
 /* Any thread: what runs has `ms` from now on. */
 void muster_hook_pool_limit(struct muster_hook_pool *pool, unsigned ms);
 
-/* After the limit: waits until nothing runs. The pool's memory has to stay: a hook that outlasts
- * its kill inside the kernel still refers to it. */
-void muster_hook_pool_wait(const struct muster_hook_pool *pool);
+/* After the limit: waits until nothing runs. False: a hook outlasts its kill inside the kernel and
+ * still refers to the pool, whose memory has to stay. */
+bool muster_hook_pool_wait(const struct muster_hook_pool *pool);
 
 #endif

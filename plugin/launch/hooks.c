@@ -28,7 +28,8 @@ struct muster_hooks {
     struct muster_actions on[MUSTER_FINDING_KINDS];
     char dir[PATH_MAX];
     pthread_mutex_t lock; /* one look at a time */
-    bool finished;
+    pthread_cond_t wake;
+    bool finished, gone; /* what its thread is asked, and what it answers */
     struct {
         char name[256];
         off_t read;
@@ -114,16 +115,35 @@ static void scan(struct muster_hooks *hooks)
 static void *hooks_main(void *arg)
 {
     struct muster_hooks *hooks = arg;
-    for (;;) {
-        pthread_mutex_lock(&hooks->lock);
-        bool finished = hooks->finished;
-        if (!finished)
-            scan(hooks);
-        pthread_mutex_unlock(&hooks->lock);
-        if (finished)
-            return NULL;
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    pthread_mutex_lock(&hooks->lock);
+    while (!hooks->finished) {
+        scan(hooks);
+        struct timespec next;
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_sec++;
+        pthread_cond_timedwait(&hooks->wake, &hooks->lock, &next);
     }
+    hooks->gone = true;
+    pthread_cond_broadcast(&hooks->wake);
+    pthread_mutex_unlock(&hooks->lock);
+    return NULL;
+}
+
+static void init_wake(pthread_cond_t *wake)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void hooks_free(struct muster_hooks *hooks)
+{
+    pthread_cond_destroy(&hooks->wake);
+    pthread_mutex_destroy(&hooks->lock);
+    free(hooks->told);
+    free(hooks);
 }
 
 struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, const char *dir)
@@ -137,15 +157,15 @@ struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, 
     memcpy(hooks->on, settings->on, sizeof hooks->on);
     snprintf(hooks->dir, sizeof hooks->dir, "%s", dir);
     pthread_mutex_init(&hooks->lock, NULL);
+    init_wake(&hooks->wake);
     muster_hook_pool_init(&hooks->pool);
     if (muster_thread_start("muster-hooks", hooks_main, hooks) != 0) {
-        free(hooks);
+        hooks_free(hooks);
         return NULL;
     }
     return hooks;
 }
 
-/* The thread may still sleep: what it holds stays until the command ends. */
 void muster_hooks_finish(struct muster_hooks *hooks)
 {
     if (!hooks)
@@ -155,9 +175,14 @@ void muster_hooks_finish(struct muster_hooks *hooks)
     pthread_mutex_lock(&hooks->lock);
     scan(hooks);
     hooks->finished = true;
+    pthread_cond_broadcast(&hooks->wake);
+    while (!hooks->gone)
+        pthread_cond_wait(&hooks->wake, &hooks->lock);
     pthread_mutex_unlock(&hooks->lock);
-    muster_hook_pool_wait(&hooks->pool);
+    bool idle = muster_hook_pool_wait(&hooks->pool);
     if (hooks->pool.left_out)
         fprintf(stderr, "muster run: the hooks of %u findings were not run, the job was over\n",
                 hooks->pool.left_out);
+    if (idle)
+        hooks_free(hooks);
 }

@@ -16,7 +16,7 @@ struct muster_hooks;
 /* NULL: no kind has a command, or no memory. dir is copied. */
 struct muster_hooks *muster_hooks_start(const struct muster_settings *settings, const char *dir);
 /* The job is over: runs what is left, and waits at most 2 s for what runs, which is then ended;
- * both are said on stderr. NULL is accepted. The thread ends by itself. */
+ * both are said on stderr. NULL is accepted. Frees it. */
 void muster_hooks_finish(struct muster_hooks *hooks);
 
 /* Runs a command once with `text` on its standard input; it has `deadline_ms`, at most until

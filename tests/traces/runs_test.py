@@ -17,7 +17,7 @@ EXPECTED = {
     "jitter": (None, "(4 of 4 ranks): nobody late"),
     "ddp": (None, "(4 of 4 ranks): nobody late"),
     "fsdp": (None, "all waited for a host that was behind"),
-    "gpuslow03": (("late_rank", [1], "unknown"), ""),
+    "gpuslow03": (("late_rank", [1], "gpu"), ""),
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
     "pipeline": (("late_rank", [2], "unknown"), ""),
 }
