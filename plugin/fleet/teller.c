@@ -87,7 +87,8 @@ static void tell_ops(struct muster_teller *teller, struct muster_telling *tellin
     }
     process->ops = n;
     window->n -= n;
-    memmove(window->op, window->op + n, window->n * sizeof *window->op);
+    if (window->n > 0)
+        memmove(window->op, window->op + n, window->n * sizeof *window->op);
 }
 
 /* ---- communicators ---- */

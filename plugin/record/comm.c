@@ -37,11 +37,12 @@ bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init 
     atomic_store_explicit(&comm->drifts, false, memory_order_relaxed);
     atomic_store_explicit(&comm->tie.seconds, 0, memory_order_relaxed);
     comm->level = (struct muster_level){0};
-    comm->group = (struct muster_group){.launched = true};
+    comm->group = (struct muster_group){0};
+    atomic_store_explicit(&comm->launched, true, memory_order_relaxed);
     comm->send_groups = 0;
     comm->launch = NULL;
     comm->launch_ticket = 0;
-    comm->launch_thread = 0;
+    atomic_store_explicit(&comm->launch_thread, 0, memory_order_relaxed);
     comm->probed_ns = 0;
     comm->launches_seen = 0;
     atomic_store_explicit(&comm->finalized_ns, 0, memory_order_relaxed);

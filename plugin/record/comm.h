@@ -30,7 +30,6 @@ struct muster_channel {
 
 /* What is launched together: from a group's first call on. The calling thread's. */
 struct muster_group {
-    bool launched;  /* the next call begins another */
     bool timed;     /* a block of one of its operations is */
     bool sends;     /* it holds sends or receives */
     uint32_t works; /* of the communicator before it: muster_comm.works */
@@ -63,7 +62,10 @@ struct muster_comm {
     struct muster_group group;
     void *launch_stream;          /* between a launch's start and stop */
     struct muster_launch *launch; /* the same; NULL: not timed */
-    uintptr_t launch_thread;      /* of the newest launch */
+    /* Relaxed, both: NCCL orders a communicator's calls and launches, but shows replays, and what
+     * CUDA's callback thread launches, on other threads. */
+    _Atomic uintptr_t launch_thread; /* of the newest launch */
+    _Atomic bool launched;           /* the group's; the next call begins another */
     uint32_t launch_ticket;       /* of the newest launch; 0: none */
     bool launch_timed;
     uint64_t probed_ns;

@@ -18,8 +18,10 @@ static void join_group(struct muster_recorder *recorder, struct muster_comm *com
                        const struct muster_event_op *op)
 {
     uint32_t works = muster_kernel_work(recorder, comm);
-    if (comm->group.launched)
+    if (atomic_load_explicit(&comm->launched, memory_order_relaxed)) {
         comm->group = (struct muster_group){.works = works};
+        atomic_store_explicit(&comm->launched, false, memory_order_relaxed);
+    }
     uint64_t bytes = op->count * muster_dtype_bytes(op->dtype);
     if (bytes > comm->group.bytes)
         comm->group.bytes = bytes;
@@ -116,7 +118,8 @@ void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_c
  * whose they are is not known. */
 static bool is_newest_launch(const struct muster_comm *comm)
 {
-    return comm->launch_thread == muster_capture_thread();
+    return atomic_load_explicit(&comm->launch_thread, memory_order_relaxed) ==
+           muster_capture_thread();
 }
 
 void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -124,7 +127,7 @@ void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *c
 {
     bool graph = slot->flags & MUSTER_OP_GRAPH;
     bool to_itself = slot->p2p && slot->peer == comm->rank;
-    bool newest = is_newest_launch(comm);
+    bool newest = !graph && is_newest_launch(comm);
     muster_kernel_shown(recorder, comm, slot, newest);
     if (graph || to_itself || !newest || !comm->gpu || !comm->launch_ticket)
         return;

@@ -91,7 +91,8 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
     slot->recorder_comm = comm->index;
     slot->ticket = 0;
-    slot->works = comm->group.works; /* of a call; its launch may be shown behind later ones */
+    /* Of a call, whose launch may be shown behind later ones; a replay is not of the group. */
+    slot->works = how->flags & MUSTER_OP_GRAPH ? 0 : comm->group.works;
     if (how->shown)
         muster_timing_shown(recorder, comm, slot);
     publish(recorder, index, generation, how->state);
@@ -319,7 +320,8 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
     if (comm) {
         uint32_t groups = atomic_load_explicit(&comm->groups, memory_order_relaxed);
         atomic_store_explicit(&comm->groups, groups + 1, memory_order_relaxed);
-        comm->group.launched = true; /* the last one's launch may never have been shown */
+        /* The last one's launch may never have been shown. */
+        atomic_store_explicit(&comm->launched, true, memory_order_relaxed);
     }
     if (!event->group_api.graph) {
         muster_capture_ends(&recorder->capture); /* should its stop have been lost */
@@ -334,8 +336,8 @@ static void *launch_start(struct muster_recorder *recorder, struct muster_comm *
 {
     if (!comm || muster_capture_is_on(&recorder->capture))
         return NULL;
-    comm->group.launched = true;
-    comm->launch_thread = muster_capture_thread();
+    atomic_store_explicit(&comm->launched, true, memory_order_relaxed);
+    atomic_store_explicit(&comm->launch_thread, muster_capture_thread(), memory_order_relaxed);
     if (!comm->gpu)
         return NULL;
     muster_timing_launch_begins(recorder, comm, event->kernel_launch.stream);

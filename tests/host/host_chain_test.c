@@ -324,7 +324,7 @@ enum { THREADS = 4, EVENTS = 250000, HELD = 64 };
 
 struct disorder {
     struct standin *nccl;
-    struct standin_comm *comm[4];
+    struct standin_comm *comm; /* its own: NCCL calls for one from one thread at a time */
     uint64_t seed;
 };
 
@@ -362,7 +362,7 @@ static void *disorder(void *argument)
                 standin_stop(d->nccl, held[at]);
             stopped[at] = held[at];
         }
-        standin_start(d->nccl, d->comm[draw(d, 4)]->context, &held[at], &event);
+        standin_start(d->nccl, d->comm->context, &held[at], &event);
     }
     for (unsigned i = 0; i < HELD; i++)
         if (held[i])
@@ -374,21 +374,18 @@ static void a_million_events(struct standin *nccl)
 {
     struct disorder d[THREADS];
     pthread_t thread[THREADS];
-    struct standin_comm *comm[4];
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < THREADS; i++) {
         struct standin_comm_config config = comm_tp;
         config.hash += i;
-        comm[i] = standin_comm_init(nccl, &config);
-    }
-    for (unsigned i = 0; i < THREADS; i++) {
-        d[i] = (struct disorder){.nccl = nccl, .seed = i + 1};
-        memcpy(d[i].comm, comm, sizeof comm);
-        pthread_create(&thread[i], NULL, disorder, &d[i]);
+        d[i] = (struct disorder){
+            .nccl = nccl, .comm = standin_comm_init(nccl, &config), .seed = i + 1};
     }
     for (unsigned i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, disorder, &d[i]);
+    for (unsigned i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
-    for (unsigned i = 0; i < 4; i++)
-        standin_comm_destroy(comm[i]);
+    for (unsigned i = 0; i < THREADS; i++)
+        standin_comm_destroy(d[i].comm);
 }
 
 static void a_million_events_in_any_order_reach_the_child_as_its_own(void **state)

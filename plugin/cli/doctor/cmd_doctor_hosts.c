@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -346,6 +347,8 @@ int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_optio
     struct muster_err err;
     const char *nodes = getenv("SLURM_JOB_NODELIST");
     int rc;
+    /* A host whose ssh has ended is told by what the write says, not by our own end. */
+    signal(SIGPIPE, SIG_IGN);
     if (given->as)
         return be_started(self, given);
     muster_hosts_place_read(&place);

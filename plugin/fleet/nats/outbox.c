@@ -17,6 +17,8 @@ static void forget(struct muster_outbox *outbox, size_t i)
 
 static void drop_first(struct muster_outbox *outbox, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t i = 0; i < n; i++)
         forget(outbox, i);
     outbox->n -= n;
