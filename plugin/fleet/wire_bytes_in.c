@@ -2,69 +2,11 @@
 
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 
 /* A code is a sign and 15 bits: below EXACT the time itself, else 5 bits of octave and 10 of what
  * lies inside it. */
 enum { PART_BITS = 10, EXACT = 1 << PART_BITS, SIGN = 1 << 15, OCTAVES = 31 };
-
-static bool room_for(struct muster_wire_out *out, size_t bytes)
-{
-    if (out->failed)
-        return false;
-    out->failed = !muster_reserve(&out->byte, &out->room, out->used + bytes, 1);
-    return !out->failed;
-}
-
-void muster_wire_put_byte(struct muster_wire_out *out, unsigned value)
-{
-    if (room_for(out, 1))
-        out->byte[out->used++] = (unsigned char)value;
-}
-
-void muster_wire_put(struct muster_wire_out *out, uint64_t value)
-{
-    while (value > 127) {
-        muster_wire_put_byte(out, (unsigned)(value & 127) | 128);
-        value >>= 7;
-    }
-    muster_wire_put_byte(out, (unsigned)value);
-}
-
-void muster_wire_put_signed(struct muster_wire_out *out, int64_t value)
-{
-    muster_wire_put(out, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
-}
-
-void muster_wire_put_fixed(struct muster_wire_out *out, uint64_t value)
-{
-    for (unsigned i = 0; i < 8; i++)
-        muster_wire_put_byte(out, (unsigned)(value >> 8 * i & 255));
-}
-
-void muster_wire_put_bytes(struct muster_wire_out *out, const void *data, size_t bytes)
-{
-    if (bytes == 0 || !room_for(out, bytes))
-        return;
-    memcpy(out->byte + out->used, data, bytes);
-    out->used += bytes;
-}
-
-void muster_wire_put_text(struct muster_wire_out *out, const char *text)
-{
-    size_t bytes = strlen(text);
-    muster_wire_put(out, bytes);
-    muster_wire_put_bytes(out, text, bytes);
-}
-
-void muster_wire_put_time(struct muster_wire_out *out, uint16_t code)
-{
-    muster_wire_put_byte(out, code & 255u);
-    muster_wire_put_byte(out, code >> 8);
-}
-
-/* ---- reading ---- */
 
 void muster_wire_wrong(struct muster_wire_in *in, const char *what)
 {
@@ -153,8 +95,6 @@ size_t muster_wire_get_count(struct muster_wire_in *in, size_t most, size_t leas
     muster_wire_wrong(in, "more entries than it has bytes for");
     return 0;
 }
-
-/* ---- times ---- */
 
 bool muster_wire_time_code(int64_t ns, uint16_t *code)
 {
