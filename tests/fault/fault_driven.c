@@ -102,6 +102,9 @@ void driven_run_again(struct driven *driven, const char *const *argv)
 {
     int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
 
+    /* Threads write to them at once. */
+    fcntl(out, F_SETFL, O_APPEND);
+    fcntl(err, F_SETFL, O_APPEND);
     fflush(NULL);
     pid_t pid = fork();
     assert_true(pid >= 0);
