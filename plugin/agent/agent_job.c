@@ -182,17 +182,6 @@ uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
     return job->take_ns;
 }
 
-static bool found_again(const struct muster_findings *now, const struct muster_finding *known)
-{
-    for (size_t i = 0; i < now->n; i++) {
-        const struct muster_finding *finding = &now->finding[i];
-        if (finding->kind == known->kind && finding->ranks > 0 && known->ranks > 0 &&
-            finding->rank[0] == known->rank[0])
-            return true;
-    }
-    return false;
-}
-
 /* What is not found any more is over; should it come again, it is new. */
 static void drop_over(struct muster_agent_job *job, const struct muster_findings *now)
 {
@@ -201,7 +190,7 @@ static void drop_over(struct muster_agent_job *job, const struct muster_findings
         if (known->resolved || known->retracted ||
             muster_finding_rows[known->kind].scope != MUSTER_SCOPE_SLOW)
             continue;
-        job->missed[i] = found_again(now, known) ? 0 : job->missed[i] + 1;
+        job->missed[i] = muster_watch_found_again(now, known) ? 0 : job->missed[i] + 1;
         if (job->missed[i] < LOOKS_TO_DROP)
             continue;
         known->resolved = true;

@@ -198,8 +198,19 @@ static bool holds(const struct muster_findings *now, const struct muster_finding
     return false;
 }
 
-/* With one look more than it takes to tell: a verdict that comes and goes is not taken back and told
- * again each time. */
+bool muster_watch_found_again(const struct muster_findings *now, const struct muster_finding *known)
+{
+    for (size_t i = 0; i < now->n; i++) {
+        const struct muster_finding *finding = &now->finding[i];
+        if (finding->kind == known->kind && finding->ranks > 0 && known->ranks > 0 &&
+            finding->rank[0] == known->rank[0])
+            return true;
+    }
+    return false;
+}
+
+/* With one look more than it takes to tell: a verdict that comes and goes is not taken back and
+ * told again each time. */
 static void retract(struct muster_watch *watch, const struct muster_findings *now,
                     muster_watch_emit *tell, void *arg)
 {

@@ -7,13 +7,13 @@
 enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give way */
 
 struct muster_watch {
-    struct muster_findings known;     /* resolved and retracted ones included */
+    struct muster_findings known;      /* resolved and retracted ones included */
     unsigned missed[MUSTER_WATCH_MAX]; /* looks in a row that did not find known[i] */
-    struct muster_findings maybe;     /* late ranks and slow transfers that the last look found */
-    unsigned looks[MUSTER_WATCH_MAX]; /* in a row that found them */
-    uint64_t window_unix_ns; /* what is looked at reaches back to then; 0: to the beginning */
-    size_t alive;            /* processes */
-    unsigned hold;                    /* looks during which no hang is taken for resolved */
+    struct muster_findings maybe;      /* late ranks and slow transfers that the last look found */
+    unsigned looks[MUSTER_WATCH_MAX];  /* in a row that found them */
+    uint64_t window_unix_ns;           /* what is looked at reaches back to then; 0: to the start */
+    size_t alive;                      /* processes */
+    unsigned hold;                     /* looks during which no hang is taken for resolved */
 };
 
 /* Told once when a finding is new, and once when it is resolved or retracted. */
@@ -23,7 +23,8 @@ typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
 
 /* `now`: all that holds at this moment. A known hang that is not among it is resolved, or, if the
- * same operation now has another reason, retracted; findings of other kinds stand for the run. Leaves late_rank and slow_transfer to the next function. */
+ * same operation now has another reason, retracted; findings of other kinds stand for the run.
+ * Leaves late_rank and slow_transfer to muster_watch_slow. */
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_emit *tell, void *arg);
 
@@ -42,6 +43,11 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
  * still holds what it rested on (muster_watch_window); afterwards it stands for the run. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_emit *tell, void *arg);
+
+/* Whether `now` still has a finding of that kind with that first guilty rank, in whatever
+ * communicator; for those who take a finding for over, not for wrong, once it is gone. */
+bool muster_watch_found_again(const struct muster_findings *now,
+                              const struct muster_finding *known);
 
 /* Nothing more can be looked at: what was found once is told. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg);

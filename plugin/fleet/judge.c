@@ -70,17 +70,6 @@ static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns
 
 /* ---- late ranks and slow transfers ---- */
 
-static bool found_again(const struct muster_findings *now, const struct muster_finding *known)
-{
-    for (size_t i = 0; i < now->n; i++) {
-        const struct muster_finding *finding = &now->finding[i];
-        if (finding->kind == known->kind && finding->ranks > 0 && known->ranks > 0 &&
-            finding->rank[0] == known->rank[0])
-            return true;
-    }
-    return false;
-}
-
 /* What is not found any more is over; should it come again, it is new. */
 static void drop_over(struct muster_judge *judge, const struct muster_findings *now,
                       muster_watch_emit *tell, void *arg)
@@ -89,7 +78,7 @@ static void drop_over(struct muster_judge *judge, const struct muster_findings *
         struct muster_finding *known = &judge->slow.known.finding[i];
         if (known->resolved)
             continue;
-        judge->missed[i] = found_again(now, known) ? 0 : judge->missed[i] + 1;
+        judge->missed[i] = muster_watch_found_again(now, known) ? 0 : judge->missed[i] + 1;
         if (judge->missed[i] < LOOKS_TO_DROP)
             continue;
         known->resolved = true;
