@@ -105,6 +105,16 @@ function(muster_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
+# muster_slow(TEST...): more than ten seconds alone, so left out of `ctest --preset release`; the preset
+# `slow`, and with it .ci/run, runs them. A test that was not made here is passed over.
+function(muster_slow)
+  foreach(name ${ARGN})
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY LABELS slow)
+    endif()
+  endforeach()
+endfunction()
+
 # muster_fuzz(NAME SOURCES... [LIBS ...]): a libFuzzer target; its corpus is tests/fuzz/corpus/NAME.
 function(muster_fuzz name)
   cmake_parse_arguments(FUZZ "" "" "LIBS" ${ARGN})
