@@ -1,11 +1,15 @@
 /* `muster compare`: two runs of a job, what became slower. */
 #include <math.h>
 #include <stddef.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/terminal.h"
 #include "cli/cmd.h"
 #include "cli/cmd_diagnose.h"
 #include "cli/progress.h"
 #include "compare/compare_runs.h"
+#include "page/page.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum { NO_LIMIT = UINT16_MAX, LIMIT_MOST = 10000 };
@@ -13,6 +17,7 @@ enum { NO_LIMIT = UINT16_MAX, LIMIT_MOST = 10000 };
 struct options {
     int format;
     uint64_t limit; /* percent */
+    const char *html;
 };
 
 static const char *const formats[] = {"text", "json", NULL};
@@ -22,6 +27,8 @@ static const struct muster_opt table[] = {
      .help = "text or json (text)"},
     {"limit", 'l', MUSTER_OPT_U64, offsetof(struct options, limit), "PERCENT", .max = LIMIT_MOST,
      .help = "exit status 1 if B is slower by more than this (none)"},
+    {"html", 0, MUSTER_OPT_TEXT, offsetof(struct options, html), "FILE",
+     .help = "also a page with pictures, one file that needs no network"},
     {.name = NULL},
 };
 
@@ -55,18 +62,39 @@ static void close_side(struct side *side)
         muster_run_free(&side->run);
 }
 
+static int make_page(const struct muster_compared *compared, double limit,
+                     const struct options *options, const char *command, struct muster_err *err)
+{
+    const struct muster_page_request page = {
+        .path = options->html, .command = command, .made_unix_s = (uint64_t)time(NULL)};
+    uint64_t bytes;
+    if (muster_page_compare_write(compared, limit, &page, &bytes, err))
+        return -1;
+    fprintf(stderr, "muster compare: %s: %.1f MB\n", options->html, (double)bytes / 1e6);
+    return 0;
+}
+
+static void print(const struct muster_compared *compared, double limit, int format)
+{
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    if (format == FORMAT_JSON)
+        muster_compare_json(compared, limit, stdout);
+    else
+        muster_compare_text(compared, limit, &terminal, stdout);
+}
+
 /* The exit status, or -1 and an error. */
 static int compare(const struct side *a, const struct side *b, const struct options *options,
-                   struct muster_err *err)
+                   const char *command, struct muster_err *err)
 {
     struct muster_compared compared;
     double limit = options->limit == NO_LIMIT ? NAN : (double)options->limit / 100;
     int result =
         muster_compare_runs(&a->view, &a->findings, &b->view, &b->findings, &compared, err);
-    if (result == 0 && options->format == FORMAT_JSON)
-        muster_compare_json(&compared, limit, stdout);
-    else if (result == 0)
-        muster_compare_text(&compared, limit, stdout);
+    if (result == 0)
+        print(&compared, limit, options->format);
+    if (result == 0 && options->html)
+        result = make_page(&compared, limit, options, command, err);
     if (result == 0 && !isnan(limit) && !compared.whole.known)
         result =
             muster_fail(err, "whether --limit is kept is not known: too few operations of each "
@@ -77,15 +105,32 @@ static int compare(const struct side *a, const struct side *b, const struct opti
     return result;
 }
 
+/* A page's own data. */
+static int read_page(const struct muster_cmd *self, const struct options *options, const char *path)
+{
+    struct muster_err err;
+    if (options->format != FORMAT_JSON || options->html || options->limit != NO_LIMIT)
+        return muster_opt_wrong(
+            self, "%s is a page, which holds the numbers as JSON: --format json", path);
+    if (muster_page_read(path, MUSTER_PAGE_COMPARE, stdout, &err) == 0)
+        return MUSTER_STATUS_OK;
+    fprintf(stderr, "muster compare: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct options options = {.format = FORMAT_TEXT, .limit = NO_LIMIT};
     struct side a = {.loaded = false}, b = {.loaded = false};
     struct muster_err err;
+    char command[1024];
     int status;
+    muster_opt_describe(argc, argv, command, sizeof command);
     int at = muster_opt_parse(self, argc, argv, &options, &status);
     if (at < 0)
         return status;
+    if (argc - at == 1 && muster_page_is_named(argv[at]))
+        return read_page(self, &options, argv[at]);
     if (argc - at != 2)
         return muster_opt_wrong(self, "two runs are compared, %d %s given", argc - at,
                                 argc - at == 1 ? "is" : "are");
@@ -95,7 +140,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         result = open_side(argv[at + 1], &b, &err);
     muster_progress_end(progress);
     if (result == 0)
-        result = compare(&a, &b, &options, &err);
+        result = compare(&a, &b, &options, command, &err);
     close_side(&a);
     close_side(&b);
     if (result >= 0)
@@ -112,6 +157,11 @@ const struct muster_cmd muster_cmd_compare = {
              "function, size, number of ranks and the communicator's name, ranks by their number.\n"
              "What changed by less than 3 %, or not certainly, is not told. Exit status: 1 if B\n"
              "is slower by more than --limit, 2 if the runs cannot be compared, else 0.\n",
+    .examples = "A gate: fails where a step became 5 % slower:\n"
+                "  muster compare before/ after/ --limit 5\n"
+                "A page with pictures, and its numbers for a program:\n"
+                "  muster compare before/ after/ --html compare.html\n"
+                "  muster compare compare.html --format json | jq .change\n",
     .options = table,
     .run = run,
 };

@@ -371,15 +371,6 @@ static const struct muster_opt report_table[] = {
     {.name = NULL},
 };
 
-/* The command line, for people to read. */
-static void describe_command(int argc, char **argv, char *to, size_t size)
-{
-    size_t used = (size_t)snprintf(to, size, "muster");
-    for (int i = 0; i < argc && used < size; i++) {
-        used += (size_t)snprintf(to + used, size - used, " %s", argv[i]);
-    }
-}
-
 /* A page's own data. */
 static int read_page(const struct muster_cmd *self, const struct report_options *options,
                      const char *path)
@@ -389,7 +380,7 @@ static int read_page(const struct muster_cmd *self, const struct report_options 
         return muster_opt_wrong(self, "%s is a page, which holds the report as JSON: --format json",
                                 path);
     }
-    if (muster_page_read(path, stdout, &err)) {
+    if (muster_page_read(path, MUSTER_PAGE_REPORT, stdout, &err)) {
         fprintf(stderr, "muster report: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
     }
@@ -402,7 +393,7 @@ static int report(const struct muster_cmd *self, int argc, char **argv)
     struct muster_err err;
     char command[1024];
     int status;
-    describe_command(argc, argv, command, sizeof command);
+    muster_opt_describe(argc, argv, command, sizeof command);
     int at = muster_opt_parse(self, argc, argv, &options, &status);
     if (at < 0) {
         return status;

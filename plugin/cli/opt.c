@@ -276,6 +276,13 @@ static void help_subs(const struct muster_cmd *cmd, FILE *out)
             muster_cmd_name(cmd->subs[0]));
 }
 
+void muster_opt_describe(int argc, char **argv, char *to, size_t size)
+{
+    size_t used = (size_t)snprintf(to, size, "muster");
+    for (int i = 0; i < argc && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, " %s", argv[i]);
+}
+
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
 {
     fprintf(out, "muster %s: %s\n\nusage: muster %s %s\n\n", cmd->name, cmd->summary, cmd->name,

@@ -47,6 +47,9 @@ int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, vo
 __attribute__((format(printf, 2, 3))) int muster_opt_wrong(const struct muster_cmd *cmd,
                                                            const char *fmt, ...);
 
+/* A call as it was typed, for people to read: "muster report run-7 --html x.html". */
+void muster_opt_describe(int argc, char **argv, char *to, size_t size);
+
 /* The help of a command. */
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out);
 

@@ -263,3 +263,16 @@ bool muster_compare_has(const struct muster_findings *findings,
     }
     return false;
 }
+
+bool muster_compare_class_is_only(const struct muster_compared *compared, unsigned side,
+                                  size_t class)
+{
+    return !find_class(&compared->side[1 - side].samples,
+                       &compared->side[side].samples.class[class]);
+}
+
+bool muster_compare_rank_is_only(const struct muster_compared *compared, unsigned side, size_t rank)
+{
+    int32_t own = compared->side[side].samples.rank[rank].rank;
+    return own >= 0 && !find_rank(&compared->side[1 - side].samples, own);
+}

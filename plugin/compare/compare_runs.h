@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/terminal.h"
 #include "compare/run_samples.h"
 #include "diagnose/finding.h"
 
@@ -59,8 +60,15 @@ bool muster_compare_worse(const struct muster_compared *compared, double limit);
 bool muster_compare_has(const struct muster_findings *findings,
                         const struct muster_finding *finding);
 
+/* Whether the other side has no class, or rank, like that one of a side (0: A, 1: B). */
+bool muster_compare_class_is_only(const struct muster_compared *compared, unsigned side,
+                                  size_t class);
+bool muster_compare_rank_is_only(const struct muster_compared *compared, unsigned side,
+                                 size_t rank);
+
 /* limit: NAN: none. */
-void muster_compare_text(const struct muster_compared *compared, double limit, FILE *out);
+void muster_compare_text(const struct muster_compared *compared, double limit,
+                         const struct muster_terminal *terminal, FILE *out);
 void muster_compare_json(const struct muster_compared *compared, double limit, FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * A run as one HTML file that stands alone: the verdict, who cost whom what and when, findings,
- * what was not seen. The data lie in it as JSON, the report's as `muster report --format json`
- * prints it, and can be read back. Nothing in it asks for another file, and no text of the run
- * becomes markup.
+ * A run, or two runs beside each other, as one HTML file that stands alone: the verdict, who cost
+ * whom what and when, findings, what was not seen; or what changed, by how much. The data lie in it
+ * as JSON, as `muster report` or `muster compare --format json` prints them, and can be read back.
+ * Nothing in it asks for another file, and no text of a run becomes markup.
  *
  * Size: at most about 10 MB; cells of time, and rows of the report, are as many as fit, and what is
  * left out is said.
@@ -17,9 +17,15 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "compare/compare_runs.h"
 #include "diagnose/finding.h"
 #include "report/report.h"
 #include "view/view.h"
+
+enum muster_page_kind { MUSTER_PAGE_REPORT, MUSTER_PAGE_COMPARE };
+
+/* The command that makes it: "report", "compare". Static. */
+const char *muster_page_word(enum muster_page_kind kind);
 
 struct muster_page_request {
     const char *path;
@@ -41,13 +47,19 @@ int muster_page_write(const struct muster_view *view, struct muster_report *repo
                       const struct muster_page_request *request, struct muster_page_made *made,
                       struct muster_err *err);
 
+/* The same of two runs; `more` and `said` are not asked. limit: NAN: none. */
+int muster_page_compare_write(const struct muster_compared *compared, double limit,
+                              const struct muster_page_request *request, uint64_t *bytes,
+                              struct muster_err *err);
+
 /* Whether the file's name says that it is a page. */
 bool muster_page_is_named(const char *path);
-/* The report's JSON that lies in the file, to `out`. Nothing is written unless it is whole. */
-int muster_page_read(const char *path, FILE *out, struct muster_err *err);
+/* The JSON that lies in a page of that kind, to `out`. Nothing is written unless it is whole. */
+int muster_page_read(const char *path, enum muster_page_kind kind, FILE *out,
+                     struct muster_err *err);
 /* The same of bytes in memory; `name` is for errors. Sets *at and *length to the JSON in `bytes`.
  */
-int muster_page_find(const char *name, const char *bytes, size_t n, const char **at, size_t *length,
-                     struct muster_err *err);
+int muster_page_find(const char *name, enum muster_page_kind kind, const char *bytes, size_t n,
+                     const char **at, size_t *length, struct muster_err *err);
 
 #endif

@@ -17,4 +17,6 @@
 EMBED(shell, "page.html");
 EMBED(style, "page.css");
 EMBED(drawing, "page_draw.js");
-EMBED(script, "page.js");
+EMBED(panels, "page_panels.js");
+EMBED(reporting, "page_report.js");
+EMBED(comparing, "page_compare.js");

@@ -11,8 +11,10 @@ struct muster_page_text {
 /* page.html: "@NAME@" stands for what is put there. */
 struct muster_page_text muster_page_shell(void);
 struct muster_page_text muster_page_style(void);
-/* What draws, and what puts the drawings together. */
+/* What draws, the panels that pages have in common, and what puts each kind of page together. */
 struct muster_page_text muster_page_drawing(void);
-struct muster_page_text muster_page_script(void);
+struct muster_page_text muster_page_panels(void);
+struct muster_page_text muster_page_reporting(void);
+struct muster_page_text muster_page_comparing(void);
 
 #endif

@@ -267,19 +267,23 @@ static void put_limits(struct muster_json *json, const struct muster_view *view)
 
 /* ---- findings ---- */
 
+void muster_page_json_finding(const struct muster_finding *finding, struct muster_json *json)
+{
+    char sentence[1024];
+    muster_finding_sentence(finding, sentence, sizeof sentence);
+    muster_json_object(json, NULL);
+    muster_json_str(json, "text", sentence);
+    muster_json_object(json, "finding");
+    muster_finding_json(finding, json);
+    muster_json_end(json);
+    muster_json_end(json);
+}
+
 static void put_findings(struct muster_json *json, const struct muster_findings *findings)
 {
     muster_json_array(json, "findings");
-    for (size_t i = 0; i < findings->n; i++) {
-        char sentence[1024];
-        muster_finding_sentence(&findings->finding[i], sentence, sizeof sentence);
-        muster_json_object(json, NULL);
-        muster_json_str(json, "text", sentence);
-        muster_json_object(json, "finding");
-        muster_finding_json(&findings->finding[i], json);
-        muster_json_end(json);
-        muster_json_end(json);
-    }
+    for (size_t i = 0; i < findings->n; i++)
+        muster_page_json_finding(&findings->finding[i], json);
     muster_json_end(json);
     muster_json_array(json, "not_observable");
     for (unsigned i = 0; i < findings->not_observable.n; i++)

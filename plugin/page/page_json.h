@@ -22,4 +22,7 @@ struct muster_page_content {
 /* What cannot be written shows in `out`. */
 void muster_page_json(const struct muster_page_content *content, FILE *out);
 
+/* A finding with its sentence: {"text", "finding"}. */
+void muster_page_json_finding(const struct muster_finding *finding, struct muster_json *json);
+
 #endif

@@ -8,7 +8,13 @@
 
 /* As muster_page_write writes them. */
 static const char first_words[] = "<!DOCTYPE html>";
-static const char opening[] = "<script type=\"application/json\" id=\"muster-report\">";
+static const char *const opening[] = {
+    [MUSTER_PAGE_REPORT] = "<script type=\"application/json\" id=\"muster-report\">",
+    [MUSTER_PAGE_COMPARE] = "<script type=\"application/json\" id=\"muster-compare\">",
+};
+/* What its JSON has, beside a version. */
+static const char *const member[] = {
+    [MUSTER_PAGE_REPORT] = "ranks", [MUSTER_PAGE_COMPARE] = "classes"};
 static const char closing[] = "</script>";
 
 enum { PAGE_BYTES_MOST = 64 << 20 };
@@ -29,54 +35,68 @@ static void place_of(const char *bytes, const char *at, size_t *line, size_t *co
     }
 }
 
-static int check_report(const char *name, const char *bytes, const char *at, size_t length,
-                        struct muster_err *err)
+static int check_data(const char *name, enum muster_page_kind kind, const char *bytes,
+                      const char *at, size_t length, struct muster_err *err)
 {
     json_error_t wrong;
     size_t line, column;
-    json_t *report = json_loadb(at, length, JSON_REJECT_DUPLICATES, &wrong);
+    json_t *data = json_loadb(at, length, JSON_REJECT_DUPLICATES, &wrong);
     place_of(bytes, at, &line, &column);
-    if (!report)
-        return muster_fail(err, "%s:%zu:%d: %s in the report's JSON; the file was changed or cut",
+    if (!data)
+        return muster_fail(err, "%s:%zu:%d: %s in the page's JSON; the file was changed or cut",
                            name, line + (size_t)(wrong.line > 0 ? wrong.line - 1 : 0), wrong.column,
                            wrong.text);
-    bool good = json_is_integer(json_object_get(report, "version")) &&
-                json_is_array(json_object_get(report, "ranks"));
-    json_decref(report);
+    bool good = json_is_integer(json_object_get(data, "version")) &&
+                json_is_array(json_object_get(data, member[kind]));
+    json_decref(data);
     return good ? 0
-                : muster_fail(err, "%s:%zu:%zu: not a report: expected \"version\" and \"ranks\"",
-                              name, line, column);
+                : muster_fail(err, "%s:%zu:%zu: not of muster %s: expected \"version\" and \"%s\"",
+                              name, line, column, muster_page_word(kind), member[kind]);
 }
 
-int muster_page_find(const char *name, const char *bytes, size_t n, const char **at, size_t *length,
+/* A page of another kind is told apart from a file that is none. */
+static int fail_kind(const char *name, enum muster_page_kind kind, const char *bytes, size_t n,
                      struct muster_err *err)
 {
+    enum muster_page_kind other =
+        kind == MUSTER_PAGE_REPORT ? MUSTER_PAGE_COMPARE : MUSTER_PAGE_REPORT;
+    const char *word = muster_page_word(other);
+    if (memmem(bytes, n, opening[other], strlen(opening[other])))
+        return muster_fail(err, "%s: a page of `muster %s`: muster %s %s --format json", name, word,
+                           word, name);
+    return muster_fail(err, "%s: no %s in it: not a page of `muster %s --html`", name,
+                       opening[kind], muster_page_word(kind));
+}
+
+int muster_page_find(const char *name, enum muster_page_kind kind, const char *bytes, size_t n,
+                     const char **at, size_t *length, struct muster_err *err)
+{
     if (n < sizeof first_words || strncmp(bytes, first_words, sizeof first_words - 1) != 0)
-        return muster_fail(err, "%s:1:1: expected \"%s\", as `muster report --html` begins a page",
-                           name, first_words);
-    const char *open = memmem(bytes, n, opening, sizeof opening - 1);
+        return muster_fail(err, "%s:1:1: expected \"%s\", as `muster %s --html` begins a page",
+                           name, first_words, muster_page_word(kind));
+    const char *open = memmem(bytes, n, opening[kind], strlen(opening[kind]));
     if (!open)
-        return muster_fail(err, "%s: no %s in it: not a page of `muster report --html`", name,
-                           opening);
-    const char *text = open + sizeof opening - 1;
+        return fail_kind(name, kind, bytes, n, err);
+    const char *text = open + strlen(opening[kind]);
     const char *close = memmem(text, n - (size_t)(text - bytes), closing, sizeof closing - 1);
     if (!close)
-        return muster_fail(err, "%s: the report's JSON has no end: the file was cut", name);
-    if (check_report(name, bytes, text, (size_t)(close - text), err))
+        return muster_fail(err, "%s: the page's JSON has no end: the file was cut", name);
+    if (check_data(name, kind, bytes, text, (size_t)(close - text), err))
         return -1;
     *at = text;
     *length = (size_t)(close - text);
     return 0;
 }
 
-int muster_page_read(const char *path, FILE *out, struct muster_err *err)
+int muster_page_read(const char *path, enum muster_page_kind kind, FILE *out,
+                     struct muster_err *err)
 {
     const char *at;
     size_t n = 0, length;
     char *bytes = muster_whole_read(path, PAGE_BYTES_MOST, &n, err);
     if (!bytes)
         return -1;
-    int result = muster_page_find(path, bytes, n, &at, &length, err);
+    int result = muster_page_find(path, kind, bytes, n, &at, &length, err);
     if (result == 0)
         fwrite(at, 1, length, out);
     free(bytes);

@@ -1,4 +1,4 @@
-"""`muster report --html`: a page that stands alone. In a browser where there is one.
+"""`muster report --html` and `compare --html`: a page that stands alone. In a browser where there is one.
 
 Usage: page_test.py MUSTER RECORDINGS [CHROMIUM]: without CHROMIUM what needs no browser, with it what does
 """
@@ -41,6 +41,16 @@ def make(folder, recording):
     assert done.returncode == 0, done.stderr
     report = run(MUSTER, "report", where, "--format", "json")
     return page, json.loads(report.stdout)
+
+
+def make_comparison(folder, before, after, *options):
+    """The page of two recorded runs, what was said beside it, and the comparison's own JSON."""
+    a, b = (replay(os.path.join(folder, side), recording) for side, recording in (("a", before), ("b", after)))
+    page = os.path.join(folder, f"{before}-{after}.html")
+    done = run(MUSTER, "compare", a, b, "--html", page, *options)
+    assert done.returncode in (0, 1), done.stderr
+    data = json.loads(run(MUSTER, "compare", a, b, "--format", "json", *options).stdout)
+    return page, done, data
 
 
 class Parts(html.parser.HTMLParser):
@@ -159,6 +169,67 @@ class Page(unittest.TestCase):
             self.assertEqual(own["wait_us"], 0)
 
 
+class Comparison(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.page, cls.done, cls.data = make_comparison(cls.folder.name, "clean", "late-gpu", "--limit", "5")
+        cls.parts = Parts(read(cls.page))
+        cls.own = json.loads(cls.parts.data["muster-page"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_data_inside_are_the_comparisons(self):
+        self.assertEqual(self.done.returncode, 1, "--limit holds with --html, too")
+        self.assertEqual(json.loads(self.parts.data["muster-compare"]), self.data)
+        back = run(MUSTER, "compare", self.page, "--format", "json")
+        self.assertEqual((back.returncode, json.loads(back.stdout)), (0, self.data))
+        self.assertEqual([item["finding"] for item in self.own["came"]], self.data["findings_came"])
+        self.assertEqual([item["finding"]["ranks"] for item in self.own["came"]], [[2]])  # labels.yaml of late-gpu
+        self.assertEqual(self.own["went"], [])
+
+    def test_the_verdict_is_the_texts(self):
+        lines = self.data["verdict"]
+        self.assertRegex(lines[0], r"^B is slower than A by \d")
+        self.assertIn("AllReduce from 4 MiB", lines[1])
+        self.assertIn("rank 2 (node0)", lines[2])
+        joined = " ".join(self.done.stdout.split())
+        self.assertTrue(joined.startswith(" ".join(lines)), joined[:400])
+
+    def test_nothing_is_asked_for(self):
+        self.assertEqual([load for load in self.parts.loads if load != "data:,"], [])
+        self.assertIn("default-src 'none'", read(self.page))
+
+    def test_pages_of_the_other_kind_are_told_apart(self):
+        report = os.path.join(self.folder.name, "report.html")
+        done = run(MUSTER, "report", os.path.join(self.folder.name, "a", "clean"), "--html", report)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for command, page, other in (("report", self.page, "compare"), ("compare", report, "report")):
+            done = run(MUSTER, command, page, "--format", "json")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"muster {other} {page} --format json", done.stderr)
+        done = run(MUSTER, "compare", self.page)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--format json", done.stderr)
+
+    def test_a_place_that_cannot_be_written_is_told(self):
+        a = os.path.join(self.folder.name, "a", "clean")
+        done = run(MUSTER, "compare", a, a, "--html", "/nonexistent/x.html")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nonexistent/x.html", done.stderr)
+
+    def test_what_came_and_went_is_listed(self):
+        _, done, data = make_comparison(os.path.join(self.folder.name, "other"), "late-tpdp", "clean")
+        self.assertEqual(len(data["classes_went"]), data["classes_only_a"])
+        self.assertGreater(data["classes_only_a"], 0)
+        self.assertEqual(data["classes_came"], [])
+        self.assertIn("operations that went", done.stdout)
+        ranks = {row["nranks"] for row in data["classes_went"]}
+        self.assertEqual(ranks, {2})  # tensor parallel pairs, which clean has not
+
+
 class Proxy:
     """Whoever asks for something through it is written down, and gets nothing."""
 
@@ -247,11 +318,37 @@ class Browser(unittest.TestCase):
                 self.assertEqual(own["findings"], [])
                 self.assertEqual(own["state"], "nobody")
 
+    def test_the_page_of_two_runs(self):
+        page, _, data = make_comparison(self.folder.name, "clean", "late-gpu", "--limit", "5")
+        dom, parts = self.check(page)
+        for name in ("classes", "ranks", "findings", "only", "unseen", "run"):
+            self.assertIn(f'id="{name}" aria-labelledby="{name}-title"', dom)
+        labels = re.findall(r'role="img" aria-label="([^"]{10,})', dom)
+        self.assertEqual(len(labels), parts.tags.count("svg"))
+        self.assertEqual(len(labels), 3)
+        for line in data["verdict"]:
+            self.assertIn(">" + line.replace("&", "&amp;") + "<", dom)
+        self.assertIn("Limit 5.00 %: exceeded.", dom)
+        late = next(row for row in data["ranks"] if row["rank"] == 2)
+        tip = html.unescape(re.search(r'data-tip="(rank 2 on node0: [^"]*in A[^"]*)"', dom).group(1))
+        shown = re.match(r"rank 2 on node0: ([\d.]+) (µs|ms) in A, ([\d.]+) (µs|ms) in B: \+", tip)
+        scale = {"µs": 1, "ms": 1e3}
+        self.assertAlmostEqual(float(shown[1]) * scale[shown[2]] / late["cost"]["a_us"], 1, delta=0.01)
+        self.assertAlmostEqual(float(shown[3]) * scale[shown[4]] / late["cost"]["b_us"], 1, delta=0.01)
+        self.assertNotIn("not certain", tip)
+
+    def test_no_text_of_two_runs_becomes_markup(self):
+        page, _, _ = make_comparison(os.path.join(self.folder.name, "unkind"), "late-tpdp", "late-gpu")
+        self.check_poisoned(page, "muster-compare")
+
     def test_no_text_of_a_run_becomes_markup(self):
         page, _ = make(self.folder.name, "late-gpu")
+        self.check_poisoned(page, "muster-report")
+
+    def check_poisoned(self, page, kind):
         text = read(page)
         parts = Parts(text)
-        for name in ("muster-report", "muster-page"):
+        for name in (kind, "muster-page"):
             data = json.loads(parts.data[name])
             self.poison(data)
             escaped = json.dumps(data).replace("<", "\\u003c")
@@ -268,12 +365,12 @@ class Browser(unittest.TestCase):
     def poison(self, data):
         items = data.items() if isinstance(data, dict) else enumerate(data)
         for key, value in items:
-            if isinstance(value, str) and key not in ("id", "comm"):
+            if isinstance(value, str) and key not in ("id", "comm", "measure"):
                 data[key] = UNKIND
             elif isinstance(value, (dict, list)):
                 self.poison(value)
 
 
 if __name__ == "__main__":
-    names = ["Browser"] if CHROMIUM else ["Page"]
+    names = ["Browser"] if CHROMIUM else ["Page", "Comparison"]
     unittest.main(argv=[sys.argv[0], "-v"], defaultTest=names)

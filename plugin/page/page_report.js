@@ -1,9 +1,7 @@
 /* What the panels say, from the two JSON texts in this file. Numbers of ranks and operations are those of the report. */
 
-const report = JSON.parse(document.getElementById("muster-report").textContent);
-const page = JSON.parse(document.getElementById("muster-page").textContent);
+const report = readData("muster-report");
 
-const sum = values => values.reduce((all, value) => all + (value || 0), 0);
 const ranks = report.ranks, costs = page.costs, heat = page.heat;
 const waited = sum(ranks.map(rank => rank.waited_us));
 const unit = waited >= 3.6e9 ? {us: 3.6e9, word: "GPU-hours"} : waited >= 1e6 ? {us: 1e6, word: "GPU-seconds"}
@@ -56,21 +54,13 @@ function coverage() {
     (page.missing_ops ? `; ${count(page.missing_ops)} operations are missing` : "") + ".";
 }
 
-function panel(id, title, wrong, ...content) {
-  document.getElementById("panels").append(el("section", {id, "aria-labelledby": id + "-title"},
-    el("h2", {id: id + "-title"}, title), el("p", {class: "quiet coverage"}, coverage()), content,
-    wrong ? el("p", {class: "quiet"}, "What would make this wrong: " + wrong) : null));
-}
-
 const chained = "a rank that comes last because it waited itself, in a pipeline say, is charged here too. " +
   "Its own time and the findings tell those apart.";
 
 /* ---- the panels ---- */
 
 function showHead() {
-  const verdict = document.getElementById("verdict");
-  verdict.replaceChildren(...page.verdict.map((line, i) => el("span", {class: i ? "more" : "first"}, line)));
-  verdict.classList.toggle("guilty", page.state === "held_back");
+  showVerdict(page.verdict, page.state === "held_back");
   const length = heat.length_us / 1e6, gpus = ranks.length;
   document.getElementById("headline").textContent = page.joint_ops
     ? `In ${count(page.joint_ops)} compared operations the ranks waited ${inUnit(waited)} ${unit.word} for each other` +
@@ -79,16 +69,6 @@ function showHead() {
   const hosts = new Set(ranks.map((rank, i) => hostWord(i)));
   document.getElementById("origin").textContent = clean(`${report.run.join(" ")} — ${gpus} ranks on ${hosts.size} ` +
     (hosts.size === 1 ? `host (${[...hosts][0]})` : "hosts"));
-  document.title = clean(`muster report: ${page.verdict[0]}`).slice(0, 120);
-}
-
-function findingArticle(item) {
-  const finding = item.finding;
-  return el("article", {class: finding.resolved || finding.retracted ? "over" : null},
-    el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
-    finding.evidence && finding.evidence.length ? el("ul", {}, finding.evidence.map(line => el("li", {}, line))) : null,
-    (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
-    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }
 
 function showFindings() {
@@ -270,12 +250,9 @@ function showRun() {
   ranks.forEach((rank, i) => hosts.set(hostWord(i), (hosts.get(hostWord(i)) || 0) + 1));
   const facts = [["Run", report.run.join(" ")], ["Hosts", [...hosts].slice(0, 64).map(([host, n]) => `${host} (${n})`).join(", ") +
     (hosts.size > 64 ? `, ${hosts.size - 64} more` : "")], ["NCCL", versions.join(", ")], ["muster", report.muster],
-    ["Command", page.command || "not told"], ["Page made", new Date(page.made_unix_s * 1000).toISOString().replace(/\.000Z/, "Z")],
-    ["Data", "in this file: muster report THIS-FILE --format json"]];
+    ...ofThisFile("report")];
   if (heat.begin_unix_s !== null) facts.splice(1, 0, ["Began", new Date(heat.begin_unix_s * 1000).toISOString()]);
-  panel("run", "The run", "", el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+  panel("run", "The run", "", factList(facts));
 }
 
-showHead();
-for (const show of [showFindings, showHeat, showMatrix, showScatter, showStrips, showBandwidth, showUnseen, showRun]) show();
-document.documentElement.dataset.ready = "yes";
+showAll(showHead, showFindings, showHeat, showMatrix, showScatter, showStrips, showBandwidth, showUnseen, showRun);

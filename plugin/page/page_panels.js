@@ -1,0 +1,45 @@
+/* What pages have in common. Each kind of page has a coverage() of its own: the words for what its panels rest on. */
+
+function readData(id) { return JSON.parse(document.getElementById(id).textContent); }
+
+const page = readData("muster-page");
+
+const sum = values => values.reduce((all, value) => all + (value || 0), 0);
+
+function panel(id, title, wrong, ...content) {
+  document.getElementById("panels").append(el("section", {id, "aria-labelledby": id + "-title"},
+    el("h2", {id: id + "-title"}, title), el("p", {class: "quiet coverage"}, coverage()), content,
+    wrong ? el("p", {class: "quiet"}, "What would make this wrong: " + wrong) : null));
+}
+
+function findingArticle(item) {
+  const finding = item.finding;
+  return el("article", {class: finding.resolved || finding.retracted ? "over" : null},
+    el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
+    finding.evidence && finding.evidence.length ? el("ul", {}, finding.evidence.map(line => el("li", {}, line))) : null,
+    (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
+    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
+}
+
+function showVerdict(lines, guilty) {
+  const verdict = document.getElementById("verdict");
+  verdict.replaceChildren(...lines.map((line, i) => el("span", {class: i ? "more" : "first"}, line)));
+  verdict.classList.toggle("guilty", guilty);
+  document.title = clean(`${document.title}: ${lines[0]}`).slice(0, 120);
+}
+
+/* Pairs of a name and a value. */
+function factList(facts) {
+  return el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+function ofThisFile(command) {
+  return [["Command", page.command || "not told"], ["Page made", new Date(page.made_unix_s * 1000).toISOString().replace(/\.000Z/, "Z")],
+    ["Data", `in this file: muster ${command} THIS-FILE --format json`]];
+}
+
+function showAll(...shows) {
+  for (const show of shows) show();
+  document.documentElement.dataset.ready = "yes";
+}
+
