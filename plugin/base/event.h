@@ -72,6 +72,7 @@ struct muster_event_op {
     const char *algo_text;
     const char *proto_text;
     void *stream;
+    uint64_t user_tag; /* v7: what the caller of NCCL put on it; 0: nothing */
     int32_t root_or_peer;
     uint8_t func;  /* enum muster_func ... */
     uint8_t dtype; /* NCCL's "Unknown" is uint8 */

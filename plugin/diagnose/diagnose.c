@@ -106,7 +106,9 @@ int muster_diagnose_slow(const struct muster_view *view, struct muster_findings 
                          struct muster_err *err)
 {
     const struct search in = {view, 0};
-    return find_all(&in, 1u << MUSTER_SCOPE_SLOW | 1u << MUSTER_SCOPE_PATH, findings, err);
+    int rc = find_all(&in, 1u << MUSTER_SCOPE_SLOW | 1u << MUSTER_SCOPE_PATH, findings, err);
+    muster_findings_name(findings, view);
+    return rc;
 }
 
 int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
@@ -114,6 +116,7 @@ int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
 {
     const struct search in = {view, hang_ns};
     int rc = find_all(&in, ~0u, findings, err);
+    muster_findings_name(findings, view);
     muster_findings_explain(findings);
     return rc;
 }

@@ -117,11 +117,23 @@ static void json_comms(struct muster_json *json, const struct muster_finding *fi
     muster_json_end(json);
 }
 
+void muster_findings_name(struct muster_findings *findings, const struct muster_view *view)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        struct muster_finding *finding = &findings->finding[i];
+        for (size_t c = 0; c < view->comms && finding->comm && !finding->comm_name[0]; c++) {
+            if (view->comm[c].id == finding->comm)
+                muster_text_copy(finding->comm_name, sizeof finding->comm_name, view->comm[c].name);
+        }
+    }
+}
+
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json)
 {
     bool late = finding->kind == MUSTER_FINDING_LATE_RANK;
     muster_json_str(json, "kind", muster_finding_name(finding->kind));
     json_hex(json, "comm", finding->comm);
+    muster_json_str(json, "comm_name", finding->comm_name[0] ? finding->comm_name : NULL);
     json_ranks(json, "ranks", finding->rank, finding->ranks);
     json_comms(json, finding);
     json_ranks(json, "victims", finding->victim, finding->victims);

@@ -34,6 +34,7 @@ struct muster_finding_lines {
 struct muster_finding {
     enum muster_finding_kind kind;
     uint64_t comm;                      /* NCCL's id */
+    char comm_name[MUSTER_SEG_NAME];    /* as the job calls it; "": not known */
     uint64_t comms[2];                  /* hang_order: both; else 0 */
     int32_t rank[MUSTER_FINDING_RANKS]; /* guilty global ranks, the guiltiest first */
     unsigned ranks;
@@ -80,6 +81,9 @@ struct muster_findings {
 const char *muster_finding_name(enum muster_finding_kind kind);
 const char *muster_finding_mode_name(enum muster_finding_mode mode);
 const char *muster_finding_cause_name(enum muster_finding_cause cause);
+
+/* Gives each finding the name that its communicator has in the view. */
+void muster_findings_name(struct muster_findings *findings, const struct muster_view *view);
 
 /* A new, zeroed finding at the end (gpu -1, root -1); NULL: no memory. */
 struct muster_finding *muster_findings_add(struct muster_findings *findings);

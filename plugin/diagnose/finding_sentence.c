@@ -44,16 +44,27 @@ static void put_culprits(struct text *text, const struct muster_finding *finding
     put(text, ")");
 }
 
+/* "communicator 00c0ffee00c0ffee", behind it the name that the job gave it. */
+static void put_comm(struct text *text, const struct muster_finding *finding)
+{
+    put(text, "communicator %016" PRIx64, finding->comm);
+    if (finding->comm_name[0])
+        put(text, " \"%s\"", finding->comm_name);
+}
+
 static void put_op(struct text *text, const struct muster_finding *finding)
 {
     char size[32];
     if (!finding->has_op) {
-        put(text, "an operation (communicator %016" PRIx64 ")", finding->comm);
+        put(text, "an operation (");
+        put_comm(text, finding);
+        put(text, ")");
         return;
     }
     muster_text_bytes(size, sizeof size, finding->op.bytes);
-    put(text, "%s #%" PRIu64 " (%s, communicator %016" PRIx64 ")",
-        muster_func_word(finding->op.func), finding->op.index, size, finding->comm);
+    put(text, "%s #%" PRIu64 " (%s, ", muster_func_word(finding->op.func), finding->op.index, size);
+    put_comm(text, finding);
+    put(text, ")");
 }
 
 static void put_victims(struct text *text, const struct muster_finding *finding)

@@ -101,7 +101,10 @@ static ALWAYS_INLINE struct muster_event_op coll(unsigned api, const void *d)
         const struct nccl_coll_v4 *c = &((const struct nccl_descr_v4 *)d)->coll;
         return coll_text(&c->what, &c->how);
     }
-    return coll_v5(&((const struct nccl_descr_v5 *)d)->coll);
+    struct muster_event_op op = coll_v5(&((const struct nccl_descr_v5 *)d)->coll);
+    if (api >= 7)
+        op.user_tag = ((const struct nccl_descr_v7 *)d)->coll.user_tag;
+    return op;
 }
 
 static ALWAYS_INLINE struct muster_event_op p2p_v1(const struct nccl_p2p_v1 *p)
@@ -158,31 +161,42 @@ static ALWAYS_INLINE struct muster_event_op p2p(unsigned api, const void *d)
     const struct nccl_p2p_v5 *p = &((const struct nccl_descr_v5 *)d)->p2p;
     struct muster_event_op op = p2p_v4(&p->v4);
     op.parent_group = p->parent_group;
+    if (api >= 7)
+        op.user_tag = ((const struct nccl_descr_v7 *)d)->p2p.user_tag;
     return op;
 }
 
-static ALWAYS_INLINE struct muster_event_op coll_api(const struct nccl_coll_api_v5 *c)
+static ALWAYS_INLINE struct muster_event_op coll_api(unsigned api, const void *d)
 {
+    const struct nccl_coll_api_v5 *c = &((const struct nccl_descr_v5 *)d)->coll_api;
     struct muster_event_op op = call_text(c->func, c->datatype, c->count, c->root);
     op.stream = c->stream;
     op.graph = c->graph != 0;
+    if (api >= 7)
+        op.user_tag = ((const struct nccl_descr_v7 *)d)->coll_api.user_tag;
     return op;
 }
 
-static ALWAYS_INLINE struct muster_event_op p2p_api(const struct nccl_p2p_api_v5 *p)
+static ALWAYS_INLINE struct muster_event_op p2p_api(unsigned api, const void *d)
 {
+    const struct nccl_p2p_api_v5 *p = &((const struct nccl_descr_v5 *)d)->p2p_api;
     struct muster_event_op op = call_text(p->func, p->datatype, p->count, -1);
     op.stream = p->stream;
     op.graph = p->graph != 0;
+    if (api >= 7)
+        op.user_tag = ((const struct nccl_descr_v7 *)d)->p2p_api.user_tag;
     return op;
 }
 
-static ALWAYS_INLINE struct muster_event_op ce_coll(const struct nccl_ce_coll_v6 *c)
+static ALWAYS_INLINE struct muster_event_op ce_coll(unsigned api, const void *d)
 {
+    const struct nccl_ce_coll_v6 *c = &((const struct nccl_descr_v6 *)d)->ce_coll;
     struct muster_event_op op = call_text(c->func, c->datatype, c->count, c->root);
     op.seq = c->seq;
     op.stream = c->stream;
     op.algo = MUSTER_ALGO_CE;
+    if (api >= 7)
+        op.user_tag = ((const struct nccl_descr_v7 *)d)->ce_coll.user_tag;
     return op;
 }
 
@@ -225,11 +239,11 @@ static ALWAYS_INLINE void take_kernel(unsigned api, struct muster_event *event, 
     }
 }
 
-static ALWAYS_INLINE void take_ce(struct muster_event *event, const void *d)
+static ALWAYS_INLINE void take_ce(unsigned api, struct muster_event *event, const void *d)
 {
     const struct nccl_descr_v6 *v6 = d;
     if (event->kind == MUSTER_EVENT_CE_COLL) {
-        event->op = ce_coll(&v6->ce_coll);
+        event->op = ce_coll(api, d);
     } else if (event->kind == MUSTER_EVENT_CE_SYNC) {
         event->ce.n = v6->ce_sync.nranks;
         event->ce.bytes = 0;
@@ -254,10 +268,10 @@ static ALWAYS_INLINE void take_part(unsigned api, struct muster_event *event, co
         event->group_api.depth = v5->group_api.depth;
         break;
     case MUSTER_EVENT_COLL_API:
-        event->op = coll_api(&v5->coll_api);
+        event->op = coll_api(api, d);
         break;
     case MUSTER_EVENT_P2P_API:
-        event->op = p2p_api(&v5->p2p_api);
+        event->op = p2p_api(api, d);
         break;
     case MUSTER_EVENT_PROXY_OP:
     case MUSTER_EVENT_PROXY_STEP:
@@ -272,7 +286,7 @@ static ALWAYS_INLINE void take_part(unsigned api, struct muster_event *event, co
     case MUSTER_EVENT_CE_COLL:
     case MUSTER_EVENT_CE_SYNC:
     case MUSTER_EVENT_CE_BATCH:
-        take_ce(event, d);
+        take_ce(api, event, d);
         break;
     case MUSTER_EVENT_GROUP:
     case MUSTER_EVENT_PROXY_CTRL:

@@ -4,6 +4,7 @@
 #include "record/handle.h"
 #include "record/kernel.h"
 #include "record/launch_timing.h"
+#include "record/tags.h"
 
 enum {
     STEPS = 4,   /* slots tried one by one */
@@ -63,6 +64,13 @@ struct opening {
     bool p2p;
 };
 
+static uint16_t tag_flags(struct muster_recorder *recorder, const struct muster_comm *comm,
+                          const struct muster_event_op *op)
+{
+    uint64_t bytes = muster_op_size_bytes(op->func, op->dtype, op->count, comm->nranks);
+    return (uint16_t)(muster_tags_count(recorder->seg, op->user_tag, bytes) << MUSTER_OP_TAG_SHIFT);
+}
+
 static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
                      const struct muster_event_op *op, const struct opening *how)
 {
@@ -80,6 +88,8 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->peer = op->root_or_peer;
     slot->nranks = comm->nranks;
     slot->flags = how->flags;
+    if (op->user_tag)
+        slot->flags |= tag_flags(recorder, comm, op);
     slot->comm_entry = (uint16_t)comm->entry;
     slot->func = op->func;
     slot->dtype = op->dtype;

@@ -135,6 +135,8 @@ static void put_coll_of(unsigned api, union descriptor *d, const struct muster_e
         put_coll(&d->v4.coll.what, &d->v4.coll.how, op);
         if (api >= 5)
             d->v5.coll.parent_group = op->parent_group;
+        if (api >= 7)
+            d->v7.coll.user_tag = op->user_tag;
     }
 }
 
@@ -170,20 +172,26 @@ static void put_p2p_of(unsigned api, union descriptor *d, const struct muster_ev
         };
         if (api >= 5)
             d->v5.p2p.parent_group = op->parent_group;
+        if (api >= 7)
+            d->v7.p2p.user_tag = op->user_tag;
     }
 }
 
-static void put_api(struct nccl_descr_v5 *d, const struct muster_event *event)
+static void put_api(unsigned api, union descriptor *d, const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     const char *func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text);
     const char *datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text);
     if (event->kind == MUSTER_EVENT_COLL_API)
-        d->coll_api = (struct nccl_coll_api_v5){
+        d->v5.coll_api = (struct nccl_coll_api_v5){
             func, op->count, datatype, op->root_or_peer, op->stream, op->graph,
         };
     else
-        d->p2p_api = (struct nccl_p2p_api_v5){func, op->count, datatype, op->stream, op->graph};
+        d->v5.p2p_api = (struct nccl_p2p_api_v5){func, op->count, datatype, op->stream, op->graph};
+    if (api >= 7 && event->kind == MUSTER_EVENT_COLL_API)
+        d->v7.coll_api.user_tag = op->user_tag;
+    else if (api >= 7)
+        d->v7.p2p_api.user_tag = op->user_tag;
 }
 
 static void put_proxy(struct nccl_descr_v3 *d, const struct muster_event *event)
@@ -217,11 +225,11 @@ static void put_kernel(unsigned api, union descriptor *d, const struct muster_ev
         d->v3.kernel_ch.channel = event->kernel_ch.channel;
 }
 
-static void put_ce(struct nccl_descr_v6 *d, const struct muster_event *event)
+static void put_ce(unsigned api, union descriptor *d, const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     if (event->kind == MUSTER_EVENT_CE_COLL)
-        d->ce_coll = (struct nccl_ce_coll_v6){
+        d->v6.ce_coll = (struct nccl_ce_coll_v6){
             .seq = op->seq,
             .func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text),
             .count = op->count,
@@ -231,9 +239,11 @@ static void put_ce(struct nccl_descr_v6 *d, const struct muster_event *event)
             .stream = op->stream,
         };
     else if (event->kind == MUSTER_EVENT_CE_SYNC)
-        d->ce_sync.nranks = event->ce.n;
+        d->v6.ce_sync.nranks = event->ce.n;
     else
-        d->ce_batch = (struct nccl_ce_batch){.ops = event->ce.n, .bytes = event->ce.bytes};
+        d->v6.ce_batch = (struct nccl_ce_batch){.ops = event->ce.n, .bytes = event->ce.bytes};
+    if (api >= 7 && event->kind == MUSTER_EVENT_CE_COLL)
+        d->v7.ce_coll.user_tag = op->user_tag;
 }
 
 static void put_part(unsigned api, union descriptor *d, const struct muster_event *event)
@@ -260,12 +270,12 @@ static void put_part(unsigned api, union descriptor *d, const struct muster_even
         break;
     case MUSTER_EVENT_COLL_API:
     case MUSTER_EVENT_P2P_API:
-        put_api(&d->v5, event);
+        put_api(api, d, event);
         break;
     case MUSTER_EVENT_CE_COLL:
     case MUSTER_EVENT_CE_SYNC:
     case MUSTER_EVENT_CE_BATCH:
-        put_ce(&d->v6, event);
+        put_ce(api, d, event);
         break;
     case MUSTER_EVENT_GROUP:
     case MUSTER_EVENT_PROXY_CTRL:

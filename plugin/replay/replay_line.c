@@ -179,6 +179,8 @@ int muster_line_field(const struct muster_line *line, const struct muster_trace_
         return read_u8(line, field->name, UINT8_MAX, to);
     case MUSTER_TRACE_U64:
         return muster_line_u64(line, field->name, to);
+    case MUSTER_TRACE_TAG:
+        return muster_line_has(line, field->name) ? muster_line_u64(line, field->name, to) : 0;
     case MUSTER_TRACE_BOOL:
         return read_bool(line, field->name, to);
     case MUSTER_TRACE_TEXT:

@@ -31,6 +31,9 @@ static const struct muster_column rank_columns[] = {
     {"gpu.index", COLUMN(rank, gpu_index, I64), .head = "gpu"},
     {"gpu.pci", COLUMN(rank, gpu_pci, STR)},
     {"gpu.uuid", COLUMN(rank, gpu_uuid, STR)},
+    {NULL, COLUMN(rank, gpu_uuid_text, STR), .head = "gpu uuid", .spare = 8},
+    {"slurm.job", COLUMN(rank, slurm_job, STR), .head = "slurm job", .flags = MERGE, .spare = 9},
+    {"slurm.step", COLUMN(rank, slurm_step, STR), .head = "step", .flags = MERGE, .spare = 9},
     {"nccl", COLUMN(rank, nccl, STR), .head = "nccl", .flags = MERGE, .spare = 9},
     {"ops", COLUMN(rank, ops, U64), .head = "ops", .spare = 5},
     {"graph_ops", COLUMN(rank, graph_ops, U64), .head = "graph ops", .flags = QUIET},
@@ -126,6 +129,17 @@ static const struct muster_column rule_columns[] = {
     {"count", COLUMN(rule, count, I64), .head = "count"},
 };
 
+static const struct muster_column tag_columns[] = {
+    {"tag", COLUMN(tag, tag, KNOWN), .head = "tag"},
+    {"processes", COLUMN(tag, processes, U64), .head = "processes", .flags = MERGE},
+    {"count", COLUMN(tag, count, U64), .head = "count"},
+    {"bytes", COLUMN(tag, bytes, BYTES), .head = "bytes"},
+    {"timed_ops", COLUMN(tag, timed_ops, U64), .head = "timed", .flags = QUIET},
+    {"total_us", COLUMN(tag, total_us, REAL), 0, "total", "ms", 1e-3, 1},
+    {"p50_us", COLUMN(tag, p50_us, REAL), 0, "p50", "us", 1, 1},
+    {"p99_us", COLUMN(tag, p99_us, REAL), 0, "p99", "us", 1, 1},
+};
+
 #define TABLE(row, columns_)                                                                       \
     {                                                                                              \
         .column = (columns_), .columns = sizeof(columns_) / sizeof *(columns_),                    \
@@ -136,6 +150,7 @@ const struct muster_table muster_rank_table = TABLE(rank, rank_columns);
 const struct muster_table muster_op_table = TABLE(op, op_columns);
 const struct muster_table muster_net_table = TABLE(net, net_columns);
 const struct muster_table muster_rule_table = TABLE(rule, rule_columns);
+const struct muster_table muster_tag_table = TABLE(tag, tag_columns);
 
 /* Small letters and digits alone, without the unit. */
 static void fold(char *to, size_t size, const char *from)

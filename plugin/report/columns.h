@@ -53,6 +53,7 @@ extern const struct muster_table muster_rank_table;
 extern const struct muster_table muster_op_table;
 extern const struct muster_table muster_net_table;
 extern const struct muster_table muster_rule_table;
+extern const struct muster_table muster_tag_table;
 
 struct muster_cell {
     enum muster_cell_type type;

@@ -88,6 +88,8 @@ static void describe(struct muster_report_rank *rank, const struct muster_view_g
         .gpu_index = gpu->gpu_index,
         .gpu_pci = gpu->pci,
         .gpu_uuid = gpu->uuid,
+        .slurm_job = or_null(who->slurm_job),
+        .slurm_step = or_null(who->slurm_step),
         .busy_us = NAN,
         .wait_us = NAN,
         .late_us = NAN,
@@ -107,6 +109,10 @@ static void describe_text(struct muster_report_rank *rank)
 {
     uint32_t nccl = rank->process->identity.nccl;
     uint32_t speed = rank->process->identity.replay_speed;
+    if (rank->gpu_uuid) {
+        snprintf(rank->gpu_uuid_start, sizeof rank->gpu_uuid_start, "%.12s", rank->gpu_uuid);
+        rank->gpu_uuid_text = rank->gpu_uuid_start;
+    }
     if (nccl) {
         snprintf(rank->nccl_text, sizeof rank->nccl_text, "%u.%u.%u", nccl / 10000,
                  nccl / 100 % 100, nccl % 100);

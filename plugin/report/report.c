@@ -221,7 +221,8 @@ int muster_report_build(const struct muster_view *view, enum muster_report_by by
     struct muster_build build = {.run = run, .view = view, .report = &made};
     int result = 0;
     if (muster_build_members(&build) || muster_build_tally(&build) || finish_ranks(&build) ||
-        finish_ops(&build) || finish_nets(&build) || muster_build_gaps(&build)) {
+        finish_ops(&build) || finish_nets(&build) || muster_build_tags(&build) ||
+        muster_build_gaps(&build)) {
         result = muster_fail(err, "out of memory for the report of %zu processes", run->processes);
     }
     build_free(&build);
@@ -256,5 +257,6 @@ void muster_report_free(struct muster_report *report)
     free(report->op);
     free(report->net);
     free(report->rule);
+    free(report->tag);
     *report = (struct muster_report){0};
 }

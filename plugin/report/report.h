@@ -36,6 +36,9 @@ struct muster_report_rank {
     int64_t gpu_index;
     const char *gpu_pci;
     const char *gpu_uuid;
+    char gpu_uuid_start[16]; /* as much of it as CUDA_VISIBLE_DEVICES needs; "": not known */
+    const char *gpu_uuid_text;
+    const char *slurm_job, *slurm_step;
     char nccl_text[16];
     const char *nccl; /* "2.28.9" */
     uint64_t ops, bytes;
@@ -122,6 +125,15 @@ struct muster_report_rule {
     int64_t count;     /* operations; -1: not known */
 };
 
+/* What was called under one tag of the job's own (interface v7), all processes together. */
+struct muster_report_tag {
+    uint64_t tag; /* 0: of all tags for which a process had no room */
+    uint64_t processes;
+    uint64_t count, bytes;
+    uint64_t timed_ops; /* of the operations known one by one: by the GPUs' own clocks */
+    double total_us, p50_us, p99_us; /* of those */
+};
+
 struct muster_report {
     const struct muster_run *run;
     enum muster_report_by by;
@@ -135,6 +147,8 @@ struct muster_report {
     size_t nets;
     struct muster_report_rule *rule; /* left to whoever knows policies: policy/offline/report_rules.h */
     size_t rules;
+    struct muster_report_tag *tag; /* by tag */
+    size_t tags;
     char **gap; /* what could not be seen and why: sentences without full stop */
     size_t gaps;
     uint64_t joint;      /* operations timed on all ranks that are seen, each counted once */

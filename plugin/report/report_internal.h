@@ -94,6 +94,9 @@ int muster_build_class_times(struct muster_build *build, struct muster_sample_gr
 /* waits.c: compares what all ranks timed. -1: out of memory. */
 int muster_build_waits(struct muster_build *build);
 
+/* user_tags.c: fills the report's tags. -1: out of memory. */
+int muster_build_tags(struct muster_build *build);
+
 /* gaps.c. -1: out of memory. */
 int muster_build_gaps(struct muster_build *build);
 

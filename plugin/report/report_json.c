@@ -104,6 +104,7 @@ void muster_report_json(const struct muster_report *report,
     write_rows(&json, "ops", &muster_op_table, report->op, report->ops);
     write_rows(&json, "net", &muster_net_table, report->net, report->nets);
     write_rows(&json, "rules", &muster_rule_table, report->rule, report->rules);
+    write_rows(&json, "tags", &muster_tag_table, report->tag, report->tags);
     muster_json_array(&json, "gaps");
     for (size_t i = 0; i < report->gaps; i++) {
         muster_json_str(&json, NULL, report->gap[i]);

@@ -43,6 +43,22 @@ static void put_nccl(const struct muster_run *run, FILE *out)
     }
 }
 
+/* Where all processes are of one job; ranks of several steps have columns of their own. */
+static void put_slurm(const struct muster_run *run, FILE *out)
+{
+    const struct muster_seg_identity *first = run->processes ? &run->process[0].identity : NULL;
+    bool job = first && first->slurm_job[0], step = job && first->slurm_step[0];
+    for (size_t i = 1; job && i < run->processes; i++) {
+        const struct muster_seg_identity *who = &run->process[i].identity;
+        job = strcmp(who->slurm_job, first->slurm_job) == 0;
+        step = step && strcmp(who->slurm_step, first->slurm_step) == 0;
+    }
+    if (job) {
+        fprintf(out, ", Slurm job %s%s%s", first->slurm_job, step ? " step " : "",
+                step ? first->slurm_step : "");
+    }
+}
+
 /* ", ended 3 min ago", ", running (last seen 1 s ago)". */
 static void put_age(const struct muster_run *run, FILE *out)
 {
@@ -91,6 +107,7 @@ static int put_scope(const struct muster_run *run, size_t ranks, FILE *out)
     fprintf(out, ": %zu rank%s on %ld host%s", ranks, ranks == 1 ? "" : "s", hosts,
             hosts == 1 ? "" : "s");
     put_nccl(run, out);
+    put_slurm(run, out);
     put_age(run, out);
     return 0;
 }

@@ -452,6 +452,18 @@ static int put_nets(const struct muster_report *report, const struct muster_repo
                      show);
 }
 
+static int put_tags(const struct muster_report *report, const struct muster_report_show *show,
+                    FILE *out)
+{
+    return put_table(out,
+                     &(struct section){.title = "tags of the job's own, all ranks together",
+                                       .what = "tags",
+                                       .table = &muster_tag_table,
+                                       .rows = report->tag,
+                                       .n = report->tags},
+                     show);
+}
+
 int muster_report_text(const struct muster_report *report, const struct muster_report_show *show,
                        FILE *out)
 {
@@ -460,7 +472,7 @@ int muster_report_text(const struct muster_report *report, const struct muster_r
         ((both || show->rows == MUSTER_ROWS_RANK) && put_ranks(report, show, out)) ||
         ((both || show->rows == MUSTER_ROWS_OP) && put_ops(report, show, out)) ||
         (show->rows == MUSTER_ROWS_RULE && put_rules(report, show, out)) ||
-        (both && put_nets(report, show, out))) {
+        (both && (put_tags(report, show, out) || put_nets(report, show, out)))) {
         return -1;
     }
     if (report->gaps) {

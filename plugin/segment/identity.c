@@ -119,6 +119,13 @@ static void fill_host(struct muster_seg_identity *identity)
     snprintf(identity->file_stem, sizeof(identity->file_stem), "%s-%u", host.stem, identity->pid);
 }
 
+static void fill_slurm(struct muster_seg_identity *identity)
+{
+    const char *job = muster_env("SLURM_JOB_ID"), *step = job ? muster_slurm_step() : NULL;
+    muster_text_copy(identity->slurm_job, sizeof(identity->slurm_job), job ? job : "");
+    muster_text_copy(identity->slurm_step, sizeof(identity->slurm_step), step ? step : "");
+}
+
 void muster_identity_read(struct muster_seg_identity *identity)
 {
     memset(identity, 0, sizeof(*identity));
@@ -130,4 +137,5 @@ void muster_identity_read(struct muster_seg_identity *identity)
     identity->replay_speed = replay_speed();
     fill_ranks(identity);
     fill_host(identity);
+    fill_slurm(identity);
 }

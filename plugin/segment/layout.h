@@ -26,7 +26,7 @@
 #include "segment/op.h"
 
 #define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 4u
+#define MUSTER_SEG_VERSION 5u
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -36,6 +36,7 @@ enum {
     MUSTER_SEG_RING = 1024,
     MUSTER_SEG_CALLS = 16,  /* last calls kept per communicator */
     MUSTER_SEG_RULES = 128, /* rules of a policy with an entry of their own, but for the last */
+    MUSTER_SEG_TAGS = 64,   /* tags of the job's own with an entry of their own, but for the last */
     MUSTER_SEG_PATH = 1024,
     MUSTER_SEG_NAME = 64,
     MUSTER_CHANNELS = 64, /* NCCL's MAXCHANNELS since 2.25 */
@@ -94,6 +95,8 @@ struct muster_seg_identity {
     char gpu_name[64];
     char run_dir[MUSTER_SEG_PATH]; /* absolute */
     char file_stem[128];           /* <host>-<pid>: base name of .seg and .log in run_dir */
+    char slurm_job[32];            /* SLURM_JOB_ID and SLURM_STEP_ID; "": not set, or no step */
+    char slurm_step[16];
 };
 
 /* One collective as it was called, for comparing ranks that disagree. */
@@ -289,6 +292,13 @@ static inline uint32_t muster_slot_word(uint32_t generation, enum muster_slot_st
     return generation << 8 | (uint32_t)state;
 }
 
+/* What was called under a tag of the job's own (record/tags.h). Written by NCCL's threads. */
+struct muster_seg_tag {
+    _Atomic uint64_t tag; /* 0: free; the last entry, of all tags without one, keeps 0 */
+    _Atomic uint64_t count;
+    _Atomic uint64_t bytes;
+};
+
 struct muster_seg_undo {
     _Atomic uint32_t armed;
     uint32_t row;  /* index */
@@ -329,6 +339,7 @@ struct muster_segment {
     struct muster_seg_net net[MUSTER_SEG_NETS];
     struct muster_seg_policy policy;
     struct muster_facts facts;
+    struct muster_seg_tag tag[MUSTER_SEG_TAGS];
     _Alignas(64) struct muster_seg_slot slot[MUSTER_SEG_SLOTS];
     _Atomic uint32_t slot_state[MUSTER_SEG_SLOTS];
 

@@ -15,6 +15,14 @@ enum muster_op_flags {
     MUSTER_OP_INCOMPLETE = 1 << 4, /* retired before all it announced had ended: no times */
 };
 
+/* The high byte of the flags: the operation's entry in muster_segment.tag of its process, plus 1; 0:
+ * it has no tag. */
+enum { MUSTER_OP_TAG_SHIFT = 8 };
+static inline unsigned muster_op_tag(uint16_t flags)
+{
+    return flags >> MUSTER_OP_TAG_SHIFT;
+}
+
 enum { MUSTER_WARM_UP = 3 }; /* first operations of a communicator that are never judged */
 
 struct muster_op {

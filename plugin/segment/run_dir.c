@@ -14,7 +14,7 @@ enum { ID_BYTES = 128 };
 
 /* NULL, too, where Slurm counts salloc's shell or a batch script as a step, by one of the last
  * numbers of 32 bits (SLURM_INTERACTIVE_STEP and others in slurm.h). */
-static const char *slurm_step(void)
+const char *muster_slurm_step(void)
 {
     const char *step = muster_env("SLURM_STEP_ID");
     uint64_t number;
@@ -23,7 +23,7 @@ static const char *slurm_step(void)
 
 bool muster_is_before_srun(void)
 {
-    return muster_env("SLURM_JOB_ID") && !slurm_step();
+    return muster_env("SLURM_JOB_ID") && !muster_slurm_step();
 }
 
 /* Job ids come from schedulers, but they become a file name: what does not fit one becomes '_'. */
@@ -37,7 +37,7 @@ static void make_file_name(char *id)
 
 static bool job_id(char id[static ID_BYTES])
 {
-    const char *slurm = muster_env("SLURM_JOB_ID"), *step = slurm_step();
+    const char *slurm = muster_env("SLURM_JOB_ID"), *step = muster_slurm_step();
     const char *elastic = muster_env("TORCHELASTIC_RUN_ID");
     const char *other = muster_env("PBS_JOBID") ? muster_env("PBS_JOBID") : muster_env("LSB_JOBID");
     if (slurm)

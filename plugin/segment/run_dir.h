@@ -13,6 +13,9 @@
  * and whatever it starts inherits them. */
 bool muster_is_before_srun(void);
 
+/* The number of the step that srun started this process in, SLURM_STEP_ID; NULL: there is none. */
+const char *muster_slurm_step(void);
+
 /* Whether what this process starts will choose the same directory, without knowing a communicator:
  * `configured` is set, or a job id is. Not in front of srun, which adds the step's number. */
 bool muster_run_dir_known(const char *configured);

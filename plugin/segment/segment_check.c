@@ -17,6 +17,8 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     muster_text_clean(identity->gpu_name, sizeof(identity->gpu_name));
     muster_text_clean_path(identity->run_dir, sizeof(identity->run_dir));
     muster_text_clean_path(identity->file_stem, sizeof(identity->file_stem));
+    muster_text_clean(identity->slurm_job, sizeof(identity->slurm_job));
+    muster_text_clean(identity->slurm_step, sizeof(identity->slurm_step));
     if (identity->timing > MUSTER_TIMING_CHANNELS)
         identity->timing = MUSTER_TIMING_AUTO;
     if (identity->rank_source > MUSTER_RANK_FROM_COMM)

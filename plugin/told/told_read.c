@@ -108,6 +108,7 @@ static bool finding_of(const json_t *object, struct muster_finding *finding)
     memset(finding, 0, sizeof *finding);
     finding->kind = kind;
     finding->comm = id_of(json_object_get(object, "comm"));
+    muster_text_copy(finding->comm_name, sizeof finding->comm_name, text_of(object, "comm_name"));
     for (size_t i = 0; i < 2; i++)
         finding->comms[i] = id_of(json_array_get(json_object_get(object, "comms"), i));
     finding->ranks = ranks_of(object, "ranks", finding->rank);

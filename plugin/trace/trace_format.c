@@ -22,6 +22,7 @@ static const struct muster_trace_field coll[] = {
     OP("nwarps", warps, MUSTER_TRACE_U8, ALWAYS),
     OP("algo", algo_text, MUSTER_TRACE_TEXT, ALWAYS),
     OP("proto", proto_text, MUSTER_TRACE_TEXT, ALWAYS),
+    OP("tag", user_tag, MUSTER_TRACE_TAG, 7, MUSTER_TRACE_API_MAX),
     END};
 
 static const struct muster_trace_field p2p[] = {
@@ -33,6 +34,7 @@ static const struct muster_trace_field p2p[] = {
     OP("dt", dtype_text, MUSTER_TRACE_TEXT, ALWAYS),
     OP("peer", root_or_peer, MUSTER_TRACE_I32, ALWAYS),
     OP("nch", channels, MUSTER_TRACE_U8, 4, MUSTER_TRACE_API_MAX),
+    OP("tag", user_tag, MUSTER_TRACE_TAG, 7, MUSTER_TRACE_API_MAX),
     END};
 
 static const struct muster_trace_field proxy_op[] = {
@@ -78,6 +80,7 @@ static const struct muster_trace_field coll_api[] = {
     OP("root", root_or_peer, MUSTER_TRACE_I32, ALWAYS),
     OP("stream", stream, MUSTER_TRACE_POINTER, ALWAYS),
     OP("graph", graph, MUSTER_TRACE_BOOL, ALWAYS),
+    OP("tag", user_tag, MUSTER_TRACE_TAG, 7, MUSTER_TRACE_API_MAX),
     END};
 
 static const struct muster_trace_field p2p_api[] = {
@@ -86,6 +89,7 @@ static const struct muster_trace_field p2p_api[] = {
     OP("dt", dtype_text, MUSTER_TRACE_TEXT, ALWAYS),
     OP("stream", stream, MUSTER_TRACE_POINTER, ALWAYS),
     OP("graph", graph, MUSTER_TRACE_BOOL, ALWAYS),
+    OP("tag", user_tag, MUSTER_TRACE_TAG, 7, MUSTER_TRACE_API_MAX),
     END};
 
 static const struct muster_trace_field kernel_launch[] = {
@@ -100,6 +104,7 @@ static const struct muster_trace_field ce_coll[] = {
     OP("dt", dtype_text, MUSTER_TRACE_TEXT, ALWAYS),
     OP("root", root_or_peer, MUSTER_TRACE_I32, ALWAYS),
     OP("stream", stream, MUSTER_TRACE_POINTER, ALWAYS),
+    OP("tag", user_tag, MUSTER_TRACE_TAG, 7, MUSTER_TRACE_API_MAX),
     END};
 
 static const struct muster_trace_field ce[] = {

@@ -21,6 +21,7 @@ enum muster_trace_type {
     MUSTER_TRACE_TEXT, /* or null */
     MUSTER_TRACE_POINTER, /* "0x..." or "(nil)": an identity, never followed */
     MUSTER_TRACE_HASH,    /* 1 to 16 hex digits */
+    MUSTER_TRACE_TAG,     /* as U64; left out where it is 0 */
 };
 
 struct muster_trace_field {

@@ -298,6 +298,10 @@ static void write_field(struct muster_json *json, const struct muster_trace_fiel
     case MUSTER_TRACE_U64:
         write_u64(json, field->name, *(const uint64_t *)at);
         break;
+    case MUSTER_TRACE_TAG:
+        if (*(const uint64_t *)at)
+            write_u64(json, field->name, *(const uint64_t *)at);
+        break;
     case MUSTER_TRACE_BOOL:
         muster_json_u64(json, field->name, *(const bool *)at);
         break;

@@ -370,7 +370,7 @@ class Recorded(Case):
         self.assertLessEqual(max(map(len, text.stdout.splitlines())), 120)
         report = json.loads(self.muster("report", "out", "--format", "json").stdout)
         self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "rules",
-                                        "gaps", "verdict", "findings", "not_observable"])
+                                        "tags", "gaps", "verdict", "findings", "not_observable"])
         self.assertEqual(report["verdict"]["state"], "held_back")
         self.assertEqual([f["ranks"] for f in report["findings"]], [[2]])
         self.assertEqual(report["ranks"][2]["verdict"], "holds others back")

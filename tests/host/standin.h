@@ -160,6 +160,7 @@ struct standin_op {
     int net_peer, net_steps, net_chunk;
     bool net_send;
     uint64_t net_wait_ns; /* host time spent in each of a step's waits */
+    uint64_t user_tag;    /* of the configuration that the call was made with (v7) */
     bool symmetric;       /* symmetric-memory kernel */
     bool ce;              /* copy engines */
     bool aborted;         /* its proxy events start and never end */

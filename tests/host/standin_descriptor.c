@@ -167,7 +167,7 @@ static void put_coll_v4(unsigned char *at, const struct standin_event *event, un
     if (api >= 7) {
         put_pointer(at, 112, event->symmetric ? "symmetric" : NULL);
         put8(at, 120, event->symmetric);
-        put64(at, 128, 0);
+        put64(at, 128, event->user_tag);
     }
 }
 
@@ -183,7 +183,7 @@ static void put_p2p(unsigned char *at, const struct standin_event *event, unsign
         if (api >= 5)
             put_pointer(at, 64, event->parent_group);
         if (api >= 7)
-            put64(at, 72, 0);
+            put64(at, 72, event->user_tag);
         return;
     }
     put_pointer(at, 24, event->comm_name);
@@ -200,7 +200,7 @@ static void put_p2p(unsigned char *at, const struct standin_event *event, unsign
     put32(at, 72, (uint32_t)event->root_or_peer);
 }
 
-static void put_api(unsigned char *at, const struct standin_event *event)
+static void put_api(unsigned char *at, const struct standin_event *event, unsigned api)
 {
     put_pointer(at, 24, event->func);
     put64(at, 32, event->count);
@@ -209,13 +209,17 @@ static void put_api(unsigned char *at, const struct standin_event *event)
         put32(at, 48, (uint32_t)event->root_or_peer);
         put_pointer(at, 56, event->stream);
         put8(at, 64, event->graph);
+        if (api >= 7)
+            put64(at, 72, event->user_tag);
     } else {
         put_pointer(at, 48, event->stream);
         put8(at, 56, event->graph);
+        if (api >= 7)
+            put64(at, 64, event->user_tag);
     }
 }
 
-static void put_ce_coll(unsigned char *at, const struct standin_event *event)
+static void put_ce_coll(unsigned char *at, const struct standin_event *event, unsigned api)
 {
     put64(at, 24, event->seq);
     put_pointer(at, 32, event->func);
@@ -230,6 +234,8 @@ static void put_ce_coll(unsigned char *at, const struct standin_event *event)
     put32(at, 96, 1);
     put32(at, 100, event->seq);
     put_pointer(at, 104, event->stream);
+    if (api >= 7)
+        put64(at, 112, event->user_tag);
 }
 
 static void put_ce_part(unsigned char *at, const struct standin_event *event)
@@ -300,13 +306,13 @@ static void put_body(unsigned char *at, const struct standin_event *event, unsig
         break;
     case STANDIN_COLL_API:
     case STANDIN_P2P_API:
-        put_api(at, event);
+        put_api(at, event, api);
         break;
     case STANDIN_KERNEL_LAUNCH:
         put_pointer(at, 24, event->stream);
         break;
     case STANDIN_CE_COLL:
-        put_ce_coll(at, event);
+        put_ce_coll(at, event, api);
         break;
     case STANDIN_CE_SYNC:
     case STANDIN_CE_BATCH:

@@ -42,6 +42,7 @@ struct standin_event {
     int root_or_peer;
     unsigned channels, warps;
     void *stream;
+    uint64_t user_tag;
     bool graph, symmetric;
     /* proxy operations and steps */
     pid_t pid;

@@ -129,6 +129,7 @@ static struct standin_event op_event(const struct standin_task *task, enum stand
         .traffic = op->count * op_element(op) * ranks,
         .stream = comm->stream,
         .symmetric = op->symmetric,
+        .user_tag = op->user_tag,
     };
     return event;
 }

@@ -203,6 +203,7 @@ int muster_diagnose_divergence(const struct muster_view *view, bool waited,
     struct search search = {.view = view, .findings = findings};
     struct place *place = begin(&search, waited);
     int rc = search.arena.failed ? -1 : find_all(&search, place);
+    muster_findings_name(findings, view);
     muster_arena_free(&search.arena);
     return rc == 0 ? 0 : muster_fail(err, "out of memory for the comparison of policies");
 }

@@ -394,6 +394,29 @@ static void kernel_phases_come_with_v7(void **state)
     assert_int_equal(event->kernel_ch.ptimer, 123456789);
 }
 
+static void the_callers_tag_comes_with_v7(void **state)
+{
+    static const struct {
+        enum muster_event_kind kind;
+        int at;
+    } tagged[] = {{MUSTER_EVENT_COLL, 128},
+                  {MUSTER_EVENT_P2P, 72},
+                  {MUSTER_EVENT_COLL_API, 72},
+                  {MUSTER_EVENT_P2P_API, 64},
+                  {MUSTER_EVENT_CE_COLL, 112}};
+    (void)state;
+    for (size_t i = 0; i < sizeof tagged / sizeof *tagged; i++) {
+        for (unsigned api = 6; api <= APIS; api++) {
+            const uint64_t tag = api >= 7 ? 0xfedcba9876543210 : 0;
+            struct descriptor d = begin(api, tagged[i].kind);
+            memset(d.at + 24, 0, descriptor_bytes[api] - 24);
+            if (tag)
+                put_u64(&d, tagged[i].at, tag);
+            assert_true(deliver(d, tagged[i].kind)->op.user_tag == tag);
+        }
+    }
+}
+
 static void assert_nothing_comes_of(unsigned api, uint64_t type)
 {
     struct descriptor d = begin(api, 0);
@@ -446,6 +469,7 @@ int main(void)
         cmocka_unit_test(calls_of_the_application_come_with_v5),
         cmocka_unit_test(copy_engines_come_with_v6),
         cmocka_unit_test(kernel_phases_come_with_v7),
+        cmocka_unit_test(the_callers_tag_comes_with_v7),
         cmocka_unit_test(a_type_that_the_version_lacks_is_ignored),
         cmocka_unit_test(no_descriptor_or_no_place_for_a_handle_is_harmless),
     };

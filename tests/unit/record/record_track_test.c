@@ -41,6 +41,53 @@ static void the_call_decides_count_and_type_the_launch_algorithm_and_channels(vo
     testbed_close(&testbed);
 }
 
+static void tagged_calls_are_counted_by_their_tag(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 100);
+    const struct muster_seg_tag *tag = testbed.rec->seg->tag;
+    for (uint64_t i = 0; i < 3; i++) {
+        op.user_tag = i < 2 ? UINT64_MAX : 0;
+        testbed_launch(&testbed, testbed.ctx, testbed_call(&testbed, testbed.ctx, &op), &op);
+    }
+    testbed_drain(&testbed, 0);
+    const struct muster_op *ring = testbed.rec->seg->ring;
+    unsigned own = muster_op_tag(ring[0].flags);
+    assert_in_range(own, 1, MUSTER_SEG_TAGS - 1);
+    assert_int_equal(muster_op_tag(ring[1].flags), own);
+    assert_int_equal(muster_op_tag(ring[2].flags), 0);
+    assert_true(tag[own - 1].tag == UINT64_MAX);
+    assert_int_equal(tag[own - 1].count, 2);
+    assert_int_equal(tag[own - 1].bytes, 800);
+    testbed_close(&testbed);
+}
+
+/* A tag for each call: the first keep their entries, all others share the last, none is lost. */
+static void more_tags_than_room_share_the_last_entry(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 1);
+    const struct muster_seg_tag *tag = testbed.rec->seg->tag;
+    for (uint64_t i = 1; i <= 500; i++) {
+        op.user_tag = i;
+        testbed_launch(&testbed, testbed.ctx, testbed_call(&testbed, testbed.ctx, &op), &op);
+    }
+    uint64_t sum = 0, named = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_TAGS; i++) {
+        sum += tag[i].count;
+        named += tag[i].tag != 0;
+    }
+    assert_int_equal(sum, 500);
+    assert_int_equal(named, MUSTER_SEG_TAGS - 1);
+    assert_int_equal(tag[MUSTER_SEG_TAGS - 1].count, 500 - named);
+    assert_true(tag[MUSTER_SEG_TAGS - 1].tag == 0);
+    testbed_close(&testbed);
+}
+
 static void sends_and_receives_are_numbered_per_directed_pair(void **state)
 {
     (void)state;
@@ -223,6 +270,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_eager_collective_counts_once_with_its_bytes),
         cmocka_unit_test(the_call_decides_count_and_type_the_launch_algorithm_and_channels),
+        cmocka_unit_test(tagged_calls_are_counted_by_their_tag),
+        cmocka_unit_test(more_tags_than_room_share_the_last_entry),
         cmocka_unit_test(sends_and_receives_are_numbered_per_directed_pair),
         cmocka_unit_test(a_captured_call_is_no_operation_its_replays_are),
         cmocka_unit_test(a_call_whose_launch_is_never_shown_counts_when_the_communicator_moves_on),

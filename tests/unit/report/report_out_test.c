@@ -240,6 +240,82 @@ static void text_fits_a_narrow_terminal(void **state)
     fixture_free(run);
 }
 
+/* Three calls of two ranks under tag 7, in other entries; one of a tag without room. */
+static struct muster_run *tagged(void)
+{
+    struct muster_run *run = fixture_run(2);
+    for (size_t p = 0; p < 2; p++) {
+        fixture_comm(run, p, 1, 77, (int32_t)p, 2);
+        struct muster_segment *segment = run->process[p].segment;
+        segment->tag[3 + p] = (struct muster_seg_tag){7, 2 - p, (2 - p) << 20};
+        for (uint64_t i = 0; i < 2 - p; i++) {
+            struct muster_op op = fixture_op(1, i, 100 * US * (i + 1));
+            op.flags = (uint16_t)((4 + p) << MUSTER_OP_TAG_SHIFT);
+            fixture_add(run, p, op);
+        }
+        struct muster_seg_identity *who = &run->process[p].identity;
+        strcpy(who->slurm_job, "4711");
+        strcpy(who->slurm_step, p ? "3" : "2");
+    }
+    run->process[1].segment->tag[MUSTER_SEG_TAGS - 1] = (struct muster_seg_tag){0, 1, 4};
+    return run;
+}
+
+static void tags_are_added_up_over_the_ranks(void **state)
+{
+    struct muster_run *run = tagged();
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    (void)state;
+    assert_int_equal(report.tags, 2);
+    assert_int_equal(report.tag[0].tag, 7);
+    assert_int_equal(report.tag[0].processes, 2);
+    assert_int_equal(report.tag[0].count, 3);
+    assert_int_equal(report.tag[0].bytes, 3 << 20);
+    assert_int_equal(report.tag[0].timed_ops, 3);
+    assert_true(report.tag[0].total_us == 400 && report.tag[0].p50_us == 100 &&
+                report.tag[0].p99_us == 200);
+    assert_int_equal(report.tag[1].tag, 0);
+    assert_int_equal(report.tag[1].count, 1);
+    char *text = written(&report, 'j', MUSTER_ROWS_BOTH);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *rows = json_object_get(json, "tags");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "tag")), 7);
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "tag")));
+    json_decref(json);
+    free(text);
+    text = written(&report, 't', MUSTER_ROWS_BOTH);
+    assert_non_null(strstr(text, "tags of the job's own, all ranks together\n"));
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+static void the_slurm_step_and_the_gpu_are_named(void **state)
+{
+    struct muster_run *run = tagged();
+    struct muster_seg_comm *comm = run->process[1].segment->comm;
+    (void)state;
+    comm->gpu_index = 5;
+    strcpy(comm->gpu_uuid, "GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0");
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    char *text = written(&report, 't', MUSTER_ROWS_BOTH);
+    assert_non_null(strstr(text, "Slurm job 4711"));
+    assert_null(strstr(text, "step 2")); /* not of all: a column tells */
+    assert_non_null(strstr(text, "  GPU-0f1e2d3c  "));
+    free(text);
+    text = written(&report, 'c', MUSTER_ROWS_RANK);
+    assert_non_null(strstr(text, ",GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0,4711,3,"));
+    free(text);
+    muster_report_free(&report);
+    strcpy(run->process[1].identity.slurm_step, "2");
+    report = fixture_report(run, MUSTER_BY_OP);
+    text = written(&report, 't', MUSTER_ROWS_BOTH);
+    assert_non_null(strstr(text, "Slurm job 4711 step 2"));
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 static const char *first_of_row(const char *csv, unsigned row)
 {
     for (; row; row--) {
@@ -280,6 +356,8 @@ int main(void)
         cmocka_unit_test(text_tells_when_it_shows_only_some),
         cmocka_unit_test(text_fits_a_narrow_terminal),
         cmocka_unit_test(rows_are_sorted_and_counted),
+        cmocka_unit_test(tags_are_added_up_over_the_ranks),
+        cmocka_unit_test(the_slurm_step_and_the_gpu_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

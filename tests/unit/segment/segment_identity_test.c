@@ -36,6 +36,24 @@ static int clear(void **state)
     return 0;
 }
 
+static void the_slurm_step_is_kept(void **state)
+{
+    (void)state;
+    struct muster_seg_identity identity;
+    muster_identity_read(&identity);
+    assert_string_equal(identity.slurm_job, "");
+    setenv("SLURM_STEP_ID", "3", 1); /* without a job it means nothing */
+    muster_identity_read(&identity);
+    assert_string_equal(identity.slurm_step, "");
+    setenv("SLURM_JOB_ID", "4711", 1);
+    muster_identity_read(&identity);
+    assert_string_equal(identity.slurm_job, "4711");
+    assert_string_equal(identity.slurm_step, "3");
+    setenv("SLURM_STEP_ID", "4294967291", 1); /* a batch script's */
+    muster_identity_read(&identity);
+    assert_string_equal(identity.slurm_step, "");
+}
+
 static void launchers_tell_the_rank(void **state)
 {
     (void)state;
@@ -318,6 +336,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, clear)
     const struct CMUnitTest tests[] = {
+        TEST(the_slurm_step_is_kept),
         TEST(launchers_tell_the_rank),
         TEST(a_rank_of_a_batch_script_is_nobodys),
         TEST(the_innermost_launcher_tells_the_rank),
