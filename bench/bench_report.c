@@ -30,7 +30,7 @@ static const char usage[] = "usage: report [--ranks N] [--ops N] [--rounds N] [-
                             "--keep DIR  only write the run there, for commands to read\n";
 
 enum {
-    RANKS_MAX = 1024,
+    RANKS_MAX = 16384,
     ROUNDS_MAX = 101,
     SIZES = 5,
     BURST = 1024, /* operations put without a pause: an eighth of the log's queue */

@@ -66,11 +66,12 @@ static void close_window(struct muster_seat *seat)
     seat->window = (struct muster_window){0};
 }
 
-static void extend(struct muster_window *window, const struct muster_unit *unit)
+static void extend(struct muster_window *window, uint64_t begin_ns, int64_t own_ns,
+                   int64_t excess_ns)
 {
-    window->since_ns = window->turns ? window->since_ns : unit->begin_ns;
-    window->excess_ns += (double)unit->excess_ns;
-    window->usual_ns += (double)(unit->own_ns - unit->excess_ns);
+    window->since_ns = window->turns ? window->since_ns : begin_ns;
+    window->excess_ns += (double)excess_ns;
+    window->usual_ns += (double)(own_ns - excess_ns);
     window->turns++;
 }
 
@@ -81,17 +82,20 @@ static void add_unit(struct muster_graph *graph, uint32_t u)
     if (!unit->judged) {
         return;
     }
-    if (seat->slice.turns && unit->begin_ns - seat->slice.since_ns >= SLICE_NS) {
+    uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+    int64_t own_ns = muster_unit_own_ns(graph, unit);
+    int64_t excess_ns = muster_unit_excess_ns(graph, unit);
+    if (seat->slice.turns && begin_ns - seat->slice.since_ns >= SLICE_NS) {
         close_slice(seat);
     }
-    if (seat->window.turns && unit->begin_ns - seat->window.since_ns >= WINDOW_NS) {
+    if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS) {
         close_window(seat);
     }
-    extend(&seat->slice, unit);
-    extend(&seat->window, unit);
+    extend(&seat->slice, begin_ns, own_ns, excess_ns);
+    extend(&seat->window, begin_ns, own_ns, excess_ns);
     seat->turns++;
-    seat->excess_ns += unit->excess_ns > 0 ? (double)unit->excess_ns : 0;
-    if (unit->excess_ns > muster_seat_limit_ns(unit->own_ns - unit->excess_ns)) {
+    seat->excess_ns += excess_ns > 0 ? (double)excess_ns : 0;
+    if (excess_ns > muster_seat_limit_ns(own_ns - excess_ns)) {
         seat->late++;
         seat->first_late = seat->first_late == MUSTER_NO_UNIT ? u : seat->first_late;
     }

@@ -11,10 +11,15 @@
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
 #define MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
 
+#include "diagnose/straggler/short_ns.h"
 #include "view/view.h"
 
-#define MUSTER_NO_OWN INT64_MAX /* own time: not known */
+#define MUSTER_NO_OWN MUSTER_NO_NS /* own time: not known */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
+enum {
+    MUSTER_GAP_NS = 10000, /* what begins sooner after its communicator's last was ready before */
+    MUSTER_QUEUED_AT_ONCE = 2, /* in MUSTER_QUEUED_NS: called so long before, it was not the call */
+};
 
 /* What a unit's begin follows; learned for each position of the step. */
 enum muster_edge {
@@ -30,26 +35,29 @@ enum muster_edge {
 };
 enum { MUSTER_BACK = 3 }; /* units of its communicator that an edge reaches back */
 
+/* 28 bytes, as there is one for nearly every operation of every rank; what is not here stands in
+ * the view, or in a table of the few that need it. Read through the functions below. */
 struct muster_unit {
-    uint32_t op;     /* the first of its operations, in the view */
-    uint32_t member, gpu;
+    uint32_t op;    /* the first of its operations, in the view; with `group`: in graph->group */
     uint32_t turn;
-    uint32_t seat;
-    /* Units; MUSTER_NO_UNIT: none. In its communicator, on this GPU, in the order of its calls. */
-    uint32_t own[MUSTER_BACK], last, call;
-    uint8_t known;                 /* bit of each edge: nothing unseen lies between */
-    uint8_t edge;                  /* enum muster_edge, after muster_graph_learn */
-    bool scored, unbroken; /* unbroken: it is known what came before in its communicator */
-    bool carried; /* its host was behind from before, and took no longer */
-    bool judged, stage; /* compared with ranks that do the same; with other stages */
-    uint16_t queued; /* of the view */
-    uint64_t position; /* label */
-    uint64_t call_ns, begin_ns, end_ns;
-    int64_t own_ns;   /* by its edge; MUSTER_NO_OWN */
-    int64_t waited_ns; /* of own_ns, beyond what is usual: it waited for others meanwhile */
-    int64_t excess_ns; /* own time beyond that and the usual one of this turn; 0 where it is not known */
-    int64_t host_ns; /* how much of own_ns had passed when its host called, beyond what is usual in
-                        this turn; of a stage in all. MUSTER_NO_OWN: not known */
+    uint32_t seat;  /* of a graph without seats: its label */
+    uint32_t own;   /* unit before in its communicator, by begin; MUSTER_NO_UNIT: none */
+    int32_t own_ns; /* by its edge; these two shortened (short_ns.h) */
+    int32_t excess_ns;
+    int16_t last;   /* so many units before it, what ended last on its GPU; 0: none */
+    uint8_t known;  /* bit of each edge: nothing unseen lies between */
+    uint8_t edge : 3; /* enum muster_edge, after muster_graph_learn */
+    bool scored : 1;
+    bool carried : 1; /* its host was behind from before, and took no longer */
+    bool judged : 1, stage : 1; /* compared with ranks that do the same; with other stages */
+    bool group : 1;   /* several operations */
+};
+_Static_assert(sizeof(struct muster_unit) == 28, "one for each operation of each rank");
+
+/* Of the units of several operations. */
+struct muster_unit_group {
+    uint64_t begin_ns, end_ns;
+    uint32_t op;
 };
 
 /* Who waits for whom in a turn. */
@@ -115,7 +123,9 @@ struct muster_graph {
     const struct muster_view *view;
     struct muster_unit *unit;
     struct muster_turn *turn;
-    uint32_t *of_op;   /* of each operation of the view its unit */
+    struct muster_unit_group *group;
+    uint64_t *label;   /* what units are told apart by, as long as they have no seats */
+    uint32_t *of_op;   /* of each operation of the view its unit; until turns are made */
     /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */
     uint32_t *first_partner, *partner;
     uint32_t *of_turn; /* units, turn by turn */
@@ -126,8 +136,13 @@ struct muster_graph {
     /* Of each GPU: those with the same number make the same calls, step for step. */
     uint32_t *program;
     bool *stages; /* of each communicator: its ranks have more than one program */
-    int64_t *waited_ns; /* of each unit: how long those before it waited for others, in all */
-    size_t units, turns, ordered, seats, positions;
+    /* While usual times are learned, of each unit: how long those before it waited for others, in
+     * all. NULL where no edge asks. */
+    int64_t *waited_ns;
+    /* Of each unit, shortened; pages that nobody wrote take no memory. */
+    int32_t *more_waited, *more_host;
+    struct muster_long_ns long_ns;
+    size_t units, groups, labels, turns, ordered, seats, positions;
 };
 
 /* Units with their positions and edges. -1: no memory. */
@@ -140,6 +155,11 @@ int muster_graph_order(struct muster_graph *graph);
 int muster_graph_learn(struct muster_graph *graph);
 /* Whether all that a turn's ranks may have waited for were seen. */
 bool muster_turn_is_whole(const struct muster_graph *graph, const struct muster_turn *turn);
+/* What is usual where, and by how much each unit is beyond it; after the waits. -1: no memory. */
+int muster_graph_usual(struct muster_graph *graph);
+/* host_ns as muster_unit_host_ns gives it. */
+void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,
+                            int64_t host_ns);
 /* How long the units waited for others, after the edges. -1: no memory. */
 int muster_graph_waits(struct muster_graph *graph);
 /* Of a unit's own time what its GPU waited for others in other operations meanwhile. */
@@ -151,11 +171,113 @@ int64_t muster_graph_held_ns(const struct muster_graph *graph, uint32_t u);
 int muster_graph_stages(struct muster_graph *graph);
 void muster_graph_free(struct muster_graph *graph);
 
-static inline uint32_t muster_unit_before(const struct muster_unit *unit, unsigned edge)
+/* ---- of one unit ---- */
+
+static inline uint32_t muster_unit_op(const struct muster_graph *graph,
+                                      const struct muster_unit *unit)
 {
-    return edge == MUSTER_EDGE_LAST   ? unit->last
-           : edge == MUSTER_EDGE_CALL ? unit->call
-                                      : unit->own[(edge - MUSTER_EDGE_OWN) % MUSTER_BACK];
+    return unit->group ? graph->group[unit->op].op : unit->op;
+}
+
+static inline uint64_t muster_unit_begin_ns(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return unit->group ? graph->group[unit->op].begin_ns : graph->view->op[unit->op].begin_ns;
+}
+
+static inline uint64_t muster_unit_end_ns(const struct muster_graph *graph,
+                                          const struct muster_unit *unit)
+{
+    return unit->group ? graph->group[unit->op].end_ns : graph->view->op[unit->op].end_ns;
+}
+
+static inline int64_t muster_unit_length_ns(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return (int64_t)(muster_unit_end_ns(graph, unit) - muster_unit_begin_ns(graph, unit));
+}
+
+static inline uint64_t muster_unit_call_ns(const struct muster_graph *graph,
+                                           const struct muster_unit *unit)
+{
+    return graph->view->op[muster_unit_op(graph, unit)].enqueue_ns;
+}
+
+/* In MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN. */
+static inline uint16_t muster_unit_queued(const struct muster_graph *graph,
+                                          const struct muster_unit *unit)
+{
+    return graph->view->op[muster_unit_op(graph, unit)].queued;
+}
+
+static inline uint32_t muster_unit_member(const struct muster_graph *graph,
+                                          const struct muster_unit *unit)
+{
+    return graph->view->op[muster_unit_op(graph, unit)].member;
+}
+
+static inline uint32_t muster_unit_gpu(const struct muster_graph *graph,
+                                       const struct muster_unit *unit)
+{
+    return graph->view->member[muster_unit_member(graph, unit)].gpu;
+}
+
+/* MUSTER_NO_OWN: not known. */
+static inline int64_t muster_unit_own_ns(const struct muster_graph *graph,
+                                         const struct muster_unit *unit)
+{
+    return muster_ns_of_short(&graph->long_ns, unit->own_ns);
+}
+
+/* Own time beyond the usual one of this turn, and beyond what it waited meanwhile; 0 where it is not
+ * known. */
+static inline int64_t muster_unit_excess_ns(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return muster_ns_of_short(&graph->long_ns, unit->excess_ns);
+}
+
+/* Of its own time, beyond what is usual: it waited for others meanwhile. */
+static inline int64_t muster_unit_waited_ns(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return muster_ns_of_short(&graph->long_ns, graph->more_waited[unit - graph->unit]);
+}
+
+/* How much of its own time had passed when its host called, beyond what is usual in this turn; of a
+ * stage in all. Kept of units whose excess is MUSTER_GAP_NS at least; MUSTER_NO_OWN: not known. */
+static inline int64_t muster_unit_host_ns(const struct muster_graph *graph,
+                                          const struct muster_unit *unit)
+{
+    return muster_ns_of_short(&graph->long_ns,
+                              graph->more_host[unit - graph->unit] ^ MUSTER_NO_SHORT);
+}
+
+/* What ended last on its GPU; MUSTER_NO_UNIT: none. */
+static inline uint32_t muster_unit_last(const struct muster_graph *graph,
+                                        const struct muster_unit *unit)
+{
+    return unit->last ? (uint32_t)(unit - graph->unit - unit->last) : MUSTER_NO_UNIT;
+}
+
+/* The unit that an edge comes from; MUSTER_NO_UNIT: none. Units of a GPU stand in the order of its
+ * calls. */
+static inline uint32_t muster_unit_before(const struct muster_graph *graph,
+                                          const struct muster_unit *unit, unsigned edge)
+{
+    if (edge == MUSTER_EDGE_LAST) {
+        return muster_unit_last(graph, unit);
+    }
+    if (edge == MUSTER_EDGE_CALL) {
+        bool known = unit->known >> MUSTER_EDGE_CALL & 1;
+        return known ? (uint32_t)(unit - graph->unit) - 1 : MUSTER_NO_UNIT;
+    }
+    uint32_t before = unit->own;
+    for (unsigned back = (edge - MUSTER_EDGE_OWN) % MUSTER_BACK;
+         back > 0 && before != MUSTER_NO_UNIT; back--) {
+        before = graph->unit[before].own;
+    }
+    return before;
 }
 
 static inline bool muster_edge_begins(unsigned edge)
@@ -163,21 +285,23 @@ static inline bool muster_edge_begins(unsigned edge)
     return edge >= MUSTER_EDGE_BEGIN && edge <= MUSTER_EDGE_BEGIN_3;
 }
 
-static inline bool muster_unit_knows(const struct muster_unit *unit, unsigned edge)
+static inline bool muster_unit_knows(const struct muster_graph *graph,
+                                     const struct muster_unit *unit, unsigned edge)
 {
-    return muster_unit_before(unit, edge) != MUSTER_NO_UNIT && (unit->known >> edge & 1);
+    return (unit->known >> edge & 1) && muster_unit_before(graph, unit, edge) != MUSTER_NO_UNIT;
 }
 
 /* Begin less what the edge begins with, on that edge's clock. */
 static inline int64_t muster_unit_own(const struct muster_graph *graph,
                                       const struct muster_unit *unit, unsigned edge)
 {
-    const struct muster_unit *before = &graph->unit[muster_unit_before(unit, edge)];
+    const struct muster_unit *before = &graph->unit[muster_unit_before(graph, unit, edge)];
     if (edge == MUSTER_EDGE_CALL) {
-        return (int64_t)(unit->call_ns - before->call_ns);
+        return (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, before));
     }
-    return (int64_t)(unit->begin_ns -
-                     (muster_edge_begins(edge) ? before->begin_ns : before->end_ns));
+    uint64_t from = muster_edge_begins(edge) ? muster_unit_begin_ns(graph, before)
+                                             : muster_unit_end_ns(graph, before);
+    return (int64_t)(muster_unit_begin_ns(graph, unit) - from);
 }
 
 /* How much of its own time had passed when its host called. What was called before stood in the
@@ -185,12 +309,14 @@ static inline int64_t muster_unit_own(const struct muster_graph *graph,
 static inline int64_t muster_unit_host(const struct muster_graph *graph,
                                        const struct muster_unit *unit)
 {
-    if (unit->queued == MUSTER_QUEUED_UNKNOWN || !graph->view->gpu[unit->gpu].host_times ||
-        unit->own_ns == MUSTER_NO_OWN) {
+    uint16_t queued = muster_unit_queued(graph, unit);
+    int64_t own_ns = muster_unit_own_ns(graph, unit);
+    if (queued == MUSTER_QUEUED_UNKNOWN ||
+        !graph->view->gpu[muster_unit_gpu(graph, unit)].host_times || own_ns == MUSTER_NO_OWN) {
         return MUSTER_NO_OWN;
     }
-    int64_t queued = unit->edge == MUSTER_EDGE_CALL ? 0 : (int64_t)(unit->queued * MUSTER_QUEUED_NS);
-    return unit->own_ns > queued ? unit->own_ns - queued : 0;
+    int64_t queued_ns = unit->edge == MUSTER_EDGE_CALL ? 0 : (int64_t)(queued * MUSTER_QUEUED_NS);
+    return own_ns > queued_ns ? own_ns - queued_ns : 0;
 }
 
 #endif

@@ -21,13 +21,14 @@ static bool is_stage(const struct muster_graph *graph, const struct muster_unit 
 {
     const struct muster_turn *turn = &graph->turn[unit->turn];
     return turn->comm == comm && turn->p2p && !turn->alike && !unit->judged &&
-           unit->own_ns != MUSTER_NO_OWN;
+           unit->own_ns != MUSTER_NO_SHORT;
 }
 
 static struct pace *pace_of(const struct muster_graph *graph, struct pace (*pace)[2],
                             const struct muster_unit *unit)
 {
-    return &pace[unit->member][graph->view->op[unit->op].func == MUSTER_FUNC_RECV];
+    const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, unit)];
+    return &pace[op->member][op->func == MUSTER_FUNC_RECV];
 }
 
 /* What a stage usually takes: the lower median of the stages. */
@@ -50,9 +51,9 @@ static double *own_of_gpus(const struct muster_graph *graph)
     double *sum = calloc(graph->view->gpus + 1, sizeof *sum);
     for (size_t u = 0; u < graph->units && sum; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (unit->own_ns != MUSTER_NO_OWN && muster_unit_knows(unit, MUSTER_EDGE_LAST)) {
+        if (unit->own_ns != MUSTER_NO_SHORT && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
             int64_t own = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
-            sum[unit->gpu] += own > 0 ? (double)own : 0;
+            sum[muster_unit_gpu(graph, unit)] += own > 0 ? (double)own : 0;
         }
     }
     return sum;
@@ -121,9 +122,9 @@ int muster_graph_stages(struct muster_graph *graph)
     int result = pace && scratch && usual && of_gpu && sum && timed ? 0 : -1;
     for (size_t u = 0; u < graph->units && result == 0; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (is_stage(graph, unit, view->member[unit->member].comm)) {
+        if (is_stage(graph, unit, view->member[muster_unit_member(graph, unit)].comm)) {
             struct pace *own = pace_of(graph, pace, unit);
-            own->sum += log(GRAIN_NS + (double)unit->own_ns);
+            own->sum += log(GRAIN_NS + (double)muster_unit_own_ns(graph, unit));
             own->n++;
         }
     }
@@ -135,13 +136,14 @@ int muster_graph_stages(struct muster_graph *graph)
     }
     for (size_t u = 0; u < graph->units && result == 0; u++) {
         struct muster_unit *unit = &graph->unit[u];
-        uint32_t comm = view->member[unit->member].comm;
-        int64_t its = usual[comm][view->op[unit->op].func == MUSTER_FUNC_RECV];
+        uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
+        int64_t its = usual[comm][view->op[muster_unit_op(graph, unit)].func == MUSTER_FUNC_RECV];
         if (is_stage(graph, unit, comm) && its != MUSTER_NO_OWN) {
-            bool slow = of_gpu[unit->gpu] > STAGES * sum[comm];
-            unit->excess_ns = slow || unit->own_ns < its ? unit->own_ns - its : 0;
-            unit->host_ns = muster_unit_host(graph, unit);
+            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > STAGES * sum[comm];
+            int64_t own_ns = muster_unit_own_ns(graph, unit);
+            int64_t excess_ns = slow || own_ns < its ? own_ns - its : 0;
             unit->judged = unit->stage = true;
+            muster_unit_set_excess(graph, unit, excess_ns, muster_unit_host(graph, unit));
         }
     }
     free(pace);

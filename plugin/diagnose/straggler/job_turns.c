@@ -39,7 +39,7 @@ static struct muster_turn *add_turn(struct muster_graph *graph)
 static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
-    uint64_t ns = unit->end_ns - unit->begin_ns;
+    uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
     unit->turn = (uint32_t)(turn - graph->turn);
     graph->of_turn[turn->first + turn->units++] = u;
     turn->transfer_ns = turn->units == 1 || ns < turn->transfer_ns ? ns : turn->transfer_ns;
@@ -50,7 +50,7 @@ static void set_root(struct muster_graph *graph, struct muster_turn *turn, int32
 {
     uint32_t *unit = &graph->of_turn[turn->first];
     for (uint32_t i = 0; i < turn->units; i++) {
-        if (graph->view->member[graph->unit[unit[i]].member].rank == root) {
+        if (graph->view->member[muster_unit_member(graph, &graph->unit[unit[i]])].rank == root) {
             uint32_t swap = unit[0];
             unit[0] = unit[i];
             unit[i] = swap;
@@ -191,12 +191,13 @@ static int measure(const struct muster_graph *graph, struct ties *ties)
     size_t n = 0;
     for (uint32_t u = 0; u < graph->units && item; u++) {
         uint32_t head = ties->head[u] = head_of(ties->head, u);
-        uint64_t key = (uint64_t)head << 32 | graph->unit[u].gpu;
-        uint64_t ns = graph->unit[u].end_ns - graph->unit[u].begin_ns;
+        const struct muster_unit *unit = &graph->unit[u];
+        uint64_t key = (uint64_t)head << 32 | muster_unit_gpu(graph, unit);
+        uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
         ties->least_ns[head] = !ties->size[head] || ns < ties->least_ns[head] ? ns
                                                                               : ties->least_ns[head];
         ties->size[head]++;
-        if (muster_func_is_p2p(graph->view->op[graph->unit[u].op].func)) {
+        if (muster_func_is_p2p(graph->view->op[muster_unit_op(graph, unit)].func)) {
             item[n++] = (struct muster_keyed){key, u, {0}};
         }
     }
@@ -246,7 +247,7 @@ static int add_exchange(struct muster_graph *graph, const struct ties *ties, uin
                         uint32_t *used)
 {
     uint32_t head = ties->head[u];
-    const struct muster_view_op *op = &graph->view->op[graph->unit[u].op];
+    const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
     uint32_t comm = graph->view->member[op->member].comm;
     bool together = waits_together(ties, head);
     if (!together || head == u) {
@@ -278,7 +279,7 @@ static int add_exchange(struct muster_graph *graph, const struct ties *ties, uin
     }
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
         const struct muster_unit *partner = &graph->unit[graph->partner[i]];
-        uint64_t ns = partner->end_ns - partner->begin_ns;
+        uint64_t ns = (uint64_t)muster_unit_length_ns(graph, partner);
         turn->transfer_ns = ns < turn->transfer_ns ? ns : turn->transfer_ns;
     }
     return 0;
@@ -343,7 +344,7 @@ static int lonely(struct muster_graph *graph, uint32_t *used)
         if (!turn) {
             return -1;
         }
-        const struct muster_view_op *op = &graph->view->op[graph->unit[u].op];
+        const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
         *turn = (struct muster_turn){.first = *used,
                                      .comm = graph->view->member[op->member].comm,
                                      .number = op->number,
@@ -369,6 +370,8 @@ int muster_graph_turns(struct muster_graph *graph)
         }
     }
     result = result ? result : sends(graph, &used);
+    free(graph->of_op);
+    graph->of_op = NULL;
     return result ? result : lonely(graph, &used);
 }
 
@@ -394,7 +397,7 @@ static uint32_t follows(const struct visit *visit, const struct muster_turn *tur
     const struct muster_graph *graph = visit->graph;
     const struct muster_unit *unit =
         &graph->unit[graph->of_turn[turn->first + e / MUSTER_EDGES]];
-    uint32_t before = muster_unit_before(unit, e % MUSTER_EDGES);
+    uint32_t before = muster_unit_before(graph, unit, e % MUSTER_EDGES);
     if (before == MUSTER_NO_UNIT) {
         return MUSTER_NO_UNIT;
     }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
+#include "diagnose/straggler/places.h"
 
 enum {
     LAST_CALLS = 4,      /* a position is told by so many calls */
@@ -44,13 +45,20 @@ struct builder {
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
     struct call *call;
     size_t calls;
-    uint32_t (*recent)[MUSTER_BACK]; /* of each member of the view: its last units */
+    uint32_t (*recent)[2]; /* of each member of the view: its last units */
     uint64_t *count;       /* of hashes, by place */
     uint64_t *hash;
     size_t places;
+    struct muster_places labels;
     struct sketch *sketch; /* of each program that was met */
     size_t programs;
 };
+
+static const struct muster_view_op *op_of(const struct muster_graph *graph,
+                                          const struct muster_unit *unit)
+{
+    return &graph->view->op[muster_unit_op(graph, unit)];
+}
 
 static bool timed(const struct muster_view_op *op)
 {
@@ -64,18 +72,19 @@ static bool to_itself(const struct muster_view *view, const struct muster_view_o
 }
 
 /* Whether the operation belongs to the group that `call` began with. */
-static bool same_group(const struct muster_view *view, const struct muster_unit *unit,
+static bool same_group(const struct muster_graph *graph, const struct muster_unit *unit,
                        const struct muster_view_op *last, const struct muster_view_op *op)
 {
     if (!last || last->member != op->member || !muster_func_is_p2p(last->func) ||
         !muster_func_is_p2p(op->func)) {
         return false;
     }
-    (void)view;
     if (unit && timed(op)) {
+        uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+        uint64_t end_ns = muster_unit_end_ns(graph, unit);
         /* Stamps are exact to less than the slack: what follows at once is no part of it. */
-        return op->begin_ns == unit->begin_ns || (op->begin_ns + SLACK_NS < unit->end_ns &&
-                                                  op->end_ns > unit->begin_ns + SLACK_NS);
+        return op->begin_ns == begin_ns ||
+               (op->begin_ns + SLACK_NS < end_ns && op->end_ns > begin_ns + SLACK_NS);
     }
     return op->enqueue_ns - last->enqueue_ns < GROUP_NS && !timed(op);
 }
@@ -108,20 +117,11 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
     struct muster_unit *unit = &graph->unit[graph->units];
     *unit = (struct muster_unit){
         .op = o,
-        .member = op->member,
-        .gpu = graph->view->member[op->member].gpu,
         .turn = MUSTER_NO_UNIT,
         .seat = MUSTER_NO_UNIT,
+        .own = MUSTER_NO_UNIT,
+        .own_ns = MUSTER_NO_SHORT,
         .scored = muster_view_scored(op) && !comm->twice,
-        .queued = op->queued,
-        .call_ns = op->enqueue_ns < LATEST_NS ? op->enqueue_ns : 0,
-        .begin_ns = op->begin_ns,
-        .end_ns = op->end_ns,
-        .own_ns = MUSTER_NO_OWN,
-        .host_ns = MUSTER_NO_OWN,
-        .own = {MUSTER_NO_UNIT, MUSTER_NO_UNIT, MUSTER_NO_UNIT},
-        .last = MUSTER_NO_UNIT,
-        .call = MUSTER_NO_UNIT,
     };
     return (uint32_t)graph->units++;
 }
@@ -130,24 +130,34 @@ static void note_known(struct muster_unit *unit, const struct muster_view_op *op
 {
     if (op->self_ns != MUSTER_SELF_UNKNOWN) {
         unit->known |= 1u << MUSTER_EDGE_LAST | 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
-        unit->unbroken = true;
     }
 }
 
-static void extend(struct muster_unit *unit, const struct muster_view_op *op)
+static bool extend(struct muster_graph *graph, struct muster_unit *unit,
+                   const struct muster_view_op *op)
 {
-    unit->begin_ns = op->begin_ns < unit->begin_ns ? op->begin_ns : unit->begin_ns;
-    unit->end_ns = op->end_ns > unit->end_ns ? op->end_ns : unit->end_ns;
+    if (!unit->group) {
+        if (!muster_grow(&graph->group, graph->groups, sizeof *graph->group)) {
+            return false;
+        }
+        graph->group[graph->groups] = (struct muster_unit_group){
+            muster_unit_begin_ns(graph, unit), muster_unit_end_ns(graph, unit), unit->op};
+        unit->op = (uint32_t)graph->groups++;
+        unit->group = true;
+    }
+    struct muster_unit_group *group = &graph->group[unit->op];
+    group->begin_ns = op->begin_ns < group->begin_ns ? op->begin_ns : group->begin_ns;
+    group->end_ns = op->end_ns > group->end_ns ? op->end_ns : group->end_ns;
     unit->scored &= muster_view_scored(op);
     note_known(unit, op);
+    return true;
 }
 
-/* The calls of one GPU in their order, and a unit of each that was timed. of_op: of each operation
- * its unit. */
-static void walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n,
-                       uint32_t *of_op)
+/* The calls of one GPU in their order, and a unit of each that was timed. -1: no memory. */
+static int walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n)
 {
     struct muster_graph *graph = builder->graph;
+    uint32_t *of_op = graph->of_op;
     uint64_t last[LAST_CALLS] = {0};
     const struct muster_view_op *before = NULL;
     uint32_t unit = MUSTER_NO_UNIT;
@@ -158,9 +168,11 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
             continue;
         }
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
-        if (same_group(graph->view, group, before, op)) {
+        if (same_group(graph, group, before, op)) {
             if (group && timed(op)) {
-                extend(group, op);
+                if (!extend(graph, group, op)) {
+                    return -1;
+                }
                 of_op[keyed[i].value] = unit;
             }
             before = op;
@@ -171,7 +183,6 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         uint32_t made = timed(op) ? new_unit(builder, (uint32_t)keyed[i].value) : MUSTER_NO_UNIT;
         if (made != MUSTER_NO_UNIT) {
             struct muster_unit *own = &graph->unit[made];
-            own->call = unit;
             own->known |= unit != MUSTER_NO_UNIT ? 1u << MUSTER_EDGE_CALL : 0;
             note_known(own, op);
             of_op[keyed[i].value] = made;
@@ -180,6 +191,7 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         unit = made;
         before = op;
     }
+    return 0;
 }
 
 /* Where a hash is counted. */
@@ -246,14 +258,15 @@ static uint32_t find_period(const struct builder *builder)
     for (size_t i = 1; i < builder->calls && n < LOOKED_AT; i++) {
         uint32_t u = builder->call[i].unit, before = builder->call[i - 1].unit;
         if (u == MUSTER_NO_UNIT || before == MUSTER_NO_UNIT ||
-            muster_func_is_p2p(graph->view->op[graph->unit[u].op].func)) {
+            muster_func_is_p2p(op_of(graph, &graph->unit[u])->func)) {
             continue;
         }
         const struct muster_unit *own = &graph->unit[u], *last = &graph->unit[before];
-        member = member == MUSTER_NO_UNIT ? own->member : member;
-        if (own->member == member && last->member == member) {
-            gap[n] = log1p((double)(own->begin_ns - last->begin_ns) / GROUP_NS);
-            number[n++] = graph->view->op[own->op].number;
+        member = member == MUSTER_NO_UNIT ? op_of(graph, own)->member : member;
+        if (op_of(graph, own)->member == member && op_of(graph, last)->member == member) {
+            uint64_t ns = muster_unit_begin_ns(graph, own) - muster_unit_begin_ns(graph, last);
+            gap[n] = log1p((double)ns / GROUP_NS);
+            number[n++] = op_of(graph, own)->number;
         }
     }
     for (uint32_t k = 1; k <= MOST && 4 * k <= n; k++) {
@@ -277,6 +290,23 @@ static uint32_t find_period(const struct builder *builder)
     return period;
 }
 
+/* Its number; MUSTER_NO_UNIT: no memory. */
+static uint32_t label_of(struct builder *builder, uint64_t label)
+{
+    struct muster_graph *graph = builder->graph;
+    uint32_t *at = muster_places_at(&builder->labels, label);
+    if (!at || *at) {
+        return at ? *at - 1 : MUSTER_NO_UNIT;
+    }
+    if (!muster_grow(&graph->label, graph->labels, sizeof *graph->label)) {
+        *at = 0;
+        return MUSTER_NO_UNIT;
+    }
+    graph->label[graph->labels] = label;
+    *at = (uint32_t)++graph->labels;
+    return *at - 1;
+}
+
 static bool is_mark(struct builder *builder, uint64_t mark)
 {
     return mark && 2 * builder->count[place_of(builder, mark)] < builder->calls;
@@ -297,10 +327,11 @@ static uint64_t step_calls(const struct builder *builder, uint64_t mark)
 }
 
 /* Where the mark stays away for longer than steps differ, as in a warm-up or in replays of a graph,
- * something else runs: there the last calls alone tell the position. Returns how often the mark was
- * met. */
-static uint64_t set_positions(struct builder *builder)
+ * something else runs: there the last calls alone tell the position. Sets how often the mark was met.
+ * -1: no memory. */
+static int set_positions(struct builder *builder, uint64_t *steps)
 {
+    struct muster_graph *graph = builder->graph;
     uint64_t mark = find_mark(builder), since = 0;
     mark = is_mark(builder, mark) ? mark : 0;
     uint64_t most = mark ? step_calls(builder, mark) : 0;
@@ -309,13 +340,17 @@ static uint64_t set_positions(struct builder *builder)
         struct call *call = &builder->call[i];
         since = call->hash == mark ? 0 : since + (since <= most);
         if (call->unit != MUSTER_NO_UNIT) {
-            const struct muster_unit *unit = &builder->graph->unit[call->unit];
-            uint64_t place = period ? builder->graph->view->op[unit->op].number % period : since;
-            builder->graph->unit[call->unit].position = muster_hash_number(call->hash, place);
+            struct muster_unit *unit = &graph->unit[call->unit];
+            uint64_t place = period ? op_of(graph, unit)->number % period : since;
+            unit->seat = label_of(builder, muster_hash_number(call->hash, place));
+            if (unit->seat == MUSTER_NO_UNIT) {
+                return -1;
+            }
         }
         call->label = muster_hash_number(call->hash, mark ? since : 0);
     }
-    return mark ? builder->count[place_of(builder, mark)] : 0;
+    *steps = mark ? builder->count[place_of(builder, mark)] : 0;
+    return 0;
 }
 
 /* ---- programs ---- */
@@ -384,13 +419,13 @@ static int set_program(struct builder *builder, uint64_t steps, uint32_t gpu)
     return 0;
 }
 
-/* The last unit of the member that had ended when `unit` began. */
-static uint32_t ended_before(const struct builder *builder, uint32_t member,
-                             const struct muster_unit *unit)
+/* The last unit of the member that had ended then. */
+static uint32_t ended_before(const struct builder *builder, uint32_t member, uint64_t begin_ns)
 {
     for (unsigned i = 0; i < 2; i++) {
         uint32_t at = builder->recent[member][i];
-        if (at != MUSTER_NO_UNIT && builder->graph->unit[at].end_ns <= unit->begin_ns + SLACK_NS) {
+        if (at != MUSTER_NO_UNIT &&
+            muster_unit_end_ns(builder->graph, &builder->graph->unit[at]) <= begin_ns + SLACK_NS) {
             return at;
         }
     }
@@ -401,36 +436,39 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
 {
     struct muster_graph *graph = builder->graph;
     struct muster_unit *unit = &graph->unit[u];
-    uint32_t last = MUSTER_NO_UNIT;
+    const struct muster_view_op *op = op_of(graph, unit);
+    uint64_t last_ns = 0;
     for (size_t m = 0; m < n; m++) {
-        uint32_t at = ended_before(builder, members[m], unit);
-        if (at != MUSTER_NO_UNIT &&
-            (last == MUSTER_NO_UNIT || graph->unit[at].end_ns > graph->unit[last].end_ns)) {
-            last = at;
+        uint32_t at = ended_before(builder, members[m], muster_unit_begin_ns(graph, unit));
+        uint64_t end_ns = at == MUSTER_NO_UNIT ? 0 : muster_unit_end_ns(graph, &graph->unit[at]);
+        if (end_ns > last_ns) {
+            /* What was called so far from it is as good as unknown. */
+            int64_t back = (int64_t)u - (int64_t)at;
+            unit->last = back >= -INT16_MAX && back <= INT16_MAX ? (int16_t)back : 0;
+            last_ns = end_ns;
         }
     }
-    uint32_t *recent = builder->recent[unit->member];
-    memcpy(unit->own, recent, sizeof unit->own);
-    unit->last = last;
+    uint32_t *recent = builder->recent[op->member];
+    unit->own = recent[0];
     if (recent[0] != MUSTER_NO_UNIT) {
         const struct muster_unit *before = &graph->unit[recent[0]];
-        const struct muster_view_op *op = &graph->view->op[unit->op];
-        const struct muster_view_op *own = &graph->view->op[before->op];
-        unit->unbroken |= !muster_func_is_p2p(op->func) && !muster_func_is_p2p(own->func) &&
-                          op->number == own->number + 1 &&
-                          ((op->flags ^ own->flags) & MUSTER_OP_GRAPH) == 0;
+        const struct muster_view_op *own = op_of(graph, before);
+        bool unbroken = (unit->known >> MUSTER_EDGE_OWN & 1) ||
+                        (!muster_func_is_p2p(op->func) && !muster_func_is_p2p(own->func) &&
+                         op->number == own->number + 1 &&
+                         ((op->flags ^ own->flags) & MUSTER_OP_GRAPH) == 0);
         /* Further back as far as the unit before knows. */
         uint8_t back = (unsigned)before->known << 1 &
                        (1u << MUSTER_EDGE_OWN_2 | 1u << MUSTER_EDGE_OWN_3 |
                         1u << MUSTER_EDGE_BEGIN_2 | 1u << MUSTER_EDGE_BEGIN_3);
         uint8_t next = 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
-        unit->known |= unit->unbroken ? back | next : 0;
+        unit->known |= unbroken ? back | next : 0;
     }
-    memmove(recent + 1, recent, (MUSTER_BACK - 1) * sizeof *recent);
+    recent[1] = recent[0];
     recent[0] = u;
 }
 
-static int one_gpu(struct builder *builder, const uint32_t *members, size_t n, uint32_t *of_op)
+static int one_gpu(struct builder *builder, const uint32_t *members, size_t n)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
@@ -442,12 +480,17 @@ static int one_gpu(struct builder *builder, const uint32_t *members, size_t n, u
         }
         memset(builder->recent[members[m]], 0xff, sizeof *builder->recent);
     }
-    walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops, of_op);
-    uint64_t steps = set_positions(builder);
+    uint64_t steps = 0;
+    if (walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops) ||
+        set_positions(builder, &steps)) {
+        return -1;
+    }
     size_t units = graph->units - first;
     for (size_t u = 0; u < units; u++) {
         builder->keyed[u] =
-            (struct muster_keyed){graph->unit[first + u].begin_ns, (uint32_t)(first + u), {0}};
+            (struct muster_keyed){muster_unit_begin_ns(graph, &graph->unit[first + u]),
+                                  (uint32_t)(first + u),
+                                  {0}};
     }
     const struct muster_keyed *by_begin =
         muster_sort_keyed(builder->keyed, builder->spare, units);
@@ -497,6 +540,7 @@ static void free_builder(struct builder *builder)
     free(builder->count);
     free(builder->hash);
     free(builder->sketch);
+    muster_places_free(&builder->labels);
 }
 
 static size_t busiest(const struct muster_view *view, const uint32_t *members,
@@ -532,7 +576,7 @@ int muster_graph_units(struct muster_graph *graph)
         set_roles(graph);
     }
     for (size_t g = 0; g < view->gpus && !failed; g++) {
-        failed = one_gpu(&builder, members + first[g], first[g + 1] - first[g], graph->of_op);
+        failed = one_gpu(&builder, members + first[g], first[g + 1] - first[g]);
     }
     for (size_t m = 0; m < view->members && !failed; m++) {
         const struct muster_view_member *own = &view->member[m];

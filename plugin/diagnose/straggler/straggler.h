@@ -4,7 +4,7 @@
  * the same at the same position of the step. Who needs longer too often for chance is a suspect; what
  * the job would have saved without that, by a replay of the happens-before graph, decides.
  *
- * Pure: reads the view, adds findings, keeps nothing. Memory: about 200 bytes an operation with GPU
+ * Pure: reads the view, adds findings, keeps nothing. Memory: about 40 bytes an operation with GPU
  * times.
  */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_H

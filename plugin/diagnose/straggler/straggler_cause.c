@@ -11,13 +11,14 @@
 
 static bool is_known(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    return unit->queued != MUSTER_QUEUED_UNKNOWN && graph->view->gpu[unit->gpu].host_times;
+    return muster_unit_queued(graph, unit) != MUSTER_QUEUED_UNKNOWN &&
+           graph->view->gpu[muster_unit_gpu(graph, unit)].host_times;
 }
 
 static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    return muster_unit_knows(unit, MUSTER_EDGE_CALL)
-               ? (int64_t)(unit->call_ns - graph->unit[unit->call].call_ns)
+    return muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)
+               ? muster_unit_own(graph, unit, MUSTER_EDGE_CALL)
                : MUSTER_NO_OWN;
 }
 
@@ -29,23 +30,25 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
     const struct muster_view *view = graph->view;
     const struct muster_turn *turn = &graph->turn[unit->turn];
     uint32_t near = 0, earlier = 0, paced = 0, quicker = 0;
-    int64_t since_ns = since_call_ns(graph, unit);
+    int64_t since_ns = since_call_ns(graph, unit), excess_ns = muster_unit_excess_ns(graph, unit);
+    uint32_t gpu = muster_unit_gpu(graph, unit);
     for (uint32_t i = 0; i < turn->units; i++) {
         const struct muster_unit *other = &graph->unit[graph->of_turn[turn->first + i]];
-        if (group[other->gpu] == group[unit->gpu] || !is_known(graph, other)) {
+        uint32_t its_gpu = muster_unit_gpu(graph, other);
+        if (group[its_gpu] == group[gpu] || !is_known(graph, other)) {
             continue;
         }
         tally->peers++;
-        tally->peers_queued_ns += (double)(other->queued * MUSTER_QUEUED_NS);
+        tally->peers_queued_ns += (double)(muster_unit_queued(graph, other) * MUSTER_QUEUED_NS);
         int64_t its_ns = since_call_ns(graph, other);
         if (since_ns != MUSTER_NO_OWN && its_ns != MUSTER_NO_OWN) {
             paced++;
-            quicker += 2 * (since_ns - its_ns) >= unit->excess_ns;
+            quicker += 2 * (since_ns - its_ns) >= excess_ns;
         }
-        if (strcmp(view->gpu[other->gpu].host, view->gpu[unit->gpu].host) == 0) {
-            int64_t behind_ns = (int64_t)(unit->call_ns - other->call_ns);
+        if (strcmp(view->gpu[its_gpu].host, view->gpu[gpu].host) == 0) {
+            int64_t behind_ns = (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, other));
             near++;
-            earlier += 2 * behind_ns >= unit->excess_ns;
+            earlier += 2 * behind_ns >= excess_ns;
         }
     }
     tally->slower += paced > 0 && 2 * quicker >= paced;
@@ -56,15 +59,17 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
 void muster_cause_add(struct muster_cause_tally *tally, const struct muster_graph *graph,
                       const uint8_t *group, const struct muster_unit *unit, bool late)
 {
-    double queued = (double)(unit->queued * MUSTER_QUEUED_NS), excess = (double)unit->excess_ns;
+    double queued = (double)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    double excess = (double)muster_unit_excess_ns(graph, unit);
+    int64_t host_ns = muster_unit_host_ns(graph, unit);
     if (!is_known(graph, unit)) {
         return;
     }
     if (!late) {
         tally->elsewhere++;
         tally->elsewhere_queued_ns += queued;
-    } else if (unit->host_ns != MUSTER_NO_OWN) {
-        double host = unit->host_ns > 0 ? (double)unit->host_ns : 0;
+    } else if (host_ns != MUSTER_NO_OWN) {
+        double host = host_ns > 0 ? (double)host_ns : 0;
         tally->known++;
         tally->called_late += 2 * host >= excess;
         tally->late_ns += excess;

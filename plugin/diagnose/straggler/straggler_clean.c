@@ -46,9 +46,9 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
             judged += unit->judged;
             carried |= unit->carried;
             verdict[turn->comm].guilty |=
-                seat->guilty && suspects->group[unit->gpu] < suspects->n;
+                seat->guilty && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
             if (unit->judged && judged == 1) {
-                verdict[turn->comm].usual_ns += (double)(unit->own_ns - unit->excess_ns);
+                verdict[turn->comm].usual_ns += (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
             }
         }
         verdict[turn->comm].compared += judged > 0;

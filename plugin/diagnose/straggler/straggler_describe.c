@@ -35,8 +35,9 @@ struct detail {
 static void look_at(const struct muster_graph *graph, const uint8_t *group,
                     const struct muster_unit *unit, bool guilty, struct detail *detail)
 {
-    int64_t usual = unit->own_ns - unit->excess_ns;
-    bool late = guilty && unit->judged && unit->excess_ns > muster_seat_limit_ns(usual);
+    int64_t excess = muster_unit_excess_ns(graph, unit);
+    int64_t usual = muster_unit_own_ns(graph, unit) - excess;
+    bool late = guilty && unit->judged && excess > muster_seat_limit_ns(usual);
     if (guilty && unit->judged) {
         detail->first = detail->first ? detail->first : late ? unit : NULL;
         detail->turns += detail->first != NULL;
@@ -55,7 +56,7 @@ static void look(const struct muster_graph *graph, const struct muster_suspects 
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            if (suspects->group[unit->gpu] == s) {
+            if (suspects->group[muster_unit_gpu(graph, unit)] == s) {
                 look_at(graph, suspects->group, unit, graph->seat[unit->seat].guilty, detail);
             }
         }
@@ -78,7 +79,7 @@ static void say_where(const struct muster_graph *graph, const struct detail *det
 {
     const struct muster_unit *unit = &graph->unit[graph->position[detail->position].unit];
     const struct muster_view_class *class =
-        &graph->view->class[graph->view->op[unit->op].class];
+        &graph->view->class[graph->view->op[muster_unit_op(graph, unit)].class];
     char size[32];
     muster_text_bytes(size, sizeof size, class->size_log2 < 64 ? 1ull << class->size_log2 : 0);
     muster_finding_say(&finding->evidence,
@@ -152,8 +153,8 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
                        struct muster_finding *finding)
 {
     const struct muster_view *view = graph->view;
-    const struct muster_view_comm *comm = &view->comm[view->member[detail->first->member].comm];
-    const struct muster_view_gpu *gpu = &view->gpu[detail->first->gpu];
+    const struct muster_view_comm *comm = &view->comm[view->member[muster_unit_member(graph, detail->first)].comm];
+    const struct muster_view_gpu *gpu = &view->gpu[muster_unit_gpu(graph, detail->first)];
     struct muster_finding_lines *to = &finding->not_observable;
     uint64_t missing = 0;
     bool sampled = false;
@@ -179,7 +180,7 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
                            missing);
     }
     if (!detail->tally.known) {
-        const struct muster_view_op *op = &view->op[detail->first->op];
+        const struct muster_view_op *op = &view->op[muster_unit_op(graph, detail->first)];
         muster_finding_say(to, "cause: %s",
                            op->flags & MUSTER_OP_GRAPH ? "the host's calls of graph replays are not seen"
                            : gpu->host_times ? "no other rank does the same there"
@@ -247,7 +248,7 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
     const struct muster_view *view = graph->view;
     const struct muster_suspect *own = &suspects->suspect[s];
     const struct muster_view_gpu *gpu = &view->gpu[own->gpu];
-    const struct muster_view_op *op = &view->op[detail->first->op];
+    const struct muster_view_op *op = &view->op[muster_unit_op(graph, detail->first)];
     const struct muster_view_comm *comm = &view->comm[view->member[op->member].comm];
     finding->kind = MUSTER_FINDING_LATE_RANK;
     finding->comm = comm->id;
@@ -261,7 +262,7 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
     muster_finding_set_op(finding, view, comm, op);
     finding->op.root = view->class[op->class].root;
     finding->since_unix_ns =
-        op->enqueue_ns + (uint64_t)view->gpu[detail->first->gpu].unix_ns;
+        op->enqueue_ns + (uint64_t)view->gpu[muster_unit_gpu(graph, detail->first)].unix_ns;
 }
 
 int muster_straggler_describe(const struct muster_graph *graph,
@@ -278,7 +279,7 @@ int muster_straggler_describe(const struct muster_graph *graph,
         if (!detail.first) {
             continue;
         }
-        uint32_t comm = view->member[detail.first->member].comm;
+        uint32_t comm = view->member[muster_unit_member(graph, detail.first)].comm;
         struct muster_finding *finding = NULL;
         for (size_t f = first; f < findings->n && !own->host; f++) {
             bool same = findings->finding[f].comm == view->comm[comm].id;

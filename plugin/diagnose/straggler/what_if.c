@@ -27,6 +27,19 @@ void muster_what_if_end(struct muster_what_if *what_if)
     memset(what_if, 0, sizeof *what_if);
 }
 
+/* From the end of another unit to its begin, and from its call, as it was. */
+static int64_t since_end_ns(const struct muster_graph *graph, const struct muster_unit *unit,
+                            uint32_t before)
+{
+    return (int64_t)(muster_unit_begin_ns(graph, unit) -
+                     muster_unit_end_ns(graph, &graph->unit[before]));
+}
+
+static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return (int64_t)(muster_unit_begin_ns(graph, unit) - muster_unit_call_ns(graph, unit));
+}
+
 static int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -52,19 +65,19 @@ static int64_t local_ns(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
-    uint32_t before = muster_unit_before(unit, unit->edge);
+    uint32_t before = muster_unit_before(graph, unit, unit->edge);
     if (before == MUSTER_NO_UNIT) {
-        before = unit->own[0];
+        before = unit->own;
         return before == MUSTER_NO_UNIT
-                   ? -(int64_t)(unit->end_ns - unit->begin_ns)
-                   : end_of(what_if, before) + (int64_t)(unit->begin_ns - graph->unit[before].end_ns);
+                   ? -muster_unit_length_ns(graph, unit)
+                   : end_of(what_if, before) + since_end_ns(graph, unit, before);
     }
-    if (!muster_unit_knows(unit, unit->edge)) {
+    if (!muster_unit_knows(graph, unit, unit->edge)) {
         return end_of(what_if, before); /* whom it waited for in between was not seen */
     }
     int64_t own = muster_unit_own(graph, unit, unit->edge);
     if (unit->edge == MUSTER_EDGE_CALL) {
-        return what_if->call_ns[before] + own + (int64_t)(unit->begin_ns - unit->call_ns);
+        return what_if->call_ns[before] + own + since_call_ns(graph, unit);
     }
     return own +
            (muster_edge_begins(unit->edge) ? what_if->begin_ns[before] : end_of(what_if, before));
@@ -76,36 +89,38 @@ static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual
     const struct muster_unit *unit = &graph->unit[u];
     const struct muster_seat *seat = &graph->seat[unit->seat];
     int64_t at = local_ns(what_if, u);
-    uint32_t own = unit->own[0];
-    int64_t more = unit->excess_ns - most(what_if->other_ns[seat->position], 0);
+    uint32_t own = unit->own;
+    int64_t more = muster_unit_excess_ns(graph, unit) - most(what_if->other_ns[seat->position], 0);
     if (as_usual && seat->log_e > 0 && more > 0) {
         at -= more;
     }
-    if (unit->waited_ns > 0 && unit->last != MUSTER_NO_UNIT) {
+    uint32_t last = muster_unit_last(graph, unit);
+    int64_t waited_ns = muster_unit_waited_ns(graph, unit);
+    if (waited_ns > 0 && last != MUSTER_NO_UNIT) {
         /* It waited for what ended last: it need not if that ends sooner. */
-        int64_t gap = (int64_t)(unit->begin_ns - graph->unit[unit->last].end_ns);
-        at = most(at - unit->waited_ns, end_of(what_if, unit->last) + gap);
+        int64_t gap = since_end_ns(graph, unit, last);
+        at = most(at - waited_ns, end_of(what_if, last) + gap);
     }
     if (own != MUSTER_NO_UNIT) {
         /* What was ready before its communicator was free: it needs as long as it usually does. */
         const struct muster_position *position = &graph->position[seat->position];
-        int64_t gap = (int64_t)(unit->begin_ns - graph->unit[own].end_ns);
+        int64_t gap = since_end_ns(graph, unit, own);
         if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
             int64_t since = muster_unit_own(graph, unit, position->edge);
             int64_t ready = position->ready_ns < since ? position->ready_ns : since;
-            uint32_t from = muster_unit_before(unit, position->edge);
+            uint32_t from = muster_unit_before(graph, unit, position->edge);
             at = most(at, ready + (muster_edge_begins(position->edge) ? what_if->begin_ns[from]
                                                                       : end_of(what_if, from)));
         }
         at = most(at, end_of(what_if, own) + (gap < 0 ? gap : 0));
     }
     what_if->begin_ns[u] = at;
-    what_if->call_ns[u] = at - (int64_t)(unit->begin_ns - unit->call_ns);
+    what_if->call_ns[u] = at - since_call_ns(graph, unit);
 }
 
 static int64_t duration(const struct muster_graph *graph, uint32_t u)
 {
-    return (int64_t)(graph->unit[u].end_ns - graph->unit[u].begin_ns);
+    return muster_unit_length_ns(graph, &graph->unit[u]);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -150,9 +165,9 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
         uint32_t u = graph->of_turn[turn->first + (i + t) % turn->units];
         const struct muster_unit *unit = &graph->unit[u];
         const struct muster_seat *seat = &graph->seat[unit->seat];
-        uint8_t own = group[unit->gpu];
+        uint8_t own = group[muster_unit_gpu(graph, unit)];
         if (unit->judged && !seat->guilty && !(own < 32 && (usual >> own & 1))) {
-            what_if->other_ns[seat->position] = unit->excess_ns;
+            what_if->other_ns[seat->position] = muster_unit_excess_ns(graph, unit);
             return;
         }
     }
@@ -171,7 +186,7 @@ int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, 
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             uint32_t u = graph->of_turn[turn->first + i];
-            uint8_t own = group[graph->unit[u].gpu];
+            uint8_t own = group[muster_unit_gpu(graph, &graph->unit[u])];
             begin_unit(what_if, u, own < 32 && (usual >> own & 1));
         }
         note_others(what_if, turn, (uint32_t)t, group, usual);
@@ -188,7 +203,7 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
         const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
         int64_t ns = end_of(what_if, u) - what_if->begin_ns[u];
         if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
-            of_gpu[graph->unit[u].gpu] += (double)(ns - (int64_t)turn->transfer_ns);
+            of_gpu[muster_unit_gpu(graph, &graph->unit[u])] += (double)(ns - (int64_t)turn->transfer_ns);
         }
     }
 }

@@ -1,0 +1,261 @@
+/* What is usual for the ranks that do the same, and who took longer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/sort.h"
+#include "diagnose/straggler/job_graph.h"
+
+/* Units that are looked at together: sorted at once, they take 32 bytes each. */
+enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
+
+static bool waited_for_call(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    uint16_t queued = muster_unit_queued(graph, unit);
+    return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
+           queued != MUSTER_QUEUED_UNKNOWN && queued <= MUSTER_QUEUED_AT_ONCE;
+}
+
+/* Units that are compared with each other. */
+struct pool {
+    int64_t *own; /* scratch */
+    uint32_t *unit;
+    size_t n, own_room, unit_room;
+};
+
+static uint64_t call_before_ns(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return muster_unit_call_ns(graph, &graph->unit[muster_unit_before(graph, unit, MUSTER_EDGE_CALL)]);
+}
+
+/* A GPU that began as soon as it was called waited for its host. What that took longer is measured
+ * from call to call, against ranks of the host that are so far ahead that they cannot have waited
+ * for this one in between; unless there are few of these, a lag from before is nobody's excess. */
+static int64_t host_excess(const struct muster_graph *graph, const struct pool *pool,
+                           const struct muster_unit *unit, int64_t *scratch)
+{
+    const struct muster_view *view = graph->view;
+    size_t n = 0, others = 0;
+    if (!waited_for_call(graph, unit) || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
+        return INT64_MAX;
+    }
+    const char *host = view->gpu[muster_unit_gpu(graph, unit)].host;
+    uint64_t before_ns = call_before_ns(graph, unit);
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct muster_unit *other = &graph->unit[pool->unit[i]];
+        const struct muster_view_gpu *gpu = &view->gpu[muster_unit_gpu(graph, other)];
+        others += other != unit;
+        if (other != unit && gpu->host_times && muster_unit_call_ns(graph, other) < before_ns &&
+            muster_unit_knows(graph, other, MUSTER_EDGE_CALL) && strcmp(gpu->host, host) == 0) {
+            scratch[n++] = muster_unit_own(graph, other, MUSTER_EDGE_CALL);
+        }
+    }
+    if (2 * n < others || n == 0) {
+        return INT64_MAX;
+    }
+    muster_sort_i64(scratch, n);
+    return muster_unit_own(graph, unit, MUSTER_EDGE_CALL) - scratch[n / 2];
+}
+
+/* The lower median: half of the ranks may be guilty together. */
+static int64_t usual_of(struct pool *pool)
+{
+    muster_sort_i64(pool->own, pool->n);
+    return pool->own[(pool->n - 1) / 2];
+}
+
+/* How long after its communicator's last was over a unit began. */
+static int64_t gap_of(const struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_unit *unit = &graph->unit[u];
+    return muster_unit_knows(graph, unit, MUSTER_EDGE_OWN) ? muster_unit_own(graph, unit, MUSTER_EDGE_OWN)
+                                                    : INT64_MAX;
+}
+
+/* Of what the hosts' calls took of the own times, the usual; MUSTER_NO_OWN: not known. Sorts
+ * pool->own anew. */
+static int64_t usual_host(const struct muster_graph *graph, struct pool *pool)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < pool->n; i++) {
+        int64_t host = muster_unit_host(graph, &graph->unit[pool->unit[i]]);
+        if (host != MUSTER_NO_OWN) {
+            pool->own[known++] = host;
+        }
+    }
+    muster_sort_i64(pool->own, known);
+    return known < 2 ? MUSTER_NO_OWN : pool->own[(known - 1) / 2];
+}
+
+void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,
+                            int64_t host_ns)
+{
+    unit->excess_ns = muster_shorten_ns(&graph->long_ns, excess_ns);
+    if (excess_ns >= MUSTER_GAP_NS) {
+        graph->more_host[unit - graph->unit] =
+            muster_shorten_ns(&graph->long_ns, host_ns) ^ MUSTER_NO_SHORT;
+    }
+}
+
+/* What is usual in a pool. */
+struct usual {
+    int64_t own, wait, host;
+    int64_t first; /* the gap of the first to come */
+};
+
+static void judge_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
+                       uint32_t u)
+{
+    struct muster_unit *unit = &graph->unit[u];
+    int64_t waited = muster_graph_waited_ns(graph, u) - usual->wait;
+    int64_t gap = gap_of(graph, u);
+    bool clamped = muster_edge_begins(unit->edge) && gap < INT64_MAX;
+    int64_t after = clamped ? gap - usual->first : INT64_MAX;
+    int64_t more = muster_unit_own_ns(graph, unit) - usual->own;
+    int64_t excess = more - (waited > 0 ? waited : 0);
+    excess = after < excess ? after : excess;
+    int64_t held = excess > 0 ? muster_graph_held_ns(graph, u) : INT64_MAX;
+    excess = held < excess ? held : excess;
+    int64_t meanwhile = more > 0 ? more - (excess > 0 ? excess : 0) : 0;
+    if (meanwhile) {
+        graph->more_waited[u] = muster_shorten_ns(&graph->long_ns, meanwhile);
+    }
+    unit->judged = true;
+    int64_t host_ns = MUSTER_NO_OWN;
+    if (excess >= MUSTER_GAP_NS) {
+        host_ns = muster_unit_host(graph, unit);
+        bool known = host_ns != MUSTER_NO_OWN && usual->host != MUSTER_NO_OWN;
+        host_ns = known ? host_ns - usual->host : MUSTER_NO_OWN;
+        int64_t by_calls = host_excess(graph, pool, unit, pool->own);
+        unit->carried = by_calls < excess / 2;
+        excess = by_calls < excess ? by_calls : excess;
+    }
+    muster_unit_set_excess(graph, unit, excess, host_ns);
+}
+
+/* Late is who took longer, less what it waited longer for others meanwhile, no later than it came
+ * after the first to come, and no longer than anybody waited for it. */
+static void judge_pool(struct muster_graph *graph, struct pool *pool)
+{
+    struct usual usual = {.first = INT64_MAX};
+    if (pool->n < 2) {
+        return;
+    }
+    for (size_t i = 0; i < pool->n; i++) {
+        pool->own[i] = muster_unit_own_ns(graph, &graph->unit[pool->unit[i]]);
+    }
+    usual.own = usual_of(pool);
+    for (size_t i = 0; i < pool->n && graph->waited_ns; i++) {
+        pool->own[i] = muster_graph_waited_ns(graph, pool->unit[i]);
+    }
+    usual.wait = graph->waited_ns ? usual_of(pool) : 0;
+    usual.host = usual_host(graph, pool);
+    for (size_t i = 0; i < pool->n; i++) {
+        int64_t gap = gap_of(graph, pool->unit[i]);
+        usual.first = gap < usual.first ? gap : usual.first;
+    }
+    for (size_t i = 0; i < pool->n; i++) {
+        judge_unit(graph, pool, &usual, pool->unit[i]);
+    }
+}
+
+/* Units by what they are compared with: ranks of the same program in the same place of the same
+ * step, in all communicators of the role. */
+static uint64_t pool_key(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    uint64_t label = graph->position[graph->seat[unit->seat].position].label;
+    const struct muster_view_member *member = &graph->view->member[muster_unit_member(graph, unit)];
+    uint64_t stage = turn->p2p && graph->stages[member->comm] ? (uint64_t)member->rank + 1 : 0;
+    uint64_t program = (uint64_t)graph->program[member->gpu] << 20 ^ stage;
+    return muster_hash_number(label, muster_hash_number(program, turn->number << 1 ^ turn->graph));
+}
+
+/* Units that follow each other in a turn and have one key. */
+struct runs {
+    struct muster_keyed *run; /* value: the first of them in of_turn; mark[0]: how many */
+    size_t n, room;
+};
+
+static int add_runs(const struct muster_graph *graph, const struct muster_turn *turn,
+                    struct runs *runs)
+{
+    struct muster_keyed *last = NULL;
+    for (uint32_t i = turn->first; i < turn->first + turn->units; i++) {
+        const struct muster_unit *unit = &graph->unit[graph->of_turn[i]];
+        if (unit->own_ns == MUSTER_NO_SHORT) {
+            last = NULL;
+            continue;
+        }
+        uint64_t key = pool_key(graph, unit);
+        if (last && last->key == key && last->mark[0] < RUN_MOST) {
+            last->mark[0]++;
+            continue;
+        }
+        if (!muster_reserve(&runs->run, &runs->room, runs->n + 1, sizeof *runs->run)) {
+            return -1;
+        }
+        last = &runs->run[runs->n++];
+        *last = (struct muster_keyed){key, i, {1}};
+    }
+    return 0;
+}
+
+static int add_units(const struct muster_graph *graph, const struct muster_keyed *run,
+                     struct pool *pool)
+{
+    size_t more = pool->n + run->mark[0];
+    if (!muster_reserve(&pool->unit, &pool->unit_room, more, sizeof *pool->unit) ||
+        !muster_reserve(&pool->own, &pool->own_room, more, sizeof *pool->own)) {
+        return -1;
+    }
+    memcpy(pool->unit + pool->n, graph->of_turn + run->value, run->mark[0] * sizeof *pool->unit);
+    pool->n = more;
+    return 0;
+}
+
+/* The pools of those runs. */
+static int judge_runs(struct muster_graph *graph, struct runs *runs, struct pool *pool)
+{
+    struct muster_keyed *spare = malloc((runs->n + 1) * sizeof *spare);
+    int result = spare ? 0 : -1;
+    const struct muster_keyed *sorted =
+        spare ? muster_sort_keyed(runs->run, spare, runs->n) : NULL;
+    for (size_t i = 0; i < runs->n && result == 0; i++) {
+        result = add_units(graph, &sorted[i], pool);
+        if (result == 0 && (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key)) {
+            judge_pool(graph, pool);
+            pool->n = 0;
+        }
+    }
+    free(spare);
+    return result;
+}
+
+/* Units of a pool have the number of their turn in common: so many numbers at a time. */
+int muster_graph_usual(struct muster_graph *graph)
+{
+    struct runs runs = {0};
+    struct pool pool = {0};
+    size_t passes = graph->units / AT_ONCE + 1;
+    int result = 0;
+    graph->more_waited = calloc(graph->units + 1, sizeof *graph->more_waited);
+    graph->more_host = calloc(graph->units + 1, sizeof *graph->more_host);
+    if (!graph->more_waited || !graph->more_host) {
+        return -1;
+    }
+    for (size_t pass = 0; pass < passes && result == 0; pass++) {
+        runs.n = 0;
+        for (size_t t = 0; t < graph->turns && result == 0; t++) {
+            if (graph->turn[t].number % passes == pass) {
+                result = add_runs(graph, &graph->turn[t], &runs);
+            }
+        }
+        result = result ? result : judge_runs(graph, &runs, &pool);
+    }
+    free(runs.run);
+    free(pool.own);
+    free(pool.unit);
+    return result;
+}

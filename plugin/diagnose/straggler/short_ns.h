@@ -1,0 +1,34 @@
+/*
+ * Times in four bytes, exact: those of up to a second in either direction are themselves, those few
+ * beyond stand in a table. Between the files of this folder; one thread.
+ */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_SHORT_NS_H
+#define MUSTER_DIAGNOSE_STRAGGLER_SHORT_NS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MUSTER_NO_NS    INT64_MAX /* a time that is not known */
+#define MUSTER_NO_SHORT INT32_MIN /* the same, shortened */
+enum { MUSTER_SHORT_MOST = 1 << 30 };
+
+/* Times that do not fit; zeroed to begin with. The owner frees `ns`. */
+struct muster_long_ns {
+    int64_t *ns;
+    size_t n;
+    bool failed; /* no memory, or too many of them: some times are wrong */
+};
+
+/* The shortened time. */
+int32_t muster_shorten_ns(struct muster_long_ns *rest, int64_t ns);
+
+static inline int64_t muster_ns_of_short(const struct muster_long_ns *rest, int32_t ns)
+{
+    if (ns == MUSTER_NO_SHORT) {
+        return MUSTER_NO_NS;
+    }
+    return ns < MUSTER_SHORT_MOST ? ns : rest->ns[ns - MUSTER_SHORT_MOST];
+}
+
+#endif
