@@ -105,9 +105,12 @@ int muster_agent_serve(const struct muster_agent_options *options, const char *l
     int rc = muster_agent_watch_start(agent.watch, err);
     rc = rc == 0 ? muster_http_start(listen, web, page, &agent, &http, err) : rc;
     if (rc == 0) {
-        fprintf(log, "muster agent: %s/metrics, segments of %s in %s\n", muster_http_where(http),
-                options->all ? "all users" : "this user", options->segment_dir);
-        fflush(log);
+        if (log) {
+            fprintf(log, "muster agent: %s/metrics, segments of %s in %s\n",
+                    muster_http_where(http), options->all ? "all users" : "this user",
+                    options->segment_dir);
+            fflush(log);
+        }
         sigwait(&set, &signal_number);
         muster_http_stop(http);
     }

@@ -10,7 +10,7 @@
 
 struct agent_given {
     const char *listen, *web, *nats, *nats_credentials, *nats_ca;
-    bool once, own, all;
+    bool once, own, all, quiet;
     int format;
 };
 
@@ -36,6 +36,8 @@ static const struct muster_opt options[] = {
      .help = "certificates to check the server's with (the system's)"},
     {"own", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, own),
      .help = "of this user alone (as anybody else)"},
+    {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct agent_given, quiet),
+     .help = "say nothing but errors"},
     {.name = NULL},
 };
 
@@ -49,7 +51,8 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
                                                 .ca = given->nats_ca,
                                                 .segment_dir = agent->segment_dir,
                                                 .all = agent->all,
-                                                .log = stderr};
+                                                .log = stderr,
+                                                .quiet = given->quiet};
     muster_agent_block_signals(); /* for all threads that come */
     if (given->nats && muster_publish_start(&nats, &publish, err) != 0)
         return -1;
@@ -57,7 +60,8 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
         agent->more = muster_publish_metrics;
         agent->more_arg = publish;
     }
-    int rc = muster_agent_serve(agent, given->listen, given->web, stderr, err);
+    int rc = muster_agent_serve(agent, given->listen, given->web,
+                                given->quiet ? NULL : stderr, err);
     muster_publish_stop(publish);
     return rc;
 }

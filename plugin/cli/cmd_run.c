@@ -16,6 +16,7 @@
 #include "config/settings.h"
 #include "launch/child.h"
 #include "launch/hooks.h"
+#include "launch/job_agent.h"
 #include "launch/steer.h"
 #include "run/run_ranks.h"
 #include "segment/identity.h"
@@ -23,13 +24,25 @@
 
 struct run_options {
     struct muster_capture capture;
-    bool no_report;
+    bool no_report, agent;
+    struct muster_job_agent_options of_agent;
 };
 
 static const struct muster_opt run_table[] = {
     MUSTER_CAPTURE_OPTIONS,
     {"no-report", 'n', MUSTER_OPT_FLAG, offsetof(struct run_options, no_report),
      .help = "print no report at the end"},
+    {"agent", 0, MUSTER_OPT_FLAG, offsetof(struct run_options, agent),
+     .help = "serve this host's metrics while the job runs (muster agent)"},
+    {"listen", 0, MUSTER_OPT_TEXT, offsetof(struct run_options, of_agent.listen), "ADDR:PORT",
+     .help = "of --agent: where (127.0.0.1:9417)"},
+    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct run_options, of_agent.nats), "URL",
+     .help = "of --agent: tell muster fleet of the job by NATS: nats://HOST:4222, or tls://..."},
+    {"nats-credentials", 0, MUSTER_OPT_TEXT,
+     offsetof(struct run_options, of_agent.nats_credentials), "FILE",
+     .help = "of --agent: a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
+    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct run_options, of_agent.nats_ca), "FILE",
+     .help = "of --agent: certificates to check the server's with (the system's)"},
     {.name = NULL},
 };
 
@@ -283,6 +296,45 @@ static void report_the_end(const struct run_options *options, const struct place
     globfree(&recorded.found);
 }
 
+/* As local rank 0, like hooks and report: one agent a host. 0: there is none. */
+static pid_t start_agent(const struct run_options *options, const struct place *place)
+{
+    struct muster_err err;
+    pid_t agent;
+    if (!options->agent || !place->reports || place->off)
+        return 0;
+    if (muster_job_agent_start(&options->of_agent, &agent, &err) == 0)
+        return agent;
+    fprintf(stderr, "muster run: the job runs without an agent: %s\n", err.text);
+    return 0;
+}
+
+/* The job, with all that is beside it. */
+static int run_job(const struct run_options *options, const struct place *place, char **command,
+                   struct muster_err *err)
+{
+    pid_t agent = start_agent(options, place);
+    struct muster_hooks *hooks = start_hooks(place);
+    int status = muster_child_run(command, err);
+    muster_hooks_finish(hooks);
+    if (agent)
+        muster_job_agent_end(agent);
+    return status;
+}
+
+/* What of the agent is said without an agent; NULL: nothing. */
+static const char *without_agent(const struct run_options *options)
+{
+    const struct muster_job_agent_options *agent = &options->of_agent;
+    if (options->agent)
+        return NULL;
+    return agent->listen             ? "--listen"
+           : agent->nats             ? "--nats"
+           : agent->nats_credentials ? "--nats-credentials"
+           : agent->nats_ca          ? "--nats-ca"
+                                     : NULL;
+}
+
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct run_options options = {0};
@@ -296,6 +348,10 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (at == argc) {
         return muster_opt_wrong(self, "which command?");
     }
+    if (without_agent(&options)) {
+        return muster_opt_wrong(self, "%s is of the agent: with --agent", without_agent(&options));
+    }
+    options.of_agent.quiet = options.capture.quiet;
     if (prepare(self, &options, &place, &err)) {
         fprintf(stderr, "muster run: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
@@ -309,9 +365,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         fprintf(stderr, "muster run: recording to %s\n",
                 place.dir[0] ? place.dir : "a directory ./muster-* of the job");
     }
-    struct muster_hooks *hooks = start_hooks(&place);
-    status = muster_child_run(argv + at, &err);
-    muster_hooks_finish(hooks);
+    status = run_job(&options, &place, argv + at, &err);
     if (err.text[0]) {
         fprintf(stderr, "muster run: %s\n", err.text);
     } else if (place.reports && !place.off) {
@@ -332,6 +386,8 @@ const struct muster_cmd muster_cmd_run = {
         "the run directory, only rank 0.\n",
     .examples = "  muster run -- torchrun --nproc-per-node 8 train.py\n"
                 "  muster run --dir /shared/run-7 -- srun train.sh\n"
+                "Its metrics for Prometheus, and told to muster fleet, while it runs:\n"
+                "  srun muster run --agent --nats nats://head:4222 -- python train.py\n"
                 "Every operation timed, whatever that costs:\n"
                 "  muster run --timing full -- ./all_reduce_perf -b 8 -e 1G -g 8\n",
     .options = run_table,

@@ -157,6 +157,45 @@ class Agent(clean.CleanCase):
         self.assertFalse([key for key in gone if dict(key[1]).get("run")])
         self.assertEqual(self.of(gone, "muster_findings_total"), {(("finding", "late_rank"),): 1})
 
+    def run_with_agent(self, *arguments, hold="0"):
+        return self.start("run", "--dir", os.path.join(self.out, "job"), "--no-report", *arguments, "--", MUSTER,
+                          "replay", os.path.join(RECORDINGS, "late-gpu"), "--speed", "max", "--hold", hold)
+
+    def test_an_agent_for_as_long_as_a_job(self):
+        """`muster run --agent`: there while the job runs, gone with it, and never in its way."""
+        job = self.run_with_agent("--agent", "--listen", "127.0.0.1:0", hold="600")
+        self.address = None
+        for line in job.stderr:
+            match = re.search(r"muster agent: http://([\d.]+):(\d+)/metrics", line)
+            if "without libmicrohttpd" in line:
+                self.skipTest("built without libmicrohttpd")
+            if match:
+                self.address = match[1], int(match[2])
+                break
+        self.assertTrue(self.address)
+        self.until(self.late, "a finding")
+        job.terminate()
+        job.communicate()
+        with self.assertRaises(OSError):
+            self.ask()
+
+    def test_an_agent_that_cannot_serve_leaves_the_job_alone(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            job = self.run_with_agent("--agent", "--listen", f"127.0.0.1:{port}")
+            said = job.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(job.returncode, 0, said)
+        self.assertIn("muster agent: ", said)
+        self.assertIn(str(port), said)
+
+    def test_what_is_of_the_agent_needs_one(self):
+        job = self.run_with_agent("--nats", "nats://127.0.0.1")
+        said = job.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(job.returncode, 2, said)
+        self.assertIn("--nats is of the agent: with --agent", said)
+
     def test_once_prints_the_same(self):
         self.replay()
         end = time.monotonic() + DEADLINE_S

@@ -227,6 +227,9 @@ static void *publish_main(void *arg)
         }
         send_kept(publish);
     } while (!pause_until(publish, now + TAKE_NS));
+    /* Whoever is over by now is told to be: an agent that ends with its job is asked nothing later. */
+    look(publish);
+    tell(publish, muster_now_ns());
     send_kept(publish);
     return NULL;
 }
@@ -244,6 +247,7 @@ static int start_thread(struct muster_publish *publish, struct muster_err *err)
                                              .ca = publish->options.ca,
                                              .who = "muster agent",
                                              .log = publish->options.log,
+                                             .quiet = publish->options.quiet,
                                              .acked = on_acked,
                                              .acked_arg = publish};
     if (muster_link_open(&link, &publish->link, err) != 0)

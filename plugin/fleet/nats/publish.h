@@ -18,6 +18,7 @@ struct muster_publish_options {
     const char *segment_dir;
     bool all; /* segments of all users */
     FILE *log;
+    bool quiet; /* says nothing of coming and going */
 };
 
 struct muster_publish;
