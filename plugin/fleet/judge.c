@@ -76,7 +76,7 @@ static void drop_over(struct muster_judge *judge, const struct muster_findings *
 {
     for (size_t i = 0; i < judge->slow.known.n; i++) {
         struct muster_finding *known = &judge->slow.known.finding[i];
-        if (known->resolved)
+        if (known->resolved || known->retracted)
             continue;
         judge->missed[i] = muster_watch_found_again(now, known) ? 0 : judge->missed[i] + 1;
         if (judge->missed[i] < LOOKS_TO_DROP)
@@ -294,7 +294,7 @@ bool muster_judge_look(struct muster_judge *judge, struct muster_join *join, uin
 static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++)
-        if (!watch->known.finding[i].resolved)
+        if (!watch->known.finding[i].resolved && !watch->known.finding[i].retracted)
             take(arg, &watch->known.finding[i]);
 }
 

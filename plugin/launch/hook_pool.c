@@ -40,7 +40,7 @@ static void *one_main(void *arg)
     struct muster_hook_pool *pool = one->pool;
     const char *argv[MUSTER_ACTION_ARGS + 1] = {NULL};
     muster_action_argv(&one->on, argv);
-    muster_hook_run(argv, one->text, one->bytes, DEADLINE_MS, &pool->end_ns);
+    muster_hook_run("muster run", argv, one->text, one->bytes, DEADLINE_MS, &pool->end_ns);
     free(one);
     /* Release: pairs with the acquire in muster_hook_pool_wait. */
     atomic_fetch_sub_explicit(&pool->running, 1, memory_order_release);

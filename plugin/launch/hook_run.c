@@ -15,7 +15,7 @@
 enum { PASSED_ON = 4096, AT_MOST = 65536, PAUSE_MS = 20 };
 
 struct hook {
-    const char *name;
+    const char *who, *name;
     pid_t pid;
     int in, out; /* our ends; -1: closed */
     const char *text;
@@ -78,12 +78,12 @@ static bool serve(struct hook *hook)
         take(hook);
     uint64_t now = muster_now_ns();
     if (hook->printed > AT_MOST)
-        fprintf(stderr, "muster run: hook %s: ended, it printed more than %d bytes\n", hook->name,
-                AT_MOST);
+        fprintf(stderr, "%s: hook %s: ended, it printed more than %d bytes\n", hook->who,
+                hook->name, AT_MOST);
     else if (job_is_over(hook, now))
-        fprintf(stderr, "muster run: hook %s: ended, the job is over\n", hook->name);
+        fprintf(stderr, "%s: hook %s: ended, the job is over\n", hook->who, hook->name);
     else if (now > hook->end_ns)
-        fprintf(stderr, "muster run: hook %s: ended, it took too long\n", hook->name);
+        fprintf(stderr, "%s: hook %s: ended, it took too long\n", hook->who, hook->name);
     else
         return true;
     return false;
@@ -102,7 +102,7 @@ static void wait_for(struct hook *hook)
            poll(&(struct pollfd){.fd = hook->out, .events = POLLIN}, 1, 0) > 0)
         take(hook);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fprintf(stderr, "muster run: hook %s failed (%s %d)\n", hook->name,
+        fprintf(stderr, "%s: hook %s failed (%s %d)\n", hook->who, hook->name,
                 WIFEXITED(status) ? "status" : "signal",
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
@@ -126,7 +126,7 @@ static void run(struct hook *hook, const char *const *argv)
     hook->in = in[1];
     hook->out = out[0];
     if (rc != 0) {
-        fprintf(stderr, "muster run: hook %s: %s\n", argv[0], strerror(rc));
+        fprintf(stderr, "%s: hook %s: %s\n", hook->who, argv[0], strerror(rc));
     } else {
         fcntl(hook->in, F_SETFL, O_NONBLOCK);
         fcntl(hook->out, F_SETFL, O_NONBLOCK);
@@ -136,17 +136,18 @@ static void run(struct hook *hook, const char *const *argv)
     close_end(&hook->out);
 }
 
-void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms,
-                     const _Atomic uint64_t *end_ns)
+void muster_hook_run(const char *who, const char *const *argv, const char *text, size_t bytes,
+                     unsigned deadline_ms, const _Atomic uint64_t *end_ns)
 {
-    struct hook hook = {.name = argv[0],
+    struct hook hook = {.who = who,
+                        .name = argv[0],
                         .in = -1,
                         .out = -1,
                         .text = text,
                         .left = bytes,
                         .end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS,
                         .job_end_ns = end_ns};
-    /* A hook that does not read what it is given must not end `muster run`. */
+    /* A hook that does not read what it is given must not end who runs it. */
     static const struct timespec now = {0};
     sigset_t pipe_set, before;
     sigemptyset(&pipe_set);

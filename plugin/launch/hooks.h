@@ -21,8 +21,9 @@ void muster_hooks_finish(struct muster_hooks *hooks);
 
 /* Runs a command once with `text` on its standard input; it has `deadline_ms`, at most until
  * *end_ns (CLOCK_MONOTONIC, which may change meanwhile; NULL: none), and what it prints beyond a
- * few KiB is not passed on, much beyond ends it. Each is said on stderr. */
-void muster_hook_run(const char *const *argv, const char *text, size_t bytes, unsigned deadline_ms,
-                     const _Atomic uint64_t *end_ns);
+ * few KiB is not passed on, much beyond ends it. Each is said on stderr, in lines that begin with
+ * `who` ("muster run"). */
+void muster_hook_run(const char *who, const char *const *argv, const char *text, size_t bytes,
+                     unsigned deadline_ms, const _Atomic uint64_t *end_ns);
 
 #endif

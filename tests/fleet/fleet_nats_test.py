@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import sys
+import time
 import unittest
 
 from nats_site import HOSTS, Site
@@ -36,7 +37,7 @@ class Fleet(unittest.TestCase):
         with site() as at:
             hook = os.path.join(at.folder, "hook.sh")
             with open(hook, "w", encoding="utf-8") as file:
-                file.write(f"#!/bin/sh\ncat >>{at.folder}/hooked\n")
+                file.write(f"#!/bin/sh\ncat >>{at.folder}/hooked\nexit 3\n")
             os.chmod(hook, 0o755)
             config = os.path.join(at.folder, "muster.yaml")
             with open(config, "w", encoding="utf-8") as file:
@@ -63,6 +64,10 @@ class Fleet(unittest.TestCase):
             self.assertIn('finding="late_rank",severity="warning",rank="2"', page)
             self.described(page + at.page("agent-nodeA"))
             at.until(lambda: os.path.exists(f"{at.folder}/hooked"), "the hook runs")
+            at.until(lambda: re.search(r"^muster fleet: hook \S+ failed \(status 3\)$", at.log("one") + at.log("two"),
+                                       re.M), "the worker says how its hook went")
+            claims = [name for name in os.listdir(f"{at.folder}/muster-7.0") if name.startswith(".hook-")]
+            self.assertEqual(len(claims), 1)  # as `muster run` makes them: whoever comes later leaves it alone
             self.take_over(at, {"one": one, "two": two})
             with open(f"{at.folder}/hooked", encoding="utf-8") as file:
                 self.assertEqual([json.loads(line)["ranks"] for line in file], [[2]])
@@ -75,11 +80,14 @@ class Fleet(unittest.TestCase):
             self.assertEqual(set(re.findall(names, pages)), set(re.findall(names, file.read())))
 
     def take_over(self, at, workers):
-        """Who holds the job is killed: the other one has it, knows it, and says nothing twice."""
+        """Who holds the job is killed: the other one has it, knows it, and says nothing twice. How long that
+        takes is printed; that nobody waits for half a minute is asserted."""
         holder = "one" if "taken" in at.log("one") else "two"
         other = "two" if holder == "one" else "one"
+        begin = time.monotonic()
         at.end(workers[holder], signal.SIGKILL)
         at.until_log(other, "job .*: taken", 30)
+        print(f"the job was taken over {time.monotonic() - begin:.2f} s after its worker was killed")
         at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page(other), "it is found again")
         self.assertEqual(at.told(other), [])
         done = at.diagnose("muster-7_0", "--format", "json")

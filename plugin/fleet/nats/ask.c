@@ -99,7 +99,7 @@ static int read_all(struct muster_board *board, struct answer *answer, struct mu
 
 static bool holds(const char *line)
 {
-    return strstr(line, "\"resolved\":false") != NULL;
+    return strstr(line, "\"resolved\":false") && !strstr(line, "\"retracted\":true");
 }
 
 static void print_array(const json_t *finding, const char *member, const char *head,

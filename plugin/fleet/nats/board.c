@@ -117,7 +117,7 @@ void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
              (unsigned)muster_hash(MUSTER_HASH_SEED, is, sizeof is));
 }
 
-static char *line_of(const char *run_dir, const struct muster_finding *finding)
+static char *line_of(const char *run_dir, const struct muster_finding *finding, unsigned times)
 {
     char *text = NULL, sentence[1024];
     size_t bytes = 0;
@@ -131,6 +131,7 @@ static char *line_of(const char *run_dir, const struct muster_finding *finding)
     muster_finding_json(finding, &json);
     muster_json_str(&json, "sentence", sentence);
     muster_json_str(&json, "run_dir", run_dir);
+    muster_json_u64(&json, "over_before", times);
     muster_json_end(&json);
     if (!muster_text_close(memory, &text))
         return NULL;
@@ -140,32 +141,19 @@ static char *line_of(const char *run_dir, const struct muster_finding *finding)
 
 static bool is_over(const char *json)
 {
-    return json && strstr(json, "\"resolved\":true");
+    return json && (strstr(json, "\"resolved\":true") || strstr(json, "\"retracted\":true"));
 }
 
-/* Made, or made anew of one that was over: against what was seen, so that only one succeeds. */
-static bool claim(kvStore *findings, const char *key, const char *line)
+static bool ends(const struct muster_finding *finding)
 {
-    kvEntry *entry = NULL;
-    if (kvStore_CreateString(NULL, findings, key, line) == NATS_OK)
-        return true;
-    if (kvStore_Get(&entry, findings, key) != NATS_OK)
-        return false;
-    bool mine = is_over(kvEntry_ValueString(entry)) &&
-                kvStore_UpdateString(NULL, findings, key, line, kvEntry_Revision(entry)) == NATS_OK;
-    kvEntry_Destroy(entry);
-    return mine;
+    return finding->resolved || finding->retracted;
 }
 
-static bool end(kvStore *findings, const char *key, const char *line)
+static unsigned times_over(const char *json)
 {
-    kvEntry *entry = NULL;
-    if (kvStore_Get(&entry, findings, key) != NATS_OK)
-        return false;
-    bool mine = !is_over(kvEntry_ValueString(entry)) &&
-                kvStore_UpdateString(NULL, findings, key, line, kvEntry_Revision(entry)) == NATS_OK;
-    kvEntry_Destroy(entry);
-    return mine;
+    static const char name[] = "\"over_before\":";
+    const char *at = json ? strstr(json, name) : NULL;
+    return at ? (unsigned)strtoul(at + sizeof name - 1, NULL, 10) : 0;
 }
 
 static void publish(struct muster_board *board, const char *job, const char *line)
@@ -175,19 +163,50 @@ static void publish(struct muster_board *board, const char *job, const char *lin
     natsConnection_PublishString(muster_link_connection(board->link), subject, line);
 }
 
+/* One whose key is not there yet: only one worker makes it. */
+static bool make(kvStore *findings, const char *key, const char *run_dir,
+                 const struct muster_finding *finding, char **line)
+{
+    *line = ends(finding) ? NULL : line_of(run_dir, finding, 0);
+    if (*line && kvStore_CreateString(NULL, findings, key, *line) == NATS_OK)
+        return true;
+    free(*line);
+    *line = NULL;
+    return false;
+}
+
+/* One that holds is ended, one that was over made anew: against what was seen, so that only one
+ * worker succeeds. */
+static bool turn(kvStore *findings, const char *key, const char *run_dir,
+                 const struct muster_finding *finding, char **line, unsigned *times)
+{
+    kvEntry *entry = NULL;
+    if (kvStore_Get(&entry, findings, key) != NATS_OK)
+        return false;
+    const char *was = kvEntry_ValueString(entry);
+    bool over = is_over(was);
+    *times = times_over(was) + (over ? 1 : 0);
+    *line = over != ends(finding) ? line_of(run_dir, finding, *times) : NULL;
+    bool mine = *line && kvStore_UpdateString(NULL, findings, key, *line,
+                                              kvEntry_Revision(entry)) == NATS_OK;
+    if (!mine) {
+        free(*line);
+        *line = NULL;
+    }
+    kvEntry_Destroy(entry);
+    return mine;
+}
+
 bool muster_board_tell(struct muster_board *board, const char *job, const char *run_dir,
-                       const struct muster_finding *finding, char **json)
+                       const struct muster_finding *finding, char **json, unsigned *times)
 {
     char key[MUSTER_BOARD_KEY];
-    char *line = line_of(run_dir, finding);
     muster_board_key(key, job, finding);
-    bool mine = line && (finding->resolved ? end(board->findings, key, line)
-                                           : claim(board->findings, key, line));
+    *times = 0;
+    bool mine = make(board->findings, key, run_dir, finding, json) ||
+                turn(board->findings, key, run_dir, finding, json, times);
     if (mine)
-        publish(board, job, line);
-    *json = mine ? line : NULL;
-    if (!mine)
-        free(line);
+        publish(board, job, *json);
     return mine;
 }
 

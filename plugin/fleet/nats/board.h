@@ -34,9 +34,9 @@ void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
                       const struct muster_finding *finding);
 
 /* Claims a new finding, or says that one is over. True: it is this worker's to tell; *json, which
- * the caller frees, is its line. */
+ * the caller frees, is its line, *times how often it was over before. */
 bool muster_board_tell(struct muster_board *board, const char *job, const char *run_dir,
-                       const struct muster_finding *finding, char **json);
+                       const struct muster_finding *finding, char **json, unsigned *times);
 /* Says of a key that stands there that it is over. */
 void muster_board_resolve(struct muster_board *board, const char *job, const char *key);
 

@@ -1,10 +1,14 @@
 #include "fleet/nats/held_job.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "launch/hook_claim.h"
 
 #define AT_ONCE_NS (100 * MUSTER_NS_PER_MS)
 #define STATE_NS   MUSTER_NS_PER_S
@@ -148,22 +152,43 @@ size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns)
 
 /* ---- findings ---- */
 
+/* Where the run directory is here, too, and its owner's own, `muster run` and workers share its
+ * claims. Its path is the hosts' word: nothing is written into another user's folder. */
+static bool is_first(const struct muster_held_job *job, const char *line, unsigned times)
+{
+    struct muster_hook_line read;
+    struct stat file;
+    char path[32];
+    bool first = true;
+    int fd = open(job->join->run_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (fd >= 0 && fstat(fd, &file) == 0 && file.st_uid == job->join->uid &&
+        muster_hook_line_read(&read, line, strlen(line)))
+        first = muster_hook_claim(path, read.finding, times);
+    if (fd >= 0)
+        close(fd);
+    return first;
+}
+
 static void tell(void *arg, const struct muster_finding *finding)
 {
     struct muster_held_job *job = arg;
     char *line, sentence[1024];
-    if (!muster_board_tell(job->by.board, job->join->name, job->join->run_dir, finding, &line))
+    unsigned times;
+    if (!muster_board_tell(job->by.board, job->join->name, job->join->run_dir, finding, &line,
+                           &times))
         return;
     muster_finding_sentence(finding, sentence, sizeof sentence);
     fprintf(job->by.log, "muster fleet: %s: %s%s\n", job->join->name,
             finding->resolved ? "over: " : "", sentence);
     fflush(job->by.log);
-    if (finding->resolved) {
+    bool begins = !finding->resolved && !finding->retracted;
+    job->by.ever[finding->kind] += begins;
+    if (begins && muster_hook_queue_wants(job->by.hooks, finding->kind) &&
+        is_first(job, line, times))
+        muster_hook_queue_add(job->by.hooks, finding->kind, line);
+    else
         free(line);
-        return;
-    }
-    job->by.ever[finding->kind]++;
-    muster_hook_queue_add(job->by.hooks, finding->kind, line);
 }
 
 struct search {
@@ -192,6 +217,20 @@ static void resolve_inherited(struct muster_held_job *job)
     free(job->inherited);
     job->inherited = NULL;
     job->inheriteds = 0;
+}
+
+static void end_one(void *arg, const struct muster_finding *finding)
+{
+    struct muster_finding over = *finding;
+    over.resolved = true;
+    tell(arg, &over);
+}
+
+void muster_held_job_end(struct muster_held_job *job)
+{
+    muster_judge_findings(job->judge, end_one, job);
+    for (size_t i = 0; i < job->inheriteds; i++)
+        muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
 }
 
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)

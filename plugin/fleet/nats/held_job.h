@@ -40,5 +40,7 @@ const struct muster_judge *muster_held_job_judge(const struct muster_held_job *j
 size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns);
 /* Judges it if everything kept has been read. */
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns);
+/* Nobody speaks of it any more: what was found of it is over. */
+void muster_held_job_end(struct muster_held_job *job);
 
 #endif

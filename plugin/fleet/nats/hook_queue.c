@@ -33,7 +33,7 @@ static void run(const struct muster_hook_queue *queue, enum muster_finding_kind 
     int bytes = asprintf(&text, "%s\n", line);
     muster_action_argv(&queue->settings->on[kind], argv);
     if (bytes > 0)
-        muster_hook_run(argv, text, (size_t)bytes, DEADLINE_MS, &queue->end_ns);
+        muster_hook_run("muster fleet", argv, text, (size_t)bytes, DEADLINE_MS, &queue->end_ns);
     free(bytes > 0 ? text : NULL);
 }
 
@@ -76,10 +76,15 @@ struct muster_hook_queue *muster_hook_queue_start(const struct muster_settings *
     return NULL;
 }
 
+bool muster_hook_queue_wants(const struct muster_hook_queue *queue, enum muster_finding_kind kind)
+{
+    return queue && queue->settings->on[kind].args > 0;
+}
+
 void muster_hook_queue_add(struct muster_hook_queue *queue, enum muster_finding_kind kind,
                            char *line)
 {
-    bool wanted = queue && queue->settings->on[kind].args > 0;
+    bool wanted = muster_hook_queue_wants(queue, kind);
     if (wanted) {
         pthread_mutex_lock(&queue->lock);
         wanted = queue->n < WAITING;

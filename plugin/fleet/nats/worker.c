@@ -115,6 +115,7 @@ static void look_for_jobs(struct worker *worker)
         memcpy(name, muster_held_job_name(worker->job[i]), sizeof name);
         if (is_kept(subjects, name))
             continue;
+        muster_held_job_end(worker->job[i]);
         drop_job(worker, i);
         muster_leases_give(worker->leases, name);
     }

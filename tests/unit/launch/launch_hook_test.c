@@ -46,7 +46,7 @@ static size_t read_out(char *text, size_t size)
 static void run(const char *script, const char *text, size_t bytes, unsigned deadline_ms)
 {
     const char *argv[MUSTER_ACTION_ARGS + 1] = {"sh", "-c", script};
-    muster_hook_run(argv, text, bytes, deadline_ms, NULL);
+    muster_hook_run("muster run", argv, text, bytes, deadline_ms, NULL);
 }
 
 static void a_hook_gets_the_finding_whole(void **state)
@@ -95,7 +95,7 @@ static void a_hook_that_is_not_there_is_said(void **state)
 {
     (void)state;
     const char *argv[MUSTER_ACTION_ARGS + 1] = {"/nonexistent/hook"};
-    muster_hook_run(argv, "{}\n", 3, 1000, NULL);
+    muster_hook_run("muster run", argv, "{}\n", 3, 1000, NULL);
     run("echo after > $OUT", "", 0, 60000);
     char got[16];
     read_out(got, sizeof got);
