@@ -31,6 +31,7 @@ struct muster_judge {
     struct muster_hashmap by_id;
     struct muster_watch hangs, slow, paths;
     unsigned missed[MUSTER_WATCH_MAX];
+    struct muster_rank_costs costs;
 };
 
 struct muster_judge *muster_judge_new(uint64_t hang_ns)
@@ -48,12 +49,18 @@ void muster_judge_free(struct muster_judge *judge)
 {
     if (!judge)
         return;
+    muster_rank_costs_free(&judge->costs);
     muster_watch_free(&judge->hangs);
     muster_watch_free(&judge->slow);
     muster_watch_free(&judge->paths);
     muster_hashmap_free(&judge->by_id);
     free(judge->standing);
     free(judge);
+}
+
+const struct muster_rank_costs *muster_judge_costs(const struct muster_judge *judge)
+{
+    return &judge->costs;
 }
 
 uint64_t muster_judge_silenced(const struct muster_judge *judge)
@@ -97,7 +104,8 @@ static bool judge_slow(struct muster_judge *judge, struct muster_join *join, uin
         return false;
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
-        whole = muster_diagnose_slow(&view, &now, NULL) == 0;
+        whole = muster_diagnose_slow(&view, &now, NULL) == 0 &&
+                muster_rank_costs_take(&judge->costs, join, &run, &view);
         muster_view_free(&view);
     }
     if (whole) {

@@ -8,6 +8,7 @@
 #define MUSTER_FLEET_JUDGE_H
 
 #include "diagnose/watch.h"
+#include "fleet/rank_costs.h"
 #include "fleet/join.h"
 
 struct muster_judge;
@@ -23,6 +24,9 @@ bool muster_judge_look(struct muster_judge *judge, struct muster_join *join, uin
 
 /* What holds now: hangs until they are over, others until they were not found three times in a row. */
 void muster_judge_findings(const struct muster_judge *judge, muster_watch_emit *take, void *arg);
+
+/* What each process cost the others, as of the last judgement. */
+const struct muster_rank_costs *muster_judge_costs(const struct muster_judge *judge);
 
 /* How many judgements were not made, or findings not told, for want of ranks that are heard. */
 uint64_t muster_judge_silenced(const struct muster_judge *judge);

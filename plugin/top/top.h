@@ -64,6 +64,7 @@ struct muster_top_class {
 
 struct muster_top {
     enum muster_top_state state;
+    bool all_hosts;                      /* of a fleet: the ranks are those that cost most */
     char run[MUSTER_TOP_RUN];            /* its directory */
     size_t job, jobs;                    /* which of those that are watched, from 0 */
     int32_t ranks_alive, ranks_expected; /* expected -1: not known */

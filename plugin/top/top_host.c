@@ -242,3 +242,23 @@ void muster_top_host_fill(struct muster_top_host *host, size_t job, struct muste
     if (job < host->jobs)
         muster_top_fill(&host->job[job], &host->filled, top);
 }
+
+static void look_source(void *arg)
+{
+    muster_top_host_look(arg);
+}
+
+static uint64_t take_source(void *arg)
+{
+    return muster_top_host_take(arg);
+}
+
+static void fill_source(void *arg, size_t job, struct muster_top *top)
+{
+    muster_top_host_fill(arg, job, top);
+}
+
+struct muster_top_source muster_top_host_source(struct muster_top_host *host)
+{
+    return (struct muster_top_source){host, look_source, take_source, fill_source};
+}

@@ -7,7 +7,7 @@
 #ifndef MUSTER_TOP_TOP_HOST_H
 #define MUSTER_TOP_TOP_HOST_H
 
-#include "top/top.h"
+#include "top/top_source.h"
 
 struct muster_top_host_options {
     const char *segment_dir;
@@ -32,5 +32,7 @@ uint64_t muster_top_host_take(struct muster_top_host *host);
 size_t muster_top_host_largest(const struct muster_top_host *host);
 /* Job `job` as of the last look, in memory of the host's: until the next fill. */
 void muster_top_host_fill(struct muster_top_host *host, size_t job, struct muster_top *top);
+/* The host for a screen. */
+struct muster_top_source muster_top_host_source(struct muster_top_host *host);
 
 #endif

@@ -6,10 +6,10 @@ bool muster_top_terminal_built(void)
     return false;
 }
 
-int muster_top_terminal(struct muster_top_host *host, size_t job, uint64_t interval_ns,
+int muster_top_terminal(const struct muster_top_source *source, size_t job, uint64_t interval_ns,
                         struct muster_err *err)
 {
-    (void)host;
+    (void)source;
     (void)job;
     (void)interval_ns;
     return muster_fail(err, "this build has no screen, as ncurses was not there; "

@@ -68,7 +68,10 @@ static void verdict(const struct muster_top *top, struct muster_screen *screen)
     const struct muster_view nothing = {0};
     const struct muster_findings findings = {.finding = top->finding, .n = top->findings};
     struct muster_verdict said;
-    if (top->state == MUSTER_TOP_ENDED)
+    if (top->state == MUSTER_TOP_ENDED && top->all_hosts)
+        muster_screen_say(screen, MUSTER_SCREEN_HEADING,
+                          "No worker holds the job: it has ended, or none runs (muster fleet).");
+    else if (top->state == MUSTER_TOP_ENDED)
         muster_screen_say(screen, MUSTER_SCREEN_HEADING,
                           "The job has ended. How it went: muster report %s", top->run);
     /* Facts about the machine alone hold nobody back. */
@@ -112,7 +115,8 @@ static void tabs(const struct muster_top *top, const struct muster_top_view *vie
                       sort ? muster_top_order_word(view->order) : "");
 }
 
-static void page_help(struct muster_top_view *view, struct muster_screen *screen)
+static void page_help(const struct muster_top *top, struct muster_top_view *view,
+                      struct muster_screen *screen)
 {
     static const char made_wait[] =
         "made wait: how long the rank that waited longest waited for this one, summed over the "
@@ -132,12 +136,15 @@ static void page_help(struct muster_top_view *view, struct muster_screen *screen
         "",
         made_wait,
         "trend: the same, per operation, look by look; the newest on the right.",
-        "Only what is seen on this host is compared, since muster top began.",
     };
+    static const char here[] = "Only what is seen on this host is compared, since muster top began.";
+    static const char fleet[] = "Of all hosts, as muster fleet hears of them: the 64 ranks that made others "
+                                "wait most, in the latest operations that were told.";
     struct muster_screen_text text;
     muster_screen_text_begin(&text, screen);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         muster_screen_text_add(&text, "  ", "    ", lines[i]);
+    muster_screen_text_add(&text, "  ", "    ", top->all_hosts ? fleet : here);
     muster_screen_text_end(&text, screen, &view->at);
 }
 
@@ -178,7 +185,7 @@ void muster_top_draw(struct muster_top *top, struct muster_top_view *view,
         muster_top_page_rank(top, view, screen);
         break;
     case MUSTER_TOP_PAGE_HELP:
-        page_help(view, screen);
+        page_help(top, view, screen);
         break;
     default:
         muster_top_page_ranks(top, view, screen);

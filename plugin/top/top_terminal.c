@@ -19,7 +19,7 @@
 enum { ESCAPE_MS = 25, ESCAPE = 27, DELETE = 127 };
 
 struct shown {
-    struct muster_top_host *host;
+    const struct muster_top_source *source;
     struct muster_top top;
     struct muster_top_view view;
     struct muster_screen screen;
@@ -157,7 +157,7 @@ static bool take_keys(struct shown *shown)
         size_t job = shown->view.job;
         muster_top_press(&shown->view, key_of(key), &shown->top, shown->screen.page);
         if (shown->view.job != job)
-            muster_top_host_fill(shown->host, shown->view.job, &shown->top);
+            shown->source->fill(shown->source->arg, shown->view.job, &shown->top);
         any = true;
     }
     return any;
@@ -184,30 +184,30 @@ static bool pause_until(const struct shown *shown, uint64_t due)
 static void show(struct shown *shown, uint64_t interval_ns)
 {
     uint64_t look_ns = muster_now_ns() + interval_ns, due;
-    muster_top_host_fill(shown->host, shown->view.job, &shown->top);
+    shown->source->fill(shown->source->arg, shown->view.job, &shown->top);
     do {
         draw(shown);
         do {
-            due = muster_top_host_take(shown->host);
+            due = shown->source->take(shown->source->arg);
             if (!pause_until(shown, due < look_ns ? due : look_ns))
                 return;
         } while (!take_keys(shown) && muster_now_ns() < look_ns);
         if (muster_now_ns() < look_ns)
             continue;
         look_ns = muster_now_ns() + interval_ns;
-        muster_top_host_look(shown->host);
+        shown->source->look(shown->source->arg);
         if (!shown->view.paused)
-            muster_top_host_fill(shown->host, shown->view.job, &shown->top);
+            shown->source->fill(shown->source->arg, shown->view.job, &shown->top);
     } while (!shown->view.quit);
 }
 
-int muster_top_terminal(struct muster_top_host *host, size_t job, uint64_t interval_ns,
+int muster_top_terminal(const struct muster_top_source *source, size_t job, uint64_t interval_ns,
                         struct muster_err *err)
 {
     struct shown *shown = calloc(1, sizeof *shown);
     if (!shown)
         return muster_fail_memory(err, "the screen");
-    shown->host = host;
+    shown->source = source;
     shown->view.job = job;
     int failed = open_terminal(shown, err);
     if (!failed)

@@ -5,14 +5,14 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "top/top_host.h"
+#include "top/top_source.h"
 
 /* Whether this build can. */
 bool muster_top_terminal_built(void);
 
-/* Shows the host's jobs, from `job` on, with a look every `interval_ns`, until q, SIGINT, SIGTERM,
+/* Shows the source's jobs, from `job` on, with a look every `interval_ns`, until q, SIGINT, SIGTERM,
  * SIGHUP or the terminal's end; the terminal is then as before. -1: it cannot be drawn on. */
-int muster_top_terminal(struct muster_top_host *host, size_t job, uint64_t interval_ns,
+int muster_top_terminal(const struct muster_top_source *source, size_t job, uint64_t interval_ns,
                         struct muster_err *err);
 
 #endif

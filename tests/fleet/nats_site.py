@@ -143,6 +143,10 @@ class Site:
         return subprocess.run([self.muster, "diagnose", "--fleet", job, "--nats", self.url, *more],
                               capture_output=True, text=True, timeout=60, env=self.environment)
 
+    def top(self, job):
+        return subprocess.run([self.muster, "top", "--fleet", job, "--nats", self.url, "--once"],
+                              capture_output=True, text=True, timeout=60, env=self.environment)
+
     def page(self, name):
         import urllib.request
         where = self.until_log(name, r"(http://\S+/metrics)")[1]

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "fleet/picture.h"
 #include "fleet/wire.h"
 
 #define BUCKET_FINDINGS "muster_findings"
@@ -256,8 +257,9 @@ int muster_board_read(struct muster_board *board, const char *job, muster_board_
 /* ---- states ---- */
 
 void muster_board_state(struct muster_board *board, const struct muster_join *join,
-                        const struct muster_join_coverage *is, const char *worker)
+                        const struct muster_rank_costs *costs, uint64_t now_ns, const char *worker)
 {
+    struct muster_join_coverage is = muster_join_coverage(join, now_ns);
     char key[MUSTER_FLEET_NAME + 8], *text = NULL;
     size_t bytes = 0;
     struct muster_json json;
@@ -269,13 +271,14 @@ void muster_board_state(struct muster_board *board, const struct muster_join *jo
     muster_json_object(&json, NULL);
     muster_json_str(&json, "run_dir", join->run_dir);
     muster_json_u64(&json, "uid", join->uid);
-    muster_json_u64(&json, "ranks", is->ranks);
-    muster_json_u64(&json, "expected", is->expected);
-    muster_json_u64(&json, "hosts", is->hosts);
-    muster_json_u64(&json, "silent_hosts", is->silent_hosts);
-    muster_json_u64(&json, "running", is->living);
+    muster_json_u64(&json, "ranks", is.ranks);
+    muster_json_u64(&json, "expected", is.expected);
+    muster_json_u64(&json, "hosts", is.hosts);
+    muster_json_u64(&json, "silent_hosts", is.silent_hosts);
+    muster_json_u64(&json, "running", is.living);
     muster_json_u64(&json, "timed", join->timed);
     muster_json_str(&json, "worker", worker);
+    muster_picture_write(join, costs, now_ns, &json);
     muster_json_end(&json);
     if (muster_text_close(memory, &text))
         kvStore_PutString(NULL, board->leases, key, text);

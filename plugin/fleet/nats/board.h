@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "diagnose/finding.h"
+#include "fleet/rank_costs.h"
 #include "fleet/join.h"
 #include "fleet/nats/link.h"
 
@@ -45,7 +46,8 @@ typedef void muster_board_take(void *arg, const char *key, const char *json);
 int muster_board_read(struct muster_board *board, const char *job, muster_board_take *take,
                       void *arg, struct muster_err *err);
 
+/* What is heard of a job, and its picture (fleet/picture.h). */
 void muster_board_state(struct muster_board *board, const struct muster_join *join,
-                        const struct muster_join_coverage *is, const char *worker);
+                        const struct muster_rank_costs *costs, uint64_t now_ns, const char *worker);
 
 #endif

@@ -242,7 +242,7 @@ void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
         resolve_inherited(job);
     if (now_ns - job->state_ns < STATE_NS)
         return;
-    struct muster_join_coverage is = muster_join_coverage(job->join, now_ns);
     job->state_ns = now_ns;
-    muster_board_state(job->by.board, job->join, &is, job->by.worker);
+    muster_board_state(job->by.board, job->join, muster_judge_costs(job->judge), now_ns,
+                       job->by.worker);
 }

@@ -1,4 +1,5 @@
 /* Without libnats: everything of one host works, and what needs NATS says so. */
+#include "fleet/nats/asker.h"
 #include "fleet/nats/publish.h"
 #include "fleet/nats/worker.h"
 
@@ -45,4 +46,30 @@ int muster_fleet_ask(const struct muster_fleet_question *question, FILE *out, si
     (void)out;
     (void)found;
     return cannot(err);
+}
+
+int muster_asker_open(const struct muster_asker_options *options, struct muster_asker **asker,
+                      struct muster_err *err)
+{
+    (void)options;
+    (void)asker;
+    return cannot(err);
+}
+
+int muster_asker_ask(struct muster_asker *asker, struct muster_answer *answer,
+                     struct muster_err *err)
+{
+    (void)asker;
+    (void)answer;
+    return cannot(err);
+}
+
+void muster_answer_free(struct muster_answer *answer)
+{
+    (void)answer;
+}
+
+void muster_asker_close(struct muster_asker *asker)
+{
+    (void)asker;
 }

@@ -1,0 +1,25 @@
+/* What each process of a job lost, and made others lose, in the operations that are known of it now:
+ * the longest and shortest of each operation that all ranks leave together. No verdict. One thread. */
+#ifndef MUSTER_FLEET_RANK_COSTS_H
+#define MUSTER_FLEET_RANK_COSTS_H
+
+#include "fleet/join.h"
+#include "view/view.h"
+
+struct muster_rank_cost {
+    uint64_t operations; /* compared */
+    uint64_t wait_ns;    /* beyond the shortest */
+    uint64_t late_ns;    /* short of the longest: what whoever waited longest waited for it */
+};
+
+struct muster_rank_costs {
+    struct muster_rank_cost *cost; /* one of each process of the join */
+    size_t n;
+};
+
+/* Anew, from a view of `run`, which is the join's. False: no memory. */
+bool muster_rank_costs_take(struct muster_rank_costs *costs, const struct muster_join *join,
+                       const struct muster_run *run, const struct muster_view *view);
+void muster_rank_costs_free(struct muster_rank_costs *costs);
+
+#endif
