@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "base/nccl_types.h"
+#include "timeline/perfetto_counters.h"
 #include "timeline/perfetto_fields.h"
+#include "timeline/perfetto_packet.h"
 #include "timeline/timeline_internal.h"
 
 enum {
@@ -24,8 +26,7 @@ enum { OFFSET_STEP_NS = 2000 };
 
 struct writing {
     const struct muster_timeline *timeline;
-    FILE *out;
-    struct muster_protobuf packet;
+    struct muster_perfetto_out to;
     bool *named; /* classes whose names the sequence has had */
     /* Of the sequence. */
     uint32_t member;
@@ -36,17 +37,12 @@ struct writing {
 
 static void end_packet(struct writing *writing, size_t place)
 {
-    muster_protobuf_close(&writing->packet, place);
-    if (!writing->packet.failed)
-        fwrite(writing->packet.bytes, 1, writing->packet.used, writing->out);
-    muster_protobuf_clear(&writing->packet);
+    muster_perfetto_end(&writing->to, place);
 }
 
 static size_t begin_packet(struct writing *writing)
 {
-    size_t place = muster_protobuf_open(&writing->packet, TRACE_PACKET);
-    muster_protobuf_uint(&writing->packet, PACKET_SEQUENCE, writing->member + 1);
-    return place;
+    return muster_perfetto_begin(&writing->to, writing->member + 1);
 }
 
 static uint64_t member_track(const struct writing *writing, uint32_t member)
@@ -67,34 +63,23 @@ static void write_wall_clock(struct writing *writing)
     uint64_t ahead = (uint64_t)writing->timeline->view->gpu[leader].unix_ns;
     const uint64_t clock[][2] = {{CLOCK_BOOTTIME_ID, at}, {CLOCK_REALTIME_ID, at + ahead}};
     size_t place = begin_packet(writing);
-    size_t snapshot = muster_protobuf_open(&writing->packet, PACKET_CLOCK_SNAPSHOT);
+    size_t snapshot = muster_protobuf_open(&writing->to.packet, PACKET_CLOCK_SNAPSHOT);
     for (unsigned i = 0; i < 2; i++) {
-        size_t one = muster_protobuf_open(&writing->packet, SNAPSHOT_CLOCK);
-        muster_protobuf_uint(&writing->packet, CLOCK_ID, clock[i][0]);
-        muster_protobuf_uint(&writing->packet, CLOCK_TIMESTAMP, clock[i][1]);
-        muster_protobuf_close(&writing->packet, one);
+        size_t one = muster_protobuf_open(&writing->to.packet, SNAPSHOT_CLOCK);
+        muster_protobuf_uint(&writing->to.packet, CLOCK_ID, clock[i][0]);
+        muster_protobuf_uint(&writing->to.packet, CLOCK_TIMESTAMP, clock[i][1]);
+        muster_protobuf_close(&writing->to.packet, one);
     }
-    muster_protobuf_uint(&writing->packet, SNAPSHOT_PRIMARY, CLOCK_BOOTTIME_ID);
-    muster_protobuf_close(&writing->packet, snapshot);
+    muster_protobuf_uint(&writing->to.packet, SNAPSHOT_PRIMARY, CLOCK_BOOTTIME_ID);
+    muster_protobuf_close(&writing->to.packet, snapshot);
     end_packet(writing, place);
 }
 
 /* From here on the sequence's clock is the GPU's, laid on the axis by its present offset. */
 static void write_gpu_clock(struct writing *writing, uint64_t gpu_ns, int64_t offset_ns)
 {
-    size_t place = begin_packet(writing);
-    size_t snapshot = muster_protobuf_open(&writing->packet, PACKET_CLOCK_SNAPSHOT);
-    size_t one = muster_protobuf_open(&writing->packet, SNAPSHOT_CLOCK);
-    muster_protobuf_uint(&writing->packet, CLOCK_ID, CLOCK_SEQUENCE_ID);
-    muster_protobuf_uint(&writing->packet, CLOCK_TIMESTAMP, gpu_ns);
-    muster_protobuf_uint(&writing->packet, CLOCK_INCREMENTAL, 1);
-    muster_protobuf_close(&writing->packet, one);
-    one = muster_protobuf_open(&writing->packet, SNAPSHOT_CLOCK);
-    muster_protobuf_uint(&writing->packet, CLOCK_ID, CLOCK_BOOTTIME_ID);
-    muster_protobuf_uint(&writing->packet, CLOCK_TIMESTAMP, gpu_ns + (uint64_t)offset_ns);
-    muster_protobuf_close(&writing->packet, one);
-    muster_protobuf_close(&writing->packet, snapshot);
-    end_packet(writing, place);
+    muster_perfetto_put_clock(&writing->to, writing->member + 1, gpu_ns,
+                              gpu_ns + (uint64_t)offset_ns);
     writing->clock_ns = gpu_ns;
     writing->offset_ns = offset_ns;
 }
@@ -102,11 +87,11 @@ static void write_gpu_clock(struct writing *writing, uint64_t gpu_ns, int64_t of
 static void write_track(struct writing *writing, uint64_t uuid, uint64_t parent, const char *name)
 {
     size_t place = begin_packet(writing);
-    size_t track = muster_protobuf_open(&writing->packet, PACKET_TRACK);
-    muster_protobuf_uint(&writing->packet, TRACK_UUID, uuid);
-    muster_protobuf_uint(&writing->packet, TRACK_PARENT, parent);
-    muster_protobuf_text(&writing->packet, TRACK_NAME, name);
-    muster_protobuf_close(&writing->packet, track);
+    size_t track = muster_protobuf_open(&writing->to.packet, PACKET_TRACK);
+    muster_protobuf_uint(&writing->to.packet, TRACK_UUID, uuid);
+    muster_protobuf_uint(&writing->to.packet, TRACK_PARENT, parent);
+    muster_protobuf_text(&writing->to.packet, TRACK_NAME, name);
+    muster_protobuf_close(&writing->to.packet, track);
     end_packet(writing, place);
 }
 
@@ -115,7 +100,7 @@ static void write_gpu_track(struct writing *writing, uint32_t gpu)
 {
     const struct muster_view_gpu *of = &writing->timeline->view->gpu[gpu];
     uint64_t host = writing->timeline->host[gpu];
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     char name[NAME_TEXT_MAX], device[24] = "";
     if (of->gpu_index >= 0)
         snprintf(device, sizeof(device), " (GPU %" PRId32 ")", of->gpu_index);
@@ -182,7 +167,7 @@ static uint64_t bytes_of(const struct muster_view *view, const struct muster_vie
 /* What every sequence begins with: its clock, its track, the names that it always needs. */
 static void begin_sequence(struct writing *writing)
 {
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     size_t place = begin_packet(writing);
     muster_protobuf_uint(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
     size_t defaults = muster_protobuf_open(packet, PACKET_DEFAULTS);
@@ -206,7 +191,7 @@ static void begin_sequence(struct writing *writing)
 /* Opens a packet with an event at this reading of the GPU's clock; *event is its place. */
 static size_t begin_event(struct writing *writing, uint64_t gpu_ns, unsigned type, size_t *event)
 {
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     size_t place = begin_packet(writing);
     muster_protobuf_uint(packet, PACKET_TIMESTAMP, gpu_ns - writing->clock_ns);
     muster_protobuf_uint(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDED);
@@ -218,7 +203,7 @@ static size_t begin_event(struct writing *writing, uint64_t gpu_ns, unsigned typ
 
 static void end_event(struct writing *writing, size_t place, size_t event)
 {
-    muster_protobuf_close(&writing->packet, event);
+    muster_protobuf_close(&writing->to.packet, event);
     end_packet(writing, place);
 }
 
@@ -231,7 +216,7 @@ static void write_end(struct writing *writing, uint64_t gpu_ns)
 static void write_begin(struct writing *writing, uint64_t gpu_ns, const struct muster_view_op *op,
                         bool arrow)
 {
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     const struct muster_timeline *timeline = writing->timeline;
     uint32_t flow = timeline->wait[op - timeline->view->op].flow;
     size_t event, place = begin_event(writing, gpu_ns, EVENT_SLICE_BEGIN, &event);
@@ -256,7 +241,7 @@ static void write_begin(struct writing *writing, uint64_t gpu_ns, const struct m
 static void write_wait(struct writing *writing, uint64_t begin_ns, uint64_t end_ns,
                        const struct muster_timeline_wait *wait)
 {
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     int32_t rank = writing->timeline->view->gpu[wait->late].rank;
     size_t event, place = begin_event(writing, begin_ns, EVENT_SLICE_BEGIN, &event);
     muster_protobuf_uint(packet, EVENT_NAME_IID, NAME_WAITING);
@@ -323,8 +308,8 @@ static void write_method(struct writing *writing, const struct muster_gpu_clock 
     else
         snprintf(text, sizeof(text), "by its own calls");
     size_t event, place = begin_event(writing, gpu_ns, EVENT_INSTANT, &event);
-    muster_protobuf_text(&writing->packet, EVENT_NAME, "clock");
-    annotate_text(&writing->packet, "laid on the axis", text);
+    muster_protobuf_text(&writing->to.packet, EVENT_NAME, "clock");
+    annotate_text(&writing->to.packet, "laid on the axis", text);
     end_event(writing, place, event);
 }
 
@@ -370,7 +355,7 @@ static uint32_t gpu_of_rank(const struct muster_view *view, int32_t rank)
 static void write_finding(struct writing *writing, const struct muster_finding *finding)
 {
     const struct muster_timeline *timeline = writing->timeline;
-    struct muster_protobuf *packet = &writing->packet;
+    struct muster_protobuf *packet = &writing->to.packet;
     uint32_t gpu =
         finding->ranks ? gpu_of_rank(timeline->view, finding->rank[0]) : MUSTER_VIEW_NONE;
     char sentence[1024];
@@ -393,7 +378,8 @@ static void write_finding(struct writing *writing, const struct muster_finding *
 bool muster_perfetto_write(const struct muster_timeline *timeline, FILE *out)
 {
     const struct muster_view *view = timeline->view;
-    struct writing writing = {.timeline = timeline, .out = out, .member = (uint32_t)view->members};
+    struct writing writing = {
+        .timeline = timeline, .to = {.out = out}, .member = (uint32_t)view->members};
     writing.named = calloc(view->classes + 1, sizeof(*writing.named));
     if (!writing.named)
         return false;
@@ -405,8 +391,14 @@ bool muster_perfetto_write(const struct muster_timeline *timeline, FILE *out)
         write_finding(&writing, &timeline->findings->finding[i]);
     for (uint32_t m = 0; m < view->members; m++)
         write_member(&writing, m);
-    bool good = !writing.packet.failed;
-    muster_protobuf_free(&writing.packet);
+    const struct muster_perfetto_free first = {
+        .sequence = (uint32_t)view->members + 2,
+        .track = member_track(&writing, (uint32_t)view->members),
+        .gpu_track = gpu_track(0),
+    };
+    bool good = muster_perfetto_put_counters(timeline, &first, &writing.to);
+    good = good && !writing.to.packet.failed;
+    muster_protobuf_free(&writing.to.packet);
     free(writing.named);
     return good;
 }

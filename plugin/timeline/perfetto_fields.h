@@ -27,6 +27,8 @@ enum muster_perfetto_field {
     TRACK_PROCESS = 3,
     TRACK_THREAD = 4,
     TRACK_PARENT = 5,
+    TRACK_COUNTER = 8,
+    COUNTER_UNIT_NAME = 6,
     PROCESS_PID = 1,
     PROCESS_NAME = 6,
     THREAD_PID = 1,
@@ -38,6 +40,7 @@ enum muster_perfetto_field {
     EVENT_NAME_IID = 10,
     EVENT_TRACK = 11,
     EVENT_NAME = 23,
+    EVENT_COUNTER_VALUE = 44,
     EVENT_FLOW = 47,
 
     ANNOTATION_NAME_IID = 1,
@@ -58,7 +61,7 @@ enum muster_perfetto_field {
     CLOCK_INCREMENTAL = 3,
 };
 
-enum { EVENT_SLICE_BEGIN = 1, EVENT_SLICE_END = 2, EVENT_INSTANT = 3 };
+enum { EVENT_SLICE_BEGIN = 1, EVENT_SLICE_END = 2, EVENT_INSTANT = 3, EVENT_COUNTER = 4 };
 enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDED = 2 };
 
 /* Clocks: the trace's own, the wall's, and the sequence's own first one. */

@@ -100,6 +100,56 @@ static void find_last(struct muster_timeline *timeline)
     }
 }
 
+static uint64_t of_unix(const struct muster_timeline *timeline, uint64_t unix_ns)
+{
+    uint32_t leader = timeline->clocks.leader;
+    int64_t ahead = leader == MUSTER_VIEW_NONE ? 0 : timeline->view->gpu[leader].unix_ns;
+    return unix_ns - (uint64_t)ahead;
+}
+
+uint64_t muster_timeline_of_unix(const struct muster_timeline *timeline, uint64_t unix_ns)
+{
+    return timeline->dated ? of_unix(timeline, unix_ns) : timeline->last_ns;
+}
+
+static bool is_near(uint64_t at_ns, uint64_t moment_ns)
+{
+    return at_ns + MUSTER_TIMELINE_BEFORE_S * MUSTER_NS_PER_S >= moment_ns &&
+           at_ns <= moment_ns + MUSTER_TIMELINE_AFTER_S * MUSTER_NS_PER_S;
+}
+
+static bool is_near_finding(const struct muster_timeline *timeline, uint64_t at_ns)
+{
+    for (size_t i = 0; i < timeline->findings->n; i++) {
+        uint64_t since = timeline->findings->finding[i].since_unix_ns;
+        if (since && is_near(at_ns, of_unix(timeline, since)))
+            return true;
+    }
+    return false;
+}
+
+/* A finding's moment is of the host's clock: where host times mean nothing (a replay at full
+ * speed), or nothing was timed then, no operation is near. */
+static bool any_near_finding(const struct muster_timeline *timeline)
+{
+    const struct muster_view *view = timeline->view;
+    for (uint32_t g = 0; g < view->gpus; g++)
+        for (uint32_t i = 0; i < view->gpu[g].ordered; i++) {
+            uint64_t begin = view->op[view->gpu[g].order[i]].begin_ns;
+            if (is_near_finding(timeline, muster_timeline_at(timeline, g, begin)))
+                return true;
+        }
+    return false;
+}
+
+bool muster_timeline_shows(const struct muster_timeline *timeline, uint64_t at_ns)
+{
+    const uint64_t all = (MUSTER_TIMELINE_BEFORE_S + MUSTER_TIMELINE_AFTER_S) * MUSTER_NS_PER_S;
+    if (timeline->whole)
+        return true;
+    return timeline->dated ? is_near_finding(timeline, at_ns) : at_ns + all >= timeline->last_ns;
+}
+
 int muster_timeline_prepare(struct muster_timeline *timeline, struct muster_err *err)
 {
     const struct muster_view *view = timeline->view;
@@ -118,6 +168,7 @@ int muster_timeline_prepare(struct muster_timeline *timeline, struct muster_err 
         timeline->count->untimed += view->op[i].end_ns == 0;
     number_hosts(timeline);
     find_last(timeline);
+    timeline->dated = any_near_finding(timeline);
     return 0;
 }
 
@@ -125,34 +176,6 @@ void muster_timeline_free(struct muster_timeline *timeline)
 {
     muster_gpu_clocks_free(&timeline->clocks);
     muster_arena_free(&timeline->arena);
-}
-
-uint64_t muster_timeline_of_unix(const struct muster_timeline *timeline, uint64_t unix_ns)
-{
-    uint32_t leader = timeline->clocks.leader;
-    int64_t ahead = leader == MUSTER_VIEW_NONE ? 0 : timeline->view->gpu[leader].unix_ns;
-    return unix_ns - (uint64_t)ahead;
-}
-
-static bool is_near(uint64_t at_ns, uint64_t moment_ns)
-{
-    return at_ns + MUSTER_TIMELINE_BEFORE_S * MUSTER_NS_PER_S >= moment_ns &&
-           at_ns <= moment_ns + MUSTER_TIMELINE_AFTER_S * MUSTER_NS_PER_S;
-}
-
-bool muster_timeline_shows(const struct muster_timeline *timeline, uint64_t at_ns)
-{
-    const uint64_t all = (MUSTER_TIMELINE_BEFORE_S + MUSTER_TIMELINE_AFTER_S) * MUSTER_NS_PER_S;
-    bool dated = false;
-    if (timeline->whole)
-        return true;
-    for (size_t i = 0; i < timeline->findings->n; i++) {
-        uint64_t since = timeline->findings->finding[i].since_unix_ns;
-        if (since && is_near(at_ns, muster_timeline_of_unix(timeline, since)))
-            return true;
-        dated |= since != 0;
-    }
-    return !dated && at_ns + all >= timeline->last_ns;
 }
 
 /* Our trace alone, or in an archive with others. -1: no memory, or another cannot be read. */

@@ -1,8 +1,8 @@
 /*
  * A run as a Perfetto trace: a track a rank and communicator under its host, a slice an operation,
  * inside it whom it waited for and the transfer, an arrow from the rank that came last to the one
- * that waited longest, findings as instants. GPU clocks are laid on one axis (gpu_clocks.h); how
- * and how well stands in the trace, at the begin of each rank.
+ * that waited longest, findings as instants, counters of each rank. GPU clocks are laid on one axis
+ * (gpu_clocks.h); how and how well stands in the trace, at the begin of each rank.
  */
 #ifndef MUSTER_TIMELINE_TIMELINE_H
 #define MUSTER_TIMELINE_TIMELINE_H
@@ -21,7 +21,8 @@ struct muster_timeline_count {
     uint64_t outside; /* of the windows around findings: not drawn */
 };
 
-/* Around a finding that much is shown unless all is asked for; without findings the run's end. */
+/* Around a finding that much is shown unless all is asked for; without findings, or with nothing
+ * near them, the run's end. */
 enum { MUSTER_TIMELINE_BEFORE_S = 1, MUSTER_TIMELINE_AFTER_S = 9 };
 
 /* A trace of torch.profiler that is packed beside ours. */

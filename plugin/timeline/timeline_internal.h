@@ -26,6 +26,7 @@ struct muster_timeline {
     uint32_t *member_end;              /* of each member in of_member */
     uint64_t *host;                    /* of each GPU: number of its host, from 1 */
     bool whole;
+    bool dated;       /* operations are near findings: only these are shown */
     uint64_t last_ns; /* the latest end, on the axis */
     struct muster_timeline_count *count;
 };
@@ -44,7 +45,7 @@ static inline uint64_t muster_timeline_at(const struct muster_timeline *timeline
 /* Whether this moment of the axis is shown. */
 bool muster_timeline_shows(const struct muster_timeline *timeline, uint64_t at_ns);
 
-/* A finding's moment on the axis. */
+/* A finding's moment on the axis; where nothing is near it, the end. */
 uint64_t muster_timeline_of_unix(const struct muster_timeline *timeline, uint64_t unix_ns);
 
 /* Everything, packet by packet; what cannot be written shows in `out`. False: no memory. */

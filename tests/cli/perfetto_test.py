@@ -3,6 +3,7 @@
 Usage: perfetto_test.py MUSTER RECORDINGS PROTOC
 """
 import collections
+import json
 import os
 import re
 import statistics
@@ -49,7 +50,7 @@ class Reader:
     """Sequences with clocks of their own, incremental stamps and interned names."""
 
     def __init__(self, packets):
-        self.tracks, self.slices, self.instants = {}, [], []
+        self.tracks, self.slices, self.instants, self.counters = {}, [], [], []
         self.flows = collections.Counter()
         self.sequences = collections.defaultdict(
             lambda: {"clock": 0, "offset": 0, "names": {}, "notes": {}, "track": None, "open": []})
@@ -69,7 +70,7 @@ class Reader:
         for track in packet["track"]:
             self.tracks[one(track, "uuid")] = track
         for defaults in packet["defaults"]:
-            state["track"] = one(defaults["event"][0], "track")
+            state["track"] = one(one(defaults, "event", collections.defaultdict(list)), "track")
         for interned in packet["interned"]:
             for name in interned["event_name"]:
                 state["names"][one(name, "iid")] = one(name, "text")
@@ -94,7 +95,10 @@ class Reader:
         name = one(event, "name") or state["names"].get(one(event, "name_iid"))
         self.flows.update(event["flow"])
         kind = one(event, "type")
-        if kind == "BEGIN":
+        if kind == "COUNTER":
+            self.counters.append((self.rank_of(track), one(self.tracks[track], "name"), at,
+                                  float(one(event, "counter_value"))))
+        elif kind == "BEGIN":
             state["open"].append((name, at, notes))
         elif kind == "END":
             name, begin, notes = state["open"].pop()
@@ -102,6 +106,13 @@ class Reader:
                                      at, notes, len(state["open"])))
         else:
             self.instants.append((self.rank_of(track), name, at, notes))
+
+
+def decode(trace):
+    with open(trace, "rb") as file:
+        done = subprocess.run([PROTOC, "--decode=Trace", "-I", os.path.dirname(PROTO), PROTO],
+                              stdin=file, stdout=subprocess.PIPE, check=True, timeout=60)
+    return done.stdout.decode()
 
 
 class Perfetto(unittest.TestCase):
@@ -116,10 +127,7 @@ class Perfetto(unittest.TestCase):
                        stderr=subprocess.DEVNULL)
         cls.trace = os.path.join(cls.folder.name, "t.pftrace")
         cls.said = cls.report("--perfetto", cls.trace, "--whole").stderr
-        with open(cls.trace, "rb") as file:
-            done = subprocess.run([PROTOC, "--decode=Trace", "-I", os.path.dirname(PROTO), PROTO],
-                                  stdin=file, stdout=subprocess.PIPE, check=True, timeout=60)
-        cls.text = done.stdout.decode()
+        cls.text = decode(cls.trace)
         cls.reader = Reader(parse(cls.text)["packet"])
 
     @classmethod
@@ -170,19 +178,65 @@ class Perfetto(unittest.TestCase):
         self.assertLess(statistics.median(apart), 20000)
 
     def test_a_finding_stands_on_its_rank(self):
-        found = [(rank, notes) for rank, name, _, notes in self.reader.instants
+        found = [(rank, at, notes) for rank, name, at, notes in self.reader.instants
                  if name == "late_rank"]
-        self.assertEqual([rank for rank, _ in found], [LATE])
-        self.assertIn("late_rank: rank 1 ", found[0][1]["finding"])
+        self.assertEqual([rank for rank, _, _ in found], [LATE])
+        self.assertIn("late_rank: rank 1 ", found[0][2]["finding"])
+        begin, end = min(s.begin for s in self.operations()), max(s.end for s in self.operations())
+        self.assertTrue(begin <= found[0][1] <= end, "outside of what is drawn")
 
     def test_how_clocks_were_laid_is_said(self):
         said = [notes["laid on the axis"] for _, name, _, notes in self.reader.instants
                 if name == "clock"]
-        self.assertEqual(len(said), len([t for t in self.reader.tracks.values() if t["parent"]]))
+        self.assertEqual(len(said), len([t for t in self.reader.tracks.values() if t["parent"] and not t["counter"]]))
         self.assertTrue(any("by common ends" in text for text in said))
+
+    def area(self, rank, name):
+        """Of a counter, over time: each value holds until the next."""
+        points = [(at, value) for r, n, at, value in self.reader.counters if (r, n) == (rank, name)]
+        self.assertEqual(points, sorted(points, key=lambda point: point[0]))
+        return sum(value * (later - at) for (at, value), (later, _) in zip(points, points[1:]))
+
+    def test_counters_are_what_the_slices_are(self):
+        units = {one(t, "name"): one(t["counter"][0], "unit_name") for t in self.reader.tracks.values() if t["counter"]}
+        self.assertEqual(units, {"waiting": "%", "bus bandwidth": "GB/s", "operations timed": "%"})
+        for rank in range(4):
+            waited = sum(s.end - s.begin for s in self.reader.slices if (s.rank, s.name) == (rank, "waiting"))
+            without = sum(s.rank == rank for s in self.operations()) * 5000  # a shorter wait has no slice
+            self.assertTrue(waited * 0.999 <= self.area(rank, "waiting") / 100 <= waited + without, (rank, waited))
+            self.assertEqual({v for r, n, _, v in self.reader.counters if (r, n) == (rank, "operations timed")}, {100})
+        late = [self.area(rank, "waiting") for rank in range(4)]
+        self.assertEqual(late.index(min(late)), LATE)
+
+    def test_the_bandwidths_area_is_the_bytes_that_moved(self):
+        for rank in range(4):
+            moved = 0
+            for s in self.operations():
+                ranks = int(re.search(r", (\d+) ranks", s.comm)[1])
+                factor = {"AllReduce": 2 * (ranks - 1) / ranks, "AllGather": (ranks - 1) / ranks,
+                          "ReduceScatter": (ranks - 1) / ranks}.get(s.name.split()[0], 1)
+                moved += int(s.notes["bytes"]) * factor if s.rank == rank else 0
+            self.assertAlmostEqual(self.area(rank, "bus bandwidth") / moved, 1, delta=0.01)
+
+    def test_what_is_not_timed_is_told_by_a_counter(self):
+        sampled = os.path.join(self.folder.name, "sampled")
+        subprocess.run([MUSTER, "replay", os.path.join(RECORDINGS, "late-tpdp"), "--out", sampled, "--speed", "max"],
+                       env={**self.env, "MUSTER_TIMING": "auto"}, check=True, timeout=120, stderr=subprocess.DEVNULL)
+        trace = os.path.join(self.folder.name, "sampled.pftrace")
+        said = json.loads(self.report("--perfetto", trace, "--whole", "--format", "json", run=sampled).stdout)
+        reader = Reader(parse(decode(trace))["packet"])
+        for rank in said["ranks"]:
+            shares = [v for r, n, _, v in reader.counters if (r, n) == (rank["rank"], "operations timed")]
+            whole = rank["timing"]["timed_ops"] == rank["ops"]
+            self.assertEqual(min(shares, default=0) == 100, whole, (rank["timing"], shares))
 
     def test_a_slice_is_small(self):
         self.assertLessEqual(os.path.getsize(self.trace), 60 * len(self.reader.slices))
+
+    def test_a_finding_without_a_moment_still_has_a_picture(self):
+        trace = os.path.join(self.folder.name, "window.pftrace")
+        said = self.report("--perfetto", trace).stderr  # at full speed host times mean nothing
+        self.assertIn(f"{len(self.operations())} operations drawn", said)
 
     def test_wrong_calls_and_places(self):
         done = self.report("--whole")

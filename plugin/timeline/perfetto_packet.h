@@ -1,0 +1,26 @@
+/* Packets of a trace, one after another, each written out when it is whole. Between perfetto*.c
+ * only. */
+#ifndef MUSTER_TIMELINE_PERFETTO_PACKET_H
+#define MUSTER_TIMELINE_PERFETTO_PACKET_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "timeline/protobuf.h"
+
+/* Zeroed but for `out`; `packet` is freed by its owner. */
+struct muster_perfetto_out {
+    FILE *out;
+    struct muster_protobuf packet; /* the one at hand */
+};
+
+/* Opens a packet of a sequence (from 1); the place is for the end. */
+size_t muster_perfetto_begin(struct muster_perfetto_out *to, uint32_t sequence);
+void muster_perfetto_end(struct muster_perfetto_out *to, size_t place);
+
+/* A reading of the sequence's own clock beside the axis: from here on its stamps are what passed on
+ * that clock since the packet before. */
+void muster_perfetto_put_clock(struct muster_perfetto_out *to, uint32_t sequence, uint64_t own_ns,
+                               uint64_t axis_ns);
+
+#endif
