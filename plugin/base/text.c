@@ -123,6 +123,13 @@ static const char *read_digits(const char *text, uint64_t *value)
     return at;
 }
 
+const char *muster_text_ordinal(uint64_t number)
+{
+    static const char *const words[] = {"th", "st", "nd", "rd"};
+    bool teen = number % 100 >= 11 && number % 100 <= 13;
+    return words[teen || number % 10 > 3 ? 0 : number % 10];
+}
+
 void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns)
 {
     uint64_t s = now_unix_ns > then_unix_ns ? (now_unix_ns - then_unix_ns) / 1000000000 : 0;

@@ -21,8 +21,8 @@ const char *muster_finding_name(enum muster_finding_kind kind)
 
 const char *muster_finding_mode_name(enum muster_finding_mode mode)
 {
-    static const char *const words[] = {NULL, "persistent", "intermittent", "once"};
-    return word_of(words, 4, (size_t)mode);
+    static const char *const words[] = {NULL, "persistent", "intermittent", "once", "moves"};
+    return word_of(words, 5, (size_t)mode);
 }
 
 const char *muster_finding_cause_name(enum muster_finding_cause cause)
@@ -109,6 +109,40 @@ static void json_op(struct muster_json *json, const struct muster_finding *findi
     muster_json_end(json);
 }
 
+static void json_beat(struct muster_json *json, const struct muster_finding *finding)
+{
+    if (!finding->every_steps) {
+        muster_json_null(json, "every");
+        return;
+    }
+    muster_json_object(json, "every");
+    muster_json_u64(json, "steps", finding->every_steps);
+    muster_json_real(json, "seconds", finding->every_s, 3);
+    muster_json_end(json);
+}
+
+static void json_stretches(struct muster_json *json, const struct muster_finding *finding)
+{
+    muster_json_array(json, "when");
+    for (unsigned i = 0; i < finding->stretches; i++) {
+        muster_json_object(json, NULL);
+        muster_json_i64(json, "rank", finding->stretch[i].rank);
+        muster_json_u64(json, "since_unix_ns", finding->stretch[i].since_unix_ns);
+        muster_json_u64(json, "until_unix_ns", finding->stretch[i].until_unix_ns);
+        muster_json_end(json);
+    }
+    muster_json_end(json);
+}
+
+/* null: not known. */
+static void json_cost(struct muster_json *json, const char *key, double value)
+{
+    if (value > 0)
+        muster_json_real(json, key, value, 6);
+    else
+        muster_json_null(json, key);
+}
+
 static void json_comms(struct muster_json *json, const struct muster_finding *finding)
 {
     muster_json_array(json, "comms");
@@ -130,7 +164,7 @@ void muster_findings_name(struct muster_findings *findings, const struct muster_
 
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json)
 {
-    bool late = finding->kind == MUSTER_FINDING_LATE_RANK;
+    bool late = muster_finding_is_late(finding);
     muster_json_str(json, "kind", muster_finding_name(finding->kind));
     json_hex(json, "comm", finding->comm);
     muster_json_str(json, "comm_name", finding->comm_name[0] ? finding->comm_name : NULL);
@@ -147,6 +181,13 @@ void muster_finding_json(const struct muster_finding *finding, struct muster_jso
     muster_json_bool(json, "retracted", finding->retracted);
     muster_json_real(json, "cost_s", finding->cost_s, 6);
     muster_json_real(json, "cost_share", finding->cost_share, 6);
+    json_cost(json, "cost_low_s", finding->cost_low_s);
+    json_cost(json, "cost_high_s", finding->cost_high_s);
+    json_cost(json, "cost_run_s", finding->cost_run_s);
+    json_cost(json, "gpu_hours", finding->gpu_hours);
+    muster_json_str(json, "where", finding->where[0] ? finding->where : NULL);
+    json_beat(json, finding);
+    json_stretches(json, finding);
     muster_json_real(json, "confidence", finding->confidence, 3);
     json_lines(json, "evidence", &finding->evidence);
     json_lines(json, "not_observable", &finding->not_observable);

@@ -20,11 +20,19 @@ enum muster_finding_mode {
     MUSTER_MODE_NONE,
     MUSTER_MODE_PERSISTENT,
     MUSTER_MODE_INTERMITTENT,
-    MUSTER_MODE_ONCE
+    MUSTER_MODE_ONCE,
+    MUSTER_MODE_MOVES /* one rank after the other */
 };
 enum muster_finding_cause { MUSTER_CAUSE_UNKNOWN, MUSTER_CAUSE_GPU, MUSTER_CAUSE_HOST };
 
 enum { MUSTER_FINDING_LINES = 16, MUSTER_FINDING_LINE = 256, MUSTER_FINDING_RANKS = 64 };
+enum { MUSTER_FINDING_STRETCHES = 16, MUSTER_FINDING_WHERE = 96 };
+
+/* A guilty rank is late from when to when, but for a fiftieth of its lateness on either side. */
+struct muster_finding_stretch {
+    int32_t rank;
+    uint64_t since_unix_ns, until_unix_ns;
+};
 
 struct muster_finding_lines {
     char line[MUSTER_FINDING_LINES][MUSTER_FINDING_LINE];
@@ -49,13 +57,21 @@ struct muster_finding {
         uint64_t bytes;
         int32_t root; /* -1: none */
     } op;
-    enum muster_finding_mode mode;   /* late_rank only */
-    enum muster_finding_cause cause; /* late_rank only */
+    enum muster_finding_mode mode;   /* muster_finding_is_late only */
+    enum muster_finding_cause cause; /* the same */
     uint64_t since_unix_ns;
     bool resolved;
     bool retracted;    /* told while the job ran, and withdrawn: more operations do not bear it out */
     double cost_s;     /* lost so far by those who waited */
     double cost_share; /* of the run */
+    double cost_low_s, cost_high_s; /* four of five true costs lie between; 0: not known */
+    double cost_run_s; /* cost_share of the whole run, what was not timed included; 0: not known */
+    double gpu_hours;  /* cost_run_s of all GPUs of the job; 0: not known */
+    char where[MUSTER_FINDING_WHERE]; /* "before the first of 3 AllReduce of each step"; "": not known */
+    uint32_t every_steps; /* late at a beat of so many steps; 0: at none */
+    double every_s;
+    struct muster_finding_stretch stretch[MUSTER_FINDING_STRETCHES]; /* in time */
+    unsigned stretches;
     double confidence; /* share of generated cases with this evidence that were right */
     struct muster_finding_lines evidence, not_observable;
     char advice[MUSTER_FINDING_LINE];
@@ -76,6 +92,12 @@ struct muster_findings {
     struct muster_finding_clean clean; /* compared 0: there is no such communicator */
     struct muster_finding_lines not_observable; /* of the whole run */
 };
+
+/* Ranks that come late, one by one or as a host: the same is told of both. */
+static inline bool muster_finding_is_late(const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_LATE_RANK || finding->kind == MUSTER_FINDING_LATE_HOST;
+}
 
 /* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
 const char *muster_finding_name(enum muster_finding_kind kind);

@@ -204,6 +204,23 @@ static void put_late(struct text *text, const struct muster_finding *finding)
     put_culprits(text, finding);
     put(text, finding->ranks > 1 ? " come late to " : " comes late to ");
     put_op(text, finding);
+    if (finding->mode == MUSTER_MODE_MOVES)
+        put(text, ", one after the other");
+    if (finding->every_steps)
+        put(text, ", each %" PRIu32 "%s step", finding->every_steps,
+            muster_text_ordinal(finding->every_steps));
+    if (finding->cause != MUSTER_CAUSE_UNKNOWN)
+        put(text, ", cause %s", muster_finding_cause_name(finding->cause));
+    put_price(text, finding);
+}
+
+static void put_host(struct text *text, const struct muster_finding *finding)
+{
+    put(text, "host %s comes late to ", finding->host);
+    put_op(text, finding);
+    put(text, " as a whole (");
+    put_ranks(text, finding->rank, finding->ranks);
+    put(text, ")");
     if (finding->cause != MUSTER_CAUSE_UNKNOWN)
         put(text, ", cause %s", muster_finding_cause_name(finding->cause));
     put_price(text, finding);

@@ -122,7 +122,8 @@ static bool names(const struct muster_finding *finding, int32_t rank)
  * it is not known between whom. */
 static bool covers(const struct muster_finding *known, const struct muster_finding *finding)
 {
-    bool all = known->kind == finding->kind;
+    bool both_late = muster_finding_is_late(known) && muster_finding_is_late(finding);
+    bool all = known->kind == finding->kind || both_late;
     if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER)
         return all && known->ranks == finding->ranks && known->rank[0] == finding->rank[0] &&
                known->rank[1] == finding->rank[1] &&
@@ -179,7 +180,7 @@ static void emit_slow(struct muster_watch *watch, const struct muster_finding *f
 
 static unsigned scans_to_tell(const struct muster_finding *finding)
 {
-    return finding->kind == MUSTER_FINDING_LATE_RANK ? LATE_SCANS : SLOW_SCANS;
+    return muster_finding_is_late(finding) ? LATE_SCANS : SLOW_SCANS;
 }
 
 /* Whether any of it is still found: of late ranks it is enough that one of them is. */
@@ -187,7 +188,7 @@ static bool holds(const struct muster_findings *now, const struct muster_finding
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        bool late = known->kind == MUSTER_FINDING_LATE_RANK && finding->kind == known->kind;
+        bool late = muster_finding_is_late(known) && muster_finding_is_late(finding);
         for (unsigned r = 0; late && r < finding->ranks; r++) {
             if (names(known, finding->rank[r]))
                 return true;

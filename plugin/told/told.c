@@ -70,13 +70,15 @@ static bool is_hang(const struct muster_finding *finding)
  * one long wait now. */
 static bool is_that(const struct muster_finding *told, const struct muster_finding *found)
 {
-    bool ended = is_hang(told) && told->resolved && found->kind == MUSTER_FINDING_LATE_RANK &&
+    bool ended = is_hang(told) && told->resolved && muster_finding_is_late(found) &&
                  found->comm == told->comm;
     if (ended)
         return shares_rank(told, found);
     if (is_hang(told))
         return muster_watch_same(told, found);
-    return told->kind == found->kind && shares_rank(told, found);
+    bool alike = told->kind == found->kind ||
+                 (muster_finding_is_late(told) && muster_finding_is_late(found));
+    return alike && shares_rank(told, found);
 }
 
 static void say_told(const struct muster_finding *told, struct muster_finding *found)

@@ -82,7 +82,7 @@ static void op_of(const json_t *object, struct muster_finding *finding)
 
 static void words_of(const json_t *object, struct muster_finding *finding)
 {
-    for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_ONCE; m++) {
+    for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_MOVES; m++) {
         if (strcmp(text_of(object, "mode"), muster_finding_mode_name(m)) == 0)
             finding->mode = m;
     }
@@ -92,8 +92,35 @@ static void words_of(const json_t *object, struct muster_finding *finding)
     }
     muster_text_copy(finding->host, sizeof finding->host, text_of(object, "host"));
     muster_text_copy(finding->advice, sizeof finding->advice, text_of(object, "advice"));
+    muster_text_copy(finding->where, sizeof finding->where, text_of(object, "where"));
     muster_text_clean(finding->host, sizeof finding->host);
+    muster_text_clean(finding->where, sizeof finding->where);
     muster_text_clean(finding->advice, sizeof finding->advice);
+}
+
+static void costs_of(const json_t *object, struct muster_finding *finding)
+{
+    finding->cost_s = real_of(object, "cost_s");
+    finding->cost_share = real_of(object, "cost_share");
+    finding->cost_low_s = real_of(object, "cost_low_s");
+    finding->cost_high_s = real_of(object, "cost_high_s");
+    finding->cost_run_s = real_of(object, "cost_run_s");
+    finding->gpu_hours = real_of(object, "gpu_hours");
+}
+
+static void times_of(const json_t *object, struct muster_finding *finding)
+{
+    const json_t *every = json_object_get(object, "every"), *when = json_object_get(object, "when");
+    finding->every_steps = (uint32_t)whole_of(every, "steps");
+    finding->every_s = real_of(every, "seconds");
+    finding->since_unix_ns = whole_of(object, "since_unix_ns");
+    for (size_t i = 0; i < json_array_size(when) && i < MUSTER_FINDING_STRETCHES; i++) {
+        const json_t *one = json_array_get(when, i);
+        finding->stretch[finding->stretches++] = (struct muster_finding_stretch){
+            .rank = small_of(json_object_get(one, "rank")),
+            .since_unix_ns = whole_of(one, "since_unix_ns"),
+            .until_unix_ns = whole_of(one, "until_unix_ns")};
+    }
 }
 
 /* False: it is of no kind that is known here. */
@@ -114,12 +141,11 @@ static bool finding_of(const json_t *object, struct muster_finding *finding)
     finding->ranks = ranks_of(object, "ranks", finding->rank);
     finding->victims = ranks_of(object, "victims", finding->victim);
     finding->gpu = small_of(json_object_get(object, "gpu"));
-    finding->since_unix_ns = whole_of(object, "since_unix_ns");
     finding->resolved = json_is_true(json_object_get(object, "resolved"));
     finding->retracted = json_is_true(json_object_get(object, "retracted"));
-    finding->cost_s = real_of(object, "cost_s");
-    finding->cost_share = real_of(object, "cost_share");
     finding->confidence = real_of(object, "confidence");
+    costs_of(object, finding);
+    times_of(object, finding);
     op_of(object, finding);
     words_of(object, finding);
     lines_of(object, "evidence", &finding->evidence);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "diagnose/whereabouts.h"
 #include "view/coverage.h"
 
@@ -62,9 +63,21 @@ static void put_ranks(char *to, size_t size, const char *before, const int32_t *
     }
 }
 
+/* "Host node1 (ranks 8, 9, 10, 11 and 4 more)" */
+static void put_host(char *to, size_t size, const struct muster_finding *finding)
+{
+    char ranks[48];
+    put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
+    snprintf(to, size, "Host %s (%s)", finding->host, ranks);
+}
+
 /* "Rank 2 (node0, GPU 2)" */
 static void put_who(char *to, size_t size, const struct muster_finding *finding)
 {
+    if (finding->kind == MUSTER_FINDING_LATE_HOST) {
+        put_host(to, size, finding);
+        return;
+    }
     put_ranks(to, size, "R", finding->rank, finding->ranks);
     size_t used = strlen(to);
     if (finding->host[0] && used < size) {
@@ -112,6 +125,42 @@ static void put_loss(char *to, size_t size, const struct muster_view *view,
     }
 }
 
+/* ", before the first of 3 AllReduce of each step, each 10th step (every 5.2 s)" */
+static void put_place(char *to, size_t size, const struct muster_finding *finding)
+{
+    char beat[64] = "";
+    if (finding->every_steps) {
+        snprintf(beat, sizeof beat, ", each %" PRIu32 "%s step (every %.3g s)",
+                 finding->every_steps, muster_text_ordinal(finding->every_steps), finding->every_s);
+    }
+    snprintf(to, size, "%s%s%s", finding->where[0] ? ", " : "", finding->where, beat);
+}
+
+static void say_cause(struct writer *writer, const struct muster_finding *finding)
+{
+    char place[192];
+    put_place(place, sizeof place, finding);
+    switch (finding->cause) {
+    case MUSTER_CAUSE_GPU:
+        word(writer, "Cause: the GPU%s. The calls were queued in time, and the GPU came late to them.",
+             place);
+        word(writer, "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
+        word(writer, "Cause: the GPU, not the host.");
+        break;
+    case MUSTER_CAUSE_HOST:
+        word(writer, "Cause: the host%s. The process called late, and its GPU had nothing to do.",
+             place);
+        word(writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
+        word(writer, "Cause: the host, not the GPU.");
+        break;
+    case MUSTER_CAUSE_UNKNOWN:
+        word(writer, "Cause: not known, GPU or host%s.", place);
+        word(writer, "Cause: not known, GPU or host.");
+        break;
+    }
+    end_line(writer);
+}
+
 static void say_late(struct writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
@@ -119,26 +168,18 @@ static void say_late(struct writer *writer, const struct muster_view *view,
     put_who(who, sizeof who, finding);
     put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
     put_loss(loss, sizeof loss, view, finding);
-    const char *s = finding->ranks == 1 ? "s" : "";
+    bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
+    const char *s = finding->ranks == 1 || host ? "s" : "";
+    if (finding->mode == MUSTER_MODE_MOVES) {
+        word(writer, "%s hold this job back, one after the other: it loses %s.", who, loss);
+        word(writer, "%s hold this job back by turns: it loses %s.", rank, loss);
+    }
     word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who, s, loss);
     word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
     word(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * finding->cost_share);
     word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s, 100 * finding->cost_share);
     end_line(writer);
-    switch (finding->cause) {
-    case MUSTER_CAUSE_GPU:
-        word(writer, "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
-        word(writer, "Cause: the GPU, not the host.");
-        break;
-    case MUSTER_CAUSE_HOST:
-        word(writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
-        word(writer, "Cause: the host, not the GPU.");
-        break;
-    case MUSTER_CAUSE_UNKNOWN:
-        word(writer, "Cause: not known, GPU or host.");
-        break;
-    }
-    end_line(writer);
+    say_cause(writer, finding);
 }
 
 static void say_transfer(struct writer *writer, const struct muster_view *view,
@@ -220,7 +261,7 @@ static void say_sentence(struct writer *writer, const struct muster_finding *fin
 static void say_held(struct writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
-    bool says_cause = finding->kind == MUSTER_FINDING_LATE_RANK;
+    bool says_cause = muster_finding_is_late(finding);
     if (says_cause) {
         say_late(writer, view, finding);
     } else if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER) {

@@ -189,7 +189,7 @@ static struct muster_finding *known(struct muster_findings *findings, int32_t ra
 {
     for (size_t i = 0; i < findings->n; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        for (unsigned r = 0; finding->kind == MUSTER_FINDING_LATE_RANK && r < finding->ranks; r++) {
+        for (unsigned r = 0; muster_finding_is_late(finding) && r < finding->ranks; r++) {
             if (finding->rank[r] == rank)
                 return finding;
         }

@@ -258,7 +258,7 @@ int muster_path_cite(const struct muster_view *view, struct muster_findings *fin
     int result = crowd ? 0 : -1;
     for (size_t i = 0; i < findings->n && result == 0; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        bool slow = finding->kind == MUSTER_FINDING_LATE_RANK ||
+        bool slow = muster_finding_is_late(finding) ||
                     finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
         for (uint32_t c = 0; c < view->comms && slow && finding->ranks && result == 0; c++) {
             if (view->comm[c].id == finding->comm) {

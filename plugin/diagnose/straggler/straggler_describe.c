@@ -12,6 +12,8 @@
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/straggler_cause.h"
+#include "diagnose/straggler/straggler_when.h"
+#include "diagnose/straggler/straggler_where.h"
 
 #define PERSISTENT 0.6 /* of the operations at the positions where the rank is late */
 #define CARRIES    0.3 /* of the cost: who waits so much less without it is a victim */
@@ -30,6 +32,7 @@ struct detail {
     const struct muster_unit *first; /* late for the first time */
     uint32_t position;      /* where it is late most */
     enum muster_finding_cause cause;
+    struct muster_when when;
 };
 
 static void look_at(const struct muster_graph *graph, const uint8_t *group,
@@ -83,10 +86,17 @@ static void say_where(const struct muster_graph *graph, const struct detail *det
     char size[32];
     muster_text_bytes(size, sizeof size, class->size_log2 < 64 ? 1ull << class->size_log2 : 0);
     muster_finding_say(&finding->evidence,
-                       "most before %s of %s; at such places in %.0f %% of the operations since "
-                       "the first time",
-                       muster_func_word(class->func), size,
+                       "most %s, of %s; at such places in %.0f %% of the operations since the "
+                       "first time",
+                       finding->where, size,
                        100.0 * detail->late / (detail->turns ? detail->turns : 1));
+    if (detail->when.every_steps) {
+        muster_finding_say(&finding->evidence,
+                           "late at a beat: each %" PRIu32 "%s step, every %.3g s; the other ranks "
+                           "do nothing of the kind then",
+                           detail->when.every_steps, muster_text_ordinal(detail->when.every_steps),
+                           detail->when.every_s);
+    }
 }
 
 static void say_guilt(const struct muster_graph *graph, const struct muster_suspect *own,
@@ -190,7 +200,21 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
 
 static void advise(struct muster_finding *finding)
 {
+    if (finding->every_steps && finding->ranks == 1 && finding->cause != MUSTER_CAUSE_GPU) {
+        muster_text_copy(finding->advice, sizeof finding->advice,
+                         "look at what this rank alone does at that beat: checkpoints, logging, "
+                         "metrics, evaluation; do it less often, on a thread of its own, or on all "
+                         "ranks");
+        return;
+    }
+    bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *what =
+        host && finding->cause == MUSTER_CAUSE_GPU
+            ? "look at what its GPUs share: power, cooling, clocks (nvidia-smi -q -d "
+              "CLOCK,POWER,TEMPERATURE); `muster doctor` on that host; drain it if it stays so"
+        : host ? "look at what its ranks share: CPUs and their quota, memory, storage, another job; "
+                 "`muster doctor` on that host; drain it if it stays so"
+        :
         finding->cause == MUSTER_CAUSE_HOST
             ? "look at its process: CPU time, data loading, I/O, others on its cores"
         : finding->cause == MUSTER_CAUSE_GPU
@@ -250,10 +274,13 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
     const struct muster_view_gpu *gpu = &view->gpu[own->gpu];
     const struct muster_view_op *op = &view->op[muster_unit_op(graph, detail->first)];
     const struct muster_view_comm *comm = &view->comm[view->member[op->member].comm];
-    finding->kind = MUSTER_FINDING_LATE_RANK;
+    finding->kind = own->host ? MUSTER_FINDING_LATE_HOST : MUSTER_FINDING_LATE_RANK;
     finding->comm = comm->id;
     muster_text_copy(finding->host, sizeof finding->host, gpu->host);
     finding->gpu = own->host ? -1 : gpu->gpu_index;
+    finding->every_steps = detail->when.every_steps;
+    finding->every_s = detail->when.every_s;
+    muster_where_of(graph, own->seat, finding->where, sizeof finding->where);
     finding->mode = detail->late == 1 ? MUSTER_MODE_ONCE
                     : detail->late >= PERSISTENT * detail->turns ? MUSTER_MODE_PERSISTENT
                                                                  : MUSTER_MODE_INTERMITTENT;
@@ -265,45 +292,124 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
         op->enqueue_ns + (uint64_t)view->gpu[muster_unit_gpu(graph, detail->first)].unix_ns;
 }
 
+/* GPUs that wait while one does not come: those of the job, as far as they are known. */
+static double gpus_of(const struct muster_view *view)
+{
+    size_t most = view->gpus;
+    for (size_t c = 0; c < view->comms; c++) {
+        most = view->comm[c].nranks > most ? view->comm[c].nranks : most;
+    }
+    return (double)most;
+}
+
+static void add_cost(const struct muster_view *view, const struct muster_suspect *own,
+                     const struct muster_view_span *span, struct muster_finding *finding)
+{
+    enum { SECONDS_PER_HOUR = 3600 };
+    finding->cost_s += own->gain_ns / (double)MUSTER_NS_PER_S;
+    finding->cost_share += own->share;
+    finding->cost_run_s += own->share * (double)span[own->gpu].length_ns / (double)MUSTER_NS_PER_S;
+    finding->gpu_hours = finding->cost_run_s * gpus_of(view) / SECONDS_PER_HOUR;
+}
+
+/* In time. */
+static void add_stretch(const struct muster_when *when, int32_t rank, struct muster_finding *finding)
+{
+    unsigned at = finding->stretches;
+    if (at == MUSTER_FINDING_STRETCHES) {
+        return;
+    }
+    for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->since_unix_ns; at--) {
+        finding->stretch[at] = finding->stretch[at - 1];
+    }
+    finding->stretch[at] =
+        (struct muster_finding_stretch){rank, when->since_unix_ns, when->until_unix_ns};
+    finding->stretches++;
+}
+
+/* The finding that tells of the suspect already; NULL: none. */
+static struct muster_finding *told_with(const struct muster_findings *findings, size_t first,
+                                        uint64_t comm, bool moves)
+{
+    for (size_t f = first; f < findings->n; f++) {
+        struct muster_finding *known = &findings->finding[f];
+        if (known->kind == MUSTER_FINDING_LATE_RANK && (moves || known->comm == comm)) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+struct story {
+    const struct muster_graph *graph;
+    const struct muster_suspects *suspects;
+    const struct muster_view_span *span;
+    size_t first; /* of the findings, that this adds */
+    bool moves;
+};
+
+static int tell(const struct story *story, size_t s, const struct detail *detail,
+                struct muster_findings *findings)
+{
+    const struct muster_graph *graph = story->graph;
+    const struct muster_view *view = graph->view;
+    const struct muster_suspect *own = &story->suspects->suspect[s];
+    uint32_t comm = view->member[muster_unit_member(graph, detail->first)].comm;
+    struct muster_finding *finding =
+        own->host ? NULL : told_with(findings, story->first, view->comm[comm].id, story->moves);
+    bool is_new = !finding;
+    finding = finding ? finding : muster_findings_add(findings);
+    if (!finding) {
+        return -1;
+    }
+    if (is_new) {
+        new_finding(graph, story->suspects, s, detail, finding);
+    }
+    add_ranks(graph, story->suspects, s, finding);
+    add_cost(view, own, story->span, finding);
+    add_stretch(&detail->when, view->gpu[own->gpu].rank, finding);
+    say_guilt(graph, own, detail, story->span, finding);
+    if (is_new) {
+        say_where(graph, detail, finding);
+        say_host(detail, finding);
+        say_limits(graph, detail, finding);
+        add_victims(graph, story->suspects, s, comm, finding);
+    }
+    finding->mode = story->moves ? MUSTER_MODE_MOVES : finding->mode;
+    finding->since_unix_ns = story->moves ? finding->stretch[0].since_unix_ns
+                                          : finding->since_unix_ns;
+    advise(finding);
+    return 0;
+}
+
+/* Of each suspect. Whether all are late one after the other. -1: no memory. */
+static int look_at_all(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                       struct detail *detail, bool *moves)
+{
+    struct muster_when when[MUSTER_SUSPECTS];
+    bool hosts = false;
+    for (size_t s = 0; s < suspects->n; s++) {
+        look(graph, suspects, s, &detail[s]);
+        if (muster_when_of(graph, suspects, s, &when[s]) != 0) {
+            return -1;
+        }
+        detail[s].when = when[s];
+        hosts |= suspects->suspect[s].host || !detail[s].first;
+    }
+    *moves = !hosts && muster_when_moves(when, suspects->n);
+    return 0;
+}
+
 int muster_straggler_describe(const struct muster_graph *graph,
                               const struct muster_suspects *suspects,
                               const struct muster_view_span *span,
                               struct muster_findings *findings)
 {
-    const struct muster_view *view = graph->view;
-    size_t first = findings->n;
-    for (size_t s = 0; s < suspects->n; s++) {
-        const struct muster_suspect *own = &suspects->suspect[s];
-        struct detail detail;
-        look(graph, suspects, s, &detail);
-        if (!detail.first) {
-            continue;
-        }
-        uint32_t comm = view->member[muster_unit_member(graph, detail.first)].comm;
-        struct muster_finding *finding = NULL;
-        for (size_t f = first; f < findings->n && !own->host; f++) {
-            bool same = findings->finding[f].comm == view->comm[comm].id;
-            finding = same ? &findings->finding[f] : finding;
-        }
-        bool is_new = !finding;
-        finding = finding ? finding : muster_findings_add(findings);
-        if (!finding) {
-            return -1;
-        }
-        if (is_new) {
-            new_finding(graph, suspects, s, &detail, finding);
-        }
-        add_ranks(graph, suspects, s, finding);
-        say_guilt(graph, own, &detail, span, finding);
-        finding->cost_s += own->gain_ns / (double)MUSTER_NS_PER_S;
-        finding->cost_share += own->share;
-        if (is_new) {
-            say_where(graph, &detail, finding);
-            say_host(&detail, finding);
-            say_limits(graph, &detail, finding);
-            add_victims(graph, suspects, s, comm, finding);
-        }
-        advise(finding);
+    struct story story = {graph, suspects, span, findings->n, false};
+    struct detail detail[MUSTER_SUSPECTS];
+    int result = look_at_all(graph, suspects, detail, &story.moves);
+    for (size_t s = 0; s < suspects->n && result == 0; s++) {
+        result = detail[s].first ? tell(&story, s, &detail[s], findings) : 0;
     }
-    return 0;
+    return result;
 }

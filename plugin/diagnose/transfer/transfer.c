@@ -178,7 +178,7 @@ static bool is_held_up(const struct muster_view *view, const struct muster_view_
 {
     for (size_t i = 0; i < findings->n; i++) {
         const struct muster_finding *finding = &findings->finding[i];
-        for (uint32_t m = 0; m < comm->members && finding->kind == MUSTER_FINDING_LATE_RANK; m++) {
+        for (uint32_t m = 0; m < comm->members && muster_finding_is_late(finding); m++) {
             int32_t rank = view->gpu[view->member[comm->first_member + m].gpu].rank;
             for (unsigned r = 0; r < finding->ranks; r++) {
                 if (finding->rank[r] == rank) {

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -50,6 +51,10 @@ static void test_late_rank_with_its_cost(void **state)
     assert_true(fabs(finding->cost_s - (STEPS - 2) * 500e-6) < 1e-9);
     assert_true(fabs(finding->cost_share - 500.0 / 1610) < 0.02);
     assert_true(finding->confidence > 0.9);
+    assert_string_equal(finding->where, "before the first of 2 AllReduce of each step");
+    assert_int_equal(finding->every_steps, 0);
+    assert_true(finding->cost_run_s >= finding->cost_s && finding->cost_run_s < 1.1 * finding->cost_s);
+    assert_true(fabs(finding->gpu_hours - finding->cost_run_s * 4 / 3600) < 1e-12);
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -130,6 +135,83 @@ static void test_intermittent(void **state)
     assert_int_equal(findings.n, 1);
     assert_int_equal(findings.finding[0].rank[0], 3);
     assert_int_equal(findings.finding[0].mode, MUSTER_MODE_INTERMITTENT);
+    assert_int_equal(findings.finding[0].every_steps, 4);
+    assert_true(fabs(findings.finding[0].every_s - 4 * 1110e-6 - 2e-3) < 0.1e-3);
+    assert_true(ranks_said(&findings.finding[0].evidence, "each 4th step"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_no_beat_where_chance_decides(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    uint64_t chance = 7;
+    for (unsigned s = 0; s < 6 * STEPS; s++) {
+        chance = chance * 6364136223846793005ull + 1442695040888963407ull;
+        ranks_work(&ranks, 3, chance >> 62 ? 0 : 2 * MS);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].every_steps, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_a_culprit_that_moves_is_a_list_over_time(void **state)
+{
+    (void)state;
+    static const unsigned late[] = {2, 0, 3};
+    struct ranks ranks;
+    ranks_begin(&ranks, 8);
+    ranks_comm(&ranks, 0, 0, 1, 8, 8);
+    for (unsigned s = 0; s < 45 * STEPS; s++) {
+        ranks_work(&ranks, late[s / (15 * STEPS)], 800 * US);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    const struct muster_finding *finding = &findings.finding[0];
+    assert_int_equal(finding->mode, MUSTER_MODE_MOVES);
+    assert_int_equal(finding->ranks, 3);
+    assert_int_equal(finding->stretches, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(finding->stretch[i].rank, late[i]);
+        assert_true(finding->stretch[i].since_unix_ns < finding->stretch[i].until_unix_ns);
+        assert_true(i == 0 || finding->stretch[i - 1].until_unix_ns <= finding->stretch[i].since_unix_ns);
+    }
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+/* Eight ranks on two hosts, all of one slow alike: one finding of the host, not four. */
+static void test_a_slow_host_is_one_finding(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    char text[1024];
+    ranks_begin(&ranks, 8);
+    ranks_comm(&ranks, 0, 0, 1, 8, 8);
+    for (unsigned r = 0; r < 8; r++) {
+        ranks.view.gpu[r].host = r < 4 ? "node0" : "node1";
+    }
+    for (unsigned s = 0; s < 2 * STEPS; s++) {
+        for (unsigned r = 4; r < 8; r++) {
+            ranks_work(&ranks, r, 400 * US);
+        }
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    const struct muster_finding *finding = &findings.finding[0];
+    assert_int_equal(finding->kind, MUSTER_FINDING_LATE_HOST);
+    assert_string_equal(finding->host, "node1");
+    assert_int_equal(finding->ranks, 4);
+    assert_int_equal(finding->gpu, -1);
+    muster_finding_sentence(finding, text, sizeof text);
+    assert_non_null(strstr(text, "late_host: host node1 comes late to AllReduce"));
+    assert_non_null(strstr(text, "as a whole (ranks 4, 5, 6, 7)"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -310,6 +392,9 @@ int main(void)
         cmocka_unit_test(test_turns_are_nobodys_fault),
         cmocka_unit_test(test_two_culprits_in_one_finding),
         cmocka_unit_test(test_intermittent),
+        cmocka_unit_test(test_no_beat_where_chance_decides),
+        cmocka_unit_test(test_a_culprit_that_moves_is_a_list_over_time),
+        cmocka_unit_test(test_a_slow_host_is_one_finding),
         cmocka_unit_test(test_victims_of_other_communicators_are_named_as_such),
         cmocka_unit_test(test_what_may_not_be_judged_is_not),
         cmocka_unit_test(test_untimed_operations_give_no_finding),

@@ -37,6 +37,15 @@ static struct muster_finding make(enum muster_finding_kind kind, int32_t rank)
     if (kind == MUSTER_FINDING_LATE_RANK) {
         finding.mode = MUSTER_MODE_PERSISTENT;
         finding.cause = MUSTER_CAUSE_HOST;
+        finding.cost_low_s = 1.25;
+        finding.cost_high_s = 1.75;
+        finding.cost_run_s = 3;
+        finding.gpu_hours = 0.5;
+        finding.every_steps = 10;
+        finding.every_s = 5.25;
+        finding.stretch[finding.stretches++] =
+            (struct muster_finding_stretch){rank, 1795328165911833099, 1795328265911833099};
+        snprintf(finding.where, sizeof finding.where, "before each AllReduce");
     }
     muster_finding_say(&finding.evidence, "it \"says\" so");
     snprintf(finding.advice, sizeof finding.advice, "look at it");

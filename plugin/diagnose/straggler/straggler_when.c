@@ -1,0 +1,190 @@
+#include "diagnose/straggler/straggler_when.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/sort.h"
+#include "diagnose/straggler/e_process.h"
+
+#define EDGE  0.02 /* of its lateness, on either side: what chance adds */
+#define MUCH  0.5  /* of its upper quartile: below, it is no stroke of the beat */
+#define OVERLAP 0.1 /* of the shorter one: who is late after another one */
+#define EXACT 0.5  /* of the gaps between strokes are the beat */
+#define WHOLE 0.8  /* or a multiple of it: one was too short to be seen */
+enum { GAPS_LEAST = 5, BEAT_MOST = 4096 };
+
+struct late {
+    uint64_t unix_ns, number;
+    double excess_ns;
+    bool most; /* at the position where it is late most */
+};
+
+struct lates {
+    struct late *at;
+    size_t n;
+    uint64_t step; /* operations of its communicator from step to step */
+};
+
+/* By its GPU's clock, as the host's means nothing in a replay at full speed. `first`: what was timed
+ * of its GPU first. */
+static uint64_t unix_of(const struct muster_graph *graph, const struct muster_unit *first,
+                        const struct muster_unit *unit)
+{
+    uint32_t gpu = muster_unit_gpu(graph, first);
+    return muster_unit_call_ns(graph, first) + (uint64_t)graph->view->gpu[gpu].unix_ns +
+           (muster_unit_begin_ns(graph, unit) - muster_unit_begin_ns(graph, first));
+}
+
+static int collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                   size_t s, struct lates *lates)
+{
+    uint32_t seat = suspects->suspect[s].seat;
+    uint64_t last = UINT64_MAX;
+    const struct muster_unit *first = graph->unit;
+    for (size_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        uint32_t gpu = graph->seat[unit->seat].gpu;
+        first = gpu == graph->seat[first->seat].gpu ? first : unit;
+        if (suspects->group[gpu] != s || !unit->judged || !graph->seat[unit->seat].guilty) {
+            continue;
+        }
+        uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
+        if (unit->seat == seat) {
+            bool next = last != UINT64_MAX && number > last;
+            lates->step = next && number - last < lates->step ? number - last : lates->step;
+            last = number;
+        }
+        int64_t excess_ns = muster_unit_excess_ns(graph, unit);
+        if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns)) {
+            continue;
+        }
+        if (!muster_grow(&lates->at, lates->n, sizeof *lates->at)) {
+            return -1;
+        }
+        lates->at[lates->n++] = (struct late){.unix_ns = unix_of(graph, first, unit),
+                                              .number = number,
+                                              .excess_ns = (double)excess_ns,
+                                              .most = unit->seat == seat};
+    }
+    return 0;
+}
+
+static int in_time(const void *left, const void *right)
+{
+    const struct late *a = left, *b = right;
+    return (a->unix_ns > b->unix_ns) - (a->unix_ns < b->unix_ns);
+}
+
+static void set_ends(const struct lates *lates, struct muster_when *when)
+{
+    double all = 0, sum = 0;
+    for (size_t i = 0; i < lates->n; i++) {
+        all += lates->at[i].excess_ns;
+    }
+    for (size_t i = 0; i < lates->n; i++) {
+        bool before = sum < EDGE * all, inside = sum <= (1 - EDGE) * all;
+        sum += lates->at[i].excess_ns;
+        if (before && sum >= EDGE * all) {
+            when->since_unix_ns = lates->at[i].unix_ns;
+        }
+        when->until_unix_ns = inside ? lates->at[i].unix_ns : when->until_unix_ns;
+    }
+}
+
+/* Those at one position that are no chance. Returns how many; they stand first. */
+static size_t keep_strokes(struct lates *lates)
+{
+    size_t n = 0;
+    double *excess = malloc((lates->n + 1) * sizeof *excess);
+    if (!excess) {
+        return 0;
+    }
+    for (size_t i = 0; i < lates->n; i++) {
+        if (lates->at[i].most) {
+            excess[n] = lates->at[i].excess_ns;
+            lates->at[n++] = lates->at[i];
+        }
+    }
+    muster_sort_double(excess, n);
+    double least = n ? MUCH * excess[3 * n / 4] : 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (lates->at[i].excess_ns >= least) {
+            lates->at[kept++] = lates->at[i];
+        }
+    }
+    free(excess);
+    return kept;
+}
+
+/* The gap that is met most between strokes; in operations. */
+static void set_beat(struct lates *lates, struct muster_when *when)
+{
+    size_t n = keep_strokes(lates);
+    uint64_t *gap = malloc((n + 1) * sizeof *gap);
+    if (!gap || n <= GAPS_LEAST) {
+        free(gap);
+        return;
+    }
+    for (size_t i = 1; i < n; i++) {
+        gap[i - 1] = lates->at[i].number - lates->at[i - 1].number;
+    }
+    muster_sort_u64(gap, n - 1);
+    uint64_t beat = 0;
+    size_t exact = 0, whole = 0;
+    for (size_t i = 0, end; i < n - 1; i = end) {
+        for (end = i; end < n - 1 && gap[end] == gap[i]; end++) {
+        }
+        beat = end - i > exact ? gap[i] : beat;
+        exact = end - i > exact ? end - i : exact;
+    }
+    for (size_t i = 0; i < n - 1; i++) {
+        whole += beat && gap[i] % beat == 0;
+    }
+    bool steps = beat % lates->step == 0 && beat / lates->step >= 2 && beat / lates->step <= BEAT_MOST;
+    if (steps && (double)exact >= EXACT * (double)(n - 1) &&
+        (double)whole >= WHOLE * (double)(n - 1)) {
+        double lasted = (double)(lates->at[n - 1].unix_ns - lates->at[0].unix_ns);
+        double beats = (double)(lates->at[n - 1].number - lates->at[0].number) / (double)beat;
+        when->every_steps = (uint32_t)(beat / lates->step);
+        when->every_s = lasted / beats / (double)MUSTER_NS_PER_S;
+    }
+    free(gap);
+}
+
+int muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                   size_t s, struct muster_when *when)
+{
+    struct lates lates = {.step = UINT64_MAX};
+    int result = collect(graph, suspects, s, &lates);
+    *when = (struct muster_when){0};
+    if (result == 0 && lates.n) {
+        qsort(lates.at, lates.n, sizeof *lates.at, in_time);
+        set_ends(&lates, when);
+        if (!suspects->suspect[s].host && lates.step != UINT64_MAX) {
+            set_beat(&lates, when);
+        }
+    }
+    free(lates.at);
+    return result;
+}
+
+bool muster_when_moves(const struct muster_when *when, size_t n)
+{
+    bool moves = n > 1;
+    for (size_t i = 0; i < n && moves; i++) {
+        for (size_t k = i + 1; k < n && moves; k++) {
+            const struct muster_when *a = &when[i], *b = &when[k];
+            uint64_t since = a->since_unix_ns > b->since_unix_ns ? a->since_unix_ns
+                                                                 : b->since_unix_ns;
+            uint64_t until = a->until_unix_ns < b->until_unix_ns ? a->until_unix_ns
+                                                                 : b->until_unix_ns;
+            uint64_t one = a->until_unix_ns - a->since_unix_ns;
+            uint64_t two = b->until_unix_ns - b->since_unix_ns;
+            double shorter = (double)(one < two ? one : two);
+            moves = until <= since || (double)(until - since) <= OVERLAP * shorter;
+        }
+    }
+    return moves;
+}
