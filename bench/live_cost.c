@@ -105,9 +105,10 @@ static uint64_t cpu_ns(void)
 static double measure(unsigned ranks, uint64_t per_s, bool full, unsigned seconds)
 {
     struct host host = {.dir = "/dev/shm/muster-live-cost-XXXXXX", .ranks = ranks};
-    struct muster_live_slow *slow = muster_live_slow_new();
+    struct muster_live_run *run = muster_live_run_new();
+    struct muster_live_slow slow = {0};
     uint64_t take = 0, judge = 0, takes = 0, judged = 0;
-    if (!mkdtemp(host.dir) || !slow)
+    if (!mkdtemp(host.dir) || !run)
         exit(2);
     host.peers.peer = calloc(ranks, sizeof *host.peers.peer);
     host.peers.n = ranks;
@@ -121,14 +122,14 @@ static double measure(unsigned ranks, uint64_t per_s, bool full, unsigned second
             go_on(&host, per_s * pause / 1000, full);
             uint64_t began = cpu_ns();
             /* Rings go round in no time here: what it answers is what its cost allows. */
-            allowed_ms = muster_live_slow_take(slow, &host.peers) / MUSTER_NS_PER_MS;
+            allowed_ms = muster_live_run_take(run, &host.peers) / MUSTER_NS_PER_MS;
             take += s < SKIP_S ? 0 : cpu_ns() - began;
             takes += s >= SKIP_S;
         }
         uint64_t now = (s + 1) * MUSTER_NS_PER_S, began = cpu_ns();
         struct muster_findings findings = {0};
-        if (muster_live_slow_due(slow, now, false)) {
-            muster_live_slow_judge(slow, &host.peers, now, &findings);
+        if (muster_live_slow_due(&slow, run, now, false)) {
+            muster_live_slow_judge(&slow, run, &host.peers, now, &findings, NULL, NULL);
             judge += s < SKIP_S ? 0 : cpu_ns() - began;
             judged += s >= SKIP_S;
         }
@@ -140,7 +141,7 @@ static double measure(unsigned ranks, uint64_t per_s, bool full, unsigned second
            judged ? (double)judge / (double)judged / 1e6 : 0.0, (unsigned)(judged * 100 / seconds),
            share);
     fflush(stdout);
-    muster_live_slow_free(slow);
+    muster_live_run_free(run);
     close_host(&host);
     return share;
 }

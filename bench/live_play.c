@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
-#include "diagnose/live/op_window.h"
+#include "run/op_window.h"
 #include "diagnose/watch.h"
 
 enum {

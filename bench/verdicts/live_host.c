@@ -46,7 +46,8 @@ struct leader {
     unsigned first, ranks;
     struct muster_live_peers peers;
     struct process *of[JOB_HOST_GPUS]; /* of peer i */
-    struct muster_live_slow *slow;
+    struct muster_live_run *refreshed;
+    struct muster_live_slow slow;
     struct muster_watch watch;
     char dir[64];
     double now_ns, length_ns;
@@ -164,8 +165,8 @@ static void open_host(struct leader *leader)
 {
     snprintf(leader->dir, sizeof leader->dir, "/dev/shm/muster-verdicts-XXXXXX");
     leader->peers.peer = get(JOB_HOST_GPUS, sizeof *leader->peers.peer);
-    leader->slow = muster_live_slow_new();
-    if (!leader->slow || !mkdtemp(leader->dir)) {
+    leader->refreshed = muster_live_run_new();
+    if (!leader->refreshed || !mkdtemp(leader->dir)) {
         perror("verdicts: /dev/shm");
         exit(2);
     }
@@ -181,7 +182,7 @@ static void close_host(struct leader *leader)
     }
     rmdir(leader->dir);
     muster_watch_free(&leader->watch);
-    muster_live_slow_free(leader->slow);
+    muster_live_run_free(leader->refreshed);
     free(leader->peers.peer);
 }
 
@@ -242,7 +243,7 @@ static void take(struct leader *leader)
         all = true;
         for (size_t i = 0; i < leader->peers.n; i++)
             all &= show(leader->of[i], leader->now_ns);
-        muster_live_slow_take(leader->slow, &leader->peers);
+        muster_live_run_take(leader->refreshed, &leader->peers);
     }
 }
 
@@ -250,13 +251,14 @@ static void look(struct leader *leader)
 {
     struct muster_findings now = {0};
     uint64_t now_ns = (uint64_t)leader->now_ns;
-    if (!muster_live_slow_due(leader->slow, now_ns, leader->watch.maybe.n > 0))
+    if (!muster_live_slow_due(&leader->slow, leader->refreshed, now_ns, leader->watch.maybe.n > 0))
         return;
     for (size_t i = 0; i < leader->peers.n; i++)
         show_nets(leader->of[i], (leader->now_ns - 1e9) / leader->length_ns);
-    if (!muster_live_slow_judge(leader->slow, &leader->peers, now_ns, &now))
+    if (!muster_live_slow_judge(&leader->slow, leader->refreshed, &leader->peers, now_ns, &now, NULL,
+                                NULL))
         exit(2);
-    muster_watch_window(&leader->watch, muster_live_slow_since_unix_ns(leader->slow));
+    muster_watch_window(&leader->watch, leader->slow.since_unix_ns);
     muster_watch_slow(&leader->watch, &now, false, tell, leader);
     muster_findings_free(&now);
 }

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "diagnose/hang/hang.h"
 #include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
@@ -30,7 +29,8 @@ struct muster_agent_job {
     uint64_t take_ns; /* when the rings are due */
     struct muster_live_peers peers;
     struct muster_live_policies policies;
-    struct muster_live_slow *slow;
+    struct muster_live_run *run;
+    struct muster_live_slow slow;
     struct muster_watch watch;
     struct muster_watch paths;         /* what is wrong with the machine stays so */
     unsigned missed[MUSTER_WATCH_MAX]; /* judgements in a row that did not find it again */
@@ -52,8 +52,8 @@ struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *
     job->who = *who;
     job->uid = uid;
     job->hang_ns = hang_ns;
-    job->slow = muster_live_slow_new();
-    if (job->slow)
+    job->run = muster_live_run_new();
+    if (job->run)
         return job;
     free(job);
     return NULL;
@@ -64,7 +64,7 @@ void muster_agent_job_free(struct muster_agent_job *job)
     muster_watch_free(&job->watch);
     muster_watch_free(&job->paths);
     muster_live_policies_free(&job->policies);
-    muster_live_slow_free(job->slow);
+    muster_live_run_free(job->run);
     muster_live_motions_free(&job->motions);
     muster_live_peers_free(&job->peers);
     free(job->compared);
@@ -172,7 +172,7 @@ static void compare_new(void *arg, const struct muster_view *view)
 
 static void take_rings(struct muster_agent_job *job, uint64_t now_ns)
 {
-    job->take_ns = now_ns + muster_live_slow_take(job->slow, &job->peers);
+    job->take_ns = now_ns + muster_live_run_take(job->run, &job->peers);
 }
 
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
@@ -203,15 +203,15 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
 {
     struct muster_findings now = {0};
     bool waiting = job->watch.maybe.n > 0;
-    if (!at_once && !muster_live_slow_due(job->slow, now_ns, waiting))
+    if (!at_once && !muster_live_slow_due(&job->slow, job->run, now_ns, waiting))
         return;
     while (job->compareds < job->peers.n) {
         if (!muster_grow(&job->compared, job->compareds, sizeof *job->compared))
             return;
         job->compared[job->compareds++] = (struct muster_agent_compared){0};
     }
-    if (muster_live_slow_judge_and_look(job->slow, &job->peers, now_ns, &now, compare_new, job)) {
-        muster_watch_window(&job->watch, muster_live_slow_since_unix_ns(job->slow));
+    if (muster_live_slow_judge(&job->slow, job->run, &job->peers, now_ns, &now, compare_new, job)) {
+        muster_watch_window(&job->watch, job->slow.since_unix_ns);
         muster_watch_slow(&job->watch, &now, at_once, tell, arg);
         muster_watch_update(&job->paths, &now, tell, arg);
         drop_over(job, &now);
@@ -231,20 +231,6 @@ static bool worth_judging(struct muster_agent_job *job, uint64_t now_ns)
     if (moved)
         job->again_ns = AGAIN_NS;
     return due || (moved && muster_watch_hanging(&job->watch) > 0);
-}
-
-static bool find_hangs(const struct muster_agent_job *job, struct muster_findings *now)
-{
-    struct muster_run run;
-    struct muster_view view;
-    bool whole = muster_live_run_read(&job->peers, &run) &&
-                 muster_view_of_run_aligned(&run, &view, NULL) == 0;
-    if (whole) {
-        whole = muster_hang_find(&view, job->hang_ns, now);
-        muster_view_free(&view);
-    }
-    muster_live_run_free(&run);
-    return whole;
 }
 
 /* ---- all ---- */
@@ -268,13 +254,13 @@ size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_f
     bool judged = worth_judging(job, now_ns) || at_once;
     if (judged) {
         job->judged_ns = now_ns;
-        if (find_hangs(job, &now))
+        if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
             muster_watch_update(&job->watch, &now, tell, arg);
         if (now.n == 0 && job->again_ns < AGAIN_MOST_NS)
             job->again_ns *= 2;
         muster_findings_free(&now);
     }
-    if (muster_live_policies_scan(&job->policies, &job->peers, judged, &choices))
+    if (muster_live_policies_scan(&job->policies, job->run, &job->peers, judged, &choices))
         muster_watch_update(&job->policies.watch, &choices, tell, arg);
     muster_findings_free(&choices);
     take_rings(job, now_ns);

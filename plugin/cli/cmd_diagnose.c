@@ -20,6 +20,7 @@
 #include "diagnose/whereabouts.h"
 #include "fleet/nats/worker.h"
 #include "report/report_output.h"
+#include "run/refresh.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
 #include "told/told.h"
@@ -412,6 +413,7 @@ static int follow(struct options *options, const struct muster_run_query *query)
         struct muster_err err;
         if (scan(options, query, &look, &err) == 0) {
             muster_watch_alive(&watch, alive(&look.run));
+            muster_watch_window(&watch, muster_run_since_unix_ns(&look.run));
             muster_watch_update(&watch, &look.findings, tell, options);
             running = watch.alive > 0;
             muster_watch_slow(&watch, &look.findings, !running, tell, options);
@@ -465,7 +467,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         .run = (const char *const *)&argv[at],
         .runs = (size_t)(argc - at),
         .live = options.live,
-        .streamed = !options.follow, /* what is looked at each second stays in memory */
+        .streamed = true,
     };
     return options.follow ? follow(&options, &query) : once(&options, &query);
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "diagnose/live/live_peers.h"
-#include "diagnose/live/op_window.h"
+#include "run/op_window.h"
 #include "fleet/class_table.h"
 #include "fleet/gather.h"
 #include "fleet/thinning.h"

@@ -15,12 +15,16 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "oplog/log_reader.h"
+#include "run/refresh.h"
 #include "run/run_process.h"
 #include "segment/reap.h"
 #include "segment/run_dir.h"
 #include "segment/segment_reader.h"
 
-enum { TRIM_EVERY = 64 }; /* files: some 20 MB */
+enum {
+    TRIM_EVERY = 64, /* files: some 20 MB */
+    OPS_ALL = 65536, /* kept of all processes of a refreshed run: 0.1 s a look (bench/follow_cost) */
+};
 
 /* A file of the run directory, or a live segment, that has not found its process yet. */
 struct file {
@@ -34,11 +38,13 @@ struct file {
 struct load {
     struct muster_run *run;
     struct muster_run *before; /* what was read earlier; NULL: nothing was */
+    size_t most; /* operations to be kept of a process that is refreshed */
     bool streamed;
     struct muster_found *found; /* in the segment directory */
     size_t founds;
     struct file *file;
     size_t files;
+    struct muster_op ring[MUSTER_SEG_RING]; /* scratch */
 };
 
 /* Want of memory fails the whole: what is left would look like less than there is. */
@@ -303,20 +309,14 @@ static bool refresh_process(struct load *load, size_t first)
 {
     struct muster_process *known = known_before(load, &load->file[first]);
     struct file *file = segment_of(load, first);
-    struct muster_segment *segment;
-    unsigned unstable = 0;
     if (!known || (known->state == MUSTER_PROCESS_RUNNING && !file))
         return false;
-    if (known->state == MUSTER_PROCESS_RUNNING) {
-        int rc = file->alive ? read_alive(file, &segment, &unstable, NULL)
-                             : muster_segment_read(file->path, &segment, NULL);
-        if (rc != 0)
+    if (known->state != MUSTER_PROCESS_RUNNING) {
+        if (!known->refreshed && !muster_process_begin_refresh(known, load->most, MUSTER_RUN_LATEST))
             return false;
-        if (!muster_process_refresh(known, segment, file->alive, &load->run->no_memory)) {
-            free(segment);
-            return false;
-        }
-    }
+    } else if (!muster_process_refresh(known, file->path, file->alive, load->most, load->ring,
+                                       &load->run->no_memory))
+        return false;
     for (size_t i = first; i < load->files; i++)
         load->file[i].used |= same_process(&load->file[i].identity, &load->file[first].identity);
     muster_run_add_known(load->run, known);
@@ -421,7 +421,12 @@ static int load_run(const struct muster_run_query *query, struct muster_run *bef
                     struct muster_run *run, struct muster_err *err)
 {
     struct muster_run got = {0};
-    struct load load = {.run = &got, .before = before, .streamed = query->streamed};
+    struct load load = {
+        .run = &got,
+        .before = before,
+        .most = muster_window_share(OPS_ALL, before ? before->processes : 0),
+        .streamed = query->streamed,
+    };
     load_all(&load, query);
     for (size_t i = 0; i < load.files; i++)
         free(load.file[i].path);

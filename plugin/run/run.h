@@ -41,6 +41,8 @@ struct muster_process {
     size_t retired;             /* of `op`, the first so many; those behind them are in flight */
     uint64_t read_to;           /* ordinal up to which retired operations were read */
     uint64_t ops_missing;       /* retired but not in `op`: overwritten, lost, or unreadable */
+    struct muster_refreshed *refreshed; /* of a run that was read again (run/refresh.h): `op` is its
+                                           window and what is in flight; NULL: the whole */
     uint64_t last_seen_unix_ns; /* heartbeat */
     uint64_t seen_ns; /* up to then it is known what it did, by its CLOCK_MONOTONIC; 0: up to its
                          last heartbeat */
@@ -71,13 +73,15 @@ struct muster_run_query {
  * Fails only if nothing at all could be read, or without memory for all that is there. */
 int muster_run_load(const struct muster_run_query *query, struct muster_run *run,
                     struct muster_err *err);
-/* The run as it is now; only what is new is read. A process that is over stays as it was read; of
- * one that lives on this host the segment is read, and what came into its ring is added to `op`,
- * unless the ring has gone round since the last time. `run` is zeroed, or was loaded by such a
- * query; on failure it is empty. Views of it end here. */
+/* The run as it is now; only what is new is read. `run` is zeroed, and is then loaded whole by a
+ * query that is `streamed`; or it was refreshed by the same query, and then a window of the latest
+ * operations of each process is kept (run/refresh.h). A process that is over stays as it was read;
+ * of one that lives on this host what came into its ring is taken, and its tables. On failure the
+ * run is empty. Views of it end here. */
 int muster_run_refresh(const struct muster_run_query *query, struct muster_run *run,
                        struct muster_err *err);
 void muster_run_free(struct muster_run *run);
+void muster_process_free(struct muster_process *process); /* what it holds */
 
 /* Where the query looks for live segments. The query's memory, or the environment's. */
 const char *muster_run_segment_dir(const struct muster_run_query *query);

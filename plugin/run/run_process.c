@@ -8,8 +8,10 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "run/refresh.h"
 #include "run/trim.h"
 #include "segment/rows.h"
+#include "segment/segment_reader.h"
 
 enum { SILENT_S = 15 }; /* a log of another host that grew since is alive */
 
@@ -32,6 +34,9 @@ void muster_process_free(struct muster_process *process)
 {
     free(process->segment);
     free(process->comm);
+    if (process->refreshed)
+        process->refreshed->window.op = NULL; /* is `op` */
+    muster_refreshed_free(process->refreshed);
     free(process->op);
     free(process->log);
 }
@@ -66,6 +71,8 @@ static bool append_op(struct muster_process *process, const struct muster_op *op
 {
     if (!muster_grow(&process->op, process->ops, sizeof(*process->op)))
         return false;
+    if (process->refreshed)
+        process->refreshed->window.op = process->op;
     process->op[process->ops++] = *op;
     return true;
 }
@@ -364,25 +371,36 @@ void muster_run_add_known(struct muster_run *run, struct muster_process *process
     memset(process, 0, sizeof(*process));
 }
 
-bool muster_process_refresh(struct muster_process *process, struct muster_segment *segment,
-                            bool alive, bool *no_memory)
+/* One that is over is read whole, once more; what it still did is in its ring. */
+static bool read_last(struct muster_process *process, const char *path)
 {
-    const struct muster_pieces pieces = {.segment = segment, .alive = alive};
-    uint64_t head = atomic_load_explicit(&segment->ring_head, memory_order_relaxed);
-    if (head >= MUSTER_SEG_RING && head - MUSTER_SEG_RING + 1 > process->read_to)
+    struct muster_segment *segment;
+    if (muster_segment_read(path, &segment, NULL) != 0)
         return false;
+    muster_rows_undo(segment);
     free(process->segment);
     process->segment = segment;
     process->identity = segment->identity;
+    return true;
+}
+
+bool muster_process_refresh(struct muster_process *process, const char *path, bool alive,
+                            size_t most, struct muster_op *scratch, bool *no_memory)
+{
+    if (!process->refreshed && !muster_process_begin_refresh(process, most, MUSTER_RUN_LATEST))
+        return false;
+    uint64_t missed = process->refreshed->missed;
+    muster_process_take_ring(process, path, most, scratch);
+    process->ops_missing += process->refreshed->missed - missed;
+    if (alive ? !muster_process_read_tables(process, path) ||
+                    muster_segment_read_flight(path, process->segment, NULL) != 0
+              : !read_last(process, path))
+        return false;
+    const struct muster_pieces pieces = {.segment = process->segment, .alive = alive};
     process->state = state_of(&pieces, false);
-    if (heartbeat_of(segment) > process->last_seen_unix_ns)
-        process->last_seen_unix_ns = heartbeat_of(segment);
-    muster_rows_undo(segment);
-    process->ops = process->retired;
-    bool whole = add_comms(process) && add_ring(process, process->read_to);
-    process->retired = process->ops;
-    whole = whole && add_in_flight(process, false);
-    muster_run_trim(segment);
-    *no_memory |= !whole;
+    if (heartbeat_of(process->segment) > process->last_seen_unix_ns)
+        process->last_seen_unix_ns = heartbeat_of(process->segment);
+    *no_memory |= !add_comms(process) || !add_in_flight(process, false);
+    muster_run_trim(process->segment);
     return true;
 }

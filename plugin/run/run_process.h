@@ -5,6 +5,8 @@
 #include "oplog/log_reader.h"
 #include "run/run.h"
 
+enum { MUSTER_RUN_LATEST = 1024 }; /* operations that a refreshed run keeps without a gap */
+
 struct muster_pieces {
     struct muster_segment *segment; /* NULL: none, then the log's image; taken over */
     bool alive;                     /* its lock is held */
@@ -23,11 +25,9 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces);
 /* A process that was read before goes into the run, with all that it holds; *process is zeroed. */
 void muster_run_add_known(struct muster_run *run, struct muster_process *process);
 
-/* What a process did since it was read, by its segment as it is now, which is taken over. False:
- * its ring has gone round meanwhile, and nothing has changed. */
-bool muster_process_refresh(struct muster_process *process, struct muster_segment *segment,
-                            bool alive, bool *no_memory);
-
-void muster_process_free(struct muster_process *process);
+/* What a process did since it was read, by its segment at `path`; at most `most` operations are
+ * kept. `scratch`: MUSTER_SEG_RING of them. False: it cannot be read there. */
+bool muster_process_refresh(struct muster_process *process, const char *path, bool alive,
+                            size_t most, struct muster_op *scratch, bool *no_memory);
 
 #endif

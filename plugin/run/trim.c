@@ -15,8 +15,8 @@ static char *page_at_or_after(char *at)
     return at + (page_bytes() - (uintptr_t)at % page_bytes()) % page_bytes();
 }
 
-/* Private memory that is given back reads as zeros again, so that nobody has to look into it. */
-static void clear(void *from, size_t bytes)
+/* What is given back reads as zeros again, so that nobody has to look into it. */
+void muster_run_clear(void *from, size_t bytes)
 {
     char *begin = from, *end = begin + bytes;
     char *first = page_at_or_after(begin), *last = end - (uintptr_t)end % page_bytes();
@@ -39,7 +39,7 @@ static void clear_slots(struct muster_segment *segment)
     for (unsigned i = 0, end; i < MUSTER_SEG_SLOTS; i = end + 1) {
         for (end = i; end < MUSTER_SEG_SLOTS && !is_in_flight(segment, end); end++)
             atomic_store_explicit(&segment->slot_state[end], 0, memory_order_relaxed);
-        clear(&segment->slot[i], (end - i) * sizeof(segment->slot[i]));
+        muster_run_clear(&segment->slot[i], (end - i) * sizeof(segment->slot[i]));
     }
 }
 
@@ -51,12 +51,12 @@ static bool is_zero(const char *page, size_t bytes)
 void muster_run_trim(struct muster_segment *segment)
 {
     clear_slots(segment);
-    clear(segment->ring, sizeof(segment->ring));
+    muster_run_clear(segment->ring, sizeof(segment->ring));
     char *slots = (char *)segment->slot, *slots_end = slots + sizeof(segment->slot);
     char *end = (char *)(segment + 1), *page = page_at_or_after((char *)segment);
     for (size_t bytes = page_bytes(); page + bytes <= end; page += bytes) {
         bool looked_at = page >= slots && page + bytes <= slots_end;
         if (!looked_at && is_zero(page, bytes))
-            clear(page, bytes);
+            muster_run_clear(page, bytes);
     }
 }

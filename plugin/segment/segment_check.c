@@ -87,16 +87,21 @@ void muster_check_tables(struct muster_segment *segment)
     muster_facts_check(&segment->facts);
 }
 
-void muster_check_entries(struct muster_segment *segment)
+void muster_check_flight(struct muster_segment *segment)
 {
     check_policy(&segment->policy);
-    muster_check_tables(segment);
     for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
         check_slot(&segment->slot[i]);
         uint32_t word = atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed);
         if ((word & 0xff) > MUSTER_SLOT_RESTING)
             atomic_store_explicit(&segment->slot_state[i], 0, memory_order_relaxed);
     }
+}
+
+void muster_check_entries(struct muster_segment *segment)
+{
+    muster_check_tables(segment);
+    muster_check_flight(segment);
     for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
         muster_check_op(&segment->ring[i]);
     if (atomic_load_explicit(&segment->exit_state, memory_order_relaxed) > MUSTER_EXIT_FINALIZED)

@@ -13,6 +13,7 @@ int muster_check_frame(const char *name, const struct muster_segment *segment, s
                        struct muster_err *err);
 void muster_check_entries(struct muster_segment *segment);
 void muster_check_tables(struct muster_segment *segment); /* of them: those of muster_seg_table */
+void muster_check_flight(struct muster_segment *segment); /* of them: slots and policy */
 void muster_check_op(struct muster_op *op);
 
 #endif

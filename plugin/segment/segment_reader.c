@@ -197,13 +197,11 @@ static void settle_ring(struct copies *copies)
     }
 }
 
-/* Slots last: an operation that was retired meanwhile is in a row already. */
-static int settle_slots(struct copies *copies)
+/* Slots last: an operation that was retired meanwhile is in a row already. `now`: scratch. */
+static int settle_slots(int fd, _Atomic uint32_t *then, _Atomic uint32_t *now)
 {
-    size_t offset = offsetof(struct muster_segment, slot_state);
-    _Atomic uint32_t *now = copies->c->slot_state, *then = copies->b->slot_state;
-    size_t bytes = sizeof(copies->c->slot_state);
-    if (pread(copies->fd, now, bytes, (off_t)offset) != (ssize_t)bytes)
+    const size_t bytes = MUSTER_SEG_SLOTS * sizeof(*now);
+    if (!read_at(fd, now, bytes, offsetof(struct muster_segment, slot_state)))
         return -1;
     for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
         if (atomic_load_explicit(&now[i], memory_order_relaxed) !=
@@ -248,7 +246,7 @@ static int read_live(const char *path, struct copies *copies, size_t *bytes, str
     for (unsigned i = 0; i < MUSTER_SEG_TABLES; i++)
         settle(copies, &muster_seg_table[i]);
     settle_ring(copies);
-    if (settle_slots(copies) != 0)
+    if (settle_slots(copies->fd, copies->b->slot_state, copies->c->slot_state) != 0)
         return muster_fail(err, "%s: cut short while it was read", path);
     /* Rows are whole by their seq here; undo is for what a dead writer left half done. */
     atomic_store_explicit(&copies->b->undo.armed, 0, memory_order_relaxed);
@@ -425,6 +423,50 @@ int muster_segment_read_tables(const char *path, struct muster_segment *segment,
     if (rc == 0)
         muster_check_tables(segment);
     return rc;
+}
+
+/* ---- what is in flight ---- */
+
+static bool is_slot_used(struct muster_segment *segment, unsigned i)
+{
+    return (atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed) & 0xff) !=
+           MUSTER_SLOT_FREE;
+}
+
+static bool read_slots(int fd, struct muster_segment *segment)
+{
+    for (unsigned i = 0, end; i < MUSTER_SEG_SLOTS; i = end + 1) {
+        for (end = i; end < MUSTER_SEG_SLOTS && is_slot_used(segment, end);)
+            end++;
+        size_t offset = offsetof(struct muster_segment, slot) + i * sizeof(*segment->slot);
+        if (!read_at(fd, &segment->slot[i], (end - i) * sizeof(*segment->slot), offset))
+            return false;
+    }
+    return true;
+}
+
+static bool read_flight(int fd, struct muster_segment *segment)
+{
+    _Atomic uint32_t now[MUSTER_SEG_SLOTS];
+    return read_at(fd, &segment->policy, sizeof(segment->policy),
+                   offsetof(struct muster_segment, policy)) &&
+           read_at(fd, segment->slot_state, sizeof(segment->slot_state),
+                   offsetof(struct muster_segment, slot_state)) &&
+           read_slots(fd, segment) && settle_slots(fd, segment->slot_state, now) == 0;
+}
+
+int muster_segment_read_flight(const char *path, struct muster_segment *segment,
+                               struct muster_err *err)
+{
+    int fd = open_part(path);
+    if (fd < 0)
+        return muster_fail(err, "%s: %s", path, strerror(errno));
+    bool whole = read_flight(fd, segment);
+    close(fd);
+    if (!whole)
+        return muster_fail(err, "%s: cut short while it was read", path);
+    muster_check_flight(segment);
+    return 0;
 }
 
 /* ---- who writes it ---- */

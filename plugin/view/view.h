@@ -48,6 +48,8 @@ struct muster_view_gpu {
     const struct muster_fact_gpu *fact; /* with facts only */
     const struct muster_fact_use *use;  /* with fact only */
     bool called;     /* a collective: whatever its NCCL was going to load is there */
+    uint64_t whole_from_ns; /* since then all that was called is known, on the clock of enqueue_ns; 0:
+                               since it began */
     int64_t unix_ns; /* to be added to enqueue_ns for the time since 1970 */
     /* Not in the view: dropped, lost, overwritten operations. */
     uint64_t missing;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "view/view_internal.h"
+#include "run/refresh.h"
 #include "run/run_gpus.h"
 
 /* One communicator of one process. */
@@ -162,6 +163,7 @@ static void add_gpus(struct muster_view *view, const struct muster_process *proc
             .timing = (uint8_t)process->identity.timing,
             .host_times = process->identity.replay_speed != UINT32_MAX,
             .played = process->identity.replay_speed != 0,
+            .whole_from_ns = muster_process_whole_from_ns(process),
             .unix_ns = (int64_t)(process->identity.begin_unix_ns - process->identity.begin_mono_ns),
             .policy = &process->segment->policy,
             .called = has_called(process),

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "diagnose/hang/hang.h"
 #include "diagnose/live/live_evidence.h"
 #include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_peers.h"
@@ -44,7 +43,9 @@ struct muster_live {
     struct muster_live_peers peers;
     struct muster_live_evidence evidence;
     struct muster_live_policies policies;
-    struct muster_live_slow *slow; /* NULL: nobody asked for late ranks, or no memory */
+    struct muster_live_run *run;
+    struct muster_live_slow slow;
+    bool finds_slow; /* somebody asked for late ranks, slow transfers or paths */
     struct muster_live_peer self;       /* as its own memory tells it */
     struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
     char leader[MUSTER_SEG_PATH + 300]; /* segment of one that goes before this process and is
@@ -247,9 +248,9 @@ static void keep_led(const struct muster_live *live, struct muster_findings *now
 /* Returns when to come again. */
 static uint64_t take_slow(struct muster_live *live)
 {
-    if (!live->slow || !leads(live))
+    if (!live->finds_slow || !leads(live))
         return SCAN_NS;
-    return muster_live_slow_take(live->slow, &live->peers);
+    return muster_live_run_take(live->run, &live->peers);
 }
 
 static void find_slow(struct muster_live *live, uint64_t now_ns)
@@ -257,10 +258,10 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
     struct muster_findings now = {0};
     bool waiting = live->watch.maybe.n > 0;
     take_slow(live);
-    if (!live->slow || !muster_live_slow_due(live->slow, now_ns, waiting))
+    if (!live->finds_slow || !muster_live_slow_due(&live->slow, live->run, now_ns, waiting))
         return;
-    if (muster_live_slow_judge(live->slow, &live->peers, now_ns, &now)) {
-        muster_watch_window(&live->watch, muster_live_slow_since_unix_ns(live->slow));
+    if (muster_live_slow_judge(&live->slow, live->run, &live->peers, now_ns, &now, NULL, NULL)) {
+        muster_watch_window(&live->watch, live->slow.since_unix_ns);
         muster_watch_slow(&live->watch, &now, false, emit, live);
         muster_watch_update(&live->paths, &now, emit, live);
     }
@@ -270,24 +271,10 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
 static void find_divergence(struct muster_live *live, bool hanging)
 {
     struct muster_findings now = {0};
-    if (muster_live_policies_scan(&live->policies, &live->peers, hanging, &now)) {
+    if (muster_live_policies_scan(&live->policies, live->run, &live->peers, hanging, &now)) {
         muster_watch_update(&live->policies.watch, &now, emit, live);
     }
     muster_findings_free(&now);
-}
-
-static bool find_hangs(const struct muster_live *live, struct muster_findings *now)
-{
-    struct muster_run run;
-    struct muster_view view;
-    bool whole = muster_live_run_read(&live->peers, &run) &&
-                 muster_view_of_run_aligned(&run, &view, NULL) == 0;
-    if (whole) {
-        whole = muster_hang_find(&view, live->hang_ns, now);
-        muster_view_free(&view);
-    }
-    muster_live_run_free(&run);
-    return whole;
 }
 
 /* How long until the same is judged once more: what was found, as often as may be. */
@@ -307,7 +294,7 @@ static void judge_hangs(struct muster_live *live, uint64_t now_ns)
     bool fresh = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns,
                                          UINT64_MAX, now_ns);
     live->judged_ns = now_ns;
-    if (find_hangs(live, &now)) {
+    if (muster_live_run_hangs(live->run, &live->peers, live->hang_ns, &now)) {
         cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
         live->again_ns = rest_ns(live, now.n > 0, fresh, cost_ns);
         weigh_abort(live, &now, now_ns);
@@ -348,19 +335,21 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     if (!live)
         return NULL;
     memset(live, 0, sizeof *live);
+    live->run = muster_live_run_new();
+    if (!live->run) {
+        free(live);
+        return NULL;
+    }
     live->options = *options;
     live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
     live->again_ns = AGAIN_NS;
     live->fd = -1;
     const struct muster_actions *on = options->settings->on;
-    bool slow = false;
     for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
         enum muster_finding_scope scope = muster_finding_rows[i].scope;
         live->may_abort |= on[i].abort;
-        slow |= is_reported(&on[i]) && (scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH);
+        live->finds_slow |= is_reported(&on[i]) && (scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH);
     }
-    if (slow)
-        live->slow = muster_live_slow_new();
     return live;
 }
 
@@ -372,7 +361,7 @@ void muster_live_free(struct muster_live *live)
     muster_watch_free(&live->paths);
     muster_live_policies_free(&live->policies);
     muster_live_evidence_free(&live->evidence);
-    muster_live_slow_free(live->slow);
+    muster_live_run_free(live->run);
     muster_live_motions_free(&live->own);
     muster_live_motions_free(&live->all);
     muster_live_peers_free(&live->peers);

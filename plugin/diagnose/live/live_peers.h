@@ -63,9 +63,4 @@ bool muster_live_is_awake(const char *path);
 bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b);
 bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id);
 
-/* The run as it stands: every segment in full, with the operations of its ring. False: no memory.
- * For muster_live_run_free in any case, not for muster_run_free. */
-bool muster_live_run_read(const struct muster_live_peers *peers, struct muster_run *run);
-void muster_live_run_free(struct muster_run *run);
-
 #endif

@@ -1,14 +1,13 @@
 #include "diagnose/live/live_policy.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "diagnose/divergence/divergence.h"
-#include "segment/segment_reader.h"
+#include "view/view.h"
 
 /* What two processes that steer alike have in common. */
 struct head {
@@ -65,38 +64,25 @@ static uint64_t scan_one(const struct muster_live_peers *peers, bool *differ)
 }
 
 /* Only who lives has a policy that counts; what ran by it is compared only if the job hangs. */
-static void keep_steered(struct muster_run *run, bool hanging)
+static bool evaluate(struct muster_live_run *live, const struct muster_live_peers *peers,
+                     bool hanging, struct muster_findings *findings)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < run->processes; i++) {
-        struct muster_process *process = &run->process[i];
-        if (process->state != MUSTER_PROCESS_RUNNING) {
-            free(process->segment);
-            continue;
-        }
-        process->ops = hanging ? process->ops : 0;
-        run->process[kept++] = *process;
-    }
-    run->processes = kept;
-}
-
-static bool evaluate(const struct muster_live_peers *peers, bool hanging,
-                     struct muster_findings *findings)
-{
-    struct muster_run run;
     struct muster_view view;
-    bool whole = muster_live_run_read(peers, &run);
-    keep_steered(&run, hanging);
-    whole = whole && muster_view_of_run_aligned(&run, &view, NULL) == 0;
+    const struct muster_run *run = muster_live_run_standing(live, peers, true);
+    for (size_t i = 0; run && !hanging && i < run->processes; i++)
+        run->process[i].ops = 0;
+    bool whole = run && muster_view_of_run_aligned(run, &view, NULL) == 0;
     if (whole) {
         whole = muster_diagnose_divergence(&view, true, findings, NULL) == 0;
         muster_view_free(&view);
     }
-    muster_live_run_free(&run);
+    if (run)
+        muster_live_run_end_standing(live);
     return whole;
 }
 
 bool muster_live_policies_scan(struct muster_live_policies *policies,
+                               struct muster_live_run *live,
                                const struct muster_live_peers *peers, bool hanging,
                                struct muster_findings *findings)
 {
@@ -107,7 +93,7 @@ bool muster_live_policies_scan(struct muster_live_policies *policies,
     policies->seen = seen;
     policies->judged = (policies->judged && !changed) || due;
     policies->pending = differ && !policies->judged;
-    if ((!due && !hanging) || !evaluate(peers, hanging, findings))
+    if ((!due && !hanging) || !evaluate(live, peers, hanging, findings))
         return false;
     for (size_t i = 0; i < findings->n; i++) {
         if (findings->finding[i].since_unix_ns == 0)

@@ -6,7 +6,7 @@
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
 
-#include "diagnose/live/live_peers.h"
+#include "diagnose/live/live_run.h"
 #include "diagnose/watch.h"
 
 struct muster_live_policies {
@@ -20,6 +20,7 @@ struct muster_live_policies {
 /* One look, at most each second. False: there is nothing to judge. True: what was found was added
  * to the zeroed findings. `hanging`: the operations are compared, too. */
 bool muster_live_policies_scan(struct muster_live_policies *policies,
+                               struct muster_live_run *live,
                                const struct muster_live_peers *peers, bool hanging,
                                struct muster_findings *findings);
 void muster_live_policies_free(struct muster_live_policies *policies);

@@ -134,6 +134,13 @@ static uint64_t next_call(const struct waits *waits, uint32_t gpu, uint64_t afte
     return low < end ? waits->call[low] : UINT64_MAX;
 }
 
+/* Whether it is known what was called from then on: of a run that is watched less and less is kept. */
+static bool is_known_from(const struct muster_view_gpu *gpu, uint64_t unix_ns)
+{
+    return gpu->whole_from_ns == 0 || (gpu->whole_from_ns != UINT64_MAX &&
+                                       gpu->whole_from_ns + (uint64_t)gpu->unix_ns <= unix_ns);
+}
+
 /* Whether all of the communicator were quiet until the late rank came: who goes on calling does
  * not wait. And half of the others went on as soon as it had. */
 static bool all_waited(const struct waits *waits, const struct wait *wait)
@@ -144,7 +151,8 @@ static bool all_waited(const struct waits *waits, const struct wait *wait)
     for (uint32_t i = 0; i < comm->members; i++) {
         uint32_t gpu = waits->view->member[comm->first_member + i].gpu;
         uint64_t quiet_from = wait->to_unix_ns - waits->long_ns;
-        if (next_call(waits, gpu, quiet_from) < wait->to_unix_ns)
+        if (!is_known_from(&waits->view->gpu[gpu], quiet_from) ||
+            next_call(waits, gpu, quiet_from) < wait->to_unix_ns)
             return false;
         if (gpu == wait->gpu)
             continue;

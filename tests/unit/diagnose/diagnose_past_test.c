@@ -116,6 +116,24 @@ static void a_single_long_wait_names_who_came_late(void **state)
     end(&job, &findings);
 }
 
+/* Of a run that is watched: what a rank called meanwhile may be among what is not kept any more. */
+static void a_wait_among_calls_that_are_not_all_known_names_nobody(void **state)
+{
+    (void)state;
+    static const uint64_t known_from_ns[] = {1 * S, 1000 * S, UINT64_MAX};
+    for (unsigned i = 0; i < 3; i++) {
+        struct job job;
+        begin(&job);
+        job.view.gpu[1].whole_from_ns = known_from_ns[i];
+        steps(&job, STEPS);
+        job.at_ns[2] += 13 * S;
+        steps(&job, STEPS);
+        struct muster_findings findings = waits(&job);
+        assert_int_equal(findings.n, i == 0);
+        end(&job, &findings);
+    }
+}
+
 static void who_is_late_again_and_again_is_one_finding(void **state)
 {
     (void)state;
@@ -308,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_single_long_wait_names_who_came_late),
+        cmocka_unit_test(a_wait_among_calls_that_are_not_all_known_names_nobody),
         cmocka_unit_test(who_is_late_again_and_again_is_one_finding),
         cmocka_unit_test(shorter_waits_and_pauses_of_all_name_nobody),
         cmocka_unit_test(who_goes_on_calling_does_not_wait),

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "oplog/log_writer.h"
-#include "run/run.h"
+#include "run/refresh.h"
 
 enum { LONG_MS = 60000, BIG = 256 << 20 };
 
@@ -428,16 +428,46 @@ static void of_a_run_that_is_refreshed_only_what_is_new_is_read(void **state)
     assert_int_equal(total(run.process[0].segment), 600);
     retire(&file, NULL, 600, 3000); /* round and round */
     refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, MUSTER_SEG_RING - 1);
-    assert_int_equal(run.process[0].ops_missing, 3000 - (MUSTER_SEG_RING - 1));
+    assert_int_equal(run.process[0].ops, 600 + MUSTER_SEG_RING - 1);
+    assert_int_equal(run.process[0].ops_missing, 3000 - 600 - (MUSTER_SEG_RING - 1));
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
     assert_int_equal(muster_segment_archive(&file, NULL), 0);
     refresh(fixture, &run);
     assert_int_equal(run.process[0].state, MUSTER_PROCESS_FINALIZED);
     refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, MUSTER_SEG_RING - 1);
+    assert_int_equal(run.process[0].ops, 600 + MUSTER_SEG_RING - 1);
     assert_int_equal(total(run.process[0].segment), 3000);
     muster_run_free(&run);
+}
+
+static void of_a_long_run_that_is_refreshed_the_latest_is_kept(void **state)
+{
+    enum { LENGTH = 20000, STEP = 500 };
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = open_segment(fixture);
+    struct muster_run run = {0};
+    size_t most = 0;
+    retire(&file, NULL, 0, STEP);
+    refresh(fixture, &run);
+    assert_int_equal(muster_run_since_unix_ns(&run), 0);
+    for (uint64_t n = STEP; n < LENGTH; n += STEP) {
+        retire(&file, NULL, n, n + STEP);
+        fixture_slot(file.map, 0, n + STEP, MUSTER_SLOT_LAUNCHED);
+        refresh(fixture, &run);
+        const struct muster_process *process = &run.process[0];
+        assert_int_equal(process->op[process->ops - 1].number, n + STEP); /* in flight */
+        assert_int_equal(process->op[process->retired - 1].number, n + STEP - 1);
+        most = process->ops > most ? process->ops : most;
+    }
+    assert_in_range(most, 4000, 4097);
+    assert_int_equal(run.process[0].ops_missing, 0);
+    const struct muster_seg_identity *who = &run.process[0].identity;
+    assert_int_equal(muster_run_since_unix_ns(&run), run.process[0].op[0].enqueue_ns +
+                                                         who->begin_unix_ns - who->begin_mono_ns);
+    assert_true(run.process[0].op[0].number > LENGTH / 2);
+    muster_run_free(&run);
+    munmap(file.map, sizeof(*file.map));
+    close(file.lock_fd);
 }
 
 static void put_file(const char *dir, const char *name, const char *text)
@@ -519,6 +549,7 @@ int main(void)
         TEST(a_log_alone_gives_the_same_picture),
         TEST(a_living_process_is_read_and_left_alone),
         TEST(of_a_run_that_is_refreshed_only_what_is_new_is_read),
+        TEST(of_a_long_run_that_is_refreshed_the_latest_is_kept),
         TEST(what_cannot_be_read_is_said_and_the_rest_is_read),
         TEST(nothing_to_read_is_an_error_in_words),
         TEST(without_a_name_the_newest_run_is_taken),

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/nccl_types.h"
-#include "diagnose/live/op_window.h"
+#include "run/op_window.h"
 
 static struct muster_op op_of(uint32_t comm, uint64_t number, bool timed)
 {
@@ -79,6 +79,26 @@ static void sends_to_each_peer_are_a_stream(void **state)
     muster_window_free(&window);
 }
 
+static void the_latest_are_kept_without_a_gap_if_asked_for(void **state)
+{
+    (void)state;
+    struct muster_window window = {.latest = 128};
+    for (uint64_t n = 0; n < 10000; n++) {
+        struct muster_op op = op_of(1, n, n % 100 < 10);
+        take(&window, &op, 4096);
+        for (uint64_t k = 0; k < 128 && k < n; k++)
+            assert_int_equal(window.op[window.n - 1 - k].number, n - k);
+        for (size_t i = 1; i < window.n; i++)
+            assert_true(window.op[i].number > window.op[i - 1].number);
+    }
+    assert_true(window.thinned > 0 && window.n < 2200);
+    for (uint64_t n = 0; n < 9700; n++) {
+        bool block = n % 100 < 10, end = n % 100 == 10 || n % 100 == 99;
+        assert_true(has(&window, 1, n) || !(block || end));
+    }
+    muster_window_free(&window);
+}
+
 static void it_is_bounded_and_holds_the_newest(void **state)
 {
     (void)state;
@@ -111,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_timed_is_kept_with_the_ends_of_what_lies_between),
         cmocka_unit_test(sends_to_each_peer_are_a_stream),
+        cmocka_unit_test(the_latest_are_kept_without_a_gap_if_asked_for),
         cmocka_unit_test(it_is_bounded_and_holds_the_newest),
         cmocka_unit_test(any_number_of_streams_is_survived),
     };

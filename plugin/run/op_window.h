@@ -1,10 +1,11 @@
 /*
  * The latest operations of one process, as many as comparing it with others needs: those with GPU
  * times, and of what lies between them the first and the last of each stream, so that no hole in
- * the numbers reaches into what was timed (view_self.c). One thread.
+ * the numbers reaches into what was timed (view/self_time.c); and, if asked for, the very latest
+ * without a gap, for what is seen by calls alone. One thread.
  */
-#ifndef MUSTER_DIAGNOSE_LIVE_OP_WINDOW_H
-#define MUSTER_DIAGNOSE_LIVE_OP_WINDOW_H
+#ifndef MUSTER_RUN_OP_WINDOW_H
+#define MUSTER_RUN_OP_WINDOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,9 @@ struct muster_window_stream {
 struct muster_window {
     struct muster_op *op;
     size_t n;
+    size_t latest;  /* at least so many of the newest are kept without a gap; set by the caller */
+    size_t thinned; /* with `latest`: the first so many of `op` are those with gaps */
+    size_t room;    /* of `op`, while it is thinned in place; else 0 */
     uint64_t timed; /* ever taken with GPU times */
     struct muster_window_stream stream[MUSTER_WINDOW_STREAMS];
     unsigned streams;

@@ -1,4 +1,4 @@
-#include "diagnose/live/op_window.h"
+#include "run/op_window.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,13 @@
 
 static bool keep(struct muster_window *window, const struct muster_op *op)
 {
-    if (!muster_grow(&window->op, window->n, sizeof *window->op))
+    if (window->n >= window->room && !muster_grow(&window->op, window->n, sizeof *window->op))
         return false;
     window->op[window->n++] = *op;
     return true;
 }
+
+/* ---- with gaps ---- */
 
 /* The gap is over: the last of each stream in it stands before what follows. */
 static bool end_gap(struct muster_window *window)
@@ -63,10 +65,40 @@ static bool take(struct muster_window *window, const struct muster_op *op)
     return keep(window, op);
 }
 
+/* ---- without ---- */
+
+/* The older half of what has no gaps gets them, where it lies: not more is kept than was there, as
+ * nothing waits before or after. */
+static bool thin(struct muster_window *window)
+{
+    size_t from = window->thinned, end = from + (window->n - from) / 2, n = window->n;
+    bool whole = true;
+    window->room = n;
+    window->n = from;
+    for (size_t i = from; i < end; i++) {
+        struct muster_op op = window->op[i];
+        whole = take(window, &op) && whole;
+    }
+    whole = end_gap(window) && whole;
+    window->thinned = window->n;
+    memmove(window->op + window->n, window->op + end, (n - end) * sizeof *window->op);
+    window->n += n - end;
+    window->room = 0;
+    return whole;
+}
+
+static bool take_latest(struct muster_window *window, const struct muster_op *op)
+{
+    if (!keep(window, op))
+        return false;
+    return window->n - window->thinned <= 2 * window->latest || thin(window);
+}
+
 static void halve(struct muster_window *window)
 {
     size_t gone = window->n - window->n / 2;
     window->n -= gone;
+    window->thinned -= gone < window->thinned ? gone : window->thinned;
     memmove(window->op, window->op + gone, window->n * sizeof *window->op);
 }
 
@@ -74,7 +106,7 @@ bool muster_window_take(struct muster_window *window, const struct muster_op *op
                         size_t most, bool *halved)
 {
     for (size_t i = 0; i < n; i++) {
-        if (op[i].comm != 0 && !take(window, &op[i]))
+        if (op[i].comm != 0 && !(window->latest ? take_latest : take)(window, &op[i]))
             return false;
         if (window->n > most) {
             halve(window);

@@ -1,0 +1,240 @@
+#include "diagnose/live/live_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "diagnose/hang/hang.h"
+#include "run/refresh.h"
+#include "run/trim.h"
+#include "segment/segment_reader.h"
+#include "view/view.h"
+
+enum {
+    OPS_ALL = 16384,  /* in all windows together */
+    TAKE_SHARE = 500, /* one part in so many of a processor's time is for taking */
+};
+#define PAUSE_LEAST_NS (100 * MUSTER_NS_PER_MS)
+#define PAUSE_MOST_NS  MUSTER_NS_PER_S
+
+struct muster_live_run {
+    struct muster_process *known; /* of peer i; refreshed, or not begun */
+    size_t n;
+    struct muster_process *shown; /* some of them, as `run` has them */
+    struct muster_run run;
+    uint64_t timed; /* by those that are gone */
+    uint64_t taken_ns;
+    struct muster_op ring[MUSTER_SEG_RING]; /* scratch */
+};
+
+struct muster_live_run *muster_live_run_new(void)
+{
+    return calloc(1, sizeof(struct muster_live_run));
+}
+
+static void forget(struct muster_live_run *live, struct muster_process *known)
+{
+    live->timed += known->refreshed ? known->refreshed->window.timed : 0;
+    muster_process_free(known);
+    *known = (struct muster_process){.segment = NULL};
+}
+
+void muster_live_run_free(struct muster_live_run *live)
+{
+    if (!live)
+        return;
+    for (size_t i = 0; i < live->n; i++)
+        forget(live, &live->known[i]);
+    free(live->known);
+    free(live->shown);
+    free(live);
+}
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static bool make_room(struct muster_live_run *live, size_t n)
+{
+    while (live->n < n) {
+        if (!muster_grow(&live->known, live->n, sizeof *live->known) ||
+            !muster_grow(&live->shown, live->n, sizeof *live->shown))
+            return false;
+        live->known[live->n++] = (struct muster_process){.segment = NULL};
+    }
+    return true;
+}
+
+/* ---- taking ---- */
+
+/* How many operations it went on by. */
+static uint64_t take_one(struct muster_live_run *live, size_t i, const char *path)
+{
+    struct muster_process *known = &live->known[i];
+    size_t most = muster_window_share(OPS_ALL, live->n);
+    if (!known->refreshed && !muster_process_begin_refresh(known, most, 0))
+        return 0;
+    return muster_process_take_ring(known, path, most, live->ring);
+}
+
+uint64_t muster_live_run_take(struct muster_live_run *live, const struct muster_live_peers *peers)
+{
+    uint64_t now = muster_now_ns(), cost = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID), went = 0;
+    uint64_t passed = live->taken_ns ? now - live->taken_ns : PAUSE_MOST_NS;
+    if (!make_room(live, peers->n))
+        return PAUSE_MOST_NS;
+    for (size_t i = 0; i < peers->n; i++) {
+        if (!peers->peer[i].alive) {
+            forget(live, &live->known[i]);
+            continue;
+        }
+        uint64_t one = take_one(live, i, peers->peer[i].path);
+        went = one > went ? one : went;
+    }
+    live->taken_ns = now;
+    cost = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost;
+    /* Two thirds of a ring, at the pace of the quickest. */
+    uint64_t pause = went ? passed * (MUSTER_SEG_RING * 2 / 3) / went : PAUSE_MOST_NS;
+    uint64_t least = within(TAKE_SHARE * cost, PAUSE_LEAST_NS, PAUSE_MOST_NS);
+    return within(pause, least, PAUSE_MOST_NS);
+}
+
+uint64_t muster_live_run_timed(const struct muster_live_run *live, size_t *processes)
+{
+    uint64_t sum = live->timed;
+    *processes = 0;
+    for (size_t i = 0; i < live->n; i++) {
+        const struct muster_refreshed *refreshed = live->known[i].refreshed;
+        sum += refreshed ? refreshed->window.timed : 0;
+        *processes += refreshed && refreshed->window.timed > 0;
+    }
+    return sum;
+}
+
+/* ---- the run ---- */
+
+static const struct muster_run *run_of(struct muster_live_run *live, size_t processes)
+{
+    live->run = (struct muster_run){.process = live->shown, .processes = processes};
+    return &live->run;
+}
+
+const struct muster_run *muster_live_run_latest(struct muster_live_run *live,
+                                                const struct muster_live_peers *peers)
+{
+    size_t n = 0;
+    if (!make_room(live, peers->n))
+        return NULL;
+    for (size_t i = 0; i < peers->n; i++) {
+        struct muster_process *known = &live->known[i];
+        if (known->ops > 0 && muster_process_read_tables(known, peers->peer[i].path))
+            live->shown[n++] = *known;
+    }
+    return run_of(live, n);
+}
+
+static enum muster_process_state state_of(const struct muster_live_peer *peer,
+                                          const struct muster_segment *segment)
+{
+    if (peer->alive)
+        return MUSTER_PROCESS_RUNNING;
+    switch (segment->exit_state) {
+    case MUSTER_EXIT_FINALIZED:
+        return MUSTER_PROCESS_FINALIZED;
+    case MUSTER_EXIT_EXITED:
+        return MUSTER_PROCESS_EXITED;
+    default:
+        return MUSTER_PROCESS_KILLED;
+    }
+}
+
+/* One that is over, where it lies; NULL: it cannot be read. */
+static struct muster_segment *read_over(const struct muster_live_peer *peer)
+{
+    struct muster_segment *segment = NULL;
+    char path[MUSTER_SEG_PATH + 300];
+    if (peer->seen)
+        snprintf(path, sizeof path, "%s", peer->path);
+    else
+        snprintf(path, sizeof path, "%s/%s.seg", peer->identity.run_dir, peer->identity.file_stem);
+    return muster_segment_read(path, &segment, NULL) == 0 ? segment : NULL;
+}
+
+/* The ring comes first: what retires before slots are read is in neither, never in both. */
+static struct muster_segment *read_living(struct muster_process *known, const char *path,
+                                          struct muster_op *scratch, size_t *ops)
+{
+    uint64_t next = 0;
+    if (!known->segment)
+        known->segment = muster_segment_blank();
+    *ops = known->segment ? muster_segment_read_ring(path, &next, scratch) : 0;
+    if (!known->segment || muster_segment_read_tables(path, known->segment, NULL) != 0 ||
+        muster_segment_read_flight(path, known->segment, NULL) != 0)
+        return NULL;
+    memcpy(known->segment->ring, scratch, *ops * sizeof *scratch);
+    return known->segment;
+}
+
+/* False: it cannot be read. */
+static bool show_standing(struct muster_live_run *live, size_t i,
+                          const struct muster_live_peer *peer, struct muster_process *to)
+{
+    size_t ops = 0;
+    struct muster_segment *segment = peer->alive
+                                         ? read_living(&live->known[i], peer->path, live->ring, &ops)
+                                         : read_over(peer);
+    if (!segment)
+        return false;
+    if (!peer->alive)
+        ops = segment->ring_head < MUSTER_SEG_RING ? (size_t)segment->ring_head : MUSTER_SEG_RING;
+    *to = (struct muster_process){.segment = segment,
+                                  .identity = segment->identity,
+                                  .state = state_of(peer, segment),
+                                  .op = segment->ring,
+                                  .ops = ops,
+                                  .seen_ns = peer->alive ? muster_now_ns() : 0};
+    return true;
+}
+
+const struct muster_run *muster_live_run_standing(struct muster_live_run *live,
+                                                  const struct muster_live_peers *peers,
+                                                  bool living)
+{
+    size_t n = 0;
+    if (!make_room(live, peers->n))
+        return NULL;
+    for (size_t i = 0; i < peers->n; i++)
+        if (peers->peer[i].alive || !living)
+            n += show_standing(live, i, &peers->peer[i], &live->shown[n]);
+    return run_of(live, n);
+}
+
+void muster_live_run_end_standing(struct muster_live_run *live)
+{
+    for (size_t i = 0; i < live->run.processes; i++) {
+        struct muster_process *shown = &live->shown[i];
+        if (shown->state == MUSTER_PROCESS_RUNNING)
+            muster_run_trim(shown->segment);
+        else
+            free(shown->segment);
+    }
+    run_of(live, 0);
+}
+
+bool muster_live_run_hangs(struct muster_live_run *live, const struct muster_live_peers *peers,
+                           uint64_t hang_ns, struct muster_findings *findings)
+{
+    struct muster_view view;
+    const struct muster_run *run = muster_live_run_standing(live, peers, false);
+    bool whole = run && muster_view_of_run_aligned(run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_hang_find(&view, hang_ns, findings);
+        muster_view_free(&view);
+    }
+    if (run)
+        muster_live_run_end_standing(live);
+    return whole;
+}
