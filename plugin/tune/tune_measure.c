@@ -14,6 +14,8 @@ struct bin {
     struct muster_tune_class class;
     struct muster_tune_choice choice;
     uint64_t votes; /* for `choice`, against all others */
+    struct muster_tune_class after;
+    uint64_t after_votes;
     double *us;
     size_t n;
     double *beat_us;
@@ -24,6 +26,8 @@ struct bins {
     struct muster_arena arena;
     struct bin *bin;
     size_t n;
+    const struct muster_view_comm *comm; /* of the operation before */
+    struct muster_tune_class before;
 };
 
 bool muster_tune_same_class(const struct muster_tune_class *a, const struct muster_tune_class *b)
@@ -55,6 +59,15 @@ static void vote(struct bin *bin, const struct muster_tune_choice *choice)
     bin->votes = same ? bin->votes + 1 : bin->votes - 1;
 }
 
+static void vote_after(struct bin *bin, const struct muster_tune_class *before)
+{
+    if (bin->after_votes == 0) {
+        bin->after = *before;
+    }
+    bool same = muster_tune_same_class(&bin->after, before);
+    bin->after_votes = same ? bin->after_votes + 1 : bin->after_votes - 1;
+}
+
 static int add(void *to, const struct muster_joint *joint, double us, size_t *place)
 {
     struct bins *bins = to;
@@ -74,6 +87,11 @@ static int add(void *to, const struct muster_joint *joint, double us, size_t *pl
     }
     *(double *)muster_arena_add(&bins->arena, &bin->us, &bin->n, sizeof us) = us;
     vote(bin, &choice);
+    if (bins->comm == joint->comm) {
+        vote_after(bin, &bins->before);
+    }
+    bins->comm = joint->comm;
+    bins->before = class;
     *place = (size_t)(bin - bins->bin);
     return 0;
 }
@@ -117,7 +135,8 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
                                            .choice = bin->choice,
                                            .us = muster_tune_median(bin->us, bin->n),
                                            .beat_us = muster_tune_median(bin->beat_us, beats),
-                                           .ops = (uint32_t)bin->n};
+                                           .ops = (uint32_t)bin->n,
+                                           .after = bin->after};
         }
     }
     if (sample->point) {

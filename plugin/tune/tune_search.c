@@ -41,6 +41,8 @@ struct search {
     size_t rare;                   /* classes of the first run with too few operations */
     char when[32];
     const char *ending;
+    unsigned drops; /* rules that were dropped because others paid for them */
+    char dropped[2 * MUSTER_TUNE_LINE]; /* what they did */
 };
 
 __attribute__((format(printf, 2, 3))) static void tell(const struct search *search, const char *fmt,
@@ -144,7 +146,7 @@ static size_t rules_kept(const struct search *search)
 
 static int write_file(struct search *search)
 {
-    char part[4200], figure[128] = "", meaning[128] = "";
+    char part[4200], figure[MUSTER_TUNE_LINE] = "", meaning[MUSTER_TUNE_LINE] = "";
     struct muster_tune_account account = {
         .command = search->plan->argv,
         .when = search->when,
@@ -152,7 +154,7 @@ static int write_file(struct search *search)
         .budget_s = search->plan->budget_s,
         .runs = search->runs,
         .ending = search->ending,
-        .whole = {figure, meaning},
+        .whole = {figure, meaning, search->dropped},
         .rare = search->rare,
         .unjudged = muster_tune_unjudged(&search->tracks),
     };
@@ -525,20 +527,16 @@ static int whole_pair(struct search *search, size_t rules, const char *policy, b
 
 /* Pairs of their own: those before had other sets of rules, and chose these. How many is settled
  * before the first, as one that may stop when it likes what it sees would stop too early. */
-static void evaluate_whole(struct search *search)
+static void evaluate_rules(struct search *search, size_t rules)
 {
-    char figure[128], meaning[128];
-    size_t rules = muster_tune_rules_proven(&search->tracks, search->rule);
-    char *text = rules ? muster_tune_text(search->rule, rules, 0) : NULL;
+    char figure[MUSTER_TUNE_LINE], meaning[MUSTER_TUNE_LINE];
+    char *text = muster_tune_text(search->rule, rules, 0);
     unsigned n = MUSTER_TUNE_WHOLES, i = 0;
-    if (!text) {
-        return;
-    }
+    search->whole = (struct muster_tune_whole){.rules = rules};
     while (n && !fits(search, 2 * n)) {
         n = n > MUSTER_TUNE_PAIRS ? n - 1 : 0;
     }
-    search->whole.rules = rules;
-    while (i < n && fits(search, 2) && whole_pair(search, rules, text, i % 2 == 0) >= 0) {
+    while (text && i < n && fits(search, 2) && whole_pair(search, rules, text, i % 2 == 0) >= 0) {
         i = search->whole.failed ? n : i + 1;
     }
     if (i < MUSTER_TUNE_PAIRS && !search->ending[0]) {
@@ -547,6 +545,40 @@ static void evaluate_whole(struct search *search)
     muster_tune_whole_format(&search->whole, figure, meaning);
     tell(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
     free(text);
+}
+
+/* Drops the rule that what became slower is laid to. False: nothing did, or too little would be left
+ * to measure with. */
+static bool drop_culprit(struct search *search, size_t rules)
+{
+    char harm[MUSTER_TUNE_LINE], class[96];
+    struct muster_tune_interval interval;
+    bool kept = muster_tune_whole_keeps(muster_tune_whole_evaluate(&search->whole, &interval));
+    const struct muster_tune_part *worst = muster_tune_whole_worst(&search->whole, &interval);
+    if (kept || !worst || rules < 2 || !fits(search, WHOLE)) {
+        return false;
+    }
+    size_t culprit = muster_tune_whole_culprit(&search->whole, &worst->class, search->rule, rules);
+    muster_tune_format_harm(&search->whole, harm);
+    muster_tune_format_class(class, sizeof class, &search->rule[culprit].class);
+    tell(search, "%s: the rule for %s is dropped", harm, class);
+    search->drops++;
+    snprintf(search->dropped, sizeof search->dropped,
+             "Dropped because others paid for what they gained: %u rule%s, the last for %s.",
+             search->drops, search->drops > 1 ? "s" : "", class);
+    muster_tune_forbid(&search->tracks, &search->rule[culprit].class);
+    return true;
+}
+
+static void evaluate_whole(struct search *search)
+{
+    size_t rules;
+    do {
+        rules = muster_tune_rules_proven(&search->tracks, search->rule);
+        if (rules) {
+            evaluate_rules(search, rules);
+        }
+    } while (rules && drop_culprit(search, rules));
 }
 
 /* ---- all of it ---- */

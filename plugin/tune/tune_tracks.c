@@ -272,7 +272,7 @@ size_t muster_tune_rules_proven(const struct muster_tune_tracks *tracks,
     for (size_t i = 0; i < tracks->n; i++) {
         const struct muster_tune_track *track = &tracks->track[i];
         double best = INFINITY;
-        for (unsigned l = 0; l < MUSTER_TUNE_LANES; l++) {
+        for (unsigned l = 0; l < MUSTER_TUNE_LANES && !track->harms; l++) {
             struct muster_tune_interval interval;
             if (!is_proven(&track->lane[l], &interval) || interval.ratio >= best) {
                 continue;
@@ -320,6 +320,13 @@ void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
             took_effect(track, &own->choice, &b->choice)) {
             add_pair(own, a, b);
         }
+    }
+}
+
+void muster_tune_forbid(struct muster_tune_tracks *tracks, const struct muster_tune_class *class)
+{
+    for (size_t i = 0; i < tracks->n; i++) {
+        tracks->track[i].harms |= muster_tune_same_class(&tracks->track[i].class, class);
     }
 }
 

@@ -41,6 +41,7 @@ struct muster_tune_track {
     double base_beat_us[MUSTER_TUNE_BASES];
     unsigned base_beats;
     struct muster_tune_lane lane[MUSTER_TUNE_LANES]; /* the best first */
+    bool harms; /* others pay for what it gains: it gets no rule */
     bool unjudged;                                   /* something ran without a comparable time */
 };
 
@@ -99,6 +100,8 @@ void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
                       const struct muster_tune_sample *with);
 /* The lane's candidates failed. */
 void muster_tune_drop(struct muster_tune_tracks *tracks, unsigned lane);
+/* This class gets no rule any more. */
+void muster_tune_forbid(struct muster_tune_tracks *tracks, const struct muster_tune_class *class);
 /* Options of a lane that pairs could still decide. */
 size_t muster_tune_open(const struct muster_tune_tracks *tracks, unsigned lane);
 

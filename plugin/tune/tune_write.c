@@ -102,8 +102,9 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
     if (left_out[0]) {
         fprintf(out, "# Not judged: %s.\n", left_out);
     }
-    for (size_t i = 0; i < 2; i++) {
-        fprintf(out, account->whole[i][0] ? "# %s\n" : "%s", account->whole[i]);
+    for (size_t i = 0; i < 3; i++) {
+        const char *line = account->whole[i];
+        fprintf(out, line && line[0] ? "# %s\n" : "%s", line ? line : "");
     }
     if (!rules && !account->whole[0][0]) {
         fputs("# Nothing was: NCCL's own choices were not beaten.\n", out);

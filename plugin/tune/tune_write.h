@@ -32,7 +32,7 @@ struct muster_tune_account {
     double seconds, budget_s;
     unsigned runs;
     const char *ending;   /* "", or why it ended early */
-    const char *whole[2]; /* what all rules together did, a line each; "": there are none */
+    const char *whole[3]; /* what all rules together did, a line each; "" or NULL: none */
     size_t rare;          /* classes with too few operations */
     size_t unjudged;      /* classes in which something that ran had no comparable time */
 };

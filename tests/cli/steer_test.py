@@ -295,10 +295,23 @@ class Tune(Case):
         rules, text = self.rules()
         self.assertEqual(rules, [])
         self.assertRegex(text, r"# All rules together: 1\.\d+ of the time, 95 % interval 1\.\d+ to 1\.\d+, over 5 pairs")
+        self.assertIn("all_gather", re.search(r"With them (.*): the rule for (.*) is dropped", done.stderr).group(1))
         for place in (text, done.stderr):
-            self.assertIn("The job as a whole was slower: 2 rules not kept.", place)
+            self.assertIn("The job as a whole was slower: 1 rule not kept.", place)
+        self.assertIn("# Dropped because others paid for what they gained: 1 rule, the last for all_reduce 1 MiB", text)
         self.assertNotIn("not beaten", text)
         self.assertIn("0 rules in out.yaml", done.stderr)
+
+    def test_only_the_rule_that_others_pay_for_is_dropped(self):
+        """One class's gain makes what follows it slower; the job gains, the other class's rule stays."""
+        done = self.tune("--budget", "90s", env={"STEERED_LATER_US": "20", "STEERED_LATER_FLOATS": str(1 << 18)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rules, text = self.rules()
+        self.assertEqual(rules, ["all_reduce-128KiB-2-ranks-1-nodes"])
+        self.assertRegex(done.stderr, r"With them all_gather 32 KiB, .* took 1\.\d+ of its time: "
+                                      r"the rule for all_reduce 1 MiB, 2 ranks, 1 node is dropped")
+        self.assertIn("# Dropped because others paid for what they gained: 1 rule, the last for all_reduce 1 MiB", text)
+        self.assertRegex(text, r"# All rules together: 0\.\d+ of the time")
 
     def test_a_class_that_runs_seldom_is_not_judged(self):
         done = self.tune("--budget", "60s", command=(STEERED, "2", "10"))

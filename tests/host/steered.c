@@ -7,7 +7,8 @@
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOST_<rank>: its
  * NCCL_HOSTID. STEERED_HOLD=1: the ranks stay until standard input ends. STEERED_FAIL=ALGO: a rank
  * that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst
- * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times SLOWNESS.
+ * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times SLOWNESS;
+ * STEERED_LATER_FLOATS=N: only all-reduces of so many do that.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -122,6 +123,7 @@ static uint64_t duration_ns(struct rank *rank, const struct choice *choice, uint
 static void one_round(struct rank *rank, int ranks)
 {
     const char *fail = getenv("STEERED_FAIL"), *later = getenv("STEERED_LATER_US");
+    const char *only = getenv("STEERED_LATER_FLOATS");
     uint64_t later_ns = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
         uint64_t bytes = operations[i].floats * 4;
@@ -129,7 +131,9 @@ static void one_round(struct rank *rank, int ranks)
         struct choice choice = choose(rank, operations[i].number, bytes);
         if (fail && strcmp(fail, algo_word[choice.algo]) == 0)
             _exit(3);
-        later_ns += later && choice.algo == 0 ? strtoull(later, NULL, 10) * 1000 * SLOWNESS : 0;
+        bool pays = !only || strtoull(only, NULL, 10) == operations[i].floats;
+        if (later && choice.algo == 0 && pays)
+            later_ns += strtoull(later, NULL, 10) * 1000 * SLOWNESS;
         uint64_t waits_ns = operations[i].number == ALL_GATHER ? later_ns : 0;
         standin_call(rank->comm,
                      &(struct standin_op){.func = operations[i].func,

@@ -16,7 +16,7 @@ static const struct muster_tune_rule rule = {.class = {MUSTER_FUNC_ALL_REDUCE, 2
 
 static struct muster_tune_whole whole;
 static struct muster_tune_interval interval;
-static char figure[128], meaning[128];
+static char figure[MUSTER_TUNE_LINE], meaning[MUSTER_TUNE_LINE];
 
 static int begin(void **state)
 {
@@ -88,11 +88,61 @@ static void what_others_pay_more_than_in_full_is_not_kept(void **state)
     assert_string_equal(meaning, "The job as a whole was slower: 1 rule not kept.");
 }
 
-static void what_others_pay_in_part_is_a_gain(void **state)
+/* A gain of the job at the cost of some of its operations. */
+static void what_others_pay_in_part_is_not_kept_either(void **state)
 {
     (void)state;
     pairs(5, 30, 70);
+    assert_int_equal(judged(), MUSTER_TUNE_HARMS);
+    assert_false(muster_tune_whole_keeps(judged()));
+    assert_string_equal(meaning, "With it all_reduce 4 KiB, 4 ranks, 1 node took 1.50 of its time: "
+                                 "1 rule not kept.");
+}
+
+static void a_class_that_scatters_by_two_percent_is_not_harmed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        pair_of(20, 100, i % 2 ? 20.9 : 20.1, 80 + i, 40);
     assert_int_equal(judged(), MUSTER_TUNE_GAINS);
+    assert_null(muster_tune_whole_worst(&whole, &interval));
+}
+
+enum { CHAIN = 4 };
+static struct muster_tune_rule ruled[CHAIN];
+
+/* Classes 10, 11, ... each after the one before, the first after the last; rules for some. */
+static void chain_of(const uint8_t *sizes, size_t rules)
+{
+    begin(NULL);
+    for (uint8_t i = 0; i < CHAIN; i++) {
+        unsigned before = (i + CHAIN - 1u) % CHAIN;
+        whole.part[i].class = (struct muster_tune_class){.func = MUSTER_FUNC_ALL_REDUCE,
+                                                         .size_log2 = (uint8_t)(10 + i),
+                                                         .ranks = 4,
+                                                         .nodes = 1};
+        whole.part[i].after = whole.part[i].class;
+        whole.part[i].after.size_log2 = (uint8_t)(10 + before);
+    }
+    whole.parts = CHAIN;
+    for (size_t i = 0; i < rules; i++) {
+        ruled[i].class = (struct muster_tune_class){MUSTER_FUNC_ALL_REDUCE, sizes[i], 4, 1};
+        ruled[i].evidence.interval.ratio = 0.5 + 0.1 * (double)i;
+    }
+}
+
+static void the_rule_of_what_ran_before_is_dropped_first(void **state)
+{
+    (void)state;
+    chain_of((const uint8_t[]){10, 11, 13}, 3);
+    const struct muster_tune_class *harmed = &whole.part[2].class; /* 12, after 11 */
+    assert_int_equal(muster_tune_whole_culprit(&whole, harmed, ruled, 3), 1);
+    chain_of((const uint8_t[]){10, 12, 13}, 3); /* none before it: its own */
+    assert_int_equal(muster_tune_whole_culprit(&whole, harmed, ruled, 3), 1);
+    chain_of((const uint8_t[]){13, 10}, 2); /* the nearest before it */
+    assert_int_equal(muster_tune_whole_culprit(&whole, harmed, ruled, 2), 1);
+    const struct muster_tune_class stray = {MUSTER_FUNC_BROADCAST, 5, 4, 1};
+    assert_int_equal(muster_tune_whole_culprit(&whole, &stray, ruled, 2), 1); /* gains least */
 }
 
 /* A rule for a small part of a job whose runs scatter. */
@@ -165,7 +215,9 @@ int main(void)
         TEST(a_rule_that_gains_and_a_whole_that_gains),
         TEST(what_others_pay_in_full_is_not_kept),
         TEST(what_others_pay_more_than_in_full_is_not_kept),
-        TEST(what_others_pay_in_part_is_a_gain),
+        TEST(what_others_pay_in_part_is_not_kept_either),
+        TEST(a_class_that_scatters_by_two_percent_is_not_harmed),
+        TEST(the_rule_of_what_ran_before_is_dropped_first),
         TEST(a_gain_that_is_not_seen_is_said),
         TEST(two_pairs_are_too_few),
         TEST(numbers_of_operations_are_those_of_one_side),
