@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launch/nccl_files.h"
+
 struct symbol {
     const char *name;
     size_t offset; /* of the function pointer in its struct */
@@ -122,22 +124,6 @@ static void *open_below(const char *prefix)
             library = open_matches(pattern);
     }
     return library;
-}
-
-/* Its link is not resolved: that of a virtual environment points out of it. */
-bool muster_python_prefix(char *prefix, size_t size)
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        int n = snprintf(prefix, size, "%.*s/python3", (int)length, path);
-        if (n > 0 && (size_t)n < size && access(prefix, X_OK) == 0) {
-            snprintf(prefix, size, "%.*s/..", (int)length, path);
-            return true;
-        }
-        path += length + (path[length] == ':');
-    }
-    return false;
 }
 
 static void *find_nccl(void)

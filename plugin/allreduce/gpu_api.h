@@ -79,9 +79,6 @@ int muster_cuda_p2p_open(const struct muster_cuda *cuda, struct muster_cuda_p2p 
  * Python environments around ($VIRTUAL_ENV, $CONDA_PREFIX, python3 on PATH, /usr, /usr/local). */
 int muster_nccl_open(struct muster_nccl *nccl, const char *path, struct muster_err *err);
 
-/* The prefix of the python3 that PATH finds first; false: there is none. */
-bool muster_python_prefix(char *prefix, size_t size);
-
 /* "what: CUDA error NAME" and the like; return -1. With code 0 they return 0. */
 int muster_cuda_check(const struct muster_cuda *cuda, int code, const char *what,
                       struct muster_err *err);

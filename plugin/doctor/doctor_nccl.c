@@ -1,7 +1,6 @@
 /* Which NCCL libraries there are, and which one a process here would load. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "doctor/doctor.h"
 #include "doctor/library_trust.h"
 #include "launch/bounded.h"
+#include "launch/nccl_files.h"
 
 enum { LOAD_MS = 15000, LIBRARY_MAX = 1 << 30, STRINGS_MAX = 4096, NAME_MAX_LENGTH = 96 };
 
@@ -136,48 +136,14 @@ static int add_library(struct muster_doctor *doctor, const char *path)
     return doctor->libraries++;
 }
 
-static void add_matches(struct muster_doctor *doctor, const char *folder, const char *below)
+static void take_file(void *doctor, const char *path)
 {
-    char pattern[PATH_MAX];
-    glob_t found;
-    if (!folder || !*folder ||
-        snprintf(pattern, sizeof pattern, "%s/%slibnccl.so*", folder, below) >=
-            (int)sizeof pattern ||
-        glob(pattern, 0, NULL, &found))
-        return;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        add_library(doctor, found.gl_pathv[i]);
-    globfree(&found);
+    add_library(doctor, path);
 }
 
 static void find_all(struct muster_doctor *doctor)
 {
-    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu",
-                                          "/usr/lib/aarch64-linux-gnu",
-                                          "/usr/lib64",
-                                          "/usr/local/lib",
-                                          "/usr/lib",
-                                          "/usr/local/cuda/lib64",
-                                          "/usr/local/nccl/lib"};
-    static const char *const below[] = {"lib/python3*/site-packages/nvidia/nccl/lib/",
-                                        "lib/python3*/dist-packages/nvidia/nccl/lib/", "lib/"};
-    char python[PATH_MAX];
-    const char *prefixes[] = {getenv("VIRTUAL_ENV"),
-                              getenv("CONDA_PREFIX"),
-                              muster_python_prefix(python, sizeof python) ? python : NULL,
-                              "/usr/local",
-                              "/usr",
-                              "/opt/conda"};
-    const char *path = getenv("LD_LIBRARY_PATH");
-    for (size_t length; path && *path; path += length + (path[length] == ':')) {
-        length = strcspn(path, ":");
-        add_matches(doctor, muster_arena_format(doctor->memory, "%.*s", (int)length, path), "");
-    }
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        add_matches(doctor, folders[i], "");
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        for (size_t j = 0; j < sizeof below / sizeof *below; j++)
-            add_matches(doctor, prefixes[i], below[j]);
+    muster_nccl_files(take_file, doctor);
 }
 
 static void take_answer(struct muster_doctor *doctor, const char *bytes, size_t n)

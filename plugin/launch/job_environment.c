@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "launch/locate.h"
+#include "launch/plugin_form.h"
 #include "launch/steer.h"
 
 const char *const muster_capture_timings[] = {"configured", "auto",     "full",
@@ -97,7 +98,7 @@ static int add_library(struct muster_environment *environment, struct muster_err
 {
     char path[PATH_MAX];
     if (muster_locate_library(MUSTER_PROFILER_LIBRARY, path, sizeof path, err) ||
-        muster_environment_add(environment, plugin_variable, MUSTER_PROFILER_LIBRARY, err)) {
+        muster_environment_add(environment, plugin_variable, muster_plugin_word(path), err)) {
         return -1;
     }
     *strrchr(path, '/') = '\0';

@@ -4,8 +4,10 @@ usage: cli_test.py MUSTER [unittest options]
 """
 
 import fcntl
+import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,7 +193,7 @@ class Run(Case):
         got, _ = self.variables("--timing", "full", "--dir", "here", "--log-max", "1MiB",
                                 "--trace", "/t", "--config", "c.yaml", "--quiet",
                                 env={"LD_LIBRARY_PATH": "/a:/b"})
-        self.assertEqual(got["NCCL_PROFILER_PLUGIN"], "libnccl-profiler-muster.so")
+        self.assertEqual(os.path.basename(got["NCCL_PROFILER_PLUGIN"]), "libnccl-profiler-muster.so")
         first = got["LD_LIBRARY_PATH"].split(":")
         self.assertTrue(os.path.exists(os.path.join(first[0], "libnccl-profiler-muster.so")))
         self.assertEqual(first[1:], ["/a", "/b"])
@@ -238,9 +240,22 @@ class Run(Case):
 
     def test_another_profiler_is_called_beside_muster(self):
         got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": "other.so"})
-        self.assertEqual(got["NCCL_PROFILER_PLUGIN"], "libnccl-profiler-muster.so")
+        self.assertEqual(os.path.basename(got["NCCL_PROFILER_PLUGIN"]), "libnccl-profiler-muster.so")
         self.assertEqual(got["MUSTER_CHAIN"], "other.so")
         self.assertIn("NCCL_PROFILER_PLUGIN=other.so is called beside muster", done.stderr)
+
+    def test_the_plugin_is_named_as_the_nccl_that_is_there_takes_it(self):
+        if glob.glob("/usr/lib/*/libnccl.so*") or shutil.which("python3", path="/opt/conda/bin"):
+            self.skipTest("an NCCL of the system decides, too")
+        for version, by_path in (("2.28.9", True), ("2.27.3", False)):
+            place = os.path.join(self.folder.name, version)
+            os.mkdir(place)
+            with open(os.path.join(place, "libnccl.so." + version), "w", encoding="ascii"):
+                pass
+            got, _ = self.variables(env={"LD_LIBRARY_PATH": place, "PATH": "/usr/bin:/bin"})
+            folder = got["LD_LIBRARY_PATH"].split(":")[0]
+            name = "libnccl-profiler-muster.so"
+            self.assertEqual(got["NCCL_PROFILER_PLUGIN"], os.path.join(folder, name) if by_path else name)
 
     def test_a_chain_that_is_set_is_kept(self):
         got, done = self.variables(env={"NCCL_PROFILER_PLUGIN": "other.so", "MUSTER_CHAIN": "b.so"})
@@ -324,7 +339,7 @@ class Env(Case):
             done = subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, text=True,
                                   timeout=60, check=True)
             plugin, timing, folder, path = done.stdout.splitlines()
-            self.assertEqual(plugin, "libnccl-profiler-muster.so")
+            self.assertEqual(os.path.basename(plugin), "libnccl-profiler-muster.so")
             self.assertEqual((timing, folder), ("full", "/" + odd))
             self.assertEqual(path.split(":")[1:], [before] if before else [])
 
