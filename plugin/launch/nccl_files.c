@@ -1,6 +1,7 @@
 #include "launch/nccl_files.h"
 
 #include <glob.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,10 +75,10 @@ void muster_nccl_files(void (*take)(void *to, const char *path), void *to)
 
 static uint32_t version_in(const char *text)
 {
-    unsigned major, minor, patch;
-    if (sscanf(text, "%2u.%2u.%2u", &major, &minor, &patch) != 3)
+    uint32_t major, minor, patch;
+    if (sscanf(text, "%2" SCNu32 ".%2" SCNu32 ".%2" SCNu32, &major, &minor, &patch) != 3)
         return 0;
-    return major * 10000 + minor * 100 + patch;
+    return major * 10000u + minor * 100u + patch;
 }
 
 /* .../nvidia/nccl/lib/libnccl.so.2 belongs to .../nvidia_nccl_cu12-2.27.3.dist-info. */

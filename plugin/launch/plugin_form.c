@@ -24,23 +24,17 @@ bool muster_plugin_by_path(uint32_t version, size_t length)
     return length <= forms[row].longest && length > 0;
 }
 
-struct question {
-    size_t length, found;
-    bool all;
-};
-
-static void ask(void *to, const char *path)
+void muster_plugin_ask(void *question, const char *libnccl)
 {
-    struct question *question = to;
-    question->found++;
-    question->all = question->all &&
-                    muster_plugin_by_path(muster_nccl_version_by_name(path), question->length);
+    struct muster_plugin_question *all = question;
+    all->asked++;
+    all->take += muster_plugin_by_path(muster_nccl_version_by_name(libnccl), all->length);
 }
 
 const char *muster_plugin_word(const char *path)
 {
-    struct question question = {.length = strlen(path), .all = true};
+    struct muster_plugin_question question = {.length = strlen(path)};
     const char *slash = strrchr(path, '/');
-    muster_nccl_files(ask, &question);
-    return !slash || (question.found && question.all) ? path : slash + 1;
+    muster_nccl_files(muster_plugin_ask, &question);
+    return !slash || (question.asked && question.take == question.asked) ? path : slash + 1;
 }

@@ -13,6 +13,13 @@
 /* Whether NCCL of that version (22703; 0: not known) loads a plugin from a path of so many bytes. */
 bool muster_plugin_by_path(uint32_t version, size_t length);
 
+/* Put to one libnccl after the other: begins with the path's length, all else 0. */
+struct muster_plugin_question {
+    size_t length;
+    size_t asked, take; /* so many, and those that take the path */
+};
+void muster_plugin_ask(void *question, const char *libnccl);
+
 /* What NCCL_PROFILER_PLUGIN is to be so that every NCCL that a job started here may load finds
  * `path`: that itself, or its last part where one of them does not take paths, or its version or all
  * of them are not known. Points into `path`. */

@@ -7,7 +7,6 @@ import fcntl
 import glob
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -245,7 +244,7 @@ class Run(Case):
         self.assertIn("NCCL_PROFILER_PLUGIN=other.so is called beside muster", done.stderr)
 
     def test_the_plugin_is_named_as_the_nccl_that_is_there_takes_it(self):
-        if glob.glob("/usr/lib/*/libnccl.so*") or shutil.which("python3", path="/opt/conda/bin"):
+        if glob.glob("/usr/lib/*/libnccl.so*") + glob.glob("/usr/local/*/lib64/libnccl.so*"):
             self.skipTest("an NCCL of the system decides, too")
         for version, by_path in (("2.28.9", True), ("2.27.3", False)):
             place = os.path.join(self.folder.name, version)

@@ -76,8 +76,11 @@ static void one_that_takes_no_path_decides_for_all(void **state)
     static const char plugin[] = "/opt/muster/lib/muster/libnccl-profiler-muster.so";
     char path[2048];
     (void)state;
-    make("new/libnccl.so.2.28.9");
-    make("old/libnccl.so.2.27.3");
+    struct muster_plugin_question question = {.length = sizeof plugin};
+    muster_plugin_ask(&question, make("new/libnccl.so.2.28.9"));
+    assert_true(question.asked == 1 && question.take == 1);
+    muster_plugin_ask(&question, make("old/libnccl.so.2.27.3"));
+    assert_true(question.asked == 2 && question.take == 1);
     snprintf(path, sizeof path, "%s/new:%s/old", folder, folder);
     setenv("LD_LIBRARY_PATH", path, 1);
     assert_string_equal(muster_plugin_word(plugin), "libnccl-profiler-muster.so");
