@@ -14,6 +14,7 @@
 
 #include "allreduce/allreduce_wire.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "launch/bounded.h"
 #include "launch/child.h"
 
@@ -289,8 +290,10 @@ int muster_allreduce_probe(const char *nccl, unsigned deadline_s,
                        deadline_s * 1000, &bytes, &n, err))
         return -1;
     int rc = n == sizeof *probe ? 0 : muster_fail(err, "the CUDA driver or NCCL gave no answer");
-    if (rc == 0)
+    if (rc == 0) {
         memcpy(probe, bytes, n);
+        muster_text_clean(probe->gpu, sizeof probe->gpu);
+    }
     free(bytes);
     return rc;
 }

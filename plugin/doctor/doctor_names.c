@@ -36,6 +36,10 @@ int muster_doctor_resolve(const char *name, struct muster_interface *to, struct 
     if (muster_bounded("the resolver", resolve_work, (void *)(uintptr_t)name, RESOLVE_MS, &bytes,
                        &n, err))
         return -1;
+    if (n != sizeof(struct sockaddr_storage)) {
+        free(bytes);
+        return muster_fail(err, "the resolver gave no answer");
+    }
     *to = (struct muster_interface){.prefix = 0};
     muster_interfaces_address(to, (const struct sockaddr *)(const void *)bytes);
     free(bytes);

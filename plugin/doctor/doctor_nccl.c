@@ -56,6 +56,7 @@ int muster_nccl_version_in(const char *path, int *cuda)
         at = found + sizeof mark - 1;
         left = file.n - (size_t)(at - file.at);
         memcpy(text, at, left < sizeof text - 1 ? left : sizeof text - 1);
+        text[strspn(text, "0123456789.+cuda")] = '\0'; /* else a number may have a sign */
         int fields = sscanf(text, "%3u.%3u.%3u+cuda%3u.%3u", &major, &minor, &patch, &cuda_major,
                             &cuda_minor);
         if (fields >= 3)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "doctor/p2p_work.h"
 #include "launch/bounded.h"
 
@@ -34,7 +35,9 @@ static int take(struct muster_p2p_matrix *matrix, const char *bytes, size_t n)
         memcpy(&result, bytes + at, sizeof result);
         if (!in_range(matrix, &result))
             continue;
-        result.failed[sizeof result.failed - 1] = '\0';
+        muster_text_clean(result.failed, sizeof result.failed);
+        muster_text_clean(result.from_pci, sizeof result.from_pci);
+        muster_text_clean(result.to_pci, sizeof result.to_pci);
         matrix->pair[result.from][result.to] = result;
         open = result.stage == MUSTER_P2P_DONE ? -1 : result.from * gpus + result.to;
     }

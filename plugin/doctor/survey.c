@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/text.h"
 #include "launch/bounded.h"
 #include "topology/hwloc/hwloc.h"
 #include "topology/sysfs.h"
@@ -94,6 +95,22 @@ static int find_tree(struct muster_survey *survey, struct muster_err *err)
     return 0;
 }
 
+/* The driver was in the child, too, and may have written anywhere. */
+static bool is_sound(struct muster_nvml *nvml)
+{
+    if (nvml->gpus < 0 || nvml->gpus > MUSTER_MACHINE_GPUS)
+        return false;
+    muster_text_clean(nvml->driver, sizeof nvml->driver);
+    for (int i = 0; i < nvml->gpus; i++) {
+        muster_text_clean(nvml->gpu[i].name, sizeof nvml->gpu[i].name);
+        muster_text_clean(nvml->gpu[i].uuid, sizeof nvml->gpu[i].uuid);
+        for (int j = 0; j < nvml->gpus; j++)
+            if (nvml->p2p[i][j] > MUSTER_P2P_OTHER)
+                nvml->p2p[i][j] = MUSTER_P2P_OTHER;
+    }
+    return true;
+}
+
 static void add_nvml(struct muster_survey *survey)
 {
     char *bytes;
@@ -101,10 +118,12 @@ static void add_nvml(struct muster_survey *survey)
     struct muster_nvml *blank = calloc(1, sizeof *blank);
     if (blank &&
         muster_bounded("NVML", nvml_work, blank, NVML_MS, &bytes, &n, &survey->no_nvml) == 0) {
-        if (n == sizeof *survey->nvml)
+        if (n == sizeof *survey->nvml && is_sound((struct muster_nvml *)(void *)bytes)) {
             survey->nvml = (struct muster_nvml *)(void *)bytes;
-        else
+        } else {
+            muster_fail(&survey->no_nvml, "NVML gave an answer that makes no sense");
             free(bytes);
+        }
     }
     free(blank);
     if (survey->nvml)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/text.h"
 #include "launch/child.h"
 #include "launch/family.h"
 #include "launch/job_environment.h"
@@ -177,12 +178,12 @@ void muster_tune_output_end(const char *output, char *to, size_t size)
     FILE *said = fopen(output, "r");
     to[0] = '\0';
     while (said && fgets(line, sizeof line, said)) {
-        if (strspn(line, " \n") < strlen(line)) {
-            snprintf(to, size, "%s", line);
+        line[strcspn(line, "\n")] = '\0';
+        if (strspn(line, " ") < strlen(line)) {
+            muster_text_copy(to, size, line);
         }
     }
     if (said) {
         fclose(said);
     }
-    to[strcspn(to, "\n")] = '\0';
 }

@@ -54,7 +54,7 @@ static void read_gpu(const struct muster_gpu_watch *watch, int at, struct muster
     if (!watch->device[at] || !GOT(pci, watch->device[at], &pci))
         return;
     gpu->pci = muster_nvml_pci(&pci);
-    if (GOT(name, watch->device[at], text, sizeof text))
+    if (GOT(name, watch->device[at], text, sizeof text - 1))
         muster_text_copy(gpu->name, sizeof gpu->name, text);
     if (GOT(utilization, watch->device[at], &utilization))
         gpu->utilization = (int)utilization.gpu;

@@ -126,9 +126,9 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
     char text[96] = "";
     if (GOT(pci, device, &pci))
         gpu->pci = muster_nvml_pci(&pci);
-    if (GOT(name, device, text, sizeof text))
+    if (GOT(name, device, text, sizeof text - 1))
         muster_text_copy(gpu->name, sizeof gpu->name, text);
-    if (GOT(uuid, device, text, sizeof text))
+    if (GOT(uuid, device, text, sizeof text - 1))
         muster_text_copy(gpu->uuid, sizeof gpu->uuid, text);
     if (!GOT(capability, device, &gpu->major, &gpu->minor))
         gpu->major = gpu->minor = 0;
