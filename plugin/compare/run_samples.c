@@ -19,6 +19,7 @@ struct sample {
 struct reading {
     const struct muster_view *view;
     struct muster_run_samples *samples;
+    uint64_t *self_ns; /* of each operation */
     struct sample *sample;
     size_t n;
 };
@@ -70,8 +71,9 @@ static float add_ranks(struct reading *reading, const struct muster_joint *joint
         uint64_t wait = op->end_ns - op->begin_ns - shortest;
         sum += wait;
         last = wait == 0 ? rank : last;
-        if (op->self_ns != MUSTER_SELF_UNKNOWN)
-            muster_blocks_add(&rank->own_us, block, (double)op->self_ns / 1e3);
+        if (op->self_known)
+            muster_blocks_add(&rank->own_us, block,
+                              (double)reading->self_ns[op - reading->view->op] / 1e3);
         muster_blocks_add(&rank->cost_us, block, 0);
     }
     if (last)
@@ -159,11 +161,12 @@ static int fill_classes(struct reading *reading)
 int muster_run_samples_read(const struct muster_view *view, struct muster_run_samples *samples,
                             struct muster_err *err)
 {
-    struct reading reading = {.view = view, .samples = samples};
+    struct reading reading = {
+        .view = view, .samples = samples, .self_ns = muster_view_self_ns(view)};
     const struct muster_step_period_reader reader = {&reading, take, take_beat};
     *samples = (struct muster_run_samples){.ranks = view->gpus};
     samples->rank = calloc(view->gpus + 1, sizeof *samples->rank);
-    bool good = samples->rank;
+    bool good = samples->rank && reading.self_ns;
     for (size_t g = 0; good && g < view->gpus; g++) {
         samples->rank[g].rank = view->gpu[g].rank;
         samples->rank[g].host = view->gpu[g].host;
@@ -171,6 +174,7 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
     good = good && muster_step_period_read(view, &reader) == 0 && fill_classes(&reading) == 0;
     samples->ops = reading.n;
     free(reading.sample);
+    free(reading.self_ns);
     if (good)
         return 0;
     muster_run_samples_free(samples);

@@ -134,8 +134,8 @@ static int read_op(struct muster_costs *costs, const struct muster_joint *joint)
         uint64_t wait = op->end_ns - op->begin_ns - shortest;
         gpu->ops++;
         gpu->wait_ns += wait;
-        if (op->self_ns != MUSTER_SELF_UNKNOWN) {
-            gpu->own_ns += op->self_ns;
+        if (op->self_known) {
+            gpu->own_ns += costs->self_ns[op - costs->view->op];
             gpu->own_ops++;
         }
         costs->waited[(size_t)gpu->row * costs->view->gpus + late] += wait;
@@ -172,12 +172,15 @@ int muster_costs_find(const struct muster_view *view, struct muster_costs *costs
     if (costs->gpu)
         number_rows(costs);
     costs->waited = calloc(view->gpus * costs->rows + 1, sizeof *costs->waited);
-    bool whole = costs->gpu && costs->cell && costs->waited &&
+    costs->self_ns = muster_view_self_ns(view);
+    bool whole = costs->gpu && costs->cell && costs->waited && costs->self_ns &&
                  muster_gpu_clocks_align(view, &costs->clocks, err) == 0;
     if (whole)
         find_axis(costs);
     for (uint32_t c = 0; whole && c < view->comms; c++)
         whole = read_comm(costs, c) == 0;
+    free(costs->self_ns);
+    costs->self_ns = NULL;
     if (whole)
         return 0;
     muster_costs_free(costs);

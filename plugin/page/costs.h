@@ -51,6 +51,7 @@ struct muster_cost_strip {
 
 struct muster_costs {
     const struct muster_view *view;
+    uint64_t *self_ns; /* of each operation, while they are read */
     struct muster_cost_gpu *gpu;
     struct muster_cost_cell *cell; /* GPU times bins */
     uint32_t bins;

@@ -15,7 +15,7 @@ static uint64_t cycle(const struct muster_view_op *op, uint64_t *end_ns)
         return 0;
     }
     *end_ns = op->end_ns;
-    bool from_begin = !before || (op->self_ns == MUSTER_SELF_UNKNOWN && op->begin_ns > before);
+    bool from_begin = !before || (!op->self_known && op->begin_ns > before);
     return op->end_ns - (from_begin ? op->begin_ns : before);
 }
 

@@ -94,7 +94,7 @@ static void set_queued(struct muster_view *view, const struct muster_view_gpu *g
             int64_t from = stretch[i / NEAR].soonest_ns;
             uint64_t ns = raw_ns(op) > from ? (uint64_t)raw_ns(op) - (uint64_t)from : 0;
             uint64_t queued = ns / MUSTER_QUEUED_NS;
-            op->queued = queued < MUSTER_QUEUED_UNKNOWN ? (uint16_t)queued : QUEUED_MOST;
+            op->queued = (queued < QUEUED_MOST ? queued : QUEUED_MOST) & UINT16_MAX;
         }
     }
 }

@@ -20,6 +20,12 @@ static bool same_stream(const struct muster_view_op *a, const struct muster_view
            (!p2p || (a->func == b->func && a->peer == b->peer));
 }
 
+static bool is_after_hole(const struct muster_view_op *op)
+{
+    uint64_t next = (uint64_t)op[-1].number + 1;
+    return op->number > next || op->number == MUSTER_VIEW_NO_NUMBER;
+}
+
 /* The operations of one GPU, member by member. */
 static size_t collect(const struct muster_view *view, const uint32_t *members, size_t n,
                       struct muster_keyed *item)
@@ -30,7 +36,7 @@ static size_t collect(const struct muster_view *view, const uint32_t *members, s
         for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
             const struct muster_view_op *op = &view->op[i];
             bool first = i == member->first_op || !same_stream(op - 1, op);
-            bool hole = first ? op->number > 0 : op->number > op[-1].number + 1;
+            bool hole = first ? op->number > 0 : is_after_hole(op);
             if (hole && !first && items) {
                 item[items - 1].mark[OPENS] = 1;
             }
@@ -65,18 +71,11 @@ static size_t keep_timed(const struct muster_view *view, struct muster_keyed *it
 static void set_self(struct muster_view *view, struct muster_view_gpu *gpu, const struct muster_keyed *item)
 {
     uint64_t end = 0;
-    uint32_t class = MUSTER_VIEW_NONE;
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         struct muster_view_op *op = &view->op[item[i].value];
         gpu->order[i] = item[i].value;
-        op->before = class;
-        if (!item[i].mark[CLOSES] && class != MUSTER_VIEW_NONE) {
-            op->self_ns = op->begin_ns > end ? op->begin_ns - end : 0;
-        }
-        if (op->end_ns > end) {
-            end = op->end_ns;
-            class = op->class;
-        }
+        op->self_known = !item[i].mark[CLOSES] && end > 0;
+        end = op->end_ns > end ? op->end_ns : end;
     }
 }
 
@@ -131,4 +130,25 @@ int muster_view_self_times(struct muster_view *view)
     free(first);
     free(members);
     return result;
+}
+
+uint64_t *muster_view_self_ns(const struct muster_view *view)
+{
+    uint64_t *self = malloc((view->ops + 1) * sizeof *self);
+    if (!self) {
+        return NULL;
+    }
+    memset(self, 0xff, view->ops * sizeof *self);
+    for (size_t g = 0; g < view->gpus; g++) {
+        const struct muster_view_gpu *gpu = &view->gpu[g];
+        uint64_t end = 0;
+        for (uint32_t i = 0; i < gpu->ordered; i++) {
+            const struct muster_view_op *op = &view->op[gpu->order[i]];
+            if (op->self_known) {
+                self[gpu->order[i]] = op->begin_ns > end ? op->begin_ns - end : 0;
+            }
+            end = op->end_ns > end ? op->end_ns : end;
+        }
+    }
+    return self;
 }

@@ -119,6 +119,21 @@ static uint32_t class_of(struct muster_view *view, const struct muster_view_clas
     return index->slot[at] - 1;
 }
 
+static uint64_t most(uint64_t value, uint64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+static void set_peer(struct muster_view_op *own, int32_t peer)
+{
+    const int32_t limit = MUSTER_VIEW_PEERS - 1;
+    int32_t clamped = peer > limit ? limit : peer < -1 ? -1 : peer;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion" /* gcc does not see that it fits */
+    own->peer = clamped;
+#pragma GCC diagnostic pop
+}
+
 static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
                 const struct muster_op *op)
 {
@@ -132,29 +147,31 @@ static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
         .graph = (op->flags & MUSTER_OP_GRAPH) != 0,
     };
     uint32_t at = class_of(view, &class);
+    if (at >= MUSTER_VIEW_CLASSES) {
+        view->strays++; /* or out of memory, which shows in finish */
+        return;
+    }
     struct muster_view_op *own = add(view, &view->op, &view->ops, sizeof *own);
     if (!own) {
         return;
     }
     bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
-                 !(op->flags & MUSTER_OP_INCOMPLETE);
+                 op->end_ns < MUSTER_VIEW_LATEST_NS && !(op->flags & MUSTER_OP_INCOMPLETE);
     *own = (struct muster_view_op){
-        .number = op->number,
-        .enqueue_ns = op->enqueue_ns,
+        .number = most(op->number, MUSTER_VIEW_NO_NUMBER) & MUSTER_VIEW_NO_NUMBER,
+        .enqueue_ns = op->enqueue_ns < MUSTER_VIEW_LATEST_NS ? op->enqueue_ns : 0,
         .begin_ns = timed ? op->begin_ns : 0,
         .end_ns = timed ? op->end_ns : 0,
-        .count = op->count,
-        .self_ns = MUSTER_SELF_UNKNOWN,
-        .class = at,
-        .before = MUSTER_VIEW_NONE,
-        .member = member,
-        .peer = op->peer,
+        .count = most(op->count, MUSTER_VIEW_COUNTS) & MUSTER_VIEW_COUNTS,
+        .class = at & (MUSTER_VIEW_CLASSES - 1),
+        .member = member & (MUSTER_VIEW_MEMBERS - 1),
         .flags = op->flags,
         .queued = MUSTER_QUEUED_UNKNOWN,
-        .source = timed ? op->source : MUSTER_SOURCE_NONE,
-        .func = op->func,
+        .source = (timed ? op->source : MUSTER_SOURCE_NONE) & 7u,
+        .func = (op->func < MUSTER_FUNCS ? op->func : MUSTER_FUNC_UNKNOWN) & 31u,
         .channels = op->channels,
     };
+    set_peer(own, op->peer);
 }
 
 void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)

@@ -13,7 +13,7 @@
  * host. Order: a member's operations stand by number, eager before replayed, whatever order they
  * were fed in; a hole in the numbers is an operation that was not recorded.
  *
- * Memory: 76 bytes an operation, members and GPUs apart; while it is being finished 32 more for each
+ * Memory: 52 bytes an operation, members and GPUs apart; while it is being finished 32 more for each
  * operation of the busiest GPU. A view belongs to one thread, and keeps pointers into the run.
  */
 #ifndef MUSTER_VIEW_VIEW_H
@@ -85,24 +85,31 @@ struct muster_view_class {
     bool graph;
 };
 
+/* 48 bytes. What a file says beyond what fits (a trillion operations or elements, 500,000 ranks)
+ * stands as the most that does; such times are none. Some are bits of a word: what is reckoned with
+ * them, beyond comparing and counting up, is reckoned in a variable of its own. */
 struct muster_view_op {
-    uint64_t number;
     uint64_t enqueue_ns;
     uint64_t begin_ns, end_ns; /* 0, 0: no times that can be true */
-    uint64_t count;
-    uint64_t self_ns; /* docs/reference/words.md; 0 inside a unit of overlapping operations;
-                         MUSTER_SELF_UNKNOWN: not timed, or what came before is not known */
-    uint32_t class;
-    uint32_t before; /* class of the operation that ended last before; MUSTER_VIEW_NONE */
-    uint32_t member; /* before finish: its handle; then its index */
-    int32_t peer;
-    uint16_t flags;  /* enum muster_op_flags */
-    uint16_t queued; /* from the call to the begin, beyond the soonest operation of this GPU, by
-                        what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
-    uint8_t source;
-    uint8_t func;
-    uint8_t channels;
+    uint64_t number : 40; /* MUSTER_VIEW_NO_NUMBER: it has none */
+    uint64_t flags : 16;  /* enum muster_op_flags, and its tag */
+    uint64_t channels : 8;
+    uint64_t count : 40;
+    uint64_t queued : 16; /* from the call to the begin, beyond the soonest operation of this GPU, by
+                             what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
+    uint64_t func : 5;
+    uint64_t source : 3;
+    uint64_t class : 20;
+    uint64_t member : 23; /* before finish: its handle; then its index */
+    int64_t peer : 20;
+    bool self_known : 1;  /* timed, and what came before is known, too: it has a self time */
 };
+_Static_assert(sizeof(struct muster_view_op) == 48, "one for each operation of each rank");
+_Static_assert(MUSTER_FUNCS <= 32 && MUSTER_SOURCES < 8, "in their bits");
+enum { MUSTER_VIEW_CLASSES = 1 << 20, MUSTER_VIEW_MEMBERS = 1 << 23, MUSTER_VIEW_PEERS = 1 << 19 };
+#define MUSTER_VIEW_NO_NUMBER ((1ull << 40) - 1)
+#define MUSTER_VIEW_COUNTS    ((1ull << 40) - 1)
+#define MUSTER_VIEW_LATEST_NS (1ull << 62) /* sums of a few times never overflow */
 
 /* Network proxy totals of one directed pair; struct muster_seg_net says what they mean. */
 struct muster_view_net {
@@ -156,6 +163,11 @@ void muster_view_add_net(struct muster_view *view, uint32_t member,
 int muster_view_finish(struct muster_view *view, struct muster_err *err);
 
 void muster_view_free(struct muster_view *view);
+
+/* Of each operation its self time (docs/reference/words.md): 0 inside a unit of overlapping operations;
+ * MUSTER_SELF_UNKNOWN: not timed, or what came before is not known. The caller frees. NULL: no
+ * memory. */
+uint64_t *muster_view_self_ns(const struct muster_view *view);
 
 /* Sorts the members by GPU into `members`, which has room for all: those of GPU g stand from
  * [g] to [g + 1] of what is returned, which the caller frees. NULL: no memory. */

@@ -48,7 +48,7 @@ int muster_view_group_members(struct muster_view *view, uint32_t *to)
     view->comm = calloc(n + 1, sizeof *view->comm);
     view->member = calloc(n + 1, sizeof *view->member);
     view->by_uid = calloc(n + 1, sizeof *view->by_uid);
-    if (!view->comm || !view->member || !view->by_uid) {
+    if (!view->comm || !view->member || !view->by_uid || n >= MUSTER_VIEW_MEMBERS) {
         return -1;
     }
     if (n) {
@@ -215,7 +215,7 @@ static int group_fed(struct muster_view *view, uint32_t *to)
     }
     for (size_t i = 0; i < view->ops; i++) {
         struct muster_view_op *op = &view->op[i];
-        op->member = to[op->member];
+        op->member = to[op->member] & (MUSTER_VIEW_MEMBERS - 1);
         view->member[op->member].ops++;
         in_place &= !i || op[-1].member <= op->member;
     }

@@ -133,7 +133,7 @@ void muster_divergence_of_operation(struct muster_finding *finding, const struct
         list_side(ranks, sizeof(ranks), view, comm, side, i);
         muster_text_bytes(bytes, sizeof(bytes), bytes_of(view, comm, op[i]));
         muster_finding_say(&finding->evidence, "%s #%" PRIu64 " (%s): %s/%s on %u channels on %s",
-                           muster_func_word(op[i]->func), op[i]->number, bytes,
+                           muster_func_word(op[i]->func), (uint64_t)op[i]->number, bytes,
                            muster_algo_word(class->algo), muster_proto_word(class->proto),
                            op[i]->channels, ranks);
         if (finding->has_op)
@@ -171,5 +171,5 @@ void muster_divergence_not_compared(struct muster_findings *findings,
         &findings->not_observable,
         "communicator %016" PRIx64 ": ranks called different things as #%" PRIu64
         ": from there on their algorithms, protocols and channels are not compared%s",
-        comm->id, op[i]->number, before);
+        comm->id, (uint64_t)op[i]->number, before);
 }

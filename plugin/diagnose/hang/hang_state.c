@@ -315,7 +315,7 @@ static void take_ops(struct muster_arena *arena, struct muster_hang_member *memb
         if (op->flags & MUSTER_OP_GRAPH)
             continue;
         take_op(arena, member,
-                &(struct seen){.number = op->number,
+                &(struct seen){.number = op->number == MUSTER_VIEW_NO_NUMBER ? UINT64_MAX : op->number,
                                .enqueue_ns = op->enqueue_ns,
                                .count = op->count,
                                .peer = op->peer,

@@ -87,7 +87,7 @@ static void say_call(const struct mismatch *in, uint32_t i, struct muster_findin
     if (muster_func_is_rooted(op->func))
         snprintf(root, sizeof root, ", root %" PRId32, class->root);
     muster_finding_say(to, "rank %" PRId32 " called #%" PRIu64 " %s %" PRIu64 " %s%s", rank,
-                       op->number, muster_func_word(op->func), op->count,
+                       (uint64_t)op->number, muster_func_word(op->func), (uint64_t)op->count,
                        muster_dtype_name(class->dtype), root);
 }
 

@@ -269,7 +269,7 @@ static bool report(const struct waits *waits, const struct wait *wait, double la
         muster_finding_say(&finding->evidence,
                            "the others had all called %s #%" PRIu64
                            " and it called nothing for %.1f s, then it came",
-                           muster_func_word(wait->op->func), wait->op->number, seconds(wait));
+                           muster_func_word(wait->op->func), (uint64_t)wait->op->number, seconds(wait));
     return true;
 }
 

@@ -128,7 +128,7 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
 
 static void note_known(struct muster_unit *unit, const struct muster_view_op *op)
 {
-    if (op->self_ns != MUSTER_SELF_UNKNOWN) {
+    if (op->self_known) {
         unit->known |= 1u << MUSTER_EDGE_LAST | 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
     }
 }

@@ -19,7 +19,7 @@ struct launch {
 
 static uint64_t part_of_load(const struct muster_view *view, const struct muster_view_op *op)
 {
-    uint64_t bytes = op->count * muster_dtype_bytes(view->class[op->class].dtype);
+    uint64_t bytes = (uint64_t)op->count * muster_dtype_bytes(view->class[op->class].dtype);
     uint64_t mixed = (bytes + op->func + 1) * 0x9e3779b97f4a7c15ull;
     return mixed ^ mixed >> 32;
 }

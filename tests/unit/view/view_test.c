@@ -40,6 +40,15 @@ static void finish(struct muster_view *view)
     assert_int_equal(muster_view_finish(view, &err), 0);
 }
 
+static void assert_self_time(const struct muster_view *view, uint32_t op, uint64_t expected_ns)
+{
+    uint64_t *self_ns = muster_view_self_ns(view);
+    assert_non_null(self_ns);
+    assert_int_equal(self_ns[op], expected_ns);
+    assert_int_equal(view->op[op].self_known, expected_ns != MUSTER_SELF_UNKNOWN);
+    free(self_ns);
+}
+
 static void test_self_time_is_from_the_last_end_in_any_communicator(void **state)
 {
     (void)state;
@@ -52,10 +61,10 @@ static void test_self_time_is_from_the_last_end_in_any_communicator(void **state
     muster_view_add_op(&one.view, one.member[1], &b);
     muster_view_add_op(&one.view, one.member[0], &c);
     finish(&one.view);
-    assert_int_equal(one.view.op[0].self_ns, MUSTER_SELF_UNKNOWN);
+    assert_self_time(&one.view, 0, MUSTER_SELF_UNKNOWN);
     assert_int_equal(one.view.op[1].number, 1);
-    assert_int_equal(one.view.op[1].self_ns, 10 * US);
-    assert_int_equal(one.view.op[2].self_ns, 50 * US);
+    assert_self_time(&one.view, 1, 10 * US);
+    assert_self_time(&one.view, 2, 50 * US);
     muster_view_free(&one.view);
 }
 
@@ -71,8 +80,8 @@ static void test_overlapping_operations_are_one_unit(void **state)
     muster_view_add_op(&one.view, one.member[1], &b);
     muster_view_add_op(&one.view, one.member[0], &c);
     finish(&one.view);
-    assert_int_equal(one.view.op[2].self_ns, 0);
-    assert_int_equal(one.view.op[1].self_ns, 10 * US);
+    assert_self_time(&one.view, 2, 0);
+    assert_self_time(&one.view, 1, 10 * US);
     muster_view_free(&one.view);
 }
 
@@ -86,8 +95,8 @@ static void test_first_of_a_timed_block_has_no_self_time(void **state)
         muster_view_add_op(&one.view, one.member[0], &ops[i]);
     }
     finish(&one.view);
-    assert_int_equal(one.view.op[2].self_ns, MUSTER_SELF_UNKNOWN);
-    assert_int_equal(one.view.op[3].self_ns, 20 * US);
+    assert_self_time(&one.view, 2, MUSTER_SELF_UNKNOWN);
+    assert_self_time(&one.view, 3, 20 * US);
     muster_view_free(&one.view);
 }
 
@@ -103,9 +112,9 @@ static void test_hole_in_the_numbers_leaves_no_self_time_after_it(void **state)
     }
     muster_view_add_op(&one.view, one.member[1], &neighbour);
     finish(&one.view);
-    assert_int_equal(one.view.op[1].self_ns, MUSTER_SELF_UNKNOWN);
-    assert_int_equal(one.view.op[2].self_ns, 20 * US);
-    assert_int_equal(one.view.op[3].self_ns, MUSTER_SELF_UNKNOWN);
+    assert_self_time(&one.view, 1, MUSTER_SELF_UNKNOWN);
+    assert_self_time(&one.view, 2, 20 * US);
+    assert_self_time(&one.view, 3, MUSTER_SELF_UNKNOWN);
     muster_view_free(&one.view);
 }
 
