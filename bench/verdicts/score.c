@@ -114,6 +114,7 @@ static void add_row(struct score_row *row, const struct job *job, const struct t
         row->neutral += verdict == VERDICT_NEUTRAL;
         row->victims += verdict == VERDICT_WRONG ? innocents(job, finding) : 0;
         told += verdict != VERDICT_NONE;
+        row->alike += is_word(finding, "all_wait");
     }
     row->told += told > 0;
 }
@@ -149,6 +150,11 @@ static bool cause_is(const struct fault *fault, enum muster_finding_cause cause)
     return cause == (fault->how == HOW_HOST ? MUSTER_CAUSE_HOST : MUSTER_CAUSE_GPU);
 }
 
+double score_cost_s(const struct muster_finding *finding)
+{
+    return finding->cost_run_s > 0 ? finding->cost_run_s : finding->cost_s;
+}
+
 /* Cost and cause, of findings about one fault that is due. */
 static void add_details(struct score *score, const struct job *job, const struct truth *truth,
                         const struct muster_finding *finding, unsigned faults)
@@ -157,7 +163,7 @@ static void add_details(struct score *score, const struct job *job, const struct
     if (__builtin_popcount(faults) != 1 || !truth->due[f])
         return;
     if (score->ratios < SCORE_RATIOS)
-        score->ratio[score->ratios++] = finding->cost_s / truth->cost_s[f];
+        score->ratio[score->ratios++] = score_cost_s(finding) / truth->cost_s[f];
     if (job->fault[f].how == HOW_LINK)
         return;
     score->causes_due++;

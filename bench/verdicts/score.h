@@ -19,6 +19,7 @@ struct score_row {
     unsigned due, found;
     unsigned right, wrong, neutral;
     unsigned victims; /* innocent ranks named */
+    unsigned alike;   /* cases where every rank was said to wait alike */
 };
 
 enum { SCORE_COSTS = 8, SCORE_TENTHS = 10, SCORE_RATIOS = 16384 };
@@ -29,7 +30,7 @@ struct score {
     unsigned sure[SCORE_TENTHS], sure_right[SCORE_TENTHS];
     double sure_sum[SCORE_TENTHS], brier;
     unsigned sures;
-    double ratio[SCORE_RATIOS]; /* cost said over true cost */
+    double ratio[SCORE_RATIOS]; /* cost said of the whole run over true cost */
     unsigned ratios;
     unsigned causes_due, causes, causes_right; /* faults of ranks; cause said; rightly */
     uint64_t ops;
@@ -48,6 +49,8 @@ void score_print(struct score *score, FILE *out);
 void score_explain(const struct job *job, const struct truth *truth,
                    const struct recorded *recorded, const struct judged *judged, bool evidence,
                    FILE *out);
+/* What it says that the run lost, what was not timed included, as the truth is. */
+double score_cost_s(const struct muster_finding *finding);
 /* One line a finding, and one a fault that was not named; a header with NULL. */
 void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
                const struct recorded *recorded, const struct judged *judged, FILE *out);

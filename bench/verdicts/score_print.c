@@ -15,13 +15,13 @@ static void print_row(const char *word, const struct score_row *row, FILE *out)
             share(row->right, row->right + row->wrong));
     fprintf(out, " (%u of %u) | ", row->right, row->right + row->wrong);
     fprintf(out, row->due ? "%5.3f" : "    –", share(row->found, row->due));
-    fprintf(out, " (%u of %u) | %u |\n", row->found, row->due, row->victims);
+    fprintf(out, " (%u of %u) | %u | %u |\n", row->found, row->due, row->victims, row->alike);
 }
 
 static void print_rows(const struct score *score, FILE *out)
 {
-    static const char head[] = "| cases | told | precision | recall | innocents named |\n"
-                               "|---|---|---|---|---|---|\n";
+    static const char head[] = "| cases | told | precision | recall | innocents named | all wait |\n"
+                               "|---|---|---|---|---|---|---|\n";
     fprintf(out, "| category %s", head);
     for (unsigned c = 0; c < CASES; c++) {
         if (score->category[c].cases)
@@ -177,7 +177,7 @@ static void csv_line(uint64_t seed, const struct job *job, const char *what, uns
             fault ? (int)job->fault[f].first : -1, fault ? truth_share(truth, f) : 0,
             fault ? recorded->hits[f] : 0, finding ? muster_finding_name(finding->kind) : "",
             finding && finding->ranks ? finding->rank[0] : -1, finding ? finding->cost_share : 0,
-            finding ? finding->cost_s / truth->run_s : 0, finding ? finding->confidence : 0);
+            finding ? score_cost_s(finding) / truth->run_s : 0, finding ? finding->confidence : 0);
 }
 
 void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,

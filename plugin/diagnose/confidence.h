@@ -24,6 +24,9 @@ enum muster_divergence { MUSTER_DIVERGENCE_POLICIES, MUSTER_DIVERGENCE_CHOICES }
  * pipelines and rings, where peers of the culprit may seem to be late. */
 double muster_confidence_late(bool chained);
 
+/* All ranks wait alike: in a job where they do. */
+double muster_confidence_alike(void);
+
 /* A link that stands out by its sender's waits for the network. */
 double muster_confidence_transfer(void);
 

@@ -226,6 +226,12 @@ static void put_host(struct text *text, const struct muster_finding *finding)
     put_price(text, finding);
 }
 
+static void put_alike(struct text *text, const struct muster_finding *finding)
+{
+    put(text, "every rank waits alike %s, nobody for another", finding->where);
+    put_price(text, finding);
+}
+
 static void put_transfer(struct text *text, const struct muster_finding *finding)
 {
     if (finding->ranks >= 2)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 
 static void say_twice(const struct muster_view *view, struct muster_finding_lines *to)
@@ -28,7 +29,8 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
                  muster_graph_order(&graph) == 0 && muster_graph_learn(&graph) == 0 &&
                  muster_seats_judge(&graph) == 0 &&
                  muster_suspects_find(&graph, span, &suspects) == 0 &&
-                 muster_straggler_describe(&graph, &suspects, span, findings) == 0;
+                 muster_straggler_describe(&graph, &suspects, span, findings) == 0 &&
+                 (suspects.n || muster_straggler_alike(&graph, span, findings) == 0);
     if (whole) {
         say_twice(view, &findings->not_observable);
         muster_straggler_describe_clean(&graph, &suspects, span, findings);

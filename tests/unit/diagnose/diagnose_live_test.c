@@ -19,7 +19,7 @@
 #define ABORT_ABSENT "muster: 1\non:\n  hang_absent: [abort, log]\n"
 #define ABORT_DEAD   "muster: 1\non:\n  hang_dead: [abort]\n  hang_mismatch: [abort]\n"
 #define TELL_LATE    "muster: 1\non:\n  late_rank: [log]\n"
-#define TELL_NOTHING "muster: 1\non:\n  late_rank: []\n  late_host: []\n  slow_transfer: []\n"
+#define TELL_NOTHING "muster: 1\non:\n  late_rank: []\n  late_host: []\n  all_wait: []\n  slow_transfer: []\n"
 
 static unsigned count(const char *text, const char *what)
 {

@@ -185,6 +185,35 @@ static void test_a_culprit_that_moves_is_a_list_over_time(void **state)
     ranks_end(&ranks);
 }
 
+/* In one step of ten nobody has input: all wait, nobody for another. */
+static void test_every_rank_waits_alike(void **state)
+{
+    (void)state;
+    for (unsigned late = 0; late < 2; late++) {
+        struct ranks ranks = four();
+        for (unsigned s = 0; s < 4 * STEPS; s++) {
+            for (unsigned r = 0; r < 4; r++) {
+                ranks_work(&ranks, r, s % 10 == 7 ? 20 * MS : 0);
+                ranks_work(&ranks, r, late && r == 1 ? 500 * US : 0);
+                ranks.call_ns[r] = ranks.arrived_ns[r] + 1 * MS;
+            }
+            step(&ranks, 0);
+        }
+        struct muster_findings findings = ranks_diagnose(&ranks);
+        assert_int_equal(findings.n, 1);
+        const struct muster_finding *finding = &findings.finding[0];
+        assert_int_equal(finding->kind, late ? MUSTER_FINDING_LATE_RANK : MUSTER_FINDING_ALL_WAIT);
+        assert_int_equal(finding->ranks, late);
+        if (!late) {
+            assert_true(fabs(finding->cost_s - 11 * 20e-3) < 1e-3);
+            assert_string_equal(finding->where, "before the first of 2 AllReduce of each step");
+            assert_true(ranks_said(&finding->evidence, "in 11 of these 11 the calls came late"));
+        }
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
 /* Eight ranks on two hosts, all of one slow alike: one finding of the host, not four. */
 static void test_a_slow_host_is_one_finding(void **state)
 {
@@ -394,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_intermittent),
         cmocka_unit_test(test_no_beat_where_chance_decides),
         cmocka_unit_test(test_a_culprit_that_moves_is_a_list_over_time),
+        cmocka_unit_test(test_every_rank_waits_alike),
         cmocka_unit_test(test_a_slow_host_is_one_finding),
         cmocka_unit_test(test_victims_of_other_communicators_are_named_as_such),
         cmocka_unit_test(test_what_may_not_be_judged_is_not),
