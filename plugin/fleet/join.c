@@ -414,6 +414,18 @@ static size_t ranks_said(const struct muster_segment *segment)
     return most > 0 ? (size_t)most : 0;
 }
 
+/* By its host's clock, when anything was called or ended last. */
+static uint64_t moved_at(const struct muster_segment *segment)
+{
+    uint64_t at_ns = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && segment->comm[i].uid; i++) {
+        const struct muster_seg_comm *comm = &segment->comm[i];
+        at_ns = comm->called_ns > at_ns ? comm->called_ns : at_ns;
+        at_ns = comm->ended_ns > at_ns ? comm->ended_ns : at_ns;
+    }
+    return at_ns;
+}
+
 struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns)
 {
     struct muster_join_coverage is = {0};
@@ -430,6 +442,9 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
         is.expected = said > is.expected ? said : is.expected;
         if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
             continue;
+        uint64_t moved_ns = moved_at(process->segment);
+        if (moved_ns && moved_ns + (uint64_t)host->to_server_ns > is.moved_ns)
+            is.moved_ns = moved_ns + (uint64_t)host->to_server_ns;
         is.ranks++;
         is.living += process->state == MUSTER_PROCESS_RUNNING;
     }

@@ -77,6 +77,7 @@ struct muster_join_coverage {
     size_t hosts, silent_hosts;
     size_t living; /* processes that are heard and not over */
     size_t ranks, expected; /* heard; that there are, as they say themselves */
+    uint64_t moved_ns;      /* the server's time when anything was called or ended last; 0: never */
 };
 struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns);
 

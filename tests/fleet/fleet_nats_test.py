@@ -6,8 +6,10 @@ usage: fleet_nats_test.py MUSTER RECORDINGS"""
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 import unittest
@@ -67,6 +69,7 @@ class Fleet(unittest.TestCase):
             self.assertIn('muster_finding_active{run="muster-7.0",', page)
             self.assertIn('finding="late_rank",severity="warning",rank="2"', page)
             self.described(page + at.page("agent-nodeA"))
+            self.promtool(page)
             at.until(lambda: os.path.exists(f"{at.folder}/hooked"), "the hook runs")
             at.until(lambda: re.search(r"^muster fleet: hook \S+ failed \(status 3\)$", at.log("one") + at.log("two"),
                                        re.M), "the worker says how its hook went")
@@ -75,6 +78,12 @@ class Fleet(unittest.TestCase):
             self.take_over(at, {"one": one, "two": two})
             with open(f"{at.folder}/hooked", encoding="utf-8") as file:
                 self.assertEqual([json.loads(line)["ranks"] for line in file], [[2]])
+
+    def promtool(self, page):
+        """What Prometheus' own tool has to say of a worker's page; where it is not there, nothing."""
+        if shutil.which("promtool"):
+            done = subprocess.run(["promtool", "check", "metrics"], input=page, text=True, capture_output=True)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
     def described(self, pages):
         """The page of metrics names what agent and worker serve of a fleet, and nothing else."""

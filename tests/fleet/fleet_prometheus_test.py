@@ -24,8 +24,9 @@ from shipped import Shipped
 MUSTER, ROOT, RECORDINGS = map(os.path.abspath, sys.argv[1:4])
 DEADLINE_S = 180
 RUN = "muster-4711.0"
-# Without a network in the recording there is nothing to show; rates may have passed between two scrapes.
-MAY_BE_EMPTY = re.compile(r"muster_network|topk16|mean1m|:ratio|_comm_calls|up\{job=\"muster\"\} == 0")
+# Without a network in the recording, and without a worker of a fleet, there is nothing to show; rates may have
+# passed between two scrapes.
+MAY_BE_EMPTY = re.compile(r"muster_fleet_|muster_network|topk16|mean1m|:ratio|_comm_calls|up\{job=\"muster\"\} == 0")
 
 
 def free_port():

@@ -110,6 +110,21 @@ static void print_jobs(const struct muster_worker_picture *picture, struct muste
     }
 }
 
+static void print_progress(const struct muster_worker_picture *picture,
+                           struct muster_exposition *to)
+{
+    static const struct muster_family moved = {
+        "muster_fleet_last_progress_timestamp_seconds", MUSTER_FAMILY_GAUGE,
+        "When any rank of a run called or ended an operation last, by the clock of NATS"};
+    muster_exposition_family(to, &moved);
+    for (size_t i = 0; i < picture->jobs; i++) {
+        const struct muster_worker_job *job = &picture->job[i];
+        const struct muster_label label[] = {{"run", job->run}, {"uid", job->uid}, {NULL, NULL}};
+        if (job->is.moved_ns)
+            muster_exposition_seconds(to, "", label, job->is.moved_ns);
+    }
+}
+
 static void print_finding(const struct muster_worker_picture *picture,
                           const struct muster_worker_finding *one, bool cost,
                           struct muster_exposition *to)
@@ -177,6 +192,7 @@ void muster_worker_print(const struct muster_worker_picture *picture, bool open_
     muster_exposition_family(&to, &jobs);
     muster_exposition_count(&to, "", &none, picture->jobs);
     print_jobs(picture, &to);
+    print_progress(picture, &to);
     print_findings(picture, &to);
     muster_exposition_family(&to, &omitted);
     muster_exposition_count(&to, "", &none, picture->omitted);
