@@ -361,8 +361,26 @@ static bool take_process(struct muster_join *join, uint32_t h, uint64_t mono_ns,
     return !from->still || take_still(process, from);
 }
 
+/* A message that is new and older than the newest: the server's clock was set back, as a stream
+ * comes in order. What was heard before moves with it. */
+static void follow_clock(struct muster_join *join, uint64_t server_ns, uint64_t now_ns)
+{
+    if (server_ns + MUSTER_JOIN_SILENT_NS < join->newest_ns) {
+        uint64_t back_ns = muster_join_server_ns(join, now_ns) - server_ns;
+        for (size_t i = 0; i < join->hosts; i++) {
+            struct muster_join_host *host = &join->host[i];
+            host->heard_ns = host->heard_ns > back_ns ? host->heard_ns - back_ns : 1;
+            host->to_server_ns -= host->to_server_ns == INT64_MAX ? 0 : (int64_t)back_ns;
+        }
+    } else if (server_ns < join->newest_ns) {
+        return;
+    }
+    join->newest_ns = server_ns;
+    join->newest_at_ns = now_ns;
+}
+
 static int take_message(struct muster_join *join, const struct muster_wire_message *message,
-                        uint64_t server_ns, struct muster_err *err)
+                        uint64_t server_ns, uint64_t now_ns, struct muster_err *err)
 {
     struct muster_err why = {""};
     struct muster_join_host *host = host_of(join, message, server_ns, &why);
@@ -372,6 +390,7 @@ static int take_message(struct muster_join *join, const struct muster_wire_messa
     }
     if (host->heard_ns && message->sequence <= host->sequence)
         return 0; /* it was here before */
+    follow_clock(join, server_ns, now_ns);
     join->lost += host->heard_ns ? message->sequence - host->sequence - 1 : 0;
     host->sequence = message->sequence;
     host->heard_ns = server_ns;
@@ -391,13 +410,13 @@ int muster_join_take(struct muster_join *join, const void *data, size_t bytes, u
     struct muster_arena arena = {0};
     struct muster_wire_message message;
     join->messages++;
-    if (server_ns >= join->newest_ns) {
+    if (join->newest_ns == 0) {
         join->newest_ns = server_ns;
         join->newest_at_ns = now_ns;
     }
     int rc = muster_wire_read(join->name, data, bytes, &arena, &message, err);
     if (rc == 0)
-        rc = take_message(join, &message, server_ns, err);
+        rc = take_message(join, &message, server_ns, now_ns, err);
     join->refused += rc != 0;
     muster_arena_free(&arena);
     return rc;

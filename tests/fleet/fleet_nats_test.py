@@ -188,6 +188,42 @@ class Fleet(unittest.TestCase):
         at.until_log("worker", "his-00000000: (byte|not a message|wire version)")
         self.assertEqual(at.told("worker"), [("late_rank", "2")])
 
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_tls(self):
+        """With the server's certificate agents, workers and questions go encrypted; without it nobody is believed."""
+        tls = 'tls { cert_file: "FOLDER/cert.pem", key_file: "FOLDER/key.pem" }'
+        with Site(MUSTER, RECORDINGS, tls, scheme="tls") as at:
+            ca = ("--nats-ca", f"{at.folder}/cert.pem")
+            doubts = at.agent("nodeA")
+            at.until_log("agent-nodeA", "certificate")
+            self.assertIn("muster_agent_nats_up 0", at.page("agent-nodeA"))
+            self.assertEqual(at.end(doubts), 0)
+            os.remove(at.log_path("agent-nodeA"))
+            for host in HOSTS:
+                at.agent(host, *ca)
+            at.worker("worker", *ca)
+            at.play("late-gpu", "muster-12", 60)
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            done = at.diagnose("muster-12", *ca)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(at.diagnose("muster-12").returncode, 2)
+
+    def test_full_disk(self):
+        """A server that has no room for a minute of messages: said with what to look at; jobs and agents go on."""
+        with Site(MUSTER, RECORDINGS, jetstream="max_file_store: 4096") as at:
+            for host in HOSTS:
+                at.agent(host)
+            worker = at.worker("worker")
+            at.until_log("worker", "muster fleet: NATS has no room")
+            at.play("late-gpu", "muster-13", 60)
+            at.until_log("agent-nodeA", "does not take messages")
+            at.until(lambda: "muster_agent_nats_waiting 0" not in at.page("agent-nodeA"), "messages are kept")
+            at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page("agent-nodeB"),
+                     "the agent judges its own host")
+            self.assertIsNone(worker.poll())
+            self.assertEqual(at.end(worker), 0)
+
     def test_credentials_in_an_address_are_refused(self):
         with site() as at:
             process = at.start(MUSTER, "agent", "--nats", "nats://me:secret@127.0.0.1", "--listen", "127.0.0.1:0",

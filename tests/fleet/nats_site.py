@@ -28,7 +28,7 @@ def free_port():
 
 
 class Site:
-    def __init__(self, muster, recordings, config=""):
+    def __init__(self, muster, recordings, config="", scheme="nats", jetstream=""):
         if not shutil.which("nats-server"):
             skip("no nats-server")
         self.muster, self.recordings = muster, recordings
@@ -37,10 +37,19 @@ class Site:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "SLURM_"))}
         self.environment["MUSTER_HANG_SECONDS"] = "3"
         self.started, self.port = [], free_port()
-        self.url = f"nats://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         with open(os.path.join(self.folder, "nats.conf"), "w", encoding="utf-8") as file:
-            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n{config}')
+            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store"\n'
+                       f'{jetstream} }}\n{config.replace("FOLDER", self.folder)}')
+        if scheme == "tls":
+            self.make_certificate()
         self.server = self.start_server()
+
+    def make_certificate(self):
+        """Of a server called 127.0.0.1, signed by itself."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                        f"{self.folder}/key.pem", "-out", f"{self.folder}/cert.pem"], check=True, capture_output=True)
 
     def __enter__(self):
         return self

@@ -80,15 +80,20 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
     natsStatus s = make ? make_stream(js) : NATS_OK;
     s = s == NATS_OK ? make_bucket(js, MUSTER_FLEET_BUCKET, MINUTE_NS, make, &board->leases) : s;
     s = s == NATS_OK ? make_bucket(js, BUCKET_FINDINGS, WEEK_NS, make, &board->findings) : s;
+    const char *why = s == NATS_OK ? NULL : nats_GetLastError(NULL);
     if (s == NATS_NO_RESPONDERS)
         muster_fail(err, "NATS answers, but without JetStream: switch it on in the server's "
                          "configuration (jetstream {}), for this account, too");
     else if (s == NATS_NOT_FOUND)
         muster_fail(err, "no fleet has worked here yet: start muster fleet");
+    else if (s != NATS_OK && why && strstr(why, "insufficient"))
+        muster_fail(err, "NATS has no room for a minute of messages (%s): see its disk, and "
+                         "JetStream's max_file_store",
+                    why);
     else if (s != NATS_OK)
         muster_fail(err, "NATS refuses what a worker needs (%s): see docs/fleet.md for its "
                          "permissions",
-                    nats_GetLastError(NULL) ? nats_GetLastError(NULL) : natsStatus_GetText(s));
+                    why ? why : natsStatus_GetText(s));
     int rc = s == NATS_OK ? (make ? check_version(board, err) : 0) : -1;
     if (rc != 0)
         muster_board_close(board);

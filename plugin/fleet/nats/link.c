@@ -60,7 +60,12 @@ static void on_closed(natsConnection *connection, void *arg)
     if (!why || !why[0] || (link->said_ns && now - link->said_ns < SAY_NS))
         return;
     link->said_ns = now;
-    say(link, "refuses this connection; wrong credentials? Trying again each five seconds", why);
+    say(link,
+        strncmp(link->options.url, "tls://", 6) == 0
+            ? "no connection; does --nats-ca vouch for its certificate, are the credentials right? "
+              "Trying again each five seconds"
+            : "refuses this connection; wrong credentials? Trying again each five seconds",
+        why);
 }
 
 /* What the server refuses. Lost heartbeats and slow consumers are seen by what does not come. */

@@ -39,6 +39,7 @@ struct fleet {
     struct muster_judge *judge;
     struct told told;
     uint64_t at_ns;
+    int64_t server_off_ns; /* how wrong the server's clock is */
     bool mute[HOSTS];
 };
 
@@ -71,7 +72,9 @@ static void give(struct fleet *fleet, const struct made *made)
     struct muster_err err;
     size_t bytes;
     unsigned char *data = made_bytes(made, &bytes);
-    if (muster_join_take(fleet->join, data, bytes, SERVER + fleet->at_ns, fleet->at_ns, &err) != 0)
+    if (muster_join_take(fleet->join, data, bytes,
+                         SERVER + fleet->at_ns + (uint64_t)fleet->server_off_ns, fleet->at_ns,
+                         &err) != 0)
         fail_msg("%s", err.text);
     free(data);
 }
@@ -168,6 +171,108 @@ static void test_twice(void **state)
     assert_int_equal(fleet->join->processes, MADE_RANKS);
 }
 
+/* The server's clock is set, back by two hours and on by five: whoever tells meanwhile is heard, and
+ * a host that falls silent then is still found to be. */
+static void test_the_servers_clock_jumps(void **state)
+{
+    static const int64_t jumps_s[] = {0, -7200, 10800};
+    struct fleet *fleet = *state;
+    for (unsigned j = 0; j < 3; j++) {
+        fleet->server_off_ns = jumps_s[j] * (int64_t)MADE_SECOND;
+        for (unsigned i = 0; i < 8; i++)
+            half(fleet, 6, HOSTS);
+        assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, 8);
+    }
+    assert_int_equal(fleet->told.n, 1);
+    assert_int_equal(fleet->told.first.rank[0], 6);
+    fleet->mute[1] = true;
+    for (unsigned i = 0; i < 8; i++)
+        half(fleet, -1, HOSTS);
+    assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).silent_hosts, 1);
+}
+
+/* Two hosts that claim the same ranks of one communicator: who is who cannot be known. */
+static void test_duplicate_ranks(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned i = 0; i < MADE_RANKS; i++) {
+        fleet->host[1]->process[i].identity.rank = (int)i;
+        fleet->host[1]->comm[i].seg.rank = (int)i;
+    }
+    for (unsigned k = 0; k < HALVES; k++)
+        half(fleet, 2, HOSTS);
+    assert_int_equal(fleet->told.n, 0);
+}
+
+/* Two jobs of four ranks in one run directory are one to the fleet. Their communicators keep them
+ * apart: that there are two of each rank makes nobody late, and hides nobody. */
+static void test_two_jobs_with_one_id(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned h = 0; h < HOSTS; h++)
+        for (unsigned i = 0; i < MADE_RANKS; i++) {
+            struct made *made = fleet->host[h];
+            int rank = (int)(2 * h + i % 2);
+            made->process[i].identity.rank = rank;
+            made->process[i].identity.world = MADE_RANKS;
+            made->comm[i].seg.id = MADE_COMM + i / 2;
+            made->comm[i].seg.rank = rank;
+            made->comm[i].seg.nranks = MADE_RANKS;
+        }
+    for (unsigned k = 0; k < HALVES; k++)
+        half(fleet, -1, HOSTS);
+    assert_int_equal(fleet->told.n, 0);
+    struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
+    assert_int_equal(is.ranks, 8);
+    assert_int_equal(is.expected, 8);
+    struct muster_rank_costs costs = *muster_judge_costs(fleet->judge);
+    for (size_t i = 0; i < costs.n; i++)
+        assert_true(costs.cost[i].operations > 0); /* each is compared, inside of his own job */
+}
+
+/* A job that makes and ends twelve communicators a second, for a day: each is known while it lives. */
+static void test_a_million_communicators(void **state)
+{
+    enum { LIVE = 8, EACH = MUSTER_SEG_COMMS / 2 / LIVE * LIVE, ALL = 1000000 };
+    static struct muster_wire_comm comm[2 * EACH];
+    struct fleet *fleet = *state;
+    struct made *made = fleet->host[0];
+    made_step(made, -1);
+    give(fleet, made);
+    made->message.processes = 1;
+    made->process[0].comm = comm;
+    made->process[0].ops = made->process[0].classes = 0;
+    for (uint32_t uid = 2; uid < ALL; uid += EACH) {
+        size_t n = 0;
+        for (uint32_t i = 0; i < EACH; i++) { /* the last ones end, as many begin */
+            comm[n] = made->comm[0];
+            comm[n].described = false;
+            comm[n].seg.uid = uid - EACH + i;
+            comm[n].seg.end_ns = made->message.mono_ns;
+            n += uid > 2;
+        }
+        for (uint32_t i = 0; i < EACH; i++) {
+            comm[n] = made->comm[0];
+            comm[n].seg.uid = uid + i;
+            comm[n].seg.id = (uint64_t)uid << 32 | i;
+            comm[n++].seg.end_ns = 0;
+        }
+        made->process[0].comms = n;
+        made->message.sequence++;
+        made->message.mono_ns += MADE_SECOND / 2;
+        fleet->at_ns += HALF_NS;
+        give(fleet, made);
+        assert_int_equal(fleet->join->unknown, 0);
+    }
+    assert_int_equal(fleet->join->processes, MADE_RANKS);
+    unsigned living = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+        const struct muster_seg_comm *one = &fleet->join->process[0].segment->comm[i];
+        living += one->uid && !one->end_ns;
+    }
+    assert_int_equal(living, EACH + 1); /* and the one of the first message */
+}
+
 static void expect_refused(struct fleet *fleet, const struct made *made, const char *why)
 {
     struct muster_err err = {""};
@@ -225,6 +330,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_twice, begin, end),
         cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),
         cmocka_unit_test_setup_teardown(test_undescribed, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_servers_clock_jumps, begin, end),
+        cmocka_unit_test_setup_teardown(test_duplicate_ranks, begin, end),
+        cmocka_unit_test_setup_teardown(test_two_jobs_with_one_id, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_million_communicators, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
