@@ -15,6 +15,7 @@
 #include "cli/cmd_report.h"
 #include "config/settings.h"
 #include "launch/child.h"
+#include "launch/dir_check.h"
 #include "launch/hooks.h"
 #include "launch/job_agent.h"
 #include "launch/steer.h"
@@ -185,6 +186,7 @@ static bool wrote_elsewhere(struct recorded *recorded, const struct place *place
 
 static void find_recorded(struct recorded *recorded, const struct place *place)
 {
+    struct stat own;
     *recorded = (struct recorded){
         .query = {.run = recorded->dir, .since_unix_ns = (uint64_t)place->since * MUSTER_NS_PER_S}};
     if (!place->dir[0]) {
@@ -193,13 +195,38 @@ static void find_recorded(struct recorded *recorded, const struct place *place)
         recorded->query.runs = dirs > 0 ? (size_t)dirs : 0;
         return;
     }
-    if (access(place->dir, W_OK | X_OK) == 0) {
+    if (stat(place->dir, &own) == 0 && !S_ISDIR(own.st_mode)) {
+        recorded->wrong = ENOTDIR;
+    } else if (access(place->dir, W_OK | X_OK) == 0) {
         recorded->dir[recorded->query.runs++] = place->dir;
     } else if (errno != ENOENT) {
         recorded->wrong = errno;
     }
     if (wrote_elsewhere(recorded, place)) {
         recorded->dir[recorded->query.runs++] = recorded->fallback;
+    }
+}
+
+/* Before the job begins: a directory that is wrong is no news at its end. */
+static void say_place(const struct place *place)
+{
+    struct muster_err err;
+    char fallback[PATH_MAX];
+    if (place->off) {
+        fputs("muster run: the job runs unrecorded\n", stderr);
+    } else if (!place->dir[0]) {
+        fputs("muster run: recording to a directory ./muster-* of the job\n", stderr);
+    } else if (muster_dir_check(place->dir, &err) == 0) {
+        fprintf(stderr, "muster run: recording to %s\n", place->dir);
+    } else if (muster_run_dir_fallback(fallback, sizeof fallback, place->dir, NULL) == 0 &&
+               muster_dir_check(fallback, NULL) == 0) {
+        fprintf(stderr, "muster run: %s: %s: recording to %s instead\n", place->dir, err.text,
+                fallback);
+    } else {
+        fprintf(stderr,
+                "muster run: %s: %s, nor is there room under TMPDIR: what is recorded will be "
+                "lost; name a directory with --dir\n",
+                place->dir, err.text);
     }
 }
 
@@ -359,11 +386,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (!options.capture.quiet) {
         warn_of_launcher(argv + at);
     }
-    if (!options.capture.quiet && place.reports && place.off) {
-        fputs("muster run: the job runs unrecorded\n", stderr);
-    } else if (!options.capture.quiet && place.reports) {
-        fprintf(stderr, "muster run: recording to %s\n",
-                place.dir[0] ? place.dir : "a directory ./muster-* of the job");
+    if (place.reports && !options.capture.quiet) {
+        say_place(&place);
     }
     status = run_job(&options, &place, argv + at, &err);
     if (err.text[0]) {

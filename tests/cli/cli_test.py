@@ -356,6 +356,22 @@ class Recorded(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("collectives of all ranks together", done.stderr)
 
+    def test_a_directory_that_cannot_be_written_is_told_before_the_job(self):
+        with open(os.path.join(self.folder.name, "file"), "w", encoding="ascii"):
+            pass
+        spare = os.path.join(self.folder.name, "spare")
+        os.mkdir(spare)
+        for where, why in (("file", "Not a directory"), ("file/x", "Not a directory"), ("/proc/nope/x", "[A-Z]")):
+            done = self.muster("run", "--dir", where, "-n", "--", "sh", "-c", "echo the job >&2", env={"TMPDIR": spare})
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, rf"^muster run: .*{where}: {why}.*: recording to /.* instead\nthe job\n$")
+        done = self.muster("run", "--dir", "file", "-n", "--", "sh", "-c", "echo the job >&2", env={"TMPDIR": "/proc"})
+        self.assertRegex(done.stderr, "^muster run: .*file: Not a directory, nor .* --dir\nthe job\n$")
+        done = self.muster("run", "--dir", "a/b/c", "-n", "--", "true")
+        self.assertRegex(done.stderr, "^muster run: recording to .*/a/b/c\n$")
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "a")), "asking leaves nothing behind")
+        self.assertEqual([name for name in os.listdir(self.folder.name) if name.startswith(".muster")], [])
+
     def test_an_earlier_run_is_not_reported_again(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")
         done = self.muster("run", "--dir", "out", "--", MUSTER, "replay", recording, "--speed",
