@@ -67,6 +67,83 @@ static void a_late_rank_is_named_in_three_lines(void **state)
     muster_view_free(&view);
 }
 
+static void ranks_that_disagree_are_named_with_what_they_called(void **state)
+{
+    static const unsigned widths[] = {0, 60, 100};
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    (void)state;
+    fill(&view, RANKS);
+    struct muster_finding *finding = add(&findings, MUSTER_FINDING_MISMATCH, 2);
+    finding->confidence = 1;
+    finding->has_op = true;
+    finding->op.func = MUSTER_FUNC_ALL_REDUCE;
+    finding->op.index = 76;
+    muster_finding_say(&finding->evidence, "rank 0 called #76 AllReduce 1048576 float32");
+    muster_finding_say(&finding->evidence, "rank 2 called #76 Broadcast 1048576 float32, root 0");
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        muster_verdict_of(&view, &findings, widths[i], &verdict);
+        assert_int_equal(verdict.lines, 3);
+        assert_memory_equal(verdict.line[0], "Ranks disagree on call #76", 26);
+        assert_non_null(strstr(verdict.line[0], "rank 2"));
+        assert_non_null(strstr(verdict.line[1], "rank 0 called #76 AllReduce"));
+        assert_true((widths[i] == 60) != (strstr(verdict.line[1], "Broadcast") != NULL));
+        assert_memory_equal(verdict.line[2], "Next: ", 6);
+    }
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
+/* Operations that follow each other; one rank after another comes `late_ns` late. */
+static void fill_taking_turns(struct muster_view *view, uint64_t late_ns)
+{
+    enum { OPS = 40, TRANSFER_NS = 100000, STEP_NS = 1000000 };
+    struct muster_err err;
+    *view = (struct muster_view){0};
+    for (unsigned g = 0; g < RANKS; g++) {
+        const struct muster_view_gpu gpu = {.rank = (int32_t)g, .gpu_index = -1, .host = "h"};
+        muster_view_add_gpu(view, &gpu);
+        uint32_t member = muster_view_add_member(view, g, 7, (int32_t)g, RANKS, 1, "world");
+        for (uint64_t n = 1; n <= OPS; n++) {
+            uint64_t own_late = n % RANKS == g ? late_ns : 0,
+                     end = n * STEP_NS + TRANSFER_NS + late_ns;
+            const struct muster_op op = {.number = n,
+                                         .enqueue_ns = n * STEP_NS,
+                                         .begin_ns = n * STEP_NS + own_late,
+                                         .end_ns = end,
+                                         .count = 1024,
+                                         .func = MUSTER_FUNC_ALL_REDUCE,
+                                         .dtype = 7,
+                                         .source = MUSTER_SOURCE_EVENT,
+                                         .peer = -1};
+            muster_view_add_op(view, member, &op);
+        }
+    }
+    assert_int_equal(muster_view_finish(view, &err), 0);
+}
+
+static void waiting_that_nobody_is_named_for_is_said(void **state)
+{
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    (void)state;
+    findings.clean.compared = 40;
+    findings.clean.least_ns = 1000;
+    findings.clean.seen = findings.clean.nranks = RANKS;
+    for (unsigned much = 0; much < 2; much++) {
+        struct muster_view view;
+        fill_taking_turns(&view, much ? 400000 : 20000);
+        muster_verdict_of(&view, &findings, 100, &verdict);
+        assert_int_equal(verdict.state, MUSTER_VERDICT_NOBODY);
+        assert_int_equal(verdict.lines, much ? 3 : 2);
+        /* three of four wait 0.4 ms of each ms */
+        if (much)
+            assert_memory_equal(verdict.line[2], "Yet ranks waited 3", 18);
+        muster_view_free(&view);
+    }
+}
+
 static void a_hang_goes_before_what_is_slow(void **state)
 {
     struct muster_view view;
@@ -133,6 +210,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_named_in_three_lines),
+        cmocka_unit_test(ranks_that_disagree_are_named_with_what_they_called),
+        cmocka_unit_test(waiting_that_nobody_is_named_for_is_said),
         cmocka_unit_test(a_hang_goes_before_what_is_slow),
         cmocka_unit_test(nobody_is_said_only_where_somebody_would_have_been_found),
         cmocka_unit_test(ranks_are_marked),
