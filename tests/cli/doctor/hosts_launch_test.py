@@ -1,5 +1,5 @@
 """muster doctor --hosts by the launchers that people use, started here for real on loopback: sshd, Slurm.
-Usage: hosts_launch_test.py MUSTER ssh|srun"""
+Usage: hosts_launch_test.py MUSTER ssh|srun|spank"""
 
 import getpass
 import json
@@ -38,9 +38,12 @@ def answers(port):
 
 def reason_not_to_run():
     needed = {"ssh": ["sshd", "ssh", "ssh-keygen"], "srun": ["slurmctld", "slurmd", "srun", "munged"]}
+    needed["spank"] = needed["srun"]
     for name in needed[LAUNCHER]:
         if not shutil.which(name, path=PATH):
             return f"no {name}"
+    if LAUNCHER == "spank" and not os.path.exists(SPANK):
+        return "srun --muster is not built: no slurm/spank.h"
     return "needs root" if os.geteuid() else None
 
 
@@ -132,8 +135,7 @@ class Ssh(Launched):
         self.assertIn("/nonexistent/muster", done.stdout)
 
 
-@unittest.skipUnless(LAUNCHER == "srun", "by srun")
-class Slurm(Launched):
+class Cluster(Launched):
     """A controller and two nodes of one machine."""
 
     def setUp(self):
@@ -155,7 +157,7 @@ class Slurm(Launched):
             "SelectType=select/cons_tres\nReturnToService=2\nSlurmctldTimeout=30\n"
             f"NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2\n"
             f"NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2\n"
-            "PartitionName=all Nodes=n[1-2] Default=YES State=UP\n")
+            "PartitionName=all Nodes=n[1-2] Default=YES State=UP\n" + self.more())
         self.env["SLURM_CONF"] = str(self.root / "slurm.conf")
         self.start(shutil.which("munged", path=PATH), "--foreground", "--force", "--key-file",
                    str(munge / "key"), "--socket", str(munge / "socket"), "--pid-file",
@@ -168,11 +170,19 @@ class Slurm(Launched):
             self.start(shutil.which("slurmd", path=PATH), "-D", "-N", node)
         wait_for("two idle nodes", self.idle)
 
+
+    @staticmethod
+    def more():
+        return ""
+
     def idle(self):
         done = subprocess.run(["sinfo", "-h", "-o", "%D %t"], env=self.env, capture_output=True,
                               text=True, check=False)
         return done.stdout.strip() == "2 idle"
 
+
+@unittest.skipUnless(LAUNCHER == "srun", "by srun")
+class Slurm(Cluster):
     def test_started_by_srun_they_meet_in_the_folder(self):
         report = self.expect_two(self.run_muster("srun", "-N2", "--ntasks-per-node=1", MUSTER,
                                                  "doctor", "--hosts", "--format", "json"))
@@ -183,6 +193,48 @@ class Slurm(Launched):
         """Through srun's own input and output."""
         self.expect_two(self.run_muster("salloc", "-N2", "--quiet", MUSTER, "doctor", "--hosts",
                                         "--format", "json"))
+
+
+SPANK = os.path.join(os.path.dirname(MUSTER), "..", "slurm", "spank_muster.so")
+PROLOG = pathlib.Path(__file__).parents[3] / "config" / "slurm" / "muster-taskprolog.sh"
+
+
+@unittest.skipUnless(LAUNCHER == "spank", "srun --muster")
+class Spank(Cluster):
+    """The option of srun, in slurmstepd's own process."""
+
+    def more(self):
+        return f"PlugStackConfig={self.stack}\n"
+
+    def setUp(self):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        self.stack = folder / "plugstack.conf"
+        self.stack.write_text(f"optional {os.path.realpath(SPANK)} script={PROLOG} command={MUSTER}\n")
+        super().setUp()
+
+    def variables(self, *options):
+        done = subprocess.run(["srun", "-N2", *options, "sh", "-c",
+                               "env | grep -E '^(NCCL_PROFILER_PLUGIN|MUSTER_TIMING|LD_LIBRARY_PATH)=' || true"],
+                              env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines(), done.stderr
+
+    def test_tasks_get_what_the_option_says(self):
+        lines, _ = self.variables()
+        self.assertFalse([line for line in lines if "muster" in line.lower()], lines)
+        lines, _ = self.variables("--muster")
+        plugin = [line for line in lines if line.startswith("NCCL_PROFILER_PLUGIN=")]
+        self.assertEqual(len(plugin), 2, lines)
+        self.assertTrue(all(line.endswith("libnccl-profiler-muster.so") for line in plugin))
+        lines, _ = self.variables("--muster=--timing light")
+        self.assertEqual(lines.count("MUSTER_TIMING=light"), 2, lines)
+
+    def test_what_goes_wrong_is_said_and_the_task_runs(self):
+        self.stack.write_text(f"optional {os.path.realpath(SPANK)} script=/nowhere/prolog.sh\n")
+        lines, err = self.variables("--muster")
+        self.assertFalse([line for line in lines if "muster" in line.lower()])
+        self.assertIn("muster: not recorded: /nowhere/prolog.sh: No such file", err)
 
 
 if __name__ == "__main__":
