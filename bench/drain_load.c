@@ -135,7 +135,7 @@ static uint64_t work(const struct bench *bench, enum work work, const struct gpu
     uint64_t timed = 0;
     if (work == OPERATE)
         timed = operate(bench, gpu, lane, stamped);
-    if (work == WAIT) {
+    if (work == WAIT && gpu->driver) {
         gpu->driver->launch(gpu->stream, length);
         bench_lane_collective(lane, false);
     }

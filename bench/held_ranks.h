@@ -17,7 +17,7 @@ struct held_ranks {
 };
 
 /* Ends the bench. */
-void held_fail(const char *what);
+_Noreturn void held_fail(const char *what);
 
 /* The segment of the calling process as a rank. */
 void held_create(const struct held_ranks *held, unsigned rank, struct muster_segment_file *file);

@@ -209,7 +209,7 @@ static void write_all(const struct picture *picture, struct muster_json *json)
     muster_json_u64(json, "compared", picture->compared);
     muster_json_u64(json, "calls", picture->calls);
     muster_json_array(json, "ranks_shown");
-    for (size_t i = 0; i < picture->ranks && i < MUSTER_PICTURE_RANKS; i++)
+    for (size_t i = 0; picture->rank && i < picture->ranks && i < MUSTER_PICTURE_RANKS; i++)
         write_rank(picture, &picture->rank[i], json);
     muster_json_end(json);
     muster_json_array(json, "communicators");
@@ -229,9 +229,9 @@ void muster_picture_write(const struct muster_join *join, const struct muster_ra
                               .progress_ns = UINT64_MAX};
     for (size_t i = 0; picture.rank && i < join->processes; i++)
         take_process(&picture, costs, i);
-    if (picture.ranks)
+    if (picture.rank && picture.ranks)
         qsort(picture.rank, picture.ranks, sizeof *picture.rank, by_cost);
-    if (picture.comms)
+    if (picture.comm && picture.comms)
         qsort(picture.comm, picture.comms, sizeof *picture.comm, by_distance);
     write_all(&picture, json);
     muster_hashmap_free(&picture.by_id);

@@ -114,6 +114,27 @@ uint64_t muster_process_take_ring(struct muster_process *process, const char *pa
     return passed;
 }
 
+static bool take_logged(void *to, const struct muster_op *op, size_t n)
+{
+    struct taking *taking = to;
+    taking->whole &= take(taking->refreshed, op, n, taking->most);
+    return true;
+}
+
+int muster_process_take_log(struct muster_process *process, const char *path, size_t most,
+                            struct muster_err *err)
+{
+    struct muster_refreshed *refreshed = process->refreshed;
+    struct taking taking = {.refreshed = refreshed, .most = most, .whole = true};
+    if (!refreshed->tail)
+        refreshed->tail = calloc(1, sizeof(*refreshed->tail));
+    if (!refreshed->tail)
+        return muster_fail_memory(err, path);
+    int rc = muster_log_tail_read(refreshed->tail, path, take_logged, &taking, err);
+    show_window(process);
+    return taking.whole ? rc : muster_fail_memory(err, path);
+}
+
 /* ---- tables ---- */
 
 static bool same_net(const struct muster_seg_net *a, const struct muster_seg_net *b)
@@ -180,6 +201,9 @@ void muster_refreshed_free(struct muster_refreshed *refreshed)
     if (!refreshed)
         return;
     muster_window_free(&refreshed->window);
+    if (refreshed->tail)
+        muster_log_tail_free(refreshed->tail);
+    free(refreshed->tail);
     free(refreshed->net);
     free(refreshed);
 }

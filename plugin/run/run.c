@@ -309,10 +309,14 @@ static bool refresh_process(struct load *load, size_t first)
 {
     struct muster_process *known = known_before(load, &load->file[first]);
     struct file *file = segment_of(load, first);
-    if (!known || (known->state == MUSTER_PROCESS_RUNNING && !file))
+    if (!known)
         return false;
     if (known->state != MUSTER_PROCESS_RUNNING) {
         if (!known->refreshed && !muster_process_begin_refresh(known, load->most, MUSTER_RUN_LATEST))
+            return false;
+    } else if (!file) {
+        if (!muster_process_refresh_log(known, load->file[first].path, load->most,
+                                        &load->run->no_memory))
             return false;
     } else if (!muster_process_refresh(known, file->path, file->alive, load->most, load->ring,
                                        &load->run->no_memory))

@@ -371,6 +371,56 @@ void muster_run_add_known(struct muster_run *run, struct muster_process *process
     memset(process, 0, sizeof(*process));
 }
 
+static bool copy_comms(struct muster_process *process, const struct muster_log *log)
+{
+    process->comms = 0;
+    for (size_t i = 0; i < log->comms; i++) {
+        if (!muster_grow(&process->comm, process->comms, sizeof(*process->comm)))
+            return false;
+        process->comm[process->comms++] = log->comm[i];
+    }
+    return true;
+}
+
+/* Its image as of now; the tail keeps its own, which later patches go on from. */
+static bool show_image(struct muster_process *process, const struct muster_log *log)
+{
+    struct muster_segment *segment = muster_segment_blank();
+    if (!segment)
+        return false;
+    memcpy((void *)segment, log->image, sizeof(*segment));
+    free(process->segment);
+    process->segment = segment;
+    process->identity = segment->identity = log->identity;
+    muster_rows_undo(segment);
+    return catch_up(segment, log);
+}
+
+bool muster_process_refresh_log(struct muster_process *process, const char *path, size_t most,
+                                bool *no_memory)
+{
+    struct muster_err err;
+    if (!process->refreshed) { /* its log is read from the beginning */
+        free(process->log);
+        process->log = NULL;
+        process->log_ops = process->ops = process->retired = 0;
+        if (!muster_process_begin_refresh(process, most, MUSTER_RUN_LATEST))
+            return false;
+    } else if (!process->refreshed->tail)
+        return false;
+    if (muster_process_take_log(process, path, most, &err) != 0)
+        return false;
+    const struct muster_log *log = &process->refreshed->tail->log;
+    bool whole = show_image(process, log) && copy_comms(process, log) && add_comms(process);
+    const struct muster_pieces pieces = {.segment = process->segment, .log = *log};
+    process->state = state_of(&pieces, true);
+    process->read_to = log->next_op;
+    process->last_seen_unix_ns = last_seen(process, log);
+    *no_memory |= !whole || !add_in_flight(process, true);
+    muster_run_trim(process->segment);
+    return true;
+}
+
 /* One that is over is read whole, once more; what it still did is in its ring. */
 static bool read_last(struct muster_process *process, const char *path)
 {

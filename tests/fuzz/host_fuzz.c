@@ -190,8 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     build(text);
-    if (muster_sysfs_read(survey.machine, sysfs, &err) && strncmp(err.text, sysfs, strlen(sysfs)) &&
-        !strstr(err.text, "PCI devices"))
+    if (muster_sysfs_read(survey.machine, sysfs, &err) &&
+        strncmp(err.text, sysfs, strlen(sysfs)) != 0 && !strstr(err.text, "PCI devices"))
         abort();
     muster_sysfs_annotate(survey.machine, sysfs);
     look(&survey, sysfs, procfs);

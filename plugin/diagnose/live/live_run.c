@@ -139,9 +139,10 @@ const struct muster_run *muster_live_run_latest(struct muster_live_run *live,
 static enum muster_process_state state_of(const struct muster_live_peer *peer,
                                           const struct muster_segment *segment)
 {
+    uint32_t exit_state = segment->exit_state;
     if (peer->alive)
         return MUSTER_PROCESS_RUNNING;
-    switch (segment->exit_state) {
+    switch (exit_state) {
     case MUSTER_EXIT_FINALIZED:
         return MUSTER_PROCESS_FINALIZED;
     case MUSTER_EXIT_EXITED:

@@ -64,6 +64,7 @@ static int open_udp(uint16_t *port)
     int fd = open_socket(SOCK_DGRAM, &six), probe = IP_PMTUDISC_PROBE, room = BUFFER, on = 1;
     if (fd < 0)
         return -1;
+    memset(&at, 0, sizeof at);
     setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
     if (six)
         setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof probe);
@@ -137,7 +138,7 @@ bool muster_hosts_datagram(const struct muster_hosts_ear *ear,
     static char bytes[FRAME_MAX];
     struct sockaddr_in6 mapped;
     const struct sockaddr *at = (const struct sockaddr *)to;
-    struct sockaddr_storage own;
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
     socklen_t own_size = sizeof own;
     if (size > sizeof bytes || size < sizeof *packet || ear->udp < 0)
         return false;

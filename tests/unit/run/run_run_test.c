@@ -1,4 +1,4 @@
-#include "segment_fixture.h"
+#include "run_process_fixture.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,34 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "oplog/log_writer.h"
-#include "run/refresh.h"
-
-enum { LONG_MS = 60000, BIG = 256 << 20 };
-
-static struct muster_segment_file open_segment(const struct fixture *fixture)
-{
-    struct muster_seg_identity identity;
-    struct muster_segment_file file;
-    fixture_identity(fixture, &identity);
-    identity.rank = 3;
-    if (muster_segment_create(&file, fixture->shm, &identity, NULL) != MUSTER_SEGMENT_OK ||
-        !file.shared)
-        abort();
-    fixture_comm(file.map);
-    return file;
-}
-
-static void retire(struct muster_segment_file *file, struct muster_log_writer *writer,
-                   uint64_t from, uint64_t to)
-{
-    for (uint64_t n = from; n < to; n++) {
-        struct muster_op op = fixture_op(n);
-        fixture_retire(file->map, &op);
-        if (writer)
-            muster_log_put(writer, &op);
-    }
-}
+enum { BIG = 256 << 20 };
 
 static void load(const struct fixture *fixture, const char *name, struct muster_run *run)
 {
@@ -46,33 +19,16 @@ static void load(const struct fixture *fixture, const char *name, struct muster_
         fail_msg("%s", err.text);
 }
 
-static uint64_t total(const struct muster_segment *segment)
-{
-    uint64_t count = 0;
-    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
-        count += segment->row[i].comm ? segment->row[i].count : 0;
-    return count;
-}
-
-static void assert_ops(const struct muster_process *process, uint64_t from, uint64_t n)
-{
-    assert_true(process->ops >= n);
-    for (uint64_t i = 0; i < n; i++) {
-        struct muster_op expected = fixture_op(from + i);
-        assert_memory_equal(&process->op[i], &expected, sizeof(expected));
-    }
-}
-
 static void a_finished_process_is_read_from_log_and_segment(void **state)
 {
     struct fixture *fixture = *state;
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_log_writer *writer;
     struct muster_run run;
     assert_int_equal(muster_log_writer_start(&writer, &file,
                                              &(struct muster_log_options){.max_bytes = BIG}, NULL),
                      0);
-    retire(&file, writer, 0, 3000);
+    process_retire(&file, writer, 0, 3000);
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
     assert_true(muster_log_writer_finish(writer, LONG_MS));
     load(fixture, fixture->run, &run);
@@ -81,8 +37,8 @@ static void a_finished_process_is_read_from_log_and_segment(void **state)
     assert_int_equal(run.process[0].identity.rank, 3);
     assert_int_equal(run.process[0].ops, 3000);
     assert_int_equal(run.process[0].ops_missing, 0);
-    assert_ops(&run.process[0], 0, 3000);
-    assert_int_equal(total(run.process[0].segment), 3000);
+    process_assert_ops(&run.process[0], 0, 3000);
+    assert_int_equal(process_total(run.process[0].segment), 3000);
     assert_string_equal(muster_process_comm(&run.process[0], 1)->name, "dp");
     assert_null(muster_process_comm(&run.process[0], 2));
     assert_int_equal(run.notes, 0);
@@ -118,7 +74,7 @@ static bool take_none(void *to, const struct muster_op *op, size_t n)
 static void a_streamed_run_reads_the_same_operations_piece_by_piece(void **state)
 {
     struct fixture *fixture = *state;
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_log_writer *writer;
     struct muster_run run;
     struct counted counted = {0};
@@ -127,7 +83,7 @@ static void a_streamed_run_reads_the_same_operations_piece_by_piece(void **state
     assert_int_equal(muster_log_writer_start(&writer, &file,
                                              &(struct muster_log_options){.max_bytes = BIG}, NULL),
                      0);
-    retire(&file, writer, 0, 8000);
+    process_retire(&file, writer, 0, 8000);
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
     assert_true(muster_log_writer_finish(writer, LONG_MS));
     const char *names[] = {fixture->run};
@@ -190,9 +146,9 @@ static void a_process_that_ends_while_it_is_read_is_read_whole(void **state)
     char stored[256];
     bool ended = true;
     for (unsigned at = 1; ended; at++) {
-        struct muster_segment_file file = open_segment(fixture);
+        struct muster_segment_file file = process_segment(fixture);
         struct muster_run run;
-        retire(&file, NULL, 0, 1500);
+        process_retire(&file, NULL, 0, 1500);
         atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
         ends = &file;
         ends_at_look = at;
@@ -202,7 +158,7 @@ static void a_process_that_ends_while_it_is_read_is_read_whole(void **state)
         ends = NULL;
         assert_int_equal(run.processes, 1);
         assert_int_equal(run.notes, 0);
-        assert_int_equal(total(run.process[0].segment), 1500);
+        assert_int_equal(process_total(run.process[0].segment), 1500);
         muster_run_free(&run);
         if (!ended)
             muster_segment_archive(&file, NULL);
@@ -219,8 +175,8 @@ static void a_process_that_ends_while_it_is_read_is_read_whole(void **state)
  * not shown. */
 static void die_without_a_log(const struct fixture *fixture)
 {
-    struct muster_segment_file file = open_segment(fixture);
-    retire(&file, NULL, 0, 1500);
+    struct muster_segment_file file = process_segment(fixture);
+    process_retire(&file, NULL, 0, 1500);
     fixture_slot(file.map, 0, 1500, MUSTER_SLOT_DONE);
     fixture_slot(file.map, 9, 1501, MUSTER_SLOT_LAUNCHED);
     fixture_slot(file.map, 10, 1502, MUSTER_SLOT_CALLED);
@@ -237,10 +193,10 @@ static void a_killed_process_is_read_and_put_away(void **state)
     struct muster_process *process = &run.process[0];
     assert_int_equal(process->state, MUSTER_PROCESS_KILLED);
     assert_int_equal(process->identity.pid, pid);
-    assert_int_equal(total(process->segment), 1503);
+    assert_int_equal(process_total(process->segment), 1503);
     assert_int_equal(process->ops, MUSTER_SEG_RING - 1 + 3);
     assert_int_equal(process->ops_missing, 1500 - MUSTER_SEG_RING + 1);
-    assert_ops(process, 1500 - MUSTER_SEG_RING + 1, MUSTER_SEG_RING - 1);
+    process_assert_ops(process, 1500 - MUSTER_SEG_RING + 1, MUSTER_SEG_RING - 1);
     assert_int_equal(process->op[process->ops - 3].number, 1500);
     assert_int_equal(process->op[process->ops - 2].number, 1501);
     assert_false(process->op[process->ops - 2].flags & MUSTER_OP_API_ONLY);
@@ -253,27 +209,27 @@ static void a_killed_process_is_read_and_put_away(void **state)
     assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
     load(fixture, fixture->run, &run); /* the same again from the archive */
     assert_int_equal(run.process[0].state, MUSTER_PROCESS_KILLED);
-    assert_int_equal(total(run.process[0].segment), 1503);
+    assert_int_equal(process_total(run.process[0].segment), 1503);
     muster_run_free(&run);
 }
 
 /* The log is behind the ring when the process dies. */
 static void die_with_a_log(const struct fixture *fixture)
 {
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_log_writer *writer;
     struct muster_segment_file copy = file;
     if (muster_log_writer_start(&writer, &copy, &(struct muster_log_options){.max_bytes = BIG},
                                 NULL) != 0)
         abort();
-    retire(&file, writer, 0, 2000);
+    process_retire(&file, writer, 0, 2000);
     /* Makes the log whole so far; the segment goes with it, so put another in its place. */
     muster_log_writer_finish(writer, LONG_MS);
     char archived[256];
     snprintf(archived, sizeof(archived), "%s/host-%d.seg", fixture->run, (int)getpid());
     unlink(archived);
     int fd = open(file.path, O_CREAT | O_WRONLY, 0600);
-    retire(&file, NULL, 2000, 2600);
+    process_retire(&file, NULL, 2000, 2600);
     if (write(fd, file.map, sizeof(*file.map)) != (ssize_t)sizeof(*file.map))
         abort();
     close(fd);
@@ -289,15 +245,15 @@ static void log_and_ring_of_a_killed_process_join_without_seam(void **state)
     assert_int_equal(run.process[0].state, MUSTER_PROCESS_KILLED);
     assert_int_equal(run.process[0].ops, 2600);
     assert_int_equal(run.process[0].ops_missing, 0);
-    assert_ops(&run.process[0], 0, 2600);
-    assert_int_equal(total(run.process[0].segment), 2600);
+    process_assert_ops(&run.process[0], 0, 2600);
+    assert_int_equal(process_total(run.process[0].segment), 2600);
     muster_run_free(&run);
 }
 
 static void steer_and_die(const struct fixture *fixture)
 {
     static const char text[] = "muster: 1\npolicy: []\n";
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_log_writer *writer;
     char archived[256];
     if (muster_log_writer_start(&writer, &file, &(struct muster_log_options){.max_bytes = BIG},
@@ -339,13 +295,13 @@ static void a_log_alone_tells_the_policy_and_its_text_is_kept(void **state)
 
 static void die_with_the_machine(const struct fixture *fixture)
 {
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_log_writer *writer;
     char archived[256];
     if (muster_log_writer_start(&writer, &file, &(struct muster_log_options){.max_bytes = BIG},
                                 NULL) != 0)
         abort();
-    retire(&file, writer, 0, 400);
+    process_retire(&file, writer, 0, 400);
     fixture_slot(file.map, 5, 400, MUSTER_SLOT_LAUNCHED);
     fixture_slot(file.map, 6, 401, MUSTER_SLOT_CALLED);
     atomic_store(&file.map->comm[0].calls, 402);
@@ -364,11 +320,11 @@ static void a_log_alone_gives_the_same_picture(void **state)
     struct muster_process *process = &run.process[0];
     assert_int_equal(process->state, MUSTER_PROCESS_KILLED);
     assert_int_equal(process->ops, 402);
-    assert_ops(process, 0, 400);
+    process_assert_ops(process, 0, 400);
     assert_int_equal(process->op[400].number, 400);
     assert_int_equal(process->op[401].number, 401);
     assert_true(process->op[401].flags & MUSTER_OP_API_ONLY);
-    assert_int_equal(total(process->segment), 402);
+    assert_int_equal(process_total(process->segment), 402);
     assert_int_equal(atomic_load(&process->segment->comm[0].calls), 402);
     assert_string_equal(process->segment->comm[0].name, "dp");
     assert_int_equal(run.notes, 1);
@@ -379,10 +335,10 @@ static void a_log_alone_gives_the_same_picture(void **state)
 static void a_living_process_is_read_and_left_alone(void **state)
 {
     struct fixture *fixture = *state;
-    struct muster_segment_file file = open_segment(fixture);
+    struct muster_segment_file file = process_segment(fixture);
     struct muster_run run;
     char pid[32];
-    retire(&file, NULL, 0, 10);
+    process_retire(&file, NULL, 0, 10);
     fixture_slot(file.map, 0, 10, MUSTER_SLOT_LAUNCHED);
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     const char *names[] = {fixture->run, pid, NULL};
@@ -391,81 +347,11 @@ static void a_living_process_is_read_and_left_alone(void **state)
         assert_int_equal(run.processes, 1);
         assert_int_equal(run.process[0].state, MUSTER_PROCESS_RUNNING);
         assert_int_equal(run.process[0].ops, 11);
-        assert_int_equal(total(run.process[0].segment), 11);
+        assert_int_equal(process_total(run.process[0].segment), 11);
         muster_run_free(&run);
     }
     assert_int_equal(access(file.path, F_OK), 0);
     assert_int_equal(fixture_count(fixture->run, ".seg"), 0);
-    munmap(file.map, sizeof(*file.map));
-    close(file.lock_fd);
-}
-
-static void refresh(const struct fixture *fixture, struct muster_run *run)
-{
-    const char *names[] = {fixture->run};
-    struct muster_run_query query = {.run = names, .runs = 1, .segment_dir = fixture->shm};
-    struct muster_err err;
-    if (muster_run_refresh(&query, run, &err) != 0)
-        fail_msg("%s", err.text);
-    assert_int_equal(run->processes, 1);
-}
-
-static void of_a_run_that_is_refreshed_only_what_is_new_is_read(void **state)
-{
-    struct fixture *fixture = *state;
-    struct muster_segment_file file = open_segment(fixture);
-    struct muster_run run = {0};
-    retire(&file, NULL, 0, 10);
-    fixture_slot(file.map, 0, 10, MUSTER_SLOT_LAUNCHED);
-    refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, 11);
-    fixture_slot(file.map, 0, 10, MUSTER_SLOT_FREE);
-    file.map->ring[3].count++; /* is read already */
-    retire(&file, NULL, 10, 600);
-    refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, 600);
-    assert_ops(&run.process[0], 0, 600);
-    assert_int_equal(total(run.process[0].segment), 600);
-    retire(&file, NULL, 600, 3000); /* round and round */
-    refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, 600 + MUSTER_SEG_RING - 1);
-    assert_int_equal(run.process[0].ops_missing, 3000 - 600 - (MUSTER_SEG_RING - 1));
-    atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);
-    assert_int_equal(muster_segment_archive(&file, NULL), 0);
-    refresh(fixture, &run);
-    assert_int_equal(run.process[0].state, MUSTER_PROCESS_FINALIZED);
-    refresh(fixture, &run);
-    assert_int_equal(run.process[0].ops, 600 + MUSTER_SEG_RING - 1);
-    assert_int_equal(total(run.process[0].segment), 3000);
-    muster_run_free(&run);
-}
-
-static void of_a_long_run_that_is_refreshed_the_latest_is_kept(void **state)
-{
-    enum { LENGTH = 20000, STEP = 500 };
-    struct fixture *fixture = *state;
-    struct muster_segment_file file = open_segment(fixture);
-    struct muster_run run = {0};
-    size_t most = 0;
-    retire(&file, NULL, 0, STEP);
-    refresh(fixture, &run);
-    assert_int_equal(muster_run_since_unix_ns(&run), 0);
-    for (uint64_t n = STEP; n < LENGTH; n += STEP) {
-        retire(&file, NULL, n, n + STEP);
-        fixture_slot(file.map, 0, n + STEP, MUSTER_SLOT_LAUNCHED);
-        refresh(fixture, &run);
-        const struct muster_process *process = &run.process[0];
-        assert_int_equal(process->op[process->ops - 1].number, n + STEP); /* in flight */
-        assert_int_equal(process->op[process->retired - 1].number, n + STEP - 1);
-        most = process->ops > most ? process->ops : most;
-    }
-    assert_in_range(most, 4000, 4097);
-    assert_int_equal(run.process[0].ops_missing, 0);
-    const struct muster_seg_identity *who = &run.process[0].identity;
-    assert_int_equal(muster_run_since_unix_ns(&run), run.process[0].op[0].enqueue_ns +
-                                                         who->begin_unix_ns - who->begin_mono_ns);
-    assert_true(run.process[0].op[0].number > LENGTH / 2);
-    muster_run_free(&run);
     munmap(file.map, sizeof(*file.map));
     close(file.lock_fd);
 }
@@ -548,8 +434,6 @@ int main(void)
         TEST(log_and_ring_of_a_killed_process_join_without_seam),
         TEST(a_log_alone_gives_the_same_picture),
         TEST(a_living_process_is_read_and_left_alone),
-        TEST(of_a_run_that_is_refreshed_only_what_is_new_is_read),
-        TEST(of_a_long_run_that_is_refreshed_the_latest_is_kept),
         TEST(what_cannot_be_read_is_said_and_the_rest_is_read),
         TEST(nothing_to_read_is_an_error_in_words),
         TEST(without_a_name_the_newest_run_is_taken),
