@@ -1,6 +1,6 @@
 /* A process that records: its segment, what retires in it, and what a reader should find. */
-#ifndef MUSTER_TEST_RUN_PROCESS_FIXTURE_H
-#define MUSTER_TEST_RUN_PROCESS_FIXTURE_H
+#ifndef MUSTER_TESTS_UNIT_RUN_RUN_PROCESS_FIXTURE_H
+#define MUSTER_TESTS_UNIT_RUN_RUN_PROCESS_FIXTURE_H
 
 #include "segment_fixture.h"
 
