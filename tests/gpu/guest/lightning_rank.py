@@ -8,7 +8,8 @@ import sys
 
 import turn_rank
 
-WIDTH, LAYERS, BATCH = 1024, 12, 8
+# So much that the GPU is what a step waits for, as in real jobs, and not the host.
+WIDTH, LAYERS, BATCH = 4096, 12, 512
 
 
 def main():
@@ -19,8 +20,9 @@ def main():
 
     class Data(torch.utils.data.IterableDataset):
         def __iter__(self):
+            row = torch.randn(WIDTH)
             while True:
-                yield torch.randn(WIDTH)
+                yield row
 
     class Model(pl.LightningModule):
         def __init__(self):

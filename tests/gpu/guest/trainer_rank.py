@@ -6,7 +6,8 @@ import sys
 
 import turn_rank
 
-WORDS, LENGTH, BATCH = 4096, 256, 8
+# So much that the GPU is what a step waits for, as in real jobs, and not the host.
+WORDS, LENGTH, BATCH = 4096, 1024, 8
 FOREVER = 1 << 14  # steps: the driver ends the job
 
 
@@ -31,8 +32,8 @@ def main(kind):
             return control
 
     model = LlamaForCausalLM(LlamaConfig(
-        vocab_size=WORDS, hidden_size=768, intermediate_size=2048, num_hidden_layers=8,
-        num_attention_heads=12, num_key_value_heads=12, max_position_embeddings=512))
+        vocab_size=WORDS, hidden_size=2048, intermediate_size=5632, num_hidden_layers=8,
+        num_attention_heads=16, num_key_value_heads=16, max_position_embeddings=LENGTH))
     sharded = {"fsdp": "full_shard auto_wrap",
                "fsdp_config": {"transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}}
     arguments = TrainingArguments(
