@@ -1,0 +1,43 @@
+"""late_jobs.py without GPUs: what is right of a cell."""
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import late_jobs  # noqa: E402
+
+CLEAN, LATE = {"ms": 0.0, "rank": 1}, {"ms": 5.0, "rank": 1}
+
+
+def own(step, late):
+    return {"steps": 100, "step_ms": step, "late_ms": late}
+
+
+def finding(ranks, cost, kind="late_rank"):
+    return {"kind": kind, "ranks": ranks, "cost_s": cost, "cost_run_s": cost}
+
+
+class Judge(unittest.TestCase):
+    def test_the_late_rank_is_due_where_it_costs_a_hundredth(self):
+        right = [finding([1], 0.5)]
+        self.assertEqual(late_jobs.judge(LATE, own(20, 25), right, right), [])
+        self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), [], right)), 1)
+        self.assertEqual(late_jobs.judge(LATE, own(20, 20.1), [], []), [])
+
+    def test_nobody_else_may_be_named(self):
+        other = [finding([0], 0.5)]
+        self.assertEqual(len(late_jobs.judge(CLEAN, own(20, 20), other, other)), 2)
+        self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), other, [finding([1], 0.5)])), 1)
+        self.assertEqual(len(late_jobs.judge(CLEAN, own(20, 20), [],
+                                             [finding([0, 1], 1, "slow_transfer")])), 1)
+
+    def test_the_cost_is_the_jobs_own_within_30_percent(self):
+        for cost, wrong in ((0.4, 0), (0.6, 0), (0.3, 1), (0.7, 1)):
+            found = [finding([1], cost)]
+            self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), found, found)), wrong)
+
+
+if __name__ == "__main__":
+    unittest.main()

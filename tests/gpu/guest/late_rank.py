@@ -1,0 +1,191 @@
+"""One rank of a small training job that is made late on purpose, and times itself.
+
+usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu --clean S --late S --out FILE
+FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (two stages, 1F1B), experts
+(all-to-alls there and back). Steps for S seconds as they are, then, with BAD made late by MS at the
+begin of each step: its host sleeps, or its GPU is busy. A step ends when its loss is read, as jobs
+that log do. FILE, by rank 0: what a step took in either part, by this program's clock.
+"""
+import argparse
+import json
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+WIDTH, LAYERS, BATCH, MICRO = 4096, 8, 2048, 4
+
+
+class Job:
+    """step() makes one and returns the loss's tensor."""
+
+    def __init__(self, family, rank, world):
+        self.rank, self.world = rank, world
+        self.x = torch.randn(BATCH, WIDTH, device="cuda", dtype=torch.bfloat16)
+        self.layers = [self.layer() for _ in range(LAYERS)]
+        getattr(self, "_make_" + family)()
+        self.step = getattr(self, "_" + family)
+
+    @staticmethod
+    def layer():
+        return torch.nn.Linear(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16)
+
+    def _optimized(self, net):
+        self.net = net
+        self.optimizer = torch.optim.SGD(net.parameters(), 1e-6)
+
+    def _train(self):
+        self.optimizer.zero_grad()
+        loss = self.net(self.x).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def _make_ddp(self):
+        self._optimized(torch.nn.parallel.DistributedDataParallel(
+            torch.nn.Sequential(*self.layers), device_ids=[torch.cuda.current_device()]))
+
+    def _make_fsdp(self):
+        from torch.distributed.fsdp import fully_shard
+        for layer in self.layers:
+            fully_shard(layer)
+        net = torch.nn.Sequential(*self.layers)
+        fully_shard(net)
+        self._optimized(net)
+
+    def _ddp(self):
+        return self._train()
+
+    def _fsdp(self):
+        return self._train()
+
+    def _make_tensor(self):
+        pass
+
+    def _tensor(self):
+        y = self.x
+        with torch.no_grad():
+            for layer in self.layers:
+                y = layer(y)
+                dist.all_reduce(y)
+                y = y * 0.5
+        return y.float().square().mean()
+
+    def _make_pipeline(self):
+        self.stage = torch.nn.Sequential(*self.layers)
+        self.parts = self.x.chunk(MICRO)
+
+    def _pipeline(self):
+        """1F1B of two stages: the first is one micro-batch ahead."""
+        total = torch.zeros((), device="cuda")
+        if self.rank == 0:
+            waiting = []
+            for i in range(MICRO + 1):
+                if i < MICRO:
+                    out = self.stage(self.parts[i])
+                    waiting.append(out)
+                    dist.send(out.detach(), 1)
+                if i > 0:
+                    gradient = torch.empty_like(self.parts[0])
+                    dist.recv(gradient, 1)
+                    waiting.pop(0).backward(gradient)
+        else:
+            for _ in range(MICRO):
+                x = torch.empty_like(self.parts[0])
+                dist.recv(x, 0)
+                x.requires_grad_()
+                loss = self.stage(x).square().mean()
+                loss.backward()
+                dist.send(x.grad, 0)
+                total += loss.detach()
+        for parameter in self.stage.parameters():
+            parameter.grad = None
+        return total
+
+    def _make_experts(self):
+        self.group = dist.new_group(list(range(self.world)))
+
+    def _experts(self):
+        y = self.x
+        there, back = torch.empty_like(y), torch.empty_like(y)
+        with torch.no_grad():
+            for layer in self.layers:
+                dist.all_to_all_single(there, y, group=self.group)
+                done = layer(there)
+                dist.all_to_all_single(back, done, group=self.group)
+                y = layer(back) * 0.5
+        gradients = self.layers[0].weight.data
+        dist.all_reduce(gradients, op=dist.ReduceOp.AVG)
+        return y.float().square().mean()
+
+
+def cycles_of(ms):
+    """What keeps this GPU busy for so long."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(1000)
+    begin.record()
+    torch.cuda._sleep(20_000_000)
+    end.record()
+    torch.cuda.synchronize()
+    return int(20_000_000 * ms / begin.elapsed_time(end))
+
+
+def steps(job, n, delay):
+    """Seconds that n steps take."""
+    torch.cuda.synchronize()
+    begin = time.monotonic()
+    for _ in range(n):
+        delay()
+        job.step().item()
+    torch.cuda.synchronize()
+    return time.monotonic() - begin
+
+
+def count(seconds, step):
+    """How many steps that is; rank 0's word."""
+    n = torch.tensor([max(20, int(seconds / step))], device="cuda")
+    dist.broadcast(n, 0)
+    return int(n)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("family")
+    parser.add_argument("--rank", type=int)
+    parser.add_argument("--ms", type=float)
+    parser.add_argument("--side", choices=("host", "gpu"))
+    parser.add_argument("--clean", type=float)
+    parser.add_argument("--late", type=float)
+    parser.add_argument("--out")
+    options = parser.parse_args()
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    job = Job(options.family, rank, world)
+    cycles = cycles_of(options.ms)
+
+    def late():
+        if rank != options.rank or not options.ms:
+            return
+        if options.side == "host":
+            time.sleep(options.ms / 1e3)
+        else:
+            torch.cuda._sleep(cycles)
+
+    steps(job, 20, lambda: None)
+    step = steps(job, 20, lambda: None) / 20
+    before, after = count(options.clean, step), count(options.late, step + options.ms / 1e3)
+    took = steps(job, before, lambda: None)
+    since = time.time()
+    took_late = steps(job, after, late)
+    if rank == 0:
+        with open(options.out, "w") as out:
+            json.dump({"step_ms": 1e3 * took / before, "late_ms": 1e3 * took_late / after,
+                       "steps": after, "since": since, "until": time.time()}, out)
+    dist.barrier(device_ids=[rank])
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
