@@ -35,7 +35,7 @@ static void read_small_file(const char *path, char *text, size_t size)
 static void make_stem(char *stem, size_t size, const char *from)
 {
     size_t n = 0;
-    for (; from[n] && n < size - 1; n++) {
+    for (; n < size - 1 && from[n]; n++) {
         unsigned char c = (unsigned char)from[n];
         bool allowed = c < 0x80 && (isalnum(c) || c == '_' || (n > 0 && (c == '.' || c == '-')));
         stem[n] = (char)(allowed ? c : '_');

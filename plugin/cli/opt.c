@@ -59,14 +59,14 @@ static void build(struct parser *parser, const struct muster_cmd *cmd)
     parser->longs[n] = (struct option){.name = NULL};
 }
 
+/* A letter that getopt gave: it is one of the table. */
 static const struct muster_opt *by_letter(const struct parser *parser, int letter)
 {
-    for (size_t i = 0; i < parser->n; i++) {
-        if (parser->table[i].letter && parser->table[i].letter == letter) {
-            return &parser->table[i];
-        }
+    const struct muster_opt *opt = parser->table;
+    while (opt->letter != letter) {
+        opt++;
     }
-    return NULL;
+    return opt;
 }
 
 int muster_opt_wrong(const struct muster_cmd *cmd, const char *fmt, ...)

@@ -1,12 +1,13 @@
 /*
- * A file system that never answers. Nothing is timed: a job that waited for it would not end by
- * itself, and be killed after a minute.
+ * A file system that never answers, or each time after seconds. Nothing is timed: a job that waited
+ * for it would not end by itself, and be killed after a minute.
  */
 #include "fault_driven.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "fault_hung_mount.h"
 
 enum { ENDLESS = 1000 };
@@ -48,6 +49,30 @@ static void any_file_operation_may_never_return(void **state)
     print_message("%llu file operations were held in turn\n", (unsigned long long)plan->at - 3);
 }
 
+static double run_for(struct driven *driven, enum fault_family family)
+{
+    uint64_t begin = muster_now_ns();
+    driven->plan->family = (int)family;
+    driven_run(driven, job);
+    judge(driven, family == FAULT_SLOW ? "every file operation took 5 s" : "nothing failed");
+    return (double)(muster_now_ns() - begin) / 1e9;
+}
+
+/* Of more than twenty calls: whoever waited for all of them would be killed. */
+static void every_file_operation_may_take_seconds(void **state)
+{
+    struct driven *driven = *state;
+    struct fault_plan *plan = driven->plan;
+    snprintf(plan->place, sizeof(plan->place), "%s", driven->run);
+    driven->timing = "light";
+    plan->at = 1;
+    plan->onwards = true;
+    double quick = run_for(driven, FAULT_NONE), slow = run_for(driven, FAULT_SLOW);
+    assert_true(driven_failed(driven));
+    print_message("a job of %.2f s took %.2f s more where every file operation took %d s\n", quick,
+                  slow - quick, FAULT_SLOW_S);
+}
+
 static void a_mount_that_hangs_holds_nobody_up(void **state)
 {
     struct driven *driven = *state;
@@ -68,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(any_file_operation_may_never_return),
+        TEST(every_file_operation_may_take_seconds),
         TEST(a_mount_that_hangs_holds_nobody_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,9 @@
 
 #include "standin_ledger.h"
 
-enum fault_family { FAULT_NONE, FAULT_MEMORY, FAULT_FILES, FAULT_HELD };
+enum fault_family { FAULT_NONE, FAULT_MEMORY, FAULT_FILES, FAULT_HELD, FAULT_SLOW };
+
+enum { FAULT_SLOW_S = 5 };
 
 struct fault_plan {
     int family;
@@ -22,7 +24,8 @@ struct fault_plan {
     _Atomic uint64_t seen;   /* calls so far, of all processes */
     _Atomic uint64_t failed; /* of them failed */
     char call[32];           /* that failed first */
-    char place[80];          /* FAULT_HELD: calls on what lies there never return instead */
+    char place[80];          /* FAULT_HELD: calls on what lies there never return instead;
+                                FAULT_SLOW: they take FAULT_SLOW_S and then work */
     struct standin_ledger ledger;
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -70,21 +71,27 @@ bool fault_now(enum fault_family family, const char *call, int *error)
     return true;
 }
 
+static bool is_of_place(void)
+{
+    return plan && (plan->family == FAULT_HELD || plan->family == FAULT_SLOW);
+}
+
 void fault_hold_path(const char *call, const char *path)
 {
     int error;
-    if (!plan || plan->family != FAULT_HELD ||
-        strncmp(path, plan->place, strlen(plan->place)) != 0 ||
-        !fault_now(FAULT_HELD, call, &error))
+    if (!is_of_place() || strncmp(path, plan->place, strlen(plan->place)) != 0 ||
+        !fault_now((enum fault_family)plan->family, call, &error))
         return;
-    for (;;)
-        pause();
+    struct timespec left = {.tv_sec = FAULT_SLOW_S};
+    while (plan->family == FAULT_HELD || nanosleep(&left, &left) != 0)
+        if (plan->family == FAULT_HELD)
+            pause();
 }
 
 void fault_hold_fd(const char *call, int fd)
 {
     char link[32], path[4096];
-    if (!plan || plan->family != FAULT_HELD)
+    if (!is_of_place())
         return;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);

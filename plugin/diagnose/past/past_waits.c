@@ -60,7 +60,7 @@ static bool note(struct waits *waits, const struct muster_joint *joint)
             before = at;
         }
     }
-    if (latest - before < waits->long_ns)
+    if (!last || latest - before < waits->long_ns)
         return true;
     if (!muster_grow(&waits->at, waits->n, sizeof *waits->at))
         return false;

@@ -78,7 +78,7 @@ static bool all_bad(const struct folding *folding, const struct group *from, con
             *fresh +=
                 (size_t)folding->left[(size_t)from->host[i] * folding->input->n + to->host[j]];
         }
-    return pairs > (from->n * to->n > 1);
+    return pairs > (from->n * to->n > 1 ? 1 : 0);
 }
 
 /* Those of all hosts that are not in the group. */
