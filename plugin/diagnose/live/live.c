@@ -45,6 +45,7 @@ struct muster_live {
     struct muster_live_policies policies;
     struct muster_live_run *run;
     struct muster_live_slow slow;
+    bool told_gpu;   /* that two ranks use one GPU */
     bool finds_slow; /* somebody asked for late ranks, slow transfers or paths */
     struct muster_live_peer self;       /* as its own memory tells it */
     struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
@@ -305,6 +306,22 @@ static void judge_hangs(struct muster_live *live, uint64_t now_ns)
     muster_findings_free(&now);
 }
 
+/* Once: it stays so while they live. NCCL refuses two ranks of one communicator on a GPU, but not of
+ * two. */
+static void tell_shared_gpu(struct muster_live *live)
+{
+    const struct muster_live_peer *who[2];
+    if (live->told_gpu || !muster_live_share_gpu(&live->peers, who))
+        return;
+    live->told_gpu = true;
+    muster_log(MUSTER_LOG_WARN,
+               "ranks %d and %d of this host use one GPU, %s (processes %u and %u): each waits while the "
+               "other's kernels run. Give each its own, by torch.cuda.set_device(LOCAL_RANK) or "
+               "CUDA_VISIBLE_DEVICES; parts of one GPU by MIG are meant to be so",
+               who[0]->identity.rank, who[1]->identity.rank, who[0]->gpu_uuid, who[0]->identity.pid,
+               who[1]->identity.pid);
+}
+
 void muster_live_scan(struct muster_live *live, uint64_t now_ns)
 {
     if (!has_to_look(live, now_ns))
@@ -319,6 +336,7 @@ void muster_live_scan(struct muster_live *live, uint64_t now_ns)
         judge_hangs(live, now_ns);
     if (!leads(live))
         return;
+    tell_shared_gpu(live);
     muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
     find_divergence(live, live->judged_ns == now_ns);
     find_slow(live, now_ns);

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "segment/segment_reader.h"
 #include "segment/snapshot.h"
 
@@ -86,12 +87,15 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
                           struct muster_live_peer *peer)
 {
     peer->comms = peer->entries = 0;
+    peer->gpu_uuid[0] = '\0';
     for (unsigned i = 0; i < entries; i++) {
         struct muster_seg_comm entry, *comm = &entry;
         if (__atomic_load_n(&segment->comm[i].uid, __ATOMIC_RELAXED) == 0)
             continue;
         muster_snapshot(&entry, &segment->comm[i], sizeof entry);
         peer->entries = i + 1;
+        if (!peer->gpu_uuid[0] && comm->end_ns == 0)
+            muster_text_copy(peer->gpu_uuid, sizeof peer->gpu_uuid, comm->gpu_uuid);
         if (comm->id == 0)
             continue;
         uint64_t facts[] = {comm->uid,    comm->calls,          comm->called_ns,
@@ -218,6 +222,20 @@ void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
 void muster_live_peers_free(struct muster_live_peers *peers)
 {
     free(peers->peer);
+}
+
+bool muster_live_share_gpu(const struct muster_live_peers *peers,
+                           const struct muster_live_peer *who[2])
+{
+    for (size_t i = 0; i < peers->n; i++) {
+        who[0] = &peers->peer[i];
+        for (size_t k = i + 1; k < peers->n && who[0]->alive && who[0]->gpu_uuid[0]; k++) {
+            who[1] = &peers->peer[k];
+            if (who[1]->alive && strcmp(who[0]->gpu_uuid, who[1]->gpu_uuid) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b)

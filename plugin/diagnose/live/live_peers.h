@@ -32,6 +32,7 @@ struct muster_live_peer {
         bool idle;      /* all that was called is known to have ended */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
+    char gpu_uuid[48]; /* of its first communicator's; "": not known, or none is alive */
     unsigned entries; /* of its table of communicators, up to the last one in use */
 };
 
@@ -59,6 +60,9 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
  * price of eight bytes. */
 bool muster_live_is_awake(const char *path);
 
+/* Whether two that are alive use one GPU; who, the first such pair. */
+bool muster_live_share_gpu(const struct muster_live_peers *peers,
+                           const struct muster_live_peer *who[2]);
 /* Whether `a` goes before `b` in the order of leaders. */
 bool muster_live_before(const struct muster_live_peer *a, const struct muster_live_peer *b);
 bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id);

@@ -438,9 +438,50 @@ static void ranks_of_another_version_are_left_out(void **state)
     assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
 }
 
+static void on_gpu(struct testbed *testbed, unsigned rank, const char *uuid)
+{
+    strcpy(testbed->rank[rank]->comm[0].gpu_uuid, uuid);
+}
+
+static int two_on_one_gpu(struct testbed *testbed)
+{
+    testbed_go_on(testbed, 3);
+    on_gpu(testbed, 0, "GPU-a");
+    on_gpu(testbed, 1, "GPU-b");
+    on_gpu(testbed, 2, "GPU-c");
+    on_gpu(testbed, 3, "GPU-b");
+    testbed_look(testbed, 1);
+    testbed_look(testbed, 2);
+    return 0;
+}
+
+static int each_on_its_own_gpu(struct testbed *testbed)
+{
+    testbed_go_on(testbed, 3);
+    on_gpu(testbed, 0, "GPU-a");
+    on_gpu(testbed, 1, "GPU-b");
+    on_gpu(testbed, 2, "GPU-b");
+    __atomic_store_n(&testbed->rank[2]->comm[0].end_ns, 1, __ATOMIC_RELAXED); /* no more */
+    testbed_look(testbed, 1);
+    return 0;
+}
+
+static void two_ranks_on_one_gpu_are_told_once(void **state)
+{
+    (void)state;
+    struct testbed_end end = testbed_run(TELL_LATE, two_on_one_gpu);
+    if (count(end.said, " use one GPU, GPU-b") != 1 ||
+        (!strstr(end.said, "ranks 1 and 3 of") && !strstr(end.said, "ranks 3 and 1 of")))
+        fail_msg("said %s", end.said);
+    end = testbed_run(TELL_LATE, each_on_its_own_gpu);
+    if (strstr(end.said, "one GPU"))
+        fail_msg("said %s", end.said);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_ranks_on_one_gpu_are_told_once),
         cmocka_unit_test(a_findings_file_that_somebody_planted_is_not_written_to),
         cmocka_unit_test(a_hang_ends_the_process_after_the_grace_time),
         cmocka_unit_test(a_hang_that_resolves_within_the_grace_time_ends_nothing),
