@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 
+import wire_oracle
 from nats_site import HOSTS, Site
 
 MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
@@ -118,6 +119,26 @@ class Fleet(unittest.TestCase):
             self.assertEqual(at.diagnose("muster-8").returncode, 1)
             for one in played:
                 at.end(one, signal.SIGKILL)
+
+    def test_costs_are_those_of_an_independent_computation(self):
+        """What the worker says that ranks made each other wait, to the nanosecond, against another reading of the
+        same messages."""
+        with site() as at:
+            job = wire_oracle.Job()
+            listener = wire_oracle.Listener(at.port, job)
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            at.play("late-gpu", "muster-14", 60)
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            state = at.until(lambda: (s := json.loads(at.diagnose("muster-14", "--format", "json").stdout)["state"]) and
+                             s["compared"] and s, "operations are compared")
+            at.until(lambda: job.costs(state["compared"])[0][0] == state["compared"], "all is heard")
+            self.assertIsNone(listener.wrong)
+            self.assertGreater(state["compared"], 30)
+            self.assertEqual({one["rank"]: (one["compared"], one["made_wait_ns"], one["waited_ns"])
+                              for one in state["ranks_shown"]}, job.costs(state["compared"]))
+            listener.close()
 
     def test_clean_job_names_nobody(self):
         with site() as at:
