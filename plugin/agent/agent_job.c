@@ -10,7 +10,7 @@
 #include "diagnose/live/live_slow.h"
 #include "view/aligned.h"
 
-enum { COMMS = 2 * MUSTER_SEG_COMMS, LOOKS_TO_DROP = 3 };
+enum { COMMS = 2 * MUSTER_SEG_COMMS };
 /* While nothing moves, and twice as long each time that this is no hang: a job may rest for days.
  */
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S)
@@ -33,7 +33,6 @@ struct muster_agent_job {
     struct muster_live_slow slow;
     struct muster_watch watch;
     struct muster_watch paths;         /* what is wrong with the machine stays so */
-    unsigned missed[MUSTER_WATCH_MAX]; /* judgements in a row that did not find it again */
     struct muster_live_motions motions;
     struct reached reached[COMMS];
     unsigned reacheds;
@@ -182,22 +181,6 @@ uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
     return job->take_ns;
 }
 
-/* What is not found any more is over; should it come again, it is new. */
-static void drop_over(struct muster_agent_job *job, const struct muster_findings *now)
-{
-    for (size_t i = 0; i < job->watch.known.n; i++) {
-        struct muster_finding *known = &job->watch.known.finding[i];
-        if (known->resolved || known->retracted ||
-            muster_finding_rows[known->kind].scope != MUSTER_SCOPE_SLOW)
-            continue;
-        job->missed[i] = muster_watch_found_again(now, known) ? 0 : job->missed[i] + 1;
-        if (job->missed[i] < LOOKS_TO_DROP)
-            continue;
-        known->resolved = true;
-        job->missed[i] = 0;
-    }
-}
-
 static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_once,
                       muster_watch_emit *tell, void *arg)
 {
@@ -214,7 +197,7 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
         muster_watch_window(&job->watch, job->slow.since_unix_ns);
         muster_watch_slow(&job->watch, &now, at_once, tell, arg);
         muster_watch_update(&job->paths, &now, tell, arg);
-        drop_over(job, &now);
+        muster_watch_drop_over(&job->watch, &now, NULL, NULL);
     }
     muster_findings_free(&now);
 }

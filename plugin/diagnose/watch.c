@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { LATE_SCANS = 2, SLOW_SCANS = 10 }; /* in a row */
+enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 
 static bool is_hang(const struct muster_finding *finding)
 {
@@ -47,7 +47,7 @@ static struct muster_finding *place(struct muster_watch *watch)
     for (size_t i = 0; i < known->n && !free; i++)
         free = is_over(&known->finding[i]) ? &known->finding[i] : NULL;
     if (free)
-        watch->missed[free - known->finding] = 0;
+        watch->missed[free - known->finding] = watch->unfound[free - known->finding] = 0;
     return free;
 }
 
@@ -199,7 +199,7 @@ static bool holds(const struct muster_findings *now, const struct muster_finding
     return false;
 }
 
-bool muster_watch_found_again(const struct muster_findings *now, const struct muster_finding *known)
+static bool is_found_again(const struct muster_findings *now, const struct muster_finding *known)
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
@@ -223,6 +223,20 @@ static void retract(struct muster_watch *watch, const struct muster_findings *no
         watch->missed[i] = gone ? watch->missed[i] + 1 : 0;
         known->retracted = watch->missed[i] > scans_to_tell(known);
         if (known->retracted)
+            tell(arg, known);
+    }
+}
+
+void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
+                            muster_watch_emit *tell, void *arg)
+{
+    for (size_t i = 0; i < watch->known.n; i++) {
+        struct muster_finding *known = &watch->known.finding[i];
+        if (!is_slow(known) || is_over(known))
+            continue;
+        watch->unfound[i] = is_found_again(now, known) ? 0 : watch->unfound[i] + 1;
+        known->resolved = watch->unfound[i] >= SCANS_TO_DROP;
+        if (known->resolved && tell)
             tell(arg, known);
     }
 }

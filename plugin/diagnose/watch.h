@@ -9,6 +9,7 @@ enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give wa
 struct muster_watch {
     struct muster_findings known;      /* resolved and retracted ones included */
     unsigned missed[MUSTER_WATCH_MAX]; /* looks in a row that did not find known[i] */
+    unsigned unfound[MUSTER_WATCH_MAX]; /* likewise, of muster_watch_drop_over */
     struct muster_findings maybe;      /* late ranks and slow transfers that the last look found */
     unsigned looks[MUSTER_WATCH_MAX];  /* in a row that found them */
     uint64_t window_unix_ns;           /* what is looked at reaches back to then; 0: to the start */
@@ -44,10 +45,11 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_emit *tell, void *arg);
 
-/* Whether `now` still has a finding of that kind with that first guilty rank, in whatever
- * communicator; for those who take a finding for over, not for wrong, once it is gone. */
-bool muster_watch_found_again(const struct muster_findings *now,
-                              const struct muster_finding *known);
+/* For those who show what holds now: a known late_rank or slow_transfer of which `now`, three times in a
+ * row, has none of that kind with that first guilty rank, in whatever communicator, is resolved. What was
+ * retracted is over already, and is not told again. After muster_watch_slow; `tell` may be NULL. */
+void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
+                            muster_watch_emit *tell, void *arg);
 
 /* Nothing more can be looked at: what was found once is told. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg);

@@ -11,7 +11,6 @@
 enum {
     NEW_LEAST = 16, /* timed operations of a rank since the last judgement, as inside a job */
     HEARD_PERCENT = 90,
-    LOOKS_TO_DROP = 3,
 };
 #define SLOW_NS       (500 * MUSTER_NS_PER_MS) /* at most so often */
 #define HANG_NS       MUSTER_NS_PER_S
@@ -30,7 +29,6 @@ struct muster_judge {
     size_t standings;
     struct muster_hashmap by_id;
     struct muster_watch hangs, slow, paths;
-    unsigned missed[MUSTER_WATCH_MAX];
     struct muster_rank_costs costs;
 };
 
@@ -77,23 +75,6 @@ static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns
 
 /* ---- late ranks and slow transfers ---- */
 
-/* What is not found any more is over; should it come again, it is new. */
-static void drop_over(struct muster_judge *judge, const struct muster_findings *now,
-                      muster_watch_emit *tell, void *arg)
-{
-    for (size_t i = 0; i < judge->slow.known.n; i++) {
-        struct muster_finding *known = &judge->slow.known.finding[i];
-        if (known->resolved || known->retracted)
-            continue;
-        judge->missed[i] = muster_watch_found_again(now, known) ? 0 : judge->missed[i] + 1;
-        if (judge->missed[i] < LOOKS_TO_DROP)
-            continue;
-        known->resolved = true;
-        judge->missed[i] = 0;
-        tell(arg, known);
-    }
-}
-
 static bool judge_slow(struct muster_judge *judge, struct muster_join *join, uint64_t now_ns,
                        muster_watch_emit *tell, void *arg)
 {
@@ -115,7 +96,7 @@ static bool judge_slow(struct muster_judge *judge, struct muster_join *join, uin
                                "operations; what it cost counts in them alone");
         muster_watch_slow(&judge->slow, &now, false, tell, arg);
         muster_watch_update(&judge->paths, &now, tell, arg);
-        drop_over(judge, &now, tell, arg);
+        muster_watch_drop_over(&judge->slow, &now, tell, arg);
     }
     muster_findings_free(&now);
     muster_join_run_free(&run);

@@ -182,6 +182,56 @@ static void what_is_not_found_any_more_is_retracted(void **state)
 }
 
 /* Another of its ranks is still found: it is not withdrawn. */
+static void look_and_drop(struct muster_watch *watch, struct told *told, uint64_t comm,
+                          const int *ranks)
+{
+    struct muster_findings now = {0};
+    if (comm)
+        add(&now, MUSTER_FINDING_LATE_RANK, comm, ranks);
+    muster_watch_slow(watch, &now, false, tell, told);
+    muster_watch_drop_over(watch, &now, tell, told);
+    muster_findings_free(&now);
+}
+
+/* The window has left what it rested on: it was right, and is over. Once more, it is new. */
+static void what_is_over_is_resolved_where_it_is_shown(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    muster_watch_window(&watch, 1000);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 2; i++)
+            look_and_drop(&watch, &told, 1, RANKS(2));
+        assert_int_equal(told.n, 2 * round + 1);
+        look_and_drop(&watch, &told, 0, RANKS(2));
+        look_and_drop(&watch, &told, 7, RANKS(2)); /* elsewhere: still late */
+        look_and_drop(&watch, &told, 0, RANKS(2));
+        look_and_drop(&watch, &told, 0, RANKS(2));
+        assert_int_equal(told.n, 2 * round + 1);
+        look_and_drop(&watch, &told, 0, RANKS(2));
+        assert_int_equal(told.n, 2 * round + 2);
+        assert_true(told.finding[told.n - 1].resolved && !told.finding[told.n - 1].retracted);
+    }
+    muster_watch_free(&watch);
+}
+
+/* While the window holds what it rested on, it was wrong: retracted, once, and not resolved, too. */
+static void what_was_retracted_is_not_resolved_as_well(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (unsigned i = 0; i < 2; i++)
+        look_and_drop(&watch, &told, 1, RANKS(2));
+    for (unsigned i = 0; i < 8; i++)
+        look_and_drop(&watch, &told, 0, RANKS(2));
+    assert_int_equal(told.n, 2);
+    assert_true(told.finding[1].retracted && !told.finding[1].resolved);
+    assert_int_equal(muster_watch_unresolved(&watch), 0);
+    muster_watch_free(&watch);
+}
+
 static void what_holds_in_part_is_not_retracted(void **state)
 {
     (void)state;
@@ -299,6 +349,8 @@ int main(void)
         cmocka_unit_test(a_transfer_has_a_direction_or_a_communicator),
         cmocka_unit_test(what_was_found_once_is_told_at_the_end),
         cmocka_unit_test(what_is_not_found_any_more_is_retracted),
+        cmocka_unit_test(what_is_over_is_resolved_where_it_is_shown),
+        cmocka_unit_test(what_was_retracted_is_not_resolved_as_well),
         cmocka_unit_test(what_holds_in_part_is_not_retracted),
         cmocka_unit_test(what_the_window_has_left_stands),
         cmocka_unit_test(a_hang_with_another_reason_is_retracted),
