@@ -1,18 +1,16 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 
 /* Relaxed: only a filter; nothing else is published through it. */
 static _Atomic int max_level = MUSTER_LOG_WARN;
@@ -32,25 +30,15 @@ void muster_log_set_level(enum muster_log_level level)
 /* stderr may be a pipe whose reader has gone. The job decides when to die of that, not muster. */
 static void write_without_sigpipe(const char *text, size_t bytes)
 {
-    sigset_t sigpipe, pending, before;
-    sigemptyset(&sigpipe);
-    sigaddset(&sigpipe, SIGPIPE);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-    if (pthread_sigmask(SIG_BLOCK, &sigpipe, &before) != 0)
+    struct muster_sigpipe hold;
+    muster_sigpipe_hold(&hold);
+    if (!hold.held)
         return;
-
     ssize_t n;
     do
         n = write(STDERR_FILENO, text, bytes);
     while (n < 0 && errno == EINTR);
-
-    if (n < 0 && errno == EPIPE && !was_pending) {
-        const struct timespec now = {0};
-        while (sigtimedwait(&sigpipe, NULL, &now) < 0 && errno == EINTR)
-            ;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    muster_sigpipe_release(&hold, n < 0 && errno == EPIPE);
 }
 
 void muster_log(enum muster_log_level level, const char *fmt, ...)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/text.h"
 
@@ -92,4 +93,35 @@ int muster_thread_start(const char *name, void *(*main)(void *), void *arg)
     if (rc)
         free(start);
     return rc;
+}
+
+static sigset_t only_sigpipe(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    return set;
+}
+
+void muster_sigpipe_hold(struct muster_sigpipe *hold)
+{
+    const sigset_t sigpipe = only_sigpipe();
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    hold->was_pending = sigismember(&pending, SIGPIPE) == 1;
+    hold->held = pthread_sigmask(SIG_BLOCK, &sigpipe, &hold->before) == 0;
+}
+
+void muster_sigpipe_release(const struct muster_sigpipe *hold, bool raised)
+{
+    const sigset_t sigpipe = only_sigpipe();
+    const struct timespec now = {0};
+    if (!hold->held)
+        return;
+    if (raised && !hold->was_pending) {
+        while (sigtimedwait(&sigpipe, NULL, &now) < 0 && errno == EINTR)
+            ;
+    }
+    pthread_sigmask(SIG_SETMASK, &hold->before, NULL);
 }

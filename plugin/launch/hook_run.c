@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "launch/child.h"
 #include "launch/hooks.h"
 
@@ -148,13 +149,8 @@ void muster_hook_run(const char *who, const char *const *argv, const char *text,
                         .end_ns = muster_now_ns() + deadline_ms * MUSTER_NS_PER_MS,
                         .job_end_ns = end_ns};
     /* A hook that does not read what it is given must not end who runs it. */
-    static const struct timespec now = {0};
-    sigset_t pipe_set, before;
-    sigemptyset(&pipe_set);
-    sigaddset(&pipe_set, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+    struct muster_sigpipe hold;
+    muster_sigpipe_hold(&hold);
     run(&hook, argv);
-    while (sigtimedwait(&pipe_set, NULL, &now) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    muster_sigpipe_release(&hold, true);
 }
