@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/sort.h"
 #include "base/text.h"
+#include "segment/identity.h"
 #include "view/step_period.h"
 
 /* One operation, all ranks together. */
@@ -158,6 +159,13 @@ static int fill_classes(struct reading *reading)
     return 0;
 }
 
+const char *muster_compare_host(const struct muster_view *view, size_t gpu)
+{
+    return view->run
+               ? muster_identity_host_text(&view->run->process[view->gpu[gpu].process].identity)
+               : view->gpu[gpu].host;
+}
+
 int muster_run_samples_read(const struct muster_view *view, struct muster_run_samples *samples,
                             struct muster_err *err)
 {
@@ -169,7 +177,7 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
     bool good = samples->rank && reading.self_ns;
     for (size_t g = 0; good && g < view->gpus; g++) {
         samples->rank[g].rank = view->gpu[g].rank;
-        samples->rank[g].host = view->gpu[g].host;
+        samples->rank[g].host = muster_compare_host(view, g);
     }
     good = good && muster_step_period_read(view, &reader) == 0 && fill_classes(&reading) == 0;
     samples->ops = reading.n;

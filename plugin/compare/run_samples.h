@@ -35,7 +35,7 @@ bool muster_compare_same_class(const struct muster_compare_class *a,
 
 struct muster_compare_rank {
     int32_t rank;                         /* -1: not known, not compared */
-    const char *host;                     /* the view's */
+    const char *host;                     /* for people */
     struct muster_blocks own_us, cost_us; /* an operation */
 };
 
@@ -46,6 +46,9 @@ struct muster_run_samples {
     size_t ranks;
     uint64_t ops; /* compared across ranks */
 };
+
+/* Of a GPU of the view, for people; the view's, or its run's. */
+const char *muster_compare_host(const struct muster_view *view, size_t gpu);
 
 /* On failure (no memory) *samples is empty. */
 int muster_run_samples_read(const struct muster_view *view, struct muster_run_samples *samples,

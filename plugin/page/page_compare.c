@@ -25,7 +25,7 @@ static void put_run(struct muster_json *json, const char *key,
     muster_json_array(json, "hosts");
     for (size_t g = 0; g < view->gpus; g++)
         if (g == 0 || strcmp(view->gpu[g].host, view->gpu[g - 1].host) != 0)
-            muster_json_str(json, NULL, view->gpu[g].host);
+            muster_json_str(json, NULL, muster_compare_host(view, g));
     muster_json_end(json);
     muster_json_array(json, "nccl");
     for (size_t i = 0; run && i < run->processes; i++)

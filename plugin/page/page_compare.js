@@ -53,7 +53,7 @@ function rowPicture(label, x, rows, drawRow) {
   rows.forEach((row, i) => {
     const y = (i + 0.5) * rowHeight;
     const line = svg("g", {class: row.tone, "data-tip": row.tip}, svg("rect", {x: 0, y: y - rowHeight / 2, width, height: rowHeight,
-      fill: "transparent", "data-tip": row.tip}), svg("text", {x: left - 10, y: y + 4, "text-anchor": "end", "data-tip": row.tip}, row.name));
+      fill: "transparent", "data-tip": row.tip}), svg("text", {x: left - 10, y: y + 4, "text-anchor": "end", "data-tip": row.tip}, shortened(row.name, 44)));
     drawRow(line, row, px, y);
     picture.append(line);
   });

@@ -48,6 +48,10 @@ function bytes(value) {
   return (Number.isInteger(value) ? value : value.toFixed(1)) + " " + units[unit];
 }
 
+function shortened(text, most) {
+  return text.length <= most ? text : text.slice(0, most / 2 - 1) + "…" + text.slice(1 - most / 2);
+}
+
 function percent(part, whole) {
   return whole > 0 ? digits(100 * part / whole) + " %" : "none";
 }

@@ -15,10 +15,6 @@ function rankWord(i) {
 
 function hostWord(i) { return costs[i].host || "a host not known"; }
 
-function shortened(text, most) {
-  return text.length <= most ? text : text.slice(0, most / 2 - 1) + "…" + text.slice(1 - most / 2);
-}
-
 function whoIs(i) {
   const gpu = ranks[i].gpu && ranks[i].gpu.index !== null ? `, GPU ${ranks[i].gpu.index}` : "";
   return `${rankWord(i)} on ${hostWord(i)}${gpu}`;

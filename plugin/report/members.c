@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/report_internal.h"
+#include "segment/identity.h"
 
 static const char *or_null(const char *text)
 {
@@ -66,12 +67,6 @@ static const char *exit_name(enum muster_process_state state)
     return words[state];
 }
 
-static const char *host_text(const struct muster_seg_identity *who)
-{
-    size_t n = strlen(who->hostname);
-    return n && strncmp(who->host, who->hostname, n) == 0 ? who->hostname : who->host;
-}
-
 /* `alone`: its process drives no other GPU. */
 static void describe(struct muster_report_rank *rank, const struct muster_view_gpu *gpu,
                      const struct muster_process *process, bool alone)
@@ -82,7 +77,7 @@ static void describe(struct muster_report_rank *rank, const struct muster_view_g
         .rank = gpu->rank,
         .rank_source = from_env ? "env" : "comm",
         .host = or_null(who->host),
-        .host_text = or_null(host_text(who)),
+        .host_text = or_null(muster_identity_host_text(who)),
         .pid = who->pid,
         .local_rank = who->local_rank,
         .gpu_index = gpu->gpu_index,

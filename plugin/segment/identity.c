@@ -139,3 +139,9 @@ void muster_identity_read(struct muster_seg_identity *identity)
     fill_host(identity);
     fill_slurm(identity);
 }
+
+const char *muster_identity_host_text(const struct muster_seg_identity *who)
+{
+    size_t n = strlen(who->hostname);
+    return n && strncmp(who->host, who->hostname, n) == 0 ? who->hostname : who->host;
+}

@@ -30,4 +30,7 @@ enum muster_rank_news {
 enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity, bool *settled,
                                             int32_t nranks, int32_t rank);
 
+/* The host for people: the hostname, where the identity only adds to it. */
+const char *muster_identity_host_text(const struct muster_seg_identity *who);
+
 #endif

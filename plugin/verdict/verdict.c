@@ -473,7 +473,7 @@ static const char *why_unknown(const struct muster_view *view,
     }
     *next = "let it run longer, or record with `muster run --timing full`";
     return clean->compared ? "too few operations could be compared between ranks"
-                           : "no operation was timed on all ranks that were seen";
+                           : "no operation, or too few, were timed on all ranks that were seen";
 }
 
 static void say_unknown(struct writer *writer, const struct muster_view *view,

@@ -4,6 +4,7 @@ Usage: page_test.py MUSTER RECORDINGS [CHROMIUM]: without CHROMIUM what needs no
 """
 import html.parser
 import json
+import lzma
 import os
 import re
 import socket
@@ -51,6 +52,22 @@ def make_comparison(folder, before, after, *options):
     assert done.returncode in (0, 1), done.stderr
     data = json.loads(run(MUSTER, "compare", a, b, "--format", "json", *options).stdout)
     return page, done, data
+
+
+def replay_named(folder, recording, name):
+    """A recorded run whose communicators have that name."""
+    trace, where = (os.path.join(folder, part) for part in ("trace", "run"))
+    os.makedirs(trace)
+    for file in os.listdir(os.path.join(RECORDINGS, recording)):
+        with lzma.open(os.path.join(RECORDINGS, recording, file), "rt") as calls, \
+                open(os.path.join(trace, file.removesuffix(".xz")), "w", encoding="utf-8") as out:
+            for call in map(json.loads, calls):
+                if call["op"] == "init":
+                    call["name"] = name
+                out.write(json.dumps(call) + "\n")
+    done = run(MUSTER, "replay", trace, "--out", where, "--speed", "max")
+    assert done.returncode == 0, done.stderr
+    return where
 
 
 class Parts(html.parser.HTMLParser):
@@ -150,6 +167,38 @@ class Page(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nonexistent/x.html", done.stderr)
 
+    def test_a_name_that_is_markup_stays_a_name(self):
+        name = '</script><b>\x1b[31m\u202ex&"'
+        folder = os.path.join(self.folder.name, "named")
+        where = replay_named(folder, "late-tpdp", name)
+        out = {part: os.path.join(folder, part) for part in ("r.html", "c.html", "t.pftrace")}
+        for command in (["report", where, "--html", out["r.html"], "--perfetto", out["t.pftrace"], "--whole"],
+                        ["report", where, "--by", "comm"], ["report", where, "--by", "op", "--format", "csv"],
+                        ["compare", where, where, "--html", out["c.html"]], ["diagnose", where]):
+            done = run(MUSTER, *command)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            self.assertNotRegex(done.stdout + done.stderr, "[\x1b\u202e]")
+        for part, kind in (("r.html", "muster-report"), ("c.html", "muster-compare")):
+            text = read(out[part])
+            parts = Parts(text)
+            self.assertNotIn("b", parts.tags)
+            self.assertNotRegex(text, "[\x1b\u202e]")
+            self.assertIn("</script><b>", json.dumps(json.loads(parts.data[kind])))
+        with open(out["t.pftrace"], "rb") as file:
+            self.assertNotIn(b"\x1b[31m", file.read())
+
+    def test_no_rank_is_an_error_that_says_so(self):
+        empty = os.path.join(self.folder.name, "empty")
+        os.mkdir(empty)
+        plain = os.path.join(self.folder.name, "late-tpdp")
+        page = os.path.join(self.folder.name, "empty.html")
+        for command in (["report", empty, "--html", page], ["report", empty, "--perfetto", page],
+                        ["compare", empty, plain, "--html", page], ["compare", plain, empty, "--html", page]):
+            done = run(MUSTER, *command)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+            self.assertIn(empty, done.stderr)
+            self.assertFalse(os.path.exists(page))
+
     def test_one_rank_and_a_run_that_was_cut(self):
         where = os.path.join(self.folder.name, "late-tpdp")
         logs = sorted(name for name in os.listdir(where) if name.endswith(".log"))
@@ -167,6 +216,12 @@ class Page(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             own = json.loads(Parts(read(page)).data["muster-page"])
             self.assertEqual(own["wait_us"], 0)
+            done = run(MUSTER, "report", other, "--perfetto", page + ".pftrace", "--whole")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("operations drawn", done.stderr)
+            done = run(MUSTER, "compare", other, where, "--html", page + ".compare.html")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(other, done.stderr)
 
 
 class Comparison(unittest.TestCase):
