@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "oplog/log_decode.h"
+#include "oplog/log_load.h"
 #include "oplog/log_scan.h"
 #include "segment/image.h"
 #include "segment/segment_check.h"
@@ -17,6 +18,8 @@
 /* How a log is read. */
 struct reading {
     struct muster_log_scan scan;
+    unsigned left_out; /* damaged slots that are not in the data */
+    uint64_t left_out_at;
     muster_op_taker take; /* NULL: they stay in the log */
     void *to;
     uint64_t end;
@@ -59,7 +62,7 @@ static void decode_all(struct reading *reading, struct muster_log_class *class)
         if ((i > 0 && frame->sequence == reading->scan.place[i - 1].frame.sequence) || back ||
             frame->first_op > UINT64_MAX - frame->ops ||
             !muster_log_decode(log, frame, payload, class)) {
-            muster_log_damage(log, reading->scan.place[i].at);
+            muster_log_damage(&reading->scan, reading->scan.place[i].at);
             frame->ops = 0;
             continue;
         }
@@ -107,20 +110,20 @@ static void read_frames(struct reading *reading, struct muster_log_class *class)
     }
 }
 
-/* `scan`: how it is to be read. */
-static int parse(const char *name, const void *data, size_t bytes, struct reading reading,
-                 struct muster_log *log, struct muster_err *err)
+/* `reading`: what, and how. */
+static int parse(const char *name, struct reading reading, struct muster_log *log,
+                 struct muster_err *err)
 {
-    struct muster_log got = {.comm_at = {.key_bytes = sizeof(uint32_t)}};
+    struct muster_log got = {.comm_at = {.key_bytes = sizeof(uint32_t)},
+                             .damaged = reading.left_out,
+                             .damaged_at = reading.left_out_at};
     struct muster_log_header header = {0};
-    if (muster_log_parse_header(name, data, bytes, &header, err) != 0)
+    if (muster_log_parse_header(name, reading.scan.data, reading.scan.bytes, &header, err) != 0)
         return -1;
     got.identity = header.identity;
     got.image = reading.take ? NULL : muster_segment_new(&header.identity);
     struct muster_log_class *class = malloc(MUSTER_LOG_CLASSES * sizeof(*class));
-    reading.scan.data = data;
-    reading.scan.bytes = bytes;
-    reading.scan.budget = 8 * bytes;
+    reading.scan.budget = 8 * reading.scan.bytes;
     reading.scan.log = &got;
     got.no_memory = (!got.image && !reading.take) || !class;
     if (!got.no_memory)
@@ -138,18 +141,23 @@ static int parse(const char *name, const void *data, size_t bytes, struct readin
 int muster_log_parse(const char *name, const void *data, size_t bytes, struct muster_log *log,
                      struct muster_err *err)
 {
-    return parse(name, data, bytes, (struct reading){.take = NULL}, log, err);
+    return parse(name, (struct reading){.scan = {.data = data, .bytes = bytes}}, log, err);
 }
 
 static int read_file(const char *path, struct reading reading, struct muster_log *log,
                      struct muster_err *err)
 {
-    void *data;
-    size_t bytes;
-    if (muster_file_load(path, SIZE_MAX, &data, &bytes, err) != 0)
+    struct muster_log_bytes in;
+    if (muster_log_load(path, &in, err) != 0)
         return -1;
-    int rc = parse(path, data, bytes, reading, log, err);
-    free(data);
+    reading.scan.data = in.data;
+    reading.scan.bytes = in.bytes;
+    reading.scan.slot_at = in.slot_at;
+    reading.scan.inside = !in.tail;
+    reading.left_out = in.damaged;
+    reading.left_out_at = in.damaged_at;
+    int rc = parse(path, reading, log, err);
+    muster_log_bytes_free(&in);
     return rc;
 }
 

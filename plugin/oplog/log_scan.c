@@ -5,10 +5,16 @@
 #include "base/array.h"
 #include "segment/segment_reader.h"
 
-void muster_log_damage(struct muster_log *log, size_t at)
+void muster_log_damage(const struct muster_log_scan *scan, size_t at)
 {
-    if (log->damaged == 0 || at < log->damaged_at)
-        log->damaged_at = at;
+    struct muster_log *log = scan->log;
+    uint64_t in_file = at;
+    if (scan->slot_at && at >= MUSTER_LOG_HEADER_BYTES) {
+        size_t beyond = at - MUSTER_LOG_HEADER_BYTES;
+        in_file = scan->slot_at[beyond / MUSTER_LOG_SLOT_BYTES] + beyond % MUSTER_LOG_SLOT_BYTES;
+    }
+    if (log->damaged == 0 || in_file < log->damaged_at)
+        log->damaged_at = in_file;
     log->damaged++;
 }
 
@@ -61,7 +67,7 @@ static size_t resync(struct muster_log_scan *scan, size_t at, size_t end, const 
 static bool is_torn_tail(const struct muster_log_scan *scan, size_t at, size_t end)
 {
     struct muster_log_frame frame;
-    return end == scan->bytes && looks_like_frame(scan, at, end, &frame) &&
+    return end == scan->bytes && !scan->inside && looks_like_frame(scan, at, end, &frame) &&
            frame.length > end - at - sizeof(frame);
 }
 
@@ -81,7 +87,7 @@ static size_t skip(struct muster_log_scan *scan, size_t at, size_t end, const st
     size_t next = resync(scan, at, end, last);
     bool quiet = next == end && (is_end(scan, at, end) || is_torn_tail(scan, at, end));
     if (!quiet)
-        muster_log_damage(scan->log, at);
+        muster_log_damage(scan, at);
     return next;
 }
 

@@ -13,6 +13,8 @@ struct muster_log_place {
 struct muster_log_scan {
     const uint8_t *data;
     size_t bytes;
+    const uint64_t *slot_at; /* where each slot lies in the file; NULL: as here */
+    bool inside;             /* the file goes on behind the data: no frame is cut off there */
     struct muster_log_place *place; /* what was found, slot by slot; owned by the caller */
     size_t places;
     size_t budget; /* bytes that searching may still check: hostile files have a magic everywhere */
@@ -23,7 +25,7 @@ struct muster_log_scan {
 bool muster_log_scan_slot(struct muster_log_scan *scan, size_t at, size_t end);
 
 /* A stretch that could not be read. */
-void muster_log_damage(struct muster_log *log, size_t at);
+void muster_log_damage(const struct muster_log_scan *scan, size_t at);
 
 /* For qsort. */
 int muster_log_by_sequence(const void *a, const void *b);

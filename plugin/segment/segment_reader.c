@@ -12,7 +12,7 @@
 
 enum { LIVE_TRIES = 16, CHUNK_BYTES = 16384, HEADER_BYTES = offsetof(struct muster_segment, comm) };
 
-static int open_regular(const char *path, size_t *bytes, struct muster_err *err)
+int muster_file_open(const char *path, size_t *bytes, struct muster_err *err)
 {
     /* Nonblocking, so that a FIFO of that name does not hold us up. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -31,12 +31,11 @@ static int open_regular(const char *path, size_t *bytes, struct muster_err *err)
     return fd;
 }
 
-/* Reads up to `bytes`; fewer if the file is shorter by now. -1: errno says why. */
-static ssize_t read_all(int fd, void *to, size_t bytes)
+ssize_t muster_file_read(int fd, void *to, size_t bytes, off_t at)
 {
     size_t got = 0;
     while (got < bytes) {
-        ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)got);
+        ssize_t n = pread(fd, (char *)to + got, bytes - got, at + (off_t)got);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -52,13 +51,13 @@ int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
                      struct muster_err *err)
 {
     size_t size;
-    int fd = open_regular(path, &size, err);
+    int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
     if (size > max)
         size = max;
     void *copy = malloc(size ? size : 1);
-    ssize_t n = copy ? read_all(fd, copy, size) : -1;
+    ssize_t n = copy ? muster_file_read(fd, copy, size, 0) : -1;
     int error = errno;
     close(fd);
     if (!copy)
@@ -111,13 +110,24 @@ int muster_segment_parse(const char *name, const void *data, size_t bytes,
 
 int muster_segment_read(const char *path, struct muster_segment **segment, struct muster_err *err)
 {
-    void *data;
-    size_t bytes;
-    if (muster_file_load(path, sizeof(struct muster_segment), &data, &bytes, err) != 0)
+    size_t size;
+    int fd = muster_file_open(path, &size, err);
+    if (fd < 0)
         return -1;
-    int rc = muster_segment_parse(path, data, bytes, segment, err);
-    free(data);
-    return rc;
+    /* Not zeroed first: thousands are read, and each is a megabyte. */
+    struct muster_segment *copy = aligned_alloc(64, sizeof(*copy));
+    size_t wanted = size < sizeof(*copy) ? size : sizeof(*copy);
+    ssize_t n = copy ? muster_file_read(fd, copy, wanted, 0) : -1;
+    int error = errno;
+    close(fd);
+    if (!copy)
+        return muster_fail_memory(err, path);
+    if (n < 0) {
+        free(copy);
+        return muster_fail(err, "%s: %s", path, strerror(error));
+    }
+    memset((char *)copy + n, 0, sizeof(*copy) - (size_t)n);
+    return accept_copy(path, copy, (size_t)n, segment, err);
 }
 
 /* The three copies of muster_segment_read_live: see segment/seqlock.h. */
@@ -222,12 +232,12 @@ static ssize_t read_thrice(struct copies *copies)
     size_t size = sizeof(struct muster_segment);
     ssize_t n = -1;
     for (int i = 0; i < LIVE_TRIES; i++) {
-        if (read_all(copies->fd, copies->a, size) < 0)
+        if (muster_file_read(copies->fd, copies->a, size, 0) < 0)
             return -1;
         atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
-        n = read_all(copies->fd, copies->b, size);
+        n = muster_file_read(copies->fd, copies->b, size, 0);
         atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
-        if (n < 0 || read_all(copies->fd, copies->c, size) < 0)
+        if (n < 0 || muster_file_read(copies->fd, copies->c, size, 0) < 0)
             return -1;
         if (quiet(copies))
             break;
@@ -257,7 +267,7 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
                              struct muster_err *err)
 {
     size_t size;
-    int fd = open_regular(path, &size, err);
+    int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
     struct copies copies = {.fd = fd, .a = new_copy(), .b = new_copy(), .c = new_copy()};
@@ -492,7 +502,7 @@ int muster_segment_read_identity(const char *path, struct muster_seg_identity *i
                                  struct muster_err *err)
 {
     size_t size;
-    int fd = open_regular(path, &size, err);
+    int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
     struct muster_segment *header = aligned_alloc(64, (HEADER_BYTES + 63) / 64 * 64);
