@@ -64,6 +64,12 @@ int bench_lane_init(struct bench_lane *lane, const struct muster_driver *driver,
 {
     const struct muster_event_init init = {
         .comm_hash = comm_id, .nnodes = 1, .nranks = NRANKS, .api = driver->api};
+    return bench_lane_join(lane, driver, &init, mask, err);
+}
+
+int bench_lane_join(struct bench_lane *lane, const struct muster_driver *driver,
+                    const struct muster_event_init *init, int *mask, struct muster_err *err)
+{
     memset(lane, 0, sizeof *lane);
     lane->table = driver->table;
     lane->api = driver->api;
@@ -71,7 +77,7 @@ int bench_lane_init(struct bench_lane *lane, const struct muster_driver *driver,
         describe_v4(lane);
     else
         describe_v5(lane);
-    int code = muster_driver_init(driver, &lane->context, mask, &init);
+    int code = muster_driver_init(driver, &lane->context, mask, init);
     if (code)
         return muster_fail(err, "%s: init returned %d", driver->name, code);
     /* A child's bit brings its ancestors (since NCCL 2.28), KernelLaunch comes only by its own. */

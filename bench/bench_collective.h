@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "replay/replay_driver.h"
 #include "nccl/profiler_abi.h"
+#include "replay/replay_driver.h"
 #include "ticks.h"
 
 enum bench_call {
@@ -63,6 +63,9 @@ const char *bench_call_name(enum bench_call call);
 /* Makes a communicator. `mask` outlives the driver. */
 int bench_lane_init(struct bench_lane *lane, const struct muster_driver *driver, uint64_t comm_id,
                     int *mask, struct muster_err *err);
+/* The same as one rank of a communicator. */
+int bench_lane_join(struct bench_lane *lane, const struct muster_driver *driver,
+                    const struct muster_event_init *init, int *mask, struct muster_err *err);
 /* One collective, with KernelCh events if `timed`. */
 void bench_lane_collective(struct bench_lane *lane, bool timed);
 /* The same, with every call timed into lane->sample. */

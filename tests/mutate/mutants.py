@@ -84,7 +84,7 @@ TURNED = {" == ": " != ", " != ": " == ", " < ": " <= ", " <= ": " < ", " > ": "
           "return true;": "return false;", "return false;": "return true;", "if (!": "if (",
           "continue;": ";"}
 OPERATOR = re.compile("|".join(re.escape(text) for text in TURNED))
-CALL = re.compile(r"^ +[a-z_]+\([^;{}]*\);$", re.M)
+CALL = re.compile(r"(?<=[;{})]\n) +[a-z_]+\([^;{}]*\);$", re.M)
 NO_CODE = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#.*?(?<!\\)$|^_Static_assert.*?;$|"
                      r"^enum \{.*?\};$|^static const [^;]*?\};$", re.M | re.S)
 

@@ -124,7 +124,9 @@ class Judge:
                 continue
             made = self.tree.make(tests)
             if made.returncode:
-                return ("caught", "it does not build") if not mutant.builds else ("BROKEN", made.stdout[-1500:])
+                if not mutant.builds:
+                    return "caught", "it does not build"
+                return ("no C", "") if named is None else ("BROKEN", made.stdout[-1500:])
             programs, failed = self.tree.failures(tests)
             if programs and (named is None or named & (failed | programs) or not failed):
                 return "caught", ", ".join(sorted(failed or programs))
@@ -159,7 +161,7 @@ def mutate_rules(tree, wanted):
 
 def mutate_operators(tree, n, seed):
     texts = {f"plugin/{room}/{os.path.basename(path)}": read(path) for room in ROOMS
-             for path in glob.glob(f"{ROOT}/plugin/{room}/*.c")}
+             for path in glob.glob(f"{tree.source}/plugin/{room}/*.c")}
     print(f"{n} operators, seed {seed}")
     judge = Judge(tree)
     for mutant in draw(texts, n, seed):

@@ -36,6 +36,43 @@ static void totals_survive_more_communicators_than_the_segment_names(void **stat
     testbed_close(&testbed);
 }
 
+/* The row of a communicator's only class of operations. */
+static struct muster_seg_row *row_of(struct muster_segment *segment, uint32_t uid)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        if (segment->row[i].comm == uid)
+            return &segment->row[i];
+    return NULL;
+}
+
+static void what_is_folded_keeps_how_it_was_timed(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    struct muster_segment *segment = testbed.rec->seg;
+    for (unsigned i = 0; i < 2; i++) {
+        void *ctx = testbed_comm(&testbed, 10 + i, 2, 1, 5);
+        testbed_collective(&testbed, ctx, MUSTER_FUNC_ALL_REDUCE, 1);
+        testbed_drain(&testbed, 0);
+        uint32_t uid = testbed.rec->next_uid;
+        struct muster_seg_row *row = row_of(segment, uid);
+        assert_non_null(row);
+        row->timed = 3;
+        row->event_timed = 4;
+        row->graph = 5;
+        muster_rows_merge(segment, &testbed.rec->rows, uid);
+        assert_null(row_of(segment, uid));
+    }
+    const struct muster_seg_row *other = row_of(segment, MUSTER_SEG_OTHER_UID);
+    assert_non_null(other);
+    assert_int_equal(other->count, 2);
+    assert_int_equal(other->timed, 6);
+    assert_int_equal(other->event_timed, 8);
+    assert_int_equal(other->graph, 10);
+    testbed_close(&testbed);
+}
+
 static void communicators_beyond_the_segment_count_under_other(void **state)
 {
     (void)state;
@@ -117,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_context_ends_with_its_communicator),
         cmocka_unit_test(totals_survive_more_communicators_than_the_segment_names),
+        cmocka_unit_test(what_is_folded_keeps_how_it_was_timed),
         cmocka_unit_test(communicators_beyond_the_segment_count_under_other),
         cmocka_unit_test(more_classes_than_rows_keep_count_and_bytes),
         cmocka_unit_test(old_interfaces_name_the_communicator_in_the_event),
