@@ -1,5 +1,5 @@
-"""The pictures of docs/pictures: a page of `muster report --html` and a screen of `muster top`, made in a
-real browser from a recorded job. Fails where one would be empty.
+"""The pictures of docs/pictures: pages of `muster report --html` and `compare --html` and a screen of `muster top`,
+made in a real browser from recorded jobs. Fails where one would be empty.
 
 Usage: pictures_test.py MUSTER RECORDINGS CHROMIUM FOLDER; into docs/pictures to renew those of the documents
 """
@@ -117,6 +117,15 @@ def screen_of_top(folder, environment):
         job.wait()
 
 
+def compare_page(folder, environment, page):
+    for recording in ("clean", "late-gpu"):
+        subprocess.run([MUSTER, "replay", os.path.join(RECORDINGS, recording), "--dir", recording, "--speed", "max"],
+                       env={**environment, "MUSTER_TIMING": "full"}, check=True, cwd=folder, timeout=DEADLINE_S,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([MUSTER, "compare", "clean", "late-gpu", "--html", page], env=environment, check=True, cwd=folder,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "NCCL_", "TMUX", "NO_COLOR"))}
@@ -124,6 +133,8 @@ def main():
             tempfile.TemporaryDirectory(dir="/dev/shm", prefix="muster-pictures-") as shm:
         environment = {**clean, "MUSTER_SEGMENT_DIR": shm, "TMUX_TMPDIR": folder, "LC_ALL": "C.UTF-8"}
         page = os.path.join(folder, "report.html")
+        compare_page(folder, environment, page)
+        shoot(page, os.path.join(FOLDER, "compare.png"), 1280, 1640)
         text = screen_of_top(folder, environment)
         subprocess.run([MUSTER, "report", "muster-4711", "--html", page], env=environment, check=True, cwd=folder,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -132,7 +143,7 @@ def main():
         with open(screen, "w", encoding="utf-8") as file:
             file.write(marked_up(text))
         shoot(screen, os.path.join(FOLDER, "top.png"), 930, 19 * LINES + 28)
-    for name, rows in (("report.png", 300), ("top.png", 60)):
+    for name, rows in (("report.png", 300), ("compare.png", 300), ("top.png", 60)):
         width, height, different = pixels(os.path.join(FOLDER, name))
         print(f"{name}: {width} x {height}, {different} different rows")
         assert different > rows, f"{name} is nearly empty"
