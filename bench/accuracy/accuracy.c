@@ -88,6 +88,7 @@ static int diagnose(const struct scenario *s, struct muster_findings *findings,
         return -1;
     }
     score->diagnose_ns += muster_now_ns() - begin;
+    drop_checkpoints(s, findings);
     muster_view_free(&view);
     return 0;
 }

@@ -455,3 +455,15 @@ struct sink sink_of_view(struct muster_view *view)
 {
     return (struct sink){view, add_gpu, add_member, add_op, add_net};
 }
+
+void drop_checkpoints(const struct scenario *s, struct muster_findings *findings)
+{
+    size_t kept = 0;
+    for (size_t f = 0; f < findings->n; f++) {
+        bool pause = s->pause_every && findings->finding[f].kind == MUSTER_FINDING_ALL_WAIT;
+        if (!pause) {
+            findings->finding[kept++] = findings->finding[f];
+        }
+    }
+    findings->n = kept;
+}

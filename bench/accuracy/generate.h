@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "diagnose/finding.h"
 #include "draw.h"
 #include "segment/layout.h"
 #include "view/view.h"
@@ -103,6 +104,10 @@ struct sink {
 
 /* Feeds a view; its GPUs time all. */
 struct sink sink_of_view(struct muster_view *view);
+
+/* In a job whose ranks all stop for checkpoints it is true that all wait alike: no verdict on what
+ * these cases are about. */
+void drop_checkpoints(const struct scenario *s, struct muster_findings *findings);
 
 void scenario_play(const struct scenario *scenario, const struct sink *sink,
                    struct outcome *outcome);

@@ -100,6 +100,7 @@ static void diagnose(const struct scenario *s, struct muster_findings *findings)
         fprintf(stderr, "slow: %s\n", err.text);
         exit(1);
     }
+    drop_checkpoints(s, findings);
     muster_view_free(&view);
 }
 

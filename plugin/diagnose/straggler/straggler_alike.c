@@ -9,7 +9,7 @@
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/straggler_where.h"
 
-#define LONGER 0.5  /* than usual: what differs less may be how the work of steps differs */
+#define LONGER 1.0  /* than usual: what differs less may be how the work of steps differs */
 #define WORTH  0.01 /* of the time: it blames nobody, so it must matter more than a late rank */
 #define MOST_RANKS 0.75 /* of those seen: all are compared */
 #define HOSTS  0.7  /* of the times: the hosts called late */

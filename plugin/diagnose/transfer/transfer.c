@@ -5,15 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
+#include "diagnose/straggler/hastened.h"
 #include "diagnose/transfer/transfer_internal.h"
 #include "view/aligned.h"
 
 #define WAIT_SHARE                                                                                 \
     0.3 /* of all transfers: what the sender of a slow link waits for the network                  \
          */
+#define WORTH 0.005 /* of the time, as of a late rank: computing may hide the rest */
 enum {
     TIMES = 4,       /* as long, per byte, as the other links typically */
     STEPS_MIN = 100, /* of the network proxy, on a link */
@@ -24,6 +27,21 @@ enum {
 struct link {
     const struct muster_view_net *net;
     double wait; /* for the network, ns a byte */
+};
+
+/* A slow link of a communicator: of several between the same hosts one finding is made. */
+struct crossing {
+    uint32_t comm;
+    const struct muster_view_net *net;
+    const char *from, *to; /* hosts */
+    size_t links;
+    double wait, usual; /* of it, of the typical link; ns a byte */
+    bool told;
+};
+
+struct crossings {
+    struct crossing *at;
+    size_t n;
 };
 
 /* What the collectives of a communicator took when everybody was there. */
@@ -123,15 +141,14 @@ static double s(uint64_t ns)
     return (double)ns / (double)MUSTER_NS_PER_S;
 }
 
-static void word(const struct muster_view *view, uint32_t c, const struct link *link, size_t links,
-                 const struct moved *moved, uint64_t covered_ns, struct muster_finding *finding)
+static void word(const struct muster_view *view, const struct crossing *own,
+                 const struct moved *moved, struct muster_finding *finding)
 {
-    const struct muster_view_comm *comm = &view->comm[c];
-    const struct muster_view_net *net = link[0].net;
+    const struct muster_view_comm *comm = &view->comm[own->comm];
+    const struct muster_view_net *net = own->net;
     const struct muster_view_net *back = other_end(view, net);
     const struct muster_view_gpu *from = &view->gpu[view->member[net->member].gpu];
     const struct muster_view_gpu *to = gpu_of(view, comm, net->peer);
-    double usual = link[links / 2].wait;
     finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
     finding->comm = comm->id;
     finding->rank[0] = from->rank;
@@ -140,17 +157,13 @@ static void word(const struct muster_view *view, uint32_t c, const struct link *
     muster_text_copy(finding->host, sizeof finding->host, from->host);
     finding->gpu = from->gpu_index;
     muster_transfer_op(view, comm, moved->longest, moved->first, finding);
-    /* Without the slow link the others set the pace. */
-    finding->cost_s = s(moved->transfer_ns) * (1 - usual / link[0].wait);
-    finding->cost_share =
-        covered_ns ? finding->cost_s * (double)MUSTER_NS_PER_S / (double)covered_ns : 0;
     finding->confidence = muster_confidence_transfer();
     muster_finding_say(&finding->evidence,
                        "sending from rank %" PRId32 " (host %s) to rank %" PRId32 " (host %s) "
                        "waited %.2f s for the network, %.1f times as long a byte as the other "
                        "links between hosts",
                        from->rank, from->host, to->rank, to->host, s(net->net_wait_ns),
-                       usual > 0 ? link[0].wait / usual : 0.0);
+                       own->usual > 0 ? own->wait / own->usual : 0.0);
     muster_finding_say(&finding->evidence,
                        "all %" PRIu32 " ranks are in view, none is late, and %" PRIu64
                        " operations took %.2f s after the last rank had come",
@@ -210,7 +223,7 @@ static bool waits_are_real(const struct muster_view *view, const struct muster_v
 
 /* By what the network proxies of its links waited. */
 static int by_links(const struct muster_view *view, uint32_t c, struct link *link,
-                    const struct muster_view_span *span, struct muster_findings *findings)
+                    struct crossings *crossings)
 {
     struct moved moved;
     size_t n = waits_are_real(view, &view->comm[c]) ? collect(view, c, link) : 0;
@@ -220,15 +233,128 @@ static int by_links(const struct muster_view *view, uint32_t c, struct link *lin
     if (measure(view, c, &moved)) {
         return -1;
     }
-    if (!stands_out(link, n, &moved) || !gpu_of(view, &view->comm[c], link[0].net->peer)) {
+    const struct muster_view_gpu *to = gpu_of(view, &view->comm[c], link[0].net->peer);
+    if (!stands_out(link, n, &moved) || !to) {
         return 0;
+    }
+    if (!muster_grow(&crossings->at, crossings->n, sizeof *crossings->at)) {
+        return -1;
+    }
+    crossings->at[crossings->n++] =
+        (struct crossing){.comm = c,
+                          .net = link[0].net,
+                          .from = view->gpu[view->member[link[0].net->member].gpu].host,
+                          .to = to->host,
+                          .links = n,
+                          .wait = link[0].wait,
+                          .usual = link[n / 2].wait};
+    return 0;
+}
+
+static bool crosses(const struct crossings *crossings, uint32_t comm)
+{
+    bool found = false;
+    for (size_t i = 0; i < crossings->n; i++) {
+        found |= crossings->at[i].comm == comm;
+    }
+    return found;
+}
+
+static bool same_way(const struct crossing *a, const struct crossing *b)
+{
+    return strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
+}
+
+/* The share of a transfer that stays without the slow link. It would take no longer than twice what
+ * its sender waits for its own GPU, as where nothing is slow it waits about as long for the network;
+ * and no shorter than at the pace of the other links, most of which only wait for this one. */
+static double kept_share(const struct crossing *own, bool most)
+{
+    double gpu = (double)own->net->gpu_wait_ns, net = (double)own->net->net_wait_ns;
+    double by_gpu = 2 * gpu / (gpu + net), by_others = own->usual / own->wait;
+    by_gpu = by_gpu < 1 ? by_gpu : 1;
+    bool swap = by_gpu < by_others;
+    return most == swap ? by_others : by_gpu;
+}
+
+enum estimate { LEAST, USUAL, MOST, ESTIMATES };
+
+/* Of all communicators that go the way of `own`. */
+static int saved_s(const struct muster_view *view, const struct crossings *crossings,
+                   const struct crossing *own, double *keep, double cost_s[ESTIMATES])
+{
+    int result = 0;
+    for (unsigned e = 0; e < ESTIMATES && result == 0; e++) {
+        double ns;
+        for (size_t c = 0; c < view->comms; c++) {
+            keep[c] = 1;
+        }
+        for (size_t i = 0; i < crossings->n; i++) {
+            const struct crossing *one = &crossings->at[i];
+            double least = kept_share(one, false), most = kept_share(one, true);
+            if (same_way(one, own)) {
+                keep[one->comm] = e == LEAST ? most : e == MOST ? least : (least + most) / 2;
+            }
+        }
+        result = muster_hastened_ns(view, keep, &ns);
+        cost_s[e] = ns / (double)MUSTER_NS_PER_S;
+    }
+    return result;
+}
+
+/* One finding of all that go the way of the first. */
+static int tell_way(const struct muster_view *view, struct crossings *crossings, size_t first,
+                    const struct muster_view_span *span, double *keep,
+                    struct muster_findings *findings)
+{
+    const struct crossing *own = &crossings->at[first];
+    const struct muster_view_span *its = &span[view->member[own->net->member].gpu];
+    double cost_s[ESTIMATES];
+    struct moved moved;
+    unsigned comms = 0;
+    for (size_t i = first; i < crossings->n; i++) {
+        bool same = same_way(&crossings->at[i], &crossings->at[first]);
+        comms += same;
+        crossings->at[i].told |= same;
+        own = same && crossings->at[i].wait > own->wait ? &crossings->at[i] : own;
+    }
+    if (saved_s(view, crossings, own, keep, cost_s) || measure(view, own->comm, &moved)) {
+        return -1;
+    }
+    double covered_s = s(its->covered_ns);
+    if (!(cost_s[USUAL] >= WORTH * covered_s)) {
+        return 0; /* computing hides it */
     }
     struct muster_finding *finding = muster_findings_add(findings);
     if (!finding) {
         return -1;
     }
-    word(view, c, link, n, &moved, span[view->member[link[0].net->member].gpu].covered_ns, finding);
+    word(view, own, &moved, finding);
+    finding->cost_s = cost_s[USUAL];
+    finding->cost_low_s = cost_s[LEAST];
+    finding->cost_high_s = cost_s[MOST];
+    finding->cost_share = finding->cost_s / covered_s;
+    finding->cost_run_s = finding->cost_share * s(its->length_ns);
+    if (comms > 1) {
+        muster_finding_say(&finding->evidence,
+                           "the same in %u communicators that go from host %s to host %s", comms,
+                           own->from, own->to);
+    }
     return 0;
+}
+
+static int tell_crossings(const struct muster_view *view, struct crossings *crossings,
+                          const struct muster_view_span *span, struct muster_findings *findings)
+{
+    double *keep = malloc((view->comms + 1) * sizeof *keep);
+    int result = keep ? 0 : -1;
+    for (size_t i = 0; i < crossings->n && result == 0; i++) {
+        if (!crossings->at[i].told) {
+            result = tell_way(view, crossings, i, span, keep, findings);
+        }
+    }
+    free(keep);
+    return result;
 }
 
 /* By what its collectives took before, and, later, in other communicators. */
@@ -311,37 +437,46 @@ static bool is_readable(const struct muster_view *view, const struct muster_view
            !is_held_up(view, comm, findings);
 }
 
-static int read_comm(const struct muster_view *view, uint32_t c, struct link *link,
-                     const struct muster_view_span *span, struct muster_transfer_classes *classes,
-                     struct muster_findings *findings)
+/* What a search holds. */
+struct reading {
+    const struct muster_view *view;
+    struct link *link; /* scratch */
+    struct muster_view_span *span;
+    struct muster_transfer_classes classes;
+    struct crossings crossings;
+};
+
+static int read_all(struct reading *in, struct muster_findings *findings)
 {
-    int result = view->nets ? by_links(view, c, link, span, findings) : 0;
-    if (result == 0 &&
-        !muster_transfer_named(findings, view->comm[c].id, MUSTER_FINDING_SLOW_TRANSFER)) {
-        result = by_collectives(view, c, span, classes, findings);
+    const struct muster_view *view = in->view;
+    int result = 0;
+    for (uint32_t c = 0; c < view->comms && result == 0 && view->nets; c++) {
+        bool readable = is_readable(view, &view->comm[c], findings);
+        result = readable ? by_links(view, c, in->link, &in->crossings) : 0;
     }
-    return result ? result : by_sends(view, c, span, findings);
+    result = result ? result : tell_crossings(view, &in->crossings, in->span, findings);
+    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+        if (!is_readable(view, &view->comm[c], findings)) {
+            continue;
+        }
+        if (!crosses(&in->crossings, c)) {
+            result = by_collectives(view, c, in->span, &in->classes, findings);
+        }
+        result = result ? result : by_sends(view, c, in->span, findings);
+    }
+    return result ? result : muster_transfer_compare(view, &in->classes, in->span, findings);
 }
 
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
                              struct muster_err *err)
 {
-    struct link *link = calloc(view->nets + 1, sizeof *link);
-    struct muster_view_span *span = NULL;
-    struct muster_transfer_classes classes = {0};
-    int result = link ? 0 : -1;
-    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
-        if (!is_readable(view, &view->comm[c], findings)) {
-            continue;
-        }
-        span = span ? span : muster_view_spans(view);
-        result = span ? read_comm(view, c, link, span, &classes, findings) : -1;
-    }
-    if (result == 0) {
-        result = muster_transfer_compare(view, &classes, span, findings);
-    }
-    free(classes.at);
-    free(link);
-    free(span);
+    struct reading in = {.view = view,
+                         .link = calloc(view->nets + 1, sizeof *in.link),
+                         .span = muster_view_spans(view)};
+    int result = in.link && in.span ? read_all(&in, findings) : -1;
+    free(in.crossings.at);
+    free(in.classes.at);
+    free(in.link);
+    free(in.span);
     return result ? muster_fail_memory(err, "looking for slow transfers") : 0;
 }

@@ -52,7 +52,11 @@ static void test_slow_link_by_its_senders_wait(void **state)
     assert_int_equal(finding->ranks, 2);
     assert_int_equal(finding->rank[0], 1);
     assert_int_equal(finding->rank[1], 2);
-    assert_true(fabs(finding->cost_s - 0.4 * (1 - 7.0 / 350)) < 1e-6);
+    /* At most by the pace of the other link; its sender waited for its GPU for longer than for the
+     * network, so that it may as well be nothing; half way between. */
+    assert_true(fabs(finding->cost_high_s - 0.4 * (1 - 7.0 / 350)) < 0.02);
+    assert_true(finding->cost_low_s < 1e-6);
+    assert_true(fabs(finding->cost_s - 0.2) < 0.01);
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
