@@ -8,6 +8,9 @@
 #define TESTS PAIRS " p2p.bandwidth gpu.p2p_status"
 /* What fails where CUDA or the driver does not work at all. */
 #define STARTS "p2p.kernel p2p.copy allreduce.small allreduce.large init_error hang_absent"
+/* What a host does to all of its ranks, or all hosts to a job that is set up alike. */
+#define LATE   "late_rank late_host"
+#define HELD   LATE " all_wait"
 #define SLOW   "p2p.bandwidth slow_transfer path_degraded"
 
 const char *const muster_symptoms[] = {"p2p.kernel", "p2p.copy", "p2p.bandwidth", "allreduce.small",
@@ -42,22 +45,22 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"limit.memlock", "init_error allreduce.small", 8},
     {"limit.nofile", "init_error hang_dead", 7},
     {"limit.stack", "init_error hang_dead", 6},
-    {"limit.cpu_quota", "late_rank slow_transfer", 8},
-    {"limit.cpus", "late_rank slow_transfer", 7},
+    {"limit.cpu_quota", HELD " slow_transfer", 8},
+    {"limit.cpus", HELD " slow_transfer", 7},
     {"limit.memory", "hang_dead", 6},
     {"host.oom", "hang_dead hang_absent", 9},
-    {"limit.threads", "late_rank slow_transfer", 6},
+    {"limit.threads", HELD " slow_transfer", 6},
     {"limit.service", "init_error hang_dead", 5},
-    {"host.clock", "late_rank slow_transfer", 5},
-    {"host.hugepages", "hang_dead late_rank", 4},
+    {"host.clock", LATE " slow_transfer", 5},
+    {"host.hugepages", LATE " hang_dead", 4},
     {"host.container", "", 0},
-    {"host.swap", "late_rank hang_absent", 8},
-    {"host.memory", "late_rank hang_dead hang_absent", 6},
-    {"host.pressure", "late_rank hang_absent", 5},
+    {"host.swap", LATE " hang_absent", 8},
+    {"host.memory", LATE " hang_dead hang_absent", 6},
+    {"host.pressure", HELD " hang_absent", 5},
     {"host.identity", "init_error hang_stuck", 4},
     {"host.cumem", "init_error allreduce.small allreduce.large", 6},
     {"host.dma_faults", TESTS " slow_transfer", 9},
-    {"host.kernel_log", TESTS " hang_dead init_error late_rank", 7},
+    {"host.kernel_log", TESTS " hang_dead init_error " LATE, 7},
     {"version.nccl", "init_error hang_mismatch mismatch hang_stuck policy_divergence", 4},
     {"version.nccl_bad",
      "init_error hang_stuck wrong_result slow_transfer allreduce.small "
@@ -77,7 +80,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.nvlink", TESTS " slow_transfer path_degraded path_missing", 8},
     {"gpu.pcie", SLOW, 7},
     {"gpu.nic", "slow_transfer late_rank path_degraded", 5},
-    {"gpu.clocks", "late_rank p2p.bandwidth", 7},
+    {"gpu.clocks", LATE " p2p.bandwidth", 7},
     {"gpu.ecc", PAIRS " init_error hang_dead", 8},
     {"gpu.mig", "init_error allreduce.small gpu.p2p_status path_missing", 7},
     {"gpu.in_use", "late_rank init_error allreduce.large", 5},
