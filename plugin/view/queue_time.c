@@ -53,7 +53,9 @@ static void find_soonest(const struct muster_view *view, const struct muster_vie
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         const struct muster_view_op *op = &view->op[gpu->order[i]];
         int64_t *soonest = &stretch[i / NEAR].soonest_ns;
-        if (has_queue(gpu, op) && raw_ns(op) < *soonest) {
+        /* Of a communicator's first operations the begin may be that of what its connections did
+         * before the call was noted. */
+        if (has_queue(gpu, op) && op->number >= MUSTER_WARM_UP && raw_ns(op) < *soonest) {
             *soonest = raw_ns(op);
         }
     }
@@ -90,7 +92,7 @@ static void set_queued(struct muster_view *view, const struct muster_view_gpu *g
 {
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         struct muster_view_op *op = &view->op[gpu->order[i]];
-        if (has_queue(gpu, op)) {
+        if (has_queue(gpu, op) && stretch[i / NEAR].soonest_ns != INT64_MAX) {
             int64_t from = stretch[i / NEAR].soonest_ns;
             uint64_t ns = raw_ns(op) > from ? (uint64_t)raw_ns(op) - (uint64_t)from : 0;
             uint64_t queued = ns / MUSTER_QUEUED_NS;
