@@ -317,7 +317,7 @@ static void tell_shared_gpu(struct muster_live *live)
     muster_log(MUSTER_LOG_WARN,
                "ranks %d and %d of this host use one GPU, %s (processes %u and %u): each waits while the "
                "other's kernels run. Give each its own, by torch.cuda.set_device(LOCAL_RANK) or "
-               "CUDA_VISIBLE_DEVICES; parts of one GPU by MIG are meant to be so",
+               "CUDA_VISIBLE_DEVICES; parts of one GPU by MIG are meant to be so (gpu.shared)",
                who[0]->identity.rank, who[1]->identity.rank, who[0]->gpu_uuid, who[0]->identity.pid,
                who[1]->identity.pid);
 }

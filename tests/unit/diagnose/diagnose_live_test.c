@@ -470,7 +470,7 @@ static void two_ranks_on_one_gpu_are_told_once(void **state)
 {
     (void)state;
     struct testbed_end end = testbed_run(TELL_LATE, two_on_one_gpu);
-    if (count(end.said, " use one GPU, GPU-b") != 1 ||
+    if (count(end.said, " use one GPU, GPU-b") != 1 || count(end.said, "(gpu.shared)") != 1 ||
         (!strstr(end.said, "ranks 1 and 3 of") && !strstr(end.said, "ranks 3 and 1 of")))
         fail_msg("said %s", end.said);
     end = testbed_run(TELL_LATE, each_on_its_own_gpu);
