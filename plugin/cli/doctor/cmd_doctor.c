@@ -40,7 +40,8 @@ static const struct muster_opt options[] = {
     {"symptom", 's', MUSTER_OPT_TEXT, offsetof(struct doctor_options, symptom), "WORDS",
      .help =
          "what a job here showed: kinds of findings (hang_stuck, slow_transfer...), init_error or "
-         "wrong_result, separated by commas; causes of these come first"},
+         "wrong_result, separated by commas; causes of these come first, and what differs between "
+         "hosts that may be one"},
     {"hosts", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, hosts),
      .help = "all hosts of a job: those named, or those of the launcher that started this on each"},
     {"quick", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, quick),
@@ -168,14 +169,17 @@ static int add_file(struct muster_comparison *comparison, const char *path, stru
     return rc;
 }
 
-static int compare(char *const *files, int n, bool json, struct muster_err *err)
+static int compare(char *const *files, int n, const struct doctor_options *given,
+                   struct muster_err *err)
 {
     struct muster_comparison *comparison = muster_comparison_new();
     int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
+    if (rc == 0)
+        muster_comparison_explain(comparison, given->symptom);
     for (int i = 0; i < n && rc == 0; i++)
         rc = add_file(comparison, files[i], err);
     if (rc == 0)
-        rc = muster_comparison_print(comparison, json, stdout, err);
+        rc = muster_comparison_print(comparison, given->format == MUSTER_DOCTOR_JSON, stdout, err);
     muster_comparison_free(comparison);
     return rc;
 }
@@ -190,6 +194,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     int at = muster_opt_parse(self, argc, argv, &given, &status);
     if (at < 0)
         return status;
+    if (muster_symptoms_check(given.symptom, &err))
+        return muster_opt_wrong(self, "%s", err.text);
     if (given.active && given.passive)
         return muster_opt_wrong(self, "--active and --passive exclude each other");
     if (given.hosts || given.as)
@@ -198,7 +204,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     if (at < argc && argc - at < 3)
         return muster_opt_wrong(self, "compare needs two or more reports");
-    rc = at < argc ? compare(argv + at + 1, argc - at - 1, given.format == MUSTER_DOCTOR_JSON, &err)
+    rc = at < argc ? compare(argv + at + 1, argc - at - 1, &given, &err)
                    : muster_doctor_report(&given, stdout, &err);
     if (rc < 0) {
         fprintf(stderr, "muster doctor: %s\n", err.text);
@@ -232,7 +238,8 @@ const struct muster_cmd muster_cmd_doctor = {
                 "  srun --ntasks-per-node=1 muster doctor --hosts\n"
                 "  muster doctor --hosts --with 'kubectl exec -i {} --' worker-0 worker-1\n"
                 "What may explain a finding:\n"
-                "  muster doctor --symptom slow_transfer\n",
+                "  muster doctor --symptom slow_transfer\n"
+                "  muster doctor --symptom hang_stuck compare a.json b.json\n",
     .options = options,
     .run = run,
 };

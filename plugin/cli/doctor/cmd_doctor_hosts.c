@@ -82,11 +82,13 @@ static int be_started(const struct muster_cmd *self, const struct doctor_options
 /* ---- what the leader prints ---- */
 
 static int compare(const struct muster_hosts_result *result, struct muster_checks *checks,
-                   bool json, FILE *out, struct muster_err *err)
+                   const struct doctor_options *given, FILE *out, struct muster_err *err)
 {
     const struct muster_check *reach = muster_checks_find(checks, "hosts.reach");
     struct muster_comparison *comparison = muster_comparison_new();
     int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
+    if (rc == 0)
+        muster_comparison_explain(comparison, given->symptom);
     for (unsigned i = 0; rc == 0 && i < result->here; i++) {
         const struct muster_hosts_seen *seen = &result->seen[i];
         rc = muster_comparison_add(comparison, seen->member.name, seen->report,
@@ -97,7 +99,7 @@ static int compare(const struct muster_hosts_result *result, struct muster_check
     if (rc == 0 && reach && reach->status == MUSTER_CHECK_OK)
         muster_comparison_dismiss(comparison, "net.interface"); /* all reach it */
     if (rc == 0)
-        rc = muster_comparison_print(comparison, json, out, err);
+        rc = muster_comparison_print(comparison, given->format == MUSTER_DOCTOR_JSON, out, err);
     muster_comparison_free(comparison);
     return rc;
 }
@@ -168,7 +170,7 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
     FILE *out = open_memstream(&differences, &size);
     int rc = checks && out ? muster_hosts_judge(result, checks, err)
                            : muster_fail_memory(err, "the report");
-    int differ = rc == 0 ? compare(result, checks, json, out, err) : -1;
+    int differ = rc == 0 ? compare(result, checks, given, out, err) : -1;
     if (!muster_text_close(out, &differences) || differ < 0)
         rc = -1;
     if (rc == 0 && json)

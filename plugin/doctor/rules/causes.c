@@ -21,16 +21,20 @@ static bool has_word(const char *list, const char *word, const char *separators)
     return false;
 }
 
-int muster_cause_weight(const char *cause, const char *symptom)
+static int weight_in(const struct muster_cause_row *rows, size_t n, const char *cause,
+                     const char *symptom)
 {
     int weight = 0;
-    for (size_t i = 0; i < muster_cause_rows_n; i++) {
-        const struct muster_cause_row *row = &muster_cause_rows[i];
-        if (row->weight > weight && strcmp(row->cause, cause) == 0 &&
-            has_word(row->symptoms, symptom, " "))
-            weight = row->weight;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].weight > weight && strcmp(rows[i].cause, cause) == 0 &&
+            has_word(rows[i].symptoms, symptom, " "))
+            weight = rows[i].weight;
     return weight;
+}
+
+int muster_cause_weight(const char *cause, const char *symptom)
+{
+    return weight_in(muster_cause_rows, muster_cause_rows_n, cause, symptom);
 }
 
 static bool is_explained(const char *symptom)
@@ -64,27 +68,80 @@ static bool is_seen(const struct muster_check *check)
     return check->status >= MUSTER_CHECK_WARNING;
 }
 
-static void add_symptom(struct muster_causes *causes, const char *id, int check)
+static bool is_known(const struct muster_causes *causes, const char *symptom)
 {
     for (int i = 0; i < causes->symptoms; i++)
-        if (strcmp(causes->symptom[i].id, id) == 0)
-            return;
-    if (causes->symptoms == MUSTER_SYMPTOMS)
+        if (strcmp(causes->symptom[i].id, symptom) == 0)
+            return true;
+    return false;
+}
+
+static void add_symptom(struct muster_causes *causes, const char *id, int check)
+{
+    if (is_known(causes, id) || causes->symptoms == MUSTER_SYMPTOMS)
         return;
     causes->symptom[causes->symptoms].id = id;
     causes->symptom[causes->symptoms++].check = check;
 }
 
-static int add_given(struct muster_causes *causes, const char *given, struct muster_err *err)
+/* The next word of a list, as a symptom. NULL: none, with err. */
+static const char *next_symptom(const char **list, struct muster_err *err)
+{
+    const char *word = *list;
+    size_t n = strcspn(word, ",");
+    const char *id = muster_symptom_find(word, n);
+    if (!id)
+        muster_fail(err, "no symptom \"%.*s\"; docs/doctor.md lists them",
+                    (int)(n < 100 ? n : 100), word);
+    *list = word + n + (word[n] == ',');
+    return id;
+}
+
+int muster_symptoms_check(const char *symptoms, struct muster_err *err)
+{
+    while (symptoms && *symptoms)
+        if (!next_symptom(&symptoms, err))
+            return -1;
+    return 0;
+}
+
+int muster_difference_weight(const char *check, const char *symptoms)
+{
+    struct muster_err err;
+    int weight = 0;
+    while (symptoms && *symptoms) {
+        const char *id = next_symptom(&symptoms, &err);
+        int of_word =
+            id ? weight_in(muster_difference_rows, muster_difference_rows_n, check, id) : 0;
+        weight = of_word > weight ? of_word : weight;
+    }
+    return weight;
+}
+
+/* A finding that brings about another one is a cause beside the checks, as the job showed it. */
+static int add_as_check(struct muster_checks *checks, const char *id)
+{
+    if (strcmp(id, muster_finding_rows[MUSTER_FINDING_POLICY_DIVERGENCE].name) != 0)
+        return -1;
+    struct muster_check *check = muster_check_begin(checks, id, "F34,F37");
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "ranks ran one operation in different ways, as the job showed");
+    muster_check_expected(check, "one algorithm, protocol and number of channels on all ranks");
+    muster_check_advice(check, "what chooses them has to be equal on all hosts: `muster doctor "
+                               "--hosts`, or `compare` with the same --symptom, shows which "
+                               "version, variable, file or HCA differs");
+    return checks->n - 1;
+}
+
+static int add_given(struct muster_causes *causes, const char *given, struct muster_checks *checks,
+                     struct muster_err *err)
 {
     while (given && *given) {
-        size_t n = strcspn(given, ",");
-        const char *id = muster_symptom_find(given, n);
+        const char *id = next_symptom(&given, err);
         if (!id)
-            return muster_fail(err, "no symptom \"%.*s\"; docs/doctor.md lists them",
-                               (int)(n < 100 ? n : 100), given);
-        add_symptom(causes, id, -1);
-        given += n + (given[n] == ',');
+            return -1;
+        if (!is_known(causes, id))
+            add_symptom(causes, id, add_as_check(checks, id));
     }
     return 0;
 }
@@ -102,6 +159,19 @@ struct candidate {
     unsigned explains;
 };
 
+/* What explains a symptom that brings about another one explains that, too: no more directly than
+ * either step. */
+static void follow(const struct muster_causes *causes, struct candidate *candidate)
+{
+    for (int via = 0; via < causes->symptoms; via++)
+        for (int to = 0; to < causes->symptoms && candidate->weight[via]; to++) {
+            int step = muster_cause_weight(causes->symptom[via].id, causes->symptom[to].id);
+            int weight = step < candidate->weight[via] ? step : candidate->weight[via];
+            if (via != to && weight > candidate->weight[to])
+                candidate->weight[to] = weight;
+        }
+}
+
 static int find_candidates(const struct muster_checks *checks, const struct muster_causes *causes,
                            struct candidate *candidate)
 {
@@ -111,10 +181,11 @@ static int find_candidates(const struct muster_checks *checks, const struct must
         *at = (struct candidate){.check = i};
         if (!is_seen(&checks->at[i]))
             continue;
-        for (int j = 0; j < causes->symptoms; j++) {
+        for (int j = 0; j < causes->symptoms; j++)
             at->weight[j] = muster_cause_weight(checks->at[i].id, causes->symptom[j].id);
+        follow(causes, at);
+        for (int j = 0; j < causes->symptoms; j++)
             at->explains |= at->weight[j] ? 1u << j : 0u;
-        }
         n += at->explains != 0;
     }
     return n;
@@ -197,7 +268,7 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
                        struct muster_causes *causes, struct muster_err *err)
 {
     *causes = (struct muster_causes){.n = 0};
-    if (add_given(causes, given, err))
+    if (add_given(causes, given, checks, err))
         return -1;
     add_failed(causes, checks);
     unsigned all = 0, sets = 1u << causes->symptoms;

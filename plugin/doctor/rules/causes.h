@@ -18,6 +18,9 @@ struct muster_cause_row {
 };
 extern const struct muster_cause_row muster_cause_rows[];
 extern const size_t muster_cause_rows_n;
+/* The same of checks that say different things on different hosts (`compare`), whatever each says. */
+extern const struct muster_cause_row muster_difference_rows[];
+extern const size_t muster_difference_rows_n;
 
 /* Symptoms that are no findings, NULL at the end: checks that are tests, then what a job shows. */
 extern const char *const muster_symptoms[];
@@ -27,6 +30,11 @@ const char *muster_symptom_find(const char *name, size_t length);
 
 /* How much a check of that id is worth as the cause of a symptom: 0, or a row's weight. */
 int muster_cause_weight(const char *cause, const char *symptom);
+/* The same of a check that differs between hosts; `symptoms`: words of a job's symptoms, separated
+ * by commas. The greatest weight of them. */
+int muster_difference_weight(const char *check, const char *symptoms);
+/* -1: a word that is no symptom, with err. `symptoms` NULL: none. */
+int muster_symptoms_check(const char *symptoms, struct muster_err *err);
 
 struct muster_causes {
     struct {
@@ -47,7 +55,9 @@ struct muster_causes {
 /*
  * The smallest set of causes that explains all symptoms that can be explained; of several, that of
  * the greatest weight. `given`: words of a job's symptoms, separated by commas, or NULL; a word
- * that is none fails, with err. A cause that explains a problem becomes one itself.
+ * that is none fails, with err. A cause that explains a problem becomes one itself. What explains a
+ * symptom that is itself a cause explains what that one brings about; a given symptom that is one
+ * is added to `checks`.
  */
 int muster_causes_find(struct muster_checks *checks, const char *given,
                        struct muster_causes *causes, struct muster_err *err);

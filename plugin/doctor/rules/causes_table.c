@@ -102,5 +102,25 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"p2p.kernel", "allreduce.small allreduce.large hang_stuck wrong_result", 3},
     {"p2p.copy", "allreduce.large hang_stuck wrong_result", 2},
     {"gpu.p2p_status", SLOW " path_missing", 3},
+    {"policy_divergence", "hang_stuck", 9},
 };
 const size_t muster_cause_rows_n = sizeof muster_cause_rows / sizeof *muster_cause_rows;
+
+/* Ranks wait for each other for ever where they take different ways for one operation; what makes
+ * them choose differently is worth less than what makes them speak differently. */
+const struct muster_cause_row muster_difference_rows[] = {
+    {"version.nccl", "hang_stuck hang_mismatch policy_divergence init_error", 9},
+    {"net.plugin", "hang_stuck policy_divergence init_error", 9},
+    {"ib.ports", "hang_stuck init_error slow_transfer path_degraded", 8},
+    {"env.set", "hang_stuck hang_mismatch policy_divergence slow_transfer", 8},
+    {"env.files", "hang_stuck policy_divergence slow_transfer", 8},
+    {"ib.gid", "hang_stuck init_error", 7},
+    {"net.mtu", "hang_stuck slow_transfer", 6},
+    {"gpu.present", "hang_stuck policy_divergence init_error", 6},
+    {"gpu.nvlink", "policy_divergence slow_transfer path_degraded", 6},
+    {"ib.gdr", "slow_transfer path_degraded", 6},
+    {"net.interface", "hang_stuck init_error", 5},
+    {"version.driver", "policy_divergence init_error", 3},
+};
+const size_t muster_difference_rows_n =
+    sizeof muster_difference_rows / sizeof *muster_difference_rows;

@@ -10,10 +10,11 @@ static const char *const words[] = {"ok", "unchecked", "warning", "problem"};
 
 void muster_checks_end(struct muster_checks *checks)
 {
-    if (checks->n == 0)
+    struct muster_check *last = checks->n ? &checks->at[checks->n - 1] : NULL;
+    if (!last || last->begin_ns == 0)
         return;
-    struct muster_check *last = &checks->at[checks->n - 1];
     last->ms = (double)(muster_now_ns() - last->begin_ns) / (double)MUSTER_NS_PER_MS;
+    last->begin_ns = 0;
 }
 
 struct muster_check *muster_check_begin(struct muster_checks *checks, const char *id,

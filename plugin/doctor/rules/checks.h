@@ -29,7 +29,7 @@ struct muster_check {
     char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
     int left_out; /* lines of evidence beyond those */
-    uint64_t begin_ns;
+    uint64_t begin_ns; /* 0: its time has ended */
     double ms;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "doctor/rules/causes.h"
 
 enum { HOSTS_MAX = 4096, IDS_MAX = 256, LINES_MAX = 64, NAMES_MAX = 16 };
 
@@ -28,6 +29,7 @@ struct answer {
 struct row {
     const char *id;
     int rank; /* 3: a problem on some hosts only; 2: has to be equal; 1: may differ; 0: equal */
+    int explains; /* weight of the difference as the cause of what the job showed; 0: none */
     int groups;
     struct answer *answer; /* one a host, in their order */
 };
@@ -40,6 +42,7 @@ struct muster_comparison {
     int rows;
     bool tells_shared;     /* also what all hosts have */
     const char *dismissed; /* an id, or NULL */
+    const char *symptoms;  /* that the job showed, or NULL */
 };
 
 /* What makes ranks disagree, where it differs. */
@@ -74,6 +77,11 @@ void muster_comparison_tell_shared(struct muster_comparison *comparison)
 void muster_comparison_dismiss(struct muster_comparison *comparison, const char *id)
 {
     comparison->dismissed = id;
+}
+
+void muster_comparison_explain(struct muster_comparison *comparison, const char *symptoms)
+{
+    comparison->symptoms = symptoms;
 }
 
 /* A rank in a report; -1: none. */
@@ -226,11 +234,15 @@ static void rank(const struct muster_comparison *comparison, struct row *row)
         row->rank = 3;
     else if (row->groups > 1)
         row->rank = has_to_be_equal(row->id) ? 2 : 1;
+    if (row->groups > 1)
+        row->explains = muster_difference_weight(row->id, comparison->symptoms);
 }
 
 static int worse(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
+    if (x->explains != y->explains)
+        return y->explains - x->explains;
     return x->rank != y->rank ? y->rank - x->rank : strcmp(x->id, y->id);
 }
 
@@ -433,6 +445,8 @@ static void put_row(struct muster_comparison *comparison, const struct row *row,
             put_own_evidence(&row->answer[i], &lines, hosts, out);
     }
     free(lines.at);
+    if (row->explains)
+        fprintf(out, "    may explain: %s\n", comparison->symptoms);
     put_fix(row, hosts, out);
 }
 
@@ -458,6 +472,8 @@ static void put_json(const struct muster_comparison *comparison, FILE *out)
         muster_json_object(&json, NULL);
         muster_json_str(&json, "id", row->id);
         muster_json_str(&json, "rank", ranks[row->rank]);
+        if (comparison->symptoms)
+            muster_json_bool(&json, "explains", row->explains > 0);
         muster_json_array(&json, "hosts");
         for (size_t j = 0; j < comparison->hosts; j++) {
             json_t *check = row->answer[j].check;
@@ -517,7 +533,10 @@ int muster_comparison_print(struct muster_comparison *comparison, bool json, FIL
         put_json(comparison, out);
     else
         put_text(comparison, out);
-    return twins || (comparison->rows && comparison->row[0].rank >= 2);
+    int worst = 0;
+    for (int i = 0; i < comparison->rows; i++)
+        worst = comparison->row[i].rank > worst ? comparison->row[i].rank : worst;
+    return twins || worst >= 2;
 }
 
 void muster_comparison_free(struct muster_comparison *comparison)

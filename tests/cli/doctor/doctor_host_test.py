@@ -104,6 +104,32 @@ class Doctor(Case):
                       text.split("not run:")[1].split("\n", 1)[1][:80])
         self.assertIn("          explains:\n            hang_dead\n", text)
 
+    def test_ranks_that_disagree_lead_a_hang(self):
+        done = self.muster("doctor", "--passive", "--only", "host.clock", "--symptom",
+                           "hang_stuck,policy_divergence", "--format", "json")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["causes"][0]["id"], "policy_divergence")
+        self.assertEqual(report["causes"][0]["explains"], ["hang_stuck"])
+        text = self.muster("doctor", "--passive", "--symptom", "hang_stuck,policy_divergence").stdout
+        head = next(line for line in text.splitlines() if not line.startswith("not run"))
+        self.assertTrue(head.startswith("problem   policy_divergence: "), head)
+
+    def test_versions_that_differ_lead_a_hang(self):
+        reports = []
+        for i, version in enumerate(("2.28.9", "2.27.7")):
+            checks = [{"id": "limit.shm", "status": ("ok", "problem")[i], "found": "x"},
+                      {"id": "version.nccl", "status": "ok", "found": f"NCCL {version}"}]
+            self.put(f"{i}.json", json.dumps({"version": 1, "host": f"n{i}", "host_id": f"{i}",
+                                              "checks": checks}))
+            reports.append(str(self.root / f"{i}.json"))
+        done = self.muster("doctor", "compare", *reports)
+        self.assertTrue(done.stdout.startswith("problem: limit.shm"), done.stdout)
+        done = self.muster("doctor", "--symptom", "hang_stuck", "compare", *reports)
+        self.assertTrue(done.stdout.startswith("should be equal: version.nccl"), done.stdout)
+        self.assertEqual(done.returncode, 1)
+        done = self.muster("doctor", "--symptom", "hang", "compare", *reports)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
     def test_a_symptom_that_is_none_is_refused(self):
         done = self.muster("doctor", "--passive", "--symptom", "hang_stuck,slow")
         self.assertEqual((done.returncode, done.stdout), (2, ""))

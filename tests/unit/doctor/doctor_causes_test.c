@@ -147,6 +147,79 @@ static void two_faults_are_two_causes(void **state)
     free(checks);
 }
 
+/* A hang is led by what makes ranks disagree, where the job showed both. */
+static void a_hang_is_led_by_ranks_that_disagree(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    add(checks, "gpu.iommu", MUSTER_CHECK_OK);
+    add(checks, "net.mtu", MUSTER_CHECK_WARNING); /* explains the hang, but less directly */
+    assert_int_equal(muster_causes_find(checks, "hang_stuck,policy_divergence", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_string_equal(checks->at[causes.at[0].check].id, "policy_divergence");
+    assert_int_equal(causes.at[0].explains, 1);
+    assert_int_equal(causes.at[0].others, 1);
+    assert_int_equal(causes.unexplained, 2); /* what made them disagree is not of this host */
+    assert_non_null(strstr(checks->at[causes.at[0].check].advice, "compare"));
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void what_makes_ranks_disagree_explains_the_hang(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    add(checks, "env.value", MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_cause_weight("env.value", "hang_stuck"), 0);
+    assert_int_equal(muster_causes_find(checks, "hang_stuck,policy_divergence", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_string_equal(checks->at[causes.at[0].check].id, "env.value");
+    assert_int_equal(causes.at[0].explains, 3);
+    assert_int_equal(causes.unexplained, 0);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void a_hang_alone_blames_no_disagreement(void **state)
+{
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_causes causes;
+    struct muster_err err;
+    (void)state;
+    add(checks, "env.value", MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+    assert_int_equal(checks->n, 1);
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
+    muster_checks_free(checks);
+    free(checks);
+}
+
+static void every_difference_that_explains_is_a_check_and_a_symptom(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < muster_difference_rows_n; i++) {
+        const struct muster_cause_row *row = &muster_difference_rows[i];
+        bool found = false;
+        char words[256], *rest;
+        for (size_t j = 0; j < muster_cause_rows_n; j++)
+            found |= strcmp(muster_cause_rows[j].cause, row->cause) == 0;
+        if (!found)
+            fail_msg("%s is no check", row->cause);
+        snprintf(words, sizeof words, "%s", row->symptoms);
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            if (!is_symptom(word) || muster_difference_weight(row->cause, word) != row->weight)
+                fail_msg("%s explains %s, which is no symptom", row->cause, word);
+    }
+    assert_int_equal(muster_difference_weight("host.clock", "hang_stuck"), 0);
+    assert_int_equal(muster_difference_weight("net.mtu", NULL), 0);
+    assert_true(muster_difference_weight("net.mtu", "late_rank,hang_stuck") > 0);
+}
+
 static void what_nothing_explains_is_said(void **state)
 {
     struct muster_checks *checks = calloc(1, sizeof *checks);
@@ -218,6 +291,10 @@ int main(void)
         cmocka_unit_test(one_cause_is_preferred_to_two),
         cmocka_unit_test(the_most_direct_of_equal_causes_is_named),
         cmocka_unit_test(two_faults_are_two_causes),
+        cmocka_unit_test(a_hang_is_led_by_ranks_that_disagree),
+        cmocka_unit_test(what_makes_ranks_disagree_explains_the_hang),
+        cmocka_unit_test(a_hang_alone_blames_no_disagreement),
+        cmocka_unit_test(every_difference_that_explains_is_a_check_and_a_symptom),
         cmocka_unit_test(what_nothing_explains_is_said),
         cmocka_unit_test(a_word_that_is_no_symptom_is_refused),
         cmocka_unit_test(the_cause_comes_first_and_symptoms_under_it),

@@ -16,12 +16,14 @@
 #define CHECK(id, status, found)                                                                   \
     "{\"id\":\"" id "\",\"status\":\"" status "\",\"found\":\"" found "\",\"evidence\":[]}"
 
-static int compare(const char *const *reports, int n, char **text, struct muster_err *err)
+static int compare_after(const char *symptoms, const char *const *reports, int n, char **text,
+                         struct muster_err *err)
 {
     size_t size;
     struct muster_comparison *comparison = muster_comparison_new();
     int rc = 0;
     assert_non_null(comparison);
+    muster_comparison_explain(comparison, symptoms);
     *text = NULL;
     for (int i = 0; i < n && rc == 0; i++)
         rc = muster_comparison_add(comparison, "file", reports[i], strlen(reports[i]), err);
@@ -32,6 +34,11 @@ static int compare(const char *const *reports, int n, char **text, struct muster
     }
     muster_comparison_free(comparison);
     return rc;
+}
+
+static int compare(const char *const *reports, int n, char **text, struct muster_err *err)
+{
+    return compare_after(NULL, reports, n, text, err);
 }
 
 static void equal_hosts_do_not_differ(void **state)
@@ -151,9 +158,45 @@ static void what_is_no_report_is_refused_with_a_place(void **state)
     }
 }
 
+/* Of a job that hung, the versions and HCAs in which its hosts differ go before a problem of one. */
+static void what_explains_the_hang_comes_first(void **state)
+{
+#define HOST(nccl, ports, shm)                                                                     \
+    CHECK("limit.shm", shm, "/dev/shm of " shm)                                                    \
+    "," CHECK("ib.ports", "ok", ports) "," CHECK("version.nccl", "ok", nccl)
+    const char *const differ[] = {
+        REPORT("a", "1", HOST("NCCL 2.28.9", "mlx5_0", "ok")),
+        REPORT("b", "2", HOST("NCCL 2.27.7", "mlx5_0, mlx5_1", "problem")),
+    };
+    const char *const alike[] = {
+        REPORT("a", "1", HOST("NCCL 2.28.9", "mlx5_0", "ok")),
+        REPORT("b", "2", HOST("NCCL 2.28.9", "mlx5_0", "problem")),
+    };
+    char *text;
+    (void)state;
+    assert_int_equal(compare_after("late_rank,hang_stuck", differ, 2, &text, NULL), 1);
+    const char *nccl = strstr(text, "should be equal: version.nccl\n");
+    const char *ports = strstr(text, "should be equal: ib.ports\n");
+    const char *shm = strstr(text, "problem: limit.shm\n");
+    assert_ptr_equal(nccl, text);
+    assert_true(ports && shm && nccl < ports && ports < shm);
+    const char *said = strstr(text, "    may explain: late_rank,hang_stuck\n");
+    assert_true(said && said < ports && strstr(ports, "may explain") < shm);
+    assert_null(strstr(shm, "may explain"));
+    free(text);
+    assert_int_equal(compare_after("hang_stuck", alike, 2, &text, NULL), 1);
+    assert_null(strstr(text, "may explain"));
+    free(text);
+    assert_int_equal(compare(differ, 2, &text, NULL), 1);
+    assert_ptr_equal(strstr(text, "problem: limit.shm\n"), text);
+    assert_null(strstr(text, "may explain"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_explains_the_hang_comes_first),
         cmocka_unit_test(equal_hosts_do_not_differ),
         cmocka_unit_test(differences_come_worst_first),
         cmocka_unit_test(a_host_that_stands_out_is_named_against_the_others),
