@@ -47,10 +47,15 @@ static const struct muster_opt run_table[] = {
     {.name = NULL},
 };
 
+/* A launcher starts a host's ranks one after the other: another rank's process may have begun
+ * before this `muster run`. NCCL's first communicator, where a process's record begins, waits for
+ * all of its ranks, so that a second is plenty. */
+static const uint64_t RANKS_APART_NS = MUSTER_NS_PER_S;
+
 /* Where the job will record. */
 struct place {
     char dir[MUSTER_SEG_PATH]; /* "": the plugin chooses by its first communicator */
-    time_t since;
+    struct muster_run_since since;
     int32_t rank; /* as the launcher says; -1: not one of several */
     bool reports; /* this process prints for its host */
     bool off;     /* nothing will be recorded */
@@ -101,7 +106,8 @@ static int own_dir(struct muster_environment *environment, struct place *place,
     char name[64];
     char stamp[32];
     struct tm utc;
-    gmtime_r(&place->since, &utc);
+    time_t begin = (time_t)(place->since.unix_ns / MUSTER_NS_PER_S);
+    gmtime_r(&begin, &utc);
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
     snprintf(name, sizeof name, "muster-%s-%d", stamp, (int)getpid());
     if (muster_run_dir_choose(place->dir, sizeof place->dir, name, 0, err)) {
@@ -121,6 +127,8 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     int32_t rank = muster_identity_launcher_rank();
     bool one_of_many = rank >= 0;
     place->rank = rank;
+    if (one_of_many)
+        place->since.slack_ns = RANKS_APART_NS;
     place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && rank == 0);
     place->dir[0] = '\0';
     if (muster_settings_load(&settings, &wrong)) {
@@ -136,9 +144,13 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     return one_of_many ? 0 : own_dir(environment, place, err);
 }
 
-static bool is_written_since(const char *dir, time_t since, struct stat *file)
+/* To the second: file systems' clocks are coarser than ours. Which processes in it are this job's
+ * is judged by each one's begin. */
+static bool is_written_since(const char *dir, const struct muster_run_since *since,
+                             struct stat *file)
 {
-    return stat(dir, file) == 0 && S_ISDIR(file->st_mode) && file->st_mtime >= since;
+    return stat(dir, file) == 0 && S_ISDIR(file->st_mode) &&
+           file->st_mtime >= (time_t)(since->unix_ns / MUSTER_NS_PER_S);
 }
 
 /* Directories under the working directory that this job wrote to: those of several groups of
@@ -151,7 +163,7 @@ static int newer_dirs(glob_t *found, const struct place *place)
     }
     for (size_t i = 0; i < found->gl_pathc; i++) {
         struct stat file;
-        if (is_written_since(found->gl_pathv[i], place->since, &file)) {
+        if (is_written_since(found->gl_pathv[i], &place->since, &file)) {
             char *keep = found->gl_pathv[i];
             found->gl_pathv[i] = found->gl_pathv[kept];
             found->gl_pathv[kept++] = keep;
@@ -175,7 +187,7 @@ static bool wrote_elsewhere(struct recorded *recorded, const struct place *place
     struct stat own, moved;
     bool same = false;
     if (muster_run_dir_fallback(recorded->fallback, sizeof recorded->fallback, place->dir, NULL) ||
-        !is_written_since(recorded->fallback, place->since, &moved)) {
+        !is_written_since(recorded->fallback, &place->since, &moved)) {
         return false;
     }
     if (stat(place->dir, &own) == 0) {
@@ -187,8 +199,7 @@ static bool wrote_elsewhere(struct recorded *recorded, const struct place *place
 static void find_recorded(struct recorded *recorded, const struct place *place)
 {
     struct stat own;
-    *recorded = (struct recorded){
-        .query = {.run = recorded->dir, .since_unix_ns = (uint64_t)place->since * MUSTER_NS_PER_S}};
+    *recorded = (struct recorded){.query = {.run = recorded->dir, .since = place->since}};
     if (!place->dir[0]) {
         int dirs = newer_dirs(&recorded->found, place);
         recorded->query.run = (const char *const *)recorded->found.gl_pathv;
@@ -299,9 +310,8 @@ static int prepare(const struct muster_cmd *self, const struct run_options *opti
 static bool another_reports(const struct place *place)
 {
     const uint64_t slack_s = 600;
-    uint64_t since_s = (uint64_t)place->since;
     return place->rank > 0 && place->dir[0] &&
-           muster_run_holds_rank(place->dir, 0, (since_s - slack_s) * MUSTER_NS_PER_S);
+           muster_run_holds_rank(place->dir, 0, place->since.unix_ns - slack_s * MUSTER_NS_PER_S);
 }
 
 static void report_the_end(const struct run_options *options, const struct place *place)
@@ -365,7 +375,7 @@ static const char *without_agent(const struct run_options *options)
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct run_options options = {0};
-    struct place place = {.since = time(NULL)};
+    struct place place = {.since = {.mono_ns = muster_now_ns(), .unix_ns = muster_unix_ns()}};
     struct muster_err err;
     int status;
     int at = muster_opt_parse(self, argc, argv, &options, &status);

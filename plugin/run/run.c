@@ -385,12 +385,14 @@ static void note_seen(struct muster_run *run)
     }
 }
 
-/* A process of before query->since_unix_ns. Clocks of other hosts may be a minute behind. */
-static bool is_earlier(const struct muster_run_query *query,
+static bool is_earlier(const struct muster_run_since *since,
                        const struct muster_seg_identity *identity, const struct muster_host *host)
 {
-    uint64_t slack = identity->boot_hash == host->boot_hash ? 0 : 60 * MUSTER_NS_PER_S;
-    return identity->begin_unix_ns + slack < query->since_unix_ns;
+    if (since->unix_ns == 0)
+        return false;
+    return identity->boot_hash == host->boot_hash
+               ? identity->begin_mono_ns + since->slack_ns < since->mono_ns
+               : identity->begin_unix_ns + 60 * MUSTER_NS_PER_S < since->unix_ns;
 }
 
 static void load_all(struct load *load, const struct muster_run_query *query)
@@ -408,7 +410,7 @@ static void load_all(struct load *load, const struct muster_run_query *query)
     else if (query->runs == 0)
         load_newest(load);
     for (size_t i = 0; i < load->files; i++) {
-        if (!load->file[i].used && !is_earlier(query, &load->file[i].identity, &host))
+        if (!load->file[i].used && !is_earlier(&query->since, &load->file[i].identity, &host))
             load_process(load, i);
         /* Segments and images of a megabyte come and go; what is left of their holes would be half
          * a megabyte a process. */
@@ -444,7 +446,7 @@ static int load_run(const struct muster_run_query *query, struct muster_run *bef
         muster_fail_memory(err, "the whole run");
     else if (got.notes > 0)
         muster_fail(err, "%s", got.note[0]);
-    else if (got.sources > 0 && load.files && query->since_unix_ns)
+    else if (got.sources > 0 && load.files && query->since.unix_ns)
         muster_fail(err, "%s: nothing was recorded there since this job began; what is there is of "
                          "an earlier one",
                     got.source[0]);

@@ -59,13 +59,20 @@ struct muster_run {
     bool no_memory; /* only while it is loaded */
 };
 
+/* Leaves out processes that began before: those of this boot by CLOCK_MONOTONIC, others, whose
+ * clocks may be behind, by the time of day less a minute. unix_ns 0: none is left out. */
+struct muster_run_since {
+    uint64_t mono_ns, unix_ns;
+    uint64_t slack_ns; /* how much earlier a process of this boot may have begun */
+};
+
 struct muster_run_query {
     const char *const *run; /* directories or pids; none: the newest ./muster-*, or all live
                                segments of this user with `live` */
     size_t runs;
     bool live;
     bool streamed;           /* operations stay in the logs until they are asked for */
-    uint64_t since_unix_ns;  /* leaves out processes that began before; 0: none */
+    struct muster_run_since since;
     const char *segment_dir; /* NULL: $MUSTER_SEGMENT_DIR, else /dev/shm */
 };
 

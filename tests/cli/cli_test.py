@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import termios
 import unittest
 
@@ -378,7 +377,6 @@ class Recorded(Case):
                            "max", "--out", "out")
         self.assertRegex(done.stderr, "recording to .*/out\n")
         self.assertIn("holds this job back", done.stderr)
-        time.sleep(1.1)  # a run begins with the second
         again = self.muster("run", "--dir", "out", "--", "true")
         self.assertEqual(again.returncode, 0)
         self.assertIn("nothing was recorded there since this job began", again.stderr)

@@ -400,6 +400,32 @@ static void nothing_to_read_is_an_error_in_words(void **state)
     expect_nothing(fixture, NULL, "No job recorded by muster is running here");
 }
 
+/* A job that begins a nanosecond after another process of this host does not show it as its own. */
+static void what_began_before_a_job_is_not_of_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = process_segment(fixture);
+    const struct muster_seg_identity *who = &file.map->identity;
+    const char *names[] = {fixture->run};
+    struct muster_run_query query = {
+        .run = names,
+        .runs = 1,
+        .segment_dir = fixture->shm,
+        .since = {.mono_ns = who->begin_mono_ns, .unix_ns = who->begin_unix_ns}};
+    struct muster_run run;
+    struct muster_err err;
+    assert_int_equal(muster_run_load(&query, &run, &err), 0);
+    muster_run_free(&run);
+    query.since.mono_ns++;
+    assert_int_equal(muster_run_load(&query, &run, &err), -1);
+    assert_non_null(strstr(err.text, "what is there is of an earlier one"));
+    query.since.slack_ns = 1;
+    assert_int_equal(muster_run_load(&query, &run, &err), 0);
+    muster_run_free(&run);
+    munmap(file.map, sizeof(*file.map));
+    close(file.lock_fd);
+}
+
 static void without_a_name_the_newest_run_is_taken(void **state)
 {
     struct fixture *fixture = *state;
@@ -436,6 +462,7 @@ int main(void)
         TEST(a_living_process_is_read_and_left_alone),
         TEST(what_cannot_be_read_is_said_and_the_rest_is_read),
         TEST(nothing_to_read_is_an_error_in_words),
+        TEST(what_began_before_a_job_is_not_of_it),
         TEST(without_a_name_the_newest_run_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
