@@ -13,6 +13,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_shm(doctor);
     muster_doctor_limits(doctor);
     muster_doctor_threads(doctor);
+    muster_doctor_binding(doctor);
     muster_doctor_service(doctor);
     muster_doctor_host(doctor);
     muster_doctor_kernel_log(doctor);

@@ -51,6 +51,7 @@ void muster_doctor_firewall(struct muster_doctor *doctor);
 void muster_doctor_shm(struct muster_doctor *doctor);
 void muster_doctor_limits(struct muster_doctor *doctor);
 void muster_doctor_threads(struct muster_doctor *doctor);
+void muster_doctor_binding(struct muster_doctor *doctor);
 void muster_doctor_service(struct muster_doctor *doctor);
 void muster_doctor_runtime(struct muster_doctor *doctor);
 void muster_doctor_host(struct muster_doctor *doctor);

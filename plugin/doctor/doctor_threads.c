@@ -1,6 +1,7 @@
 /* Threads, clocks and pages: what makes one rank of a host late. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -27,6 +28,31 @@ static bool launched(void)
            muster_env("MPI_LOCALNRANKS") || muster_env("SLURM_NTASKS_PER_NODE");
 }
 
+/* Binding that the ranks' common environment asks of OpenMP: each rank then takes the same CPUs, the
+ * first for its main thread. A list that each rank may have been given for itself is none. */
+static const char *bound_alike(void)
+{
+    const char *list = muster_env("GOMP_CPU_AFFINITY"), *bind = muster_env("OMP_PROC_BIND");
+    const char *places = muster_env("OMP_PLACES");
+    bool in_rank = muster_env("LOCAL_RANK") != NULL;
+    if (list && *list && !in_rank)
+        return "GOMP_CPU_AFFINITY";
+    if (bind && *bind && strcasecmp(bind, "false") != 0 && !(in_rank && places && *places == '{'))
+        return "OMP_PROC_BIND";
+    return NULL;
+}
+
+static void check_bound(struct muster_check *check)
+{
+    const char *name = bound_alike();
+    if (!name)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_evidence(check, "%s binds the threads of every rank to the same CPUs", name);
+    muster_check_advice(check, "unset %s, or bind each rank to CPUs of its own first (srun "
+                               "--cpu-bind=cores, numactl by LOCAL_RANK)", name);
+}
+
 /* OpenMP starts a thread for each CPU unless told otherwise; torchrun tells it 1. */
 static void check_openmp(struct muster_doctor *doctor)
 {
@@ -40,6 +66,7 @@ static void check_openmp(struct muster_doctor *doctor)
                        given);
     if (cpus == 0 || !launched() || !ranks_share_cpus(doctor, cpus))
         return;
+    check_bound(check);
     if (!given)
         threads = (uint64_t)cpus;
     else if (!muster_text_u64(given, &threads))

@@ -50,6 +50,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"limit.memory", "hang_dead", 6},
     {"host.oom", "hang_dead hang_absent", 9},
     {"limit.threads", HELD " slow_transfer", 6},
+    {"limit.binding", HELD " slow_transfer", 7},
+    {"host.numa", LATE " slow_transfer", 3},
     {"limit.service", "init_error hang_dead", 5},
     {"host.clock", LATE " slow_transfer", 5},
     {"host.hugepages", LATE " hang_dead", 4},

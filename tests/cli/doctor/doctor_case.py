@@ -34,8 +34,8 @@ class Case(unittest.TestCase):
 
     def muster(self, *args, **env):
         kept = {k: v for k, v in os.environ.items()
-                if not k.startswith(("NCCL", "TORCH_", "CUDA_", "MASTER_", "MUSTER_", "SLURM_", "OMP_", "OMPI_", "GLOO_", "TP_",
-                                    "LOCAL_WORLD", "WORLD_SIZE", "KUBERNETES_"))}
+                if not k.startswith(("NCCL", "TORCH_", "CUDA_", "MASTER_", "MUSTER_", "SLURM_", "OMP_", "GOMP_", "OMPI_", "GLOO_", "TP_",
+                                    "LOCAL_WORLD", "LOCAL_RANK", "WORLD_SIZE", "KUBERNETES_"))}
         env = {**kept, "HOME": str(self.root), "MUSTER_SYSFS": str(self.root / "sys"),
                "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root), **env}
         return subprocess.run([MUSTER, *args], env=env, capture_output=True, text=True,

@@ -58,6 +58,75 @@ class Host(Case):
         self.put("sys/devices/system/cpu/online", "0-127\n")  # 16 of them are this rank's
         self.expect("limit.threads", "ok", SLURM_NTASKS_PER_NODE="8", SLURM_LOCALID="0")
 
+    def test_threads_bound_alike(self):
+        self.put("proc/self/status", "Cpus_allowed_list:\t0-15\n")
+        self.put("sys/devices/system/cpu/online", "0-15\n")
+        few = {"LOCAL_WORLD_SIZE": "4", "OMP_NUM_THREADS": "4"}
+        self.expect("limit.threads", "ok", **few)
+        self.expect("limit.threads", "ok", OMP_PROC_BIND="false", **few)
+        check = self.expect("limit.threads", "warning", OMP_PROC_BIND="close", **few)
+        self.assertIn("OMP_PROC_BIND binds", check["evidence"][0])
+        self.expect("limit.threads", "warning", GOMP_CPU_AFFINITY="0-3", **few)
+        self.expect("limit.threads", "ok", GOMP_CPU_AFFINITY="0-3", LOCAL_RANK="0", **few)
+
+    def rank(self, pid, local_rank, cpus, more=""):
+        self.put(f"proc/{pid}/environ", f"SLURM_LOCALID=0\0LOCAL_RANK={local_rank}\0MASTER_PORT=29500\0{more}")
+        self.put(f"proc/{pid}/status", f"Cpus_allowed_list:\t{cpus}\n")
+
+    def test_ranks_bound_to_the_same_cpus(self):
+        self.put("sys/devices/system/cpu/online", "0-63\n")
+        self.expect("limit.binding", "ok")
+        self.rank(100, 0, "0-7")
+        self.rank(101, 1, "8-15")
+        self.rank(102, 0, "0-63")  # what rank 0 started
+        self.expect("limit.binding", "ok")
+        self.rank(101, 1, "4-11")
+        check = self.expect("limit.binding", "warning")
+        self.assertEqual(check["evidence"],
+                         ["ranks 0 and 1 share 4 of their CPUs: CPUs 0-7, CPUs 4-11"])
+        self.rank(101, 1, "0-7")  # a socket's, for the ranks of its GPUs
+        self.expect("limit.binding", "ok")
+        for pid, cpus in ((100, "3"), (101, "3")):
+            self.rank(pid, pid - 100, cpus)
+        check = self.expect("limit.binding", "warning")
+        self.assertEqual(check["evidence"], ["2 ranks on 1 CPU: rank 0 and others, CPUs 3"])
+        for pid in (100, 101):  # not bound at all
+            self.rank(pid, pid - 100, "0-63")
+        self.expect("limit.binding", "ok")
+
+    def test_cpus_that_slurm_gives(self):
+        def slurm(kind, cpus):
+            return {"LOCAL_WORLD_SIZE": "4", "SLURM_CPU_BIND_TYPE": kind, "SLURM_CPU_BIND_LIST": cpus}
+        self.expect("limit.binding", "ok", **slurm("mask_cpu:", "0x00f,0x0f0,0xf00,0xf000"))
+        check = self.expect("limit.binding", "warning", **slurm("mask_cpu:", "0x00f,0x078,0xf00,0xf000"))
+        self.assertEqual(check["evidence"],
+                         ["ranks 0 and 1 share 1 of their CPUs: mask 0x00f, mask 0x078"])
+        self.expect("limit.binding", "ok", **slurm("map_cpu:", "0,1,2,3"))
+        check = self.expect("limit.binding", "warning", **slurm("map_cpu:", "0,1"))  # goes round
+        self.assertEqual(len(check["evidence"]), 2)
+        self.expect("limit.binding", "ok", **slurm("none", ""))
+        for junk in (",", ",,,", "0x", "xyz", "0x" + "f" * 5000):
+            self.doctor(**slurm("mask_cpu:", junk))
+
+    def test_numa_nodes(self):
+        for node in range(4):
+            self.put(f"sys/devices/system/node/node{node}/cpulist", f"{node * 8}-{node * 8 + 7}\n")
+            self.put(f"sys/devices/system/cpu/cpu{node * 8}/topology/physical_package_id", f"{node // 2}\n")
+        self.put("sys/devices/system/node/node4/cpulist", "\n")  # memory of a GPU
+        check = self.expect("host.numa", "ok")
+        self.assertEqual(check["found"], "4 NUMA nodes on 2 sockets")
+        self.assertIn("several nodes a socket", check["evidence"][0])
+        for chain, numa in (("pci0000:00/0000:00:01.0", "1"), ("pci0000:00/0000:00:01.0/0000:01:00.0", "1"),
+                            ("pci0000:40/0000:40:01.0", "-1"), ("pci0000:40/0000:40:01.0/0000:41:00.0", "-1")):
+            gpu = chain.count("/") == 2
+            for file, text in (("class", "0x030200" if gpu else "0x060400"), ("vendor", "0x10de"),
+                               ("numa_node", numa), ("current_link_width", "16"), ("max_link_width", "16")):
+                self.put(f"sys/devices/{chain}/{file}", text + "\n")
+            (self.root / "sys/bus/pci/devices" / chain.rsplit("/", 1)[1]).symlink_to(f"../../../devices/{chain}")
+        check = self.expect("host.numa", "warning")
+        self.assertIn("GPU 0: node 1", check["evidence"])
+        self.assertIn("GPU 1: its node is not told (numa_node is -1)", check["evidence"])
+
     def test_limits_of_the_service_that_starts_jobs(self):
         self.put("proc/812/comm", "slurmd\n")
         self.put("proc/812/limits", LIMITS.format(131072, "unlimited"))
