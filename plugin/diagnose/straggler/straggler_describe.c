@@ -162,6 +162,21 @@ static void say_host(const struct detail *detail, struct muster_finding *finding
     }
 }
 
+/* Whether `auto` left out any of the member's operations. A rank's transfer to itself is a copy that
+ * nothing times. */
+static bool is_sampled(const struct muster_view *view, const struct muster_view_member *member)
+{
+    if (view->gpu[member->gpu].timing != MUSTER_TIMING_AUTO)
+        return false;
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+        const struct muster_view_op *op = &view->op[i];
+        bool to_itself = muster_func_is_p2p(op->func) && op->peer == member->rank;
+        if (!muster_source_is_gpu(op->source) && !to_itself)
+            return true;
+    }
+    return false;
+}
+
 static void say_limits(const struct muster_graph *graph, const struct detail *detail,
                        struct muster_finding *finding)
 {
@@ -172,9 +187,9 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
     uint64_t missing = 0;
     bool sampled = false;
     for (uint32_t i = 0; i < comm->members; i++) {
-        const struct muster_view_gpu *own = &view->gpu[view->member[comm->first_member + i].gpu];
-        missing += own->missing;
-        sampled |= own->timing == MUSTER_TIMING_AUTO;
+        const struct muster_view_member *member = &view->member[comm->first_member + i];
+        missing += view->gpu[member->gpu].missing;
+        sampled = sampled || is_sampled(view, member);
     }
     if (comm->members < comm->nranks) {
         muster_finding_say(to,

@@ -29,6 +29,30 @@ static struct ranks four(void)
     return ranks;
 }
 
+/* Sampling that left nothing out limits nothing. */
+static void test_sampling_is_said_where_it_left_something_out(void **state)
+{
+    (void)state;
+    for (unsigned untimed = 0; untimed < 2; untimed++) {
+        struct ranks ranks = four();
+        for (unsigned r = 0; r < 4; r++) {
+            ranks.view.gpu[r].timing = MUSTER_TIMING_AUTO;
+        }
+        for (unsigned s = 0; s < STEPS; s++) {
+            ranks_work(&ranks, 2, 500 * US);
+            step(&ranks, 0);
+        }
+        if (untimed) {
+            ranks_do(&ranks, 0, 256, 10 * US, false, 0);
+        }
+        struct muster_findings findings = ranks_diagnose(&ranks);
+        assert_int_equal(findings.n, 1);
+        assert_int_equal(ranks_said(&findings.finding[0].not_observable, "not all operations were timed"), untimed);
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
 static void test_late_rank_with_its_cost(void **state)
 {
     (void)state;
@@ -417,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_rank_with_its_cost),
+        cmocka_unit_test(test_sampling_is_said_where_it_left_something_out),
         cmocka_unit_test(test_clean_verdict_says_what_it_would_have_seen),
         cmocka_unit_test(test_too_few_operations_say_so),
         cmocka_unit_test(test_turns_are_nobodys_fault),
