@@ -125,11 +125,12 @@ static bool is_newest_launch(const struct muster_comm *comm)
 void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *comm,
                          struct muster_seg_slot *slot)
 {
-    bool graph = slot->flags & MUSTER_OP_GRAPH;
+    bool replayed = slot->flags & MUSTER_OP_GRAPH;
     bool to_itself = slot->p2p && slot->peer == comm->rank;
-    bool newest = !graph && is_newest_launch(comm);
+    bool newest = !replayed && is_newest_launch(comm);
     muster_kernel_shown(recorder, comm, slot, newest);
-    if (graph || to_itself || !newest || !comm->gpu || !comm->launch_ticket)
+    /* Without a GPU context there is no ticket. */
+    if (to_itself || !newest || !comm->launch_ticket)
         return;
     slot->ticket = comm->launch_ticket;
     slot->gpu = (uint8_t)(comm->gpu - recorder->launches.gpu);

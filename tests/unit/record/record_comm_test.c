@@ -126,6 +126,46 @@ static void old_interfaces_name_the_communicator_in_the_event(void **state)
     testbed_close(&testbed);
 }
 
+/* Whoever misses operations is told: a communicator without a place is counted, its calls are not
+ * another's. */
+static void communicators_beyond_the_recorder_are_counted_as_dropped(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    void *full = testbed.ctx; /* the first of MUSTER_COMMS */
+    for (unsigned i = 1; i < MUSTER_COMMS; i++)
+        testbed_comm(&testbed, i, 2, 1, 5);
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_NO_COMM), 0);
+    void *beyond = testbed_comm(&testbed, MUSTER_COMMS, 2, 1, 5);
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_NO_COMM), 1);
+    assert_non_null(beyond); /* NCCL would take NULL for a plugin that wants no events */
+    assert_null(testbed_collective(&testbed, beyond, MUSTER_FUNC_ALL_REDUCE, 1));
+
+    muster_recorder_comm_close(testbed.rec, full);
+    assert_non_null(muster_recorder_comm(testbed.rec, testbed_comm(&testbed, 0xfee, 2, 1, 5)));
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_NO_COMM), 1);
+    testbed_close(&testbed);
+}
+
+static void operations_that_name_no_known_communicator_are_counted_as_dropped(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    for (unsigned i = 1; i < MUSTER_COMMS; i++)
+        testbed_comm(&testbed, i, 2, 1, 3);
+    testbed.rec->options.named_by_event = true;
+    struct muster_event event = {
+        .kind = MUSTER_EVENT_COLL, .rank = 2, .op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 8)};
+    event.op.comm_hash = 0xabc;
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_null(muster_track_start(testbed.rec, NULL, &event));
+        assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_NO_COMM), i);
+    }
+    testbed_close(&testbed);
+}
+
 static void a_retirement_cut_short_is_undone(void **state)
 {
     (void)state;
@@ -158,6 +198,8 @@ int main(void)
         cmocka_unit_test(communicators_beyond_the_segment_count_under_other),
         cmocka_unit_test(more_classes_than_rows_keep_count_and_bytes),
         cmocka_unit_test(old_interfaces_name_the_communicator_in_the_event),
+        cmocka_unit_test(communicators_beyond_the_recorder_are_counted_as_dropped),
+        cmocka_unit_test(operations_that_name_no_known_communicator_are_counted_as_dropped),
         cmocka_unit_test(a_retirement_cut_short_is_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -77,12 +79,31 @@ static void test_a_tie_that_cannot_be_trusted_is_not_used(void **state)
     assert_agrees(&clock);
 }
 
+static int lowest_free_descriptor(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    close(fd);
+    return fd;
+}
+
+/* A process that makes recorders by the thousand would run out of them. */
+static void test_asking_the_kernel_leaves_no_descriptor(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock = {0};
+    int before = lowest_free_descriptor();
+    muster_fast_clock_init(&clock);
+    assert_int_equal(lowest_free_descriptor(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees_with_the_clock),
         cmocka_unit_test(test_without_a_tie_it_is_the_clock),
         cmocka_unit_test(test_a_tie_that_cannot_be_trusted_is_not_used),
+        cmocka_unit_test(test_asking_the_kernel_leaves_no_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
