@@ -32,12 +32,15 @@ static const char usage[] =
 
 enum {
     LANES = 16,
-    LIFE = 40960,        /* operations of a communicator; lane 0's lives to the end */
+    LIFE = 5120,         /* operations of a communicator; lane 0's lives to the end */
     REPLAYS = 8,         /* of a graph that a communicator captures at its begin */
     FORK_EVERY = 500000, /* operations */
     BURST = 1280,        /* called at once: a third of the slots */
     DRAIN_MS = 10000,    /* patience with the plugin's thread */
-    /* Of anonymous memory, which comes and goes by 600; a byte an operation would be far more. */
+    /* Of anonymous memory. What muster-diag may fill after the first look: its window of 4,096
+     * operations (256 KiB, half as much again while it is enlarged), tables of 256 communicators
+     * that are gone (150 KiB), and pages of its copy of the segment (256 KiB seen to come and go).
+     * A leak of 50 bytes a communicator is more in four minutes, of one an operation far more. */
     GROWTH_KIB = 1024,
     DAY_RATE = 11574,
 };
@@ -146,13 +149,16 @@ static uint64_t counted(const struct muster_segment *segment)
 }
 
 /* While nothing is in flight, so that nobody writes. */
-static void move_counters(struct soak *soak)
+static int move_counters(struct soak *soak, struct muster_err *err)
 {
-    struct muster_seg_row *row = largest_row(soak->segment);
+    struct muster_seg_row *row = soak->segment ? largest_row(soak->segment) : NULL;
+    if (!row)
+        return muster_fail(err, "the segment has no totals of the first communicator");
     soak->moved = SHORT_OF_2_32 - row->count;
     row->count += soak->moved;
     atomic_fetch_add(&soak->segment->comm[0].calls, SHORT_OF_2_32);
     atomic_fetch_add(&soak->segment->ring_head, SHORT_OF_2_32 / MUSTER_SEG_RING * MUSTER_SEG_RING);
+    return 0;
 }
 
 static uint64_t dropped(const struct muster_segment *segment)
@@ -286,9 +292,8 @@ static int begin(struct soak *soak, struct muster_err *err)
 
 static int run(struct soak *soak, struct muster_err *err)
 {
-    if (begin(soak, err) || burst(soak, err))
+    if (begin(soak, err) || burst(soak, err) || move_counters(soak, err))
         return -1;
-    move_counters(soak);
     const uint64_t start = muster_now_ns(), length = soak->seconds * MUSTER_NS_PER_S;
     struct state warm = {0}, now;
     printf("%12s %8s %8s %10s %8s %10s %6s %6s\n", "operations", "hours", "seconds", "comms",
