@@ -229,23 +229,29 @@ static int run_rows(const struct bench *bench)
     return 0;
 }
 
+static int prepare(struct bench *bench, struct muster_err *err)
+{
+    if (muster_scratch_make(bench->run_dir, sizeof bench->run_dir, "/tmp", err) ||
+        muster_scratch_make(bench->segment_dir, sizeof bench->segment_dir, "/dev/shm", err))
+        return -1;
+    bench->use = mmap(NULL, RANKS_MAX * sizeof *bench->use, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return (void *)bench->use == MAP_FAILED ? muster_fail_memory(err, "what the ranks use") : 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench = {.rate = 100, .seconds = 10};
     struct muster_err err;
+    int status = 1;
     if (parse(argc, argv, &bench)) {
         fputs(usage, stderr);
         return 2;
     }
-    bench.use = mmap(NULL, RANKS_MAX * sizeof *bench.use, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if ((void *)bench.use == MAP_FAILED ||
-        muster_scratch_make(bench.run_dir, sizeof bench.run_dir, "/tmp", &err) ||
-        muster_scratch_make(bench.segment_dir, sizeof bench.segment_dir, "/dev/shm", &err)) {
-        perror("host_load");
-        return 1;
-    }
-    int status = run_rows(&bench);
+    if (prepare(&bench, &err))
+        fprintf(stderr, "host_load: %s\n", err.text);
+    else
+        status = run_rows(&bench);
     muster_scratch_remove(bench.run_dir);
     muster_scratch_remove(bench.segment_dir);
     return status;
