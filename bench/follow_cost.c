@@ -127,7 +127,8 @@ static void start(struct testbed *bed)
 
 int main(int argc, char **argv)
 {
-    struct testbed bed = {.held = {"/dev/shm/muster-follow-cost-XXXXXX", 8, 1, true}};
+    struct testbed bed = {
+        .held = {.shm = "/dev/shm/muster-follow-cost-XXXXXX", .ranks = 8, .comms = 1, .here = true}};
     unsigned minutes = 10;
     for (int i = 1; i + 1 < argc; i += 2) {
         unsigned value = (unsigned)strtoul(argv[i + 1], NULL, 10);

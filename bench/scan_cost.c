@@ -97,7 +97,8 @@ static pid_t start_looking(struct testbed *bed, unsigned rank, const int ready[2
 /* Of one process among `ranks`, who leads if it is the first. */
 static double measure(unsigned ranks, bool leads, unsigned seconds)
 {
-    struct testbed bed = {.held = {"/dev/shm/muster-scan-cost-XXXXXX", ranks, COMMS}};
+    struct testbed bed = {
+        .held = {.shm = "/dev/shm/muster-scan-cost-XXXXXX", .ranks = ranks, .comms = COMMS}};
     unsigned looks = leads ? 0 : ranks - 1;
     int ready[2], go[2];
     char byte;

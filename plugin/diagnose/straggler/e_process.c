@@ -2,10 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
-#define FAR         0.25 /* of the same: twice what a GPU's clock does for a tenth of a second */
 #define RATE_SIGMAS 2.0
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
@@ -13,6 +13,10 @@
 #define FLOOR_NS    16000
 #define WINDOW_NS   200000000ull /* twice what a GPU's clock keeps its state for */
 #define SLICE_NS    1000000ull   /* who loses a processor waits about as long: one event */
+
+/* Of the same: twice what a GPU's clock does for a tenth of a second; and all of it, so that long
+ * delays show among many short ones. */
+static const double far_shares[MUSTER_FARS] = {0.25, 1};
 
 /* Shares of the stake; their mean is an e-value too, whatever the true rate is. */
 static const double stakes[] = {0.02, 0.1, 0.3, 0.6};
@@ -23,22 +27,31 @@ int64_t muster_seat_limit_ns(int64_t usual_ns)
     return FLOOR_NS + (int64_t)(SPREAD * (double)usual_ns);
 }
 
-double muster_log_e(double hits, double windows, double p)
+/* The mean of e-values is one. */
+static double log_mean(const double *log_e, unsigned n)
 {
-    double most = -INFINITY, log_e[STAKES], sum = 0;
-    for (unsigned i = 0; i < STAKES; i++) {
-        log_e[i] = hits * log1p(stakes[i] * (1 / p - 1)) + (windows - hits) * log1p(-stakes[i]);
+    double most = -INFINITY, sum = 0;
+    for (unsigned i = 0; i < n; i++) {
         most = log_e[i] > most ? log_e[i] : most;
     }
-    for (unsigned i = 0; i < STAKES; i++) {
+    for (unsigned i = 0; i < n; i++) {
         sum += exp(log_e[i] - most);
     }
-    return most + log(sum / STAKES);
+    return most + log(sum / n);
+}
+
+double muster_log_e(double hits, double windows, double p)
+{
+    double log_e[STAKES];
+    for (unsigned i = 0; i < STAKES; i++) {
+        log_e[i] = hits * log1p(stakes[i] * (1 / p - 1)) + (windows - hits) * log1p(-stakes[i]);
+    }
+    return log_mean(log_e, STAKES);
 }
 
 /* Delays that count as one bet. */
 struct rows {
-    double far, hit;
+    double far[MUSTER_FARS], hit;
 };
 
 static bool is_beyond(const struct muster_window *window, double share)
@@ -48,11 +61,13 @@ static bool is_beyond(const struct muster_window *window, double share)
 
 static void close_slice(struct muster_seat *seat)
 {
-    bool far = is_beyond(&seat->slice, FAR);
     seat->slices++;
-    seat->far += far;
-    seat->far_rows += far && seat->was_far;
-    seat->was_far = far;
+    for (unsigned k = 0; k < MUSTER_FARS; k++) {
+        bool far = is_beyond(&seat->slice, far_shares[k]);
+        seat->far[k] += far;
+        seat->far_rows[k] += far && seat->was_far[k];
+        seat->was_far[k] = far;
+    }
     seat->slice = (struct muster_window){0};
 }
 
@@ -137,13 +152,17 @@ static void add_rows(double hits, double rows, double n, double *together, doubl
 
 static void set_rows(const struct muster_graph *graph, struct rows *rows)
 {
-    double far[2] = {0, 0}, hit[2] = {0, 0};
+    double far[MUSTER_FARS][2] = {{0}}, hit[2] = {0, 0};
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
-        add_rows(seat->far, seat->far_rows, seat->slices, &far[0], &far[1]);
+        for (unsigned k = 0; k < MUSTER_FARS; k++) {
+            add_rows(seat->far[k], seat->far_rows[k], seat->slices, &far[k][0], &far[k][1]);
+        }
         add_rows(seat->hits, seat->hit_rows, seat->windows, &hit[0], &hit[1]);
     }
-    rows->far = row_length(far[0], far[1]);
+    for (unsigned k = 0; k < MUSTER_FARS; k++) {
+        rows->far[k] = row_length(far[k][0], far[k][1]);
+    }
     rows->hit = row_length(hit[0], hit[1]);
 }
 
@@ -158,23 +177,23 @@ static double rate_of(double hits, double n)
 static double log_e_of(const struct muster_seat *seat, const struct muster_position *position,
                        const struct rows *rows)
 {
-    double self = seat->guilty ? 0 : 1;
-    double hits = position->hits - self * seat->hits, far = position->far - self * seat->far;
-    double windows = position->windows - self * seat->windows;
+    double self = seat->guilty ? 0 : 1, log_e[1 + MUSTER_FARS];
     double slices = position->slices - self * seat->slices;
-    double by_window = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit,
-                                    rate_of(hits, windows));
-    double by_slice = muster_log_e(seat->far / rows->far, seat->slices / rows->far,
-                                   rate_of(far, slices));
-    double most = by_window > by_slice ? by_window : by_slice;
-    return most + log((exp(by_window - most) + exp(by_slice - most)) / 2);
+    double p = rate_of(position->hits - self * seat->hits, position->windows - self * seat->windows);
+    log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
+    for (unsigned k = 0; k < MUSTER_FARS; k++) {
+        p = rate_of(position->far[k] - self * seat->far[k], slices);
+        log_e[1 + k] = muster_log_e(seat->far[k] / rows->far[k], seat->slices / rows->far[k], p);
+    }
+    return log_mean(log_e, 1 + MUSTER_FARS);
 }
 
 static void set_evidence(struct muster_graph *graph, const struct rows *rows)
 {
     for (size_t p = 0; p < graph->positions; p++) {
         struct muster_position *own = &graph->position[p];
-        own->hits = own->windows = own->slices = own->far = 0;
+        own->hits = own->windows = own->slices = 0;
+        memset(own->far, 0, sizeof own->far);
     }
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
@@ -183,7 +202,9 @@ static void set_evidence(struct muster_graph *graph, const struct rows *rows)
         position->hits += count * seat->hits;
         position->windows += count * seat->windows;
         position->slices += count * seat->slices;
-        position->far += count * seat->far;
+        for (unsigned k = 0; k < MUSTER_FARS; k++) {
+            position->far[k] += count * seat->far[k];
+        }
     }
     for (size_t s = 0; s < graph->seats; s++) {
         struct muster_seat *seat = &graph->seat[s];

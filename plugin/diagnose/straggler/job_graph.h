@@ -34,6 +34,7 @@ enum muster_edge {
     MUSTER_EDGES
 };
 enum { MUSTER_BACK = 3 }; /* units of its communicator that an edge reaches back */
+enum { MUSTER_FARS = 2 }; /* how far late is told apart: e_process.c */
 
 /* 28 bytes, as there is one for nearly every operation of every rank; what is not here stands in
  * the view, or in a table of the few that need it. Read through the functions below. */
@@ -91,11 +92,12 @@ struct muster_window {
 struct muster_seat {
     uint32_t position, gpu; /* position: index */
     uint32_t turns, late; /* late: beyond the limit */
-    /* Short windows; those later than any state of a GPU's clock explains. */
-    uint32_t slices, far;
+    /* Short windows; those later than any state of a GPU's clock explains, and by as much as all of
+     * it usually takes. */
+    uint32_t slices, far[MUSTER_FARS];
     uint32_t windows, hits;
-    uint32_t far_rows, hit_rows; /* of them: the one before was, too */
-    bool was_far, was_hit;
+    uint32_t far_rows[MUSTER_FARS], hit_rows; /* of them: the one before was, too */
+    bool was_far[MUSTER_FARS], was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
     bool guilty;
     double log_e;
@@ -115,7 +117,7 @@ struct muster_position {
     uint32_t at_once, host_known; /* units whose GPU waited for the call */
     uint8_t edge;
     /* Of its seats that are not guilty. */
-    double windows, hits, slices, far;
+    double windows, hits, slices, far[MUSTER_FARS];
     int64_t ready_ns;     /* mean own time where that is seen, from begin to begin */
 };
 

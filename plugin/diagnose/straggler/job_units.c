@@ -13,6 +13,7 @@
 enum {
     LAST_CALLS = 4,      /* a position is told by so many calls */
     GROUP_NS = 50000,    /* calls of one group follow each other within this */
+    LAUNCH_NS = 3000,    /* a launch takes the host longer, a call of a group less */
     SLACK_NS = 2000,     /* what ended so much after a begin has ended before it */
     MARK_LEAST = 8,      /* a step's mark was met so often, at least */
     MARK_SHARE = 50,     /* calls met as rarely as the mark: one in so many, at least */
@@ -71,9 +72,11 @@ static bool to_itself(const struct muster_view *view, const struct muster_view_o
     return muster_func_is_p2p(op->func) && op->peer == view->member[op->member].rank;
 }
 
-/* Whether the operation belongs to the group that `call` began with. */
+/* Whether the operation belongs to the group of `first` and `last`. Of groups that were not timed the
+ * next begins, at the latest, where the same is called again and a launch lies between. */
 static bool same_group(const struct muster_graph *graph, const struct muster_unit *unit,
-                       const struct muster_view_op *last, const struct muster_view_op *op)
+                       const struct muster_view_op *first, const struct muster_view_op *last,
+                       const struct muster_view_op *op)
 {
     if (!last || last->member != op->member || !muster_func_is_p2p(last->func) ||
         !muster_func_is_p2p(op->func)) {
@@ -86,7 +89,9 @@ static bool same_group(const struct muster_graph *graph, const struct muster_uni
         return op->begin_ns == begin_ns ||
                (op->begin_ns + SLACK_NS < end_ns && op->end_ns > begin_ns + SLACK_NS);
     }
-    return op->enqueue_ns - last->enqueue_ns < GROUP_NS && !timed(op);
+    uint64_t gap_ns = op->enqueue_ns - last->enqueue_ns;
+    bool again = op->func == first->func && op->peer == first->peer;
+    return gap_ns < (again ? LAUNCH_NS : GROUP_NS) && !timed(op);
 }
 
 static uint64_t signature(const struct muster_graph *graph, const struct muster_view_op *op)
@@ -159,7 +164,7 @@ static int walk_calls(struct builder *builder, const struct muster_keyed *keyed,
     struct muster_graph *graph = builder->graph;
     uint32_t *of_op = graph->of_op;
     uint64_t last[LAST_CALLS] = {0};
-    const struct muster_view_op *before = NULL;
+    const struct muster_view_op *first = NULL, *before = NULL;
     uint32_t unit = MUSTER_NO_UNIT;
     builder->calls = 0;
     for (size_t i = 0; i < n; i++) {
@@ -168,7 +173,7 @@ static int walk_calls(struct builder *builder, const struct muster_keyed *keyed,
             continue;
         }
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
-        if (same_group(graph, group, before, op)) {
+        if (same_group(graph, group, first, before, op)) {
             if (group && timed(op)) {
                 if (!extend(graph, group, op)) {
                     return -1;
@@ -189,7 +194,7 @@ static int walk_calls(struct builder *builder, const struct muster_keyed *keyed,
         }
         builder->call[builder->calls++] = (struct call){.hash = hash_calls(last), .unit = made};
         unit = made;
-        before = op;
+        first = before = op;
     }
     return 0;
 }

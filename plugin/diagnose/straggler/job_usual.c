@@ -24,23 +24,50 @@ struct pool {
     size_t n, own_room, unit_room;
 };
 
+static const char *host_of(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return graph->view->gpu[muster_unit_gpu(graph, unit)].host;
+}
+
 static uint64_t call_before_ns(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     return muster_unit_call_ns(graph, &graph->unit[muster_unit_before(graph, unit, MUSTER_EDGE_CALL)]);
+}
+
+/* The host of more than half of the pool's units; NULL: none. */
+static const char *host_of_most(const struct muster_graph *graph, const struct pool *pool)
+{
+    const char *most = NULL;
+    size_t lead = 0, same = 0;
+    for (size_t i = 0; i < pool->n; i++) {
+        const char *host = host_of(graph, &graph->unit[pool->unit[i]]);
+        if (lead == 0) {
+            most = host;
+        }
+        lead = most == host || strcmp(most, host) == 0 ? lead + 1 : lead - 1;
+    }
+    for (size_t i = 0; i < pool->n; i++) {
+        const char *host = host_of(graph, &graph->unit[pool->unit[i]]);
+        same += most == host || strcmp(most, host) == 0;
+    }
+    return 2 * same > pool->n ? most : NULL;
 }
 
 /* A GPU that began as soon as it was called waited for its host. What that took longer is measured
  * from call to call, against ranks of the host that are so far ahead that they cannot have waited
  * for this one in between; unless there are few of these, a lag from before is nobody's excess. */
 static int64_t host_excess(const struct muster_graph *graph, const struct pool *pool,
-                           const struct muster_unit *unit, int64_t *scratch)
+                           const char *most, const struct muster_unit *unit, int64_t *scratch)
 {
     const struct muster_view *view = graph->view;
     size_t n = 0, others = 0;
     if (!waited_for_call(graph, unit) || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
         return INT64_MAX;
     }
-    const char *host = view->gpu[muster_unit_gpu(graph, unit)].host;
+    const char *host = host_of(graph, unit);
+    if (!most || strcmp(most, host) != 0) {
+        return INT64_MAX; /* half of the others are on other hosts */
+    }
     uint64_t before_ns = call_before_ns(graph, unit);
     for (size_t i = 0; i < pool->n; i++) {
         const struct muster_unit *other = &graph->unit[pool->unit[i]];
@@ -102,6 +129,7 @@ void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit
 struct usual {
     int64_t own, wait, host;
     int64_t first; /* the gap of the first to come */
+    const char *host_of_most;
 };
 
 static void judge_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
@@ -127,7 +155,7 @@ static void judge_unit(struct muster_graph *graph, struct pool *pool, const stru
         host_ns = muster_unit_host(graph, unit);
         bool known = host_ns != MUSTER_NO_OWN && usual->host != MUSTER_NO_OWN;
         host_ns = known ? host_ns - usual->host : MUSTER_NO_OWN;
-        int64_t by_calls = host_excess(graph, pool, unit, pool->own);
+        int64_t by_calls = host_excess(graph, pool, usual->host_of_most, unit, pool->own);
         unit->carried = by_calls < excess / 2;
         excess = by_calls < excess ? by_calls : excess;
     }
@@ -151,6 +179,7 @@ static void judge_pool(struct muster_graph *graph, struct pool *pool)
     }
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     usual.host = usual_host(graph, pool);
+    usual.host_of_most = host_of_most(graph, pool);
     for (size_t i = 0; i < pool->n; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         usual.first = gap < usual.first ? gap : usual.first;

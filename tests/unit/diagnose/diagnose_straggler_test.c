@@ -378,6 +378,81 @@ static void test_host_is_the_cause_only_if_its_calls_were_late(void **state)
     }
 }
 
+static void add_exchange(struct ranks *ranks, unsigned rank, uint64_t number, uint64_t call_ns,
+                         uint64_t begin_ns, uint64_t end_ns)
+{
+    struct muster_op op = {.number = number,
+                           .peer = rank == 0,
+                           .enqueue_ns = call_ns,
+                           .begin_ns = end_ns ? begin_ns + ranks->skew_ns[rank] : 0,
+                           .end_ns = end_ns ? end_ns + ranks->skew_ns[rank] : 0,
+                           .count = 1 << 20,
+                           .dtype = MUSTER_DTYPE_FLOAT32,
+                           .source = end_ns ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
+    for (unsigned i = 0; i < 2; i++) {
+        op.func = i ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND;
+        op.enqueue_ns += i * 500;
+        muster_view_add_op(&ranks->view, ranks->member[0][rank], &op);
+    }
+}
+
+/* Steps of 16 exchanges of two ranks and an all-reduce, one block of 64 exchanges in four timed, the
+ * all-reduces not. One host calls every 20 to 68 us, the other every 60. Before the first exchange
+ * of a step each is late by `noise_ns` in half of the steps, and rank 1 by 5 ms in the last fifth. */
+static struct muster_findings two_experts(struct ranks *ranks, uint64_t noise_ns)
+{
+    const uint64_t groups = 16 * 64 * 24;
+    uint64_t clock_ns[2] = {MS, MS}, call_ns[2] = {1, 1}, dice = 1;
+    ranks_begin(ranks, 2);
+    ranks_comm(ranks, 0, 0, 1, 2, 2);
+    ranks_comm(ranks, 1, 0, 1, 2, 2);
+    for (uint64_t g = 0; g < groups; g++) {
+        bool timed = g / 64 % 4 == 0, first = g % 16 == 0, late = 5 * g >= 4 * groups;
+        uint64_t begin_ns[2], last_ns = 0;
+        for (unsigned r = 0; r < 2; r++) {
+            dice = dice * 6364136223846793005ull + 1442695040888963407ull;
+            clock_ns[r] += first ? 400 * US : 100 * US;
+            clock_ns[r] += first && dice >> 60 < 8 ? noise_ns : 0;
+            clock_ns[r] += first && r == 1 && late ? 5 * MS : 0;
+            begin_ns[r] = clock_ns[r];
+            last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
+        }
+        for (unsigned r = 0; r < 2; r++) {
+            dice = dice * 6364136223846793005ull + 1442695040888963407ull;
+            uint64_t gap_us = r ? 60 : 20 + (dice >> 58 & 48);
+            call_ns[r] = first ? clock_ns[0] - 300 * US : call_ns[r] + gap_us * US;
+            clock_ns[r] = last_ns + 50 * US;
+            add_exchange(ranks, r, g, call_ns[r], begin_ns[r], timed ? clock_ns[r] : 0);
+            if (g % 16 == 15) {
+                muster_view_add_op(&ranks->view, ranks->member[1][r],
+                                   &(struct muster_op){.number = g / 16,
+                                                       .peer = -1,
+                                                       .enqueue_ns = call_ns[r] + 60 * US,
+                                                       .count = 1 << 20,
+                                                       .func = MUSTER_FUNC_ALL_REDUCE,
+                                                       .dtype = MUSTER_DTYPE_FLOAT32});
+            }
+        }
+    }
+    return ranks_diagnose(ranks);
+}
+
+static void test_a_late_rank_of_two_that_exchange_in_timed_blocks(void **state)
+{
+    (void)state;
+    static const uint64_t noise_ns[] = {0, 150 * US};
+    for (size_t i = 0; i < sizeof noise_ns / sizeof *noise_ns; i++) {
+        struct ranks ranks;
+        struct muster_findings findings = two_experts(&ranks, noise_ns[i]);
+        assert_int_equal(findings.n, 1);
+        assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_LATE_RANK);
+        assert_int_equal(findings.finding[0].ranks, 1);
+        assert_int_equal(findings.finding[0].rank[0], 1);
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
 /* A chain: every rank sends to the next. Rank `slow` takes `work_ns` between exchanges. */
 static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t work_ns)
 {
@@ -456,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_untimed_operations_give_no_finding),
         cmocka_unit_test(test_partial_view_is_said),
         cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),
+        cmocka_unit_test(test_a_late_rank_of_two_that_exchange_in_timed_blocks),
         cmocka_unit_test(test_slowest_stage_of_a_chain),
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
     };
