@@ -150,7 +150,6 @@ static void check_frames(struct muster_doctor *doctor, const struct port *port, 
     }
 }
 
-/* What goes down in a job ends it. */
 /* "11111111": whether this side of congestion control is on, for each priority; "" where the driver
  * does not show it. */
 static void read_ecn(const struct muster_doctor *doctor, const char *net, const char *side,
@@ -202,6 +201,39 @@ static void check_ecn(struct muster_doctor *doctor, const struct port *port, int
     }
 }
 
+/* PFC holds back a priority: by what a port gives a frame one. NCCL_IB_TC sets the IP header's field,
+ * which a port that trusts the VLAN tag's (pcp) does not look at. */
+static void check_trust(struct muster_doctor *doctor, const struct port *port, int n)
+{
+    struct muster_check *check = begin(doctor, n, "ib.trust", "F58",
+                                       "one rule on all RoCE ports, dscp where NCCL_IB_TC is set");
+    const char *class = muster_env("NCCL_IB_TC");
+    bool marked = class && strtol(class, NULL, 0) > 0, differs = false, unread = false;
+    char first[16] = "", trust[16], net[32] = "";
+    for (int i = 0; i < n; i++) {
+        if (strcmp(port[i].layer, "Ethernet") != 0 || mtu_of(doctor, &port[i], net) <= 0 ||
+            !muster_sysfs_line(doctor->sysfs, trust, sizeof trust, "class/net/%s/qos/trust", net))
+            continue;
+        differs |= *first && strcmp(first, trust) != 0;
+        unread |= marked && strcmp(trust, "pcp") == 0;
+        memcpy(first, trust, sizeof first);
+        muster_check_evidence(check, "%s: trusts %s", net, trust);
+    }
+    if (n && !*first)
+        muster_check_unchecked(check, "no RoCE port whose driver shows what it trusts");
+    else if (n)
+        muster_check_found(check, "%s",
+                           unread    ? "NCCL_IB_TC is set, but ports do not look at it"
+                           : differs ? "RoCE ports sort frames by different fields"
+                                     : "RoCE ports sort frames alike");
+    if (unread || differs) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "mlnx_qos -i PORT --trust dscp on all ports, as on the switches: "
+                                   "else NCCL's frames are in a priority without PFC and ECN");
+    }
+}
+
+/* What goes down in a job ends it. */
 static void check_flaps(struct muster_doctor *doctor, const struct port *port, int n)
 {
     struct muster_check *check =
@@ -285,6 +317,7 @@ void muster_doctor_ports(struct muster_doctor *doctor)
     check_subnet(doctor, port, n);
     check_frames(doctor, port, n);
     check_ecn(doctor, port, n);
+    check_trust(doctor, port, n);
     check_flaps(doctor, port, n);
     check_libraries(doctor, port, n);
 }

@@ -98,6 +98,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"ib.subnet", "init_error slow_transfer path_missing path_degraded", 9},
     {"ib.frames", "hang_stuck slow_transfer init_error", 5},
     {"ib.ecn", "slow_transfer hang_stuck", 5},
+    {"ib.trust", "slow_transfer hang_stuck", 5},
     {"ib.flaps", "hang_stuck hang_dead slow_transfer", 7},
     {"ib.libraries", "slow_transfer path_missing init_error", 9},
     /* A pair that does not work takes the all-reduce with it. */

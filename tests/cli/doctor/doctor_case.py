@@ -51,6 +51,11 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, int(problem))
         return checks
 
+    def expect(self, id_, status, **env):
+        check = self.doctor(**env)[id_]
+        self.assertEqual(check["status"], status, check)
+        return check
+
 
 class GpuCase(Case):
     """With a driver and an NVML that are none, found through LD_LIBRARY_PATH."""

@@ -14,11 +14,6 @@ TWO_HOSTS = {"SLURM_JOB_NUM_NODES": "2"}
 
 
 class Host(Case):
-    def expect(self, id_, status, **env):
-        check = self.doctor(**env)[id_]
-        self.assertEqual(check["status"], status, check)
-        return check
-
     def test_names_that_lead_nowhere(self):
         self.put("proc/sys/kernel/hostname", "node7\n")
         self.put("etc/hosts", "127.0.0.1 localhost\n127.0.1.1\tnode7.cluster node7\n")
@@ -206,6 +201,23 @@ class Rdma(Case):
         check = self.doctor()["ib.ecn"]
         self.assertEqual((check["status"], check["found"]),
                          ("warning", "ECN differs between ports"))
+
+    def test_what_roce_ports_trust(self):
+        self.port(layer="Ethernet")
+        self.net("mlx5_0", "eth1", "9000\n")
+        self.expect("ib.trust", "unchecked")
+        self.put("sys/class/net/eth1/qos/trust", "pcp\n")
+        self.expect("ib.trust", "ok")
+        self.expect("ib.trust", "ok", NCCL_IB_TC="0")
+        check = self.expect("ib.trust", "warning", NCCL_IB_TC="106")
+        self.assertEqual(check["found"], "NCCL_IB_TC is set, but ports do not look at it")
+        self.put("sys/class/net/eth1/qos/trust", "dscp\n")
+        self.expect("ib.trust", "ok", NCCL_IB_TC="106")
+        self.port("mlx5_1", layer="Ethernet")
+        self.net("mlx5_1", "eth2", "9000\n")
+        self.put("sys/class/net/eth2/qos/trust", "pcp\n")
+        check = self.expect("ib.trust", "warning")
+        self.assertEqual(check["evidence"], ["eth1: trusts dscp", "eth2: trusts pcp"])
 
     def test_a_module_that_the_drivers_do_not_know_of(self):
         self.port()
