@@ -10,18 +10,35 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "diagnose/hang/hang_state.h"
+#include "view/aligned.h"
 
-static void name_call(const struct muster_hang_member *member, struct muster_whereabout *one)
+static void name_call(const struct muster_hang_member *member, uint64_t number, char *to, size_t room)
 {
-    const struct muster_hang_call *call = muster_hang_call(member, member->calls - 1);
+    const struct muster_hang_call *call = muster_hang_call(member, number);
     char size[32];
     if (!call) {
-        snprintf(one->call, sizeof one->call, "collective #%" PRIu64, member->calls - 1);
+        snprintf(to, room, "collective #%" PRIu64, number);
         return;
     }
     muster_text_bytes(size, sizeof size, call->count * muster_dtype_bytes(call->dtype));
-    snprintf(one->call, sizeof one->call, "%s #%" PRIu64 " (%s)", muster_func_word(call->func),
-             member->calls - 1, size);
+    snprintf(to, room, "%s #%" PRIu64 " (%s)", muster_func_word(call->func), number, size);
+}
+
+/* What the communicator's ranks show of each other. */
+struct progress {
+    uint64_t done;  /* collectives below have ended on a rank, so that all had come to them */
+    uint64_t least; /* all have called those below */
+};
+
+static struct progress progress_of(const struct muster_hang_comm *comm)
+{
+    struct progress progress = {.least = UINT64_MAX};
+    for (uint32_t i = 0; i < comm->members; i++) {
+        const struct muster_hang_member *member = &comm->member[i];
+        progress.done = member->done > progress.done ? member->done : progress.done;
+        progress.least = member->calls < progress.least ? member->calls : progress.least;
+    }
+    return progress;
 }
 
 /* Who never came to the last call of `member`. */
@@ -48,7 +65,17 @@ static void name_missing(const struct muster_hang_comm *comm,
     }
 }
 
-static enum muster_where where_of(const struct muster_hang_member *member)
+/* Its own kernels' ends may not all have been shown; where a collective that ends on all ranks
+ * together has ended on another, it is in it no more. */
+static bool has_ended(const struct progress *progress, const struct muster_hang_member *member)
+{
+    const struct muster_hang_call *last = muster_hang_call(member, member->calls - 1);
+    return member->calls > 0 && member->calls <= progress->done && member->pairs == 0 && last &&
+           muster_joint_ends_together(last->func);
+}
+
+static enum muster_where where_of(const struct progress *progress,
+                                  const struct muster_hang_member *member)
 {
     if (member->state != MUSTER_PROCESS_RUNNING) {
         return MUSTER_WHERE_GONE;
@@ -59,6 +86,9 @@ static enum muster_where where_of(const struct muster_hang_member *member)
     if (member->in_call_ns) {
         return MUSTER_WHERE_CALLS;
     }
+    if (has_ended(progress, member)) {
+        return MUSTER_WHERE_OUTSIDE;
+    }
     return member->ended == MUSTER_HANG_OPEN   ? MUSTER_WHERE_WAITS
            : member->ended == MUSTER_HANG_IDLE ? MUSTER_WHERE_OUTSIDE
                                                : MUSTER_WHERE_CALLED;
@@ -68,7 +98,8 @@ static enum muster_where where_of(const struct muster_hang_member *member)
 static void take(const struct muster_hang_comm *comm, const struct muster_hang_member *member,
                  struct muster_whereabout *one)
 {
-    enum muster_where where = where_of(member);
+    struct progress progress = progress_of(comm);
+    enum muster_where where = where_of(&progress, member);
     double since_s = member->called_ns && member->seen_ns > member->called_ns
                          ? (double)(member->seen_ns - member->called_ns) / 1e9
                          : member->called_ns ? 0
@@ -82,10 +113,14 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
     one->comm = comm->id;
     one->where = where;
     one->since_s = since_s;
-    one->call[0] = one->waits[0] = '\0';
+    one->call[0] = one->in[0] = one->waits[0] = '\0';
     if (member->calls) {
-        name_call(member, one);
+        name_call(member, member->calls - 1, one->call, sizeof one->call);
         name_missing(comm, member, one);
+    }
+    /* Nobody is past what a rank has not called, and all before it has ended. */
+    if (waits && progress.done == progress.least && progress.least + 1 < member->calls) {
+        name_call(member, progress.least, one->in, sizeof one->in);
     }
 }
 
@@ -165,7 +200,8 @@ void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_
     const char *comma = one->waits[0] ? ", waiting for rank " : "";
     switch (one->where) {
     case MUSTER_WHERE_WAITS:
-        snprintf(to, size, "in it for %.1f s%s%s", one->since_s, comma, one->waits);
+        snprintf(to, size, "in %s for %.1f s%s%s", one->in[0] ? one->in : "it", one->since_s, comma,
+                 one->waits);
         return;
     case MUSTER_WHERE_CALLS:
         snprintf(to, size, "in the call for %.1f s%s%s", one->since_s, comma, one->waits);

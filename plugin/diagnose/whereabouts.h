@@ -13,7 +13,7 @@
 #include "view/view.h"
 
 enum muster_where {
-    MUSTER_WHERE_WAITS,   /* in its last call, which has not ended */
+    MUSTER_WHERE_WAITS,   /* in its last call, or in one before it, which has not ended */
     MUSTER_WHERE_CALLS,   /* inside the call itself: NCCL has not returned, or launched nothing */
     MUSTER_WHERE_OUTSIDE, /* all that it called has ended */
     MUSTER_WHERE_CALLED,  /* whether its last call has ended cannot be seen */
@@ -30,6 +30,7 @@ struct muster_whereabout {
     enum muster_where where;
     uint64_t comm;   /* of the last call; 0: none */
     char call[64];  /* "AllReduce #76 (4 MiB)"; "" none */
+    char in[64];    /* the call before it that it waits in; "": its last one, or not known */
     double since_s; /* since its last call; NAN: not known */
     char waits[96]; /* ranks that have not come to it: "1", "1, 5 and 3 more"; "": all are there */
 };
@@ -44,7 +45,7 @@ int muster_whereabouts_of(const struct muster_view *view, struct muster_whereabo
                           struct muster_err *err);
 void muster_whereabouts_free(struct muster_whereabouts *all);
 
-/* "waiting in it for 3.2 s, for rank 1" */
+/* "in it for 3.2 s, waiting for rank 1" */
 void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_t size);
 /* A line for each of the first `top` ranks; 0: of all. */
 void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,

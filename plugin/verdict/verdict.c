@@ -441,7 +441,7 @@ static void say_waiting(struct writer *writer, const struct muster_whereabout *o
     word(writer,
          "Nobody is named yet, but rank %" PRId32
          " has been in %s for %.0f s, waiting for rank %s.",
-         one->rank, one->call, one->since_s, one->waits);
+         one->rank, one->in[0] ? one->in : one->call, one->since_s, one->waits);
     word(writer, "Rank %" PRId32 " has waited %.0f s for rank %s.", one->rank, one->since_s,
          one->waits);
     end_line(writer);

@@ -180,17 +180,18 @@ static const char *state_text(const struct muster_hang_member *member)
     return member->over ? "it is alive and has finalized the communicator" : "it is alive";
 }
 
-void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member)
+void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member,
+                            const char *stop, bool finished)
 {
     struct muster_finding_lines *lines = &hang->finding.evidence;
     uint64_t posted = 0;
     for (uint32_t i = 0; i < member->pairs; i++)
         posted += member->pair[i].posted;
     muster_finding_say(lines,
-                       "rank %" PRId32 " (pid %" PRIu32 " on %s): %s; its last NCCL call, number "
-                       "%" PRIu64 "%s, was %.1f s before it was last seen",
-                       member->rank, member->pid, member->host, state_text(member),
-                       member->calls + posted, posted ? " with sends and receives" : "",
+                       "rank %" PRId32 " (pid %" PRIu32 " on %s)%s: %s; its last call%s was %.1f s "
+                       "before it was last seen",
+                       member->rank, member->pid, member->host, stop, state_text(member),
+                       posted ? ", sends and receives included," : "",
                        (double)muster_hang_waited_ns(member) / 1e9);
     bool alive = member->state == MUSTER_PROCESS_RUNNING;
     uint64_t silent =
@@ -200,7 +201,9 @@ void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_h
                            "rank %" PRId32 "'s process has not run for %.1f s: it is stopped, "
                            "frozen or starved of CPU",
                            member->rank, (double)silent / 1e9);
-    if (member->ended_by[0])
+    /* The others have gone on: that its kernels' ends were not all shown tells nothing. */
+    bool outdated = finished && posted == 0 && member->ended == MUSTER_HANG_OPEN;
+    if (member->ended_by[0] && !outdated)
         muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
 }
 

@@ -124,7 +124,10 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_stat
 /* Evidence lines. */
 void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,
                            uint64_t number);
-void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member);
+/* `stop`: where it stopped, as " finished #75"; "" nothing. `finished`: its collectives are known to
+ * have ended, whatever its own kernels show. */
+void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member,
+                            const char *stop, bool finished);
 void muster_hang_say_ended(struct muster_hang_case *hang, unsigned most);
 void muster_hang_say_limits(struct muster_hang_case *hang);
 

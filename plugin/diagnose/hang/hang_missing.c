@@ -1,5 +1,6 @@
 /* A rank that is not there: its process is gone, or it never called what others wait in. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/text.h"
 #include "diagnose/hang/hang_case.h"
@@ -51,6 +52,46 @@ static bool is_proven(const struct muster_hang_cases *cases, const struct muster
     return true;
 }
 
+/* Where it stopped among its collectives, by their numbers. */
+static void put_stop(char *to, size_t size, const struct muster_hang_member *member, bool finished,
+                     uint64_t number)
+{
+    uint64_t last = member->calls - 1;
+    if (member->calls == 0)
+        snprintf(to, size, " never called #%" PRIu64, number);
+    else if (member->calls > number)
+        snprintf(to, size, " called #%" PRIu64 " last", last);
+    else
+        snprintf(to, size,
+                 finished ? " finished #%" PRIu64 " and then never called #%" PRIu64
+                          : " called #%" PRIu64 " last, and never #%" PRIu64,
+                 last, number);
+}
+
+static void say_culprit(struct muster_hang_case *hang, const struct muster_hang_member *member,
+                        const struct muster_hang_facts *facts, uint64_t number)
+{
+    char stop[96];
+    bool finished = member->calls <= facts->done;
+    put_stop(stop, sizeof stop, member, finished, number);
+    muster_hang_say_absent(hang, member, stop, finished);
+}
+
+/* How far those who wait have called beyond it. */
+static void say_queued(struct muster_hang_case *hang, uint64_t number)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < hang->comm->members; i++) {
+        const struct muster_hang_member *member = &hang->comm->member[i];
+        if (hang->role[i] == MUSTER_HANG_VICTIM && member->calls > most)
+            most = member->calls;
+    }
+    if (most > number + 1)
+        muster_finding_say(&hang->finding.evidence,
+                           "the others wait in #%" PRIu64 ", and have queued up to #%" PRIu64,
+                           number, most - 1);
+}
+
 static void word(const struct muster_hang_cases *cases, struct muster_hang_case *hang,
                  const struct muster_hang_facts *facts, uint64_t number)
 {
@@ -60,8 +101,9 @@ static void word(const struct muster_hang_cases *cases, struct muster_hang_case 
     hang->proven = is_proven(cases, hang, facts);
     for (uint32_t i = 0; i < hang->comm->members && finding->evidence.n < 6; i++) {
         if (hang->role[i] == MUSTER_HANG_CULPRIT)
-            muster_hang_say_absent(hang, &hang->comm->member[i]);
+            say_culprit(hang, &hang->comm->member[i], facts, number);
     }
+    say_queued(hang, number);
     if (number > 0 && ended)
         muster_finding_say(&finding->evidence, "all operations before #%" PRIu64 " have ended",
                            number);

@@ -31,7 +31,7 @@ static bool add_case(struct muster_hang_cases *cases, struct muster_hang_comm *c
                        ", which posted %" PRIu64 " %s",
                        waiter->rank, pair->posted, pair->send ? "sends to" : "receives from",
                        missing->rank, posted_there, pair->send ? "receives" : "sends");
-    muster_hang_say_absent(hang, missing);
+    muster_hang_say_absent(hang, missing, "", false);
     hang->finding.confidence = muster_confidence_hang(
         hang->finding.kind, hang->proven ? MUSTER_PROOF_ENDED : MUSTER_PROOF_ORDER);
     muster_text_copy(hang->finding.advice, sizeof hang->finding.advice,

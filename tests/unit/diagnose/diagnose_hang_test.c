@@ -31,6 +31,8 @@ static void a_rank_that_never_came_is_named(void **state)
     assert_int_equal(findings.finding[0].op.index, 50);
     assert_int_equal(findings.finding[0].op.bytes, 1 << 20);
     assert_int_equal(findings.finding[0].victims, 3);
+    assert_non_null(strstr(findings.finding[0].evidence.line[0], " called #49 last, and never #50: it is alive"));
+    assert_string_equal(findings.finding[0].evidence.line[1], "the others wait in #50, and have queued up to #53");
     muster_findings_free(&findings);
     job_free(job);
 }
@@ -71,6 +73,12 @@ static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
         job_open(job, r, JOB_COMM, 24, 0);
     }
     job_expect(job, MUSTER_FINDING_HANG_ABSENT, 1);
+    struct muster_findings findings = job_findings(job);
+    const struct muster_finding_lines *seen = &findings.finding[0].evidence;
+    assert_non_null(strstr(seen->line[0], " finished #49 and then never called #50: it is alive"));
+    for (unsigned i = 0; i < seen->n; i++)
+        assert_null(strstr(seen->line[i], "11 of 24"));
+    muster_findings_free(&findings);
     job_free(job);
 }
 
