@@ -49,5 +49,6 @@ const struct muster_cmd muster_cmd_policy_check = {
     .about = "Prints file:line:column: error|warning: text, then how many rules are fine and the\n"
              "SHA-256 that MUSTER_POLICY_SHA256 is compared with. Exit status: 0, with warnings\n"
              "too; 1 with errors; 2 if the file cannot be read.\n",
+    .examples = "  muster policy check policy.yaml && muster run --policy policy.yaml -- ./train\n",
     .run = check,
 };

@@ -334,6 +334,9 @@ const struct muster_cmd muster_cmd_policy_explain = {
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING; its time is latency + bytes / bandwidth. What\n"
         "is missing, or below 0, is not offered. Without --table all is shown that NCCL has for\n"
         "the collective.\n",
+    .examples = "Which rule decides a 64 MiB all-reduce of 16 ranks on two nodes:\n"
+                "  muster policy explain policy.yaml --collective all_reduce --bytes 64MiB \\\n"
+                "    --ranks 16 --nodes 2\n",
     .options = explain_table,
     .run = run,
 };

@@ -160,6 +160,25 @@ static int set(const struct muster_cmd *cmd, const struct muster_opt *opt, const
     return 0;
 }
 
+/* Runs are named plainly where others would look for an option. */
+static int wrong_dir(const struct muster_cmd *cmd, const char *option)
+{
+    return muster_opt_wrong(cmd, "unknown option %s: the run directory, RUN, is named without an option",
+                            option);
+}
+
+static bool takes_run(const struct muster_cmd *cmd)
+{
+    return strstr(cmd->usage, "RUN") != NULL;
+}
+
+static int wrong_letter(const struct muster_cmd *cmd, int letter)
+{
+    return letter == 'd' && takes_run(cmd)
+               ? wrong_dir(cmd, "-d")
+               : muster_opt_wrong(cmd, "unknown option -%c", letter);
+}
+
 static int wrong_long(const struct parser *parser, const struct muster_cmd *cmd, const char *word)
 {
     const char *names[OPTIONS_MAX + 1];
@@ -178,6 +197,9 @@ static int wrong_long(const struct parser *parser, const struct muster_cmd *cmd,
     snprintf(name, sizeof name, "%.*s", (int)(letters < 60 ? letters : 60), word);
     if (starts > 1) {
         return muster_opt_wrong(cmd, "--%s is short for more than one option", name);
+    }
+    if (strcmp(name, "dir") == 0 && takes_run(cmd)) {
+        return wrong_dir(cmd, "--dir");
     }
     const char *near = muster_text_nearest(name, names, parser->n + 1);
     return near ? muster_opt_wrong(cmd, "unknown option --%s, did you mean --%s?", name, near)
@@ -211,7 +233,7 @@ int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *
         if (got == '?') {
             /* a long option: optopt is 0, or its value when it was given one it does not take */
             *status = optopt && optopt < FIRST_LONG
-                          ? muster_opt_wrong(cmd, "unknown option -%c", optopt)
+                          ? wrong_letter(cmd, optopt)
                           : wrong_long(&parser, cmd, argv[optind - 1] + 2);
             return -1;
         }
@@ -297,5 +319,8 @@ void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
     }
     if (cmd->about) {
         fprintf(out, "\n%s", cmd->about);
+    }
+    if (cmd->examples) {
+        fprintf(out, "\nexamples:\n%s", cmd->examples);
     }
 }

@@ -81,6 +81,21 @@ class WrongCalls(Case):
         self.assertIn("did you mean --format?", self.wrong("report", "--fromat=json"))
         self.assertIn("muster report: unknown option -Z", self.wrong("report", "-Z"))
 
+    def test_a_run_is_no_option(self):
+        for call in (("report", "--dir", "X"), ("report", "--dir=X"), ("report", "-d", "X"), ("diagnose", "--dir", "X"),
+                     ("top", "--dir", "X")):
+            self.assertRegex(self.wrong(*call), rf"^muster {call[0]}: unknown option -+d\w*: .*RUN, is named without")
+        self.assertNotIn("RUN", self.wrong("env", "--bytes"))
+
+    def test_help_shows_how_to_call(self):
+        for call, example in ((("policy", "check"), "\n  muster policy check policy.yaml"),
+                              (("policy", "explain"), "\n  muster policy explain policy.yaml --collective all_reduce"),
+                              (("report",), "\n  muster report /shared/run-7\n")):
+            done = self.muster(*call, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("\nexamples:\n", done.stdout)
+            self.assertIn(example, done.stdout)
+
     def test_values(self):
         self.assertIn('--format: "jsno" is not text, json or csv, did you mean json?',
                       self.wrong("report", "--format", "jsno"))

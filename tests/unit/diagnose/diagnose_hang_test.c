@@ -58,9 +58,10 @@ static void a_rank_that_went_ahead_alone_is_named_without_conviction(void **stat
     job_free(job);
 }
 
-static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
+/* Rank 1 finished #49, as far as the others show, and never called #50, in which these wait; they
+ * called `more` beyond it. */
+static struct job *without_rank_1(unsigned more)
 {
-    (void)state;
     struct job *job = steady(4, 20, 50);
     job_open(job, 1, JOB_COMM, 24, 11);
     for (unsigned r = 0; r < 4; r++) {
@@ -71,7 +72,40 @@ static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
         job->rank[r]->ring[49].end_ns = 2;
         job_call(job, r, JOB_COMM, 1, 2);
         job_open(job, r, JOB_COMM, 24, 0);
+        job_call(job, r, JOB_COMM, more, 2.5);
     }
+    return job;
+}
+
+static void the_table_names_what_a_rank_waits_in(void **state)
+{
+    (void)state;
+    struct job *job = without_rank_1(3);
+    struct muster_whereabouts all = job_whereabouts(job);
+    char text[128];
+    assert_int_equal(all.n, 4);
+    assert_string_equal(all.rank[0].call, "AllReduce #53 (1 MiB)");
+    muster_whereabout_text(&all.rank[0], text, sizeof text);
+    assert_non_null(strstr(text, "in AllReduce #50 (1 MiB) for "));
+    assert_non_null(strstr(text, ", waiting for rank 1"));
+    assert_string_equal(all.rank[1].call, "AllReduce #49 (1 MiB)");
+    muster_whereabout_text(&all.rank[1], text, sizeof text);
+    assert_non_null(strstr(text, "outside NCCL"));
+    muster_whereabouts_free(&all);
+    job_free(job);
+    job = without_rank_1(0);
+    all = job_whereabouts(job);
+    assert_string_equal(all.rank[0].call, "AllReduce #50 (1 MiB)");
+    muster_whereabout_text(&all.rank[0], text, sizeof text);
+    assert_non_null(strstr(text, "in it for "));
+    muster_whereabouts_free(&all);
+    job_free(job);
+}
+
+static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
+{
+    (void)state;
+    struct job *job = without_rank_1(0);
     job_expect(job, MUSTER_FINDING_HANG_ABSENT, 1);
     struct muster_findings findings = job_findings(job);
     const struct muster_finding_lines *seen = &findings.finding[0].evidence;
@@ -487,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_never_came_is_named),
         cmocka_unit_test(a_rank_that_went_ahead_alone_is_named_without_conviction),
         cmocka_unit_test(a_kernel_still_open_on_the_absent_rank_changes_nothing),
+        cmocka_unit_test(the_table_names_what_a_rank_waits_in),
         cmocka_unit_test(a_pause_shorter_than_the_threshold_is_no_hang),
         cmocka_unit_test(a_rank_that_is_behind_but_moves_is_not_absent),
         cmocka_unit_test(a_rank_that_came_after_all_is_no_finding_any_more),

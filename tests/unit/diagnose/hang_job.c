@@ -169,12 +169,10 @@ void job_gone(struct job *job, unsigned rank, double at_s, enum muster_process_s
     job->rank[rank]->heartbeat_mono_ns = at_ns(at_s);
 }
 
-struct muster_findings job_findings(const struct job *job)
+/* `process`: room for all ranks. */
+static struct muster_run run_of(const struct job *job, struct muster_process *process)
 {
-    struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
     struct muster_run run = {.process = process};
-    struct muster_findings findings = {0};
-    struct muster_view view;
     for (unsigned r = 0; r < job->ranks; r++) {
         uint64_t head = job->rank[r]->ring_head;
         if (!job->hidden[r])
@@ -187,6 +185,28 @@ struct muster_findings job_findings(const struct job *job)
                 .seen_ns = job->seen_ns[r],
             };
     }
+    return run;
+}
+
+struct muster_whereabouts job_whereabouts(const struct job *job)
+{
+    struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
+    struct muster_run run = run_of(job, process);
+    struct muster_whereabouts all;
+    struct muster_view view;
+    struct muster_err err;
+    assert_int_equal(muster_view_of_run(&run, &view, NULL), 0);
+    assert_int_equal(muster_whereabouts_of(&view, &all, &err), 0);
+    muster_view_free(&view);
+    return all;
+}
+
+struct muster_findings job_findings(const struct job *job)
+{
+    struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
+    struct muster_run run = run_of(job, process);
+    struct muster_findings findings = {0};
+    struct muster_view view;
     assert_int_equal(muster_view_of_run(&run, &view, NULL), 0);
     assert_true(muster_hang_find(&view, 10ull * SECOND, &findings));
     muster_view_free(&view);

@@ -3,6 +3,7 @@
 #define MUSTER_TESTS_UNIT_DIAGNOSE_HANG_JOB_H
 
 #include "diagnose/hang/hang.h"
+#include "diagnose/whereabouts.h"
 #include "run/run.h"
 
 enum { JOB_RANKS = 16, SECOND = 1000000000 };
@@ -39,6 +40,8 @@ void job_p2p(struct job *job, unsigned rank, uint64_t id, bool send, int32_t pee
 /* It went `at_s` after the begin. */
 void job_gone(struct job *job, unsigned rank, double at_s, enum muster_process_state how);
 
+/* Where everybody is. The caller frees. */
+struct muster_whereabouts job_whereabouts(const struct job *job);
 /* Threshold of 10 s. The caller frees. */
 struct muster_findings job_findings(const struct job *job);
 /* Exactly one finding, of this kind, which names exactly this rank (-1: none). */
