@@ -67,7 +67,7 @@ static void refresh(const struct testbed *bed, struct muster_run *run)
     }
 }
 
-/* As cli/cmd_diagnose.c looks. *most_mib: while it does. */
+/* As cli/diagnose/diagnose_look.c looks. *most_mib: while it does. */
 static void look(const struct testbed *bed, struct muster_run *run, double *most_mib)
 {
     struct muster_view view;

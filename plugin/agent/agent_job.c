@@ -8,6 +8,7 @@
 #include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
+#include "run/live_jobs.h"
 #include "view/aligned.h"
 
 enum { COMMS = 2 * MUSTER_SEG_COMMS };
@@ -73,8 +74,7 @@ void muster_agent_job_free(struct muster_agent_job *job)
 bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster_seg_identity *who,
                          uint32_t uid)
 {
-    return job->uid == uid && job->who.boot_hash == who->boot_hash &&
-           strcmp(job->who.run_dir, who->run_dir) == 0 && strcmp(job->who.host, who->host) == 0;
+    return muster_same_job(&job->who, job->uid, who, uid) && strcmp(job->who.host, who->host) == 0;
 }
 
 const char *muster_agent_job_dir(const struct muster_agent_job *job)

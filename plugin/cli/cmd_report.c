@@ -64,14 +64,7 @@ static void add_findings(const void *arg, struct muster_json *json)
         return;
     }
     muster_verdict_of(said->view, said->findings, 0, &verdict);
-    muster_json_object(json, "verdict");
-    muster_json_str(json, "state", muster_verdict_name(verdict.state));
-    muster_json_array(json, "lines");
-    for (unsigned i = 0; i < verdict.lines; i++) {
-        muster_json_str(json, NULL, verdict.line[i]);
-    }
-    muster_json_end(json);
-    muster_json_end(json);
+    muster_verdict_json(&verdict, json);
     muster_json_array(json, "findings");
     for (size_t i = 0; i < said->findings->n; i++) {
         muster_json_object(json, NULL);

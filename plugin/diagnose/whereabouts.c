@@ -242,7 +242,8 @@ void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
     }
 }
 
-void muster_whereabouts_json(const struct muster_whereabouts *all, struct muster_json *json)
+void muster_whereabouts_json(const struct muster_whereabouts *all, const char *job,
+                             struct muster_json *json)
 {
     static const char *const words[] = {"waits",  "in_call", "outside",
                                         "called", "not_yet", "gone"};
@@ -259,6 +260,8 @@ void muster_whereabouts_json(const struct muster_whereabouts *all, struct muster
         muster_json_str(json, "call", one->call[0] ? one->call : NULL);
         muster_json_real(json, "since_s", one->since_s, 3);
         muster_json_str(json, "waits_for", one->waits[0] ? one->waits : NULL);
+        if (job)
+            muster_json_str(json, "job", job);
         muster_json_end(json);
     }
 }

@@ -50,7 +50,8 @@ void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_
 /* A line for each of the first `top` ranks; 0: of all. */
 void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
                               const struct muster_terminal *terminal, FILE *out);
-/* An array of objects. */
-void muster_whereabouts_json(const struct muster_whereabouts *all, struct muster_json *json);
+/* An object each, into an open array. `job`, unless NULL, is named in each of them. */
+void muster_whereabouts_json(const struct muster_whereabouts *all, const char *job,
+                             struct muster_json *json);
 
 #endif

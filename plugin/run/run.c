@@ -40,6 +40,7 @@ struct load {
     struct muster_run *before; /* what was read earlier; NULL: nothing was */
     size_t most; /* operations to be kept of a process that is refreshed */
     bool streamed;
+    const struct muster_live_job *job; /* whose segments count; NULL: all do */
     struct muster_found *found; /* in the segment directory */
     size_t founds;
     struct file *file;
@@ -165,7 +166,9 @@ static void load_live(struct load *load)
 {
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
-        if (!identity_of(load, &load->found[i], &identity))
+        if (!identity_of(load, &load->found[i], &identity) ||
+            (load->job && !muster_same_job(&identity, load->found[i].uid, &load->job->who,
+                                           load->job->uid)))
             continue;
         add_file(load, load->found[i].path, true, load->found[i].alive);
         add_log_of(load, &identity);
@@ -432,6 +435,7 @@ static int load_run(const struct muster_run_query *query, struct muster_run *bef
         .before = before,
         .most = muster_window_share(OPS_ALL, before ? before->processes : 0),
         .streamed = query->streamed,
+        .job = query->job,
     };
     load_all(&load, query);
     for (size_t i = 0; i < load.files; i++)

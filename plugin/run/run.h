@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "oplog/log_reader.h"
+#include "run/live_jobs.h"
 #include "segment/layout.h"
 
 enum muster_process_state {
@@ -71,6 +72,7 @@ struct muster_run_query {
                                segments of this user with `live` */
     size_t runs;
     bool live;
+    const struct muster_live_job *job; /* with `live`: of this job alone; NULL: of all */
     bool streamed;           /* operations stay in the logs until they are asked for */
     struct muster_run_since since;
     const char *segment_dir; /* NULL: $MUSTER_SEGMENT_DIR, else /dev/shm */

@@ -79,9 +79,7 @@ static struct muster_top_job *job_of(struct muster_top_host *host,
                                      const struct muster_found *found)
 {
     for (size_t j = 0; j < host->jobs; j++)
-        if (host->job[j].uid == found->uid && host->job[j].who.boot_hash == who->boot_hash &&
-            strcmp(host->job[j].who.run_dir, who->run_dir) == 0 &&
-            strcmp(host->job[j].who.host, who->host) == 0)
+        if (muster_agent_job_is(host->job[j].judge, who, found->uid))
             return &host->job[j];
     if (!found->alive || host->jobs == JOBS)
         return NULL;

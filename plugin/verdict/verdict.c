@@ -534,3 +534,15 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
         say_unknown(&writer, view, &findings->clean);
     }
 }
+
+void muster_verdict_json(const struct muster_verdict *verdict, struct muster_json *json)
+{
+    muster_json_object(json, "verdict");
+    muster_json_str(json, "state", muster_verdict_name(verdict->state));
+    muster_json_array(json, "lines");
+    for (unsigned i = 0; i < verdict->lines; i++) {
+        muster_json_str(json, NULL, verdict->line[i]);
+    }
+    muster_json_end(json);
+    muster_json_end(json);
+}

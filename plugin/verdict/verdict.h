@@ -6,6 +6,7 @@
 #ifndef MUSTER_VERDICT_VERDICT_H
 #define MUSTER_VERDICT_VERDICT_H
 
+#include "base/json.h"
 #include "diagnose/finding.h"
 #include "report/report.h"
 #include "view/view.h"
@@ -32,6 +33,8 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
 
 /* "held_back", "nobody", "unknown": static. */
 const char *muster_verdict_name(enum muster_verdict_state state);
+/* Its state and lines, as the member "verdict" of an open object. */
+void muster_verdict_json(const struct muster_verdict *verdict, struct muster_json *json);
 
 /* Which ranks of the report a finding names, and whom the others wait for. */
 void muster_verdict_mark(const struct muster_view *view, const struct muster_findings *findings,

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,7 @@ def step(number, time_ns):
     ]
 
 
-class OddRuns(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.scratch)
@@ -91,6 +92,8 @@ class OddRuns(unittest.TestCase):
         return {row["rank"]: glob.glob(f"{run}/*-{row['pid']}.seg")[0][:-len(".seg")]
                 for row in json.loads(text)["ranks"]}
 
+
+class OddRuns(Case):
     def test_a_rank_of_another_version_is_refused_and_the_others_are_judged(self):
         run = self.place("run")
         self.play(folder_of("late-gpu"), run)
@@ -177,5 +180,94 @@ class OddRuns(unittest.TestCase):
         self.assertEqual(glob.glob(run + "/*.findings.jsonl"), [])
 
 
+class SeveralJobs(Case):
+    """One hangs, one is clean, and one that is over has left its segments."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MUSTER_HANG_SECONDS"] = "3"
+        self.hangs, self.clean = self.place("hangs"), self.place("clean")
+        self.jobs = {run: self.replay(folder_of(name), run, "--speed", "20", "--hold", "120")
+                     for name, run in (("hang-absent", self.hangs), ("clean", self.clean))}
+        self.addCleanup(self.end)
+
+    def end(self):
+        for job in self.jobs.values():
+            if job.poll() is None:
+                job.terminate()
+            job.communicate(timeout=DEADLINE_S)
+
+    def live(self, *words):
+        return subprocess.run([MUSTER, "diagnose", "--live", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.environment, check=False, text=True,
+                              timeout=DEADLINE_S)
+
+    def until_told(self):
+        """What is said once both have come to their ends."""
+        document, end = {}, time.monotonic() + DEADLINE_S
+        while not (document.get("findings") and len(document.get("jobs", [])) == 2
+                   and document["jobs"][1]["verdict"]["state"] == "nobody"):
+            self.assertLess(time.monotonic(), end, document)
+            time.sleep(0.5)
+            done = self.live("--format", "json")
+            document = json.loads(done.stdout or "{}")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return document
+
+    def test_each_has_its_own_verdict(self):
+        document = self.until_told()
+        self.assertEqual([(finding["kind"], finding["ranks"], finding["job"])
+                          for finding in document["findings"]],
+                         [("hang_absent", [1], self.hangs)])
+        self.assertEqual([(job["job"], job["verdict"]["state"]) for job in document["jobs"]],
+                         [(self.hangs, "held_back"), (self.clean, "nobody")])
+        pids = {job["job"]: job["pids"] for job in document["jobs"]}
+        for run in self.jobs:
+            ranks = {rank["pid"]: rank["rank"] for rank in document["ranks"] if rank["job"] == run}
+            self.assertEqual(ranks, {pid: rank for rank, pid in enumerate(pids[run])})
+        self.assertFalse(set(pids[self.hangs]) & set(pids[self.clean]))
+        self.assertNotIn("recorded twice", json.dumps(document))
+        guilty = pids[self.hangs][1]
+        evidence = " ".join(document["findings"][0]["evidence"])
+        self.assertIn(f"{guilty}", evidence)
+        for pid in pids[self.clean]:
+            self.assertNotIn(f"{pid}", evidence)
+
+        said = self.live().stdout
+        first, second = (said.index(f"job {at} of 2: {run}:")
+                         for at, run in ((1, self.hangs), (2, self.clean)))
+        self.assertEqual(first, 0)
+        self.assertIn("This job hangs: rank 1 ", said[:second])
+        self.assertIn(f"pids {', '.join(map(str, pids[self.hangs]))}\n", said[:second])
+        self.assertIn("Nobody holds this job back", said[second:])
+        self.assertNotIn("no findings", said[:second])
+
+    def test_what_another_job_left_is_not_of_the_one_that_lives(self):
+        self.until_told()
+        ranks = subprocess.run(["pgrep", "-P", str(self.jobs[self.clean].pid)], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout.split()
+        for pid in ranks:
+            os.kill(int(pid), signal.SIGKILL)
+        self.jobs[self.clean].communicate(timeout=DEADLINE_S)
+        status, document, _ = diagnose("--live", environment=self.environment)
+        self.assertEqual((status, verdict(document["findings"])), (1, [("hang_absent", [1])]))
+        self.assertEqual(document["run"], [self.hangs])
+        self.assertEqual(len(document["ranks"]), 4)
+        self.assertNotIn("jobs", document)
+
+    def test_followed_each_line_names_its_job(self):
+        self.until_told()
+        told = []
+        for words in (["--format", "json"], []):
+            follower = subprocess.Popen([MUSTER, "diagnose", "--live", "--follow", *words],
+                                        stdout=subprocess.PIPE, env=self.environment, text=True)
+            told.append(follower.stdout.readline())
+            follower.terminate()
+            follower.communicate(timeout=DEADLINE_S)
+        finding = json.loads(told[0])
+        self.assertEqual((finding["kind"], finding["job"]), ("hang_absent", self.hangs))
+        self.assertTrue(told[1].startswith(f"job {self.hangs}: "), told[1])
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,0 +1,281 @@
+/* `muster diagnose`: which rank, which path, which hang. */
+#include "cli/cmd_diagnose.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/cmd.h"
+#include "cli/diagnose/diagnose_follow.h"
+#include "cli/diagnose/diagnose_print.h"
+#include "cli/progress.h"
+#include "config/settings.h"
+#include "diagnose/diagnose.h"
+#include "fleet/nats/worker.h"
+#include "verdict/verdict.h"
+
+enum format { FORMAT_TEXT, FORMAT_JSON };
+
+struct options {
+    bool live, follow;
+    int format;
+    struct muster_fleet_question fleet; /* job: NULL without --fleet */
+    uint64_t hang_seconds;              /* 0: as configured */
+};
+
+static const char *const formats[] = {"text", "json", NULL};
+
+static const struct muster_opt table[] = {
+    {"live", 0, MUSTER_OPT_FLAG, offsetof(struct options, live),
+     .help = "every job of yours on this host, each by itself"},
+    {"follow", 0, MUSTER_OPT_FLAG, offsetof(struct options, follow),
+     .help = "look each second, print what is new and what is over, until interrupted"},
+    {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
+     .help = "text or json; with --follow one JSON object per line (text)"},
+    {"fleet", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.job), "JOB",
+     .help = "what muster fleet found in a job that runs on many hosts; with --nats"},
+    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.url), "URL",
+     .help = "of --fleet: nats://HOST:4222, or tls://..."},
+    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.credentials), "FILE",
+     .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
+    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ca), "FILE",
+     .help = "certificates to check the server's with (the system's)"},
+    {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
+     .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
+    {.name = NULL},
+};
+
+/* ---- printing ---- */
+
+static void print_lines(const struct muster_finding_lines *lines, const char *head,
+                        const char *unless_in, const struct muster_terminal *terminal, FILE *out)
+{
+    char first[32];
+    snprintf(first, sizeof first, "  %s", head);
+    for (unsigned i = 0; i < lines->n; i++) {
+        if (!strstr(unless_in, lines->line[i]))
+            muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
+    }
+}
+
+/* `job`, unless NULL, stands before the sentence. */
+static void print_finding(const struct muster_finding *finding, const char *job,
+                          const struct muster_terminal *terminal, FILE *out)
+{
+    char text[1024], confidence[32], first[MUSTER_SEG_PATH + 8] = "";
+    muster_finding_sentence(finding, text, sizeof text);
+    if (job)
+        snprintf(first, sizeof first, "job %s: ", job);
+    muster_terminal_wrap(out, terminal->width, first, "    ", text);
+    print_lines(&finding->evidence, "", text, terminal, out);
+    print_lines(&finding->not_observable, "not seen: ", "", terminal, out);
+    if (finding->advice[0])
+        muster_terminal_wrap(out, terminal->width, "  next: ", "    ", finding->advice);
+    snprintf(confidence, sizeof confidence, "confidence %.2f", finding->confidence);
+    muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
+}
+
+void muster_diagnose_print(const struct muster_finding *finding,
+                           const struct muster_terminal *terminal, FILE *out)
+{
+    print_finding(finding, NULL, terminal, out);
+}
+
+void muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
+                          const struct muster_terminal *terminal, FILE *out)
+{
+    struct muster_verdict verdict;
+    muster_verdict_of(view, findings, terminal->width, &verdict);
+    const char *colour = verdict.state == MUSTER_VERDICT_HELD     ? "\033[1;31m"
+                         : verdict.state == MUSTER_VERDICT_NOBODY ? "\033[1;32m"
+                                                                  : "\033[1m";
+    for (unsigned i = 0; i < verdict.lines; i++) {
+        bool bold = i == 0 && terminal->style;
+        fprintf(out, "%s%s%s\n", bold ? colour : "", verdict.line[i], bold ? "\033[0m" : "");
+    }
+}
+
+static uint64_t hang_ns(const struct options *options)
+{
+    struct muster_settings settings;
+    if (options->hang_seconds)
+        return options->hang_seconds * MUSTER_NS_PER_S;
+    muster_settings_load(&settings, NULL);
+    return settings.hang_seconds * MUSTER_NS_PER_S;
+}
+
+void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings)
+{
+    const struct options options = {0};
+    struct muster_settings settings;
+    struct muster_err err;
+    size_t kept = 0;
+    if (muster_diagnose_view(view, hang_ns(&options), findings, &err) != 0)
+        fprintf(stderr, "muster: no findings: %s\n", err.text);
+    muster_settings_load(&settings, NULL);
+    for (size_t i = 0; i < findings->n; i++) {
+        if (settings.on[findings->finding[i].kind].report)
+            findings->finding[kept++] = findings->finding[i];
+    }
+    findings->n = kept;
+}
+
+void muster_diagnose_append(const struct muster_findings *findings,
+                            const struct muster_terminal *terminal, FILE *out)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        fputs(i == 0 ? "\nfindings\n" : "", out);
+        muster_diagnose_print(&findings->finding[i], terminal, out);
+    }
+}
+
+/* ---- once, and again and again ---- */
+
+/* ---- once, and again and again ---- */
+
+/* What was left by jobs that are over is no answer to what runs now. */
+static int nobody_lives(const struct muster_run *run, struct muster_err *err)
+{
+    const struct muster_process *newest = &run->process[0];
+    char age[32];
+    for (size_t i = 1; i < run->processes; i++)
+        if (run->process[i].last_seen_unix_ns > newest->last_seen_unix_ns)
+            newest = &run->process[i];
+    muster_text_age(age, sizeof age, newest->last_seen_unix_ns, muster_unix_ns());
+    return muster_fail(err,
+                       "No job recorded by muster is running here%s. The newest that did ended %s; "
+                       "what it left: muster diagnose %.300s",
+                       geteuid() == 0 ? "" : " as this user", age, newest->identity.run_dir);
+}
+
+/* Looks at each of the jobs, or at all that the query takes where there are none. Returns how many
+ * could be read, the worst first in `order`; what keeps another from it is said. */
+static size_t look_at(struct muster_look *look, struct muster_look **order, size_t n,
+                      const struct muster_look_how *how)
+{
+    struct muster_err err;
+    size_t read = 0;
+    for (size_t i = 0; i < n; i++) {
+        int failed = muster_look_take(&look[i], how, &err);
+        if (!failed && how->query.live && n == 1 && muster_look_alive(&look[i]) == 0)
+            failed = nobody_lives(&look[i].run, &err);
+        if (failed)
+            fprintf(stderr, "muster diagnose: %s%s%s\n", muster_look_name(&look[i]),
+                    muster_look_name(&look[i])[0] ? ": " : "", err.text);
+        else
+            order[read++] = &look[i];
+    }
+    muster_looks_order(order, read);
+    return read;
+}
+
+static int once(const struct options *options, const struct muster_look_how *how)
+{
+    struct muster_live_job *job = NULL;
+    struct muster_progress *progress = muster_progress_begin("diagnose", "reading the run", 0);
+    size_t jobs = how->query.live ? muster_live_jobs(&how->query, &job) : 0, n = jobs ? jobs : 1;
+    struct muster_look *look = calloc(n, sizeof *look);
+    struct muster_look **order = calloc(n, sizeof(struct muster_look *));
+    for (size_t i = 0; look && i < jobs; i++)
+        look[i].job = &job[i];
+    size_t read = look && order ? look_at(look, order, n, how) : 0;
+    muster_progress_end(progress);
+    if (!look || !order)
+        fputs("muster diagnose: no memory for a look at each job\n", stderr);
+    int status = read ? MUSTER_STATUS_OK : MUSTER_STATUS_USAGE;
+    for (size_t i = 0; i < read; i++)
+        status = muster_look_unresolved(order[i]) ? MUSTER_STATUS_FINDING : status;
+    if (read)
+        (options->format == FORMAT_JSON ? muster_looks_json : muster_looks_text)(order, read,
+                                                                                 stdout);
+    for (size_t i = 0; look && i < n; i++) {
+        muster_look_end(&look[i]);
+        muster_run_free(&look[i].run);
+    }
+    free(look);
+    free(order);
+    free(job);
+    return status;
+}
+
+static void tell(void *arg, const char *job, const struct muster_finding *finding)
+{
+    const struct options *options = arg;
+    struct muster_json json;
+    if (options->format == FORMAT_TEXT) {
+        const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+        print_finding(finding, job, &terminal, stdout);
+    } else {
+        muster_json_begin(&json, stdout, false);
+        muster_json_object(&json, NULL);
+        muster_finding_json(finding, &json);
+        if (job)
+            muster_json_str(&json, "job", job);
+        muster_json_end(&json);
+    }
+    fflush(stdout);
+}
+
+/* What the workers of a fleet found. */
+static int ask_fleet(const struct muster_cmd *self, struct options *options, bool more)
+{
+    struct muster_err err;
+    size_t found;
+    options->fleet.json = options->format == FORMAT_JSON;
+    if (!options->fleet.job || !options->fleet.url)
+        return muster_opt_wrong(self, "--fleet JOB and --nats URL go together");
+    if (more || options->live || options->follow)
+        return muster_opt_wrong(self, "--fleet asks for one job, without RUN, --live and --follow");
+    if (muster_fleet_ask(&options->fleet, stdout, &found, &err) == 0)
+        return found ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+    fprintf(stderr, "muster diagnose: %s\n", err.text);
+    return MUSTER_STATUS_USAGE;
+}
+
+static int run(const struct muster_cmd *self, int argc, char **argv)
+{
+    struct options options = {.format = FORMAT_TEXT};
+    int status;
+    int at = muster_opt_parse(self, argc, argv, &options, &status);
+    if (at < 0)
+        return status;
+    if (options.fleet.job || options.fleet.url || options.fleet.credentials || options.fleet.ca)
+        return ask_fleet(self, &options, at < argc);
+    if (options.live && at < argc)
+        return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);
+    const struct muster_look_how how = {
+        .query = {.run = (const char *const *)&argv[at],
+                  .runs = (size_t)(argc - at),
+                  .live = options.live,
+                  .streamed = true},
+        .hang_ns = hang_ns(&options),
+        .told = !options.follow, /* who follows was told of all that as it came */
+    };
+    if (!options.follow)
+        return once(&options, &how);
+    return muster_follow(&how, tell, &options) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+}
+
+const struct muster_cmd muster_cmd_diagnose = {
+    .name = "diagnose",
+    .summary = "which rank or path holds a job back, and why it hangs",
+    .usage = "[RUN... | --live] [options]",
+    .about =
+        "RUN is a run directory or the pid of a live process; several are taken together, of\n"
+        "several hosts, too. Without RUN: the newest ./muster-* directory. --live judges each job\n"
+        "(run directory) by itself, the worst first. The kinds and fields of findings are\n"
+        "explained in docs/interface.md. --follow ends when the last job does. Exit status: 1\n"
+        "with unresolved findings, 0 without, 2 if nothing can be read.\n",
+    .examples =
+        "What runs here now, where everybody is, and why it hangs:\n"
+        "  muster diagnose --live\n"
+        "A run that is over, and one that is watched until it ends:\n"
+        "  muster diagnose muster-4711\n"
+        "  muster diagnose --follow muster-4711\n"
+        "A job on many hosts, while it runs:\n"
+        "  muster diagnose --fleet muster-4711 --nats nats://head:4222\n",
+    .options = table,
+    .run = run,
+};

@@ -1,0 +1,227 @@
+#include "cli/diagnose/diagnose_print.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/cmd_diagnose.h"
+#include "diagnose/whereabouts.h"
+#include "report/report_output.h"
+#include "verdict/verdict.h"
+
+enum { SCHEMA = 1 };
+
+/* ---- the worst first ---- */
+
+/* Greater: worse. What costs nothing yet and hangs goes before all that goes on. */
+static int by_weight(const void *left, const void *right)
+{
+    const struct muster_look *look[] = {*(const struct muster_look *const *)left,
+                                        *(const struct muster_look *const *)right};
+    double weight[2];
+    for (int i = 0; i < 2; i++) {
+        struct muster_verdict verdict;
+        muster_verdict_of(&look[i]->view, &look[i]->findings, 0, &verdict);
+        const struct muster_finding *finding = verdict.finding;
+        weight[i] = verdict.state == MUSTER_VERDICT_NOBODY ? -1 : 0;
+        if (finding)
+            weight[i] = 1 + finding->cost_share +
+                        2 * (MUSTER_SCOPE_CALLS - (int)muster_finding_rows[finding->kind].scope);
+    }
+    return (weight[0] < weight[1]) - (weight[0] > weight[1]);
+}
+
+void muster_looks_order(struct muster_look **look, size_t n)
+{
+    qsort(look, n, sizeof(struct muster_look *), by_weight);
+}
+
+/* ---- text ---- */
+
+static void print_notes(char *const *note, size_t n, const struct muster_terminal *terminal,
+                        FILE *out)
+{
+    for (size_t i = 0; i < n; i++)
+        muster_terminal_wrap(out, terminal->width, "not seen: ", "  ", note[i]);
+}
+
+/* While any of it runs: where everybody is, before anything has lasted long enough to be a hang. */
+static void print_where(const struct muster_look *look, const struct muster_terminal *terminal,
+                        FILE *out)
+{
+    enum { SHOWN = 64 };
+    struct muster_whereabouts all;
+    struct muster_err err;
+    if (muster_look_alive(look) == 0)
+        return;
+    fputc('\n', out);
+    if (muster_whereabouts_of(&look->view, &all, &err) == 0)
+        muster_whereabouts_print(&all, SHOWN, terminal, out);
+    muster_whereabouts_free(&all);
+}
+
+static void print_one(const struct muster_look *look, const struct muster_terminal *terminal,
+                      FILE *out)
+{
+    const struct muster_view *view = &look->view;
+    const struct muster_run *run = &look->run;
+    const struct muster_findings *findings = &look->findings;
+    muster_verdict_print(view, findings, terminal, out);
+    muster_report_scope(run, view->gpus, terminal->width, out);
+    for (size_t i = 0; i < findings->n; i++) {
+        fputc('\n', out);
+        muster_diagnose_print(&findings->finding[i], terminal, out);
+    }
+    print_where(look, terminal, out);
+    if (findings->n == 0)
+        fputs("\nno findings\n", out);
+    for (unsigned i = 0; i < findings->not_observable.n; i++) {
+        const char *line = findings->not_observable.line[i];
+        bool ok = strncmp(line, "ok: ", 4) == 0;
+        muster_terminal_wrap(out, terminal->width, ok ? "" : "not seen: ", "  ", line);
+    }
+    print_notes(run->note, run->notes, terminal, out);
+}
+
+/* The first few of a number that each living process has. */
+static void put_numbers(const struct muster_look *look, bool ranks, FILE *out)
+{
+    enum { SHOWN = 8 };
+    size_t shown = 0, all = muster_look_alive(look);
+    fputs(ranks ? "ranks" : "pids", out);
+    for (size_t i = 0; i < look->run.processes && shown < SHOWN; i++) {
+        const struct muster_process *process = &look->run.process[i];
+        if (process->state == MUSTER_PROCESS_RUNNING)
+            fprintf(out, "%s %" PRId64, shown++ ? "," : "",
+                    ranks ? (int64_t)process->identity.rank : (int64_t)process->identity.pid);
+    }
+    if (all > shown)
+        fprintf(out, " and %zu more", all - shown);
+}
+
+/* "job 1 of 2: run-7: ranks 0, 1; pids 4711, 4712" */
+static void put_heading(const struct muster_look *look, size_t at, size_t n, FILE *out)
+{
+    const char *name = muster_look_name(look);
+    fprintf(out, "job %zu of %zu: %s", at + 1, n, name[0] ? name : "no run directory");
+    if (muster_look_alive(look) > 0) {
+        fputs(": ", out);
+        put_numbers(look, true, out);
+        fputs("; ", out);
+        put_numbers(look, false, out);
+    }
+}
+
+static void print_heading(const struct muster_look *look, size_t at, size_t n,
+                          const struct muster_terminal *terminal, FILE *out)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *line = open_memstream(&text, &bytes);
+    if (line)
+        put_heading(look, at, n, line);
+    if (line && muster_text_close(line, &text)) {
+        fputs(at ? "\n" : "", out);
+        fputs(terminal->style ? "\033[1m" : "", out);
+        muster_terminal_wrap(out, terminal->width, "", "  ", text);
+        fputs(terminal->style ? "\033[0m" : "", out);
+        free(text);
+    }
+}
+
+void muster_looks_text(struct muster_look *const *look, size_t n, FILE *out)
+{
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    for (size_t i = 0; i < n; i++) {
+        if (n > 1)
+            print_heading(look[i], i, n, &terminal, out);
+        print_one(look[i], &terminal, out);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_findings(const struct muster_look *look, const char *job, struct muster_json *json)
+{
+    for (size_t i = 0; i < look->findings.n; i++) {
+        muster_json_object(json, NULL);
+        muster_finding_json(&look->findings.finding[i], json);
+        if (job)
+            muster_json_str(json, "job", job);
+        muster_json_end(json);
+    }
+}
+
+static void json_notes(const struct muster_look *look, const char *job, struct muster_json *json)
+{
+    (void)job;
+    for (unsigned i = 0; i < look->findings.not_observable.n; i++)
+        muster_json_str(json, NULL, look->findings.not_observable.line[i]);
+    for (size_t i = 0; i < look->run.notes; i++)
+        muster_json_str(json, NULL, look->run.note[i]);
+}
+
+static void json_where(const struct muster_look *look, const char *job, struct muster_json *json)
+{
+    struct muster_whereabouts all;
+    struct muster_err err;
+    if (muster_whereabouts_of(&look->view, &all, &err) == 0)
+        muster_whereabouts_json(&all, job, json);
+    muster_whereabouts_free(&all);
+}
+
+static void json_job(const struct muster_look *look, const char *job, struct muster_json *json)
+{
+    struct muster_verdict verdict;
+    muster_verdict_of(&look->view, &look->findings, 0, &verdict);
+    muster_json_object(json, NULL);
+    muster_json_str(json, "job", job);
+    muster_verdict_json(&verdict, json);
+    muster_json_array(json, "not_observable");
+    json_notes(look, job, json);
+    muster_json_end(json);
+    muster_json_array(json, "pids");
+    for (size_t i = 0; i < look->run.processes; i++)
+        if (look->run.process[i].state == MUSTER_PROCESS_RUNNING)
+            muster_json_u64(json, NULL, look->run.process[i].identity.pid);
+    muster_json_end(json);
+    muster_json_end(json);
+}
+
+/* An array of what each look has, by `put`; of several, with the job's name. */
+typedef void put_look(const struct muster_look *look, const char *job, struct muster_json *json);
+static void json_each(struct muster_look *const *look, size_t n, const char *key, put_look *put,
+                      struct muster_json *json)
+{
+    muster_json_array(json, key);
+    for (size_t i = 0; i < n; i++)
+        put(look[i], n > 1 ? muster_look_name(look[i]) : NULL, json);
+    muster_json_end(json);
+}
+
+static void json_sources(const struct muster_look *look, const char *job, struct muster_json *json)
+{
+    (void)job;
+    for (size_t i = 0; i < look->run.sources; i++)
+        muster_json_str(json, NULL, look->run.source[i]);
+}
+
+void muster_looks_json(struct muster_look *const *look, size_t n, FILE *out)
+{
+    struct muster_json json;
+    muster_json_begin(&json, out, true);
+    muster_json_object(&json, NULL);
+    muster_json_u64(&json, "version", SCHEMA);
+    muster_json_str(&json, "muster", MUSTER_VERSION);
+    json_each(look, n, "run", json_sources, &json);
+    json_each(look, n, "findings", json_findings, &json);
+    json_each(look, n, "not_observable", json_notes, &json);
+    json_each(look, n, "ranks", json_where, &json);
+    if (n > 1)
+        json_each(look, n, "jobs", json_job, &json);
+    muster_json_end(&json);
+}

@@ -1,0 +1,26 @@
+/* The jobs that live on this host, told apart by the run directory that their processes name. */
+#ifndef MUSTER_RUN_LIVE_JOBS_H
+#define MUSTER_RUN_LIVE_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "segment/layout.h"
+
+struct muster_run_query;
+
+struct muster_live_job {
+    struct muster_seg_identity who; /* one of its processes that live */
+    uint32_t uid;                   /* whose it is, as the kernel says */
+};
+
+/* Whether two processes are of one job: same user, boot and run directory. */
+bool muster_same_job(const struct muster_seg_identity *a, uint32_t a_uid,
+                     const struct muster_seg_identity *b, uint32_t b_uid);
+
+/* Those with a living process where the query looks: of this user, or as root of all. In the order
+ * in which they began; the caller frees *job. Where memory runs out some are missing. */
+size_t muster_live_jobs(const struct muster_run_query *query, struct muster_live_job **job);
+
+#endif
