@@ -1,6 +1,6 @@
 /*
  * A SPANK plugin: `srun --muster[=OPTIONS]` records a step. plugstack.conf:
- *   optional /usr/lib/.../muster/slurm/spank_muster.so [script=FILE] [command=FILE]
+ *   optional /usr/lib/.../muster-slurm/spank_muster.so [script=FILE] [command=FILE]
  * It runs in slurmstepd, in each task's own process, as the user, before the task is started. What the
  * task gets is what the TaskProlog says (config/slurm/muster-taskprolog.sh), so that both ways set the
  * same. Whatever goes wrong is one line on the task's standard error, and the task starts as it is.
