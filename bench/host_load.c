@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench_collective.h"
+#include "own_use.h"
 #include "launch/scratch.h"
 
 static const char usage[] = "usage: host_load [--rate N] [--seconds N] PLUGIN.so\n"
@@ -41,30 +42,6 @@ struct bench {
     char run_dir[PATH_MAX], segment_dir[PATH_MAX];
     struct use *use; /* of each rank; shared with them */
 };
-
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int n = 0;
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
-static double anonymous_kib(void)
-{
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    while (file && kib == 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, "Anonymous:", 10) == 0)
-            kib = strtol(line + 10, NULL, 10);
-    if (file)
-        fclose(file);
-    return (double)kib;
-}
 
 static int thread_number(pid_t tid)
 {
@@ -114,9 +91,9 @@ static int run_rank(const struct bench *bench, unsigned rank, unsigned ranks, ui
     struct use *use = &bench->use[rank];
     char text[16];
     uint64_t before[THREADS], after[THREADS];
-    const struct use bare = {.anonymous_kib = anonymous_kib(),
-                             .threads = entries("/proc/self/task"),
-                             .descriptors = entries("/proc/self/fd")};
+    const struct use bare = {.anonymous_kib = (double)own_anonymous_kib(),
+                             .threads = own_entries("/proc/self/task"),
+                             .descriptors = own_entries("/proc/self/fd")};
     snprintf(text, sizeof text, "%u", rank);
     setenv("RANK", text, 1);
     setenv("LOCAL_RANK", text, 1);
@@ -141,9 +118,9 @@ static int run_rank(const struct bench *bench, unsigned rank, unsigned ranks, ui
     read_cpu(after);
     for (int i = 0; i < THREADS; i++)
         use->cpu_percent[i] = 100 * (double)(after[i] - before[i]) / wall;
-    use->anonymous_kib = anonymous_kib() - bare.anonymous_kib;
-    use->threads = entries("/proc/self/task") - bare.threads;
-    use->descriptors = entries("/proc/self/fd") - bare.descriptors;
+    use->anonymous_kib = (double)own_anonymous_kib() - bare.anonymous_kib;
+    use->threads = own_entries("/proc/self/task") - bare.threads;
+    use->descriptors = own_entries("/proc/self/fd") - bare.descriptors;
     muster_driver_fini(&driver, lane.context);
     return 0;
 }

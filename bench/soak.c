@@ -4,7 +4,6 @@
  * that they cross it. Memory, descriptors and threads are looked at all the time, and at the end
  * the segment must have counted exactly what was called.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench_collective.h"
+#include "own_use.h"
 #include "launch/scratch.h"
 #include "record/comm.h"
 #include "segment/layout.h"
@@ -63,28 +63,10 @@ struct soak {
     uint64_t called, lane0, moved, captured, made, forks;
 };
 
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int n = 0;
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
 static struct state look(void)
 {
-    struct state now = {-1, entries("/proc/self/fd"), entries("/proc/self/task")};
-    char line[256];
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    while (file && now.anonymous_kib < 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, "Anonymous:", 10) == 0)
-            now.anonymous_kib = strtol(line + 10, NULL, 10);
-    if (file)
-        fclose(file);
-    return now;
+    return (struct state){own_anonymous_kib(), own_entries("/proc/self/fd"),
+                          own_entries("/proc/self/task")};
 }
 
 /* ---- The segment ---- */

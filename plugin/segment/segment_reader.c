@@ -47,6 +47,21 @@ ssize_t muster_file_read(int fd, void *to, size_t bytes, off_t at)
     return (ssize_t)got;
 }
 
+/* Closes the file. -1: the memory is free again, or there was none. */
+static ssize_t read_into(int fd, void *copy, size_t size, const char *path, struct muster_err *err)
+{
+    ssize_t n = copy ? muster_file_read(fd, copy, size, 0) : -1;
+    int error = errno;
+    close(fd);
+    if (!copy)
+        return muster_fail_memory(err, path);
+    if (n < 0) {
+        free(copy);
+        return muster_fail(err, "%s: %s", path, strerror(error));
+    }
+    return n;
+}
+
 int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
                      struct muster_err *err)
 {
@@ -57,15 +72,9 @@ int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
     if (size > max)
         size = max;
     void *copy = malloc(size ? size : 1);
-    ssize_t n = copy ? muster_file_read(fd, copy, size, 0) : -1;
-    int error = errno;
-    close(fd);
-    if (!copy)
-        return muster_fail_memory(err, path);
-    if (n < 0) {
-        free(copy);
-        return muster_fail(err, "%s: %s", path, strerror(error));
-    }
+    ssize_t n = read_into(fd, copy, size, path, err);
+    if (n < 0)
+        return -1;
     *data = copy;
     *bytes = (size_t)n;
     return 0;
@@ -116,16 +125,10 @@ int muster_segment_read(const char *path, struct muster_segment **segment, struc
         return -1;
     /* Not zeroed first: thousands are read, and each is a megabyte. */
     struct muster_segment *copy = aligned_alloc(64, sizeof(*copy));
-    size_t wanted = size < sizeof(*copy) ? size : sizeof(*copy);
-    ssize_t n = copy ? muster_file_read(fd, copy, wanted, 0) : -1;
-    int error = errno;
-    close(fd);
-    if (!copy)
-        return muster_fail_memory(err, path);
-    if (n < 0) {
-        free(copy);
-        return muster_fail(err, "%s: %s", path, strerror(error));
-    }
+    ssize_t n =
+        read_into(fd, copy, size < sizeof(*copy) ? size : sizeof(*copy), path, err);
+    if (n < 0)
+        return -1;
     memset((char *)copy + n, 0, sizeof(*copy) - (size_t)n);
     return accept_copy(path, copy, (size_t)n, segment, err);
 }

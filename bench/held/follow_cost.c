@@ -26,20 +26,8 @@ static void go_on(struct testbed *bed)
 {
     for (unsigned r = 0; r < bed->held.ranks; r++) {
         struct muster_segment *segment = bed->held.segment[r];
-        for (uint64_t i = bed->done; i < bed->done + OPS_A_SECOND; i++) {
-            uint64_t end_us = 1000000 + i * 5000;
-            segment->ring[i % MUSTER_SEG_RING] =
-                (struct muster_op){.number = i,
-                                   .enqueue_ns = end_us * 1000,
-                                   .begin_ns = (end_us - 40 - (i * 7 + r * 3) % 5) * 1000,
-                                   .end_ns = end_us * 1000,
-                                   .count = 1ull << (10 + i % 5),
-                                   .comm = 1,
-                                   .peer = -1,
-                                   .func = MUSTER_FUNC_ALL_REDUCE,
-                                   .dtype = MUSTER_DTYPE_FLOAT32,
-                                   .source = MUSTER_SOURCE_GPU};
-        }
+        for (uint64_t i = bed->done; i < bed->done + OPS_A_SECOND; i++)
+            segment->ring[i % MUSTER_SEG_RING] = held_op(i, r);
         atomic_store_explicit(&segment->ring_head, bed->done + OPS_A_SECOND, memory_order_release);
         atomic_store_explicit(&segment->heartbeat_unix_ns, muster_unix_ns(), memory_order_relaxed);
     }

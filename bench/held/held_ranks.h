@@ -1,6 +1,6 @@
 /* Processes that stand for the ranks of a host: each holds a segment that the bench writes in its name. */
-#ifndef MUSTER_BENCH_HELD_RANKS_H
-#define MUSTER_BENCH_HELD_RANKS_H
+#ifndef MUSTER_BENCH_HELD_HELD_RANKS_H
+#define MUSTER_BENCH_HELD_HELD_RANKS_H
 
 #include <sys/types.h>
 
@@ -24,6 +24,9 @@ void held_create(const struct held_ranks *held, unsigned rank, struct muster_seg
 
 /* A process that holds one; it writes a byte to `ready`, and ends with the bench. */
 pid_t held_start(const struct held_ranks *held, unsigned rank, int ready);
+
+/* A timed all-reduce of communicator 1, one each 5 ms, with a little noise by rank. */
+struct muster_op held_op(uint64_t number, unsigned rank);
 
 void held_map_all(struct held_ranks *held);
 

@@ -74,6 +74,21 @@ pid_t held_start(const struct held_ranks *held, unsigned rank, int ready)
         pause();
 }
 
+struct muster_op held_op(uint64_t number, unsigned rank)
+{
+    uint64_t end_us = 1000000 + number * 5000;
+    return (struct muster_op){.number = number,
+                              .enqueue_ns = end_us * 1000,
+                              .begin_ns = (end_us - 40 - (number * 7 + rank * 3) % 5) * 1000,
+                              .end_ns = end_us * 1000,
+                              .count = 1ull << (10 + number % 5),
+                              .comm = 1,
+                              .peer = -1,
+                              .func = MUSTER_FUNC_ALL_REDUCE,
+                              .dtype = MUSTER_DTYPE_FLOAT32,
+                              .source = MUSTER_SOURCE_GPU};
+}
+
 void held_map_all(struct held_ranks *held)
 {
     struct muster_found *found;

@@ -33,20 +33,8 @@ static void go_on(struct testbed *bed, uint64_t now_ns)
             segment->comm[c].calls = bed->calls + OPS_A_SECOND;
             segment->comm[c].called_ns = now_ns;
         }
-        for (uint64_t i = bed->calls; i < bed->calls + OPS_A_SECOND; i++) {
-            uint64_t end_us = 1000000 + i * 5000;
-            segment->ring[i % MUSTER_SEG_RING] = (struct muster_op){
-                .number = i,
-                .enqueue_ns = end_us * 1000,
-                .begin_ns = (end_us - 40 - (i * 7 + r * 3) % 5) * 1000,
-                .end_ns = end_us * 1000,
-                .count = 1ull << (10 + i % 5),
-                .comm = 1,
-                .peer = -1,
-                .func = MUSTER_FUNC_ALL_REDUCE,
-                .dtype = MUSTER_DTYPE_FLOAT32,
-                .source = MUSTER_SOURCE_GPU};
-        }
+        for (uint64_t i = bed->calls; i < bed->calls + OPS_A_SECOND; i++)
+            segment->ring[i % MUSTER_SEG_RING] = held_op(i, r);
         segment->ring_head = bed->calls + OPS_A_SECOND;
     }
     bed->calls += OPS_A_SECOND;
