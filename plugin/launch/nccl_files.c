@@ -1,6 +1,6 @@
 #include "launch/nccl_files.h"
 
-#include <glob.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,23 +23,53 @@ bool muster_python_prefix(char *prefix, size_t size)
     return false;
 }
 
+/* What is taken of a folder's entries. glob() would tell in less, but frees twice where there is no
+ * memory (glibc 2.36). */
 struct taker {
+    void (*take)(void *to, const char *path);
+    void *to;
+    const char *prefix; /* of the names */
+    const char *below;  /* appended to the path; "" at the end */
+};
+
+static void take_entries(const struct taker *taker, const char *folder)
+{
+    char path[PATH_MAX];
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strncmp(entry->d_name, taker->prefix, strlen(taker->prefix)) == 0 &&
+            snprintf(path, sizeof path, "%s/%s%s", folder, entry->d_name, taker->below) <
+                (int)sizeof path)
+            taker->take(taker->to, path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+struct found {
     void (*take)(void *to, const char *path);
     void *to;
 };
 
-static void take_matches(const struct taker *taker, const char *folder, size_t length,
-                         const char *below)
+static void take_libraries(void *to, const char *folder)
 {
-    char pattern[PATH_MAX];
-    glob_t found;
-    if (!length || snprintf(pattern, sizeof pattern, "%.*s/%slibnccl.so*", (int)length, folder,
-                            below) >= (int)sizeof pattern ||
-        glob(pattern, 0, NULL, &found))
+    const struct found *found = to;
+    take_entries(&(struct taker){found->take, found->to, "libnccl.so", ""}, folder);
+}
+
+/* Of an environment: its own libraries, and those of its Pythons' wheels. */
+static void take_prefix(struct found *found, const char *prefix)
+{
+    char lib[PATH_MAX];
+    if (snprintf(lib, sizeof lib, "%s/lib", prefix) >= (int)sizeof lib)
         return;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        taker->take(taker->to, found.gl_pathv[i]);
-    globfree(&found);
+    take_entries(&(struct taker){take_libraries, found, "python3",
+                                 "/site-packages/nvidia/nccl/lib"},
+                 lib);
+    take_entries(&(struct taker){take_libraries, found, "python3",
+                                 "/dist-packages/nvidia/nccl/lib"},
+                 lib);
+    take_libraries(found, lib);
 }
 
 void muster_nccl_files(void (*take)(void *to, const char *path), void *to)
@@ -51,10 +81,8 @@ void muster_nccl_files(void (*take)(void *to, const char *path), void *to)
                                           "/usr/lib",
                                           "/usr/local/cuda/lib64",
                                           "/usr/local/nccl/lib"};
-    static const char *const below[] = {"lib/python3*/site-packages/nvidia/nccl/lib/",
-                                        "lib/python3*/dist-packages/nvidia/nccl/lib/", "lib/"};
-    const struct taker taker = {take, to};
-    char python[PATH_MAX];
+    struct found found = {take, to};
+    char python[PATH_MAX], folder[PATH_MAX];
     const char *prefixes[] = {getenv("VIRTUAL_ENV"),
                               getenv("CONDA_PREFIX"),
                               muster_python_prefix(python, sizeof python) ? python : NULL,
@@ -64,13 +92,14 @@ void muster_nccl_files(void (*take)(void *to, const char *path), void *to)
     const char *path = getenv("LD_LIBRARY_PATH");
     for (size_t length; path && *path; path += length + (path[length] == ':')) {
         length = strcspn(path, ":");
-        take_matches(&taker, path, length, "");
+        if (length && snprintf(folder, sizeof folder, "%.*s", (int)length, path) < PATH_MAX)
+            take_libraries(&found, folder);
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        take_matches(&taker, folders[i], strlen(folders[i]), "");
+        take_libraries(&found, folders[i]);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        for (size_t j = 0; prefixes[i] && j < sizeof below / sizeof *below; j++)
-            take_matches(&taker, prefixes[i], strlen(prefixes[i]), below[j]);
+        if (prefixes[i])
+            take_prefix(&found, prefixes[i]);
 }
 
 static uint32_t version_in(const char *text)
@@ -81,27 +110,39 @@ static uint32_t version_in(const char *text)
     return major * 10000u + minor * 100u + patch;
 }
 
-/* .../nvidia/nccl/lib/libnccl.so.2 belongs to .../nvidia_nccl_cu12-2.27.3.dist-info. */
+struct wheels {
+    size_t n;
+    uint32_t version; /* of the last */
+};
+
+/* ".../nvidia_nccl_cu12-2.27.3.dist-info" */
+static void note_wheel(void *to, const char *path)
+{
+    static const char suffix[] = ".dist-info";
+    struct wheels *wheels = to;
+    size_t length = strlen(path);
+    const char *hyphen = strrchr(strrchr(path, '/'), '-');
+    if (length < sizeof suffix || strcmp(path + length - (sizeof suffix - 1), suffix) != 0)
+        return;
+    /* The hyphen of "dist-info" is the last one. */
+    for (hyphen--; *hyphen != '-' && *hyphen != '/'; hyphen--) {
+    }
+    wheels->n++;
+    wheels->version = *hyphen == '-' ? version_in(hyphen + 1) : 0;
+}
+
+/* .../nvidia/nccl/lib/libnccl.so.2 belongs to .../nvidia_nccl_cu12-2.27.3.dist-info. Two versions
+ * tell nothing. */
 static uint32_t version_of_wheel(const char *path)
 {
     static const char inside[] = "/nvidia/nccl/lib/";
-    char pattern[PATH_MAX];
+    struct wheels wheels = {0};
+    char folder[PATH_MAX];
     const char *end = strstr(path, inside);
-    glob_t found;
-    if (!end || snprintf(pattern, sizeof pattern, "%.*s/nvidia_nccl_cu*-*.dist-info",
-                         (int)(end - path), path) >= (int)sizeof pattern ||
-        glob(pattern, 0, NULL, &found))
+    if (!end || snprintf(folder, sizeof folder, "%.*s", (int)(end - path), path) >= PATH_MAX)
         return 0;
-    /* "...-2.27.3.dist-info": behind the hyphen before the last. Two versions tell nothing. */
-    static const char suffix[] = ".dist-info";
-    uint32_t version = 0;
-    if (found.gl_pathc == 1) {
-        char *name = strrchr(found.gl_pathv[0], '/') + 1;
-        name[strlen(name) - (sizeof suffix - 1)] = '\0';
-        version = version_in(strrchr(name, '-') + 1);
-    }
-    globfree(&found);
-    return version;
+    take_entries(&(struct taker){note_wheel, &wheels, "nvidia_nccl_cu", ""}, folder);
+    return wheels.n == 1 ? wheels.version : 0;
 }
 
 uint32_t muster_nccl_version_by_name(const char *path)
