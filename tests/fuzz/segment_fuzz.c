@@ -43,8 +43,13 @@ static void read_parts(const char *path)
     muster_segment_read_ring(path, &next, op);
     muster_segment_read_ring(path, &next, op);
     muster_segment_read_tables(path, segment, &err);
+    muster_segment_read_flight(path, segment, &err);
     muster_segment_read_identity(path, &identity, &err);
     free(segment);
+    void *bytes;
+    size_t n;
+    if (muster_file_load(path, MUSTER_SEG_RING, &bytes, &n, &err) == 0)
+        free(bytes);
 }
 
 static void read_files(const void *file, size_t bytes)
