@@ -22,6 +22,8 @@ struct pool {
     int64_t *own; /* scratch */
     uint32_t *unit;
     size_t n, own_room, unit_room;
+    const char *host_of_most; /* see below; once hosts_known */
+    bool hosts_known;
 };
 
 static const char *host_of(const struct muster_graph *graph, const struct muster_unit *unit)
@@ -56,8 +58,8 @@ static const char *host_of_most(const struct muster_graph *graph, const struct p
 /* A GPU that began as soon as it was called waited for its host. What that took longer is measured
  * from call to call, against ranks of the host that are so far ahead that they cannot have waited
  * for this one in between; unless there are few of these, a lag from before is nobody's excess. */
-static int64_t host_excess(const struct muster_graph *graph, const struct pool *pool,
-                           const char *most, const struct muster_unit *unit, int64_t *scratch)
+static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
+                           const struct muster_unit *unit, int64_t *scratch)
 {
     const struct muster_view *view = graph->view;
     size_t n = 0, others = 0;
@@ -65,7 +67,11 @@ static int64_t host_excess(const struct muster_graph *graph, const struct pool *
         return INT64_MAX;
     }
     const char *host = host_of(graph, unit);
-    if (!most || strcmp(most, host) != 0) {
+    if (!pool->hosts_known) {
+        pool->host_of_most = host_of_most(graph, pool);
+        pool->hosts_known = true;
+    }
+    if (!pool->host_of_most || strcmp(pool->host_of_most, host) != 0) {
         return INT64_MAX; /* half of the others are on other hosts */
     }
     uint64_t before_ns = call_before_ns(graph, unit);
@@ -129,7 +135,6 @@ void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit
 struct usual {
     int64_t own, wait, host;
     int64_t first; /* the gap of the first to come */
-    const char *host_of_most;
 };
 
 static void judge_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
@@ -155,7 +160,7 @@ static void judge_unit(struct muster_graph *graph, struct pool *pool, const stru
         host_ns = muster_unit_host(graph, unit);
         bool known = host_ns != MUSTER_NO_OWN && usual->host != MUSTER_NO_OWN;
         host_ns = known ? host_ns - usual->host : MUSTER_NO_OWN;
-        int64_t by_calls = host_excess(graph, pool, usual->host_of_most, unit, pool->own);
+        int64_t by_calls = host_excess(graph, pool, unit, pool->own);
         unit->carried = by_calls < excess / 2;
         excess = by_calls < excess ? by_calls : excess;
     }
@@ -179,7 +184,7 @@ static void judge_pool(struct muster_graph *graph, struct pool *pool)
     }
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     usual.host = usual_host(graph, pool);
-    usual.host_of_most = host_of_most(graph, pool);
+    pool->hosts_known = false;
     for (size_t i = 0; i < pool->n; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         usual.first = gap < usual.first ? gap : usual.first;
