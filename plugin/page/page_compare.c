@@ -41,6 +41,16 @@ static void put_run(struct muster_json *json, const char *key,
     muster_json_end(json);
 }
 
+/* From which on a change counts, as muster_change_is judges: a share for kinds of operations, a time
+ * an operation for ranks. */
+static void put_least(struct muster_json *json, const struct muster_compared *compared)
+{
+    muster_json_object(json, "least");
+    muster_json_real(json, "share", MUSTER_COMPARE_LEAST, 6);
+    muster_json_real(json, "us", MUSTER_COMPARE_LEAST * compared->usual_us, 3);
+    muster_json_end(json);
+}
+
 /* In the order of the comparison's JSON. */
 static void put_findings(struct muster_json *json, const char *key,
                          const struct muster_findings *own, const struct muster_findings *other)
@@ -63,6 +73,7 @@ static void put_page(const struct muster_compared *compared,
     muster_json_str(&json, "command", request->command);
     muster_json_u64(&json, "made_unix_s", request->made_unix_s);
     muster_json_bool(&json, "slower", verdict->slower);
+    put_least(&json, compared);
     put_run(&json, "a", &compared->side[A]);
     put_run(&json, "b", &compared->side[B]);
     put_findings(&json, "came", compared->side[B].findings, compared->side[A].findings);

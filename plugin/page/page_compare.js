@@ -38,13 +38,23 @@ function pairWord(pair, relative) { return `${known(pair.a_us)} in A, ${known(pa
 
 function known(us) { return us === null ? "not known" : time(us); }
 
-function tone(change) { return !isCertain(change) ? "unsure" : change.value > 0 ? "guilty" : "better"; }
+/* Colour is for what is certain and large enough to count. */
+function counts(change, least) { return isCertain(change) && Math.abs(change.value) >= least; }
+
+function tone(change, least) { return !counts(change, least) ? "unsure" : change.value > 0 ? "guilty" : "better"; }
+
+/* How large, and how certain, beside the line of a picture. word: of the size. */
+function sizeWord(change, least, word) {
+  return !isCertain(change) ? "not certain" : word(change.value) + (counts(change, least) ? "" : ", too little to count");
+}
+
+function times(share) { return share >= 2 ? `${digits(1 + share)}× as long` : signed(share, value => digits(100 * value) + " %"); }
 
 /* ---- pictures: a line of the picture for each row ---- */
 
-/* x: {low, high, ticks, word, log, mark}; rows: {name, tip, tone}; drawRow(frame, row, px, y). */
+/* x: {low, high, ticks, word, log, mark}; rows: {name, tip, tone, size}; drawRow(frame, row, px, y). */
 function rowPicture(label, x, rows, drawRow) {
-  const width = 900, left = 330, right = 30, rowHeight = 24, foot = 30, height = rows.length * rowHeight + foot;
+  const width = 900, left = 330, right = 180, rowHeight = 24, foot = 30, height = rows.length * rowHeight + foot;
   const low = x.log ? Math.log(x.low) : x.low, high = x.log ? Math.log(x.high) : x.high;
   const px = value => left + ((x.log ? Math.log(Math.max(value, x.low)) : value) - low) / (high - low || 1) * (width - left - right);
   const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label},
@@ -53,7 +63,8 @@ function rowPicture(label, x, rows, drawRow) {
   rows.forEach((row, i) => {
     const y = (i + 0.5) * rowHeight;
     const line = svg("g", {class: row.tone, "data-tip": row.tip}, svg("rect", {x: 0, y: y - rowHeight / 2, width, height: rowHeight,
-      fill: "transparent", "data-tip": row.tip}), svg("text", {x: left - 10, y: y + 4, "text-anchor": "end", "data-tip": row.tip}, shortened(row.name, 44)));
+      fill: "transparent", "data-tip": row.tip}), svg("text", {x: left - 10, y: y + 4, "text-anchor": "end", "data-tip": row.tip}, shortened(row.name, 44)),
+      svg("text", {class: "size", x: width - right + 14, y: y + 4, "data-tip": row.tip}, row.size));
     drawRow(line, row, px, y);
     picture.append(line);
   });
@@ -70,12 +81,12 @@ function factors(rows) {
 function classPicture(kinds) {
   const rows = kinds.filter(kind => kind[compared.measure].change !== null).slice(0, rowsMost).map(kind => {
     const pair = kind[compared.measure];
-    return {name: kindName(kind), change: pair.change, tone: tone(pair.change),
+    return {name: kindName(kind), change: pair.change, tone: tone(pair.change, page.least.share), size: sizeWord(pair.change, page.least.share, times),
       tip: `${kindName(kind)}, ${percent(kind.weight, 1)} of A's time: ${pairWord(pair, true)}`};
   });
   if (!rows.length) return null;
   const worst = rows.filter(row => row.tone === "guilty").slice(0, 3).map(row => row.tip).join("; ");
-  return rowPicture(`Kinds of operations: how many times as long they take in B. ${worst || "None is certainly slower."}`, factors(rows), rows,
+  return rowPicture(`Kinds of operations: how many times as long they take in B. ${worst || "None is slower by enough to count."}`, factors(rows), rows,
     (line, row, px, y) => line.append(
       svg("path", {class: "span", d: `M${px(1 + row.change.low)} ${y}H${px(1 + row.change.high)}`}),
       svg("circle", {class: "value", cx: px(1 + row.change.value), cy: y, r: 5, "data-tip": row.tip})));
@@ -105,7 +116,8 @@ function showClasses() {
   const kinds = compared.classes, picture = classPicture(kinds);
   panel("classes", "What became slower, and what faster", wrong, picture ? el("figure", {}, picture, el("figcaption", {},
     `A line is a kind of operation; the dot is how many times as long it takes in B (time ${byWord}), the bar where the true value lies in 199 of ` +
-    "200 cases. Red: certainly slower. Blue: certainly faster. Worst first, by what it costs the run." +
+    `200 cases. Red: certainly slower, by ${+(100 * page.least.share).toFixed(2)} % or more. Blue: certainly faster by as much. Grey: not certain, or ` +
+    "too little to count. Worst first, by what it costs the run." +
     (kinds.length > rowsMost ? ` The first ${rowsMost} of ${kinds.length}.` : "")))
     : el("p", {}, "Too few operations of any kind were timed in both runs to tell a change."),
     later("As a table", () => table("Operations of both runs", ["<operation", "A's time", "A", "B", "<change", "transfer A", "transfer B",
@@ -118,7 +130,8 @@ function rankRows(name) {
   const size = rank => Math.abs(rank[name].change.value);
   return compared.ranks.filter(rank => rank[name].change !== null && rank[name].a_us !== null && rank[name].b_us !== null)
     .sort((a, b) => size(b) - size(a) || a.rank - b.rank).slice(0, rowsMost)
-    .map(rank => ({name: rankName(rank), pair: rank[name], tone: tone(rank[name].change), tip: `${rankName(rank)}: ${pairWord(rank[name], false)}`}));
+    .map(rank => ({name: rankName(rank), pair: rank[name], tone: tone(rank[name].change, page.least.us),
+      size: sizeWord(rank[name].change, page.least.us, value => signed(value, time)), tip: `${rankName(rank)}: ${pairWord(rank[name], false)}`}));
 }
 
 function rankFigure(name, label, caption) {
@@ -134,7 +147,8 @@ function showRanks() {
     return;
   }
   panel("ranks", title, wrong, rankFigure("cost", "The others waited for it",
-    "Hollow: A, full: B, an operation. Red: certainly more. Blue: certainly less. Grey: not certain." + more),
+    `Hollow: A, full: B, an operation. Red: certainly more, by ${known(page.least.us)} or more. Blue: certainly less by as much. ` +
+    "Grey: not certain, or too little to count." + more),
     rankFigure("own", "Its own time", "What a rank does from its earlier operations to the begin of the next: hollow A, full B." + more),
     later("As a table", () => table("Ranks of both runs", ["<rank", "<host in A", "<host in B", "others waited A", "B", "<change", "own time A", "B", "<change"],
       compared.ranks.map(rank => [`rank ${rank.rank}`, rank.host_a, rank.host_b, known(rank.cost.a_us), known(rank.cost.b_us),

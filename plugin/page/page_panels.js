@@ -12,11 +12,12 @@ function panel(id, title, wrong, ...content) {
     wrong ? el("p", {class: "quiet"}, "What would make this wrong: " + wrong) : null));
 }
 
+/* What the sentence ends with is the first evidence, as a rule: said once. */
 function findingArticle(item) {
-  const finding = item.finding;
+  const finding = item.finding, evidence = (finding.evidence || []).filter(line => !item.text.endsWith(": " + line));
   return el("article", {class: finding.resolved || finding.retracted ? "over" : null},
     el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
-    finding.evidence && finding.evidence.length ? el("ul", {}, finding.evidence.map(line => el("li", {}, line))) : null,
+    evidence.length ? el("ul", {}, evidence.map(line => el("li", {}, line))) : null,
     (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
     el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }

@@ -369,6 +369,8 @@ class Browser(unittest.TestCase):
             self.assertIn(">" + own["verdict"][0].replace("&", "&amp;") + "<", dom)
             for item in own["findings"]:
                 self.assertIn("<h3>" + item["text"].replace("&", "&amp;") + "</h3>", dom)
+                for line in item["finding"]["evidence"]:
+                    self.assertEqual(re.sub("<script.*?</script>", "", dom, flags=re.S).count(line), 1, "said twice")
             if recording == "clean":
                 self.assertEqual(own["findings"], [])
                 self.assertEqual(own["state"], "nobody")
@@ -391,6 +393,25 @@ class Browser(unittest.TestCase):
         self.assertAlmostEqual(float(shown[1]) * scale[shown[2]] / late["cost"]["a_us"], 1, delta=0.01)
         self.assertAlmostEqual(float(shown[3]) * scale[shown[4]] / late["cost"]["b_us"], 1, delta=0.01)
         self.assertNotIn("not certain", tip)
+        self.check_colours(dom, data, json.loads(parts.data["muster-page"])["least"]["share"])
+
+    def check_colours(self, dom, data, least):
+        """Colour is for what is certain and large enough to count; beside each line stands which it is."""
+        seen = set()
+        for kind in data["classes"]:
+            change = kind[data["measure"]]["change"]
+            size = {2 ** 20 * n: f"{n} MiB" for n in (4, 16, 32)}.get(kind["size"])
+            if change is None or size is None:
+                continue
+            tone, word = re.search(rf'<g class="(\w+)" data-tip="AllReduce from {size}.*?class="size".*?>([^<]*)<', dom).groups()
+            certain = change["low"] > 0 or change["high"] < 0
+            counts = certain and abs(change["value"]) >= least
+            seen.add((certain, counts))
+            self.assertEqual(tone != "unsure", counts, size)
+            self.assertEqual(word == "not certain", not certain, word)
+            self.assertEqual("too little to count" in word, certain and not counts, word)
+        self.assertIn((True, True), seen)
+        self.assertIn((True, False), seen)  # AllReduce of 16 MiB: 1 % slower, certainly
 
     def test_no_text_of_two_runs_becomes_markup(self):
         page, _, _ = make_comparison(os.path.join(self.folder.name, "unkind"), "late-tpdp", "late-gpu")
