@@ -1,5 +1,6 @@
-"""The pictures of docs/pictures: pages of `muster report --html` and `compare --html` and a screen of `muster top`,
-made in a real browser from recorded jobs. Fails where one would be empty.
+"""The pictures of docs/pictures: pages of `muster report --html` and `compare --html`, a screen of `muster top`, and
+what `muster demo` prints on a terminal beside what it printed at first (demo-first.txt, kept as it was). Made in a
+real browser from recorded jobs. Fails where one would be empty.
 
 Usage: pictures_test.py MUSTER RECORDINGS CHROMIUM FOLDER; into docs/pictures to renew those of the documents
 """
@@ -18,6 +19,8 @@ import zlib
 MUSTER, RECORDINGS, CHROMIUM, FOLDER = sys.argv[1:5]
 RECORDING, LATE = "late-tpdp", "Rank 1"
 COLUMNS, LINES, TIMES = 100, 22, 12
+DEMO_LINES = 58
+FIRST_DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo-first.txt")
 COLOURS = {"31": "#f66", "32": "#6c6"}
 DEADLINE_S = 120
 
@@ -92,10 +95,41 @@ def make_longer(folder, times):
                 file.write(json.dumps(call) + "\n")
 
 
+def tmux(environment, *arguments):
+    return subprocess.run(["tmux", "-f", "/dev/null", *arguments], env=environment, text=True, check=True, timeout=60,
+                          stdout=subprocess.PIPE).stdout
+
+
+def screen_of(environment, lines, command, is_there):
+    """A terminal in which the command ran, with its colours, once that is there."""
+    tmux(environment, "new-session", "-d", "-x", str(COLUMNS), "-y", str(lines), command)
+    try:
+        end = time.monotonic() + DEADLINE_S
+        while not is_there(shown := tmux(environment, "capture-pane", "-p")):
+            assert time.monotonic() < end, shown
+            time.sleep(0.2)
+        return tmux(environment, "capture-pane", "-p", "-e")
+    finally:
+        subprocess.run(["tmux", "kill-server"], env=environment, stderr=subprocess.DEVNULL)
+
+
+def demo_at_first():
+    """As a terminal of that width shows it."""
+    with open(FIRST_DEMO, encoding="utf-8") as file:
+        lines = [line[at:at + COLUMNS] for line in file.read().splitlines()
+                 for at in range(0, max(len(line), 1), COLUMNS)]
+    assert len(lines) <= DEMO_LINES
+    return "\n".join(lines)
+
+
+def demo_now(environment):
+    shown = screen_of(environment, DEMO_LINES, f"sh -c '{MUSTER} demo --recording; cat'",
+                      lambda screen: "confidence" in screen)
+    assert "holds this job back" in shown
+    return shown
+
+
 def screen_of_top(folder, environment):
-    def tmux(*arguments):
-        return subprocess.run(["tmux", *arguments], env=environment, text=True, check=True, timeout=60,
-                              stdout=subprocess.PIPE).stdout
     make_longer(os.path.join(folder, "longer"), TIMES)
     job = subprocess.Popen([MUSTER, "replay", "longer", "--dir", "muster-4711"], env=environment, cwd=folder,
                            stderr=subprocess.DEVNULL)
@@ -104,15 +138,11 @@ def screen_of_top(folder, environment):
         while len([name for name in os.listdir(environment["MUSTER_SEGMENT_DIR"]) if name.endswith(".seg")]) < 4:
             assert time.monotonic() < end, "no job"
             time.sleep(0.05)
-        tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), MUSTER + " top")
-        while LATE + " " not in (shown := tmux("capture-pane", "-p")) or not re.search("[\u2581-\u2588]{4}", shown):
-            assert time.monotonic() < end and job.poll() is None, shown
-            time.sleep(0.2)
-        shown = tmux("capture-pane", "-p", "-e")
+        shown = screen_of(environment, LINES, MUSTER + " top",
+                          lambda screen: LATE + " " in screen and re.search("[\u2581-\u2588]{4}", screen))
         job.wait(timeout=DEADLINE_S)
         return shown
     finally:
-        subprocess.run(["tmux", "kill-server"], env=environment, stderr=subprocess.DEVNULL)
         job.terminate()
         job.wait()
 
@@ -139,11 +169,14 @@ def main():
         subprocess.run([MUSTER, "report", "muster-4711", "--html", page], env=environment, check=True, cwd=folder,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shoot(page, os.path.join(FOLDER, "report.png"), 1280, 1500)
-        screen = os.path.join(folder, "top.html")
-        with open(screen, "w", encoding="utf-8") as file:
-            file.write(marked_up(text))
-        shoot(screen, os.path.join(FOLDER, "top.png"), 930, 19 * LINES + 28)
-    for name, rows in (("report.png", 300), ("compare.png", 300), ("top.png", 60)):
+        for name, shown, lines in (("top", text, LINES), ("demo-before", demo_at_first(), DEMO_LINES),
+                                   ("demo-after", demo_now(environment), DEMO_LINES)):
+            screen = os.path.join(folder, name + ".html")
+            with open(screen, "w", encoding="utf-8") as file:
+                file.write(marked_up(shown))
+            shoot(screen, os.path.join(FOLDER, name + ".png"), 930, 19 * lines + 28)
+    for name, rows in (("report.png", 300), ("compare.png", 300), ("top.png", 60), ("demo-before.png", 200),
+                       ("demo-after.png", 200)):
         width, height, different = pixels(os.path.join(FOLDER, name))
         print(f"{name}: {width} x {height}, {different} different rows")
         assert different > rows, f"{name} is nearly empty"
