@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/text.h"
+#include "diagnose/hang/hang_case.h"
 #include "diagnose/hang/hang_state.h"
 #include "view/aligned.h"
 
@@ -22,6 +23,32 @@ static void name_call(const struct muster_hang_member *member, uint64_t number, 
     }
     muster_text_bytes(size, sizeof size, call->count * muster_dtype_bytes(call->dtype));
     snprintf(to, room, "%s #%" PRIu64 " (%s)", muster_func_word(call->func), number, size);
+}
+
+/* The newest call, where that is a send or receive. */
+static const struct muster_hang_pair *newest_pair(const struct muster_hang_member *member)
+{
+    const struct muster_hang_pair *newest = NULL;
+    for (uint32_t i = 0; i < member->pairs; i++)
+        if (!newest || member->pair[i].enqueue_ns > newest->enqueue_ns)
+            newest = &member->pair[i];
+    return newest && newest->enqueue_ns >= member->called_ns ? newest : NULL;
+}
+
+/* A rank of the communicator as people know it. */
+static int32_t global_rank(const struct muster_hang_comm *comm, int32_t rank)
+{
+    const struct muster_hang_member *member = muster_hang_by_rank(comm, rank);
+    return member ? member->rank : rank;
+}
+
+static void name_pair(const struct muster_hang_comm *comm, const struct muster_hang_pair *pair,
+                      char *to, size_t room)
+{
+    char size[32];
+    muster_text_bytes(size, sizeof size, pair->count * muster_dtype_bytes(pair->dtype));
+    snprintf(to, room, "%s %" PRId32 " #%" PRIu64 " (%s)", pair->send ? "Send to" : "Recv from",
+             global_rank(comm, pair->peer), pair->posted - 1, size);
 }
 
 /* What the communicator's ranks show of each other. */
@@ -41,28 +68,45 @@ static struct progress progress_of(const struct muster_hang_comm *comm)
     return progress;
 }
 
-/* Who never came to the last call of `member`. */
+enum { NAMED = 4 };
+
+/* One more of those waited for: named, or counted where there are many. */
+static void add_waited_for(struct muster_whereabout *one, unsigned *n, int32_t rank)
+{
+    size_t used = strlen(one->waits);
+    if ((*n)++ < NAMED)
+        snprintf(one->waits + used, sizeof one->waits - used, "%s%" PRId32, used ? ", " : "", rank);
+}
+
+/* Who never came to the last call of `member`, a collective. */
 static void name_missing(const struct muster_hang_comm *comm,
                          const struct muster_hang_member *member, struct muster_whereabout *one)
 {
-    enum { SHOWN = 4 };
     unsigned missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < comm->members; i++) {
-        if (comm->member[i].calls >= member->calls) {
-            continue;
-        }
-        if (missing++ < SHOWN && used < sizeof one->waits) {
-            used += (size_t)snprintf(one->waits + used, sizeof one->waits - used, "%s%" PRId32,
-                                     used ? ", " : "", comm->member[i].rank);
-        }
-    }
-    if (missing > SHOWN && used < sizeof one->waits) {
-        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", missing - SHOWN);
-    } else if (comm->nranks > comm->members && used < sizeof one->waits) {
+    for (uint32_t i = 0; i < comm->members; i++)
+        if (comm->member[i].calls < member->calls)
+            add_waited_for(one, &missing, comm->member[i].rank);
+    size_t used = strlen(one->waits);
+    if (missing > NAMED)
+        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", missing - NAMED);
+    else if (comm->nranks > comm->members)
         snprintf(one->waits + used, sizeof one->waits - used, "%s%u not seen", used ? ", " : "",
                  comm->nranks - comm->members);
-    }
+}
+
+/* Which peers of its sends and receives have posted less. */
+static void name_silent_peers(const struct muster_hang_comm *comm,
+                              const struct muster_hang_member *member,
+                              struct muster_whereabout *one)
+{
+    unsigned silent = 0;
+    uint64_t posted_there;
+    for (uint32_t i = 0; i < member->pairs; i++)
+        if (muster_hang_waits_for_peer(comm, member, &member->pair[i], &posted_there))
+            add_waited_for(one, &silent, global_rank(comm, member->pair[i].peer));
+    size_t used = strlen(one->waits);
+    if (silent > NAMED)
+        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", silent - NAMED);
 }
 
 /* Its own kernels' ends may not all have been shown; where a collective that ends on all ranks
@@ -114,6 +158,12 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
     one->where = where;
     one->since_s = since_s;
     one->call[0] = one->in[0] = one->waits[0] = '\0';
+    const struct muster_hang_pair *pair = newest_pair(member);
+    if (pair) {
+        name_pair(comm, pair, one->call, sizeof one->call);
+        name_silent_peers(comm, member, one);
+        return;
+    }
     if (member->calls) {
         name_call(member, member->calls - 1, one->call, sizeof one->call);
         name_missing(comm, member, one);

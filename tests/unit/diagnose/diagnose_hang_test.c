@@ -102,6 +102,28 @@ static void the_table_names_what_a_rank_waits_in(void **state)
     job_free(job);
 }
 
+static void whereabouts_name_sends_and_whom_they_wait_for(void **state)
+{
+    (void)state;
+    struct job *job = job_new(4, 20);
+    for (unsigned r = 0; r < 4; r++)
+        job_call(job, r, JOB_COMM, 2, 1);
+    job_p2p(job, 1, JOB_COMM, true, 2, 7, 3, false);
+    job_p2p(job, 1, JOB_COMM, true, 3, 0, 4, true);
+    job_p2p(job, 2, JOB_COMM, false, 1, 7, 3, false);
+    struct muster_whereabouts all = job_whereabouts(job);
+    char text[128];
+    assert_non_null(strstr(all.rank[0].call, "AllReduce #1"));
+    assert_memory_equal(all.rank[1].call, "Send to 3 #0 (", 14);
+    assert_string_equal(all.rank[1].waits, "3");
+    assert_memory_equal(all.rank[2].call, "Recv from 1 #7 (", 16);
+    assert_string_equal(all.rank[2].waits, "");
+    muster_whereabout_text(&all.rank[1], text, sizeof text);
+    assert_non_null(strstr(text, "for 16.0 s, waiting for rank 3"));
+    muster_whereabouts_free(&all);
+    job_free(job);
+}
+
 static void a_kernel_still_open_on_the_absent_rank_changes_nothing(void **state)
 {
     (void)state;
@@ -520,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_never_came_is_named),
         cmocka_unit_test(a_rank_that_went_ahead_alone_is_named_without_conviction),
+        cmocka_unit_test(whereabouts_name_sends_and_whom_they_wait_for),
         cmocka_unit_test(a_kernel_still_open_on_the_absent_rank_changes_nothing),
         cmocka_unit_test(the_table_names_what_a_rank_waits_in),
         cmocka_unit_test(a_pause_shorter_than_the_threshold_is_no_hang),
