@@ -432,7 +432,7 @@ static uint32_t add_gpu(void *arg, unsigned rank)
                                                               .gpu_index = (int32_t)rank % 8,
                                                               .host = "host",
                                                               .timing = MUSTER_TIMING_FULL,
-                                                              .host_times = true});
+                                                              .host_times = true, .one_pace = true});
 }
 
 static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,

@@ -32,7 +32,7 @@ static void add_rank(void *arg, unsigned rank, const char *host, enum job_timing
                                                  .host = name,
                                                  .process = rank,
                                                  .timing = word[timing],
-                                                 .host_times = true,
+                                                 .host_times = true, .one_pace = true,
                                                  .called = true,
                                                  .unix_ns = unix_ns});
 }

@@ -35,6 +35,11 @@ uint32_t muster_process_nccl(const void *caller)
     return (uint32_t)version;
 }
 
+muster_told_time *muster_process_told_time(void)
+{
+    return (muster_told_time *)dlsym(RTLD_DEFAULT, "muster_replay_told_ns");
+}
+
 /* The driver's own types, as far as they are passed here (CUDA driver API, 11.4 on). */
 struct cuda_uuid {
     unsigned char bytes[16];

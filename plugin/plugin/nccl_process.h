@@ -20,6 +20,9 @@ void muster_process_gpu(struct muster_gpu *gpu);
  * one. */
 bool muster_process_cuda(struct muster_cuda *cuda);
 
+/* How the player of a recording tells when the call that it plays came; NULL: it does not. */
+muster_told_time *muster_process_told_time(void);
+
 /* CPUs that the calling thread may use; 1 at least. */
 unsigned muster_process_cpus(void);
 

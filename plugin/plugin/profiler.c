@@ -178,6 +178,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
                                               .cuda = plugin.has_cuda ? &plugin.cuda : NULL,
                                               .played = played && identity->armed,
                                               .host_times = !played,
+                                              .told = played ? muster_process_told_time() : NULL,
                                               .cpus = muster_process_cpus(),
                                               .group_handles = identity->api < 5,
                                               .named_by_event = identity->api < 4};

@@ -5,6 +5,9 @@
  * or missing (no such counter, a kernel that does not trust it) gets the clock itself.
  *
  * Two readings less than 1 us apart may come in the wrong order.
+ *
+ * In a replay calls come when the player gets to them, which a busy machine delays; there the
+ * player tells when the recorded call came, and that is the time.
  */
 #ifndef MUSTER_RECORD_FAST_CLOCK_H
 #define MUSTER_RECORD_FAST_CLOCK_H
@@ -15,11 +18,16 @@
 
 #include "base/clock.h"
 
+/* When the call that is played now came, on CLOCK_MONOTONIC; 0: it comes now. On the calling thread.
+ */
+typedef uint64_t muster_told_time(void);
+
 struct muster_fast_clock {
     _Atomic uint32_t seq;         /* odd while the drain thread writes what follows */
     _Atomic uint64_t ticks, ns;   /* the same instant */
     _Atomic uint64_t ns_per_tick; /* with 32 binary places */
     _Atomic uint64_t good_for;    /* ticks; 0: no tie yet */
+    muster_told_time *told;       /* a replay's; NULL: none */
     bool possible;                /* what follows is the drain thread's */
     uint64_t last_ticks, last_ns; /* the newest pair; 0: none */
 };
@@ -31,6 +39,13 @@ static inline uint64_t muster_fast_clock_ticks(void)
 #else
     return 0;
 #endif
+}
+
+/* CLOCK_MONOTONIC itself, or what the player tells. */
+static inline uint64_t muster_exact_now_ns(const struct muster_fast_clock *clock)
+{
+    uint64_t told = clock->told ? clock->told() : 0;
+    return told ? told : muster_now_ns();
 }
 
 static inline uint64_t muster_fast_now_ns(const struct muster_fast_clock *clock)
@@ -47,14 +62,18 @@ static inline uint64_t muster_fast_now_ns(const struct muster_fast_clock *clock)
     if (passed < good_for && (seq & 1) == 0 &&
         atomic_load_explicit(&clock->seq, memory_order_relaxed) == seq)
         return ns + (passed * rate >> 32);
-#else
-    (void)clock;
 #endif
-    return muster_now_ns();
+    return muster_exact_now_ns(clock);
 }
 
-/* Whether the kernel itself takes the time from the counter. */
-void muster_fast_clock_init(struct muster_fast_clock *clock);
+/* For whoever waits until nothing more comes: a replay's calls, too, come now. */
+static inline uint64_t muster_arrival_ns(const struct muster_fast_clock *clock)
+{
+    return clock->told ? muster_now_ns() : muster_fast_now_ns(clock);
+}
+
+/* Asks whether the kernel itself takes the time from the counter. `told`: NULL but in a replay. */
+void muster_fast_clock_init(struct muster_fast_clock *clock, muster_told_time *told);
 /* Ties the counter to the clock anew. One thread, every few milliseconds. */
 void muster_fast_clock_tie(struct muster_fast_clock *clock);
 

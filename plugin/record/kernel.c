@@ -185,7 +185,7 @@ static void channel_ended(struct muster_recorder *recorder, struct muster_comm *
 {
     uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_relaxed) + 1;
     if (slot->p2p || ended >= slot->channels || recorder->options.played) {
-        uint64_t now = muster_fast_now_ns(&recorder->clock);
+        uint64_t now = muster_arrival_ns(&recorder->clock);
         atomic_store_explicit(&slot->touched_ns, now, memory_order_relaxed);
         if (recorder->options.host_times && longer_than_host(slot, now)) {
             refuse_times(recorder, comm, slot, MUSTER_DROP_TIME_LONG);

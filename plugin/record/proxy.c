@@ -119,7 +119,8 @@ void muster_proxy_op_progress(struct muster_recorder *recorder, const void *hand
     struct muster_proxy_slot *slot = slot_of(recorder, handle);
     struct muster_seg_slot *op = slot ? op_of(recorder, slot) : NULL;
     if (op && atomic_load_explicit(&op->proxy_begin_ns, memory_order_relaxed) == 0)
-        atomic_store_explicit(&op->proxy_begin_ns, muster_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&op->proxy_begin_ns, muster_exact_now_ns(&recorder->clock),
+                              memory_order_relaxed);
 }
 
 void muster_proxy_op_stop(struct muster_recorder *recorder, const void *handle)
@@ -129,9 +130,9 @@ void muster_proxy_op_stop(struct muster_recorder *recorder, const void *handle)
         return;
     struct muster_seg_slot *op = op_of(recorder, slot);
     if (op) {
-        uint64_t now = muster_now_ns();
-        atomic_store_explicit(&op->proxy_end_ns, now, memory_order_relaxed);
-        atomic_store_explicit(&op->touched_ns, now, memory_order_relaxed);
+        atomic_store_explicit(&op->proxy_end_ns, muster_exact_now_ns(&recorder->clock),
+                              memory_order_relaxed);
+        atomic_store_explicit(&op->touched_ns, muster_now_ns(), memory_order_relaxed);
         uint32_t ended = atomic_load_explicit(&op->proxy_ended, memory_order_relaxed);
         /* Release: pairs with the acquire in muster_slot_op. */
         atomic_store_explicit(&op->proxy_ended, ended + 1, memory_order_release);
@@ -175,11 +176,12 @@ static uint32_t wait_of_state(unsigned state)
     }
 }
 
-static void step_turns(struct muster_proxy_slot *slot, struct muster_proxy_step *step,
-                       uint32_t wait)
+static void step_turns(const struct muster_fast_clock *clock, struct muster_proxy_slot *slot,
+                       struct muster_proxy_step *step, uint32_t wait)
 {
-    uint64_t now = muster_now_ns();
-    if (step->wait != MUSTER_WAIT_NONE)
+    uint64_t now = muster_exact_now_ns(clock);
+    /* Recordings of several threads go back by some microseconds. */
+    if (step->wait != MUSTER_WAIT_NONE && now > step->since_ns)
         slot->wait_ns[step->wait] += now - step->since_ns;
     step->wait = wait;
     step->since_ns = now;
@@ -202,7 +204,7 @@ void muster_proxy_step_state(struct muster_recorder *recorder, const void *handl
     if (args->given && args->trans_bytes > step->bytes)
         step->bytes = args->trans_bytes;
     if (wait != step->wait)
-        step_turns(slot, step, wait);
+        step_turns(&recorder->clock, slot, step, wait);
 }
 
 void muster_proxy_step_stop(struct muster_recorder *recorder, const void *handle)
@@ -211,7 +213,7 @@ void muster_proxy_step_stop(struct muster_recorder *recorder, const void *handle
     struct muster_proxy_step *step = slot ? step_of(slot, handle) : NULL;
     if (!step)
         return;
-    step_turns(slot, step, MUSTER_WAIT_NONE);
+    step_turns(&recorder->clock, slot, step, MUSTER_WAIT_NONE);
     step->open = false;
     slot->bytes += step->bytes;
     slot->steps++;

@@ -43,6 +43,7 @@ struct muster_recorder_options {
     const struct muster_cuda *cuda; /* NULL: no driver */
     bool played;                   /* a replay: NCCL's recorded stamps stand for events */
     bool host_times;               /* false in a replay: host times mean nothing */
+    muster_told_time *told;        /* a replay's: when a played call came; NULL: none */
     bool group_handles;            /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
     unsigned cpus;       /* that the process may use */

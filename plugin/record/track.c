@@ -308,7 +308,8 @@ static void *ce_start(struct muster_recorder *recorder, const struct muster_even
     void *handle = launch_called(recorder, event->parent, &op, MUSTER_HANDLE_CE);
     struct muster_seg_slot *slot = handle ? muster_track_slot(recorder, handle) : NULL;
     if (slot) {
-        atomic_store_explicit(&slot->proxy_begin_ns, muster_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&slot->proxy_begin_ns, muster_exact_now_ns(&recorder->clock),
+                              memory_order_relaxed);
         atomic_store_explicit(&slot->proxy_started, 1, memory_order_relaxed);
     }
     return handle;
@@ -319,7 +320,8 @@ static void ce_stop(struct muster_recorder *recorder, const void *handle)
     struct muster_seg_slot *slot = muster_track_slot(recorder, handle);
     if (!slot)
         return;
-    atomic_store_explicit(&slot->proxy_end_ns, muster_now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&slot->proxy_end_ns, muster_exact_now_ns(&recorder->clock),
+                          memory_order_relaxed);
     /* Release: pairs with the acquire in muster_slot_op. */
     atomic_store_explicit(&slot->proxy_ended, 1, memory_order_release);
 }

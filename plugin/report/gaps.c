@@ -161,9 +161,12 @@ static const char *why_replay(const struct muster_report_rank *rank)
     if (!rank->replay) {
         return NULL;
     }
-    return strcmp(rank->replay, "max") == 0
-               ? "replayed from a recording at full speed: host times mean nothing"
-               : "replayed from a recording: host times are the replay's";
+    if (strcmp(rank->replay, "max") == 0) {
+        return "replayed from a recording at full speed: host times mean nothing";
+    }
+    return strcmp(rank->replay, "1") == 0
+               ? "replayed from a recording at its own pace: host times are the recorded job's"
+               : "replayed from a recording faster than it was: host times do not fit the GPUs'";
 }
 
 static const char *why_not_steered(const struct muster_report_rank *rank)

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 
-#include "base/sort.h"
 #include "view/view_internal.h"
 
 enum { NEAR = 64, QUEUED_MOST = MUSTER_QUEUED_UNKNOWN - 1 };
@@ -23,7 +22,7 @@ struct stretch {
 static bool has_queue(const struct muster_view_gpu *gpu, const struct muster_view_op *op)
 {
     /* NCCL shows a replay when it runs, not when it was called. */
-    return gpu->host_times && op->end_ns > op->begin_ns && !(op->flags & MUSTER_OP_GRAPH);
+    return gpu->one_pace && op->end_ns > op->begin_ns && !(op->flags & MUSTER_OP_GRAPH);
 }
 
 static int64_t raw_ns(const struct muster_view_op *op)
@@ -71,22 +70,6 @@ static void carry_all(struct stretch *stretch, uint32_t stretches)
     }
 }
 
-/* A player that was held up calls after the recorded begin: of its stretches the usual one
- * tells. */
-static void settle_played(struct stretch *stretch, uint32_t stretches, int64_t *scratch)
-{
-    size_t n = 0;
-    for (uint32_t s = 0; s < stretches; s++) {
-        if (stretch[s].soonest_ns != INT64_MAX) {
-            scratch[n++] = stretch[s].soonest_ns;
-        }
-    }
-    muster_sort_i64(scratch, n);
-    for (uint32_t s = 0; s < stretches && n; s++) {
-        stretch[s].soonest_ns = scratch[(n - 1) / 2];
-    }
-}
-
 static void set_queued(struct muster_view *view, const struct muster_view_gpu *gpu,
                        const struct stretch *stretch)
 {
@@ -108,23 +91,17 @@ int muster_view_queue_times(struct muster_view *view)
         most = view->gpu[g].ordered > most ? view->gpu[g].ordered : most;
     }
     struct stretch *stretch = malloc((most / NEAR + 1) * sizeof *stretch);
-    int64_t *scratch = malloc((most / NEAR + 1) * sizeof *scratch);
-    for (size_t g = 0; g < view->gpus && stretch && scratch; g++) {
+    for (size_t g = 0; g < view->gpus && stretch; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
         uint32_t stretches = gpu->ordered / NEAR + 1;
         if (!gpu->ordered) {
             continue;
         }
         find_soonest(view, gpu, stretch, stretches);
-        if (gpu->played) {
-            settle_played(stretch, stretches, scratch);
-        } else {
-            carry_all(stretch, stretches);
-        }
+        carry_all(stretch, stretches);
         set_queued(view, gpu, stretch);
     }
-    bool whole = stretch && scratch;
+    bool whole = stretch != NULL;
     free(stretch);
-    free(scratch);
     return whole ? 0 : -1;
 }

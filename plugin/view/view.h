@@ -41,7 +41,7 @@ struct muster_view_gpu {
     uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
     uint8_t timing;   /* enum muster_timing */
     bool host_times;  /* enqueue_ns means something: not replayed at full speed */
-    bool played;      /* a replay: calls may come later than they did */
+    bool one_pace;    /* host and GPU times pass alike: not replayed faster than recorded */
     const struct muster_seg_policy *policy; /* of its process; NULL: not known */
     /* Of its process and of itself; NULL: nobody looked. In the run's memory. */
     const struct muster_facts *facts;

@@ -162,7 +162,7 @@ static void add_gpus(struct muster_view *view, const struct muster_process *proc
             .process = p,
             .timing = (uint8_t)process->identity.timing,
             .host_times = process->identity.replay_speed != UINT32_MAX,
-            .played = process->identity.replay_speed != 0,
+            .one_pace = process->identity.replay_speed <= 1,
             .whole_from_ns = muster_process_whole_from_ns(process),
             .unix_ns = (int64_t)(process->identity.begin_unix_ns - process->identity.begin_mono_ns),
             .policy = &process->segment->policy,

@@ -18,9 +18,9 @@ import sys
 import tempfile
 
 COST_WITHIN = 0.3
-# (recording, timing) of ../frameworks that is not right, or not in every play.
-KNOWN = {("hf-clean", "auto"), ("hf-late0-8ms", "full"), ("hf-late0-8ms", "auto"),
-         ("fsdp-clean", "auto"), ("lightning-late1", "full"), ("lightning-late1", "auto"),
+# (recording, timing) of ../frameworks that is not right. lightning-late1 is at the limit: 0.650 s.
+KNOWN = {("hf-clean", "full"), ("hf-clean", "auto"), ("hf-late0-8ms", "full"), ("hf-late0-8ms", "auto"),
+         ("lightning-late1", "full"), ("lightning-late1", "auto"),
          ("moe-clean", "full"), ("moe-clean", "auto"),
          ("moe-late1-2ms", "full"), ("moe-late1-2ms", "auto")}
 

@@ -93,7 +93,7 @@ static struct muster_findings thousand(unsigned late)
                                                                             .gpu_index = (int32_t)r,
                                                                             .host = "node0",
                                                                             .process = r,
-                                                                            .host_times = true});
+                                                                            .host_times = true, .one_pace = true});
         for (unsigned c = 0; c < COMMS; c++)
             member[c][r] = muster_view_add_member(&view, gpu, c + 1, (int32_t)r, RANKS, 1, "");
     }

@@ -34,7 +34,7 @@ static void begin(struct job *job)
         const struct muster_view_gpu gpu = {.rank = (int32_t)r,
                                             .gpu_index = (int32_t)r % 2,
                                             .host = r < 2 ? "node0" : "node1",
-                                            .host_times = true,
+                                            .host_times = true, .one_pace = true,
                                             .unix_ns = -(int64_t)job->skew_ns[r]};
         uint32_t g = muster_view_add_gpu(&job->view, &gpu);
         for (unsigned c = 0; c < COMMS; c++)

@@ -15,7 +15,7 @@ void ranks_begin(struct ranks *ranks, unsigned n)
                                             .gpu_index = (int32_t)r,
                                             .host = "host",
                                             .timing = MUSTER_TIMING_FULL,
-                                            .host_times = true};
+                                            .host_times = true, .one_pace = true};
         assert_int_equal(muster_view_add_gpu(&ranks->view, &gpu), r);
         ranks->skew_ns[r] = 1000 * MS * (r + 1) + 137 * r;
         ranks->call_ns[r] = 1000 * MS;

@@ -30,7 +30,7 @@ static bool tied(const struct muster_fast_clock *clock)
 static bool tie(struct muster_fast_clock *clock)
 {
     *clock = (struct muster_fast_clock){0};
-    muster_fast_clock_init(clock);
+    muster_fast_clock_init(clock, NULL);
     for (int i = 0; i < 1000 && clock->possible && !tied(clock); i++) {
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         muster_fast_clock_tie(clock);
@@ -79,6 +79,37 @@ static void test_a_tie_that_cannot_be_trusted_is_not_used(void **state)
     assert_agrees(&clock);
 }
 
+static uint64_t told_ns;
+
+static uint64_t tell(void)
+{
+    return told_ns;
+}
+
+static void test_a_replay_tells_the_time(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock = {0};
+    muster_fast_clock_init(&clock, tell);
+    told_ns = 12345;
+    assert_int_equal(muster_fast_now_ns(&clock), 12345);
+    assert_int_equal(muster_exact_now_ns(&clock), 12345);
+    told_ns = 0; /* the call comes now */
+    assert_agrees(&clock);
+    muster_fast_clock_tie(&clock);
+    assert_false(tied(&clock));
+}
+
+static void test_in_a_replay_what_arrives_arrives_now(void **state)
+{
+    (void)state;
+    struct muster_fast_clock clock = {0};
+    muster_fast_clock_init(&clock, tell);
+    told_ns = 12345;
+    uint64_t before = muster_now_ns(), now = muster_arrival_ns(&clock);
+    assert_true(before <= now && now <= muster_now_ns());
+}
+
 static int lowest_free_descriptor(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -93,7 +124,7 @@ static void test_asking_the_kernel_leaves_no_descriptor(void **state)
     (void)state;
     struct muster_fast_clock clock = {0};
     int before = lowest_free_descriptor();
-    muster_fast_clock_init(&clock);
+    muster_fast_clock_init(&clock, NULL);
     assert_int_equal(lowest_free_descriptor(), before);
 }
 
@@ -103,6 +134,8 @@ int main(void)
         cmocka_unit_test(test_agrees_with_the_clock),
         cmocka_unit_test(test_without_a_tie_it_is_the_clock),
         cmocka_unit_test(test_a_tie_that_cannot_be_trusted_is_not_used),
+        cmocka_unit_test(test_a_replay_tells_the_time),
+        cmocka_unit_test(test_in_a_replay_what_arrives_arrives_now),
         cmocka_unit_test(test_asking_the_kernel_leaves_no_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

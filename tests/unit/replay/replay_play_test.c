@@ -399,6 +399,21 @@ static void keeps_the_gaps(void **state)
     assert_true(muster_now_ns() - begin >= (calls - 2) * MUSTER_NS_PER_MS / 2);
 }
 
+/* The player has long been late here, as on a machine that is busy: the plugin still hears when the
+ * last call came, to the nanosecond. */
+static void tells_when_each_call_came(void **state)
+{
+    (void)state;
+    uint64_t begin = muster_now_ns() - MUSTER_NS_PER_S, told_ns = 0;
+    struct muster_play late = {
+        .speed = 2, .epoch_ns = 1000, .start_ns = begin, .told_ns = &told_ns};
+    first_mask = 0xfff;
+    write_trace(5, EAGER);
+    uint64_t last_ns = trace.call[trace.calls - 1].t_ns;
+    play_at(5, &late);
+    assert_int_equal(told_ns, begin + (last_ns - 1000) / 2);
+}
+
 static void holds_before_finalizing(void **state)
 {
     (void)state;
@@ -429,6 +444,7 @@ int main(void)
         TEST(proxies_get_this_process),
         TEST(counts_progress),
         TEST(keeps_the_gaps),
+        TEST(tells_when_each_call_came),
         TEST(holds_before_finalizing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
