@@ -5,6 +5,7 @@
  * usage: fleet_join [HOSTS [SECONDS]]    8 ranks a host: a communicator of each host, one of equal
  * ranks of all hosts, one of all; half way through one rank becomes late by a tenth of a step.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,8 @@ int main(int argc, char **argv)
     struct host *host = calloc(1, sizeof *host);
     struct told told = {.late = (int)(hosts / 2 * RANKS + 3)};
     struct cost cost = {0};
+    mallopt(M_MMAP_MAX, 0); /* as a worker does */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     if (!join || !judge || !host || hosts == 0)
         return 1;
     for (uint64_t half = 0; half < 2 * seconds; half++) {

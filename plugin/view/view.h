@@ -173,6 +173,10 @@ uint64_t *muster_view_self_ns(const struct muster_view *view);
  * [g] to [g + 1] of what is returned, which the caller frees. NULL: no memory. */
 size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members);
 
+/* Of each GPU the number of its host: hosts in the order of their first GPU, from 0. The caller frees.
+ * NULL: no memory. */
+uint32_t *muster_view_hosts(const struct muster_view *view);
+
 /* The eager sends or receives between a member and one peer, by number: operations [at, end) of
  * the finished view; at == end where there are none. Found by halves. */
 struct muster_view_stream {

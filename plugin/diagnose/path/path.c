@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
@@ -11,21 +10,6 @@
 #include "diagnose/path/path_pair.h"
 
 enum { LARGE_BYTES = 4 << 20 };
-
-/* Hosts by number, so that ranks are compared quickly. */
-static uint32_t *number_hosts(const struct muster_view *view)
-{
-    uint32_t *host = calloc(view->gpus + 1, sizeof *host);
-    uint32_t hosts = 0;
-    for (uint32_t g = 0; host && g < view->gpus; g++) {
-        uint32_t same = 0;
-        while (same < g && strcmp(view->gpu[same].host, view->gpu[g].host) != 0) {
-            same++;
-        }
-        host[g] = same < g ? host[same] : hosts++;
-    }
-    return host;
-}
 
 /* What is missing on a host for one reason: one finding. */
 static struct muster_path_missing *missing_of(struct muster_path_scan *scan, uint32_t host,
@@ -62,17 +46,29 @@ static void take(struct muster_path_scan *scan, uint32_t comm, const struct must
     missing->pairs += missing->comm == comm;
 }
 
+static void chain_hosts(struct muster_path_scan *scan, const struct muster_view_comm *comm)
+{
+    const struct muster_view_member *member = &scan->view->member[comm->first_member];
+    for (uint32_t i = 0; i < comm->members; i++)
+        scan->first[scan->host[member[i].gpu]] = MUSTER_VIEW_NONE;
+    for (uint32_t i = comm->members; i-- > 0;) {
+        uint32_t *first = &scan->first[scan->host[member[i].gpu]];
+        scan->next[i] = *first;
+        *first = i;
+    }
+}
+
 static void scan_pairs(struct muster_path_scan *scan, uint32_t c)
 {
     const struct muster_view *view = scan->view;
     const struct muster_view_comm *comm = &view->comm[c];
+    chain_hosts(scan, comm);
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_view_member *a = &view->member[comm->first_member + i];
-        for (uint32_t j = i + 1; j < comm->members; j++) {
+        for (uint32_t j = scan->next[i]; j != MUSTER_VIEW_NONE; j = scan->next[j]) {
             const struct muster_view_member *b = a + (j - i);
             struct muster_path_pair pair;
-            if (scan->host[a->gpu] == scan->host[b->gpu] && a->gpu != b->gpu &&
-                (a->ops || b->ops) &&
+            if (a->gpu != b->gpu && (a->ops || b->ops) &&
                 muster_path_pair(&view->gpu[a->gpu], &view->gpu[b->gpu], &pair) && pair.expected &&
                 pair.why != MUSTER_PATH_USED) {
                 take(scan, c, a, &pair);
@@ -175,8 +171,11 @@ static int describe_all(struct muster_path_scan *scan, struct muster_findings *f
 int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err)
 {
-    struct muster_path_scan scan = {.view = view, .host = number_hosts(view)};
-    int result = scan.host ? 0 : -1;
+    struct muster_path_scan scan = {.view = view,
+                                    .host = muster_view_hosts(view),
+                                    .next = malloc((view->members + 1) * sizeof(uint32_t)),
+                                    .first = malloc((view->gpus + 1) * sizeof(uint32_t))};
+    int result = scan.host && scan.next && scan.first ? 0 : -1;
     for (uint32_t c = 0; c < view->comms && result == 0; c++) {
         if (view->comm[c].id && !view->comm[c].twice) {
             scan_pairs(&scan, c);
@@ -195,6 +194,8 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
         report_unknown(&scan, &findings->not_observable);
     }
     free(scan.missing);
+    free(scan.next);
+    free(scan.first);
     free(scan.host);
     return result ? muster_fail_memory(err, "looking at paths") : 0;
 }

@@ -249,14 +249,15 @@ static void add_victims(const struct muster_graph *graph, const struct muster_su
     const struct muster_view *view = graph->view;
     const double *waits = &suspects->waits[s * view->gpus];
     double least = CARRIES * suspects->suspect[s].gain_ns;
-    bool beyond = false;
-    for (size_t m = 0; m < view->members; m++) {
-        bool inside = false;
-        for (uint32_t i = 0; i < view->comm[comm].members; i++) {
-            inside |= view->member[view->comm[comm].first_member + i].gpu == view->member[m].gpu;
-        }
-        beyond |= !inside && waits[view->member[m].gpu] >= least;
+    const struct muster_view_comm *own = &view->comm[comm];
+    size_t waiting = 0, inside = 0;
+    for (size_t g = 0; g < view->gpus; g++) {
+        waiting += waits[g] >= least;
     }
+    for (uint32_t i = 0; i < own->members; i++) {
+        inside += waits[view->member[own->first_member + i].gpu] >= least;
+    }
+    bool beyond = waiting > inside;
     for (size_t g = 0; g < view->gpus && beyond; g++) {
         if (waits[g] >= least && suspects->group[g] >= suspects->n &&
             finding->victims < MUSTER_FINDING_RANKS) {

@@ -31,38 +31,49 @@ static void collect(const struct muster_graph *graph, struct muster_suspect *of_
     }
 }
 
-static bool same_host(const struct muster_view *view, size_t a, size_t b)
+/* The ranks of one host. */
+struct host {
+    uint32_t ranks, suspects, first;
+    double least_ns, most_ns, sum_ns;
+};
+
+static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
+                         const uint32_t *host_of, struct host *host)
 {
-    return strcmp(view->gpu[a].host, view->gpu[b].host) == 0;
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        struct host *own = &host[host_of[g]];
+        double ns = of_gpu[g].excess_ns;
+        own->first = own->ranks++ ? own->first : g;
+        own->suspects += of_gpu[g].seat != MUSTER_NO_UNIT;
+        own->least_ns = own->ranks == 1 || ns < own->least_ns ? ns : own->least_ns;
+        own->most_ns = ns > own->most_ns ? ns : own->most_ns;
+        own->sum_ns += ns;
+    }
 }
 
-/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host is. */
-static void join_hosts(const struct muster_view *view, struct muster_suspect *of_gpu)
+/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host is.
+ * -1: no memory. */
+static int join_hosts(const struct muster_view *view, const uint32_t *host_of,
+                      struct muster_suspect *of_gpu)
 {
-    for (size_t g = 0; g < view->gpus; g++) {
-        size_t of_host = 0, suspects = 0;
-        double least = INFINITY, most = 0;
-        bool first = true;
-        for (size_t i = 0; i < view->gpus; i++) {
-            bool same = same_host(view, g, i);
-            of_host += same;
-            suspects += same && of_gpu[i].seat != MUSTER_NO_UNIT;
-            first &= !same || i >= g;
-            least = same && of_gpu[i].excess_ns < least ? of_gpu[i].excess_ns : least;
-            most = same && of_gpu[i].excess_ns > most ? of_gpu[i].excess_ns : most;
-        }
-        if (!first || of_host < 2 || suspects < of_host || of_host == view->gpus ||
-            least < ALIKE * most) {
+    struct host *host = calloc(view->gpus + 1, sizeof *host);
+    if (!host)
+        return -1;
+    add_to_hosts(view, of_gpu, host_of, host);
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        const struct host *own = &host[host_of[g]];
+        if (own->ranks < 2 || own->suspects < own->ranks || own->ranks == view->gpus ||
+            own->least_ns < ALIKE * own->most_ns) {
             continue;
         }
-        for (size_t i = g + 1; i < view->gpus; i++) {
-            if (same_host(view, g, i)) {
-                of_gpu[g].excess_ns += of_gpu[i].excess_ns;
-                of_gpu[i].seat = MUSTER_NO_UNIT;
-            }
-        }
-        of_gpu[g].host = true;
+        of_gpu[g].host = g == own->first;
+        if (of_gpu[g].host)
+            of_gpu[g].excess_ns = own->sum_ns;
+        else
+            of_gpu[g].seat = MUSTER_NO_UNIT;
     }
+    free(host);
+    return 0;
 }
 
 static int by_excess(const void *left, const void *right)
@@ -83,13 +94,14 @@ static int by_gain(const void *left, const void *right)
     return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
 }
 
-static void set_groups(const struct muster_view *view, struct muster_suspects *suspects)
+static void set_groups(const struct muster_view *view, const uint32_t *host_of,
+                       struct muster_suspects *suspects)
 {
     memset(suspects->group, NOBODY, view->gpus);
     for (size_t s = 0; s < suspects->n; s++) {
         const struct muster_suspect *own = &suspects->suspect[s];
         for (size_t g = 0; g < view->gpus; g++) {
-            if (g == own->gpu || (own->host && same_host(view, g, own->gpu))) {
+            if (g == own->gpu || (own->host && host_of[g] == host_of[own->gpu])) {
                 suspects->group[g] = (uint8_t)s;
             }
         }
@@ -205,20 +217,16 @@ static int set_waits(struct muster_what_if *what_if, struct muster_suspects *sus
     return 0;
 }
 
-int muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
-                         struct muster_suspects *suspects)
+/* The most late first. -1: no memory. */
+static int choose(const struct muster_graph *graph, const uint32_t *host_of,
+                  struct muster_suspects *suspects)
 {
     const struct muster_view *view = graph->view;
-    struct muster_what_if what_if = {0};
     struct muster_suspect *of_gpu = calloc(view->gpus + 1, sizeof *of_gpu);
-    suspects->n = 0;
-    suspects->group = malloc(view->gpus + 1);
-    if (!of_gpu || !suspects->group || muster_what_if_begin(&what_if, graph)) {
-        free(of_gpu);
+    if (!of_gpu)
         return -1;
-    }
     collect(graph, of_gpu);
-    join_hosts(view, of_gpu);
+    int result = join_hosts(view, host_of, of_gpu);
     if (view->gpus) {
         qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
     }
@@ -227,17 +235,34 @@ int muster_suspects_find(const struct muster_graph *graph, const struct muster_v
             suspects->suspect[suspects->n++] = of_gpu[g];
         }
     }
+    free(of_gpu);
+    return result;
+}
+
+int muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
+                         struct muster_suspects *suspects)
+{
+    const struct muster_view *view = graph->view;
+    struct muster_what_if what_if = {0};
+    uint32_t *host_of = muster_view_hosts(view);
+    suspects->n = 0;
+    suspects->group = malloc(view->gpus + 1);
+    if (!host_of || !suspects->group || choose(graph, host_of, suspects) ||
+        muster_what_if_begin(&what_if, graph)) {
+        free(host_of);
+        return -1;
+    }
     if (suspects->n) {
-        set_groups(view, suspects);
+        set_groups(view, host_of, suspects);
         set_gains(&what_if, suspects);
         drop_uneven(view, suspects);
         keep_worthy(graph, span, suspects);
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }
-    set_groups(view, suspects);
+    set_groups(view, host_of, suspects);
     int result = suspects->n ? set_waits(&what_if, suspects) : 0;
     muster_what_if_end(&what_if);
-    free(of_gpu);
+    free(host_of);
     return result;
 }
 

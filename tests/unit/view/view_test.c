@@ -261,11 +261,28 @@ static void test_first_call_is_the_earliest_of_any_kind(void **state)
     muster_view_free(&one.view);
 }
 
+static void test_hosts_are_numbered_by_their_first_gpu(void **state)
+{
+    (void)state;
+    static const char *const host[] = {"b", "a", "b", "c", "a", "b"};
+    static const uint32_t expected[] = {0, 1, 0, 2, 1, 0};
+    struct muster_view view = {0};
+    for (size_t i = 0; i < 6; i++)
+        muster_view_add_gpu(&view, &(struct muster_view_gpu){.host = host[i]});
+    finish(&view);
+    uint32_t *number = muster_view_hosts(&view);
+    assert_non_null(number);
+    assert_memory_equal(number, expected, sizeof expected);
+    free(number);
+    muster_view_free(&view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream_is_what_was_sent_to_one_peer),
         cmocka_unit_test(test_first_call_is_the_earliest_of_any_kind),
+        cmocka_unit_test(test_hosts_are_numbered_by_their_first_gpu),
         cmocka_unit_test(test_self_time_is_from_the_last_end_in_any_communicator),
         cmocka_unit_test(test_overlapping_operations_are_one_unit),
         cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
