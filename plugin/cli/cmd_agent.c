@@ -104,6 +104,9 @@ const struct muster_cmd muster_cmd_agent = {
              "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. With --nats\n"
              "it also tells muster fleet of them, which compares the ranks of all hosts. It ends\n"
              "by SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
+    .examples = "For a Prometheus elsewhere; and what it serves, printed once:\n"
+                "  muster agent --listen :9417\n"
+                "  muster agent --once\n",
     .options = options,
     .run = run,
 };

@@ -51,6 +51,10 @@ const struct muster_cmd muster_cmd_fleet = {
              "for many jobs: each job has one of them, and another within two seconds of its end.\n"
              "Ask with muster diagnose --fleet JOB. Ends by SIGINT or SIGTERM. Exit status: 0, or 2\n"
              "if it cannot work.\n",
+    .examples = "A worker; on each host `muster agent --nats nats://head:4222`:\n"
+                "  muster fleet --nats nats://head:4222\n"
+                "What it says of a job:\n"
+                "  muster diagnose --fleet muster-4711 --nats nats://head:4222\n",
     .options = options,
     .run = run,
 };

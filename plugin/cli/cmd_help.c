@@ -82,6 +82,9 @@ const struct muster_cmd muster_cmd_help = {
     .name = "help",
     .summary = "explain a command, or the configuration",
     .usage = "[COMMAND | config] [options]",
+    .examples = "  muster help report\n"
+                "Every setting, with its variable and default:\n"
+                "  muster help config\n",
     .options = help_table,
     .run = help,
 };

@@ -132,6 +132,7 @@ const struct muster_cmd muster_cmd_policy_schema = {
     .name = "policy schema",
     .summary = "print the JSON Schema of a policy, for editors",
     .usage = "",
+    .examples = "  muster policy schema > muster-policy.schema.json\n",
     .run = schema,
 };
 
@@ -148,6 +149,10 @@ const struct muster_cmd muster_cmd_policy = {
         "A policy says which algorithm, protocol and number of channels NCCL should use where:\n"
         "docs/policy.md. Nothing here touches a job. Exit status: 1 if the policy has errors,\n"
         "2 for a wrong call or a file that cannot be read.\n",
+    .examples = "  muster policy check policy.yaml\n"
+                "What it would have done to a run, and a job under it:\n"
+                "  muster policy simulate policy.yaml muster-4711\n"
+                "  muster run --policy policy.yaml -- python train.py\n",
     .subs = subs,
     .run = muster_cmd_run_sub,
 };

@@ -190,6 +190,7 @@ const struct muster_cmd muster_cmd_policy_show = {
     .about = "With --ranks: for each collective that NCCL asks about, which rule decides at which\n"
              "bytes (\"-\": none, the choice stays NCCL's). This table is what the plugin looks\n"
              "operations up in.\n",
+    .examples = "  muster policy show policy.yaml --ranks 16 --nodes 2\n",
     .options = show_table,
     .run = run,
 };

@@ -367,6 +367,8 @@ const struct muster_cmd muster_cmd_policy_simulate = {
         "the\n"
         "next, medians of at least 10 that every rank timed each way. Where that is not known the\n"
         "quickest rank's clock stands in, from ring to ring only. Else the effect is unknown.\n",
+    .examples = "The run that is looked at, and one where the other choice was measured:\n"
+                "  muster policy simulate policy.yaml muster-4711 muster-4710\n",
     .options = simulate_table,
     .run = run,
 };

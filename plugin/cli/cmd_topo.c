@@ -66,6 +66,9 @@ const struct muster_cmd muster_cmd_topo = {
         "PIX (one PCIe switch), PXB (several), PHB (a CPU's host bridge), NODE (host bridges\n"
         "of one NUMA node), SYS (between NUMA nodes). \"degraded\": a link does less than both\n"
         "of its ends can. MUSTER_SYSFS stands for /sys.\n",
+    .examples = "  muster topo\n"
+                "Which links do less than they can, for a program:\n"
+                "  muster topo --format json\n",
     .options = options,
     .run = run,
 };

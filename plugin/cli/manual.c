@@ -162,6 +162,30 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
     }
 }
 
+static bool has_examples(const struct muster_cmd *cmd)
+{
+    bool has = cmd->examples != NULL;
+    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
+        has |= (*sub)->examples != NULL;
+    }
+    return has;
+}
+
+static void put_examples(FILE *out, const struct muster_cmd *cmd)
+{
+    if (has_examples(cmd)) {
+        fputs(".SH EXAMPLES\n", out);
+    }
+    if (cmd->examples) {
+        put_text(out, cmd->examples);
+    }
+    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
+        if ((*sub)->examples) {
+            put_text(out, (*sub)->examples);
+        }
+    }
+}
+
 static void command_page(FILE *out, const struct muster_cmd *cmd)
 {
     static const struct muster_opt help = {.name = "help", .letter = 'h', .help = "print help"};
@@ -180,10 +204,7 @@ static void command_page(FILE *out, const struct muster_cmd *cmd)
     }
     put_option(out, &help);
     put_subs(out, cmd);
-    if (cmd->examples) {
-        fputs(".SH EXAMPLES\n", out);
-        put_text(out, cmd->examples);
-    }
+    put_examples(out, cmd);
     fputs(".SH SEE ALSO\n", out);
     put_reference(out, "muster", 1, true);
     put_reference(out, "muster-config", 5, false);
