@@ -3,6 +3,7 @@
 
 #include "cli/capture_options.h"
 #include "cli/cmd.h"
+#include "config/settings.h"
 
 /* Within single quotes only the single quote itself means anything to a shell. */
 static void put_quoted(const char *text)
@@ -22,6 +23,15 @@ static const struct muster_opt env_table[] = {
     MUSTER_CAPTURE_OPTIONS,
     {.name = NULL},
 };
+
+/* As the job will find them: now rather than from each of its ranks. */
+static void check_settings(const struct muster_environment *environment)
+{
+    struct muster_settings settings;
+    struct muster_err err;
+    if (muster_environment_apply(environment, &err) || muster_settings_load(&settings, &err))
+        fprintf(stderr, "muster env: %s\n", err.text);
+}
 
 static int env(const struct muster_cmd *self, int argc, char **argv)
 {
@@ -52,6 +62,7 @@ static int env(const struct muster_cmd *self, int argc, char **argv)
         }
         putchar('\n');
     }
+    check_settings(&environment);
     muster_environment_free(&environment);
     return MUSTER_STATUS_OK;
 }

@@ -18,6 +18,7 @@
 #include "cli/cmd.h"
 #include "cli/progress.h"
 #include "cli/replay_rank.h"
+#include "config/settings.h"
 #include "launch/child.h"
 #include "launch/locate.h"
 #include "run/run.h"
@@ -58,7 +59,7 @@ static const struct muster_opt options[] = {
      .type = MUSTER_OPT_TEXT,
      .offset = offsetof(struct options, out),
      .value = "DIR",
-     .help = "run directory (default: ./muster-<UTC time>-<pid>)"},
+     .help = "run directory (default: MUSTER_DIR, else ./muster-<UTC time>-<pid>)"},
     {.name = NULL},
 };
 
@@ -168,13 +169,26 @@ static int set_speed(struct replay *replay, const char *text)
     return 0;
 }
 
-static void set_out(struct replay *replay, const char *given)
+/* Says what is wrong, once for all ranks. Where nothing would be recorded there is nothing to play
+ * for. */
+static int read_settings(const struct replay *replay, struct muster_settings *settings)
+{
+    struct muster_err err;
+    if (muster_settings_load(settings, &err) == 0)
+        return 0;
+    if (!muster_settings_was_said(&err))
+        complain(replay, err.text);
+    muster_settings_mark_said(&err);
+    return settings->off ? -1 : 0;
+}
+
+static void set_out(struct replay *replay, const char *given, const char *from_settings)
 {
     time_t now = time(NULL);
     struct tm utc;
     char stamp[32];
-    if (given) {
-        muster_text_copy_path(replay->out, PATH_MAX, given);
+    if (given || from_settings[0]) {
+        muster_text_copy_path(replay->out, PATH_MAX, given ? given : from_settings);
         return;
     }
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
@@ -429,6 +443,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
 {
     struct options given = {.speed = "1"};
     struct replay replay = {.cmd = self};
+    struct muster_settings settings;
     int status;
     if (argc > 1 && strcmp(argv[1], MUSTER_REPLAY_RANK_WORD) == 0) {
         return muster_replay_rank(argc, argv);
@@ -438,14 +453,16 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     }
     snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
-    set_out(&replay, given.out);
     if (set_speed(&replay, given.speed) || list_files(&replay, argv[at]) ||
-        find_plugin(&replay, given.plugin)) {
+        find_plugin(&replay, given.plugin) || read_settings(&replay, &settings)) {
         free(replay.rank);
         return MUSTER_STATUS_USAGE;
     }
+    set_out(&replay, given.out, settings.dir);
     status = play(&replay);
-    if (status == MUSTER_STATUS_OK && !given.out) {
+    if (status == MUSTER_STATUS_OK && settings.off) {
+        fputs("muster replay: nothing was recorded: MUSTER_OFF is set\n", stderr);
+    } else if (status == MUSTER_STATUS_OK && !given.out) {
         fprintf(stderr, "muster replay: recorded in %s\n", replay.out);
     }
     free(replay.rank);

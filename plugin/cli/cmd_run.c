@@ -132,7 +132,10 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && rank == 0);
     place->dir[0] = '\0';
     if (muster_settings_load(&settings, &wrong)) {
-        fprintf(stderr, "muster run: %s\n", wrong.text);
+        if (place->reports) {
+            fprintf(stderr, "muster run: %s\n", wrong.text);
+        }
+        muster_settings_mark_said(&wrong);
     }
     if (settings.off) {
         place->off = true;

@@ -42,6 +42,11 @@ void muster_settings_default(struct muster_settings *settings);
  * is looked at. */
 int muster_settings_load(struct muster_settings *settings, struct muster_err *err);
 
+/* Whoever starts a job says what is wrong, once; its processes, which inherit the environment, find
+ * the same and need not say it again. Marked in MUSTER_SAID, which holds what was said. */
+void muster_settings_mark_said(const struct muster_err *err);
+bool muster_settings_was_said(const struct muster_err *err);
+
 /* The same from a document in memory, named `file` in errors; for tests, fuzzing and `--config`
  * checks. Does not look at the environment. On error *settings holds the defaults. */
 int muster_settings_parse(struct muster_settings *settings, const char *file, const char *yaml,

@@ -6,22 +6,30 @@
 
 #include "base/env.h"
 #include "config/document.h"
+#include "config/settings.h"
 #include "policy/policy.h"
 
+/* `to`: what whoever reads the settings says of the same file, and is not said twice; or NULL. */
 static void report(void *to, const struct muster_policy_message *message)
 {
-    char text[1700];
-    (void)to;
+    char text[1700], place[400];
+    const struct muster_err *known = to;
+    snprintf(place, sizeof place, "%s:%u:%u: ", message->file, message->line, message->column);
+    if (known && strncmp(known->text, place, strlen(place)) == 0) {
+        return;
+    }
     muster_policy_message_print(text, sizeof text, message);
     fprintf(stderr, "%s\n", text);
 }
 
-/* The hash of a policy with rules; -1 with errors, which are said; 1 without rules. */
-static int read_policy(const struct muster_document *document, char hex[MUSTER_POLICY_HEX])
+/* The hash of a policy with rules; -1 with errors, which are said but for the one that is `known`; 1
+ * without rules. */
+static int read_policy(const struct muster_document *document, struct muster_err *known,
+                       char hex[MUSTER_POLICY_HEX])
 {
     struct muster_policy *policy = NULL;
     if (muster_policy_parse(&policy, document->name, document->text, document->bytes, report,
-                            NULL)) {
+                            known)) {
         return -1;
     }
     muster_policy_hex(hex, policy->sha256);
@@ -85,7 +93,7 @@ static int add_file(struct muster_environment *environment, const char *file,
     if (muster_document_read(&document, file, err)) {
         return -1;
     }
-    int rc = read_policy(&document, hex);
+    int rc = read_policy(&document, NULL, hex);
     if (rc < 0) {
         muster_fail(err, "%s: the policy has errors, nothing was started", file);
     } else if (rc > 0) {
@@ -105,13 +113,18 @@ int muster_steer_add(struct muster_environment *environment, const char *file, c
     struct muster_document document = {.text = NULL};
     const char *text = muster_env("MUSTER_POLICY_INLINE");
     char hex[MUSTER_POLICY_HEX];
+    struct muster_err wrong = {.text = ""};
     if (file) {
         return add_file(environment, file, err);
     }
     /* What cannot be read here is said by who reads the configuration. */
     int rc = config && !text ? muster_document_read(&document, config, NULL)
                              : muster_document_of_policy(&document, NULL);
-    if (rc == 0 && document.text && read_policy(&document, hex) == 0) {
+    if (rc == 0 && document.text) {
+        struct muster_settings settings;
+        (void)muster_settings_parse(&settings, document.name, document.text, document.bytes, &wrong);
+    }
+    if (rc == 0 && document.text && read_policy(&document, &wrong, hex) == 0) {
         rc = muster_environment_add(environment, "NCCL_TUNER_PLUGIN", MUSTER_TUNER_LIBRARY, err);
     } else {
         rc = 0;

@@ -221,7 +221,7 @@ static void configure_locked(void)
     if (plugin.configured)
         return;
     plugin.configured = true;
-    if (muster_settings_load(&plugin.settings, &err) != 0)
+    if (muster_settings_load(&plugin.settings, &err) != 0 && !muster_settings_was_said(&err))
         muster_log(MUSTER_LOG_ERROR, "%s", err.text);
     muster_log_set_level((enum muster_log_level)plugin.settings.log_level);
 }

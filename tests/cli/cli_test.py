@@ -401,6 +401,42 @@ class Recorded(Case):
                           "--format", "csv").stdout.splitlines()
         self.assertEqual(len(csv), 9)
 
+    def replay_with(self, command, **environment):
+        """All lines of a replay of four ranks, in a configuration that is wrong."""
+        done = self.muster(*command, "replay", os.environ["MUSTER_TEST_RECORDING"], "--speed", "max",
+                           env=environment)
+        return done, [line for line in done.stderr.splitlines() if "MUSTER_" in line or "bad.yaml" in line]
+
+    def test_what_is_wrong_is_said_once_for_all_ranks(self):
+        with open(os.path.join(self.folder.name, "bad.yaml"), "w") as file:
+            file.write("muster: 1\ncapture:\n  timing: [full\n")
+        for command in ((), ("run", "-n", "--", MUSTER)):
+            for environment, text in (({"MUSTER_TIMNG": "full"}, "did you mean MUSTER_TIMING?: the other settings hold"),
+                                      ({"MUSTER_CONFIG": "bad.yaml"}, "bad.yaml:4:1: did not find expected")):
+                done, said = self.replay_with(command, **environment)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertIn(text, said[0])
+            done = self.muster("env", env={"MUSTER_CONFIG": "bad.yaml"})
+            self.assertEqual((done.returncode, done.stderr.count("bad.yaml:4:1")), (0, 1), done.stderr)
+
+    def test_a_wrong_directory_or_policy_records_nothing(self):
+        done, said = self.replay_with((), MUSTER_DRI="/nowhere")
+        self.assertEqual((done.returncode, len(said)), (2, 1), done.stderr)
+        self.assertIn("did you mean MUSTER_DIR?: nothing is recorded", said[0])
+        done = self.muster("run", "--", "sh", "-c", "exit 3", env={"MUSTER_DRI": "/nowhere"})
+        self.assertEqual(done.returncode, 3)  # the job's own
+        self.assertIn("the job runs unrecorded", done.stderr)
+        done, _ = self.replay_with((), MUSTER_OFF="1")
+        self.assertIn("nothing was recorded: MUSTER_OFF is set", done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_a_replay_records_where_the_job_is_told_to(self):
+        done, _ = self.replay_with(("run", "--", MUSTER), MUSTER_DIR=os.path.join(self.folder.name, "there"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^Rank 2 \(\S+\) holds this job back: ")
+        self.assertEqual(os.listdir(self.folder.name), ["there"])
+
     def test_formats_agree(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")
         done = self.muster("run", "--dir", "out", "--timing", "full", "--", MUSTER, "replay",
