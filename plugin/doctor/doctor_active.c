@@ -6,7 +6,7 @@
 #include "allreduce/allreduce.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 #include "doctor/p2p.h"
 #include "topology/paths.h"
 

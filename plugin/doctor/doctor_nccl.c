@@ -11,7 +11,7 @@
 #include "allreduce/gpu_api.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 #include "launch/bounded.h"
 #include "launch/nccl_files.h"
 

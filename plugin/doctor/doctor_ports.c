@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 #include "doctor/doctor.h"
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 #include "launch/bounded.h"
 #include "topology/sysfs.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/env.h"
 #include "doctor/doctor.h"
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
 #include "topology/sysfs.h"

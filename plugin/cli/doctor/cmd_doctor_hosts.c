@@ -12,6 +12,7 @@
 #include "cli/doctor/cmd_doctor.h"
 #include "doctor/rules/checks_print.h"
 #include "doctor/rules/doctor_compare.h"
+#include "doctor/survey.h"
 #include "launch/child.h"
 
 enum {
@@ -54,6 +55,7 @@ static int be_member(const struct doctor_options *given, struct muster_hosts_sel
     self->arg = (void *)(uintptr_t)given;
     self->name = host.name;
     self->id = host.id;
+    self->sysfs = muster_sysfs_root();
     int rc = muster_hosts_member_run(self, err);
     self->channel.close(self->channel.self);
     return rc;

@@ -32,6 +32,7 @@ struct muster_hosts_self {
     char *(*examine)(void *arg, bool active, struct muster_err *err);
     void *arg;
     const char *name, *id; /* of this host */
+    const char *sysfs;     /* what stands for /sys */
 };
 /* Does what the leader asks for until that ends. 0, or -1 with err, which the leader was told. */
 int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_err *err);
@@ -56,7 +57,7 @@ struct muster_hosts_seen {
     struct muster_hosts_member member;
     const char *report; /* NULL: none, and `missing` says why */
     const char *missing;
-    const char *ends, *frame_ends;
+    const char *ends, *frame_ends, *rdma_ends;
     const unsigned *frame_bytes;
     const struct muster_hosts_flow *flow;
     size_t flows;

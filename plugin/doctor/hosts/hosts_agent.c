@@ -9,6 +9,7 @@
 
 #include "doctor/hosts/hosts.h"
 #include "doctor/hosts/hosts_measure.h"
+#include "doctor/hosts/hosts_rdma.h"
 #include "doctor/hosts/hosts_reach.h"
 
 enum { IDLE_MS = 200, BUSY_MS = 20, IDLE_MAX = 600 * 1000 / IDLE_MS };
@@ -18,6 +19,7 @@ struct member {
     struct muster_hosts_member own;
     struct muster_hosts_ear ear;
     struct muster_hosts_reach *reach; /* NULL: before and after */
+    struct muster_hosts_rdma *rdma;   /* likewise, and without RDMA */
     bool listens, reached, ended;
     struct muster_arena plan; /* the others, until a new plan comes */
     struct muster_hosts_message others;
@@ -79,12 +81,30 @@ static int send_message(struct member *member, const struct muster_hosts_message
     return rc;
 }
 
-/* Looks at this host and says hello. Only one process a host has a network to test. */
+/* Only one process a host has a network to test. */
+static void open_network(struct member *member, struct muster_err *err)
+{
+    struct muster_hosts_member *own = &member->own;
+    struct muster_err none;
+    unsigned low = 0, high = 0;
+    read_range(&low, &high);
+    if (muster_hosts_ear_open(&member->ear, own, low, high, err))
+        return;
+    member->listens = true;
+    choose(own);
+    member->reach = muster_hosts_reach_new(&member->ear, err);
+    member->rdma = muster_hosts_rdma_new(member->self->sysfs, own->token, &none);
+    if (member->rdma)
+        muster_hosts_rdma_hello(member->rdma, own);
+    else
+        snprintf(own->no_rdma, sizeof own->no_rdma, "%.159s", none.text);
+}
+
+/* Looks at this host and says hello. */
 static int begin(struct member *member, const struct muster_hosts_message *message,
                  struct muster_err *err)
 {
     struct muster_hosts_place place;
-    unsigned low = 0, high = 0;
     for (size_t i = 0; i < message->variables; i++)
         setenv(message->name[i], message->value[i], 0);
     muster_hosts_place_read(&place);
@@ -95,14 +115,8 @@ static int begin(struct member *member, const struct muster_hosts_message *messa
     char *report = member->self->examine(member->self->arg, message->active, err);
     if (!report)
         return -1;
-    if (!member->listens && place.local_rank <= 0) {
-        read_range(&low, &high);
-        if (muster_hosts_ear_open(&member->ear, own, low, high, err) == 0) {
-            member->listens = true;
-            choose(own);
-            member->reach = muster_hosts_reach_new(&member->ear, err);
-        }
-    }
+    if (!member->listens && place.local_rank <= 0)
+        open_network(member, err);
     const struct muster_hosts_message hello = {
         .kind = MUSTER_HOSTS_HELLO, .member = *own, .report = report};
     int rc = send_message(member, &hello, err);
@@ -121,6 +135,8 @@ static int plan(struct member *member, const char *text, size_t size, struct mus
             break;
     if (member->at == others->n || !member->reach)
         return 0; /* not asked: too late, or without a network of its own */
+    if (member->rdma)
+        muster_hosts_rdma_begin(member->rdma, others->members, others->n, member->at);
     return muster_hosts_reach_begin(member->reach, others->members, others->n, member->at,
                                     others->timeout_ms, err);
 }
@@ -130,6 +146,7 @@ static int tell_reached(struct member *member, struct muster_err *err)
 {
     struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACHED_ALL};
     muster_hosts_reach_result(member->reach, &message);
+    message.rdma_ends = member->rdma ? muster_hosts_rdma_ends(member->rdma) : "";
     free(member->ends);
     free(member->bytes);
     member->ends = strdup(message.ends);
@@ -148,6 +165,8 @@ static int measure(struct member *member, const struct muster_hosts_message *rou
     struct muster_hosts_message measured = {.kind = MUSTER_HOSTS_MEASURED};
     muster_hosts_reach_free(member->reach);
     member->reach = NULL;
+    muster_hosts_rdma_free(member->rdma);
+    member->rdma = NULL;
     if (!member->reached)
         return 0;
     const struct muster_hosts_measuring measuring = {
@@ -201,7 +220,8 @@ static int serve(struct member *member, struct muster_err *err)
             idle = 0;
         }
         if (rc == 0 && member->reach && muster_hosts_reach_step(member->reach, BUSY_MS) &&
-            member->others.n && member->at < member->others.n && !member->reached)
+            member->others.n && member->at < member->others.n && !member->reached &&
+            (!member->rdma || muster_hosts_rdma_step(member->rdma)))
             rc = tell_reached(member, err);
     }
     return rc;
@@ -218,6 +238,7 @@ int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_
         send_message(&member, &failure, &lost);
     }
     muster_hosts_reach_free(member.reach);
+    muster_hosts_rdma_free(member.rdma);
     if (member.listens)
         muster_hosts_ear_close(&member.ear);
     muster_arena_free(&member.plan);

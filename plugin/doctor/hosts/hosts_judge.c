@@ -1,29 +1,13 @@
-/* What hosts found, as checks: hosts.reports, hosts.reach, hosts.ports, hosts.frames,
- * hosts.bandwidth, hosts.loss. */
+/* What hosts found, as checks: hosts.reports, hosts.reach, hosts.ports, hosts.frames here, the
+ * others in files of their own. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/hosts/hosts.h"
-#include "doctor/hosts/hosts_fold.h"
+#include "doctor/hosts/hosts_judging.h"
 
-enum { SHOWN = 24, JUMBO = 9000 };
-
-struct judging {
-    struct muster_hosts_result *result;
-    struct muster_checks *checks;
-    struct muster_arena *arena;
-    unsigned n; /* hosts with a report and a network */
-    const char **name, **subnet;
-    size_t *first; /* of each host, where its targets begin in everybody's ends */
-    char *bad;     /* n x n, for folding */
-};
-
-static const struct muster_hosts_member *member_of(const struct judging *judging, unsigned i)
-{
-    return &judging->result->seen[i].member;
-}
+enum { SHOWN = 24 };
 
 /* "10.0.1.0/24" of the first address; "" where there is none. */
 static const char *subnet_of(const struct muster_hosts_member *member, struct muster_arena *arena)
@@ -57,15 +41,16 @@ static const char *meaning(char end)
     }
 }
 
-static const char *ends_of(const struct judging *judging, unsigned from, unsigned to)
+static const char *ends_of(const struct muster_judging *judging, unsigned from, unsigned to)
 {
     const char *ends = judging->result->seen[from].ends;
     return ends ? ends + judging->first[to] : NULL;
 }
 
 /* Folds what is marked in judging->bad into evidence; returns the pairs. */
-static size_t put_folds(struct judging *judging, struct muster_check *check,
-                        const char *(*why)(const struct judging *, unsigned from, unsigned to))
+size_t muster_judging_fold(struct muster_judging *judging, struct muster_check *check,
+                           const char *(*why)(const struct muster_judging *, unsigned from,
+                                              unsigned to))
 {
     const struct muster_fold_input input = {judging->n, judging->name, judging->subnet,
                                             judging->bad};
@@ -85,12 +70,12 @@ static size_t put_folds(struct judging *judging, struct muster_check *check,
     return pairs;
 }
 
-static void forget_pairs(struct judging *judging)
+void muster_judging_forget(struct muster_judging *judging)
 {
     memset(judging->bad, MUSTER_FOLD_UNKNOWN, (size_t)judging->n * judging->n);
 }
 
-static char as_pair(char end)
+char muster_judging_pair(char end)
 {
     enum muster_fold_pair pair = end == MUSTER_HOSTS_REACHED    ? MUSTER_FOLD_GOOD
                                  : end == MUSTER_HOSTS_UNTESTED ? MUSTER_FOLD_UNKNOWN
@@ -98,14 +83,9 @@ static char as_pair(char end)
     return (char)pair;
 }
 
-static char *bad_at(struct judging *judging, unsigned from, unsigned to)
-{
-    return &judging->bad[(size_t)from * judging->n + to];
-}
-
 /* ---- reports ---- */
 
-static void judge_reports(struct judging *judging)
+static void judge_reports(struct muster_judging *judging)
 {
     const struct muster_hosts_result *result = judging->result;
     struct muster_check *check = muster_check_begin(judging->checks, "hosts.reports", "F36");
@@ -134,10 +114,10 @@ static void judge_reports(struct judging *judging)
 /* ---- reach ---- */
 
 /* How a pair ended: reached if any target was; the first failure where none was. */
-static char end_of_pair(const struct judging *judging, unsigned from, unsigned to)
+static char end_of_pair(const struct muster_judging *judging, unsigned from, unsigned to)
 {
     const char *ends = ends_of(judging, from, to);
-    unsigned targets = muster_hosts_targets(member_of(judging, to));
+    unsigned targets = muster_hosts_targets(muster_judging_member(judging, to));
     char failed = MUSTER_HOSTS_UNTESTED;
     for (unsigned t = 0; ends && from != to && t < targets; t++) {
         if (ends[t] == MUSTER_HOSTS_REACHED)
@@ -148,12 +128,12 @@ static char end_of_pair(const struct judging *judging, unsigned from, unsigned t
     return failed;
 }
 
-static const char *why_unreached(const struct judging *judging, unsigned from, unsigned to)
+static const char *why_unreached(const struct muster_judging *judging, unsigned from, unsigned to)
 {
     return meaning(end_of_pair(judging, from, to));
 }
 
-static void judge_reach(struct judging *judging)
+static void judge_reach(struct muster_judging *judging)
 {
     size_t tested = 0, bad;
     struct muster_check *check =
@@ -164,9 +144,9 @@ static void judge_reach(struct judging *judging)
         for (unsigned j = 0; j < judging->n; j++) {
             char end = end_of_pair(judging, i, j);
             tested += end != MUSTER_HOSTS_UNTESTED;
-            *bad_at(judging, i, j) = as_pair(end);
+            *muster_judging_bad(judging, i, j) = muster_judging_pair(end);
         }
-    bad = put_folds(judging, check, why_unreached);
+    bad = muster_judging_fold(judging, check, why_unreached);
     if (bad) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "see net.interface of these hosts: NCCL_SOCKET_IFNAME must name "
@@ -181,9 +161,9 @@ static void judge_reach(struct judging *judging)
 /* ---- ports and further addresses ---- */
 
 /* How a pair that is reached at all ends at target t. */
-static char end_at(const struct judging *judging, unsigned from, unsigned to, unsigned t)
+static char end_at(const struct muster_judging *judging, unsigned from, unsigned to, unsigned t)
 {
-    if (t >= muster_hosts_targets(member_of(judging, to)) ||
+    if (t >= muster_hosts_targets(muster_judging_member(judging, to)) ||
         end_of_pair(judging, from, to) != MUSTER_HOSTS_REACHED)
         return MUSTER_HOSTS_UNTESTED;
     return ends_of(judging, from, to)[t];
@@ -202,7 +182,7 @@ struct closed_list {
     size_t n;
 };
 
-static void add_closed(struct judging *judging, struct closed_list *list,
+static void add_closed(struct muster_judging *judging, struct closed_list *list,
                        const struct muster_fold *fold, unsigned t)
 {
     const char *ends = ends_of(judging, fold->from, fold->to);
@@ -219,9 +199,9 @@ static void add_closed(struct judging *judging, struct closed_list *list,
 }
 
 /* "ports 46884 to 60999, ": the quarters that failed, as one range of a host's. */
-static const char *name_ports(const struct judging *judging, const struct closed *closed)
+static const char *name_ports(const struct muster_judging *judging, const struct closed *closed)
 {
-    const struct muster_hosts_member *member = member_of(judging, closed->to);
+    const struct muster_hosts_member *member = muster_judging_member(judging, closed->to);
     unsigned ports = closed->targets & ((1u << MUSTER_HOSTS_PORTS) - 1);
     unsigned quarter = (member->high - member->low + 1) / MUSTER_HOSTS_PORTS;
     if (!ports)
@@ -243,7 +223,7 @@ static int most_closed(const void *a, const void *b)
                                               : strcmp(x->text, y->text);
 }
 
-static void find_closed(struct judging *judging, struct closed_list *list)
+static void find_closed(struct muster_judging *judging, struct closed_list *list)
 {
     const struct muster_fold_input input = {judging->n, judging->name, judging->subnet,
                                             judging->bad};
@@ -252,8 +232,8 @@ static void find_closed(struct judging *judging, struct closed_list *list)
         bool any = false;
         for (unsigned i = 0; i < judging->n; i++)
             for (unsigned j = 0; j < judging->n; j++) {
-                char pair = as_pair(end_at(judging, i, j, t));
-                *bad_at(judging, i, j) = pair;
+                char pair = muster_judging_pair(end_at(judging, i, j, t));
+                *muster_judging_bad(judging, i, j) = pair;
                 any |= pair == MUSTER_FOLD_BAD;
             }
         size_t n = any ? muster_hosts_fold(&input, judging->arena, &fold) : 0;
@@ -264,7 +244,7 @@ static void find_closed(struct judging *judging, struct closed_list *list)
         qsort(list->at, list->n, sizeof *list->at, most_closed);
 }
 
-static bool any_reached(const struct judging *judging)
+static bool any_reached(const struct muster_judging *judging)
 {
     for (unsigned i = 0; i < judging->n; i++)
         for (unsigned j = 0; j < judging->n; j++)
@@ -273,7 +253,7 @@ static bool any_reached(const struct judging *judging)
     return false;
 }
 
-static void judge_ports(struct judging *judging)
+static void judge_ports(struct muster_judging *judging)
 {
     struct closed_list list = {0};
     struct muster_check *check = muster_check_begin(judging->checks, "hosts.ports", "F23,F25");
@@ -298,7 +278,7 @@ static void judge_ports(struct judging *judging)
 
 /* ---- frames ---- */
 
-static char frame_end(const struct judging *judging, unsigned from, unsigned to)
+static char frame_end(const struct muster_judging *judging, unsigned from, unsigned to)
 {
     const char *ends = judging->result->seen[from].frame_ends;
     if (!ends)
@@ -306,14 +286,14 @@ static char frame_end(const struct judging *judging, unsigned from, unsigned to)
     return ends[to];
 }
 
-static unsigned frame_wanted(const struct judging *judging, unsigned from, unsigned to)
+static unsigned frame_wanted(const struct muster_judging *judging, unsigned from, unsigned to)
 {
-    unsigned a = member_of(judging, from)->address[0].mtu,
-             b = member_of(judging, to)->address[0].mtu;
+    unsigned a = muster_judging_member(judging, from)->address[0].mtu,
+             b = muster_judging_member(judging, to)->address[0].mtu;
     return a && b ? (a < b ? a : b) : a + b;
 }
 
-static const char *why_frames(const struct judging *judging, unsigned from, unsigned to)
+static const char *why_frames(const struct muster_judging *judging, unsigned from, unsigned to)
 {
     unsigned passed = judging->result->seen[from].frame_bytes[to];
     return muster_arena_format(judging->arena,
@@ -322,14 +302,14 @@ static const char *why_frames(const struct judging *judging, unsigned from, unsi
                                frame_wanted(judging, from, to), passed);
 }
 
-static void judge_frames(struct judging *judging)
+static void judge_frames(struct muster_judging *judging)
 {
     size_t tested = 0, silent = 0;
     unsigned low = 0, high = 0;
     struct muster_check *check = muster_check_begin(judging->checks, "hosts.frames", "F26");
     muster_check_expected(check, "full frames of the smaller MTU of both ends pass both ways");
     for (unsigned i = 0; i < judging->n; i++) {
-        unsigned mtu = member_of(judging, i)->address[0].mtu;
+        unsigned mtu = muster_judging_member(judging, i)->address[0].mtu;
         low = mtu && (!low || mtu < low) ? mtu : low;
         high = mtu > high ? mtu : high;
         for (unsigned j = 0; j < judging->n; j++) {
@@ -338,10 +318,10 @@ static void judge_frames(struct judging *judging)
             silent += end == MUSTER_HOSTS_SILENT;
             if (end == MUSTER_HOSTS_SILENT) /* says nothing about their size */
                 end = MUSTER_HOSTS_UNTESTED;
-            *bad_at(judging, i, j) = as_pair(end);
+            *muster_judging_bad(judging, i, j) = muster_judging_pair(end);
         }
     }
-    if (put_folds(judging, check, why_frames)) {
+    if (muster_judging_fold(judging, check, why_frames)) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "large transfers stall where small ones pass: give switches and "
                                    "tunnels on the way at least the hosts' MTU, or lower theirs");
@@ -359,213 +339,33 @@ static void judge_frames(struct judging *judging)
     }
 }
 
-/* ---- bandwidth ---- */
-
-static const char *why_unmeasured(const struct judging *judging)
-{
-    return judging->result->quick ? "--quick" : "no pair could be measured";
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n)
-{
-    if (n == 0)
-        return -1;
-    qsort(values, n, sizeof *values, by_size);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-/* Median of what was measured at host i, both ways; of all hosts for i = n. */
-static double median_of(const struct judging *judging, unsigned i, double *room)
-{
-    size_t n = 0;
-    for (unsigned at = 0; at < judging->n; at++) {
-        const struct muster_hosts_seen *seen = &judging->result->seen[at];
-        for (size_t k = 0; k < seen->flows; k++)
-            if (seen->flow[k].gbps >= 0 && (i == judging->n || at == i || seen->flow[k].peer == i))
-                room[n++] = seen->flow[k].gbps;
-    }
-    return median(room, n);
-}
-
-/* Below this part of the job's median a host or a pair is told. As p2p.bandwidth's 70 %: the hosts
- * of a job are alike, and one second of TCP in a quiet network varies by a tenth; at a half a host
- * with one of two bonded links just escaped, at 0.9 a busy one would be told. */
-static const double slow_part = 0.7;
-
-/* A pair has one measurement each way, and any busy processor shows in that: below half, and only
- * where there are enough others to tell. */
-static const double slow_pair_part = 0.5;
-enum { ENOUGH = 8 };
-
-static void tell_slow_pairs(struct judging *judging, struct muster_check *check, const double *of,
-                            double all)
-{
-    for (unsigned i = 0; i < judging->n; i++) {
-        const struct muster_hosts_seen *seen = &judging->result->seen[i];
-        for (size_t k = 0; k < seen->flows; k++) {
-            unsigned peer = seen->flow[k].peer;
-            if (seen->flow[k].gbps < 0 || seen->flow[k].gbps >= slow_pair_part * all ||
-                peer >= judging->n || of[i] < slow_part * all || of[peer] < slow_part * all)
-                continue;
-            muster_check_worse(check, MUSTER_CHECK_WARNING);
-            muster_check_evidence(check, "from %s to %s: %.2f Gb/s", judging->name[peer],
-                                  judging->name[i], seen->flow[k].gbps);
-            if (!check->found[0])
-                muster_check_found(check, "from %s to %s less than %.0f %% of the job's median",
-                                   judging->name[peer], judging->name[i], slow_pair_part * 100);
-        }
-    }
-}
-
-static void judge_bandwidth(struct judging *judging)
-{
-    size_t n = 0;
-    struct muster_check *check =
-        muster_check_begin(judging->checks, "hosts.bandwidth", "F33,F58,F60");
-    for (unsigned i = 0; i < judging->n; i++)
-        n += judging->result->seen[i].flows;
-    double *room = muster_arena_array(judging->arena, n + 1, sizeof *room);
-    double *of = muster_arena_array(judging->arena, judging->n + 1ul, sizeof *of);
-    double all = room && of ? median_of(judging, judging->n, room) : -1;
-    if (!room || !of || all < 0) {
-        muster_check_unchecked(check, "%s", why_unmeasured(judging));
-        return;
-    }
-    muster_check_expected(check, "one TCP connection carries at least %.0f %% of the job's median",
-                          slow_part * 100);
-    muster_check_evidence(check, "median %.2f Gb/s, %zu measurements", all, n);
-    for (unsigned i = 0; i < judging->n; i++) {
-        of[i] = median_of(judging, i, room);
-        if (judging->n < 3 || of[i] < 0 || of[i] >= slow_part * all)
-            continue;
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_evidence(check, "host %s: %.2f Gb/s", judging->name[i], of[i]);
-        if (!check->found[0])
-            muster_check_found(check, "host %s carries less than %.0f %% of the job's median",
-                               judging->name[i], slow_part * 100);
-    }
-    if (n >= ENOUGH)
-        tell_slow_pairs(judging, check, of, all);
-    if (check->status >= MUSTER_CHECK_WARNING)
-        muster_check_advice(check, "compare its link's rate (ethtool), its CPU's load and "
-                                   "hosts.loss with a host that is not slow");
-    if (!check->found[0])
-        muster_check_found(check, "even");
-}
-
-/* ---- loss ---- */
-
-/* 4 of 2,000 datagrams: one that is lost by chance is not told, and 0.2 % already costs TCP and
- * RoCE most of their speed. At 1 % it is a problem. */
-enum { LOST_LEAST = 4, PROBLEM_PART = 100 };
-static const double loss_part = 0.002;
-
-static bool is_lossy(const struct muster_hosts_flow *flow)
-{
-    return flow->lost >= LOST_LEAST && (double)flow->lost >= loss_part * (double)flow->expected;
-}
-
-static const char *why_loss(const struct judging *judging, unsigned from, unsigned to)
-{
-    const struct muster_hosts_seen *seen = &judging->result->seen[to];
-    for (size_t k = 0; k < seen->flows; k++)
-        if (seen->flow[k].peer == from)
-            return muster_arena_format(
-                judging->arena, "%.1f %% of %llu datagrams lost",
-                100.0 * (double)seen->flow[k].lost /
-                    (double)(seen->flow[k].expected ? seen->flow[k].expected : 1),
-                (unsigned long long)seen->flow[k].expected);
-    return "";
-}
-
-/* Hosts most of whose measurements are lossy; only these pairs are known, so that the folding of
- * all pairs does not serve. */
-static void tell_lossy_hosts(struct judging *judging, struct muster_check *check)
-{
-    for (unsigned i = 0; i < judging->n; i++) {
-        unsigned measured = 0, lossy = 0;
-        for (unsigned at = 0; at < judging->n; at++) {
-            const struct muster_hosts_seen *seen = &judging->result->seen[at];
-            for (size_t k = 0; k < seen->flows; k++) {
-                bool mine = at == i || seen->flow[k].peer == i;
-                measured += mine && seen->flow[k].expected > 0;
-                lossy += mine && is_lossy(&seen->flow[k]);
-            }
-        }
-        if (measured < 6 || lossy * 2 < measured)
-            continue;
-        muster_check_evidence(check, "host %s loses in %u of %u measurements", judging->name[i],
-                              lossy, measured);
-        muster_check_found(check, "host %s loses packets", judging->name[i]);
-        for (unsigned j = 0; j < judging->n; j++)
-            *bad_at(judging, i, j) = *bad_at(judging, j, i) = MUSTER_FOLD_UNKNOWN;
-    }
-}
-
-static void judge_loss(struct judging *judging)
-{
-    size_t measured = 0;
-    struct muster_check *check = muster_check_begin(judging->checks, "hosts.loss", "F58,F60");
-    muster_check_expected(check, "fewer than 0.2 %% of full frames lost at 2,000 a second");
-    forget_pairs(judging); /* most never meet */
-    for (unsigned i = 0; i < judging->n; i++) {
-        const struct muster_hosts_seen *seen = &judging->result->seen[i];
-        for (size_t k = 0; k < seen->flows; k++) {
-            const struct muster_hosts_flow *flow = &seen->flow[k];
-            measured += flow->expected > 0;
-            if (flow->peer >= judging->n || flow->expected == 0)
-                continue;
-            *bad_at(judging, flow->peer, i) = MUSTER_FOLD_GOOD;
-            if (!is_lossy(flow))
-                continue;
-            *bad_at(judging, flow->peer, i) = MUSTER_FOLD_BAD;
-            muster_check_worse(check, flow->lost * PROBLEM_PART >= flow->expected
-                                          ? MUSTER_CHECK_PROBLEM
-                                          : MUSTER_CHECK_WARNING);
-        }
-    }
-    if (check->status >= MUSTER_CHECK_WARNING) {
-        tell_lossy_hosts(judging, check);
-        put_folds(judging, check, why_loss);
-        muster_check_advice(check,
-                            "look at the cables, transceivers and port counters (ethtool -S, "
-                            "the switch) of these hosts");
-    } else if (measured == 0) {
-        muster_check_unchecked(check, "%s", why_unmeasured(judging));
-    } else {
-        muster_check_found(check, "none in %zu measurements", measured);
-    }
-}
-
 /* Answers about another number of hosts or targets count as none. */
-static void drop_misfits(const struct judging *judging, struct muster_hosts_seen *seen)
+static void drop_misfits(const struct muster_judging *judging, struct muster_hosts_seen *seen)
 {
     if (seen->ends && strlen(seen->ends) != judging->first[judging->n])
         seen->ends = NULL;
     if (seen->frame_ends && strlen(seen->frame_ends) != judging->n)
         seen->frame_ends = NULL;
+    if (seen->rdma_ends && strlen(seen->rdma_ends) != judging->first_rdma[judging->n])
+        seen->rdma_ends = NULL;
 }
 
-static void prepare(struct judging *judging)
+static void prepare(struct muster_judging *judging)
 {
     unsigned n = judging->n;
     judging->name = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->name);
     judging->subnet = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->subnet);
     judging->first = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->first);
+    judging->first_rdma = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->first_rdma);
     judging->bad = muster_arena_array(judging->arena, (size_t)n * n + 1, 1);
     if (judging->arena->failed)
         return;
     for (unsigned i = 0; i < n; i++) {
-        const struct muster_hosts_member *member = member_of(judging, i);
+        const struct muster_hosts_member *member = muster_judging_member(judging, i);
         judging->name[i] = member->name;
         judging->subnet[i] = subnet_of(member, judging->arena);
         judging->first[i + 1] = judging->first[i] + muster_hosts_targets(member);
+        judging->first_rdma[i + 1] = judging->first_rdma[i] + member->rdmas;
     }
     for (unsigned i = 0; i < n; i++)
         drop_misfits(judging, &judging->result->seen[i]);
@@ -574,7 +374,7 @@ static void prepare(struct judging *judging)
 int muster_hosts_judge(struct muster_hosts_result *result, struct muster_checks *checks,
                        struct muster_err *err)
 {
-    struct judging judging = {
+    struct muster_judging judging = {
         .result = result, .checks = checks, .arena = &result->arena, .n = result->here};
     prepare(&judging);
     if (muster_arena_check(judging.arena, err, "the pairs"))
@@ -583,8 +383,9 @@ int muster_hosts_judge(struct muster_hosts_result *result, struct muster_checks 
     judge_reach(&judging);
     judge_ports(&judging);
     judge_frames(&judging);
-    judge_bandwidth(&judging);
-    judge_loss(&judging);
+    muster_hosts_judge_rdma(&judging);
+    muster_hosts_judge_bandwidth(&judging);
+    muster_hosts_judge_loss(&judging);
     muster_checks_end(checks);
     return muster_arena_check(judging.arena, err, "the pairs");
 }

@@ -51,6 +51,7 @@ static void note(struct lead *lead, unsigned from, const char *text, size_t size
         seen->ends = message.ends;
         seen->frame_ends = message.frame_ends;
         seen->frame_bytes = message.frame_bytes;
+        seen->rdma_ends = message.rdma_ends;
     } else if (kind == MUSTER_HOSTS_MEASURED && !seen->flow) {
         seen->flow = message.flow;
         seen->flows = message.flows;

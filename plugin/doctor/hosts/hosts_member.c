@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,22 @@ void muster_hosts_target(const struct muster_hosts_member *member, unsigned t,
 
 /* ---- writing ---- */
 
+/* "fe80...": 32 digits. */
+static json_t *write_rdma(const struct muster_hosts_member *member)
+{
+    json_t *ports = json_array();
+    for (unsigned i = 0; i < member->rdmas && i < MUSTER_VERBS_PORTS; i++) {
+        const struct muster_verbs_address *at = &member->rdma[i];
+        char gid[2 * sizeof at->gid + 1];
+        for (size_t j = 0; j < sizeof at->gid; j++)
+            snprintf(gid + 2 * j, 3, "%02x", at->gid[j]);
+        json_array_append_new(ports,
+                              json_pack("[s,i,b,i,i,I,s]", at->device, at->port, (int)at->ethernet,
+                                        at->lid, at->mtu, (json_int_t)at->queue, gid));
+    }
+    return ports;
+}
+
 static json_t *write_member(const struct muster_hosts_member *member)
 {
     json_t *object = json_object(), *addresses = json_array(), *ports = json_array();
@@ -54,6 +71,8 @@ static json_t *write_member(const struct muster_hosts_member *member)
     json_object_set_new(object, "low", json_integer(member->low));
     json_object_set_new(object, "high", json_integer(member->high));
     json_object_set_new(object, "token", json_integer((json_int_t)member->token));
+    json_object_set_new(object, "rdma", write_rdma(member));
+    json_object_set_new(object, "no_rdma", json_string(member->no_rdma));
     return object;
 }
 
@@ -83,6 +102,8 @@ static void write_reached(json_t *object, const struct muster_hosts_message *mes
     json_object_set_new(object, "ends", json_string(message->ends));
     json_object_set_new(object, "frame_ends", json_string(message->frame_ends));
     json_object_set_new(object, "frame_bytes", bytes);
+    json_object_set_new(object, "rdma_ends",
+                        json_string(message->rdma_ends ? message->rdma_ends : ""));
 }
 
 static void write_measure(json_t *object, const struct muster_hosts_message *message)
@@ -179,6 +200,40 @@ static bool read_address(json_t *from, struct muster_interface *to)
     return inet_pton(to->family, address, &to->address) == 1;
 }
 
+static bool read_gid(const char *text, uint8_t gid[16])
+{
+    bool ok = text && strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
+    for (size_t i = 0; ok && i < 16; i++)
+        ok = sscanf(text + 2 * i, "%2hhx", &gid[i]) == 1;
+    return ok;
+}
+
+static bool read_rdma(json_t *from, struct muster_verbs_address *to)
+{
+    muster_text_copy(to->device, sizeof to->device, json_string_value(json_array_get(from, 0)));
+    to->port = (uint8_t)number_in(json_array_get(from, 1), 0, 255, 0);
+    to->ethernet = json_is_true(json_array_get(from, 2));
+    to->lid = (uint16_t)number_in(json_array_get(from, 3), 0, 65535, 0);
+    to->mtu = (uint16_t)number_in(json_array_get(from, 4), 0, MUSTER_VERBS_BYTES, 0);
+    to->queue = (uint32_t)number_in(json_array_get(from, 5), 0, (1 << 24) - 1, 0);
+    return read_gid(json_string_value(json_array_get(from, 6)), to->gid);
+}
+
+static int read_rdmas(json_t *object, struct muster_hosts_member *member, struct muster_err *err)
+{
+    size_t i;
+    json_t *at;
+    muster_text_copy(member->no_rdma, sizeof member->no_rdma, text_of(object, "no_rdma"));
+    json_array_foreach(json_object_get(object, "rdma"), i, at)
+    {
+        if (i == MUSTER_VERBS_PORTS)
+            break;
+        if (!read_rdma(at, &member->rdma[member->rdmas++]))
+            return muster_fail(err, "%s: RDMA port %zu has no GID", member->name, i);
+    }
+    return 0;
+}
+
 static int read_member(json_t *object, struct muster_hosts_member *member, struct muster_err *err)
 {
     size_t i;
@@ -203,7 +258,7 @@ static int read_member(json_t *object, struct muster_hosts_member *member, struc
     for (i = 0; i < MUSTER_HOSTS_PORTS; i++)
         member->port[i] =
             (uint16_t)number_in(json_array_get(json_object_get(object, "ports"), i), 0, 65535, 0);
-    return 0;
+    return read_rdmas(object, member, err);
 }
 
 static int read_begin(json_t *object, struct muster_arena *arena,
@@ -270,6 +325,7 @@ static int read_reached(json_t *object, struct muster_arena *arena,
         to[i] = (unsigned)number_in(json_array_get(bytes, i), 0, 65536, 0);
     message->ends = muster_arena_text(arena, text_of(object, "ends"));
     message->frame_ends = muster_arena_text(arena, text_of(object, "frame_ends"));
+    message->rdma_ends = muster_arena_text(arena, text_of(object, "rdma_ends"));
     message->frame_bytes = to;
     message->n = (unsigned)n;
     return strlen(message->frame_ends) == n ? 0

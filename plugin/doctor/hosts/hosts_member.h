@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "doctor/verbs/verbs.h"
 #include "topology/interfaces.h"
 
 enum {
@@ -42,6 +43,9 @@ struct muster_hosts_member {
     uint16_t frames;                   /* where it answers datagrams */
     unsigned low, high;                /* the range of ports that NCCL's are from */
     uint64_t token; /* says it when asked: who answers may be somebody else. Below 2^62 */
+    unsigned rdmas; /* RDMA ports, those that NCCL takes */
+    struct muster_verbs_address rdma[MUSTER_VERBS_PORTS];
+    char no_rdma[160]; /* why there are none */
 };
 
 /* The first port at each address, and the others at the first address. */
@@ -91,6 +95,7 @@ struct muster_hosts_message {
     /* reached: of each member its targets, one after the other; of each member one letter */
     const char *ends, *frame_ends;
     const unsigned *frame_bytes; /* of each member: what came through, with IP's header */
+    const char *rdma_ends;       /* of each member its RDMA ports, one after the other */
     /* measure: of each round and member its partner */
     const int *partner;
     unsigned rounds, ms;

@@ -53,8 +53,9 @@ class Hosts(unittest.TestCase):
         network = self.network()
         checks = self.doctor(network, quick=False)
         for id_, check in checks.items():
-            if id_ != "hosts.bandwidth":
+            if id_ not in ("hosts.bandwidth", "hosts.rdma"):
                 self.assertEqual(check["status"], "ok", check)
+        self.assertIn(checks["hosts.rdma"]["status"], ("ok", "unchecked"))  # of this machine's ports
         self.assertEqual(checks["hosts.reach"]["found"], "6 pairs")
         self.assertIn("6 measurements", checks["hosts.bandwidth"]["evidence"][0])
         told = set(re.findall(r"^\| `(hosts\.[a-z]+)` ", DOCUMENT.read_text(encoding="utf-8"), re.M))

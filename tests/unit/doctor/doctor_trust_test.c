@@ -11,7 +11,7 @@
 
 #include <sys/stat.h>
 
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 
 static char folder[64], file[96];
 

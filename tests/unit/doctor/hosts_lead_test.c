@@ -13,11 +13,12 @@
 #include "doctor/hosts/hosts.h"
 #include "doctor/hosts/hosts_rounds.h"
 
-enum { N = 1024, SUBNET = 64 };
+enum { N = 1024, SUBNET = 64, RDMAS = 2 };
 
 /* What is wrong with the made-up network. */
 struct network {
     char (*reach)(unsigned from, unsigned to, unsigned target);
+    char (*rdma)(unsigned from, unsigned to, unsigned port);
     bool (*loses)(unsigned from, unsigned to);
     double (*gbps)(unsigned from, unsigned to);
     unsigned absent; /* never answers */
@@ -48,6 +49,11 @@ static void describe(unsigned i, struct muster_hosts_member *member)
     memcpy(&member->address[0].address, address, sizeof address);
     for (unsigned p = 0; p < MUSTER_HOSTS_PORTS; p++)
         member->port[p] = (uint16_t)(36000 + 7000 * p);
+    for (member->rdmas = 0; member->rdmas < RDMAS; member->rdmas++) {
+        struct muster_verbs_address *port = &member->rdma[member->rdmas];
+        *port = (struct muster_verbs_address){.port = 1, .mtu = 4096, .queue = 100 + i, .gid = {1}};
+        snprintf(port->device, sizeof port->device, "mlx5_%u", member->rdmas);
+    }
 }
 
 static int take_order(void *self, const char *text, struct muster_err *err)
@@ -84,17 +90,22 @@ static const char *reached(struct job *job, unsigned self)
     struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACHED_ALL, .n = n};
     char *ends = muster_arena_array(&job->answer, n * MUSTER_HOSTS_PORTS + 1ul, 1);
     char *frames = muster_arena_array(&job->answer, n + 1ul, 1);
+    char *rdma = muster_arena_array(&job->answer, n * RDMAS + 1ul, 1);
     unsigned *bytes = muster_arena_array(&job->answer, n, sizeof *bytes);
     for (unsigned i = 0; i < n; i++) {
         for (unsigned t = 0; t < MUSTER_HOSTS_PORTS; t++)
             ends[i * MUSTER_HOSTS_PORTS + t] =
                 i == self ? '-' : job->network->reach(job->known[self], job->known[i], t);
+        for (unsigned p = 0; p < RDMAS; p++)
+            rdma[i * RDMAS + p] =
+                i == self ? '-' : job->network->rdma(job->known[self], job->known[i], p);
         frames[i] = i == self ? '-' : '.';
         bytes[i] = 9000;
     }
     message.ends = ends;
     message.frame_ends = frames;
     message.frame_bytes = bytes;
+    message.rdma_ends = rdma;
     return muster_hosts_write(&message, &job->answer);
 }
 
@@ -190,6 +201,14 @@ static char reach_with_faults(unsigned from, unsigned to, unsigned target)
     return to == 900 && target >= 2 ? 'r' : '.';
 }
 
+/* The second rail of a host, and everything RDMA between two subnets. */
+static char rdma_with_faults(unsigned from, unsigned to, unsigned port)
+{
+    bool apart =
+        (from / SUBNET == 5 && to / SUBNET == 6) || (from / SUBNET == 6 && to / SUBNET == 5);
+    return apart ? 'u' : port == 1 && (to == 800 || from == 800) ? 's' : '.';
+}
+
 static bool loses_with_faults(unsigned from, unsigned to)
 {
     return from == 500 || to == 500;
@@ -202,7 +221,7 @@ static double gbps_with_faults(unsigned from, unsigned to)
 
 static void a_sound_network_has_no_problem(void **state)
 {
-    static const struct network network = {.reach = all_reached, .absent = N};
+    static const struct network network = {.reach = all_reached, .rdma = all_reached, .absent = N};
     struct muster_checks *checks = calloc(1, sizeof *checks);
     (void)state;
     assert_non_null(checks);
@@ -210,14 +229,15 @@ static void a_sound_network_has_no_problem(void **state)
     for (int i = 0; i < checks->n; i++)
         assert_int_equal(checks->at[i].status, MUSTER_CHECK_OK);
     expect(checks, "hosts.reach", MUSTER_CHECK_OK, "1047552 pairs");
+    expect(checks, "hosts.rdma", MUSTER_CHECK_OK, "2095104 pairs of ports");
     muster_checks_free(checks);
     free(checks);
 }
 
 static void each_fault_is_named_once(void **state)
 {
-    static const struct network network = {reach_with_faults, loses_with_faults, gbps_with_faults,
-                                           42};
+    static const struct network network = {reach_with_faults, rdma_with_faults, loses_with_faults,
+                                           gbps_with_faults, 42};
     struct muster_checks *checks = calloc(1, sizeof *checks);
     (void)state;
     assert_non_null(checks);
@@ -229,6 +249,11 @@ static void each_fault_is_named_once(void **state)
         strstr(muster_checks_find(checks, "hosts.reach")->evidence[1], "host n0700, both ways"));
     expect(checks, "hosts.ports", MUSTER_CHECK_PROBLEM,
            "ports 46884 to 60999, from all others to host n0900");
+    expect(checks, "hosts.rdma", MUSTER_CHECK_PROBLEM,
+           "all ports, between subnet 10.1.5.0/24 and subnet 10.1.6.0/24, both ways");
+    const struct muster_check *rdma = muster_checks_find(checks, "hosts.rdma");
+    assert_int_equal(rdma->evidences, 2);
+    assert_non_null(strstr(rdma->evidence[1], "mlx5_1, host n0800, both ways"));
     expect(checks, "hosts.bandwidth", MUSTER_CHECK_PROBLEM,
            "host n0600 carries less than 70 % of the job's median");
     expect(checks, "hosts.loss", MUSTER_CHECK_PROBLEM, "host n0500 loses packets");

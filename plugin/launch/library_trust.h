@@ -1,8 +1,8 @@
 /*
  * Root asks about a user's libraries: to load one is to run what that user wrote, as root.
  */
-#ifndef MUSTER_DOCTOR_LIBRARY_TRUST_H
-#define MUSTER_DOCTOR_LIBRARY_TRUST_H
+#ifndef MUSTER_LAUNCH_LIBRARY_TRUST_H
+#define MUSTER_LAUNCH_LIBRARY_TRUST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "doctor/library_trust.h"
+#include "launch/library_trust.h"
 
 #include <limits.h>
 #include <stdio.h>
