@@ -102,7 +102,7 @@ static void send_ask(struct pings *pings, size_t at, uint64_t now_ns)
     static unsigned char bytes[MUSTER_VERBS_BYTES];
     struct ask *ask = &pings->ask[at];
     const struct muster_verbs_address *to = &pings->peer[at / PORTS].port[at % PORTS];
-    unsigned port = at % PORTS % pings->ports;
+    unsigned port = (unsigned)(at % PORTS) % pings->ports;
     if (!ask->way && !(ask->way = muster_verbs_way(pings->verbs, port, to))) {
         end_ask(pings, at, MUSTER_HOSTS_NO_ROUTE);
         return;
@@ -110,7 +110,7 @@ static void send_ask(struct pings *pings, size_t at, uint64_t now_ns)
     struct ping ping = {.token = pings->token,
                         .kind = ASK,
                         .from = pings->plan.self,
-                        .to_port = at % PORTS,
+                        .to_port = (uint32_t)(at % PORTS),
                         .cookie = (uint32_t)at,
                         .bytes = ask->bytes,
                         .back = *muster_verbs_address(pings->verbs, port)};
@@ -129,7 +129,7 @@ static void begin_ask(struct pings *pings, size_t at, uint64_t now_ns)
 {
     const struct muster_hosts_pings_peer *peer = &pings->peer[at / PORTS];
     struct ask *ask = &pings->ask[at];
-    unsigned port = at % PORTS;
+    unsigned port = (unsigned)(at % PORTS);
     if (at / PORTS == pings->plan.self || port >= peer->ports ||
         peer->port[port].ethernet !=
             muster_verbs_address(pings->verbs, port % pings->ports)->ethernet)
