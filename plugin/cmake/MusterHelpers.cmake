@@ -96,7 +96,7 @@ endfunction()
 function(muster_test name)
   cmake_parse_arguments(TEST "" "" "LIBS" ${ARGN})
   add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${TEST_LIBS} muster_flags cmocka)
+  target_link_libraries(${name} PRIVATE ${TEST_LIBS} muster_flags muster_cmocka)
   set(seconds 300)
   if(MUSTER_SANITIZE) # ten times as slow, beside others
     set(seconds 1200)

@@ -1,6 +1,6 @@
-"""Replays every recording, light and full, and compares the report with an independent count.
+"""Replays recordings, light and channels, and compares the report with an independent count.
 
-usage: replay_test.py MUSTER RECORDINGS"""
+usage: replay_test.py MUSTER RECORDINGS [SCENARIO...]      (default: every one)"""
 
 import json
 import os
@@ -42,9 +42,9 @@ def compare(name, row, meta, operations, timing):
         yield f"{name}: p50_us {row['p50_us']}, counted {median}"
 
 
-def main(muster, recordings):
+def main(muster, recordings, *scenarios):
     wrong, ranks = [], 0
-    for scenario in sorted(os.listdir(recordings)):
+    for scenario in scenarios or sorted(os.listdir(recordings)):
         folder = os.path.join(recordings, scenario)
         if not os.path.isdir(folder):
             continue
