@@ -148,13 +148,14 @@ static void compare(struct muster_agent_job *job, const struct muster_joint *joi
 static void compare_new(void *arg, const struct muster_view *view)
 {
     struct muster_agent_job *job = arg;
+    struct muster_arena memory = {0};
     for (uint32_t c = 0; c < view->comms; c++) {
         const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
                                                .least = view->comm[c].members};
         struct muster_joint joint;
-        if (!muster_joint_possible(&view->comm[c]) ||
-            muster_joint_begin_by(&joint, view, c, &rule) != 0)
+        if (!muster_joint_possible(&view->comm[c]))
             continue;
+        muster_joint_begin(&joint, view, c, &rule, &memory);
         while (muster_joint_next(&joint)) {
             bool graph = (joint.any->flags & MUSTER_OP_GRAPH) != 0;
             struct reached *reached = reached_of(job, view->comm[c].id, graph);
@@ -163,8 +164,8 @@ static void compare_new(void *arg, const struct muster_view *view)
             reached->next = joint.any->number + 1;
             compare(job, &joint);
         }
-        muster_joint_end(&joint);
     }
+    muster_arena_free(&memory);
 }
 
 /* ---- late ranks and slow transfers ---- */

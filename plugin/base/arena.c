@@ -76,7 +76,7 @@ void *muster_arena_array(struct muster_arena *arena, size_t n, size_t size)
     return __builtin_mul_overflow(n, size, &bytes) ? failed(arena) : get(arena, bytes);
 }
 
-/* An array of `bytes` bytes at `old` with room for as much again. */
+/* An array of `bytes` bytes at `old` with room for as much again, which may be anything. */
 static void *enlarge(struct muster_arena *arena, void *old, size_t bytes)
 {
     if (bytes < OWN) {
@@ -89,7 +89,6 @@ static void *enlarge(struct muster_arena *arena, void *old, size_t bytes)
         bytes <= SIZE_MAX / 4 ? realloc(own, sizeof(*own) + 2 * bytes) : NULL;
     if (!bigger)
         return failed(arena);
-    memset((unsigned char *)bigger->bytes + bytes, 0, bytes);
     bigger->used = bigger->size = 2 * bytes;
     if (bigger->next)
         bigger->next->previous = bigger;
@@ -111,7 +110,7 @@ void *muster_arena_add(struct muster_arena *arena, void *array, size_t *n, size_
             return memset(arena->spare, 0, size);
         memcpy(array, &at, sizeof(at));
     }
-    return (unsigned char *)at + (*n)++ * size;
+    return memset((unsigned char *)at + (*n)++ * size, 0, size);
 }
 
 const char *muster_arena_text(struct muster_arena *arena, const char *text)
@@ -149,4 +148,10 @@ void muster_arena_free(struct muster_arena *arena)
     }
     arena->block = NULL;
     arena->failed = false;
+}
+
+void muster_arena_end(struct muster_arena *scratch, struct muster_arena *owner)
+{
+    owner->failed |= scratch->failed;
+    muster_arena_free(scratch);
 }

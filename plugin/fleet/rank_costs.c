@@ -5,9 +5,10 @@
 #include "view/aligned.h"
 
 /* Where the run's processes are in the join: it has them in the same order, without some. */
-static size_t *places_of(const struct muster_join *join, const struct muster_run *run)
+static size_t *places_of(const struct muster_join *join, const struct muster_run *run,
+                         struct muster_arena *memory)
 {
-    size_t *place = calloc(run->processes + 1, sizeof *place);
+    size_t *place = muster_arena_array(memory, run->processes + 1, sizeof *place);
     size_t at = 0;
     for (size_t i = 0; place && i < run->processes; i++, at++) {
         while (at < join->processes && join->process[at].segment != run->process[i].segment)
@@ -33,7 +34,8 @@ static void add(struct muster_rank_costs *costs, const size_t *place, const stru
     }
 }
 
-static bool add_all(struct muster_rank_costs *costs, const size_t *place, const struct muster_view *view)
+static void add_all(struct muster_rank_costs *costs, const size_t *place,
+                    const struct muster_view *view, struct muster_arena *memory)
 {
     for (uint32_t c = 0; c < view->comms; c++) {
         const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
@@ -41,25 +43,25 @@ static bool add_all(struct muster_rank_costs *costs, const size_t *place, const 
         struct muster_joint joint;
         if (!muster_joint_possible(&view->comm[c]))
             continue;
-        if (muster_joint_begin_by(&joint, view, c, &rule) != 0)
-            return false;
+        muster_joint_begin(&joint, view, c, &rule, memory);
         while (muster_joint_next(&joint))
             add(costs, place, &joint);
-        muster_joint_end(&joint);
     }
-    return true;
 }
 
 bool muster_rank_costs_take(struct muster_rank_costs *costs, const struct muster_join *join,
                        const struct muster_run *run, const struct muster_view *view)
 {
-    size_t *place = places_of(join, run);
+    struct muster_arena memory = {0};
+    const size_t *place = places_of(join, run, &memory);
     free(costs->cost);
     *costs = (struct muster_rank_costs){.cost = calloc(join->processes + 1, sizeof *costs->cost),
                                    .n = join->processes};
     costs->n = costs->cost ? costs->n : 0;
-    bool whole = place && costs->cost && add_all(costs, place, view);
-    free(place);
+    if (place && costs->cost)
+        add_all(costs, place, view, &memory);
+    bool whole = costs->cost && !memory.failed;
+    muster_arena_free(&memory);
     return whole;
 }
 

@@ -155,12 +155,10 @@ static int read_comm(struct muster_costs *costs, uint32_t comm)
     int result = 0;
     if (!muster_joint_possible(of) || of->members != of->nranks)
         return 0;
-    if (muster_joint_begin_by(&joint, costs->view, comm, &rule))
-        return -1;
+    muster_joint_begin(&joint, costs->view, comm, &rule, &costs->memory);
     while (result == 0 && muster_joint_next(&joint))
         result = read_op(costs, &joint);
-    muster_joint_end(&joint);
-    return result;
+    return costs->memory.failed ? -1 : result;
 }
 
 int muster_costs_find(const struct muster_view *view, struct muster_costs *costs,
@@ -195,5 +193,6 @@ void muster_costs_free(struct muster_costs *costs)
     free(costs->gpu);
     free(costs->cell);
     free(costs->waited);
+    muster_arena_free(&costs->memory);
     *costs = (struct muster_costs){0};
 }

@@ -11,6 +11,7 @@
 #ifndef MUSTER_PAGE_COSTS_H
 #define MUSTER_PAGE_COSTS_H
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "timeline/gpu_clocks.h"
 #include "view/view.h"
@@ -51,6 +52,7 @@ struct muster_cost_strip {
 
 struct muster_costs {
     const struct muster_view *view;
+    struct muster_arena memory;
     uint64_t *self_ns; /* of each operation, while they are read */
     struct muster_cost_gpu *gpu;
     struct muster_cost_cell *cell; /* GPU times bins */

@@ -211,6 +211,7 @@ static void build_free(struct muster_build *build)
     free(build->class);
     muster_hashmap_free(&build->class_at);
     muster_samples_free(&build->transfer);
+    muster_arena_free(&build->memory);
 }
 
 int muster_report_build(const struct muster_view *view, enum muster_report_by by,

@@ -2,6 +2,7 @@
 #ifndef MUSTER_REPORT_REPORT_INTERNAL_H
 #define MUSTER_REPORT_REPORT_INTERNAL_H
 
+#include "base/arena.h"
 #include "base/hashmap.h"
 #include "report/report.h"
 #include "report/samples.h"
@@ -45,6 +46,7 @@ struct muster_class {
 };
 
 struct muster_build {
+    struct muster_arena memory; /* of what is needed on the way */
     const struct muster_run *run;
     const struct muster_view *view;
     struct muster_report *report;

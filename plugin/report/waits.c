@@ -53,9 +53,7 @@ static int read_comm(struct muster_build *build, uint32_t comm, bool full)
                                            .unlike = true};
     struct muster_joint joint;
     int result = 0;
-    if (muster_joint_begin_by(&joint, build->view, comm, &rule)) {
-        return -1;
-    }
+    muster_joint_begin(&joint, build->view, comm, &rule, &build->memory);
     while (result == 0 && muster_joint_next(&joint)) {
         if (joint.alike) {
             result = compare(build, &joint, full);
@@ -63,8 +61,7 @@ static int read_comm(struct muster_build *build, uint32_t comm, bool full)
             build->report->mismatched++;
         }
     }
-    muster_joint_end(&joint);
-    return result;
+    return build->memory.failed ? -1 : result;
 }
 
 int muster_build_waits(struct muster_build *build)

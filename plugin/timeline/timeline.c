@@ -38,7 +38,7 @@ static void find_waits_of_op(struct muster_timeline *timeline, const struct must
     }
 }
 
-static int find_waits(struct muster_timeline *timeline)
+static void find_waits(struct muster_timeline *timeline)
 {
     const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end, .least = 2};
     uint32_t flow = 0;
@@ -46,13 +46,10 @@ static int find_waits(struct muster_timeline *timeline)
         struct muster_joint joint;
         if (!muster_joint_possible(&timeline->view->comm[c]))
             continue;
-        if (muster_joint_begin_by(&joint, timeline->view, c, &rule))
-            return -1;
+        muster_joint_begin(&joint, timeline->view, c, &rule, &timeline->arena);
         while (muster_joint_next(&joint))
             find_waits_of_op(timeline, &joint, &flow);
-        muster_joint_end(&joint);
     }
-    return 0;
 }
 
 /* Each GPU's operations, which stand by begin, to their members. */
@@ -159,8 +156,10 @@ int muster_timeline_prepare(struct muster_timeline *timeline, struct muster_err 
     timeline->member_end =
         muster_arena_array(arena, view->members + 1, sizeof(*timeline->member_end));
     timeline->host = muster_arena_array(arena, view->gpus + 1, sizeof(*timeline->host));
-    if (arena->failed || find_waits(timeline))
-        return muster_fail_memory(err, "a timeline");
+    if (!arena->failed)
+        find_waits(timeline);
+    if (muster_arena_check(arena, err, "a timeline"))
+        return -1;
     if (muster_gpu_clocks_align(view, &timeline->clocks, err))
         return -1;
     order_by_member(timeline);

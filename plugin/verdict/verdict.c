@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -99,14 +98,15 @@ struct scale {
 
 static struct scale scale_of(const struct muster_view *view)
 {
-    struct muster_view_span *span = muster_view_spans(view);
+    struct muster_arena memory = {0};
+    const struct muster_view_span *span = muster_view_spans(view, &memory);
     struct scale scale = {0, 0};
     for (size_t g = 0; span && g < view->gpus; g++) {
         double covered = (double)span[g].covered_ns / (double)MUSTER_NS_PER_S;
         double run = (double)span[g].length_ns / (double)MUSTER_NS_PER_S;
         scale = covered > scale.covered_s ? (struct scale){covered, run} : scale;
     }
-    free(span);
+    muster_arena_free(&memory);
     return scale;
 }
 

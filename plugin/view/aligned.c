@@ -1,8 +1,5 @@
 #include "view/aligned.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 bool muster_joint_possible(const struct muster_view_comm *comm)
 {
     return comm->id && comm->members >= 2 && !comm->twice;
@@ -14,36 +11,18 @@ bool muster_joint_takes_common_end(const struct muster_view *view, const struct 
     return muster_view_scored(op) && muster_joint_ends_together(op->func);
 }
 
-int muster_joint_begin_by(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
-                          const struct muster_joint_rule *rule)
+void muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
+                        const struct muster_joint_rule *rule, struct muster_arena *memory)
 {
-    memset(joint, 0, sizeof *joint);
-    joint->view = view;
-    joint->comm = &view->comm[comm];
+    *joint = (struct muster_joint){.view = view, .comm = &view->comm[comm], .memory = memory};
     if (rule)
         joint->rule = *rule;
     uint32_t most = (3 * joint->comm->members + 3) / 4;
     if (!joint->rule.least)
         joint->rule.least = most < 2 ? 2 : most;
-    joint->cursor = calloc(joint->comm->members + 1, sizeof *joint->cursor);
-    joint->op = calloc(joint->comm->members + 1, sizeof *joint->op);
-    if (!joint->cursor || !joint->op) {
-        muster_joint_end(joint);
-        return -1;
-    }
-    return 0;
-}
-
-int muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm)
-{
-    return muster_joint_begin_by(joint, view, comm, NULL);
-}
-
-void muster_joint_end(struct muster_joint *joint)
-{
-    free(joint->cursor);
-    free(joint->op);
-    memset(joint, 0, sizeof *joint);
+    size_t members = joint->comm->members + 1u;
+    joint->cursor = muster_arena_array(memory, members, sizeof *joint->cursor);
+    joint->op = muster_arena_array(memory, members, sizeof(const struct muster_view_op *));
 }
 
 /* Eager before replayed, then by number. */
@@ -111,7 +90,7 @@ static bool alike(const struct muster_joint *joint)
 
 bool muster_joint_next(struct muster_joint *joint)
 {
-    while (line_up(joint)) {
+    while (!joint->memory->failed && line_up(joint)) {
         if (joint->present < joint->rule.least)
             continue;
         joint->alike = alike(joint);

@@ -5,11 +5,13 @@
  * operation: muster_view_stream.
  *
  * An operation costs as many steps as the communicator has ranks seen; the iterator holds twelve
- * bytes a rank. Operations belong to the view and stay until that is freed.
+ * bytes a rank, of an arena: once that has failed it gives no operation. Operations belong to the
+ * view and stay until that is freed.
  */
 #ifndef MUSTER_VIEW_ALIGNED_H
 #define MUSTER_VIEW_ALIGNED_H
 
+#include "base/arena.h"
 #include "view/view.h"
 
 /* Which operations are aligned, and which of these are given. */
@@ -25,6 +27,7 @@ struct muster_joint {
     const struct muster_view *view;
     const struct muster_view_comm *comm;
     struct muster_joint_rule rule;
+    const struct muster_arena *memory;
     uint32_t *cursor; /* of each member: how many of its operations were passed */
     /* The current operation: one entry a member, NULL where it has none that may be compared. */
     const struct muster_view_op **op;
@@ -48,11 +51,9 @@ static inline bool muster_joint_ends_together(unsigned func)
 /* A rule's `takes`: those whose times may be compared and that all ranks leave together. */
 bool muster_joint_takes_common_end(const struct muster_view *view, const struct muster_view_op *op);
 
-/* Before the first operation. `rule` NULL: all defaults, which is what times are compared by.
- * -1: no memory. */
-int muster_joint_begin_by(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
-                          const struct muster_joint_rule *rule);
-int muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm);
+/* Before the first operation. `rule` NULL: all defaults, which is what times are compared by. */
+void muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
+                        const struct muster_joint_rule *rule, struct muster_arena *memory);
 
 /* The next operation; false: there is none. */
 bool muster_joint_next(struct muster_joint *joint);
@@ -63,7 +64,5 @@ struct muster_joint_span {
     uint64_t shortest_ns, longest_ns;
 };
 struct muster_joint_span muster_joint_span(const struct muster_joint *joint);
-
-void muster_joint_end(struct muster_joint *joint);
 
 #endif

@@ -1,7 +1,5 @@
 #include "view/coverage.h"
 
-#include <stdlib.h>
-
 enum {
     OCTAVES = 64,
     PAUSE = 32, /* times the usual from one operation's end to the next's: a pause beyond */
@@ -47,9 +45,10 @@ static void measure(const struct muster_view *view, const struct muster_view_gpu
     }
 }
 
-struct muster_view_span *muster_view_spans(const struct muster_view *view)
+struct muster_view_span *muster_view_spans(const struct muster_view *view,
+                                           struct muster_arena *memory)
 {
-    struct muster_view_span *span = calloc(view->gpus + 1, sizeof *span);
+    struct muster_view_span *span = muster_arena_array(memory, view->gpus + 1, sizeof *span);
     for (size_t g = 0; g < view->gpus && span; g++) {
         measure(view, &view->gpu[g], &span[g]);
     }

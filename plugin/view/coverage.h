@@ -11,7 +11,8 @@ struct muster_view_span {
     uint64_t length_ns; /* from the first begin to the last end */
 };
 
-/* Of each GPU of the view; the caller frees. NULL: no memory. */
-struct muster_view_span *muster_view_spans(const struct muster_view *view);
+/* Of each GPU of the view; the arena's. */
+struct muster_view_span *muster_view_spans(const struct muster_view *view,
+                                           struct muster_arena *memory);
 
 #endif

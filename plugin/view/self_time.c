@@ -104,16 +104,20 @@ static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const 
     return result;
 }
 
-size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members)
+const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members,
+                                         struct muster_arena *memory)
 {
-    size_t *first = calloc(view->gpus + 2, sizeof *first);
-    for (size_t m = 0; m < view->members && first; m++) {
+    size_t *first = muster_arena_array(memory, view->gpus + 2, sizeof *first);
+    if (memory->failed) {
+        return NULL;
+    }
+    for (size_t m = 0; m < view->members; m++) {
         first[view->member[m].gpu + 2]++;
     }
-    for (size_t g = 0; g < view->gpus && first; g++) {
+    for (size_t g = 0; g < view->gpus; g++) {
         first[g + 2] += first[g + 1];
     }
-    for (size_t m = 0; m < view->members && first; m++) {
+    for (size_t m = 0; m < view->members; m++) {
         members[first[view->member[m].gpu + 1]++] = (uint32_t)m;
     }
     return first;
@@ -121,14 +125,14 @@ size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *mem
 
 int muster_view_self_times(struct muster_view *view)
 {
-    uint32_t *members = malloc((view->members + 1) * sizeof *members);
-    size_t *first = members ? muster_view_members_by_gpu(view, members) : NULL;
-    int result = first ? 0 : -1;
+    struct muster_arena memory = {0};
+    uint32_t *members = muster_arena_array(&memory, view->members + 1, sizeof *members);
+    const size_t *first = muster_view_members_by_gpu(view, members, &memory);
+    int result = memory.failed ? -1 : 0;
     for (size_t g = 0; g < view->gpus && result == 0; g++) {
         result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g]);
     }
-    free(first);
-    free(members);
+    muster_arena_free(&memory);
     return result;
 }
 

@@ -1,7 +1,5 @@
 #include "view/step_period.h"
 
-#include <stdlib.h>
-
 #define NOWHERE SIZE_MAX
 
 /* The operation of a communicator before the one at hand. */
@@ -66,32 +64,30 @@ static int read_op(const struct muster_step_period_reader *reader, const struct 
 }
 
 static int read_comm(const struct muster_step_period_reader *reader, const struct muster_view *view,
-                     uint32_t comm)
+                     uint32_t comm, struct muster_arena *memory)
 {
     struct muster_joint joint;
     struct previous previous = {.place = NOWHERE};
+    size_t members = view->comm[comm].members;
     int rc = 0;
-    previous.begin_ns = calloc(view->comm[comm].members, sizeof *previous.begin_ns);
-    if (!previous.begin_ns || muster_joint_begin(&joint, view, comm)) {
-        free(previous.begin_ns);
-        return -1;
-    }
+    previous.begin_ns = muster_arena_array(memory, members, sizeof *previous.begin_ns);
+    muster_joint_begin(&joint, view, comm, NULL, memory);
     while (rc == 0 && muster_joint_next(&joint)) {
         rc = read_op(reader, &joint, &previous);
     }
-    muster_joint_end(&joint);
-    free(previous.begin_ns);
-    return rc;
+    return memory->failed ? -1 : rc;
 }
 
 int muster_step_period_read(const struct muster_view *view,
                             const struct muster_step_period_reader *reader)
 {
+    struct muster_arena memory = {0};
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < view->comms; i++) {
         if (muster_joint_possible(&view->comm[i])) {
-            rc = read_comm(reader, view, i);
+            rc = read_comm(reader, view, i, &memory);
         }
     }
+    muster_arena_free(&memory);
     return rc;
 }

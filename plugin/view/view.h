@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "segment/op.h"
 #include "run/run.h"
@@ -170,12 +171,12 @@ void muster_view_free(struct muster_view *view);
 uint64_t *muster_view_self_ns(const struct muster_view *view);
 
 /* Sorts the members by GPU into `members`, which has room for all: those of GPU g stand from
- * [g] to [g + 1] of what is returned, which the caller frees. NULL: no memory. */
-size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members);
+ * [g] to [g + 1] of what is returned, the arena's. Once that has failed nothing is done. */
+const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members,
+                                         struct muster_arena *memory);
 
-/* Of each GPU the number of its host: hosts in the order of their first GPU, from 0. The caller frees.
- * NULL: no memory. */
-uint32_t *muster_view_hosts(const struct muster_view *view);
+/* Of each GPU the number of its host: hosts in the order of their first GPU, from 0; the arena's. */
+uint32_t *muster_view_hosts(const struct muster_view *view, struct muster_arena *memory);
 
 /* The eager sends or receives between a member and one peer, by number: operations [at, end) of
  * the finished view; at == end where there are none. Found by halves. */

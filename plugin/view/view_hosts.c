@@ -26,20 +26,16 @@ static void find_first(struct named *named, size_t gpus, uint32_t *first)
     }
 }
 
-uint32_t *muster_view_hosts(const struct muster_view *view)
+uint32_t *muster_view_hosts(const struct muster_view *view, struct muster_arena *memory)
 {
-    struct named *named = malloc((view->gpus + 1) * sizeof *named);
-    uint32_t *host = malloc((view->gpus + 1) * sizeof *host);
+    struct named *named = muster_arena_array(memory, view->gpus + 1, sizeof *named);
+    uint32_t *host = muster_arena_array(memory, view->gpus + 1, sizeof *host);
     uint32_t hosts = 0;
-    if (!named || !host) {
-        free(named);
-        free(host);
+    if (memory->failed)
         return NULL;
-    }
     for (uint32_t g = 0; g < view->gpus; g++)
         named[g] = (struct named){view->gpu[g].host, g};
     find_first(named, view->gpus, host);
-    free(named);
     for (uint32_t g = 0; g < view->gpus; g++)
         host[g] = host[g] == g ? hosts++ : host[host[g]];
     return host;

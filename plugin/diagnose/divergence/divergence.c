@@ -135,8 +135,7 @@ static int find_operations(struct search *search, uint32_t at, size_t by)
     const struct muster_joint_rule rule = {.takes = is_comparable, .least = 2, .unlike = true};
     struct tally tally = {0};
     struct muster_joint joint;
-    if (muster_joint_begin_by(&joint, search->view, at, &rule) != 0)
-        return -1;
+    muster_joint_begin(&joint, search->view, at, &rule, &search->arena);
     while (muster_joint_next(&joint)) {
         enum outcome outcome = compare(&joint);
         if (outcome == OTHER_CALLS) {
@@ -146,7 +145,6 @@ static int find_operations(struct search *search, uint32_t at, size_t by)
         }
         count_op(search, &joint, &tally, outcome);
     }
-    muster_joint_end(&joint);
     tally.different += tally.doubtful;
     return tally.different ? emit_operations(search, comm, by, tally.different, tally.compared) : 0;
 }
@@ -202,8 +200,10 @@ int muster_diagnose_divergence(const struct muster_view *view, bool waited,
 {
     struct search search = {.view = view, .findings = findings};
     struct place *place = begin(&search, waited);
-    int rc = search.arena.failed ? -1 : find_all(&search, place);
+    if (!search.arena.failed && find_all(&search, place) != 0)
+        search.arena.failed = true;
     muster_findings_name(findings, view);
+    int result = muster_arena_check(&search.arena, err, "the comparison of policies");
     muster_arena_free(&search.arena);
-    return rc == 0 ? 0 : muster_fail(err, "out of memory for the comparison of policies");
+    return result;
 }

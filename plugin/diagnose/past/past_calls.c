@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "diagnose/confidence.h"
@@ -58,13 +57,11 @@ static bool all_match(const struct mismatch *in, const struct muster_joint *join
     return true;
 }
 
-/* -1: no memory. */
-static int look(struct mismatch *in)
+static void look(struct mismatch *in, struct muster_arena *memory)
 {
     const struct muster_joint_rule rule = {.takes = is_called, .least = 2, .unlike = true};
     struct muster_joint joint;
-    if (muster_joint_begin_by(&joint, in->view, (uint32_t)(in->comm - in->view->comm), &rule) != 0)
-        return -1;
+    muster_joint_begin(&joint, in->view, (uint32_t)(in->comm - in->view->comm), &rule, memory);
     while (muster_joint_next(&joint)) {
         in->compared++;
         if (all_match(in, &joint))
@@ -74,8 +71,6 @@ static int look(struct mismatch *in)
         in->number = in->differing == 0 ? joint.any->number : in->number;
         in->differing++;
     }
-    muster_joint_end(&joint);
-    return 0;
 }
 
 static void say_call(const struct mismatch *in, uint32_t i, struct muster_finding_lines *to)
@@ -159,19 +154,20 @@ static bool is_known(const struct muster_findings *findings, uint64_t comm)
 int muster_past_mismatches(const struct muster_view *view, struct muster_findings *findings,
                            struct muster_err *err)
 {
-    for (size_t c = 0; c < view->comms; c++) {
+    struct muster_arena memory = {0};
+    for (size_t c = 0; c < view->comms && !memory.failed; c++) {
         struct mismatch in = {.view = view, .comm = &view->comm[c]};
         if (!muster_joint_possible(in.comm) || is_known(findings, in.comm->id))
             continue;
-        in.op = calloc(in.comm->members, sizeof *in.op);
-        int rc = in.op ? look(&in) : -1;
-        struct muster_finding *finding =
-            rc == 0 && in.differing > 0 ? muster_findings_add(findings) : NULL;
+        in.op = muster_arena_array(&memory, in.comm->members,
+                                   sizeof(const struct muster_view_op *));
+        look(&in, &memory);
+        struct muster_finding *finding = in.differing > 0 ? muster_findings_add(findings) : NULL;
+        memory.failed |= in.differing > 0 && !finding;
         if (finding)
             fill(&in, finding);
-        free(in.op);
-        if (rc != 0 || (in.differing > 0 && !finding))
-            return muster_fail_memory(err, "comparing what ranks called");
     }
-    return 0;
+    int result = muster_arena_check(&memory, err, "comparing what ranks called");
+    muster_arena_free(&memory);
+    return result;
 }

@@ -1,7 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/past/past.h"
@@ -16,6 +15,7 @@ struct wait {
 };
 
 struct waits {
+    struct muster_arena memory;
     const struct muster_view *view;
     struct wait *at;
     size_t n;
@@ -46,7 +46,7 @@ static bool tells_when(const struct muster_view *view, const struct muster_view_
 
 /* ---- who came last, and how long after the others ---- */
 
-static bool note(struct waits *waits, const struct muster_joint *joint)
+static void note(struct waits *waits, const struct muster_joint *joint)
 {
     const struct muster_view_op *last = NULL;
     uint64_t latest = 0, before = 0;
@@ -61,32 +61,28 @@ static bool note(struct waits *waits, const struct muster_joint *joint)
         }
     }
     if (!last || latest - before < waits->long_ns)
-        return true;
-    if (!muster_grow(&waits->at, waits->n, sizeof *waits->at))
-        return false;
-    waits->at[waits->n++] = (struct wait){.op = last,
-                                          .comm = (uint32_t)(joint->comm - joint->view->comm),
-                                          .gpu = joint->view->member[last->member].gpu,
-                                          .from_unix_ns = before,
-                                          .to_unix_ns = latest};
-    return true;
+        return;
+    struct wait *wait = muster_arena_add(&waits->memory, &waits->at, &waits->n, sizeof *wait);
+    *wait = (struct wait){.op = last,
+                          .comm = (uint32_t)(joint->comm - joint->view->comm),
+                          .gpu = joint->view->member[last->member].gpu,
+                          .from_unix_ns = before,
+                          .to_unix_ns = latest};
 }
 
-static int note_all(struct waits *waits)
+static void note_all(struct waits *waits)
 {
     const struct muster_joint_rule rule = {.takes = tells_when, .least = 2};
-    bool whole = true;
-    for (uint32_t c = 0; c < waits->view->comms && whole; c++) {
+    for (uint32_t c = 0; c < waits->view->comms; c++) {
         struct muster_joint joint;
         if (!muster_joint_possible(&waits->view->comm[c]))
             continue;
-        if (muster_joint_begin_by(&joint, waits->view, c, &rule) != 0)
-            return -1;
-        while (whole && muster_joint_next(&joint))
-            whole = joint.present < joint.comm->members || note(waits, &joint);
-        muster_joint_end(&joint);
+        muster_joint_begin(&joint, waits->view, c, &rule, &waits->memory);
+        while (muster_joint_next(&joint)) {
+            if (joint.present == joint.comm->members)
+                note(waits, &joint);
+        }
     }
-    return whole ? 0 : -1;
 }
 
 /* ---- what the GPUs' hosts called meanwhile ---- */
@@ -97,13 +93,13 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static int index_calls(struct waits *waits)
+static void index_calls(struct waits *waits)
 {
     const struct muster_view *view = waits->view;
-    waits->call = calloc(view->ops + 1, sizeof *waits->call);
-    waits->first = calloc(view->gpus + 2, sizeof *waits->first);
-    if (!waits->call || !waits->first)
-        return -1;
+    waits->call = muster_arena_array(&waits->memory, view->ops + 1, sizeof *waits->call);
+    waits->first = muster_arena_array(&waits->memory, view->gpus + 2, sizeof *waits->first);
+    if (waits->memory.failed)
+        return;
     for (size_t i = 0; i < view->ops; i++)
         waits->first[view->member[view->op[i].member].gpu + 2]++;
     for (size_t g = 2; g < view->gpus + 2; g++)
@@ -117,7 +113,6 @@ static int index_calls(struct waits *waits)
     for (size_t g = 0; g < view->gpus; g++)
         qsort(waits->call + waits->first[g], waits->first[g + 1] - waits->first[g],
               sizeof *waits->call, by_value);
-    return 0;
 }
 
 /* The first call of a GPU's host after `after`; UINT64_MAX: there is none. */
@@ -248,14 +243,16 @@ static void fill(const struct waits *waits, const struct wait *wait, struct must
                      "loader that stalled, a host that was stopped; its own log has the time");
 }
 
-static bool report(const struct waits *waits, const struct wait *wait, double lasted_s,
+static void report(struct waits *waits, const struct wait *wait, double lasted_s,
                    struct muster_findings *findings)
 {
     const struct muster_view *view = waits->view;
     struct muster_finding *finding = known(findings, view->gpu[wait->gpu].rank);
     bool is_new = !finding;
-    if (is_new && !(finding = muster_findings_add(findings)))
-        return false;
+    if (is_new && !(finding = muster_findings_add(findings))) {
+        waits->memory.failed = true;
+        return;
+    }
     if (is_new) {
         fill(waits, wait, finding);
     } else if (finding->mode == MUSTER_MODE_ONCE) {
@@ -270,7 +267,6 @@ static bool report(const struct waits *waits, const struct wait *wait, double la
                            "the others had all called %s #%" PRIu64
                            " and it called nothing for %.1f s, then it came",
                            muster_func_word(wait->op->func), (uint64_t)wait->op->number, seconds(wait));
-    return true;
 }
 
 static int in_time(const void *left, const void *right)
@@ -283,20 +279,19 @@ int muster_past_waits(const struct muster_view *view, uint64_t long_ns,
                       struct muster_findings *findings, struct muster_err *err)
 {
     struct waits waits = {.view = view, .long_ns = long_ns};
-    int rc = note_all(&waits);
-    if (rc == 0 && waits.n > 0)
-        rc = index_calls(&waits);
-    if (rc == 0 && waits.n > 0) {
+    note_all(&waits);
+    if (waits.n > 0)
+        index_calls(&waits);
+    if (!waits.memory.failed && waits.n > 0) {
         double lasted_s = run_s(&waits);
         excuse(&waits);
         qsort(waits.at, waits.n, sizeof *waits.at, in_time);
-        for (size_t i = 0; i < waits.n && rc == 0; i++) {
-            if (!waits.at[i].excused && !report(&waits, &waits.at[i], lasted_s, findings))
-                rc = -1;
+        for (size_t i = 0; i < waits.n && !waits.memory.failed; i++) {
+            if (!waits.at[i].excused)
+                report(&waits, &waits.at[i], lasted_s, findings);
         }
     }
-    free(waits.at);
-    free(waits.call);
-    free(waits.first);
-    return rc == 0 ? 0 : muster_fail_memory(err, "looking for long waits");
+    int result = muster_arena_check(&waits.memory, err, "looking for long waits");
+    muster_arena_free(&waits.memory);
+    return result;
 }

@@ -2,9 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "diagnose/path/path_internal.h"
 #include "diagnose/path/path_pair.h"
@@ -20,12 +18,9 @@ static struct muster_path_missing *missing_of(struct muster_path_scan *scan, uin
             return &scan->missing[i];
         }
     }
-    if (!muster_grow(&scan->missing, scan->n, sizeof *scan->missing)) {
-        scan->failed = true;
-        return NULL;
-    }
-    struct muster_path_missing *made = &scan->missing[scan->n++];
-    *made = (struct muster_path_missing){.host = host};
+    struct muster_path_missing *made =
+        muster_arena_add(scan->memory, &scan->missing, &scan->n, sizeof *made);
+    made->host = host;
     return made;
 }
 
@@ -35,9 +30,6 @@ static void take(struct muster_path_scan *scan, uint32_t comm, const struct must
 {
     const struct muster_view *view = scan->view;
     struct muster_path_missing *missing = missing_of(scan, scan->host[a->gpu], pair->why);
-    if (!missing) {
-        return;
-    }
     if (missing->pairs == 0 || view->comm[comm].nranks > view->comm[missing->comm].nranks) {
         missing->pair = *pair;
         missing->comm = comm;
@@ -112,7 +104,7 @@ static void scan_net(struct muster_path_scan *scan, const struct muster_view_net
         take(scan, a->comm, a, &pair);
     }
     struct muster_path_missing *missing = missing_of(scan, scan->host[a->gpu], pair.why);
-    if (missing && !missing->net) {
+    if (!missing->net) {
         missing->net = net;
         missing->net_to = &view->gpu[b->gpu];
     }
@@ -155,10 +147,8 @@ static void report_unknown(const struct muster_path_scan *scan, struct muster_fi
 static int describe_all(struct muster_path_scan *scan, struct muster_findings *findings)
 {
     for (size_t i = 0; i < scan->n; i++) {
-        struct muster_path_reached reached;
-        if (muster_path_measure(scan->view, scan->missing[i].comm, LARGE_BYTES, &reached)) {
-            return -1;
-        }
+        struct muster_path_reached reached =
+            muster_path_measure(scan->view, scan->missing[i].comm, LARGE_BYTES, scan->memory);
         struct muster_finding *finding = muster_findings_add(findings);
         if (!finding) {
             return -1;
@@ -171,31 +161,28 @@ static int describe_all(struct muster_path_scan *scan, struct muster_findings *f
 int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err)
 {
-    struct muster_path_scan scan = {.view = view,
-                                    .host = muster_view_hosts(view),
-                                    .next = malloc((view->members + 1) * sizeof(uint32_t)),
-                                    .first = malloc((view->gpus + 1) * sizeof(uint32_t))};
-    int result = scan.host && scan.next && scan.first ? 0 : -1;
-    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+    struct muster_arena memory = {0};
+    struct muster_path_scan scan = {
+        .view = view,
+        .memory = &memory,
+        .host = muster_view_hosts(view, &memory),
+        .next = muster_arena_array(&memory, view->members + 1, sizeof(uint32_t)),
+        .first = muster_arena_array(&memory, view->gpus + 1, sizeof(uint32_t))};
+    for (uint32_t c = 0; c < view->comms && !memory.failed; c++) {
         if (view->comm[c].id && !view->comm[c].twice) {
             scan_pairs(&scan, c);
         }
     }
-    for (size_t i = 0; i < view->nets && result == 0; i++) {
+    for (size_t i = 0; i < view->nets && !memory.failed; i++) {
         scan_net(&scan, &view->net[i]);
     }
-    if (result == 0) {
-        result = scan.failed ? -1 : describe_all(&scan, findings);
+    if (!memory.failed && (describe_all(&scan, findings) || muster_path_find_low(&scan, findings))) {
+        memory.failed = true;
     }
-    if (result == 0) {
-        result = muster_path_find_low(&scan, findings);
-    }
+    int result = muster_arena_check(&memory, err, "looking at paths");
     if (result == 0) {
         report_unknown(&scan, &findings->not_observable);
     }
-    free(scan.missing);
-    free(scan.next);
-    free(scan.first);
-    free(scan.host);
-    return result ? muster_fail_memory(err, "looking at paths") : 0;
+    muster_arena_free(&memory);
+    return result;
 }

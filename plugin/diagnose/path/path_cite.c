@@ -1,7 +1,6 @@
 /* What is known of GPUs and interfaces, as evidence for findings of others. Their verdicts stay. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sort.h"
@@ -231,41 +230,38 @@ static void cite_interface(const struct muster_view_gpu *gpu, const char *end,
                        head->nic_verbs[0] ? head->nic_verbs : head->nic, rate, achieved);
 }
 
-static int cite_one(const struct muster_view *view, uint32_t c, struct crowd *crowd,
-                    struct muster_finding *finding)
+static void cite_one(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
+                     struct crowd *crowd, struct muster_finding *finding)
 {
     enum { SOME_BYTES = 1 << 20 };
     const struct muster_view_comm *comm = &view->comm[c];
-    struct muster_path_reached reached;
     if (gather(view, comm, finding->rank[0], crowd)) {
         cite_gpu(crowd, &finding->evidence);
     }
     if (finding->kind != MUSTER_FINDING_SLOW_TRANSFER || finding->ranks < 2) {
-        return 0;
+        return;
     }
-    if (muster_path_measure(view, c, SOME_BYTES, &reached)) {
-        return -1;
-    }
+    struct muster_path_reached reached = muster_path_measure(view, c, SOME_BYTES, memory);
     cite_interface(gpu_of(view, comm, finding->rank[0]), "sends", &reached, &finding->evidence);
     cite_interface(gpu_of(view, comm, finding->rank[1]), "receives", &reached, &finding->evidence);
-    return 0;
 }
 
 int muster_path_cite(const struct muster_view *view, struct muster_findings *findings,
                      struct muster_err *err)
 {
-    struct crowd *crowd = malloc(sizeof *crowd);
-    int result = crowd ? 0 : -1;
-    for (size_t i = 0; i < findings->n && result == 0; i++) {
+    struct muster_arena memory = {0};
+    struct crowd *crowd = muster_arena_array(&memory, 1, sizeof *crowd);
+    for (size_t i = 0; i < findings->n && !memory.failed; i++) {
         struct muster_finding *finding = &findings->finding[i];
         bool slow = muster_finding_is_late(finding) ||
                     finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
-        for (uint32_t c = 0; c < view->comms && slow && finding->ranks && result == 0; c++) {
+        for (uint32_t c = 0; c < view->comms && slow && finding->ranks; c++) {
             if (view->comm[c].id == finding->comm) {
-                result = cite_one(view, c, crowd, finding);
+                cite_one(view, c, &memory, crowd, finding);
             }
         }
     }
-    free(crowd);
-    return result ? muster_fail_memory(err, "looking at GPUs") : 0;
+    int result = muster_arena_check(&memory, err, "looking at GPUs");
+    muster_arena_free(&memory);
+    return result;
 }

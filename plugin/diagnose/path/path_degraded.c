@@ -1,7 +1,6 @@
 /* Paths that are used and do less than they can, and NICs of the other socket. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -214,7 +213,6 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
 {
     const struct muster_view *view = scan->view;
     const struct muster_view_comm *comm = &view->comm[c];
-    struct muster_path_reached reached;
     struct muster_path_pair pair, slowest = {.peer = NULL};
     if (!comm->id || comm->twice || comm->members != comm->nranks) {
         return 0;
@@ -234,9 +232,10 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
             slowest = pair;
         }
     }
-    if (!slowest.peer || muster_path_measure(view, c, HUGE_BYTES, &reached)) {
-        return slowest.peer ? -1 : 0;
+    if (!slowest.peer) {
+        return 0;
     }
+    struct muster_path_reached reached = muster_path_measure(view, c, HUGE_BYTES, scan->memory);
     double limit = slowest.peer->limit_mbs / 1000.0;
     if (reached.ops < OPS_MIN || reached.best_gbs * 100 >= limit * LOW_PERCENT) {
         return 0;

@@ -15,6 +15,7 @@ struct muster_path_missing {
 
 struct muster_path_scan {
     const struct muster_view *view;
+    struct muster_arena *memory;
     uint32_t *host; /* of each GPU of the view */
     /* While a communicator is looked at: the next member on the same host, and the first one of each
      * host; MUSTER_VIEW_NONE: none. */
@@ -22,7 +23,6 @@ struct muster_path_scan {
     struct muster_path_missing *missing;
     size_t n;
     const struct muster_view_net *unknown; /* inside a host, between GPUs without facts; or NULL */
-    bool failed;                           /* no memory */
 };
 
 void muster_path_format_missing(const struct muster_view *view,
@@ -30,7 +30,7 @@ void muster_path_format_missing(const struct muster_view *view,
                                 const struct muster_path_reached *reached,
                                 struct muster_finding *finding);
 
-/* Paths that are used and do less than they can, and NICs of the other socket. -1: no memory. */
+/* Paths that are used and do less than they can, and NICs of the other socket. */
 int muster_path_find_low(const struct muster_path_scan *scan, struct muster_findings *findings);
 
 /* A finding about a pair of GPUs: who, where, since when. */

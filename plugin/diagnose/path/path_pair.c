@@ -142,19 +142,17 @@ static void add(struct muster_path_reached *reached, uint64_t bytes, double fact
     }
 }
 
-int muster_path_measure(const struct muster_view *view, uint32_t comm, uint64_t min_bytes,
-                        struct muster_path_reached *reached)
+struct muster_path_reached muster_path_measure(const struct muster_view *view, uint32_t comm,
+                                               uint64_t min_bytes, struct muster_arena *memory)
 {
     const struct muster_view_comm *own = &view->comm[comm];
     struct muster_joint joint;
     double sums[2] = {0, 0};
-    *reached = (struct muster_path_reached){.ops = 0};
+    struct muster_path_reached reached = {.ops = 0};
     if (!muster_joint_possible(own) || own->members != own->nranks) {
-        return 0;
+        return reached;
     }
-    if (muster_joint_begin(&joint, view, comm)) {
-        return -1;
-    }
+    muster_joint_begin(&joint, view, comm, NULL, memory);
     while (muster_joint_next(&joint)) {
         uint64_t shortest = muster_joint_span(&joint).shortest_ns;
         const struct muster_view_op *any = joint.any;
@@ -162,10 +160,9 @@ int muster_path_measure(const struct muster_view *view, uint32_t comm, uint64_t 
             muster_op_size_bytes(any->func, view->class[any->class].dtype, any->count, own->nranks);
         double factor = muster_busbw_factor(any->func, own->nranks);
         if (bytes >= min_bytes && factor > 0) {
-            add(reached, bytes, factor, shortest, sums);
+            add(&reached, bytes, factor, shortest, sums);
         }
     }
-    muster_joint_end(&joint);
-    reached->mean_gbs = sums[1] > 0 ? sums[0] / sums[1] : 0;
-    return 0;
+    reached.mean_gbs = sums[1] > 0 ? sums[0] / sums[1] : 0;
+    return reached;
 }

@@ -238,12 +238,12 @@ static void name_guilty(struct muster_graph *graph, double *sorted)
     }
 }
 
-int muster_seats_judge(struct muster_graph *graph)
+void muster_seats_judge(struct muster_graph *graph)
 {
     struct rows rows;
-    double *sorted = malloc((graph->seats + 1) * sizeof *sorted);
-    if (!sorted) {
-        return -1;
+    double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
+    if (graph->memory->failed) {
+        return;
     }
     count_windows(graph);
     set_rows(graph, &rows);
@@ -251,6 +251,4 @@ int muster_seats_judge(struct muster_graph *graph)
         set_evidence(graph, &rows);
         name_guilty(graph, sorted);
     }
-    free(sorted);
-    return 0;
 }

@@ -11,8 +11,8 @@
 
 #include "diagnose/straggler/job_graph.h"
 
-/* Sets hits, windows, log_e and guilty of all seats. -1: no memory. */
-int muster_seats_judge(struct muster_graph *graph);
+/* Sets hits, windows, log_e and guilty of all seats. */
+void muster_seats_judge(struct muster_graph *graph);
 
 /* From how much on a unit is late: beyond what GPUs of a kind, and clocks, differ by. */
 int64_t muster_seat_limit_ns(int64_t usual_ns);

@@ -4,9 +4,10 @@
 
 #include "view/view.h"
 
-/* keep: of each communicator of the view the share of its transfers' time that stays; 1: all.
- * *saved_ns: what the whole job would have saved by that: nothing where computing hid it. Goes
- * through the happens-before graph anew. -1: no memory. */
-int muster_hastened_ns(const struct muster_view *view, const double *keep, double *saved_ns);
+/* What the whole job would have saved: nothing where computing hid it. keep: of each communicator of
+ * the view the share of its transfers' time that stays; 1: all. Goes through the happens-before graph
+ * anew; 0 once the arena, which checks are for, has failed. */
+double muster_hastened_ns(const struct muster_view *view, const double *keep,
+                          struct muster_arena *memory);
 
 #endif

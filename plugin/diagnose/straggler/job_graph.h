@@ -7,6 +7,9 @@
  *
  * No clock of one GPU is compared with another's: turns tie the clocks together, as all units of a
  * turn are over when the last of them has come and the transfer is done.
+ *
+ * Memory is an arena's, which whoever wants the graph hands over and checks at its end: once it has
+ * failed nothing more is done, and what was made is not whole.
  */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
 #define MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
@@ -123,11 +126,13 @@ struct muster_position {
 
 struct muster_graph {
     const struct muster_view *view;
+    struct muster_arena *memory;
+    struct muster_arena *making; /* what is gone once the graph is made: label, of_op, waited_ns */
     struct muster_unit *unit;
     struct muster_turn *turn;
     struct muster_unit_group *group;
     uint64_t *label;   /* what units are told apart by, as long as they have no seats */
-    uint32_t *of_op;   /* of each operation of the view its unit; until turns are made */
+    uint32_t *of_op;   /* of each operation of the view its unit */
     /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */
     uint32_t *first_partner, *partner;
     uint32_t *of_turn; /* units, turn by turn */
@@ -147,31 +152,34 @@ struct muster_graph {
     size_t units, groups, labels, turns, ordered, seats, positions;
 };
 
-/* Units with their positions and edges. -1: no memory. */
-int muster_graph_units(struct muster_graph *graph);
-/* Turns, after the units. -1: no memory. */
-int muster_graph_turns(struct muster_graph *graph);
-/* Their order, after the turns. -1: no memory. */
-int muster_graph_order(struct muster_graph *graph);
-/* Which edge holds at each position, own times, and what is usual. -1: no memory. */
-int muster_graph_learn(struct muster_graph *graph);
+/* The graph of a view and what it tells, of an arena that outlives it. */
+void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
+                       struct muster_arena *memory);
+
+/* Its steps, in this order, each after those before: units with their positions and edges, turns,
+ * their order, seats; which edge holds at each position, and own times; how long units waited for
+ * others; how long after what it follows a unit is ready; what is usual where, and by how much each
+ * unit is beyond it; stages that no other rank is like against the other stages. */
+void muster_graph_units(struct muster_graph *graph);
+void muster_graph_turns(struct muster_graph *graph);
+void muster_graph_order(struct muster_graph *graph);
+void muster_graph_seats(struct muster_graph *graph);
+void muster_graph_edges(struct muster_graph *graph);
+void muster_graph_waits(struct muster_graph *graph);
+void muster_graph_ready(struct muster_graph *graph);
+void muster_graph_usual(struct muster_graph *graph);
+void muster_graph_stages(struct muster_graph *graph);
+
 /* Whether all that a turn's ranks may have waited for were seen. */
 bool muster_turn_is_whole(const struct muster_graph *graph, const struct muster_turn *turn);
-/* What is usual where, and by how much each unit is beyond it; after the waits. -1: no memory. */
-int muster_graph_usual(struct muster_graph *graph);
 /* host_ns as muster_unit_host_ns gives it. */
 void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,
                             int64_t host_ns);
-/* How long the units waited for others, after the edges. -1: no memory. */
-int muster_graph_waits(struct muster_graph *graph);
 /* Of a unit's own time what its GPU waited for others in other operations meanwhile. */
 int64_t muster_graph_waited_ns(const struct muster_graph *graph, uint32_t u);
 /* How long another one of its turn waited for the unit, at most, where the ranks did not leave
  * together what ran before; INT64_MAX: not known. */
 int64_t muster_graph_held_ns(const struct muster_graph *graph, uint32_t u);
-/* Compares stages that no other rank is like with the other stages. -1: no memory. */
-int muster_graph_stages(struct muster_graph *graph);
-void muster_graph_free(struct muster_graph *graph);
 
 /* ---- of one unit ---- */
 

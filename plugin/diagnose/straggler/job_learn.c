@@ -1,10 +1,7 @@
 /* What each unit did by itself: which edge its begin follows, learned from how waits vary, and what
  * is usual for the ranks that do the same. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
@@ -25,14 +22,12 @@ static uint32_t position_of(struct muster_graph *graph, struct muster_places *pl
                             uint32_t u)
 {
     uint32_t *at = muster_places_at(places, label);
-    if (!at || *at) {
-        return at ? *at - 1 : MUSTER_NO_UNIT;
+    if (!*at) {
+        struct muster_position *position =
+            muster_arena_add(graph->memory, &graph->position, &graph->positions, sizeof *position);
+        *position = (struct muster_position){.label = label, .unit = u};
+        *at = (uint32_t)graph->positions;
     }
-    if (!muster_grow(&graph->position, graph->positions, sizeof *graph->position)) {
-        return MUSTER_NO_UNIT;
-    }
-    graph->position[graph->positions] = (struct muster_position){.label = label, .unit = u};
-    *at = (uint32_t)++graph->positions;
     return *at - 1;
 }
 
@@ -40,20 +35,22 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
                         uint32_t gpu)
 {
     uint32_t *at = muster_places_at(places, muster_hash_number((uint64_t)position << 32, gpu));
-    if (!at || *at) {
-        return at ? *at - 1 : MUSTER_NO_UNIT;
+    if (!*at) {
+        struct muster_seat *seat =
+            muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
+        *seat = (struct muster_seat){.position = position, .gpu = gpu, .first_late = MUSTER_NO_UNIT};
+        *at = (uint32_t)graph->seats;
     }
-    if (!muster_grow(&graph->seat, graph->seats, sizeof *graph->seat)) {
-        return MUSTER_NO_UNIT;
-    }
-    graph->seat[graph->seats] =
-        (struct muster_seat){.position = position, .gpu = gpu, .first_late = MUSTER_NO_UNIT};
-    *at = (uint32_t)++graph->seats;
     return *at - 1;
 }
 
-static int seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
-                     struct muster_places *positions, struct muster_places *seats)
+static bool is_failed(const struct muster_graph *graph)
+{
+    return graph->memory->failed || graph->making->failed;
+}
+
+static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
+                      struct muster_places *positions, struct muster_places *seats)
 {
     uint64_t role = graph->role[turn->comm];
     uint32_t position = MUSTER_NO_UNIT;
@@ -64,28 +61,20 @@ static int seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
             uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
             position = position_of(graph, positions, label, u);
         }
-        unit->seat = position == MUSTER_NO_UNIT ? MUSTER_NO_UNIT
-                                                : seat_of(graph, seats, position, muster_unit_gpu(graph, unit));
-        if (unit->seat == MUSTER_NO_UNIT) {
-            return -1;
+        unit->seat = seat_of(graph, seats, position, muster_unit_gpu(graph, unit));
+        if (is_failed(graph)) {
+            return;
         }
         graph->position[position].turns += i == 0 || !turn->alike;
     }
-    return 0;
 }
 
-static int make_seats(struct muster_graph *graph)
+void muster_graph_seats(struct muster_graph *graph)
 {
-    struct muster_places positions = {0}, seats = {0};
-    int result = 0;
-    for (size_t t = 0; t < graph->ordered && result == 0; t++) {
-        result = seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats);
+    struct muster_places positions = {.memory = graph->making}, seats = positions;
+    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
+        seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats);
     }
-    muster_places_free(&positions);
-    muster_places_free(&seats);
-    free(graph->label);
-    graph->label = NULL;
-    return result;
 }
 
 /* ---- which edge ---- */
@@ -154,12 +143,8 @@ static uint8_t choose(const struct edge_sum *sum, const struct muster_position *
     return best;
 }
 
-static int learn_edges(struct muster_graph *graph)
+static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTER_EDGES])
 {
-    struct edge_sum(*sum)[MUSTER_EDGES] = calloc(graph->positions + 1, sizeof *sum);
-    if (!sum) {
-        return -1;
-    }
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
@@ -184,8 +169,6 @@ static int learn_edges(struct muster_graph *graph)
     for (size_t p = 0; p < graph->positions; p++) {
         graph->position[p].edge = choose(sum[p], &graph->position[p]);
     }
-    free(sum);
-    return 0;
 }
 
 static void set_own(struct muster_graph *graph)
@@ -207,10 +190,24 @@ static void set_own(struct muster_graph *graph)
     }
 }
 
-/* How long after what it follows a unit is ready, where that is seen. */
-static int set_ready(struct muster_graph *graph)
+void muster_graph_edges(struct muster_graph *graph)
 {
-    double(*sum)[2] = calloc(graph->positions + 1, sizeof *sum);
+    struct muster_arena scratch = {0};
+    struct edge_sum(*sum)[MUSTER_EDGES] =
+        muster_arena_array(&scratch, graph->positions + 1, sizeof *sum);
+    graph->long_ns.memory = graph->memory;
+    if (sum) {
+        learn_edges(graph, sum);
+        set_own(graph);
+    }
+    muster_arena_end(&scratch, graph->memory);
+}
+
+/* Where that is seen. */
+void muster_graph_ready(struct muster_graph *graph)
+{
+    struct muster_arena scratch = {0};
+    double(*sum)[2] = muster_arena_array(&scratch, graph->positions + 1, sizeof *sum);
     for (size_t u = 0; u < graph->units && sum; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (unit->own_ns != MUSTER_NO_SHORT) {
@@ -222,42 +219,24 @@ static int set_ready(struct muster_graph *graph)
     for (size_t p = 0; p < graph->positions && sum; p++) {
         graph->position[p].ready_ns = sum[p][1] > 0 ? (int64_t)(sum[p][0] / sum[p][1]) : 0;
     }
-    free(sum);
-    return sum ? 0 : -1;
+    muster_arena_end(&scratch, graph->memory);
 }
 
-int muster_graph_learn(struct muster_graph *graph)
+void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
+                       struct muster_arena *memory)
 {
-    if (make_seats(graph) || learn_edges(graph)) {
-        return -1;
+    static void (*const step[])(struct muster_graph *graph) = {
+        muster_graph_units, muster_graph_turns, muster_graph_order,
+        muster_graph_seats, muster_graph_edges, muster_graph_waits,
+        muster_graph_ready, muster_graph_usual, muster_graph_stages};
+    struct muster_arena making = {0};
+    *graph = (struct muster_graph){.view = view, .memory = memory, .making = &making};
+    for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++) {
+        step[i](graph);
     }
-    set_own(graph);
-    bool failed = muster_graph_waits(graph) || set_ready(graph) || muster_graph_usual(graph) ||
-                  muster_graph_stages(graph) || graph->long_ns.failed;
-    free(graph->waited_ns);
+    graph->label = NULL;
+    graph->of_op = NULL;
     graph->waited_ns = NULL;
-    return failed ? -1 : 0;
-}
-
-void muster_graph_free(struct muster_graph *graph)
-{
-    free(graph->unit);
-    free(graph->turn);
-    free(graph->of_op);
-    free(graph->of_turn);
-    free(graph->first_partner);
-    free(graph->partner);
-    free(graph->order);
-    free(graph->seat);
-    free(graph->position);
-    free(graph->role);
-    free(graph->program);
-    free(graph->waited_ns);
-    free(graph->more_waited);
-    free(graph->more_host);
-    free(graph->long_ns.ns);
-    free(graph->group);
-    free(graph->label);
-    free(graph->stages);
-    memset(graph, 0, sizeof *graph);
+    graph->making = NULL;
+    muster_arena_end(&making, memory);
 }

@@ -1,6 +1,5 @@
 /* Stages of a pipeline that no other rank is like. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
@@ -48,7 +47,7 @@ static int64_t usual_stage(const struct muster_view_comm *comm, struct pace (*pa
 /* What each GPU did by itself in all, at positions that come again. */
 static double *own_of_gpus(const struct muster_graph *graph)
 {
-    double *sum = calloc(graph->view->gpus + 1, sizeof *sum);
+    double *sum = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *sum);
     for (size_t u = 0; u < graph->units && sum; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (unit->own_ns != MUSTER_NO_SHORT && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
@@ -83,12 +82,12 @@ static bool all_timed(const struct muster_view *view, const struct muster_view_c
 
 /* Of each GPU the share of its operations that have GPU times. 1 where it is in one communicator
  * alone: all ranks time the same of it. */
-static double *timed_of_gpus(const struct muster_view *view)
+static double *timed_of_gpus(const struct muster_view *view, struct muster_arena *memory)
 {
-    double *timed = calloc(view->gpus + 1, sizeof *timed);
-    double *ops = calloc(view->gpus + 1, sizeof *ops);
-    uint32_t *comms = calloc(view->gpus + 1, sizeof *comms);
-    bool whole = timed && ops && comms;
+    double *timed = muster_arena_array(memory, view->gpus + 1, sizeof *timed);
+    double *ops = muster_arena_array(memory, view->gpus + 1, sizeof *ops);
+    uint32_t *comms = muster_arena_array(memory, view->gpus + 1, sizeof *comms);
+    bool whole = !memory->failed;
     for (size_t o = 0; o < view->ops && whole; o++) {
         uint32_t gpu = view->member[view->op[o].member].gpu;
         timed[gpu] += muster_source_is_gpu(view->op[o].source);
@@ -100,27 +99,25 @@ static double *timed_of_gpus(const struct muster_view *view)
     for (size_t g = 0; g < view->gpus && whole; g++) {
         timed[g] = comms[g] < 2 ? 1 : timed[g] / ops[g];
     }
-    if (!whole) {
-        free(timed);
-        timed = NULL;
-    }
-    free(ops);
-    free(comms);
     return timed;
 }
 
 /* Stages that no other rank is like are compared with the other stages: they differ by design, but
  * not by much. */
-int muster_graph_stages(struct muster_graph *graph)
+void muster_graph_stages(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
-    struct pace(*pace)[2] = calloc(view->members + 1, sizeof *pace);
-    double *scratch = malloc((view->members + 1) * sizeof *scratch);
-    int64_t(*usual)[2] = calloc(view->comms + 1, sizeof *usual);
-    double *of_gpu = own_of_gpus(graph), *sum = calloc(view->comms + 1, sizeof *sum);
-    double *timed = timed_of_gpus(view);
-    int result = pace && scratch && usual && of_gpu && sum && timed ? 0 : -1;
-    for (size_t u = 0; u < graph->units && result == 0; u++) {
+    struct muster_arena *memory = graph->making;
+    struct pace(*pace)[2] = muster_arena_array(memory, view->members + 1, sizeof *pace);
+    double *scratch = muster_arena_array(memory, view->members + 1, sizeof *scratch);
+    int64_t(*usual)[2] = muster_arena_array(memory, view->comms + 1, sizeof *usual);
+    double *of_gpu = own_of_gpus(graph);
+    double *sum = muster_arena_array(memory, view->comms + 1, sizeof *sum);
+    double *timed = timed_of_gpus(view, memory);
+    if (memory->failed) {
+        return;
+    }
+    for (size_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (is_stage(graph, unit, view->member[muster_unit_member(graph, unit)].comm)) {
             struct pace *own = pace_of(graph, pace, unit);
@@ -128,13 +125,13 @@ int muster_graph_stages(struct muster_graph *graph)
             own->n++;
         }
     }
-    for (size_t c = 0; c < view->comms && result == 0; c++) {
+    for (size_t c = 0; c < view->comms; c++) {
         usual[c][0] = usual_stage(&view->comm[c], pace, false, scratch);
         usual[c][1] = usual_stage(&view->comm[c], pace, true, scratch);
         bool whole = all_timed(view, &view->comm[c], timed);
         sum[c] = whole ? usual_sum(view, &view->comm[c], of_gpu, scratch) : INFINITY;
     }
-    for (size_t u = 0; u < graph->units && result == 0; u++) {
+    for (size_t u = 0; u < graph->units; u++) {
         struct muster_unit *unit = &graph->unit[u];
         uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
         int64_t its = usual[comm][view->op[muster_unit_op(graph, unit)].func == MUSTER_FUNC_RECV];
@@ -146,11 +143,4 @@ int muster_graph_stages(struct muster_graph *graph)
             muster_unit_set_excess(graph, unit, excess_ns, muster_unit_host(graph, unit));
         }
     }
-    free(pace);
-    free(scratch);
-    free(usual);
-    free(of_gpu);
-    free(timed);
-    free(sum);
-    return result;
 }

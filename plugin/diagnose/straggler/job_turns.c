@@ -1,9 +1,5 @@
 /* Which units wait for each other, and an order of the turns in which each stands after all that it
  * follows. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/array.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 #include "view/aligned.h"
@@ -28,12 +24,12 @@ static uint8_t kind_of(unsigned func)
     }
 }
 
+/* NULL once the arena has failed: without a turn its units have no place. */
 static struct muster_turn *add_turn(struct muster_graph *graph)
 {
-    if (!muster_grow(&graph->turn, graph->turns, sizeof *graph->turn)) {
-        return NULL;
-    }
-    return &graph->turn[graph->turns++];
+    struct muster_turn *turn =
+        muster_arena_add(graph->memory, &graph->turn, &graph->turns, sizeof *turn);
+    return graph->memory->failed ? NULL : turn;
 }
 
 static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint32_t u)
@@ -60,19 +56,15 @@ static void set_root(struct muster_graph *graph, struct muster_turn *turn, int32
     turn->kind = MUSTER_TURN_APART;
 }
 
-static int collectives(struct muster_graph *graph, uint32_t comm, uint32_t *used)
+static void collectives(struct muster_graph *graph, uint32_t comm, uint32_t *used)
 {
     const struct muster_view *view = graph->view;
     const struct muster_joint_rule rule = {.takes = has_unit, .least = 2};
     struct muster_joint joint;
-    if (muster_joint_begin_by(&joint, view, comm, &rule)) {
-        return -1;
-    }
-    int result = 0;
-    while (result == 0 && muster_joint_next(&joint)) {
+    muster_joint_begin(&joint, view, comm, &rule, graph->making);
+    while (muster_joint_next(&joint)) {
         struct muster_turn *turn = add_turn(graph);
         if (!turn) {
-            result = -1;
             break;
         }
         *turn = (struct muster_turn){.first = *used,
@@ -92,8 +84,6 @@ static int collectives(struct muster_graph *graph, uint32_t comm, uint32_t *used
         }
         *used += turn->units;
     }
-    muster_joint_end(&joint);
-    return result;
 }
 
 /* ---- sends and receives ---- */
@@ -104,6 +94,7 @@ struct tie {
 
 /* Sets of units that are tied to each other, each known by its head. */
 struct ties {
+    struct muster_arena memory;
     struct tie *tie;
     size_t n;
     uint32_t *head;
@@ -137,8 +128,8 @@ static const struct muster_view_member *by_rank(const struct muster_view *view,
 }
 
 /* Every send with the receive of the same ordinal. */
-static int pair(const struct muster_graph *graph, struct muster_view_stream from,
-                struct muster_view_stream to, struct ties *ties)
+static void pair(const struct muster_graph *graph, struct muster_view_stream from,
+                 struct muster_view_stream to, struct ties *ties)
 {
     const struct muster_view_op *op = graph->view->op;
     while (from.at < from.end && to.at < to.end) {
@@ -151,23 +142,19 @@ static int pair(const struct muster_graph *graph, struct muster_view_stream from
         if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT) {
             continue;
         }
-        if (!muster_grow(&ties->tie, ties->n, sizeof *ties->tie)) {
-            return -1;
-        }
-        ties->tie[ties->n++] = (struct tie){a, b};
+        struct tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
+        *tie = (struct tie){a, b};
         a = head_of(ties->head, a);
         b = head_of(ties->head, b);
         ties->head[a < b ? b : a] = a < b ? a : b;
     }
-    return 0;
 }
 
-static int pair_member(const struct muster_graph *graph, const struct muster_view_comm *comm,
-                       const struct muster_view_member *member, struct ties *ties)
+static void pair_member(const struct muster_graph *graph, const struct muster_view_comm *comm,
+                        const struct muster_view_member *member, struct ties *ties)
 {
     const struct muster_view *view = graph->view;
-    int result = 0;
-    for (uint32_t i = member->first_op; i < member->first_op + member->ops && result == 0;) {
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops;) {
         const struct muster_view_op *op = &view->op[i];
         if (op->func != MUSTER_FUNC_SEND || (op->flags & MUSTER_OP_GRAPH)) {
             i++;
@@ -178,16 +165,15 @@ static int pair_member(const struct muster_graph *graph, const struct muster_vie
         const struct muster_view_member *peer = by_rank(view, comm, op->peer);
         i = from.end;
         if (peer && peer != member) {
-            result = pair(graph, from,
-                          muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);
+            pair(graph, from, muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);
         }
     }
-    return result;
 }
 
-static int measure(const struct muster_graph *graph, struct ties *ties)
+static void measure(const struct muster_graph *graph, struct ties *ties)
 {
-    struct muster_keyed *item = malloc(2 * (graph->units + 1) * sizeof *item);
+    struct muster_arena scratch = {0};
+    struct muster_keyed *item = muster_arena_array(&scratch, 2 * (graph->units + 1), sizeof *item);
     size_t n = 0;
     for (uint32_t u = 0; u < graph->units && item; u++) {
         uint32_t head = ties->head[u] = head_of(ties->head, u);
@@ -208,17 +194,17 @@ static int measure(const struct muster_graph *graph, struct ties *ties)
     for (size_t i = 0; i < ties->n; i++) {
         ties->tied[ties->head[ties->tie[i].a]]++;
     }
-    free(item);
-    return item ? 0 : -1;
+    muster_arena_end(&scratch, &ties->memory);
 }
 
 /* Whom each unit is tied to. */
-static int set_partners(struct muster_graph *graph, const struct ties *ties)
+static void set_partners(struct muster_graph *graph, const struct ties *ties)
 {
-    graph->first_partner = calloc(graph->units + 2, sizeof *graph->first_partner);
-    graph->partner = malloc((2 * ties->n + 1) * sizeof *graph->partner);
-    if (!graph->first_partner || !graph->partner) {
-        return -1;
+    graph->first_partner =
+        muster_arena_array(graph->memory, graph->units + 2, sizeof *graph->first_partner);
+    graph->partner = muster_arena_array(graph->memory, 2 * ties->n + 1, sizeof *graph->partner);
+    if (graph->memory->failed) {
+        return;
     }
     uint32_t *first = graph->first_partner;
     for (size_t i = 0; i < ties->n; i++) {
@@ -232,7 +218,6 @@ static int set_partners(struct muster_graph *graph, const struct ties *ties)
         graph->partner[first[ties->tie[i].a + 1]++] = ties->tie[i].b;
         graph->partner[first[ties->tie[i].b + 1]++] = ties->tie[i].a;
     }
-    return 0;
 }
 
 /* All with all, or two, are a turn as a collective is; of others each unit waits for its own
@@ -243,8 +228,8 @@ static bool waits_together(const struct ties *ties, uint32_t head)
     return !ties->chain[head] && (n == 2 || ties->tied[head] >= n * (n - 1));
 }
 
-static int add_exchange(struct muster_graph *graph, const struct ties *ties, uint32_t u,
-                        uint32_t *used)
+static void add_exchange(struct muster_graph *graph, const struct ties *ties, uint32_t u,
+                         uint32_t *used)
 {
     uint32_t head = ties->head[u];
     const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
@@ -253,7 +238,7 @@ static int add_exchange(struct muster_graph *graph, const struct ties *ties, uin
     if (!together || head == u) {
         struct muster_turn *turn = add_turn(graph);
         if (!turn) {
-            return -1;
+            return;
         }
         /* All ranks do the same where all have as many partners. */
         uint32_t own = graph->first_partner[u + 1] - graph->first_partner[u];
@@ -275,66 +260,64 @@ static int add_exchange(struct muster_graph *graph, const struct ties *ties, uin
     struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
     if (!ties->chain[head]) {
         turn->transfer_ns = ties->least_ns[head];
-        return 0;
+        return;
     }
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
         const struct muster_unit *partner = &graph->unit[graph->partner[i]];
         uint64_t ns = (uint64_t)muster_unit_length_ns(graph, partner);
         turn->transfer_ns = ns < turn->transfer_ns ? ns : turn->transfer_ns;
     }
-    return 0;
 }
 
-static int make_ties(const struct muster_graph *graph, struct ties *ties)
+static void make_ties(const struct muster_graph *graph, struct ties *ties)
 {
     const struct muster_view *view = graph->view;
     size_t n = graph->units + 1;
-    *ties = (struct ties){.head = malloc(n * sizeof(uint32_t)),
-                          .size = calloc(n, sizeof(uint32_t)),
-                          .tied = calloc(n, sizeof(uint32_t)),
-                          .least_ns = calloc(n, sizeof(uint64_t)),
-                          .chain = calloc(n, 1)};
-    bool room = ties->head && ties->size && ties->tied && ties->least_ns && ties->chain;
-    int result = room ? 0 : -1;
-    for (uint32_t u = 0; u < graph->units && result == 0; u++) {
+    ties->head = muster_arena_array(&ties->memory, n, sizeof *ties->head);
+    ties->size = muster_arena_array(&ties->memory, n, sizeof *ties->size);
+    ties->tied = muster_arena_array(&ties->memory, n, sizeof *ties->tied);
+    ties->least_ns = muster_arena_array(&ties->memory, n, sizeof *ties->least_ns);
+    ties->chain = muster_arena_array(&ties->memory, n, sizeof *ties->chain);
+    if (ties->memory.failed) {
+        return;
+    }
+    for (uint32_t u = 0; u < graph->units; u++) {
         ties->head[u] = u;
     }
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm) && result == 0; m++) {
-            result = pair_member(graph, comm, &view->member[comm->first_member + m], ties);
+        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm); m++) {
+            pair_member(graph, comm, &view->member[comm->first_member + m], ties);
         }
     }
-    return result ? result : measure(graph, ties);
+    measure(graph, ties);
 }
 
-static int sends(struct muster_graph *graph, uint32_t *used)
+static void sends(struct muster_graph *graph, uint32_t *used)
 {
     bool any = false;
     for (size_t i = 0; i < graph->view->classes && !any; i++) {
         any = muster_func_is_p2p(graph->view->class[i].func);
     }
     if (!any) {
-        return 0;
+        return;
     }
-    struct ties ties;
-    int result = make_ties(graph, &ties) || set_partners(graph, &ties) ? -1 : 0;
-    for (uint32_t u = 0; u < graph->units && result == 0; u++) {
+    struct ties ties = {.n = 0};
+    make_ties(graph, &ties);
+    if (!ties.memory.failed) {
+        set_partners(graph, &ties);
+    }
+    bool failed = ties.memory.failed;
+    for (uint32_t u = 0; u < graph->units && !failed && !graph->memory->failed; u++) {
         if (ties.size[ties.head[u]] >= 2) {
-            result = add_exchange(graph, &ties, u, used);
+            add_exchange(graph, &ties, u, used);
         }
     }
-    free(ties.tie);
-    free(ties.head);
-    free(ties.size);
-    free(ties.tied);
-    free(ties.least_ns);
-    free(ties.chain);
-    return result;
+    muster_arena_end(&ties.memory, graph->memory);
 }
 
 /* What nobody else is seen of. */
-static int lonely(struct muster_graph *graph, uint32_t *used)
+static void lonely(struct muster_graph *graph, uint32_t *used)
 {
     for (uint32_t u = 0; u < graph->units; u++) {
         if (graph->unit[u].turn != MUSTER_NO_UNIT) {
@@ -342,7 +325,7 @@ static int lonely(struct muster_graph *graph, uint32_t *used)
         }
         struct muster_turn *turn = add_turn(graph);
         if (!turn) {
-            return -1;
+            return;
         }
         const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
         *turn = (struct muster_turn){.first = *used,
@@ -353,26 +336,23 @@ static int lonely(struct muster_graph *graph, uint32_t *used)
         add_unit(graph, turn, u);
         (*used)++;
     }
-    return 0;
 }
 
-int muster_graph_turns(struct muster_graph *graph)
+void muster_graph_turns(struct muster_graph *graph)
 {
     uint32_t used = 0;
-    int result = 0;
-    graph->of_turn = malloc((graph->units + 1) * sizeof *graph->of_turn);
-    if (!graph->of_turn) {
-        return -1;
-    }
-    for (uint32_t c = 0; c < graph->view->comms && result == 0; c++) {
+    graph->of_turn = muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->of_turn);
+    for (uint32_t c = 0; c < graph->view->comms && !graph->memory->failed; c++) {
         if (muster_joint_possible(&graph->view->comm[c])) {
-            result = collectives(graph, c, &used);
+            collectives(graph, c, &used);
         }
     }
-    result = result ? result : sends(graph, &used);
-    free(graph->of_op);
-    graph->of_op = NULL;
-    return result ? result : lonely(graph, &used);
+    if (!graph->memory->failed) {
+        sends(graph, &used);
+    }
+    if (!graph->memory->failed) {
+        lonely(graph, &used);
+    }
 }
 
 /* ---- the order ---- */
@@ -439,20 +419,19 @@ static void put_in_order(struct visit *visit, uint32_t t)
     }
 }
 
-int muster_graph_order(struct muster_graph *graph)
+void muster_graph_order(struct muster_graph *graph)
 {
     size_t n = graph->turns + 1;
-    struct visit visit = {graph, calloc(n, 1), malloc(n * sizeof(uint32_t)),
-                          malloc(n * sizeof(uint32_t))};
-    graph->order = malloc(n * sizeof *graph->order);
-    bool failed = !visit.state || !visit.stack || !visit.at || !graph->order;
+    struct muster_arena scratch = {0};
+    struct visit visit = {graph, muster_arena_array(&scratch, n, sizeof *visit.state),
+                          muster_arena_array(&scratch, n, sizeof *visit.stack),
+                          muster_arena_array(&scratch, n, sizeof *visit.at)};
+    graph->order = muster_arena_array(graph->memory, n, sizeof *graph->order);
+    bool failed = scratch.failed || graph->memory->failed;
     for (uint32_t t = 0; t < graph->turns && !failed; t++) {
         if (visit.state[t] == 0) {
             put_in_order(&visit, t);
         }
     }
-    free(visit.state);
-    free(visit.stack);
-    free(visit.at);
-    return failed ? -1 : 0;
+    muster_arena_end(&scratch, graph->memory);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
@@ -43,12 +42,14 @@ struct sketch {
 
 struct builder {
     struct muster_graph *graph;
+    struct muster_arena memory;
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
     struct call *call;
     size_t calls;
     uint32_t (*recent)[2]; /* of each member of the view: its last units */
     uint64_t *count;       /* of hashes, by place */
     uint64_t *hash;
+    uint64_t *sorted; /* room for as many counts */
     size_t places;
     struct muster_places labels;
     struct sketch *sketch; /* of each program that was met */
@@ -138,16 +139,18 @@ static void note_known(struct muster_unit *unit, const struct muster_view_op *op
     }
 }
 
-static bool extend(struct muster_graph *graph, struct muster_unit *unit,
+static void extend(struct muster_graph *graph, struct muster_unit *unit,
                    const struct muster_view_op *op)
 {
     if (!unit->group) {
-        if (!muster_grow(&graph->group, graph->groups, sizeof *graph->group)) {
-            return false;
+        struct muster_unit_group *own =
+            muster_arena_add(graph->memory, &graph->group, &graph->groups, sizeof *own);
+        *own = (struct muster_unit_group){muster_unit_begin_ns(graph, unit),
+                                          muster_unit_end_ns(graph, unit), unit->op};
+        if (graph->memory->failed) {
+            return;
         }
-        graph->group[graph->groups] = (struct muster_unit_group){
-            muster_unit_begin_ns(graph, unit), muster_unit_end_ns(graph, unit), unit->op};
-        unit->op = (uint32_t)graph->groups++;
+        unit->op = (uint32_t)graph->groups - 1;
         unit->group = true;
     }
     struct muster_unit_group *group = &graph->group[unit->op];
@@ -155,11 +158,10 @@ static bool extend(struct muster_graph *graph, struct muster_unit *unit,
     group->end_ns = op->end_ns > group->end_ns ? op->end_ns : group->end_ns;
     unit->scored &= muster_view_scored(op);
     note_known(unit, op);
-    return true;
 }
 
-/* The calls of one GPU in their order, and a unit of each that was timed. -1: no memory. */
-static int walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n)
+/* The calls of one GPU in their order, and a unit of each that was timed. */
+static void walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n)
 {
     struct muster_graph *graph = builder->graph;
     uint32_t *of_op = graph->of_op;
@@ -175,9 +177,7 @@ static int walk_calls(struct builder *builder, const struct muster_keyed *keyed,
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
         if (same_group(graph, group, first, before, op)) {
             if (group && timed(op)) {
-                if (!extend(graph, group, op)) {
-                    return -1;
-                }
+                extend(graph, group, op);
                 of_op[keyed[i].value] = unit;
             }
             before = op;
@@ -196,7 +196,6 @@ static int walk_calls(struct builder *builder, const struct muster_keyed *keyed,
         unit = made;
         first = before = op;
     }
-    return 0;
 }
 
 /* Where a hash is counted. */
@@ -225,8 +224,8 @@ static uint64_t find_mark(struct builder *builder)
         builder->count[at]++;
     }
     size_t n = 0;
-    uint64_t *count = malloc((builder->places + 1) * sizeof *count);
-    for (size_t i = 0; count && i < builder->places; i++) {
+    uint64_t *count = builder->sorted;
+    for (size_t i = 0; i < builder->places; i++) {
         if (builder->count[i] >= MARK_LEAST) {
             count[n++] = builder->count[i];
         }
@@ -242,7 +241,6 @@ static uint64_t find_mark(struct builder *builder)
         }
         often = sum * MARK_SHARE >= builder->calls ? count[i] : 0;
     }
-    free(count);
     for (size_t i = 0; i < builder->places && often; i++) {
         bool is = builder->count[i] >= often && 4 * builder->count[i] <= 5 * often;
         mark = is && (!mark || builder->hash[i] < mark) ? builder->hash[i] : mark;
@@ -295,20 +293,17 @@ static uint32_t find_period(const struct builder *builder)
     return period;
 }
 
-/* Its number; MUSTER_NO_UNIT: no memory. */
+/* Its number. */
 static uint32_t label_of(struct builder *builder, uint64_t label)
 {
     struct muster_graph *graph = builder->graph;
     uint32_t *at = muster_places_at(&builder->labels, label);
-    if (!at || *at) {
-        return at ? *at - 1 : MUSTER_NO_UNIT;
+    if (!*at) {
+        uint64_t *own =
+            muster_arena_add(graph->making, &graph->label, &graph->labels, sizeof *own);
+        *own = label;
+        *at = (uint32_t)graph->labels;
     }
-    if (!muster_grow(&graph->label, graph->labels, sizeof *graph->label)) {
-        *at = 0;
-        return MUSTER_NO_UNIT;
-    }
-    graph->label[graph->labels] = label;
-    *at = (uint32_t)++graph->labels;
     return *at - 1;
 }
 
@@ -332,9 +327,9 @@ static uint64_t step_calls(const struct builder *builder, uint64_t mark)
 }
 
 /* Where the mark stays away for longer than steps differ, as in a warm-up or in replays of a graph,
- * something else runs: there the last calls alone tell the position. Sets how often the mark was met.
- * -1: no memory. */
-static int set_positions(struct builder *builder, uint64_t *steps)
+ * something else runs: there the last calls alone tell the position. Returns how often the mark was
+ * met. */
+static uint64_t set_positions(struct builder *builder)
 {
     struct muster_graph *graph = builder->graph;
     uint64_t mark = find_mark(builder), since = 0;
@@ -348,14 +343,10 @@ static int set_positions(struct builder *builder, uint64_t *steps)
             struct muster_unit *unit = &graph->unit[call->unit];
             uint64_t place = period ? op_of(graph, unit)->number % period : since;
             unit->seat = label_of(builder, muster_hash_number(call->hash, place));
-            if (unit->seat == MUSTER_NO_UNIT) {
-                return -1;
-            }
         }
         call->label = muster_hash_number(call->hash, mark ? since : 0);
     }
-    *steps = mark ? builder->count[place_of(builder, mark)] : 0;
-    return 0;
+    return mark ? builder->count[place_of(builder, mark)] : 0;
 }
 
 /* ---- programs ---- */
@@ -406,7 +397,7 @@ static bool is_alike(const struct sketch *a, const struct sketch *b)
     return (double)same >= ALIKE * (double)all;
 }
 
-static int set_program(struct builder *builder, uint64_t steps, uint32_t gpu)
+static void set_program(struct builder *builder, uint64_t steps, uint32_t gpu)
 {
     struct sketch own;
     size_t p = 0;
@@ -415,13 +406,11 @@ static int set_program(struct builder *builder, uint64_t steps, uint32_t gpu)
         p++;
     }
     if (p == builder->programs) {
-        if (!muster_grow(&builder->sketch, builder->programs, sizeof own)) {
-            return -1;
-        }
-        builder->sketch[builder->programs++] = own;
+        struct sketch *added = muster_arena_add(&builder->memory, &builder->sketch,
+                                                &builder->programs, sizeof own);
+        *added = own;
     }
     builder->graph->program[gpu] = (uint32_t)p;
-    return 0;
 }
 
 /* The last unit of the member that had ended then. */
@@ -473,7 +462,7 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
     recent[0] = u;
 }
 
-static int one_gpu(struct builder *builder, const uint32_t *members, size_t n)
+static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
@@ -485,11 +474,8 @@ static int one_gpu(struct builder *builder, const uint32_t *members, size_t n)
         }
         memset(builder->recent[members[m]], 0xff, sizeof *builder->recent);
     }
-    uint64_t steps = 0;
-    if (walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops) ||
-        set_positions(builder, &steps)) {
-        return -1;
-    }
+    walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops);
+    uint64_t steps = set_positions(builder);
     size_t units = graph->units - first;
     for (size_t u = 0; u < units; u++) {
         builder->keyed[u] =
@@ -502,7 +488,9 @@ static int one_gpu(struct builder *builder, const uint32_t *members, size_t n)
     for (size_t u = 0; u < units; u++) {
         set_edges(builder, members, n, (uint32_t)by_begin[u].value);
     }
-    return n ? set_program(builder, steps, view->member[members[0]].gpu) : 0;
+    if (n) {
+        set_program(builder, steps, view->member[members[0]].gpu);
+    }
 }
 
 /* Communicators of as many ranks that are used alike have one role. */
@@ -518,34 +506,21 @@ static void set_roles(struct muster_graph *graph)
     }
 }
 
-static int make_builder(struct builder *builder, size_t most)
+static void make_builder(struct builder *builder, size_t most)
 {
-    const struct muster_view *view = builder->graph->view;
+    size_t members = builder->graph->view->members;
+    struct muster_arena *memory = &builder->memory;
     for (builder->places = 64; builder->places < 2 * most + 2;) {
         builder->places *= 2;
     }
-    builder->keyed = malloc((most + 1) * sizeof *builder->keyed);
-    builder->spare = malloc((most + 1) * sizeof *builder->spare);
-    builder->call = malloc((most + 1) * sizeof *builder->call);
-    builder->recent = malloc((view->members + 1) * sizeof *builder->recent);
-    builder->count = malloc(builder->places * sizeof *builder->count);
-    builder->hash = malloc(builder->places * sizeof *builder->hash);
-    return builder->keyed && builder->spare && builder->call && builder->recent &&
-                   builder->count && builder->hash
-               ? 0
-               : -1;
-}
-
-static void free_builder(struct builder *builder)
-{
-    free(builder->keyed);
-    free(builder->spare);
-    free(builder->call);
-    free(builder->recent);
-    free(builder->count);
-    free(builder->hash);
-    free(builder->sketch);
-    muster_places_free(&builder->labels);
+    builder->keyed = muster_arena_array(memory, most + 1, sizeof *builder->keyed);
+    builder->spare = muster_arena_array(memory, most + 1, sizeof *builder->spare);
+    builder->call = muster_arena_array(memory, most + 1, sizeof *builder->call);
+    builder->recent = muster_arena_array(memory, members + 1, sizeof *builder->recent);
+    builder->count = muster_arena_array(memory, builder->places, sizeof *builder->count);
+    builder->hash = muster_arena_array(memory, builder->places, sizeof *builder->hash);
+    builder->sorted = muster_arena_array(memory, builder->places, sizeof *builder->sorted);
+    builder->labels.memory = memory;
 }
 
 static size_t busiest(const struct muster_view *view, const uint32_t *members,
@@ -562,34 +537,51 @@ static size_t busiest(const struct muster_view *view, const uint32_t *members,
     return most;
 }
 
-int muster_graph_units(struct muster_graph *graph)
+/* The graph's own arrays. */
+static void make_arrays(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
-    struct builder builder = {.graph = graph};
-    uint32_t *members = malloc((view->members + 1) * sizeof *members);
-    size_t *first = members ? muster_view_members_by_gpu(view, members) : NULL;
-    graph->unit = malloc((view->ops + 1) * sizeof *graph->unit);
-    graph->role = calloc(view->comms + 1, sizeof *graph->role);
-    graph->of_op = malloc((view->ops + 1) * sizeof *graph->of_op);
-    graph->program = calloc(view->gpus + 1, sizeof *graph->program);
-    graph->stages = calloc(view->comms + 1, sizeof *graph->stages);
-    bool failed = !members || !first || !graph->unit || !graph->role || !graph->of_op ||
-                  !graph->program || !graph->stages ||
-                  make_builder(&builder, busiest(view, members, first));
-    if (!failed) {
-        memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
-        set_roles(graph);
+    graph->unit = muster_arena_array(graph->memory, view->ops + 1, sizeof *graph->unit);
+    graph->role = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->role);
+    graph->program = muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->program);
+    graph->stages = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->stages);
+    graph->of_op = muster_arena_array(graph->making, view->ops + 1, sizeof *graph->of_op);
+}
+
+static bool is_failed(const struct builder *builder)
+{
+    return builder->memory.failed || builder->graph->memory->failed ||
+           builder->graph->making->failed;
+}
+
+static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first)
+{
+    struct muster_graph *graph = builder->graph;
+    const struct muster_view *view = graph->view;
+    memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
+    set_roles(graph);
+    for (size_t g = 0; g < view->gpus && !is_failed(builder); g++) {
+        one_gpu(builder, members + first[g], first[g + 1] - first[g]);
     }
-    for (size_t g = 0; g < view->gpus && !failed; g++) {
-        failed = one_gpu(&builder, members + first[g], first[g + 1] - first[g]);
-    }
-    for (size_t m = 0; m < view->members && !failed; m++) {
+    for (size_t m = 0; m < view->members; m++) {
         const struct muster_view_member *own = &view->member[m];
         uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
         graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu];
     }
-    free_builder(&builder);
-    free(members);
-    free(first);
-    return failed ? -1 : 0;
+}
+
+void muster_graph_units(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    struct builder builder = {.graph = graph};
+    uint32_t *members = muster_arena_array(&builder.memory, view->members + 1, sizeof *members);
+    const size_t *first = muster_view_members_by_gpu(view, members, &builder.memory);
+    make_arrays(graph);
+    if (!is_failed(&builder)) {
+        make_builder(&builder, busiest(view, members, first));
+    }
+    if (!is_failed(&builder)) {
+        all_gpus(&builder, members, first);
+    }
+    muster_arena_end(&builder.memory, graph->memory);
 }

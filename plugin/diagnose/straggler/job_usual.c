@@ -1,8 +1,6 @@
 /* What is usual for the ranks that do the same, and who took longer. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
@@ -21,7 +19,7 @@ static bool waited_for_call(const struct muster_graph *graph, const struct muste
 struct pool {
     int64_t *own; /* scratch */
     uint32_t *unit;
-    size_t n, own_room, unit_room;
+    size_t n;
     const char *host_of_most; /* see below; once hosts_known */
     bool hosts_known;
 };
@@ -209,11 +207,11 @@ static uint64_t pool_key(const struct muster_graph *graph, const struct muster_u
 /* Units that follow each other in a turn and have one key. */
 struct runs {
     struct muster_keyed *run; /* value: the first of them in of_turn; mark[0]: how many */
-    size_t n, room;
+    size_t n;
 };
 
-static int add_runs(const struct muster_graph *graph, const struct muster_turn *turn,
-                    struct runs *runs)
+static void add_runs(const struct muster_graph *graph, const struct muster_turn *turn,
+                     struct muster_arena *memory, struct runs *runs)
 {
     struct muster_keyed *last = NULL;
     for (uint32_t i = turn->first; i < turn->first + turn->units; i++) {
@@ -227,69 +225,62 @@ static int add_runs(const struct muster_graph *graph, const struct muster_turn *
             last->mark[0]++;
             continue;
         }
-        if (!muster_reserve(&runs->run, &runs->room, runs->n + 1, sizeof *runs->run)) {
-            return -1;
-        }
-        last = &runs->run[runs->n++];
+        last = muster_arena_add(memory, &runs->run, &runs->n, sizeof *last);
         *last = (struct muster_keyed){key, i, {1}};
     }
-    return 0;
 }
 
-static int add_units(const struct muster_graph *graph, const struct muster_keyed *run,
-                     struct pool *pool)
+/* Runs of one key stand side by side. */
+static size_t largest_pool(const struct muster_keyed *run, size_t runs)
 {
-    size_t more = pool->n + run->mark[0];
-    if (!muster_reserve(&pool->unit, &pool->unit_room, more, sizeof *pool->unit) ||
-        !muster_reserve(&pool->own, &pool->own_room, more, sizeof *pool->own)) {
-        return -1;
+    size_t most = 0, units = 0;
+    for (size_t i = 0; i < runs; i++) {
+        units = (i && run[i].key == run[i - 1].key ? units : 0) + run[i].mark[0];
+        most = units > most ? units : most;
     }
-    memcpy(pool->unit + pool->n, graph->of_turn + run->value, run->mark[0] * sizeof *pool->unit);
-    pool->n = more;
-    return 0;
+    return most;
 }
 
 /* The pools of those runs. */
-static int judge_runs(struct muster_graph *graph, struct runs *runs, struct pool *pool)
+static void judge_runs(struct muster_graph *graph, const struct runs *runs,
+                       struct muster_arena *memory)
 {
-    struct muster_keyed *spare = malloc((runs->n + 1) * sizeof *spare);
-    int result = spare ? 0 : -1;
-    const struct muster_keyed *sorted =
-        spare ? muster_sort_keyed(runs->run, spare, runs->n) : NULL;
-    for (size_t i = 0; i < runs->n && result == 0; i++) {
-        result = add_units(graph, &sorted[i], pool);
-        if (result == 0 && (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key)) {
-            judge_pool(graph, pool);
-            pool->n = 0;
+    struct muster_keyed *spare = muster_arena_array(memory, runs->n + 1, sizeof *spare);
+    if (memory->failed) {
+        return;
+    }
+    const struct muster_keyed *sorted = muster_sort_keyed(runs->run, spare, runs->n);
+    size_t most = largest_pool(sorted, runs->n);
+    struct pool pool = {.own = muster_arena_array(memory, most + 1, sizeof *pool.own),
+                        .unit = muster_arena_array(memory, most + 1, sizeof *pool.unit)};
+    for (size_t i = 0; i < runs->n && !memory->failed; i++) {
+        memcpy(pool.unit + pool.n, graph->of_turn + sorted[i].value,
+               sorted[i].mark[0] * sizeof *pool.unit);
+        pool.n += sorted[i].mark[0];
+        if (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key) {
+            judge_pool(graph, &pool);
+            pool.n = 0;
         }
     }
-    free(spare);
-    return result;
 }
 
 /* Units of a pool have the number of their turn in common: so many numbers at a time. */
-int muster_graph_usual(struct muster_graph *graph)
+void muster_graph_usual(struct muster_graph *graph)
 {
-    struct runs runs = {0};
-    struct pool pool = {0};
     size_t passes = graph->units / AT_ONCE + 1;
-    int result = 0;
-    graph->more_waited = calloc(graph->units + 1, sizeof *graph->more_waited);
-    graph->more_host = calloc(graph->units + 1, sizeof *graph->more_host);
-    if (!graph->more_waited || !graph->more_host) {
-        return -1;
-    }
-    for (size_t pass = 0; pass < passes && result == 0; pass++) {
-        runs.n = 0;
-        for (size_t t = 0; t < graph->turns && result == 0; t++) {
+    graph->more_waited =
+        muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_waited);
+    graph->more_host =
+        muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_host);
+    for (size_t pass = 0; pass < passes && !graph->memory->failed; pass++) {
+        struct muster_arena scratch = {0};
+        struct runs runs = {0};
+        for (size_t t = 0; t < graph->turns && !scratch.failed; t++) {
             if (graph->turn[t].number % passes == pass) {
-                result = add_runs(graph, &graph->turn[t], &runs);
+                add_runs(graph, &graph->turn[t], &scratch, &runs);
             }
         }
-        result = result ? result : judge_runs(graph, &runs, &pool);
+        judge_runs(graph, &runs, &scratch);
+        muster_arena_end(&scratch, graph->memory);
     }
-    free(runs.run);
-    free(pool.own);
-    free(pool.unit);
-    return result;
 }

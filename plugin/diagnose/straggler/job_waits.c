@@ -1,6 +1,4 @@
 /* How long each GPU waited for others: what it did by itself is net of that. */
-#include <stdlib.h>
-
 #include "diagnose/straggler/job_graph.h"
 
 bool muster_turn_is_whole(const struct muster_graph *graph, const struct muster_turn *turn)
@@ -35,7 +33,7 @@ static bool any_reaches(const struct muster_graph *graph)
     return false;
 }
 
-int muster_graph_waits(struct muster_graph *graph)
+void muster_graph_waits(struct muster_graph *graph)
 {
     for (size_t s = 0; s < graph->seats; s++) {
         graph->seat[s].least_ns = INT64_MAX;
@@ -49,11 +47,11 @@ int muster_graph_waits(struct muster_graph *graph)
         turn->longest_ns = ns > turn->longest_ns ? ns : turn->longest_ns;
     }
     if (!any_reaches(graph)) {
-        return 0;
+        return;
     }
-    graph->waited_ns = malloc((graph->units + 1) * sizeof *graph->waited_ns);
+    graph->waited_ns = muster_arena_array(graph->making, graph->units + 1, sizeof *graph->waited_ns);
     if (!graph->waited_ns) {
-        return -1;
+        return;
     }
     int64_t sum = 0;
     for (size_t u = 0; u < graph->units; u++) {
@@ -62,7 +60,6 @@ int muster_graph_waits(struct muster_graph *graph)
         sum = wait < INT64_MAX - sum ? sum + wait : INT64_MAX;
     }
     graph->waited_ns[graph->units] = sum;
-    return 0;
 }
 
 int64_t muster_graph_waited_ns(const struct muster_graph *graph, uint32_t u)

@@ -1,16 +1,13 @@
 #include "diagnose/straggler/places.h"
 
-#include <stdlib.h>
-
-static int grow(struct muster_places *places)
+static bool grow(struct muster_places *places)
 {
-    struct muster_places more = {.slots = places->slots ? 2 * places->slots : 1024};
-    more.key = malloc(more.slots * sizeof *more.key);
-    more.value = calloc(more.slots, sizeof *more.value);
-    if (!more.key || !more.value) {
-        free(more.key);
-        free(more.value);
-        return -1;
+    struct muster_places more = {.memory = places->memory,
+                                 .slots = places->slots ? 2 * places->slots : 1024};
+    more.key = muster_arena_array(more.memory, more.slots, sizeof *more.key);
+    more.value = muster_arena_array(more.memory, more.slots, sizeof *more.value);
+    if (more.memory->failed) {
+        return false;
     }
     for (size_t i = 0; i < places->slots; i++) {
         if (places->value[i]) {
@@ -23,16 +20,15 @@ static int grow(struct muster_places *places)
         }
     }
     more.used = places->used;
-    free(places->key);
-    free(places->value);
     *places = more;
-    return 0;
+    return true;
 }
 
 uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
 {
-    if (2 * places->used >= places->slots && grow(places)) {
-        return NULL;
+    if (2 * places->used >= places->slots && !grow(places)) {
+        places->none = 0;
+        return &places->none;
     }
     size_t at = key & (places->slots - 1);
     while (places->value[at] && places->key[at] != key) {
@@ -41,10 +37,4 @@ uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
     places->used += places->value[at] == 0;
     places->key[at] = key;
     return &places->value[at];
-}
-
-void muster_places_free(struct muster_places *places)
-{
-    free(places->key);
-    free(places->value);
 }

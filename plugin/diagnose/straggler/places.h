@@ -6,16 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed to begin with. */
+#include "base/arena.h"
+
+/* To begin with: its arena, and zero. */
 struct muster_places {
+    struct muster_arena *memory;
     uint64_t *key;
     uint32_t *value; /* + 1; 0: free */
     size_t slots, used;
+    uint32_t none; /* stands for any value once the arena has failed */
 };
 
 /* Where the value of the key stands, plus 1; of a new key 0 stands there, which the caller replaces
- * before the next call. The key is a hash: its low bits are spread. NULL: no memory. */
+ * before the next call. The key is a hash: its low bits are spread. */
 uint32_t *muster_places_at(struct muster_places *places, uint64_t key);
-void muster_places_free(struct muster_places *places);
 
 #endif

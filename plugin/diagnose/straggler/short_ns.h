@@ -9,15 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+
 #define MUSTER_NO_NS    INT64_MAX /* a time that is not known */
 #define MUSTER_NO_SHORT INT32_MIN /* the same, shortened */
 enum { MUSTER_SHORT_MOST = 1 << 30 };
 
-/* Times that do not fit; zeroed to begin with. The owner frees `ns`. */
+/* Times that do not fit. To begin with: an arena, and zero. Where it has failed, or marked as failed
+ * because they are too many, some times are wrong. */
 struct muster_long_ns {
+    struct muster_arena *memory;
     int64_t *ns;
     size_t n;
-    bool failed; /* no memory, or too many of them: some times are wrong */
 };
 
 /* The shortened time. */

@@ -169,28 +169,24 @@ static struct alike find(const struct muster_graph *graph, const struct moment *
     return best;
 }
 
-int muster_straggler_alike(const struct muster_graph *graph, const struct muster_view_span *span,
-                           struct muster_findings *findings)
+void muster_straggler_alike(const struct muster_graph *graph, const struct muster_view_span *span,
+                            struct muster_findings *findings)
 {
-    struct moment *moment = malloc((graph->turns + 1) * sizeof *moment);
-    int64_t *scratch = malloc((graph->turns + 1) * sizeof *scratch);
+    struct moment *moment = muster_arena_array(graph->memory, graph->turns + 1, sizeof *moment);
+    int64_t *scratch = muster_arena_array(graph->memory, graph->turns + 1, sizeof *scratch);
     size_t n = 0;
-    int result = moment && scratch ? 0 : -1;
-    for (size_t t = 0; t < graph->turns && result == 0; t++) {
+    for (size_t t = 0; t < graph->turns && !graph->memory->failed; t++) {
         n += note(graph, &graph->turn[t], &moment[n]);
     }
-    if (result == 0 && n) {
+    if (n) {
         qsort(moment, n, sizeof *moment, in_order);
         struct alike best = find(graph, moment, join(moment, n), scratch);
         uint32_t gpu = best.times ? muster_unit_gpu(graph, &graph->unit[best.first]) : 0;
         bool worth = best.times && best.cost_ns >= WORTH * (double)span[gpu].covered_ns;
         struct muster_finding *finding = worth ? muster_findings_add(findings) : NULL;
-        result = worth && !finding ? -1 : 0;
+        graph->memory->failed |= worth && !finding;
         if (finding) {
             word(graph, &best, span, finding);
         }
     }
-    free(moment);
-    free(scratch);
-    return result;
 }

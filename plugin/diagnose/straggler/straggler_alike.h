@@ -10,8 +10,8 @@
 #include "diagnose/straggler/job_graph.h"
 #include "view/coverage.h"
 
-/* Adds at most one finding, of the position where it costs most. -1: no memory. */
-int muster_straggler_alike(const struct muster_graph *graph, const struct muster_view_span *span,
-                           struct muster_findings *findings);
+/* Adds at most one finding, of the position where it costs most. */
+void muster_straggler_alike(const struct muster_graph *graph, const struct muster_view_span *span,
+                            struct muster_findings *findings);
 
 #endif

@@ -123,11 +123,10 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
 {
     struct muster_finding_lines *to = &findings->not_observable;
     const struct muster_view *view = graph->view;
-    struct verdict *verdict = calloc(view->comms + 1, sizeof *verdict);
+    struct verdict *verdict = muster_arena_array(graph->memory, view->comms + 1, sizeof *verdict);
     size_t told = 0, left = 0;
     double covered = 0;
     if (!verdict || !view->comms) {
-        free(verdict);
         return;
     }
     for (size_t g = 0; g < view->gpus; g++) {
@@ -151,5 +150,4 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     if (left) {
         muster_finding_say(to, "%zu more communicators without a late rank", left);
     }
-    free(verdict);
 }

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -369,7 +368,7 @@ struct story {
     bool moves;
 };
 
-static int tell(const struct story *story, size_t s, const struct detail *detail,
+static void tell(const struct story *story, size_t s, const struct detail *detail,
                 struct muster_findings *findings)
 {
     const struct muster_graph *graph = story->graph;
@@ -381,7 +380,8 @@ static int tell(const struct story *story, size_t s, const struct detail *detail
     bool is_new = !finding;
     finding = finding ? finding : muster_findings_add(findings);
     if (!finding) {
-        return -1;
+        graph->memory->failed = true;
+        return;
     }
     if (is_new) {
         new_finding(graph, story->suspects, s, detail, finding);
@@ -400,37 +400,34 @@ static int tell(const struct story *story, size_t s, const struct detail *detail
     finding->since_unix_ns = story->moves ? finding->stretch[0].since_unix_ns
                                           : finding->since_unix_ns;
     advise(finding);
-    return 0;
 }
 
-/* Of each suspect. Whether all are late one after the other. -1: no memory. */
-static int look_at_all(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                       struct detail *detail, bool *moves)
+/* Of each suspect. Whether all are late one after the other. */
+static bool look_at_all(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                        struct detail *detail)
 {
     struct muster_when when[MUSTER_SUSPECTS];
     bool hosts = false;
     for (size_t s = 0; s < suspects->n; s++) {
         look(graph, suspects, s, &detail[s]);
-        if (muster_when_of(graph, suspects, s, &when[s]) != 0) {
-            return -1;
-        }
+        muster_when_of(graph, suspects, s, &when[s]);
         detail[s].when = when[s];
         hosts |= suspects->suspect[s].host || !detail[s].first;
     }
-    *moves = !hosts && muster_when_moves(when, suspects->n);
-    return 0;
+    return !hosts && muster_when_moves(when, suspects->n);
 }
 
-int muster_straggler_describe(const struct muster_graph *graph,
-                              const struct muster_suspects *suspects,
-                              const struct muster_view_span *span,
-                              struct muster_findings *findings)
+void muster_straggler_describe(const struct muster_graph *graph,
+                               const struct muster_suspects *suspects,
+                               const struct muster_view_span *span,
+                               struct muster_findings *findings)
 {
-    struct story story = {graph, suspects, span, findings->n, false};
     struct detail detail[MUSTER_SUSPECTS];
-    int result = look_at_all(graph, suspects, detail, &story.moves);
-    for (size_t s = 0; s < suspects->n && result == 0; s++) {
-        result = detail[s].first ? tell(&story, s, &detail[s], findings) : 0;
+    bool moves = look_at_all(graph, suspects, detail);
+    struct story story = {graph, suspects, span, findings->n, moves};
+    for (size_t s = 0; s < suspects->n && !graph->memory->failed; s++) {
+        if (detail[s].first) {
+            tell(&story, s, &detail[s], findings);
+        }
     }
-    return result;
 }

@@ -5,11 +5,10 @@
 #include "diagnose/finding.h"
 #include "diagnose/straggler/suspects.h"
 
-/* -1: no memory. */
-int muster_straggler_describe(const struct muster_graph *graph,
-                              const struct muster_suspects *suspects,
-                              const struct muster_view_span *span,
-                              struct muster_findings *findings);
+void muster_straggler_describe(const struct muster_graph *graph,
+                               const struct muster_suspects *suspects,
+                               const struct muster_view_span *span,
+                               struct muster_findings *findings);
 void muster_straggler_describe_clean(const struct muster_graph *graph,
                                      const struct muster_suspects *suspects,
                                      const struct muster_view_span *span,

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
@@ -37,8 +36,8 @@ static uint64_t unix_of(const struct muster_graph *graph, const struct muster_un
            (muster_unit_begin_ns(graph, unit) - muster_unit_begin_ns(graph, first));
 }
 
-static int collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                   size_t s, struct lates *lates)
+static void collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                    size_t s, struct muster_arena *memory, struct lates *lates)
 {
     uint32_t seat = suspects->suspect[s].seat;
     uint64_t last = UINT64_MAX;
@@ -60,15 +59,12 @@ static int collect(const struct muster_graph *graph, const struct muster_suspect
         if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns)) {
             continue;
         }
-        if (!muster_grow(&lates->at, lates->n, sizeof *lates->at)) {
-            return -1;
-        }
-        lates->at[lates->n++] = (struct late){.unix_ns = unix_of(graph, first, unit),
-                                              .number = number,
-                                              .excess_ns = (double)excess_ns,
-                                              .most = unit->seat == seat};
+        struct late *late = muster_arena_add(memory, &lates->at, &lates->n, sizeof *late);
+        *late = (struct late){.unix_ns = unix_of(graph, first, unit),
+                              .number = number,
+                              .excess_ns = (double)excess_ns,
+                              .most = unit->seat == seat};
     }
-    return 0;
 }
 
 static int in_time(const void *left, const void *right)
@@ -94,10 +90,10 @@ static void set_ends(const struct lates *lates, struct muster_when *when)
 }
 
 /* Those at one position that are no chance. Returns how many; they stand first. */
-static size_t keep_strokes(struct lates *lates)
+static size_t keep_strokes(struct lates *lates, struct muster_arena *memory)
 {
     size_t n = 0;
-    double *excess = malloc((lates->n + 1) * sizeof *excess);
+    double *excess = muster_arena_array(memory, lates->n + 1, sizeof *excess);
     if (!excess) {
         return 0;
     }
@@ -115,17 +111,15 @@ static size_t keep_strokes(struct lates *lates)
             lates->at[kept++] = lates->at[i];
         }
     }
-    free(excess);
     return kept;
 }
 
 /* The gap that is met most between strokes; in operations. */
-static void set_beat(struct lates *lates, struct muster_when *when)
+static void set_beat(struct lates *lates, struct muster_arena *memory, struct muster_when *when)
 {
-    size_t n = keep_strokes(lates);
-    uint64_t *gap = malloc((n + 1) * sizeof *gap);
+    size_t n = keep_strokes(lates, memory);
+    uint64_t *gap = muster_arena_array(memory, n + 1, sizeof *gap);
     if (!gap || n <= GAPS_LEAST) {
-        free(gap);
         return;
     }
     for (size_t i = 1; i < n; i++) {
@@ -151,7 +145,6 @@ static void set_beat(struct lates *lates, struct muster_when *when)
         when->every_steps = (uint32_t)(beat / lates->step);
         when->every_s = lasted / beats / (double)MUSTER_NS_PER_S;
     }
-    free(gap);
 }
 
 /* A stretch of the run. */
@@ -209,22 +202,22 @@ static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
     return timed > 0 && !all ? run / timed * PARTS / seen : 1;
 }
 
-int muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                   size_t s, struct muster_when *when)
+void muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                    size_t s, struct muster_when *when)
 {
+    struct muster_arena scratch = {0};
     struct lates lates = {.step = UINT64_MAX};
-    int result = collect(graph, suspects, s, &lates);
+    collect(graph, suspects, s, &scratch, &lates);
     *when = (struct muster_when){.of_run = 1};
-    if (result == 0 && lates.n) {
+    if (lates.n) {
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
         set_ends(&lates, when);
         when->of_run = share_of_run(graph, suspects->suspect[s].gpu);
         if (!suspects->suspect[s].host && lates.step != UINT64_MAX) {
-            set_beat(&lates, when);
+            set_beat(&lates, &scratch, when);
         }
     }
-    free(lates.at);
-    return result;
+    muster_arena_end(&scratch, graph->memory);
 }
 
 bool muster_when_moves(const struct muster_when *when, size_t n)

@@ -15,9 +15,8 @@ struct muster_when {
     double of_run;
 };
 
-/* -1: no memory. */
-int muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                   size_t s, struct muster_when *when);
+void muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                    size_t s, struct muster_when *when);
 
 /* Whether n suspects are late one after the other: one culprit that moves. */
 bool muster_when_moves(const struct muster_when *when, size_t n);

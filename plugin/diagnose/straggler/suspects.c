@@ -52,13 +52,10 @@ static void add_to_hosts(const struct muster_view *view, const struct muster_sus
 }
 
 /* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host is.
- * -1: no memory. */
-static int join_hosts(const struct muster_view *view, const uint32_t *host_of,
-                      struct muster_suspect *of_gpu)
+ * `host`: zeroed, room for as many as GPUs. */
+static void join_hosts(const struct muster_view *view, const uint32_t *host_of, struct host *host,
+                       struct muster_suspect *of_gpu)
 {
-    struct host *host = calloc(view->gpus + 1, sizeof *host);
-    if (!host)
-        return -1;
     add_to_hosts(view, of_gpu, host_of, host);
     for (uint32_t g = 0; g < view->gpus; g++) {
         const struct host *own = &host[host_of[g]];
@@ -72,8 +69,6 @@ static int join_hosts(const struct muster_view *view, const uint32_t *host_of,
         else
             of_gpu[g].seat = MUSTER_NO_UNIT;
     }
-    free(host);
-    return 0;
 }
 
 static int by_excess(const void *left, const void *right)
@@ -194,14 +189,14 @@ static void drop_uneven(const struct muster_view *view, struct muster_suspects *
 }
 
 /* What each GPU waits less if the suspect is as usual. */
-static int set_waits(struct muster_what_if *what_if, struct muster_suspects *suspects)
+static void set_waits(struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
     size_t gpus = what_if->graph->view->gpus;
-    double *before = malloc((gpus + 1) * sizeof *before);
-    suspects->waits = malloc((suspects->n * gpus + 1) * sizeof *suspects->waits);
-    if (!before || !suspects->waits) {
-        free(before);
-        return -1;
+    struct muster_arena *memory = what_if->graph->memory;
+    double *before = muster_arena_array(memory, gpus + 1, sizeof *before);
+    suspects->waits = muster_arena_array(memory, suspects->n * gpus + 1, sizeof *suspects->waits);
+    if (memory->failed) {
+        return;
     }
     muster_what_if_ns(what_if, suspects->group, 0);
     muster_what_if_waits(what_if, before);
@@ -213,61 +208,61 @@ static int set_waits(struct muster_what_if *what_if, struct muster_suspects *sus
             own[g] = before[g] - own[g];
         }
     }
-    free(before);
-    return 0;
 }
 
-/* The most late first. -1: no memory. */
-static int choose(const struct muster_graph *graph, const uint32_t *host_of,
-                  struct muster_suspects *suspects)
+/* The most late first. */
+static void choose(const struct muster_graph *graph, const uint32_t *host_of,
+                   struct muster_suspects *suspects)
 {
     const struct muster_view *view = graph->view;
-    struct muster_suspect *of_gpu = calloc(view->gpus + 1, sizeof *of_gpu);
-    if (!of_gpu)
-        return -1;
-    collect(graph, of_gpu);
-    int result = join_hosts(view, host_of, of_gpu);
-    if (view->gpus) {
-        qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
+    struct muster_arena scratch = {0};
+    struct muster_suspect *of_gpu = muster_arena_array(&scratch, view->gpus + 1, sizeof *of_gpu);
+    struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
+    if (!scratch.failed) {
+        collect(graph, of_gpu);
+        join_hosts(view, host_of, host, of_gpu);
+        if (view->gpus) {
+            qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
+        }
     }
-    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS; g++) {
+    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++) {
         if (of_gpu[g].seat != MUSTER_NO_UNIT) {
             suspects->suspect[suspects->n++] = of_gpu[g];
         }
     }
-    free(of_gpu);
-    return result;
+    muster_arena_end(&scratch, graph->memory);
 }
 
-int muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
-                         struct muster_suspects *suspects)
+static void find(const struct muster_graph *graph, const struct muster_view_span *span,
+                 const uint32_t *host_of, struct muster_what_if *what_if,
+                 struct muster_suspects *suspects)
 {
-    const struct muster_view *view = graph->view;
-    struct muster_what_if what_if = {0};
-    uint32_t *host_of = muster_view_hosts(view);
-    suspects->n = 0;
-    suspects->group = malloc(view->gpus + 1);
-    if (!host_of || !suspects->group || choose(graph, host_of, suspects) ||
-        muster_what_if_begin(&what_if, graph)) {
-        free(host_of);
-        return -1;
-    }
+    choose(graph, host_of, suspects);
     if (suspects->n) {
-        set_groups(view, host_of, suspects);
-        set_gains(&what_if, suspects);
-        drop_uneven(view, suspects);
+        set_groups(graph->view, host_of, suspects);
+        set_gains(what_if, suspects);
+        drop_uneven(graph->view, suspects);
         keep_worthy(graph, span, suspects);
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }
-    set_groups(view, host_of, suspects);
-    int result = suspects->n ? set_waits(&what_if, suspects) : 0;
-    muster_what_if_end(&what_if);
-    free(host_of);
-    return result;
+    set_groups(graph->view, host_of, suspects);
+    if (suspects->n) {
+        set_waits(what_if, suspects);
+    }
 }
 
-void muster_suspects_free(struct muster_suspects *suspects)
+void muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
+                          struct muster_suspects *suspects)
 {
-    free(suspects->group);
-    free(suspects->waits);
+    size_t gpus = graph->view->gpus;
+    struct muster_arena scratch = {0};
+    struct muster_what_if what_if = {0};
+    const uint32_t *host_of = muster_view_hosts(graph->view, &scratch);
+    suspects->n = 0;
+    suspects->group = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->group);
+    muster_what_if_begin(&what_if, graph, &scratch);
+    if (!scratch.failed && !graph->memory->failed) {
+        find(graph, span, host_of, &what_if, suspects);
+    }
+    muster_arena_end(&scratch, graph->memory);
 }

@@ -27,9 +27,8 @@ struct muster_suspects {
     size_t n;
 };
 
-/* Those that are worth naming, by their gain; muster_suspects_free in any case. -1: no memory. */
-int muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
-                         struct muster_suspects *suspects);
-void muster_suspects_free(struct muster_suspects *suspects);
+/* Those that are worth naming, by their gain; in the graph's memory. */
+void muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
+                          struct muster_suspects *suspects);
 
 #endif

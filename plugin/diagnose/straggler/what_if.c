@@ -1,30 +1,16 @@
 #include "diagnose/straggler/what_if.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-int muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph)
+void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
+                          struct muster_arena *memory)
 {
-    *what_if = (struct muster_what_if){.graph = graph,
-                                       .begin_ns = malloc((graph->units + 1) * sizeof(int64_t)),
-                                       .end_ns = malloc((graph->units + 1) * sizeof(int64_t)),
-                                       .call_ns = malloc((graph->units + 1) * sizeof(int64_t)),
-                                       .other_ns =
-                                           malloc((graph->positions + 1) * sizeof(int64_t))};
-    if (what_if->begin_ns && what_if->end_ns && what_if->call_ns && what_if->other_ns) {
-        return 0;
-    }
-    muster_what_if_end(what_if);
-    return -1;
-}
-
-void muster_what_if_end(struct muster_what_if *what_if)
-{
-    free(what_if->begin_ns);
-    free(what_if->end_ns);
-    free(what_if->call_ns);
-    free(what_if->other_ns);
-    memset(what_if, 0, sizeof *what_if);
+    size_t units = graph->units + 1, positions = graph->positions + 1;
+    what_if->graph = graph;
+    what_if->begin_ns = muster_arena_array(memory, units, sizeof *what_if->begin_ns);
+    what_if->end_ns = muster_arena_array(memory, units, sizeof *what_if->end_ns);
+    what_if->call_ns = muster_arena_array(memory, units, sizeof *what_if->call_ns);
+    what_if->other_ns = muster_arena_array(memory, positions, sizeof *what_if->other_ns);
 }
 
 /* From the end of another unit to its begin, and from its call, as it was. */

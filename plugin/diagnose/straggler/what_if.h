@@ -12,9 +12,9 @@ struct muster_what_if {
     int64_t *other_ns; /* of each position: beyond the usual time, of another GPU in the turn before */
 };
 
-/* -1: no memory. */
-int muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph);
-void muster_what_if_end(struct muster_what_if *what_if);
+/* Of an arena: where that has failed nothing else may be asked. */
+void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
+                          struct muster_arena *memory);
 
 /* When the last unit is over if the GPUs of `group` whose bit is in `usual` are as usual; ns.
  * group: of each GPU its number, below 32; more: none. */

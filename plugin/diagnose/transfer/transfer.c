@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
@@ -51,13 +50,12 @@ struct moved {
     uint64_t longest_ns;
 };
 
-static int measure(const struct muster_view *view, uint32_t comm, struct moved *moved)
+static void measure(const struct muster_view *view, uint32_t comm, struct muster_arena *memory,
+                    struct moved *moved)
 {
     struct muster_joint joint;
     memset(moved, 0, sizeof *moved);
-    if (muster_joint_begin(&joint, view, comm)) {
-        return -1;
-    }
+    muster_joint_begin(&joint, view, comm, NULL, memory);
     while (muster_joint_next(&joint)) {
         if (!muster_joint_ends_together(joint.any->func)) {
             continue;
@@ -71,8 +69,6 @@ static int measure(const struct muster_view *view, uint32_t comm, struct moved *
             moved->longest = joint.any;
         }
     }
-    muster_joint_end(&joint);
-    return 0;
 }
 
 static int by_wait(const void *left, const void *right)
@@ -222,33 +218,27 @@ static bool waits_are_real(const struct muster_view *view, const struct muster_v
 }
 
 /* By what the network proxies of its links waited. */
-static int by_links(const struct muster_view *view, uint32_t c, struct link *link,
-                    struct crossings *crossings)
+static void by_links(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
+                     struct link *link, struct crossings *crossings)
 {
     struct moved moved;
     size_t n = waits_are_real(view, &view->comm[c]) ? collect(view, c, link) : 0;
     if (n == 0) {
-        return 0;
+        return;
     }
-    if (measure(view, c, &moved)) {
-        return -1;
-    }
+    measure(view, c, memory, &moved);
     const struct muster_view_gpu *to = gpu_of(view, &view->comm[c], link[0].net->peer);
     if (!stands_out(link, n, &moved) || !to) {
-        return 0;
+        return;
     }
-    if (!muster_grow(&crossings->at, crossings->n, sizeof *crossings->at)) {
-        return -1;
-    }
-    crossings->at[crossings->n++] =
-        (struct crossing){.comm = c,
-                          .net = link[0].net,
-                          .from = view->gpu[view->member[link[0].net->member].gpu].host,
-                          .to = to->host,
-                          .links = n,
-                          .wait = link[0].wait,
-                          .usual = link[n / 2].wait};
-    return 0;
+    struct crossing *own = muster_arena_add(memory, &crossings->at, &crossings->n, sizeof *own);
+    *own = (struct crossing){.comm = c,
+                             .net = link[0].net,
+                             .from = view->gpu[view->member[link[0].net->member].gpu].host,
+                             .to = to->host,
+                             .links = n,
+                             .wait = link[0].wait,
+                             .usual = link[n / 2].wait};
 }
 
 static bool crosses(const struct crossings *crossings, uint32_t comm)
@@ -280,12 +270,11 @@ static double kept_share(const struct crossing *own, bool most)
 enum estimate { LEAST, USUAL, MOST, ESTIMATES };
 
 /* Of all communicators that go the way of `own`. */
-static int saved_s(const struct muster_view *view, const struct crossings *crossings,
-                   const struct crossing *own, double *keep, double cost_s[ESTIMATES])
+static void saved_s(const struct muster_view *view, const struct crossings *crossings,
+                    const struct crossing *own, struct muster_arena *memory, double *keep,
+                    double cost_s[ESTIMATES])
 {
-    int result = 0;
-    for (unsigned e = 0; e < ESTIMATES && result == 0; e++) {
-        double ns;
+    for (unsigned e = 0; e < ESTIMATES; e++) {
         for (size_t c = 0; c < view->comms; c++) {
             keep[c] = 1;
         }
@@ -296,16 +285,14 @@ static int saved_s(const struct muster_view *view, const struct crossings *cross
                 keep[one->comm] = e == LEAST ? most : e == MOST ? least : (least + most) / 2;
             }
         }
-        result = muster_hastened_ns(view, keep, &ns);
-        cost_s[e] = ns / (double)MUSTER_NS_PER_S;
+        cost_s[e] = muster_hastened_ns(view, keep, memory) / (double)MUSTER_NS_PER_S;
     }
-    return result;
 }
 
 /* One finding of all that go the way of the first. */
-static int tell_way(const struct muster_view *view, struct crossings *crossings, size_t first,
-                    const struct muster_view_span *span, double *keep,
-                    struct muster_findings *findings)
+static void tell_way(const struct muster_view *view, struct crossings *crossings, size_t first,
+                     const struct muster_view_span *span, struct muster_arena *memory, double *keep,
+                     struct muster_findings *findings)
 {
     const struct crossing *own = &crossings->at[first];
     const struct muster_view_span *its = &span[view->member[own->net->member].gpu];
@@ -318,16 +305,16 @@ static int tell_way(const struct muster_view *view, struct crossings *crossings,
         crossings->at[i].told |= same;
         own = same && crossings->at[i].wait > own->wait ? &crossings->at[i] : own;
     }
-    if (saved_s(view, crossings, own, keep, cost_s) || measure(view, own->comm, &moved)) {
-        return -1;
-    }
+    saved_s(view, crossings, own, memory, keep, cost_s);
+    measure(view, own->comm, memory, &moved);
     double covered_s = s(its->covered_ns);
-    if (!(cost_s[USUAL] >= WORTH * covered_s)) {
-        return 0; /* computing hides it */
+    if (memory->failed || !(cost_s[USUAL] >= WORTH * covered_s)) {
+        return; /* computing hides it */
     }
     struct muster_finding *finding = muster_findings_add(findings);
     if (!finding) {
-        return -1;
+        memory->failed = true;
+        return;
     }
     word(view, own, &moved, finding);
     finding->cost_s = cost_s[USUAL];
@@ -340,94 +327,86 @@ static int tell_way(const struct muster_view *view, struct crossings *crossings,
                            "the same in %u communicators that go from host %s to host %s", comms,
                            own->from, own->to);
     }
-    return 0;
 }
 
-static int tell_crossings(const struct muster_view *view, struct crossings *crossings,
-                          const struct muster_view_span *span, struct muster_findings *findings)
+static void tell_crossings(const struct muster_view *view, struct crossings *crossings,
+                           const struct muster_view_span *span, struct muster_arena *memory,
+                           struct muster_findings *findings)
 {
-    double *keep = malloc((view->comms + 1) * sizeof *keep);
-    int result = keep ? 0 : -1;
-    for (size_t i = 0; i < crossings->n && result == 0; i++) {
+    double *keep = muster_arena_array(memory, view->comms + 1, sizeof *keep);
+    for (size_t i = 0; i < crossings->n && !memory->failed; i++) {
         if (!crossings->at[i].told) {
-            result = tell_way(view, crossings, i, span, keep, findings);
+            tell_way(view, crossings, i, span, memory, keep, findings);
         }
     }
-    free(keep);
-    return result;
 }
+
+/* What a search holds. */
+struct reading {
+    const struct muster_view *view;
+    struct muster_arena memory;
+    struct link *link; /* scratch */
+    struct muster_view_span *span;
+    struct muster_transfer_classes classes;
+    struct crossings crossings;
+};
 
 /* By what its collectives took before, and, later, in other communicators. */
-static int by_collectives(const struct muster_view *view, uint32_t c,
-                          const struct muster_view_span *span,
-                          struct muster_transfer_classes *classes, struct muster_findings *findings)
+static void by_collectives(struct reading *in, uint32_t c, struct muster_findings *findings)
 {
+    struct muster_arena scratch = {0};
     struct muster_transfers transfers = {0};
-    int result = muster_transfers_of_comm(view, c, &transfers);
-    if (result == 0) {
-        result = muster_transfers_sort(&transfers);
+    muster_transfers_of_comm(in->view, c, &scratch, &transfers);
+    if (!scratch.failed) {
+        scratch.failed |= muster_transfer_history(in->view, c, MUSTER_VIEW_NONE, MUSTER_VIEW_NONE,
+                                                  &transfers, in->span, findings) != 0;
+        muster_transfer_summarise(in->view, c, &transfers, &in->memory, &in->classes);
     }
-    if (result == 0) {
-        result = muster_transfer_history(view, c, MUSTER_VIEW_NONE, MUSTER_VIEW_NONE, &transfers,
-                                         span, findings);
-    }
-    if (result == 0) {
-        result = muster_transfer_summarise(view, c, &transfers, classes);
-    }
-    free(transfers.at);
-    return result;
+    muster_arena_end(&scratch, &in->memory);
 }
 
-static int by_pair(const struct muster_view *view, const struct muster_hashmap *loads, uint32_t c,
-                   uint32_t from, uint32_t to, const struct muster_view_span *span,
-                   struct muster_findings *findings)
+static void by_pair(struct reading *in, const struct muster_hashmap *loads, uint32_t c,
+                    uint32_t from, uint32_t to, struct muster_findings *findings)
 {
+    struct muster_arena scratch = {0};
     struct muster_transfers transfers = {0};
-    int result = muster_transfers_of_pair(view, loads, from, to, &transfers);
-    if (result == 0) {
-        result = muster_transfers_sort(&transfers);
+    muster_transfers_of_pair(in->view, loads, from, to, &scratch, &transfers);
+    if (!scratch.failed) {
+        scratch.failed |=
+            muster_transfer_history(in->view, c, from, to, &transfers, in->span, findings) != 0;
     }
-    if (result == 0) {
-        result = muster_transfer_history(view, c, from, to, &transfers, span, findings);
-    }
-    free(transfers.at);
-    return result;
+    muster_arena_end(&scratch, &in->memory);
 }
 
 /* By what the sends of a member took before. */
-static int by_sends_of(const struct muster_view *view, uint32_t c, uint32_t m,
-                       const struct muster_view_span *span, struct muster_findings *findings)
+static void by_sends_of(struct reading *in, uint32_t c, uint32_t m,
+                        struct muster_findings *findings)
 {
+    const struct muster_view *view = in->view;
     const struct muster_view_comm *comm = &view->comm[c];
     const struct muster_view_member *member = &view->member[m];
     struct muster_hashmap loads;
     int32_t peer = -1;
-    int result = 0;
-    for (uint32_t i = 0; i < member->ops && result == 0; i++) {
+    for (uint32_t i = 0; i < member->ops && !in->memory.failed; i++) {
         const struct muster_view_op *op = &view->op[member->first_op + i];
         /* Sorted by peer. */
         if (op->func != MUSTER_FUNC_SEND || op->peer == peer || op->peer < 0 ||
             (uint32_t)op->peer >= comm->members)
             continue;
-        if (peer < 0 && muster_transfer_loads(view, m, &loads) != 0)
-            return -1;
+        if (peer < 0)
+            muster_transfer_loads(view, m, &in->memory, &loads);
         peer = op->peer;
-        result =
-            by_pair(view, &loads, c, m, comm->first_member + (uint32_t)peer, span, findings);
+        by_pair(in, &loads, c, m, comm->first_member + (uint32_t)peer, findings);
     }
     if (peer >= 0)
         muster_hashmap_free(&loads);
-    return result;
 }
 
-static int by_sends(const struct muster_view *view, uint32_t c, const struct muster_view_span *span,
-                    struct muster_findings *findings)
+static void by_sends(struct reading *in, uint32_t c, struct muster_findings *findings)
 {
-    const struct muster_view_comm *comm = &view->comm[c];
-    int result = 0;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members && result == 0; m++)
-        result = by_sends_of(view, c, m, span, findings);
-    return result;
+    const struct muster_view_comm *comm = &in->view->comm[c];
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        by_sends_of(in, c, m, findings);
 }
 
 static bool is_readable(const struct muster_view *view, const struct muster_view_comm *comm,
@@ -437,46 +416,40 @@ static bool is_readable(const struct muster_view *view, const struct muster_view
            !is_held_up(view, comm, findings);
 }
 
-/* What a search holds. */
-struct reading {
-    const struct muster_view *view;
-    struct link *link; /* scratch */
-    struct muster_view_span *span;
-    struct muster_transfer_classes classes;
-    struct crossings crossings;
-};
-
-static int read_all(struct reading *in, struct muster_findings *findings)
+static void read_all(struct reading *in, struct muster_findings *findings)
 {
     const struct muster_view *view = in->view;
-    int result = 0;
-    for (uint32_t c = 0; c < view->comms && result == 0 && view->nets; c++) {
-        bool readable = is_readable(view, &view->comm[c], findings);
-        result = readable ? by_links(view, c, in->link, &in->crossings) : 0;
+    for (uint32_t c = 0; c < view->comms && view->nets; c++) {
+        if (is_readable(view, &view->comm[c], findings)) {
+            by_links(view, c, &in->memory, in->link, &in->crossings);
+        }
     }
-    result = result ? result : tell_crossings(view, &in->crossings, in->span, findings);
-    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
+    tell_crossings(view, &in->crossings, in->span, &in->memory, findings);
+    for (uint32_t c = 0; c < view->comms && !in->memory.failed; c++) {
         if (!is_readable(view, &view->comm[c], findings)) {
             continue;
         }
         if (!crosses(&in->crossings, c)) {
-            result = by_collectives(view, c, in->span, &in->classes, findings);
+            by_collectives(in, c, findings);
         }
-        result = result ? result : by_sends(view, c, in->span, findings);
+        by_sends(in, c, findings);
     }
-    return result ? result : muster_transfer_compare(view, &in->classes, in->span, findings);
+    if (!in->memory.failed &&
+        muster_transfer_compare(view, &in->classes, in->span, findings) != 0) {
+        in->memory.failed = true;
+    }
 }
 
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
                              struct muster_err *err)
 {
-    struct reading in = {.view = view,
-                         .link = calloc(view->nets + 1, sizeof *in.link),
-                         .span = muster_view_spans(view)};
-    int result = in.link && in.span ? read_all(&in, findings) : -1;
-    free(in.crossings.at);
-    free(in.classes.at);
-    free(in.link);
-    free(in.span);
-    return result ? muster_fail_memory(err, "looking for slow transfers") : 0;
+    struct reading in = {.view = view};
+    in.link = muster_arena_array(&in.memory, view->nets + 1, sizeof *in.link);
+    in.span = muster_view_spans(view, &in.memory);
+    if (!in.memory.failed) {
+        read_all(&in, findings);
+    }
+    int result = muster_arena_check(&in.memory, err, "looking for slow transfers");
+    muster_arena_free(&in.memory);
+    return result;
 }

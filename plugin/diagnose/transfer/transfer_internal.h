@@ -1,4 +1,5 @@
-/* What the parts of the search for slow transfers share. Between transfer*.c only. */
+/* What the parts of the search for slow transfers share. Between transfer*.c only. Memory is an
+ * arena's, checked at the end of the search: once it has failed nothing more is done. */
 #ifndef MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
 #define MUSTER_DIAGNOSE_TRANSFER_TRANSFER_INTERNAL_H
 
@@ -16,7 +17,7 @@ struct muster_transfer {
     const struct muster_view_op *op;
 };
 
-/* In order. The caller frees `at`. */
+/* In order. */
 struct muster_transfers {
     struct muster_transfer *at;
     size_t n;
@@ -24,19 +25,19 @@ struct muster_transfers {
 
 /* What the launches of a member's sends and receives carried: of begin and end to a word that is the
  * same for launches of as many parts of the same sizes. All parts of a launch have its times, so only
- * those of like launches are compared. The caller frees *loads. -1: no memory. */
-int muster_transfer_loads(const struct muster_view *view, uint32_t member,
-                          struct muster_hashmap *loads);
+ * those of like launches are compared. The caller frees *loads. */
+void muster_transfer_loads(const struct muster_view *view, uint32_t member,
+                           struct muster_arena *memory, struct muster_hashmap *loads);
 
 /* The collectives of a communicator that every rank timed; sends of `from`, whose launches' loads are
- * given, with the receives of `to`, members' indices. -1: no memory. */
-int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
-                             struct muster_transfers *to);
-int muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
-                             uint32_t from, uint32_t to, struct muster_transfers *transfers);
+ * given, with the receives of `to`, members' indices. Those of one class, count and load stand side
+ * by side, in order. */
+void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
+                              struct muster_arena *memory, struct muster_transfers *to);
+void muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
+                              uint32_t from, uint32_t to, struct muster_arena *memory,
+                              struct muster_transfers *transfers);
 
-/* Puts those of one class, count and load side by side, in order. -1: no memory. */
-int muster_transfers_sort(struct muster_transfers *transfers);
 /* The end of the group that begins at `from`. */
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);
 /* Of n in time, from at most so many of them, evenly spread. Scratch is for as many. */
@@ -59,14 +60,14 @@ struct muster_transfer_classes {
 };
 
 /* Against its own past. `from` and `to`: members, MUSTER_VIEW_NONE for a collective. A finding is
- * added where transfers became slow for good. -1: no memory. */
+ * added where transfers became slow for good. -1: there is no memory for it. */
 int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint32_t from,
                             uint32_t to, struct muster_transfers *sorted,
                             const struct muster_view_span *span, struct muster_findings *findings);
 /* Appends the classes of the communicator. */
-int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
-                              const struct muster_transfers *sorted,
-                              struct muster_transfer_classes *to);
+void muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
+                               const struct muster_transfers *sorted, struct muster_arena *memory,
+                               struct muster_transfer_classes *to);
 /* Against communicators of the same shape. Reorders. */
 int muster_transfer_compare(const struct muster_view *view, struct muster_transfer_classes *classes,
                             const struct muster_view_span *span, struct muster_findings *findings);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "diagnose/confidence.h"
 #include "diagnose/transfer/transfer_internal.h"
@@ -17,21 +16,18 @@ enum {
     OPS_LEAST = 40,
 };
 
-int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
-                              const struct muster_transfers *sorted,
-                              struct muster_transfer_classes *to)
+void muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
+                               const struct muster_transfers *sorted, struct muster_arena *memory,
+                               struct muster_transfer_classes *to)
 {
     uint64_t scratch[MUSTER_TRANSFERS_LOOK];
-    bool whole = true;
-    for (size_t from = 0, end; from < sorted->n && whole; from = end) {
+    for (size_t from = 0, end; from < sorted->n; from = end) {
         end = muster_transfers_group(sorted, from);
         const struct muster_transfer *first = &sorted->at[from];
         if (end - from < OPS_LEAST)
             continue;
-        whole = muster_grow(&to->at, to->n, sizeof *to->at);
-        if (!whole)
-            break;
-        struct muster_transfer_class *class = &to->at[to->n++];
+        struct muster_transfer_class *class =
+            muster_arena_add(memory, &to->at, &to->n, sizeof *class);
         *class = (struct muster_transfer_class){.comm = comm,
                                                 .class = first->class,
                                                 .nranks = view->comm[comm].nranks,
@@ -45,7 +41,6 @@ int muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
         for (size_t i = from; i < end; i++)
             class->sum_ns += sorted->at[i].ns;
     }
-    return whole ? 0 : -1;
 }
 
 static int by_shape(const void *left, const void *right)

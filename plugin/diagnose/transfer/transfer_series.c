@@ -1,11 +1,8 @@
-#include <stdlib.h>
-
 #include "base/hashmap.h"
 #include "base/nccl_types.h"
 #include "base/sort.h"
 #include "view/aligned.h"
 #include "diagnose/transfer/transfer_internal.h"
-#include "base/array.h"
 
 static uint64_t duration(const struct muster_view_op *op)
 {
@@ -24,74 +21,33 @@ static uint64_t part_of_load(const struct muster_view *view, const struct muster
     return mixed ^ mixed >> 32;
 }
 
-int muster_transfer_loads(const struct muster_view *view, uint32_t member,
-                          struct muster_hashmap *loads)
+void muster_transfer_loads(const struct muster_view *view, uint32_t member,
+                           struct muster_arena *memory, struct muster_hashmap *loads)
 {
     const struct muster_view_member *own = &view->member[member];
-    bool whole = true;
     *loads = (struct muster_hashmap){.key_bytes = sizeof(struct launch)};
-    for (uint32_t i = own->first_op; i < own->first_op + own->ops && whole; i++) {
+    for (uint32_t i = own->first_op; i < own->first_op + own->ops && !memory->failed; i++) {
         const struct muster_view_op *op = &view->op[i];
         if (!muster_func_is_p2p(op->func) || op->end_ns == 0)
             continue;
         struct launch launch = {op->begin_ns, op->end_ns};
         size_t load = muster_hashmap_find(loads, &launch);
         load = (load == SIZE_MAX ? 0 : load) + (size_t)part_of_load(view, op);
-        whole = muster_hashmap_put(loads, &launch, load & SIZE_MAX >> 1);
+        memory->failed |= !muster_hashmap_put(loads, &launch, load & SIZE_MAX >> 1);
     }
-    if (!whole)
-        muster_hashmap_free(loads);
-    return whole ? 0 : -1;
 }
 
-static bool add(struct muster_transfers *to, const struct muster_view_op *op, uint64_t ns)
+static void add(struct muster_arena *memory, struct muster_transfers *to,
+                const struct muster_view_op *op, uint64_t ns, uint64_t load)
 {
-    if (!muster_grow(&to->at, to->n, sizeof *to->at))
-        return false;
-    to->at[to->n] = (struct muster_transfer){
-        .ns = ns, .count = op->count, .class = op->class, .place = (uint32_t)to->n, .op = op};
-    to->n++;
-    return true;
-}
-
-int muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
-                             struct muster_transfers *to)
-{
-    const struct muster_joint_rule rule = {.least = view->comm[comm].members};
-    struct muster_joint joint;
-    bool whole = true;
-    if (muster_joint_begin_by(&joint, view, comm, &rule) != 0)
-        return -1;
-    while (whole && muster_joint_next(&joint)) {
-        if (muster_joint_ends_together(joint.any->func))
-            whole = add(to, joint.any, muster_joint_span(&joint).shortest_ns);
-    }
-    muster_joint_end(&joint);
-    return whole ? 0 : -1;
-}
-
-int muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
-                             uint32_t from, uint32_t to, struct muster_transfers *transfers)
-{
-    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
-    struct muster_view_stream out =
-        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
-    struct muster_view_stream in =
-        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
-    while (out.at < out.end && in.at < in.end) {
-        const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
-        out.at += send->number <= receive->number;
-        in.at += receive->number <= send->number;
-        if (send->number != receive->number || !muster_view_scored(send) ||
-            !muster_view_scored(receive))
-            continue;
-        uint64_t ns = duration(send) < duration(receive) ? duration(send) : duration(receive);
-        if (!add(transfers, send, ns))
-            return -1;
-        struct launch launch = {send->begin_ns, send->end_ns};
-        transfers->at[transfers->n - 1].load = muster_hashmap_find(loads, &launch);
-    }
-    return 0;
+    uint32_t place = (uint32_t)to->n;
+    struct muster_transfer *own = muster_arena_add(memory, &to->at, &to->n, sizeof *own);
+    *own = (struct muster_transfer){.ns = ns,
+                                    .count = op->count,
+                                    .load = load,
+                                    .class = op->class,
+                                    .place = place,
+                                    .op = op};
 }
 
 /* Those that are alike, and where the next one goes. */
@@ -125,57 +81,87 @@ static struct group *group_of(const struct groups *groups, const struct muster_t
     return find_group(groups, own->class, own->count, own->load);
 }
 
-static bool grow_groups(struct groups *groups)
+static bool grow_groups(struct groups *groups, struct muster_arena *memory)
 {
     struct groups more = {.slots = groups->slots ? 2 * groups->slots : 64, .used = groups->used};
-    more.at = calloc(more.slots, sizeof *more.at);
+    more.at = muster_arena_array(memory, more.slots, sizeof *more.at);
     for (size_t i = 0; more.at && i < groups->slots; i++) {
         if (groups->at[i].n)
             *find_group(&more, groups->at[i].class, groups->at[i].count, groups->at[i].load) =
                 groups->at[i];
     }
-    if (!more.at)
-        return false;
-    free(groups->at);
-    *groups = more;
-    return true;
+    if (more.at)
+        *groups = more;
+    return more.at;
 }
 
-static bool count_groups(const struct muster_transfers *transfers, struct groups *groups)
+static void count_groups(const struct muster_transfers *transfers, struct muster_arena *memory,
+                         struct groups *groups)
 {
     for (size_t i = 0; i < transfers->n; i++) {
-        if (2 * groups->used >= groups->slots && !grow_groups(groups))
-            return false;
+        if (2 * groups->used >= groups->slots && !grow_groups(groups, memory))
+            return;
         struct group *group = group_of(groups, &transfers->at[i]);
         groups->used += group->n == 0;
         group->n++;
     }
-    return true;
 }
 
-int muster_transfers_sort(struct muster_transfers *transfers)
+/* Puts those of one class, count and load side by side, in order. */
+static void sort(struct muster_transfers *transfers, struct muster_arena *memory)
 {
     struct groups groups = {0};
-    struct muster_transfer *sorted = malloc((transfers->n + 1) * sizeof *sorted);
-    bool whole = sorted && count_groups(transfers, &groups);
+    struct muster_transfer *sorted = muster_arena_array(memory, transfers->n + 1, sizeof *sorted);
     size_t first = 1; /* where the group begins, plus 1: 0 stands for free */
-    for (size_t i = 0; whole && i < groups.slots; i++) {
+    count_groups(transfers, memory, &groups);
+    if (memory->failed)
+        return;
+    for (size_t i = 0; i < groups.slots; i++) {
         size_t n = groups.at[i].n;
         groups.at[i].n = n ? first : 0;
         first += n;
     }
-    for (size_t i = 0; whole && i < transfers->n; i++) {
+    for (size_t i = 0; i < transfers->n; i++) {
         const struct muster_transfer *own = &transfers->at[i];
         sorted[group_of(&groups, own)->n++ - 1] = *own;
     }
-    free(groups.at);
-    if (!whole) {
-        free(sorted);
-        return -1;
-    }
-    free(transfers->at);
     transfers->at = sorted;
-    return 0;
+}
+
+void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
+                              struct muster_arena *memory, struct muster_transfers *to)
+{
+    const struct muster_joint_rule rule = {.least = view->comm[comm].members};
+    struct muster_joint joint;
+    muster_joint_begin(&joint, view, comm, &rule, memory);
+    while (muster_joint_next(&joint)) {
+        if (muster_joint_ends_together(joint.any->func))
+            add(memory, to, joint.any, muster_joint_span(&joint).shortest_ns, 0);
+    }
+    sort(to, memory);
+}
+
+void muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
+                              uint32_t from, uint32_t to, struct muster_arena *memory,
+                              struct muster_transfers *transfers)
+{
+    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
+    struct muster_view_stream out =
+        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
+    struct muster_view_stream in =
+        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
+    while (out.at < out.end && in.at < in.end) {
+        const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
+        out.at += send->number <= receive->number;
+        in.at += receive->number <= send->number;
+        if (send->number != receive->number || !muster_view_scored(send) ||
+            !muster_view_scored(receive))
+            continue;
+        uint64_t ns = duration(send) < duration(receive) ? duration(send) : duration(receive);
+        struct launch launch = {send->begin_ns, send->end_ns};
+        add(memory, transfers, send, ns, muster_hashmap_find(loads, &launch));
+    }
+    sort(transfers, memory);
 }
 
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from)

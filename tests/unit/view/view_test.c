@@ -270,10 +270,11 @@ static void test_hosts_are_numbered_by_their_first_gpu(void **state)
     for (size_t i = 0; i < 6; i++)
         muster_view_add_gpu(&view, &(struct muster_view_gpu){.host = host[i]});
     finish(&view);
-    uint32_t *number = muster_view_hosts(&view);
+    struct muster_arena memory = {0};
+    const uint32_t *number = muster_view_hosts(&view, &memory);
     assert_non_null(number);
     assert_memory_equal(number, expected, sizeof expected);
-    free(number);
+    muster_arena_free(&memory);
     muster_view_free(&view);
 }
 
