@@ -41,7 +41,7 @@ static const char *what_to_do(const struct signs *signs, const char *why)
 {
     if (strstr(why, "no answer"))
         return "a driver that hangs: look for Xid and D-state processes, end what holds the GPUs, "
-               "reset them or reboot";
+               "reset them or reboot; an NVLink bridge that is not fully plugged in does that, too";
     if (strstr(why, "mismatch"))
         return "the library is of another version than the loaded module: reload it or reboot";
     if (strstr(why, "libnvidia-ml"))

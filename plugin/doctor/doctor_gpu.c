@@ -98,6 +98,38 @@ static void check_fabric(struct muster_doctor *doctor)
     }
 }
 
+/* Drivers tell of a link in microseconds. They train one that has half a contact again and again
+ * while they are asked (nccl#340: a bridge that is not fully plugged in, nccl#557: 112 s). */
+static void evaluate_slow_links(struct muster_check *check, const struct muster_nvml *nvml)
+{
+    enum { SLOW_MS = 1000 };
+    for (int i = 0; i < nvml->gpus; i++) {
+        if (nvml->gpu[i].links_ms < SLOW_MS)
+            continue;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "NVLinks of which the driver cannot tell at once");
+        muster_check_evidence(check, "GPU %d: the driver took more than a second", i);
+        muster_check_advice(check, "a link that trains again and again: is an NVLink bridge not "
+                                   "fully plugged in? Without it, or with NCCL_P2P_DISABLE=1, the "
+                                   "job shows whether it is that");
+    }
+}
+
+/* Boards with places for links, all of them down: what two boards without a bridge look like, and
+ * two with one that has no contact. */
+static void suspect_bridge(struct muster_check *check, const struct muster_machine *machine)
+{
+    int without = 0;
+    for (int i = 0; i < machine->gpus; i++)
+        without += machine->gpu[i].nvlinks == 0 && machine->gpu[i].nvlinks_present > 0;
+    if (without < 2)
+        return;
+    muster_check_suspect(check, "NVLinks that are all down: without a bridge that is as it should "
+                                "be, with one it has no contact");
+    muster_check_advice(check, "if there is an NVLink bridge, plug it in fully (a cooler or a case "
+                               "may be in its way), or try the job without it");
+}
+
 static void check_links(struct muster_doctor *doctor, const struct muster_faults *faults)
 {
     struct muster_check *check = muster_doctor_begin_gpu(
@@ -111,6 +143,9 @@ static void check_links(struct muster_doctor *doctor, const struct muster_faults
         if (machine->gpu[i].nvlinks > most)
             most = machine->gpu[i].nvlinks;
     muster_check_found(check, most ? "%d NVLinks a GPU" : "no NVLink", most);
+    evaluate_slow_links(check, nvml);
+    if (!most)
+        suspect_bridge(check, machine);
     for (int i = 0; i < faults->n; i++)
         if (faults->at[i].kind == MUSTER_FAULT_NVLINK) {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);

@@ -273,6 +273,13 @@ void muster_doctor_firewall(struct muster_doctor *doctor)
         muster_check_advice(check, "NCCL listens on ports that the kernel chooses, not on "
                                    "MASTER_PORT: let the subnet of the job's hosts in, on all of "
                                    "them (ufw allow from SUBNET)");
+    } else if (active) { /* ranks of one host connect to its address, too */
+        muster_check_suspect(check, "%s is enabled here: one of its rules may close the address of "
+                                    "this host to its own ranks",
+                             active);
+        muster_check_advice(check, "look at its rules as root (ufw status verbose, nft list "
+                                   "ruleset), let this host and the subnet of its pods in, or try "
+                                   "NCCL_SOCKET_IFNAME=lo for a job of one host");
     }
     try_own_address(doctor, check);
 }

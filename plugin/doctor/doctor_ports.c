@@ -6,25 +6,19 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "doctor/doctor.h"
+#include "doctor/doctor_ports.h"
 #include "launch/library_trust.h"
 #include "launch/bounded.h"
 #include "topology/sysfs.h"
 
 enum {
-    PORTS = 64,
     LIBRARY_MS = 5000,
-    PRIORITIES = 8,     /* of Ethernet */
     FLAPS = 3,          /* since the counters were reset */
     ROCE_FRAME = 4200,  /* for an RDMA MTU of 4096 with its headers */
     FAST_MBPS = 100000, /* where small frames cost */
 };
 
-struct port {
-    char device[32], number[8], layer[32];
-};
-
-static int list_ports(const struct muster_doctor *doctor, struct port *port)
+int muster_doctor_list_ports(const struct muster_doctor *doctor, struct muster_doctor_port *port)
 {
     char pattern[PATH_MAX];
     glob_t found;
@@ -32,7 +26,7 @@ static int list_ports(const struct muster_doctor *doctor, struct port *port)
     snprintf(pattern, sizeof pattern, "%s/class/infiniband/*/ports/*", doctor->sysfs);
     if (glob(pattern, 0, NULL, &found))
         return 0;
-    for (size_t i = 0; i < found.gl_pathc && n < PORTS; i++) {
+    for (size_t i = 0; i < found.gl_pathc && n < MUSTER_DOCTOR_PORTS; i++) {
         const char *below =
             found.gl_pathv[i] + strlen(doctor->sysfs) + strlen("/class/infiniband/");
         if (sscanf(below, "%31[^/]/ports/%7[^/]", port[n].device, port[n].number) != 2)
@@ -48,15 +42,16 @@ static int list_ports(const struct muster_doctor *doctor, struct port *port)
 
 int muster_doctor_roce_ports(const struct muster_doctor *doctor)
 {
-    struct port port[PORTS];
-    int n = list_ports(doctor, port), roce = 0;
+    struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
+    int n = muster_doctor_list_ports(doctor, port), roce = 0;
     for (int i = 0; i < n; i++)
         roce += strcmp(port[i].layer, "Ethernet") == 0;
     return roce;
 }
 
-static struct muster_check *begin(struct muster_doctor *doctor, int ports, const char *id,
-                                  const char *class_id, const char *expected)
+struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int ports,
+                                               const char *id, const char *class_id,
+                                               const char *expected)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, id, class_id);
     muster_check_expected(check, "%s", expected);
@@ -66,10 +61,10 @@ static struct muster_check *begin(struct muster_doctor *doctor, int ports, const
 }
 
 /* A port whose cable is in and that no subnet manager has configured stays in INIT. */
-static void check_subnet(struct muster_doctor *doctor, const struct port *port, int n)
+static void check_subnet(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
     struct muster_check *check =
-        begin(doctor, n, "ib.subnet", "F60", "a subnet manager that configures every port");
+        muster_doctor_begin_ports(doctor, n, "ib.subnet", "F60", "a subnet manager that configures every port");
     int infiniband = 0, waiting = 0;
     for (int i = 0; i < n; i++) {
         char state[32] = "";
@@ -93,7 +88,8 @@ static void check_subnet(struct muster_doctor *doctor, const struct port *port, 
     }
 }
 
-static long long mtu_of(const struct muster_doctor *doctor, const struct port *port, char *net)
+long long muster_doctor_port_mtu(const struct muster_doctor *doctor,
+                                 const struct muster_doctor_port *port, char *net)
 {
     char pattern[PATH_MAX];
     glob_t found;
@@ -110,7 +106,7 @@ static long long mtu_of(const struct muster_doctor *doctor, const struct port *p
     return mtu;
 }
 
-static bool is_fast(const struct muster_doctor *doctor, const struct port *port)
+static bool is_fast(const struct muster_doctor *doctor, const struct muster_doctor_port *port)
 {
     return muster_sysfs_number(doctor->sysfs, 0, "class/infiniband/%s/ports/%s/rate", port->device,
                                port->number) *
@@ -118,15 +114,15 @@ static bool is_fast(const struct muster_doctor *doctor, const struct port *port)
            FAST_MBPS;
 }
 
-static void check_frames(struct muster_doctor *doctor, const struct port *port, int n)
+static void check_frames(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
     struct muster_check *check =
-        begin(doctor, n, "ib.frames", "F26,F60", "one MTU on all RoCE ports, of 4200 or more");
+        muster_doctor_begin_ports(doctor, n, "ib.frames", "F26,F60", "one MTU on all RoCE ports, of 4200 or more");
     long long first = 0;
     bool differs = false, small = false;
     char net[32] = "";
     for (int i = 0; i < n; i++) {
-        long long mtu = strcmp(port[i].layer, "Ethernet") == 0 ? mtu_of(doctor, &port[i], net) : 0;
+        long long mtu = strcmp(port[i].layer, "Ethernet") == 0 ? muster_doctor_port_mtu(doctor, &port[i], net) : 0;
         if (mtu <= 0)
             continue;
         differs |= first && mtu != first;
@@ -150,94 +146,11 @@ static void check_frames(struct muster_doctor *doctor, const struct port *port, 
     }
 }
 
-/* "11111111": whether this side of congestion control is on, for each priority; "" where the driver
- * does not show it. */
-static void read_ecn(const struct muster_doctor *doctor, const char *net, const char *side,
-                     char text[PRIORITIES + 1])
-{
-    for (int i = 0; i < PRIORITIES; i++) {
-        long long on =
-            muster_sysfs_number(doctor->sysfs, -1, "class/net/%s/ecn/%s/enable/%d", net, side, i);
-        if (on < 0)
-            return;
-        text[i] = "01"[on != 0];
-        text[i + 1] = '\0';
-    }
-}
-
-/* ECN works where both the side that notices (np) and the side that slows down (rp) take part. */
-static void check_ecn(struct muster_doctor *doctor, const struct port *port, int n)
-{
-    struct muster_check *check =
-        begin(doctor, n, "ib.ecn", "F58", "ECN on both sides, the same on all RoCE ports");
-    char first[PRIORITIES + 1] = "", net[32] = "";
-    bool differs = false, one_sided = false;
-    for (int i = 0; i < n; i++) {
-        char notices[PRIORITIES + 1] = "", slows[PRIORITIES + 1] = "";
-        if (strcmp(port[i].layer, "Ethernet") != 0 || mtu_of(doctor, &port[i], net) <= 0)
-            continue;
-        read_ecn(doctor, net, "roce_np", notices);
-        read_ecn(doctor, net, "roce_rp", slows);
-        if (!*notices || !*slows)
-            continue;
-        one_sided |= strcmp(notices, slows) != 0;
-        differs |= *first && strcmp(first, notices) != 0;
-        memcpy(first, notices, sizeof first);
-        muster_check_evidence(check, "%s: notices %s, slows down %s (priorities 0 to 7)", net,
-                              notices, slows);
-    }
-    if (n && !*first)
-        muster_check_unchecked(check, "no RoCE port whose driver shows ECN");
-    else if (n)
-        muster_check_found(check, "%s",
-                           one_sided ? "ECN on one side only"
-                           : differs ? "ECN differs between ports"
-                                     : "ECN alike on all RoCE ports");
-    if (one_sided || differs) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "the same for the job's priority on all ports and switches: "
-                                   "/sys/class/net/*/ecn/roce_np and roce_rp; where a port does "
-                                   "not slow down, others lose frames");
-    }
-}
-
-/* PFC holds back a priority: by what a port gives a frame one. NCCL_IB_TC sets the IP header's field,
- * which a port that trusts the VLAN tag's (pcp) does not look at. */
-static void check_trust(struct muster_doctor *doctor, const struct port *port, int n)
-{
-    struct muster_check *check = begin(doctor, n, "ib.trust", "F58",
-                                       "one rule on all RoCE ports, dscp where NCCL_IB_TC is set");
-    const char *class = muster_env("NCCL_IB_TC");
-    bool marked = class && strtol(class, NULL, 0) > 0, differs = false, unread = false;
-    char first[16] = "", trust[16], net[32] = "";
-    for (int i = 0; i < n; i++) {
-        if (strcmp(port[i].layer, "Ethernet") != 0 || mtu_of(doctor, &port[i], net) <= 0 ||
-            !muster_sysfs_line(doctor->sysfs, trust, sizeof trust, "class/net/%s/qos/trust", net))
-            continue;
-        differs |= *first && strcmp(first, trust) != 0;
-        unread |= marked && strcmp(trust, "pcp") == 0;
-        memcpy(first, trust, sizeof first);
-        muster_check_evidence(check, "%s: trusts %s", net, trust);
-    }
-    if (n && !*first)
-        muster_check_unchecked(check, "no RoCE port whose driver shows what it trusts");
-    else if (n)
-        muster_check_found(check, "%s",
-                           unread    ? "NCCL_IB_TC is set, but ports do not look at it"
-                           : differs ? "RoCE ports sort frames by different fields"
-                                     : "RoCE ports sort frames alike");
-    if (unread || differs) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "mlnx_qos -i PORT --trust dscp on all ports, as on the switches: "
-                                   "else NCCL's frames are in a priority without PFC and ECN");
-    }
-}
-
 /* What goes down in a job ends it. */
-static void check_flaps(struct muster_doctor *doctor, const struct port *port, int n)
+static void check_flaps(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
     struct muster_check *check =
-        begin(doctor, n, "ib.flaps", "F58", "links that stay up: link_downed below 3");
+        muster_doctor_begin_ports(doctor, n, "ib.flaps", "F58", "links that stay up: link_downed below 3");
     if (n)
         muster_check_found(check, "no link that goes down again and again");
     for (int i = 0; i < n; i++) {
@@ -284,10 +197,10 @@ static void need_library(struct muster_check *check, const char *name, const cha
                         package);
 }
 
-static void check_libraries(struct muster_doctor *doctor, const struct port *port, int n)
+static void check_libraries(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
     struct muster_check *check =
-        begin(doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
+        muster_doctor_begin_ports(doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
     bool efa = false, mlx5 = false;
     if (n == 0)
         return;
@@ -312,12 +225,11 @@ static void check_libraries(struct muster_doctor *doctor, const struct port *por
 
 void muster_doctor_ports(struct muster_doctor *doctor)
 {
-    struct port port[PORTS];
-    int n = list_ports(doctor, port);
+    struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
+    int n = muster_doctor_list_ports(doctor, port);
     check_subnet(doctor, port, n);
     check_frames(doctor, port, n);
-    check_ecn(doctor, port, n);
-    check_trust(doctor, port, n);
+    muster_doctor_roce(doctor, port, n);
     check_flaps(doctor, port, n);
     check_libraries(doctor, port, n);
 }

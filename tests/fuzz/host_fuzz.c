@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "cli/topo/topo_out.h"
-#include "doctor/doctor.h"
+#include "doctor/doctor_ports.h"
 #include "doctor/rules/checks_print.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
@@ -122,6 +122,13 @@ static void build(char *text)
     }
 }
 
+/* Without muster_doctor_ports, which loads libraries. */
+static void fuzz_ports(struct muster_doctor *doctor)
+{
+    struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
+    muster_doctor_roce(doctor, port, muster_doctor_list_ports(doctor, port));
+}
+
 static void look(const struct muster_survey *survey, const char *sysfs, const char *procfs)
 {
     static struct muster_checks checks;
@@ -148,6 +155,7 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     muster_doctor_kernel_log(&doctor);
     muster_doctor_gpus(&doctor);
     muster_doctor_rdma(&doctor);
+    fuzz_ports(&doctor);
     muster_doctor_threads(&doctor);
     muster_doctor_service(&doctor);
     muster_doctor_sharing(&doctor);

@@ -264,6 +264,45 @@ static void raise(struct muster_checks *checks, const struct muster_causes *caus
         }
 }
 
+/* The suspect that weighs most for a symptom; -1: none. */
+static int find_suspect(const struct muster_checks *checks, const char *symptom)
+{
+    int best = -1, most = 0;
+    for (int i = 0; i < checks->n; i++) {
+        int weight = checks->at[i].suspect[0] && !is_seen(&checks->at[i])
+                         ? muster_cause_weight(checks->at[i].id, symptom)
+                         : 0;
+        if (weight > most) {
+            most = weight;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* What is fine by itself leads where nothing else explains a symptom. */
+static void add_suspects(struct muster_causes *causes, struct muster_checks *checks)
+{
+    int first = causes->n;
+    for (int j = 0; j < causes->symptoms; j++) {
+        int check = causes->unexplained & 1u << j ? find_suspect(checks, causes->symptom[j].id) : -1;
+        int at = first;
+        while (check >= 0 && at < causes->n && causes->at[at].check != check)
+            at++;
+        if (check < 0 || at == MUSTER_CAUSES)
+            continue;
+        if (at == causes->n)
+            causes->at[causes->n++].check = check;
+        causes->at[at].explains |= 1u << j;
+        causes->unexplained &= ~(1u << j);
+    }
+    for (int at = first; at < causes->n; at++) {
+        struct muster_check *check = &checks->at[causes->at[at].check];
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "%s", check->suspect);
+    }
+}
+
 int muster_causes_find(struct muster_checks *checks, const char *given,
                        struct muster_causes *causes, struct muster_err *err)
 {
@@ -287,6 +326,7 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
     drop_chosen_others(causes);
     causes->unexplained = (sets - 1) & ~all;
     raise(checks, causes);
+    add_suspects(causes, checks);
     free(candidate);
     free(best);
     return 0;

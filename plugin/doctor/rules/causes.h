@@ -57,7 +57,7 @@ struct muster_causes {
  * the greatest weight. `given`: words of a job's symptoms, separated by commas, or NULL; a word
  * that is none fails, with err. A cause that explains a problem becomes one itself. What explains a
  * symptom that is itself a cause explains what that one brings about; a given symptom that is one
- * is added to `checks`.
+ * is added to `checks`. A suspect (checks.h) explains what nothing else does.
  */
 int muster_causes_find(struct muster_checks *checks, const char *given,
                        struct muster_causes *causes, struct muster_err *err);

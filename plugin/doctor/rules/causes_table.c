@@ -77,6 +77,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.persistence", "late_rank", 2},
     {"gpu.requests", "slow_transfer path_degraded", 5},
     {"gpu.driver", STARTS " path_missing", 9},
+    {"gpu.driver", "hang_stuck", 7},
     {"gpu.present", STARTS " hang_dead", 7},
     {"gpu.fabric", STARTS " hang_stuck", 9},
     {"gpu.nvlink", TESTS " slow_transfer path_degraded path_missing", 8},
@@ -99,6 +100,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"ib.frames", "hang_stuck slow_transfer init_error", 5},
     {"ib.ecn", "slow_transfer hang_stuck", 5},
     {"ib.trust", "slow_transfer hang_stuck", 5},
+    {"ib.pfc", "slow_transfer hang_stuck", 5},
     {"ib.flaps", "hang_stuck hang_dead slow_transfer", 7},
     {"ib.libraries", "slow_transfer path_missing init_error", 9},
     /* A pair that does not work takes the all-reduce with it. */
@@ -122,6 +124,7 @@ const struct muster_cause_row muster_difference_rows[] = {
     {"gpu.present", "hang_stuck policy_divergence init_error", 6},
     {"gpu.nvlink", "policy_divergence slow_transfer path_degraded", 6},
     {"ib.gdr", "slow_transfer path_degraded", 6},
+    {"ib.pfc", "slow_transfer hang_stuck", 5},
     {"net.interface", "hang_stuck init_error", 5},
     {"version.driver", "policy_divergence init_error", 3},
 };

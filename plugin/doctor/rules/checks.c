@@ -113,6 +113,11 @@ void muster_check_expected(struct muster_check *check, const char *fmt, ...)
     PRINT_INTO(expected);
 }
 
+void muster_check_suspect(struct muster_check *check, const char *fmt, ...)
+{
+    PRINT_INTO(suspect);
+}
+
 void muster_check_advice(struct muster_check *check, const char *fmt, ...)
 {
     PRINT_INTO(advice);

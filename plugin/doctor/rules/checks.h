@@ -26,6 +26,7 @@ struct muster_check {
     const char *id, *class_id;
     enum muster_check_status status;
     char found[384], expected[192], advice[320];
+    char suspect[192]; /* what is fine by itself, but what a failing job should have looked at */
     char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
     int left_out; /* lines of evidence beyond those */
@@ -52,6 +53,8 @@ MUSTER_CHECK_FORMAT void muster_check_found(struct muster_check *check, const ch
 MUSTER_CHECK_FORMAT void muster_check_expected(struct muster_check *check, const char *fmt, ...);
 MUSTER_CHECK_FORMAT void muster_check_advice(struct muster_check *check, const char *fmt, ...);
 MUSTER_CHECK_FORMAT void muster_check_evidence(struct muster_check *check, const char *fmt, ...);
+/* Becomes what was found, and a warning, where a symptom has no better explanation. */
+MUSTER_CHECK_FORMAT void muster_check_suspect(struct muster_check *check, const char *fmt, ...);
 /* found says why nothing could be seen. */
 MUSTER_CHECK_FORMAT void muster_check_unchecked(struct muster_check *check, const char *fmt, ...);
 /* Raises the status; never lowers it. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "topology/nvml/nvml_api.h"
 
@@ -29,8 +30,10 @@ static uint32_t read_speed(const struct muster_nvml_api *api, void *device, unsi
 
 static void read_links(const struct muster_nvml_api *api, void *device, struct muster_nvml_gpu *gpu)
 {
+    uint64_t begin_ns = muster_now_ns();
     for (unsigned i = 0; i < MUSTER_NVML_LINKS; i++)
         muster_nvml_link(api, device, i, &gpu->link[i]);
+    gpu->links_ms = (uint32_t)((muster_now_ns() - begin_ns) / MUSTER_NS_PER_MS);
     muster_nvml_speed(api, device, gpu);
 }
 

@@ -36,6 +36,7 @@ struct muster_nvml_gpu {
     int pcie_generation, pcie_max_generation, pcie_width, pcie_max_width; /* 0: unknown */
     int64_t pcie_replays;
     struct muster_nvml_link link[MUSTER_NVML_LINKS];
+    uint32_t links_ms; /* that the driver took to tell of its links */
     uint32_t link_mbps; /* of one link, one direction, in 10^6 bytes; 0: unknown */
     int mig;            /* 0, 1; -1 */
     int utilization, temperature;

@@ -80,6 +80,7 @@ class Gpus(GpuCase):
                 ("gpu.fabric", "problem", "gpu 1 fabric 2 0"),
                 ("gpu.nvlink", "problem", "gpu 1 links 12"),
                 ("gpu.nvlink", "warning", "gpu 1 link 3 errors 1 7"),
+                ("gpu.nvlink", "warning", "gpu 1 slow nvmlDeviceGetNvLinkState 70"),
                 ("gpu.pcie", "warning", "gpu 1 width 8"),
                 ("gpu.clocks", "warning", "gpu 1 limits 0x40"),
                 ("gpu.ecc", "problem", "gpu 1 ecc_uncorrected 2"),
@@ -93,6 +94,16 @@ class Gpus(GpuCase):
             check = self.doctor("--passive", nvml=nvml)[id_]
             self.assertEqual(check["status"], status, f"{nvml}: {check}")
             self.assertTrue(check["advice"] or id_ == "gpu.pcie", check)
+
+    def test_links_that_are_all_down(self):
+        """As of two boards without a bridge, unless the job hangs."""
+        nvml = "gpu * name NVIDIA GeForce RTX 2080 Ti\ngpu * links 2\n" + "\n".join(
+            f"gpu {i} link {j} down" for i in range(2) for j in range(2))
+        self.assertEqual(self.doctor("--passive", nvml=nvml, gpus=2)["gpu.nvlink"]["status"], "ok")
+        check = self.doctor("--passive", "--symptom", "hang_stuck", nvml=nvml, gpus=2)["gpu.nvlink"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("all down", check["found"])
+        self.assertIn("plug it in fully", check["advice"])
 
     def test_nvml_that_fails_or_never_returns(self):
         checks = self.doctor("--passive", nvml="fail nvmlInit_v2 9")

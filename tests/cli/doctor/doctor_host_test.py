@@ -138,7 +138,7 @@ class Doctor(Case):
     def test_the_first_line_says_what_could_not_run(self):
         first = self.muster("doctor", "--passive").stdout.splitlines()[0]
         self.assertRegex(first, r"^not run: gpu, version \(\d+ checks\): no NVIDIA GPU seen here; .*"
-                         r"ib \(10 checks\): no "
+                         r"ib \(11 checks\): no "
                          "RDMA device; .*--passive")
 
     def test_a_driver_that_does_not_answer(self):

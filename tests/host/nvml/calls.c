@@ -68,6 +68,7 @@ static int fault(const char *function, const struct fake_gpu *gpu)
             continue;
         while (is->hang)
             pause();
+        usleep(is->ms * 1000);
         return is->code;
     }
     return OK;

@@ -131,7 +131,8 @@ static bool add_fault(struct fake_nvml *nvml, int gpu, const char *text)
     *fault = (struct fake_fault){.gpu = gpu};
     fault->hang = sscanf(text, "hang %63s", fault->function) == 1;
     if (nvml->faults == FAKE_FAULTS ||
-        (!fault->hang && sscanf(text, "fail %63s %d", fault->function, &fault->code) != 2))
+        (!fault->hang && sscanf(text, "fail %63s %d", fault->function, &fault->code) != 2 &&
+         sscanf(text, "slow %63s %u", fault->function, &fault->ms) != 2))
         return false;
     nvml->faults++;
     return true;
@@ -162,7 +163,7 @@ static bool set_gpu(struct fake_nvml *nvml, struct fake_gpu *gpu, const char *st
         return set_link(gpu, value);
     if (strcmp(key, "processes") == 0)
         return set_processes(gpu, value);
-    if (strcmp(key, "fail") == 0 || strcmp(key, "hang") == 0)
+    if (strcmp(key, "fail") == 0 || strcmp(key, "hang") == 0 || strcmp(key, "slow") == 0)
         return add_fault(nvml, gpu->index, statement);
     if (strcmp(key, "links") == 0) {
         long n;
@@ -216,7 +217,8 @@ static bool take(struct fake_nvml *nvml, const char *line)
         return set_pairs(nvml, nvml->p2p, line + 4);
     if (strncmp(line, "ancestor ", 9) == 0)
         return set_pairs(nvml, nvml->ancestor, line + 9);
-    if (strncmp(line, "fail ", 5) == 0 || strncmp(line, "hang ", 5) == 0)
+    if (strncmp(line, "fail ", 5) == 0 || strncmp(line, "hang ", 5) == 0 ||
+        strncmp(line, "slow ", 5) == 0)
         return add_fault(nvml, FAKE_ALL, line);
     return sscanf(line, "driver %31s", nvml->driver) == 1 ||
            sscanf(line, "cuda %ld", &nvml->cuda) == 1;

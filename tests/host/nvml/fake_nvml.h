@@ -49,6 +49,7 @@ struct fake_fault {
     char function[64];
     int code;
     bool hang;
+    unsigned ms; /* before it answers */
 };
 
 struct fake_nvml {

@@ -281,9 +281,39 @@ static void the_cause_comes_first_and_symptoms_under_it(void **state)
     free(checks);
 }
 
+/* What is fine by itself leads where nothing else explains a symptom, and there alone. */
+static void a_suspect_comes_last(void **state)
+{
+    struct muster_causes causes;
+    struct muster_err err;
+    struct muster_checks *checks = calloc(1, sizeof *checks);
+    (void)state;
+    assert_non_null(checks);
+    add(checks, "net.firewall", MUSTER_CHECK_OK);
+    muster_check_suspect(&checks->at[0], "a rule may be in the way");
+    assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_OK);
+    assert_int_equal(muster_causes_find(checks, "slow_transfer", &causes, &err), 0);
+    assert_int_equal(causes.n, 0); /* explains that not */
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_int_equal(causes.unexplained, 0);
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
+    assert_string_equal(checks->at[0].found, "a rule may be in the way");
+    checks->at[0].status = MUSTER_CHECK_OK;
+    add(checks, "net.subnet", MUSTER_CHECK_WARNING); /* weighs less, but was found */
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_int_equal(causes.at[0].check, 1);
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_OK);
+    muster_checks_free(checks);
+    free(checks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_suspect_comes_last),
         cmocka_unit_test(every_symptom_has_a_path_to_a_cause),
         cmocka_unit_test(every_finding_is_a_symptom),
         cmocka_unit_test(every_word_of_the_table_is_a_symptom),
