@@ -23,9 +23,10 @@
 #include "segment/reap.h"
 #include "segment/rows.h"
 
-static const char usage[] = "usage: report [--ranks N] [--ops N] [--rounds N] [--keep DIR]\n"
+static const char usage[] = "usage: report [--ranks N] [--ops N] [--late US] [--rounds N] [--keep DIR]\n"
                             "--ranks N   processes of the run (default 4)\n"
                             "--ops N     operations of each (default 1000000)\n"
+                            "--late US   how much later rank 1 comes, of 200 (default 0)\n"
                             "--rounds N  readings; the median counts (default 5)\n"
                             "--keep DIR  only write the run there, for commands to read\n";
 
@@ -36,27 +37,31 @@ enum {
     BURST = 1024, /* operations put without a pause: an eighth of the log's queue */
     PAUSE_US = 500,
     FINISH_MS = 60000,
+    STEP_NS = 200000,
 };
 
 struct bench {
-    uint64_t ranks, ops, rounds;
+    uint64_t ranks, ops, rounds, late_us;
     const char *keep; /* NULL: the run is read, and removed */
     char run_dir[PATH_MAX], segment_dir[PATH_MAX];
 };
 
 /* A step of the training job in tests/traces/recordings/late-gpu: five all-reduces on one
  * communicator. */
-static struct muster_op make_op(uint64_t number, unsigned rank)
+static struct muster_op make_op(uint64_t number, unsigned rank, uint64_t late_ns)
 {
     static const uint64_t counts[SIZES] = {1 << 20, 4 << 20, 1 << 16, 256, 8 << 20};
     const uint64_t duration_ns =
         20000 + counts[number % SIZES] / 64 + (number * 7919 + rank) % 5000;
-    const uint64_t begin_ns = 1700000000000000000ull + number * 200000;
+    /* Whoever is not late waits for who is; all are over at the same time. */
+    const uint64_t own_ns = rank == 1 ? late_ns : 0;
+    const uint64_t begin_ns =
+        1700000000000000000ull + number * (STEP_NS + late_ns) + own_ns;
     return (struct muster_op){
         .number = number,
-        .enqueue_ns = 1000000000 + number * 200000,
+        .enqueue_ns = 1000000000 + number * (STEP_NS + late_ns) + own_ns,
         .begin_ns = begin_ns,
-        .end_ns = begin_ns + duration_ns,
+        .end_ns = begin_ns + duration_ns + late_ns - own_ns,
         .count = counts[number % SIZES],
         .comm = 1,
         .peer = -1,
@@ -102,7 +107,7 @@ static void put_ops(const struct bench *bench, unsigned rank, struct muster_segm
     static struct muster_row_index index;
     muster_rows_index(segment, &index);
     for (uint64_t number = 0; number < bench->ops; number++) {
-        struct muster_op op = make_op(number, rank);
+        struct muster_op op = make_op(number, rank, 1000 * bench->late_us);
         muster_rows_add(segment, &index, &op, op.count * sizeof(float));
         muster_log_put(writer, &op);
         if (number % BURST == BURST - 1)
@@ -223,6 +228,7 @@ static int parse(int argc, char **argv, struct bench *bench)
     static const struct option known[] = {{"ranks", 1, NULL, 'n'},
                                           {"ops", 1, NULL, 'o'},
                                           {"rounds", 1, NULL, 'r'},
+                                          {"late", 1, NULL, 'l'},
                                           {"keep", 1, NULL, 'k'},
                                           {NULL, 0, NULL, 0}};
     int option;
@@ -232,12 +238,13 @@ static int parse(int argc, char **argv, struct bench *bench)
             continue;
         }
         uint64_t *into = option == 'n'   ? &bench->ranks
+                         : option == 'l' ? &bench->late_us
                          : option == 'o' ? &bench->ops
                                          : &bench->rounds;
-        if (option == '?' || !muster_text_u64(optarg, into) || *into < 1)
+        if (option == '?' || !muster_text_u64(optarg, into) || (*into < 1 && option != 'l'))
             return -1;
     }
-    return optind == argc && bench->ranks <= RANKS_MAX && bench->rounds <= ROUNDS_MAX ? 0 : -1;
+    return optind == argc && bench->late_us <= 1000000 && bench->ranks <= RANKS_MAX && bench->rounds <= ROUNDS_MAX ? 0 : -1;
 }
 
 int main(int argc, char **argv)

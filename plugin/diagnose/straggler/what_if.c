@@ -2,14 +2,16 @@
 
 #include <string.h>
 
+/* Where a circle of edges had to be cut, what is followed is not known yet: it counts as 0. */
+#define NOT_YET INT64_MIN
+
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory)
 {
-    size_t units = graph->units + 1, positions = graph->positions + 1;
+    size_t units = graph->units + 1, turns = graph->turns + 1, positions = graph->positions + 1;
     what_if->graph = graph;
     what_if->begin_ns = muster_arena_array(memory, units, sizeof *what_if->begin_ns);
-    what_if->end_ns = muster_arena_array(memory, units, sizeof *what_if->end_ns);
-    what_if->call_ns = muster_arena_array(memory, units, sizeof *what_if->call_ns);
+    what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other_ns = muster_arena_array(memory, positions, sizeof *what_if->other_ns);
 }
 
@@ -31,19 +33,58 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When a unit is over. What waits for its partners alone is over when all of them have come. */
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t begin_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    return what_if->begin_ns[u] == NOT_YET ? 0 : what_if->begin_ns[u];
+}
+
+static int64_t call_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_unit *unit = &what_if->graph->unit[u];
+    return what_if->begin_ns[u] == NOT_YET
+               ? 0
+               : what_if->begin_ns[u] - since_call_ns(what_if->graph, unit);
+}
+
+/* What waits for its partners alone is over when all of them have come. */
+static int64_t end_of_partners(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_graph *graph = what_if->graph;
+    int64_t last = begin_of(what_if, u);
+    for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+        last = most(last, begin_of(what_if, graph->partner[i]));
+    }
+    return last + (int64_t)graph->turn[graph->unit[u].turn].transfer_ns;
+}
+
+/* When a unit is over. */
 static int64_t end_of(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
-    if (turn->kind != MUSTER_TURN_PARTNERS) {
-        return what_if->end_ns[u];
+    const struct muster_turn_end *over = &what_if->over[graph->unit[u].turn];
+    uint32_t root = graph->of_turn[turn->first];
+    if (turn->kind == MUSTER_TURN_PARTNERS) {
+        return end_of_partners(what_if, u);
     }
-    int64_t last = what_if->begin_ns[u];
-    for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-        last = most(last, what_if->begin_ns[graph->partner[i]]);
+    if (over->last_ns == NOT_YET) {
+        return 0;
     }
-    return last + (int64_t)turn->transfer_ns;
+    if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
+        (turn->kind == MUSTER_TURN_TO_ROOT && u != root)) {
+        bool whole = muster_turn_is_whole(graph, turn);
+        return begin_of(what_if, u) +
+               (whole ? muster_unit_length_ns(graph, &graph->unit[u]) : over->transfer_ns);
+    }
+    if (turn->kind == MUSTER_TURN_FROM_ROOT) {
+        return most(begin_of(what_if, u), begin_of(what_if, root)) + over->transfer_ns;
+    }
+    return over->last_ns + over->transfer_ns;
 }
 
 /* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins. */
@@ -63,10 +104,10 @@ static int64_t local_ns(const struct muster_what_if *what_if, uint32_t u)
     }
     int64_t own = muster_unit_own(graph, unit, unit->edge);
     if (unit->edge == MUSTER_EDGE_CALL) {
-        return what_if->call_ns[before] + own + since_call_ns(graph, unit);
+        return call_of(what_if, before) + own + since_call_ns(graph, unit);
     }
     return own +
-           (muster_edge_begins(unit->edge) ? what_if->begin_ns[before] : end_of(what_if, before));
+           (muster_edge_begins(unit->edge) ? begin_of(what_if, before) : end_of(what_if, before));
 }
 
 static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual)
@@ -95,49 +136,34 @@ static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual
             int64_t since = muster_unit_own(graph, unit, position->edge);
             int64_t ready = position->ready_ns < since ? position->ready_ns : since;
             uint32_t from = muster_unit_before(graph, unit, position->edge);
-            at = most(at, ready + (muster_edge_begins(position->edge) ? what_if->begin_ns[from]
+            at = most(at, ready + (muster_edge_begins(position->edge) ? begin_of(what_if, from)
                                                                       : end_of(what_if, from)));
         }
         at = most(at, end_of(what_if, own) + (gap < 0 ? gap : 0));
     }
     what_if->begin_ns[u] = at;
-    what_if->call_ns[u] = at - since_call_ns(graph, unit);
-}
-
-static int64_t duration(const struct muster_graph *graph, uint32_t u)
-{
-    return muster_unit_length_ns(graph, &graph->unit[u]);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Returns when its last unit is over. Ranks that were not seen, or not timed, come first. */
-static int64_t end_turn(struct muster_what_if *what_if, const struct muster_turn *turn)
+static int64_t end_turn(struct muster_what_if *what_if, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
+    const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
-    int64_t last = INT64_MIN, over = INT64_MIN, transfer = (int64_t)turn->transfer_ns;
+    struct muster_turn_end own = {INT64_MIN, (int64_t)turn->transfer_ns};
+    int64_t over = INT64_MIN;
     bool whole = muster_turn_is_whole(graph, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
-        last = most(last, what_if->begin_ns[unit[i]]);
+        own.last_ns = most(own.last_ns, what_if->begin_ns[unit[i]]);
         int64_t shortest = graph->seat[graph->unit[unit[i]].seat].least_ns;
-        transfer = whole ? transfer : least(transfer, shortest);
+        own.transfer_ns = whole ? own.transfer_ns : least(own.transfer_ns, shortest);
+    }
+    what_if->over[t] = own;
+    if (turn->kind == MUSTER_TURN_PARTNERS) {
+        return own.last_ns + own.transfer_ns; /* its partners have turns of their own */
     }
     for (uint32_t i = 0; i < turn->units; i++) {
-        bool root = i == 0;
-        int64_t own = what_if->begin_ns[unit[i]];
-        int64_t end = last + transfer;
-        if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && root) ||
-            (turn->kind == MUSTER_TURN_TO_ROOT && !root)) {
-            end = own + (whole ? duration(graph, unit[i]) : transfer);
-        } else if (turn->kind == MUSTER_TURN_FROM_ROOT) {
-            end = most(own, what_if->begin_ns[unit[0]]) + transfer;
-        }
-        what_if->end_ns[unit[i]] = end;
-        over = most(over, end);
+        over = most(over, end_of(what_if, unit[i]));
     }
     return over;
 }
@@ -163,10 +189,12 @@ int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, 
 {
     const struct muster_graph *graph = what_if->graph;
     int64_t over = 0;
-    /* Where a circle of edges had to be cut, what is followed is not known yet. */
-    memset(what_if->begin_ns, 0, graph->units * sizeof *what_if->begin_ns);
-    memset(what_if->end_ns, 0, graph->units * sizeof *what_if->end_ns);
-    memset(what_if->call_ns, 0, graph->units * sizeof *what_if->call_ns);
+    for (size_t u = 0; u < graph->units; u++) {
+        what_if->begin_ns[u] = NOT_YET;
+    }
+    for (size_t t = 0; t < graph->turns; t++) {
+        what_if->over[t].last_ns = NOT_YET;
+    }
     memset(what_if->other_ns, 0, graph->positions * sizeof *what_if->other_ns);
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
@@ -176,7 +204,7 @@ int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, 
             begin_unit(what_if, u, own < 32 && (usual >> own & 1));
         }
         note_others(what_if, turn, (uint32_t)t, group, usual);
-        over = most(over, end_turn(what_if, turn));
+        over = most(over, end_turn(what_if, graph->order[t]));
     }
     return over;
 }
@@ -187,7 +215,7 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
     memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
     for (uint32_t u = 0; u < graph->units; u++) {
         const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
-        int64_t ns = end_of(what_if, u) - what_if->begin_ns[u];
+        int64_t ns = end_of(what_if, u) - begin_of(what_if, u);
         if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
             of_gpu[muster_unit_gpu(graph, &graph->unit[u])] += (double)(ns - (int64_t)turn->transfer_ns);
         }

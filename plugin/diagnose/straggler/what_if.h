@@ -6,9 +6,16 @@
 
 #include "diagnose/straggler/job_graph.h"
 
+/* Where a turn's units end follows from it, and from their begins. */
+struct muster_turn_end {
+    int64_t last_ns; /* when the last of its units has begun */
+    int64_t transfer_ns;
+};
+
 struct muster_what_if {
     const struct muster_graph *graph;
-    int64_t *begin_ns, *end_ns, *call_ns; /* of each unit, from the begin of the job */
+    int64_t *begin_ns;            /* of each unit, from the begin of the job */
+    struct muster_turn_end *over; /* of each turn */
     int64_t *other_ns; /* of each position: beyond the usual time, of another GPU in the turn before */
 };
 
