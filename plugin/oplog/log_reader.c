@@ -121,11 +121,12 @@ static int parse(const char *name, struct reading reading, struct muster_log *lo
     if (muster_log_parse_header(name, reading.scan.data, reading.scan.bytes, &header, err) != 0)
         return -1;
     got.identity = header.identity;
-    got.image = reading.take ? NULL : muster_segment_new(&header.identity);
+    bool imaged = !reading.take && !reading.counts;
+    got.image = imaged ? muster_segment_new(&header.identity) : NULL;
     struct muster_log_class *class = malloc(MUSTER_LOG_CLASSES * sizeof(*class));
     reading.scan.budget = 8 * reading.scan.bytes;
     reading.scan.log = &got;
-    got.no_memory = (!got.image && !reading.take) || !class;
+    got.no_memory = (!got.image && imaged) || !class;
     if (!got.no_memory)
         read_frames(&reading, class);
     free(reading.scan.place);

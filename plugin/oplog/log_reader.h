@@ -32,7 +32,7 @@ struct muster_log {
 int muster_log_parse(const char *name, const void *data, size_t bytes, struct muster_log *log,
                      struct muster_err *err);
 int muster_log_read(const char *path, struct muster_log *log, struct muster_err *err);
-/* Likewise, but the operations are only counted. */
+/* Likewise, but the operations are only counted, and there is no image. */
 int muster_log_count(const char *path, struct muster_log *log, struct muster_err *err);
 /* The operations with ordinals below `end`, in the order of retirement, some thousands at a time: a
  * log is never in memory decoded as a whole. `take` returns false to end it, without an error; what

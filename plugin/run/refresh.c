@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "run/trim.h"
 #include "segment/segment_reader.h"
 
@@ -19,7 +20,7 @@ struct muster_segment *muster_segment_blank(void)
     /* malloc aligns to 16, the layout to 64. */
     struct muster_segment *segment = aligned_alloc(64, sizeof(*segment));
     if (segment)
-        muster_run_clear(segment, sizeof(*segment));
+        muster_pages_clear(segment, sizeof(*segment));
     return segment;
 }
 

@@ -8,7 +8,4 @@
  * nothing: some 50 KB are left of 1 MB. `segment`: of the caller's own private memory. */
 void muster_run_trim(struct muster_segment *segment);
 
-/* Zeroes private memory and gives its whole pages back. */
-void muster_run_clear(void *from, size_t bytes);
-
 #endif

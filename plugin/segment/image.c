@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pages.h"
+
 enum { BLOCK = 4096 }; /* what file systems allocate */
 
 void muster_segment_init(struct muster_segment *segment, const struct muster_seg_identity *identity)
@@ -69,18 +71,13 @@ static size_t block_at(size_t at, size_t bytes)
     return bytes - at < BLOCK ? bytes - at : BLOCK;
 }
 
-static bool is_zero(const char *data, size_t bytes)
-{
-    return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
-}
-
 /* Only what holds something takes room on the disk: most of a segment is empty. */
 static int write_sparse(int fd, const char *image, size_t bytes)
 {
     int rc = ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
     for (size_t at = 0; rc == 0 && at < bytes;) {
         size_t end = at;
-        while (end < bytes && !is_zero(image + end, block_at(end, bytes)))
+        while (end < bytes && !muster_is_zero(image + end, block_at(end, bytes)))
             end += block_at(end, bytes);
         if (end > at)
             rc = muster_pwrite_all(fd, image + at, end - at, at);

@@ -31,41 +31,48 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     return 0;
 }
 
+/* Written only where it is wrong: what was never written stays a hole. */
+static void settle_kind(uint8_t *kind, unsigned kinds)
+{
+    if (muster_kind_or_unknown(*kind, kinds) != *kind)
+        *kind = muster_kind_or_unknown(*kind, kinds);
+}
+
 static void check_comm(struct muster_seg_comm *comm)
 {
     muster_text_clean(comm->gpu_pci, sizeof(comm->gpu_pci));
     muster_text_clean(comm->gpu_uuid, sizeof(comm->gpu_uuid));
     muster_text_clean(comm->name, sizeof(comm->name));
     for (unsigned i = 0; i < MUSTER_SEG_CALLS; i++) {
-        comm->call[i].func = muster_kind_or_unknown(comm->call[i].func, MUSTER_FUNCS);
-        comm->call[i].dtype = muster_kind_or_unknown(comm->call[i].dtype, MUSTER_DTYPES);
+        settle_kind(&comm->call[i].func, MUSTER_FUNCS);
+        settle_kind(&comm->call[i].dtype, MUSTER_DTYPES);
     }
 }
 
 static void check_row(struct muster_seg_row *row)
 {
-    row->func = muster_kind_or_unknown(row->func, MUSTER_FUNCS);
-    row->algo = muster_kind_or_unknown(row->algo, MUSTER_ALGOS);
-    row->proto = muster_kind_or_unknown(row->proto, MUSTER_PROTOS);
+    settle_kind(&row->func, MUSTER_FUNCS);
+    settle_kind(&row->algo, MUSTER_ALGOS);
+    settle_kind(&row->proto, MUSTER_PROTOS);
     if (row->size_log2 > 63 && row->size_log2 < MUSTER_SIZE_MIXED)
         row->size_log2 = MUSTER_SIZE_MIXED;
 }
 
 void muster_check_op(struct muster_op *op)
 {
-    op->func = muster_kind_or_unknown(op->func, MUSTER_FUNCS);
-    op->dtype = muster_kind_or_unknown(op->dtype, MUSTER_DTYPES);
-    op->algo = muster_kind_or_unknown(op->algo, MUSTER_ALGOS);
-    op->proto = muster_kind_or_unknown(op->proto, MUSTER_PROTOS);
-    op->source = muster_kind_or_unknown(op->source, MUSTER_SOURCES);
+    settle_kind(&op->func, MUSTER_FUNCS);
+    settle_kind(&op->dtype, MUSTER_DTYPES);
+    settle_kind(&op->algo, MUSTER_ALGOS);
+    settle_kind(&op->proto, MUSTER_PROTOS);
+    settle_kind(&op->source, MUSTER_SOURCES);
 }
 
 static void check_slot(struct muster_seg_slot *slot)
 {
-    slot->func = muster_kind_or_unknown(slot->func, MUSTER_FUNCS);
-    slot->dtype = muster_kind_or_unknown(slot->dtype, MUSTER_DTYPES);
-    slot->algo = muster_kind_or_unknown(slot->algo, MUSTER_ALGOS);
-    slot->proto = muster_kind_or_unknown(slot->proto, MUSTER_PROTOS);
+    settle_kind(&slot->func, MUSTER_FUNCS);
+    settle_kind(&slot->dtype, MUSTER_DTYPES);
+    settle_kind(&slot->algo, MUSTER_ALGOS);
+    settle_kind(&slot->proto, MUSTER_PROTOS);
 }
 
 static void check_policy(struct muster_seg_policy *policy)
@@ -83,7 +90,8 @@ void muster_check_tables(struct muster_segment *segment)
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
         check_row(&segment->row[i]);
     for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
-        segment->net[i].send = segment->net[i].send != 0;
+        if (segment->net[i].send > 1)
+            segment->net[i].send = 1;
     muster_facts_check(&segment->facts);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "segment/segment_check.h"
 #include "segment/seqlock.h"
 
@@ -47,10 +48,10 @@ ssize_t muster_file_read(int fd, void *to, size_t bytes, off_t at)
     return (ssize_t)got;
 }
 
-/* Closes the file. -1: the memory is free again, or there was none. */
-static ssize_t read_into(int fd, void *copy, size_t size, const char *path, struct muster_err *err)
+/* Of `n` bytes, or -1 and errno, that were read into `copy`. Closes the file. -1: the memory is free
+ * again, or there was none. */
+static ssize_t finish_read(int fd, void *copy, ssize_t n, const char *path, struct muster_err *err)
 {
-    ssize_t n = copy ? muster_file_read(fd, copy, size, 0) : -1;
     int error = errno;
     close(fd);
     if (!copy)
@@ -72,7 +73,7 @@ int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
     if (size > max)
         size = max;
     void *copy = malloc(size ? size : 1);
-    ssize_t n = read_into(fd, copy, size, path, err);
+    ssize_t n = finish_read(fd, copy, copy ? muster_file_read(fd, copy, size, 0) : -1, path, err);
     if (n < 0)
         return -1;
     *data = copy;
@@ -117,19 +118,53 @@ int muster_segment_parse(const char *name, const void *data, size_t bytes,
     return accept_copy(name, copy, bytes, segment, err);
 }
 
+/* A hole from `at` on: up to the next byte that was ever written, or to `size`. What a file system
+ * cannot tell is no hole. */
+static size_t hole_end(int fd, size_t at, size_t size)
+{
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? size : at;
+    return (size_t)data < size ? (size_t)data : size;
+}
+
+static size_t data_end(int fd, size_t at, size_t size)
+{
+    off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
+    return hole > (off_t)at && (size_t)hole < size ? (size_t)hole : size;
+}
+
+/* Thousands are read, of a megabyte each, and most of it was never written: holes stay holes.
+ * Returns how much of `size` was there, or -1. */
+static ssize_t read_sparse(int fd, char *to, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        size_t from = hole_end(fd, at, size);
+        muster_pages_clear(to + at, from - at);
+        size_t wanted = data_end(fd, from, size) - from;
+        ssize_t n = wanted ? muster_file_read(fd, to + from, wanted, (off_t)from) : 0;
+        if (n < 0)
+            return -1;
+        at = from + (size_t)n;
+        if ((size_t)n < wanted)
+            break; /* it was cut meanwhile */
+    }
+    return (ssize_t)at;
+}
+
 int muster_segment_read(const char *path, struct muster_segment **segment, struct muster_err *err)
 {
     size_t size;
     int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
-    /* Not zeroed first: thousands are read, and each is a megabyte. */
     struct muster_segment *copy = aligned_alloc(64, sizeof(*copy));
-    ssize_t n =
-        read_into(fd, copy, size < sizeof(*copy) ? size : sizeof(*copy), path, err);
+    size = size < sizeof(*copy) ? size : sizeof(*copy);
+    ssize_t n = finish_read(fd, copy, copy ? read_sparse(fd, (char *)copy, size) : -1, path, err);
     if (n < 0)
         return -1;
-    memset((char *)copy + n, 0, sizeof(*copy) - (size_t)n);
+    muster_pages_clear((char *)copy + n, sizeof(*copy) - (size_t)n);
     return accept_copy(path, copy, (size_t)n, segment, err);
 }
 

@@ -1,5 +1,6 @@
 #include "segment_fixture.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -119,6 +120,36 @@ static void files_that_are_none_are_errors(void **state)
     assert_int_equal(muster_segment_read_live("/dev/null", &copy, &unstable, &err), -1);
 }
 
+/* Only the pages that hold something are in the file. Memory that was used before is as good as any. */
+static void holes_of_a_file_are_zeros(void **state)
+{
+    struct muster_segment *segment = fresh(state), *copy;
+    struct muster_err err;
+    char path[256];
+    fixture_path(path, sizeof(path), ((struct fixture *)*state)->shm, "sparse.seg");
+    segment->row[MUSTER_SEG_ROWS - 1].count = 7;
+    segment->row[MUSTER_SEG_ROWS - 1].comm = 1;
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_int_equal(ftruncate(fd, sizeof(*segment)), 0);
+    for (size_t at = 0; at < sizeof(*segment); at += 4096) {
+        size_t n = sizeof(*segment) - at < 4096 ? sizeof(*segment) - at : 4096;
+        const char *page = (const char *)segment + at;
+        if (page[0] || memcmp(page, page + 1, n - 1))
+            assert_int_equal(pwrite(fd, page, n, (off_t)at), n);
+    }
+    close(fd);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(muster_segment_read(path, &copy, &err), 0);
+        assert_memory_equal(copy, segment, sizeof(*segment));
+        memset((void *)copy, 0xa5, sizeof(*copy));
+        free(copy);
+    }
+    assert_int_equal(truncate(path, sizeof(*segment) - 1), 0);
+    assert_int_equal(muster_segment_read(path, &copy, &err), -1);
+    assert_non_null(strstr(err.text, "cut short"));
+    free(segment);
+}
+
 struct writer {
     struct muster_segment *segment;
     _Atomic bool stop;
@@ -180,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(foreign_segments_are_refused_in_words),   TEST(a_segment_cut_off_anywhere_is_refused),
         TEST(what_is_out_of_range_becomes_unknown),    TEST(files_that_are_none_are_errors),
+        TEST(holes_of_a_file_are_zeros),
         TEST(a_segment_in_motion_is_never_read_mixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

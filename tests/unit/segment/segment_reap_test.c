@@ -1,9 +1,11 @@
 #include "segment_fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,6 +86,26 @@ static void a_look_lets_no_second_reaper_in(void **state)
     assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
 }
 
+/* A segment is a megabyte, and most of it is never written: neither goes to the disk. */
+static void what_was_never_written_takes_no_room_on_the_disk(void **state)
+{
+    const struct fixture *fixture = *state;
+    char path[256];
+    struct stat file;
+    make_dead(fixture);
+    assert_int_equal(reap_in_another_process(), 0);
+    DIR *dir = opendir(fixture->run);
+    struct dirent *entry = dir ? readdir(dir) : NULL;
+    while (entry && !strstr(entry->d_name, ".seg"))
+        entry = readdir(dir);
+    assert_non_null(entry);
+    fixture_path(path, sizeof(path), fixture->run, entry->d_name);
+    closedir(dir);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, sizeof(struct muster_segment));
+    assert_in_range(file.st_blocks * 512, 1, sizeof(struct muster_segment) / 4);
+}
+
 static int fork_and_fail(void)
 {
     forked = fork();
@@ -140,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_look_lets_no_second_reaper_in),
+        TEST(what_was_never_written_takes_no_room_on_the_disk),
         TEST(a_child_keeps_nothing_that_its_parent_gave_up),
         TEST(another_containers_segment_goes_into_no_directory_of_ours),
     };

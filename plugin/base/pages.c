@@ -1,0 +1,59 @@
+#include "base/pages.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { AT_ONCE = 256 }; /* pages that are asked about in one call */
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static char *page_at_or_after(char *at)
+{
+    return at + (page_bytes() - (uintptr_t)at % page_bytes()) % page_bytes();
+}
+
+/* What is given back reads as zeros again, so that nobody has to look into it. */
+void muster_pages_clear(void *from, size_t bytes)
+{
+    char *begin = from, *end = begin + bytes;
+    char *first = page_at_or_after(begin), *last = end - (uintptr_t)end % page_bytes();
+    if (first >= last || madvise(first, (size_t)(last - first), MADV_DONTNEED) != 0) {
+        memset(begin, 0, bytes);
+        return;
+    }
+    memset(begin, 0, (size_t)(first - begin));
+    memset(last, 0, (size_t)(end - last));
+}
+
+bool muster_is_zero(const void *data, size_t bytes)
+{
+    const char *byte = data;
+    return bytes == 0 || (byte[0] == 0 && memcmp(byte, byte + 1, bytes - 1) == 0);
+}
+
+static void trim_pages(char *page, size_t n, size_t bytes)
+{
+    unsigned char there[AT_ONCE];
+    if (mincore(page, n * bytes, there) != 0)
+        memset(there, 1, n);
+    for (size_t i = 0; i < n; i++, page += bytes)
+        if ((there[i] & 1) && muster_is_zero(page, bytes))
+            madvise(page, bytes, MADV_DONTNEED);
+}
+
+void muster_pages_trim(void *from, size_t bytes)
+{
+    char *end = (char *)from + bytes, *page = page_at_or_after(from);
+    size_t size = page_bytes(), left = page < end ? (size_t)(end - page) / size : 0;
+    while (left > 0) {
+        size_t n = left < AT_ONCE ? left : AT_ONCE;
+        trim_pages(page, n, size);
+        page += n * size;
+        left -= n;
+    }
+}
