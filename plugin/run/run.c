@@ -31,7 +31,7 @@ struct file {
     char *path;
     bool segment;
     bool alive;
-    bool used;
+    size_t found; /* how many were before it: the first that can be read counts */
     struct muster_seg_identity identity;
 };
 
@@ -59,7 +59,7 @@ static void note_failure(struct muster_run *run, const struct muster_err *err)
 
 static void add_file(struct load *load, const char *path, bool segment, bool alive)
 {
-    struct file file = {.segment = segment, .alive = alive};
+    struct file file = {.segment = segment, .alive = alive, .found = load->files};
     struct muster_err err;
     int rc = segment ? muster_segment_read_identity(path, &file.identity, &err)
                      : muster_log_read_identity(path, &file.identity, &err);
@@ -243,10 +243,32 @@ static void load_newest(struct load *load)
     globfree(&found);
 }
 
-static bool same_process(const struct muster_seg_identity *a, const struct muster_seg_identity *b)
+static int order_u64(uint64_t a, uint64_t b)
 {
-    return a->pid == b->pid && a->start_ticks == b->start_ticks && a->boot_hash == b->boot_hash &&
-           a->begin_unix_ns == b->begin_unix_ns && strcmp(a->file_stem, b->file_stem) == 0;
+    return (a > b) - (a < b);
+}
+
+static int by_process(const struct muster_seg_identity *a, const struct muster_seg_identity *b)
+{
+    int order = order_u64(a->pid, b->pid);
+    order = order ? order : order_u64(a->begin_unix_ns, b->begin_unix_ns);
+    order = order ? order : order_u64(a->start_ticks, b->start_ticks);
+    order = order ? order : order_u64(a->boot_hash, b->boot_hash);
+    return order ? order : strcmp(a->file_stem, b->file_stem);
+}
+
+/* Files of one process beside each other. */
+static int file_order(const void *a, const void *b)
+{
+    const struct file *one = a, *two = b;
+    int order = by_process(&one->identity, &two->identity);
+    return order ? order : order_u64(one->found, two->found);
+}
+
+static int process_order(const void *a, const void *b)
+{
+    return by_process(&((const struct muster_process *)a)->identity,
+                      &((const struct muster_process *)b)->identity);
 }
 
 /* A process that ends meanwhile first puts its segment into the run directory, then removes it. */
@@ -287,72 +309,70 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
     return rc == 0;
 }
 
-static struct muster_process *known_before(const struct load *load, const struct file *file)
+/* The files of one process. */
+struct group {
+    struct file *file;
+    size_t files;
+};
+
+/* What was read before stands in the order of processes, too. */
+static struct muster_process *known_before(const struct load *load, const struct group *group)
 {
-    for (size_t i = 0; load->before && i < load->before->processes; i++) {
-        struct muster_process *process = &load->before->process[i];
-        if (same_process(&file->identity, &process->identity))
-            return process;
-    }
-    return NULL;
+    const struct muster_process key = {.identity = group->file->identity};
+    return load->before && load->before->processes
+               ? bsearch(&key, load->before->process, load->before->processes,
+                         sizeof(*load->before->process), process_order)
+               : NULL;
 }
 
-static struct file *segment_of(struct load *load, size_t first)
+static struct file *segment_of(const struct group *group)
 {
-    for (size_t i = first; i < load->files; i++) {
-        struct file *file = &load->file[i];
-        if (file->segment && same_process(&load->file[first].identity, &file->identity))
-            return file;
-    }
+    for (size_t i = 0; i < group->files; i++)
+        if (group->file[i].segment)
+            return &group->file[i];
     return NULL;
 }
 
 /* False: it has to be read as if it were new. */
-static bool refresh_process(struct load *load, size_t first)
+static bool refresh_process(struct load *load, const struct group *group)
 {
-    struct muster_process *known = known_before(load, &load->file[first]);
-    struct file *file = segment_of(load, first);
+    struct muster_process *known = known_before(load, group);
+    struct file *file = segment_of(group);
     if (!known)
         return false;
     if (known->state != MUSTER_PROCESS_RUNNING) {
         if (!known->refreshed && !muster_process_begin_refresh(known, load->most, MUSTER_RUN_LATEST))
             return false;
     } else if (!file) {
-        if (!muster_process_refresh_log(known, load->file[first].path, load->most,
+        if (!muster_process_refresh_log(known, group->file->path, load->most,
                                         &load->run->no_memory))
             return false;
     } else if (!muster_process_refresh(known, file->path, file->alive, load->most, load->ring,
                                        &load->run->no_memory))
         return false;
-    for (size_t i = first; i < load->files; i++)
-        load->file[i].used |= same_process(&load->file[i].identity, &load->file[first].identity);
     muster_run_add_known(load->run, known);
     return true;
 }
 
-/* The first segment, or log, of the file's process that can be read. Found twice, by two names of
- * one directory: once is enough. */
-static bool load_piece(struct load *load, size_t first, bool segment, struct muster_pieces *pieces)
+/* The first segment, or log, of the process that can be read. Found twice, by two names of one
+ * directory: once is enough. */
+static bool load_piece(struct load *load, const struct group *group, bool segment,
+                       struct muster_pieces *pieces)
 {
     bool any = false;
-    for (size_t i = first; i < load->files; i++) {
-        struct file *other = &load->file[i];
-        if (other->used || other->segment != segment ||
-            !same_process(&load->file[first].identity, &other->identity))
-            continue;
-        other->used = true;
-        any = any || read_pieces(load, other, pieces);
-    }
+    for (size_t i = 0; i < group->files && !any; i++)
+        if (group->file[i].segment == segment)
+            any = read_pieces(load, &group->file[i], pieces);
     return any;
 }
 
-static void load_process(struct load *load, size_t first)
+static void load_process(struct load *load, const struct group *group)
 {
     struct muster_pieces pieces = {0};
-    if (refresh_process(load, first))
+    if (refresh_process(load, group))
         return;
-    bool segment = load_piece(load, first, true, &pieces);
-    if (load_piece(load, first, false, &pieces) || segment)
+    bool segment = load_piece(load, group, true, &pieces);
+    if (load_piece(load, group, false, &pieces) || segment)
         muster_run_add(load->run, &pieces);
 }
 
@@ -398,10 +418,31 @@ static bool is_earlier(const struct muster_run_since *since,
                : identity->begin_unix_ns + 60 * MUSTER_NS_PER_S < since->unix_ns;
 }
 
-static void load_all(struct load *load, const struct muster_run_query *query)
+/* Segments and images of a megabyte come and go; what is left of their holes would be half a
+ * megabyte a process. */
+static void load_files(struct load *load, const struct muster_run_query *query)
 {
     struct muster_host host;
     muster_host_read(&host, NULL);
+    if (load->files > 0)
+        qsort(load->file, load->files, sizeof(*load->file), file_order);
+    if (load->before && load->before->processes > 0)
+        qsort(load->before->process, load->before->processes, sizeof(*load->before->process),
+              process_order);
+    for (size_t first = 0, end; first < load->files; first = end) {
+        const struct muster_seg_identity *identity = &load->file[first].identity;
+        for (end = first + 1; end < load->files; end++)
+            if (by_process(identity, &load->file[end].identity) != 0)
+                break;
+        if (!is_earlier(&query->since, identity, &host))
+            load_process(load, &(struct group){&load->file[first], end - first});
+        if (first / TRIM_EVERY != end / TRIM_EVERY)
+            malloc_trim(0);
+    }
+}
+
+static void load_all(struct load *load, const struct muster_run_query *query)
+{
     /* Root looks at everybody's. */
     load->founds = (geteuid() == 0 ? muster_find_all_segments : muster_find_segments)(
         muster_run_segment_dir(query), &load->found);
@@ -412,14 +453,7 @@ static void load_all(struct load *load, const struct muster_run_query *query)
         load_live(load);
     else if (query->runs == 0)
         load_newest(load);
-    for (size_t i = 0; i < load->files; i++) {
-        if (!load->file[i].used && !is_earlier(&query->since, &load->file[i].identity, &host))
-            load_process(load, i);
-        /* Segments and images of a megabyte come and go; what is left of their holes would be half
-         * a megabyte a process. */
-        if (i % TRIM_EVERY == TRIM_EVERY - 1)
-            malloc_trim(0);
-    }
+    load_files(load, query);
     if (load->run->processes > 0)
         qsort(load->run->process, load->run->processes, sizeof(*load->run->process), by_rank);
     note_seen(load->run);
