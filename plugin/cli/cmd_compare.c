@@ -32,11 +32,12 @@ static const struct muster_opt table[] = {
     {.name = NULL},
 };
 
-/* A run with its view and findings. */
+/* A run with its view and findings; of its operations only what is compared is kept. */
 struct side {
     struct muster_run run;
     struct muster_view view;
     struct muster_findings findings;
+    struct muster_compare_side compared;
     bool loaded, seen;
 };
 
@@ -50,11 +51,15 @@ static int open_side(const char *name, struct side *side, struct muster_err *err
         return -1;
     side->seen = true;
     muster_diagnose_shown(&side->view, &side->findings);
-    return 0;
+    int result =
+        muster_compare_side_read(&side->view, &side->findings, &side->compared, err);
+    muster_view_drop_ops(&side->view);
+    return result;
 }
 
 static void close_side(struct side *side)
 {
+    muster_compare_side_free(&side->compared);
     muster_findings_free(&side->findings);
     if (side->seen)
         muster_view_free(&side->view);
@@ -84,13 +89,12 @@ static void print(const struct muster_compared *compared, double limit, int form
 }
 
 /* The exit status, or -1 and an error. */
-static int compare(const struct side *a, const struct side *b, const struct options *options,
+static int compare(struct side *a, struct side *b, const struct options *options,
                    const char *command, struct muster_err *err)
 {
     struct muster_compared compared;
     double limit = options->limit == NO_LIMIT ? NAN : (double)options->limit / 100;
-    int result =
-        muster_compare_runs(&a->view, &a->findings, &b->view, &b->findings, &compared, err);
+    int result = muster_compare_runs(&a->compared, &b->compared, &compared, err);
     if (result == 0)
         print(&compared, limit, options->format);
     if (result == 0 && options->html)

@@ -210,22 +210,37 @@ static int check_side(const struct muster_compare_side *side, const char *name,
                        name);
 }
 
-int muster_compare_runs(const struct muster_view *a, const struct muster_findings *of_a,
-                        const struct muster_view *b, const struct muster_findings *of_b,
+int muster_compare_side_read(const struct muster_view *view, const struct muster_findings *findings,
+                             struct muster_compare_side *side, struct muster_err *err)
+{
+    *side = (struct muster_compare_side){.view = view, .findings = findings};
+    if (muster_run_samples_read(view, &side->samples, err) == 0)
+        return 0;
+    muster_compare_side_free(side);
+    return -1;
+}
+
+void muster_compare_side_free(struct muster_compare_side *side)
+{
+    muster_run_samples_free(&side->samples);
+    *side = (struct muster_compare_side){.view = NULL};
+}
+
+static const char *name_of(const struct muster_compare_side *side, const char *otherwise)
+{
+    return side->view->run ? side->view->run->source[0] : otherwise;
+}
+
+int muster_compare_runs(struct muster_compare_side *a, struct muster_compare_side *b,
                         struct muster_compared *compared, struct muster_err *err)
 {
-    *compared = (struct muster_compared){
-        .side = {{.view = a, .findings = of_a}, {.view = b, .findings = of_b}}};
+    *compared = (struct muster_compared){.side = {*a, *b}};
+    *a = *b = (struct muster_compare_side){.view = NULL};
     struct draws *draws = calloc(1, sizeof *draws);
     int result = draws ? 0 : muster_fail_memory(err, "comparing runs");
-    if (result == 0)
-        result = muster_run_samples_read(a, &compared->side[A].samples, err);
-    if (result == 0)
-        result = muster_run_samples_read(b, &compared->side[B].samples, err);
-    if (result == 0)
-        result = check_side(&compared->side[A], a->run ? a->run->source[0] : "A", err);
-    if (result == 0)
-        result = check_side(&compared->side[B], b->run ? b->run->source[0] : "B", err);
+    for (unsigned side = A; side <= B && result == 0; side++)
+        result = check_side(&compared->side[side],
+                            name_of(&compared->side[side], side == A ? "A" : "B"), err);
     if (result == 0 && (match_classes(compared) || compare_classes(compared, draws) ||
                         compare_ranks(compared, draws)))
         result = muster_fail_memory(err, "comparing runs");
@@ -239,8 +254,8 @@ int muster_compare_runs(const struct muster_view *a, const struct muster_finding
 
 void muster_compare_free(struct muster_compared *compared)
 {
-    muster_run_samples_free(&compared->side[A].samples);
-    muster_run_samples_free(&compared->side[B].samples);
+    muster_compare_side_free(&compared->side[A]);
+    muster_compare_side_free(&compared->side[B]);
     free(compared->class);
     free(compared->rank);
     *compared = (struct muster_compared){.side = {{.view = NULL}}};

@@ -16,7 +16,7 @@
 #define MUSTER_COMPARE_LEAST 0.03
 
 struct muster_compare_side {
-    const struct muster_view *view;
+    const struct muster_view *view; /* its operations may be gone: muster_view_drop_ops */
     const struct muster_findings *findings;
     struct muster_run_samples samples;
 };
@@ -46,10 +46,15 @@ struct muster_compared {
     size_t ranks;
 };
 
-/* Findings and views are the caller's, and stay. -1: no memory, or nothing that both runs have;
- * what is missing is in err. muster_compare_free in any case. */
-int muster_compare_runs(const struct muster_view *a, const struct muster_findings *of_a,
-                        const struct muster_view *b, const struct muster_findings *of_b,
+/* What of a run is compared; afterwards its operations are needed no more, so that two runs are never
+ * in memory together. Findings and view are the caller's, and stay. -1: no memory, *side is empty. */
+int muster_compare_side_read(const struct muster_view *view, const struct muster_findings *findings,
+                             struct muster_compare_side *side, struct muster_err *err);
+void muster_compare_side_free(struct muster_compare_side *side);
+
+/* The sides go into *compared and are empty afterwards. -1: no memory, or nothing that both runs
+ * have; what is missing is in err. muster_compare_free in any case. */
+int muster_compare_runs(struct muster_compare_side *a, struct muster_compare_side *b,
                         struct muster_compared *compared, struct muster_err *err);
 void muster_compare_free(struct muster_compared *compared);
 

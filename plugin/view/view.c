@@ -223,16 +223,28 @@ void muster_view_index_free(struct muster_view *view)
     }
 }
 
-void muster_view_free(struct muster_view *view)
+void muster_view_drop_ops(struct muster_view *view)
 {
     for (size_t i = 0; i < view->gpus; i++) {
         free(view->gpu[i].order);
+        view->gpu[i].order = NULL;
+        view->gpu[i].ordered = 0;
     }
+    for (size_t i = 0; i < view->members; i++) {
+        view->member[i].first_op = view->member[i].ops = 0;
+    }
+    free(view->op);
+    view->op = NULL;
+    view->ops = 0;
+}
+
+void muster_view_free(struct muster_view *view)
+{
+    muster_view_drop_ops(view);
     free(view->gpu);
     free(view->comm);
     free(view->member);
     free(view->class);
-    free(view->op);
     free(view->net);
     free(view->by_uid);
     muster_view_index_free(view);

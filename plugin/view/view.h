@@ -163,6 +163,9 @@ void muster_view_add_net(struct muster_view *view, uint32_t member,
 /* Sorts, finds self times. On failure *view is freed. */
 int muster_view_finish(struct muster_view *view, struct muster_err *err);
 
+/* Who there was stays, what they did goes: gpu, comm and class; no operation, no order. */
+void muster_view_drop_ops(struct muster_view *view);
+
 void muster_view_free(struct muster_view *view);
 
 /* Of each operation its self time (docs/reference/words.md): 0 inside a unit of overlapping operations;
