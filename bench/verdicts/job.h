@@ -14,7 +14,7 @@
 #include "chance.h"
 
 enum {
-    JOB_RANKS_MAX = 1024,
+    JOB_RANKS_MAX = 16384,
     JOB_HOST_GPUS = 8,
     JOB_STAGES_MAX = 8,
     JOB_SLOTS = 32, /* ends of calls that a rank may wait for */

@@ -32,8 +32,9 @@ static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns
 void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes)
 {
     uint64_t took = now_ns - thinning->since_ns;
-    if (thinning->since_ns == 0) {
+    if (thinning->since_ns == 0) { /* what came at first came of any time before */
         thinning->since_ns = now_ns;
+        memset(thinning->seen, 0, sizeof thinning->seen);
         return;
     }
     /* A window that is full before its time need not be waited for. */

@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "fleet/fleet_name.h"
 #include "fleet/gather.h"
-#include "fleet/nats/link.h"
-#include "fleet/nats/outbox.h"
+#include "fleet/nats/sender.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
 
@@ -19,12 +18,10 @@ enum { JOBS = 256 };
 #define TAKE_NS (250 * MUSTER_NS_PER_MS)
 #define TELL_NS (500 * MUSTER_NS_PER_MS)
 #define LOOK_NS MUSTER_NS_PER_S
-#define SAY_NS  (30 * MUSTER_NS_PER_S) /* not oftener that messages are refused */
 
 struct muster_publish {
     struct muster_publish_options options;
-    struct muster_link *link;
-    unsigned begun;
+    struct muster_sender *sender;
     uint64_t instance;
     struct muster_gather *gather[JOBS];
     size_t gathers;
@@ -33,91 +30,13 @@ struct muster_publish {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Under the lock. */
-    bool stop, refused, was_up;
-    uint64_t said_ns, cpu_ns, bytes;
-    struct muster_outbox outbox;
+    bool stop;
+    uint64_t cpu_ns;
 };
 
 bool muster_publish_possible(void)
 {
     return true;
-}
-
-/* ---- what the server says ---- */
-
-static void say_refused(struct muster_publish *publish, const jsPubAckErr *why)
-{
-    uint64_t now = muster_now_ns();
-    publish->refused = true;
-    if (publish->said_ns && now - publish->said_ns < SAY_NS)
-        return;
-    publish->said_ns = now;
-    bool nobody = why->Err == NATS_NO_RESPONDERS;
-    fprintf(publish->options.log,
-            "muster agent: NATS %s does not take messages (%s); a minute of them is kept. %s\n",
-            publish->options.url, why->ErrText ? why->ErrText : natsStatus_GetText(why->Err),
-            nobody ? "No stream takes " MUSTER_FLEET_JOBS ".>: start muster fleet, which makes it, "
-                     "with JetStream on"
-                   : "See the server's log: its disk, its limits, this agent's permissions");
-    fflush(publish->options.log);
-}
-
-static void on_acked(jsCtx *js, natsMsg *message, jsPubAck *ack, jsPubAckErr *why, void *arg)
-{
-    struct muster_publish *publish = arg;
-    const char *id = NULL;
-    (void)js;
-    if (natsMsgHeader_Get(message, "Nats-Msg-Id", &id) == NATS_OK && id) {
-        const char *dash = strrchr(id, '-');
-        pthread_mutex_lock(&publish->lock);
-        muster_outbox_answer(&publish->outbox, dash ? strtoull(dash + 1, NULL, 10) : UINT64_MAX,
-                             ack != NULL);
-        if (ack && publish->refused)
-            publish->refused = false;
-        else if (!ack && why->Err != NATS_TIMEOUT)
-            say_refused(publish, why);
-        pthread_mutex_unlock(&publish->lock);
-    }
-    natsMsg_Destroy(message);
-}
-
-/* ---- sending ---- */
-
-static bool send_one(struct muster_publish *publish, const struct muster_letter *letter)
-{
-    natsMsg *message = NULL;
-    char id[64];
-    jsPubOptions options;
-    jsPubOptions_Init(&options);
-    snprintf(id, sizeof id, "%016" PRIx64 "-%" PRIu64, publish->instance, letter->id);
-    options.MsgId = id;
-    options.MaxWait = 2 * MUSTER_LINK_WAIT_MS;
-    natsStatus s = natsMsg_Create(&message, letter->subject, NULL, letter->data, (int)letter->bytes);
-    s = s == NATS_OK ? js_PublishMsgAsync(muster_link_js(publish->link), &message, &options) : s;
-    natsMsg_Destroy(message);
-    return s == NATS_OK;
-}
-
-/* The lock is held but while the library is at work: only this thread adds and forgets letters. */
-static void send_kept(struct muster_publish *publish)
-{
-    unsigned begun = muster_link_tend(publish->link, muster_now_ns());
-    bool up = muster_link_is_up(publish->link) && muster_link_js(publish->link);
-    pthread_mutex_lock(&publish->lock);
-    if (begun != publish->begun || (publish->was_up && !up))
-        muster_outbox_recall(&publish->outbox);
-    publish->begun = begun;
-    publish->was_up = up;
-    muster_outbox_trim(&publish->outbox, muster_now_ns());
-    const struct muster_letter *letter;
-    while (up && (letter = muster_outbox_next(&publish->outbox))) {
-        pthread_mutex_unlock(&publish->lock);
-        up = send_one(publish, letter);
-        pthread_mutex_lock(&publish->lock);
-        if (!up)
-            muster_outbox_answer(&publish->outbox, letter->id, false);
-    }
-    pthread_mutex_unlock(&publish->lock);
 }
 
 /* ---- jobs ---- */
@@ -186,10 +105,7 @@ static void tell(struct muster_publish *publish, uint64_t now_ns)
             free(out.byte);
             continue;
         }
-        pthread_mutex_lock(&publish->lock);
-        publish->bytes += out.used;
-        muster_outbox_add(&publish->outbox, subject, out.byte, out.used, now_ns);
-        pthread_mutex_unlock(&publish->lock);
+        muster_sender_add(publish->sender, subject, out.byte, out.used, now_ns);
     }
 }
 
@@ -225,12 +141,12 @@ static void *publish_main(void *arg)
             tell(publish, now);
             publish->tell_ns = now + TELL_NS;
         }
-        send_kept(publish);
+        muster_sender_send(publish->sender);
     } while (!pause_until(publish, now + TAKE_NS));
     /* Whoever is over by now is told to be: an agent that ends with its job is asked nothing later. */
     look(publish);
     tell(publish, muster_now_ns());
-    send_kept(publish);
+    muster_sender_send(publish->sender);
     return NULL;
 }
 
@@ -247,15 +163,13 @@ static int start_thread(struct muster_publish *publish, struct muster_err *err)
                                              .ca = publish->options.ca,
                                              .who = "muster agent",
                                              .log = publish->options.log,
-                                             .quiet = publish->options.quiet,
-                                             .acked = on_acked,
-                                             .acked_arg = publish};
-    if (muster_link_open(&link, &publish->link, err) != 0)
+                                             .quiet = publish->options.quiet};
+    if (muster_sender_open(&link, publish->instance, &publish->sender, err) != 0)
         return -1;
     int rc = pthread_create(&publish->thread, NULL, publish_main, publish);
     if (rc == 0)
         return 0;
-    muster_link_close(publish->link);
+    muster_sender_close(publish->sender);
     return muster_fail(err, "no thread to tell NATS with: %s", strerror(rc));
 }
 
@@ -263,7 +177,6 @@ static void free_all(struct muster_publish *publish)
 {
     for (size_t i = 0; i < publish->gathers; i++)
         muster_gather_free(publish->gather[i]);
-    muster_outbox_free(&publish->outbox);
     pthread_cond_destroy(&publish->wake);
     pthread_mutex_destroy(&publish->lock);
     free(publish);
@@ -295,13 +208,7 @@ void muster_publish_stop(struct muster_publish *publish)
     pthread_cond_signal(&publish->wake);
     pthread_mutex_unlock(&publish->lock);
     pthread_join(publish->thread, NULL);
-    if (muster_link_js(publish->link)) {
-        jsPubOptions options;
-        jsPubOptions_Init(&options);
-        options.MaxWait = MUSTER_LINK_WAIT_MS;
-        js_PublishAsyncComplete(muster_link_js(publish->link), &options);
-    }
-    muster_link_close(publish->link);
+    muster_sender_close(publish->sender);
     free_all(publish);
 }
 
@@ -331,14 +238,10 @@ void muster_publish_metrics(void *arg, struct muster_exposition *to)
                                                MUSTER_FAMILY_COUNTER,
                                                "Bytes of the messages that were made"};
     struct muster_publish *publish = arg;
-    pthread_mutex_lock(&publish->lock);
-    bool good = publish->was_up && !publish->refused;
-    uint64_t waits = muster_outbox_waiting(&publish->outbox), there = publish->outbox.there;
-    uint64_t gone = publish->outbox.lost, made = publish->bytes;
-    pthread_mutex_unlock(&publish->lock);
-    one_family(to, &up, good);
-    one_family(to, &waiting, waits);
-    one_family(to, &told, there);
-    one_family(to, &lost, gone);
-    one_family(to, &bytes, made);
+    struct muster_sender_figures is = muster_sender_figures(publish->sender);
+    one_family(to, &up, is.good);
+    one_family(to, &waiting, is.waiting);
+    one_family(to, &told, is.there);
+    one_family(to, &lost, is.lost);
+    one_family(to, &bytes, is.bytes);
 }

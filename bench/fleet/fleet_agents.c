@@ -1,0 +1,319 @@
+/*
+ * The agents of many hosts in one process, for fleet.py: what they tell is made first, and told over
+ * a few connections to a real NATS as agents tell it, kept and sent again like theirs.
+ *
+ * usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] [--from T]
+ *        [--offline]  joins and judges here, as fast as it goes, and tells when what is named
+ *        [--rough]    one in twenty hosts silent from 8 to 18 s, others killed from 18 to 24 s, a
+ *                     quarter of all cut off from 26 to 32 s
+ *
+ * Says in a line of JSON what is going to happen when, waits for a line of input, tells, and says in
+ * another line what became of it.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fleet/fleet_name.h"
+#include "fleet/judge.h"
+#include "fleet/nats/sender.h"
+#include "fleet_job.h"
+#include "fleet_tape.h"
+
+enum { CONNECTIONS = 4, SLICES = 10 /* of a half second: agents do not speak at once */ };
+#define HALF_NS (MUSTER_NS_PER_S / 2)
+#define RUN     "/scratch/muster-bench"
+#define DUE_NS  100e6 /* 1 % of 10 s */
+enum { SILENT_FROM = 16, KILLED_FROM = 36, KILLED_UNTIL = 48, CUT_FROM = 52, CUT_UNTIL = 64 };
+
+static bool rough; /* the scenario, as a function of host and half second; set once */
+
+static bool is_killed(unsigned host, unsigned half)
+{
+    return rough && host % 20 == 7 && half >= KILLED_FROM && half < KILLED_UNTIL;
+}
+
+static bool is_silent(unsigned host, unsigned half)
+{
+    return rough && host % 20 == 3 && half >= SILENT_FROM && half < KILLED_FROM;
+}
+
+static bool is_cut_off(unsigned host, unsigned hosts, unsigned half)
+{
+    return rough && host < hosts / 4 && half >= CUT_FROM && half < CUT_UNTIL;
+}
+
+static bool begins(unsigned host, unsigned half)
+{
+    return half == 0 || (rough && host % 20 == 7 && half == KILLED_UNTIL);
+}
+
+/* A share of the hosts, on one connection. */
+struct agents {
+    const struct fleet_tape *tape;
+    struct muster_sender *sender;
+    unsigned first;
+    unsigned *next;     /* half second that each host tells next */
+    uint64_t *sequence; /* likewise */
+    uint64_t begin_ns, session;
+    char subject[MUSTER_FLEET_NAME + sizeof MUSTER_FLEET_JOBS + 1];
+    uint64_t cut;
+    pthread_t thread;
+};
+
+static void put_message(struct agents *agents, unsigned host, unsigned half, struct muster_wire_out *out)
+{
+    const struct fleet_tape *tape = agents->tape;
+    size_t i = (size_t)half * tape->hosts + host;
+    bool second_life = rough && host % 20 == 7 && half >= KILLED_UNTIL;
+    if (begins(host, half))
+        agents->sequence[host] = 0;
+    struct muster_wire_message message = {
+        .instance = agents->session + 2 * host + second_life,
+        .sequence = agents->sequence[host]++,
+        .mono_ns = tape->mono_ns[i],
+        .unix_ns = muster_unix_ns(),
+        .described = tape->again[i],
+        .boot_hash = host + 1,
+        .uid = 1000,
+        .run_dir = RUN,
+        .processes = JOB_HOST_GPUS,
+    };
+    snprintf(message.host, sizeof message.host, "node%u", host);
+    memcpy(message.hostname, message.host, sizeof message.hostname);
+    muster_wire_write_head(&message, out);
+    muster_wire_put_bytes(out, tape->byte + tape->at[i], tape->at[i + 1] - tape->at[i]);
+    if (out->failed)
+        exit(2);
+}
+
+static void tell(struct agents *agents, unsigned host, unsigned half)
+{
+    struct muster_wire_out out = {0};
+    put_message(agents, host, half, &out);
+    muster_sender_add(agents->sender, agents->subject, out.byte, out.used, muster_now_ns());
+}
+
+/* What its hosts have to say by now. */
+static void tell_due(struct agents *agents, unsigned half, unsigned slice)
+{
+    const struct fleet_tape *tape = agents->tape;
+    for (unsigned host = agents->first; host < tape->hosts; host += CONNECTIONS) {
+        unsigned due = half + (host / CONNECTIONS % SLICES <= slice);
+        if (is_cut_off(host, tape->hosts, half))
+            continue;
+        for (; agents->next[host] < due && agents->next[host] < tape->halves; agents->next[host]++) {
+            unsigned at = agents->next[host];
+            if (!is_killed(host, at) && !is_silent(host, at))
+                tell(agents, host, at);
+        }
+    }
+}
+
+static void *agents_main(void *arg)
+{
+    struct agents *agents = arg;
+    for (unsigned i = 0; i < (agents->tape->halves + 1) * SLICES; i++) {
+        uint64_t at_ns = agents->begin_ns + (i + SLICES) * (HALF_NS / SLICES), now = muster_now_ns();
+        if (at_ns > now)
+            usleep((useconds_t)((at_ns - now) / 1000));
+        tell_due(agents, i / SLICES, i % SLICES);
+        muster_sender_send(agents->sender);
+    }
+    for (int i = 0; i < 50 && muster_sender_figures(agents->sender).waiting > 0; i++) {
+        usleep(100000);
+        muster_sender_send(agents->sender);
+    }
+    return NULL;
+}
+
+struct options {
+    const char *url;
+    unsigned ranks, seconds;
+    enum fleet_fault fault;
+    double from_s;
+    bool offline;
+};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] "
+                    "[--from T] [--rough]\n");
+    return 2;
+}
+
+static int read_options(int argc, char **argv, struct options *to)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--rough") == 0) {
+            rough = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--offline") == 0) {
+            to->offline = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--nats") == 0)
+            to->url = value;
+        else if (strcmp(argv[i], "--ranks") == 0)
+            to->ranks = (unsigned)strtoul(value, NULL, 10);
+        else if (strcmp(argv[i], "--seconds") == 0)
+            to->seconds = (unsigned)strtoul(value, NULL, 10);
+        else if (strcmp(argv[i], "--from") == 0)
+            to->from_s = strtod(value, NULL);
+        else if (strcmp(argv[i], "--fault") == 0 && fleet_fault_of(value) >= 0)
+            to->fault = (enum fleet_fault)fleet_fault_of(value);
+        else
+            return usage();
+        i++;
+    }
+    bool good = (to->url || to->offline) && to->ranks >= JOB_HOST_GPUS && to->ranks <= JOB_RANKS_MAX &&
+                to->ranks % JOB_HOST_GPUS == 0 && to->seconds > 0 && to->seconds < 3600;
+    return good ? 0 : usage();
+}
+
+/* ---- without NATS: time is the job's, and what a look takes of a processor ---- */
+
+struct offline {
+    double now_s, judged_s, longest_s, joined_s;
+};
+
+static void say_finding(void *arg, const struct muster_finding *finding)
+{
+    const struct offline *offline = arg;
+    char sentence[512];
+    muster_finding_sentence(finding, sentence, sizeof sentence);
+    printf("%6.1f s %s%s\n", offline->now_s, finding->resolved || finding->retracted ? "over: " : "", sentence);
+}
+
+static double spent_s(void)
+{
+    return (double)muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
+}
+
+static void join_half(struct agents *agents, unsigned half, struct muster_join *join, struct offline *offline)
+{
+    uint64_t at_ns = (half + 1) * HALF_NS;
+    for (unsigned host = 0; host < agents->tape->hosts; host++) {
+        struct muster_wire_out out = {0};
+        struct muster_err err;
+        if (is_killed(host, half) || is_silent(host, half))
+            continue;
+        put_message(agents, host, half, &out);
+        double begin_s = spent_s();
+        if (muster_join_take(join, out.byte, out.used, at_ns, at_ns, &err) != 0)
+            printf("%s\n", err.text);
+        offline->joined_s += spent_s() - begin_s;
+        free(out.byte);
+    }
+}
+
+static void judge_offline(const struct fleet_tape *tape)
+{
+    char name[MUSTER_FLEET_NAME];
+    muster_fleet_name(name, 1000, RUN);
+    struct agents agents = {.tape = tape, .session = 1, .sequence = calloc(tape->hosts, sizeof(uint64_t))};
+    struct muster_join *join = muster_join_new(name);
+    struct muster_judge *judge = muster_judge_new(10 * MUSTER_NS_PER_S);
+    struct offline offline = {0};
+    if (!agents.sequence || !join || !judge)
+        exit(2);
+    mallopt(M_MMAP_MAX, 0); /* as a worker does */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    for (unsigned half = 0; half < tape->halves; half++) {
+        offline.now_s = (half + 1) / 2.0;
+        join_half(&agents, half, join, &offline);
+        double begin_s = spent_s();
+        muster_judge_look(judge, join, (half + 1) * HALF_NS, say_finding, &offline);
+        double took_s = spent_s() - begin_s;
+        offline.judged_s += took_s;
+        offline.longest_s = took_s > offline.longest_s ? took_s : offline.longest_s;
+    }
+    printf("join %.3f, judge %.3f of a processor, one look at most %.2f s; %llu operations timed\n",
+           2 * offline.joined_s / tape->halves, 2 * offline.judged_s / tape->halves, offline.longest_s,
+           (unsigned long long)join->timed);
+    muster_judge_free(judge);
+    muster_join_free(join);
+    free(agents.sequence);
+}
+
+static void start(struct agents *agents, unsigned c, const struct options *options,
+                  const struct fleet_tape *tape)
+{
+    char name[MUSTER_FLEET_NAME];
+    struct muster_err err;
+    const struct muster_link_options link = {.url = options->url, .who = "fleet_agents", .log = stderr, .quiet = true};
+    uint64_t session = muster_unix_ns() << 20;
+    muster_fleet_name(name, 1000, RUN);
+    *agents = (struct agents){.tape = tape, .first = c, .session = session};
+    snprintf(agents->subject, sizeof agents->subject, "%s.%s", MUSTER_FLEET_JOBS, name);
+    agents->next = calloc(tape->hosts, sizeof *agents->next);
+    agents->sequence = calloc(tape->hosts, sizeof *agents->sequence);
+    if (!agents->next || !agents->sequence ||
+        muster_sender_open(&link, session + c, &agents->sender, &err) != 0) {
+        fprintf(stderr, "fleet_agents: %s\n", agents->sequence ? err.text : "out of memory");
+        exit(2);
+    }
+}
+
+static void play(const struct options *options, const struct fleet_tape *tape)
+{
+    static struct agents agents[CONNECTIONS];
+    struct muster_sender_figures sum = {0};
+    for (unsigned c = 0; c < CONNECTIONS; c++)
+        start(&agents[c], c, options, tape);
+    uint64_t begin_ns = muster_now_ns();
+    double began = (double)muster_unix_ns() / 1e9;
+    for (unsigned c = 0; c < CONNECTIONS; c++) {
+        agents[c].begin_ns = begin_ns;
+        if (pthread_create(&agents[c].thread, NULL, agents_main, &agents[c]) != 0)
+            exit(2);
+    }
+    printf("{\"began\": %.3f}\n", began);
+    fflush(stdout);
+    for (unsigned c = 0; c < CONNECTIONS; c++) {
+        pthread_join(agents[c].thread, NULL);
+        struct muster_sender_figures one = muster_sender_figures(agents[c].sender);
+        sum.there += one.there;
+        sum.lost += one.lost;
+        sum.waiting += one.waiting;
+        sum.bytes += one.bytes;
+        muster_sender_close(agents[c].sender);
+        free(agents[c].next);
+        free(agents[c].sequence);
+    }
+    printf("{\"told\": %llu, \"lost\": %llu, \"waiting\": %llu, \"bytes\": %llu, \"cpu_s\": %.2f}\n",
+           (unsigned long long)sum.there, (unsigned long long)sum.lost, (unsigned long long)sum.waiting,
+           (unsigned long long)sum.bytes, (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+    static struct job job;
+    struct options options = {.seconds = 30};
+    struct fleet_tape tape;
+    char line[16];
+    if (read_options(argc, argv, &options) != 0)
+        return 2;
+    fleet_job_make(options.ranks, options.seconds, options.fault, options.from_s, &job);
+    fleet_tape_make(&job, 2 * options.seconds, begins, &tape);
+    printf("{\"ranks\": %u, \"guilty\": %d, \"guilty_ranks\": %u, \"step_s\": %.4f, \"due_s\": %.3f, "
+           "\"bytes_a_rank_and_second\": %.1f, \"cpu_s\": %.2f}\n",
+           job.ranks, job.faults ? (int)job.fault[0].first : -1, job.faults ? job.fault[0].ranks : 0,
+           job.step_ns / 1e9, fleet_job_cost_s(&job, DUE_NS),
+           (double)tape.bytes / options.seconds / job.ranks,
+           (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+    fflush(stdout);
+    if (options.offline)
+        judge_offline(&tape);
+    else if (fgets(line, sizeof line, stdin))
+        play(&options, &tape);
+    fleet_tape_free(&tape);
+    job_free(&job);
+    return 0;
+}
