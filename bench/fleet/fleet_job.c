@@ -93,8 +93,11 @@ static void add_faults(struct job *job, enum fleet_fault fault, unsigned seconds
     unsigned hosts = job->ranks / JOB_HOST_GPUS, rank = hosts / 2 * JOB_HOST_GPUS + 3;
     if (fault == FLEET_RANK)
         add(job, rank, 1, from_s);
-    if (fault == FLEET_HOST)
-        add(job, hosts / 2 * JOB_HOST_GPUS, JOB_HOST_GPUS, from_s);
+    if (fault == FLEET_HOST) {
+        struct fault *host = add(job, hosts / 2 * JOB_HOST_GPUS, JOB_HOST_GPUS, from_s);
+        host->how = HOW_SLOW; /* what slows a whole host slows all that it does */
+        host->factor = DELAY_SHARE * job->step_ns / job->work_ns;
+    }
     for (unsigned i = 0; fault == FLEET_MOVES && i < JOB_FAULTS_MAX && from_s < seconds; i++) {
         struct fault *one = add(job, i % 2 ? 5 : rank, 1, from_s);
         from_s += TURN_S;
