@@ -185,6 +185,7 @@ def play(site, ranks, scenario):
     return {"job": job, "load": load, "began": began, "heard": heard, "share": share, "peak": peak, "sent": sent,
             "lost": lost, "refused": refused, "right": right, "wrong": wrong,
             "server": (server_use(site.server) - before) / SECONDS[scenario] if scenario != "rough" else None,
+            "takes": sum(at >= began and line.endswith(": taken") for w in site.workers for at, line in w.said),
             "taken_over": next((at - killed["at"] for w in site.workers for at, line in w.said
                                 if "at" in killed and at > killed["at"] and line.endswith("taken")), None)}
 
@@ -201,7 +202,8 @@ def tell(scenario, ranks, done):
           f"; {job['bytes_a_rank_and_second']:.0f} B a second and rank; told {done['sent']['told']}, agents lost "
           f"{done['sent']['lost']}, worker missed {done['lost']:.0f}, refused {done['refused']:.0f}; least ranks heard "
           f"{least}; load before {done['load']:.1f}" +
-          (f"; taken over after {done['taken_over']:.2f} s" if done["taken_over"] is not None else ""))
+          (f"; taken over after {done['taken_over']:.2f} s" if done["taken_over"] is not None else "") +
+          (f"; the job was taken {done['takes']} times" if done["takes"] > 1 else ""))
     for at, kind, text in done["right"] + done["wrong"]:
         print(f"         {at:6.1f} s {kind}: {text[:150]}")
     sys.stdout.flush()

@@ -3,8 +3,8 @@
  * pipeline stages, experts over eight hosts, data parallel over all of a stage, and a collective of
  * all ranks in each step of about half a second; played by the generator of bench/verdicts.
  */
-#ifndef MUSTER_BENCH_FLEET_JOB_H
-#define MUSTER_BENCH_FLEET_JOB_H
+#ifndef MUSTER_BENCH_FLEET_FLEET_JOB_H
+#define MUSTER_BENCH_FLEET_FLEET_JOB_H
 
 #include "job.h"
 

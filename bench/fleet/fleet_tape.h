@@ -2,8 +2,8 @@
  * What the agents of all hosts of a job tell in each half second, made before it is told: the bodies
  * of their messages (fleet/wire.h), thinned as an agent thins. Heads are whoever's who tells.
  */
-#ifndef MUSTER_BENCH_FLEET_TAPE_H
-#define MUSTER_BENCH_FLEET_TAPE_H
+#ifndef MUSTER_BENCH_FLEET_FLEET_TAPE_H
+#define MUSTER_BENCH_FLEET_FLEET_TAPE_H
 
 #include "fleet/wire.h"
 #include "job.h"

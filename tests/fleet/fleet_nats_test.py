@@ -15,7 +15,7 @@ import time
 import unittest
 
 import wire_oracle
-from nats_site import HOSTS, Site
+from nats_site import HOSTS, Site, StandInRas, free_port
 
 MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
 
@@ -117,8 +117,33 @@ class Fleet(unittest.TestCase):
             at.until(lambda: at.told("worker"), "the hang is named")
             self.assertEqual(at.told("worker"), [("hang_absent", "1")])
             self.assertEqual(at.diagnose("muster-8").returncode, 1)
+            self.second_witness(at)
             for one in played:
                 at.end(one, signal.SIGKILL)
+
+    def second_witness(self, at):
+        """NCCL's RAS is heard beside a finding, never instead of one; without an answer the finding stands."""
+        finding = json.loads(at.diagnose("muster-8", "--format", "json").stdout)["findings"][0]
+        ranks = [{"rank": r, "host": HOSTS[r // 2], "pid": 70 + r, "status": {"async_error": 0},
+                  "collective_counts": {"AllReduce": 11 if r == 1 else 12}} for r in range(4)]
+        ras = StandInRas(json.dumps({"communicators": [{"hash": "0x" + finding["comm"].removeprefix("0x"),
+                                                        "ranks": ranks, "missing_ranks": []}]}))
+        heard = "NCCL's RAS counts 11 AllReduce on rank 1 (nodeA, pid 71) of this communicator, 12 on the other 3"
+        text = at.diagnose("muster-8", "--ras", ras.where)
+        self.assertEqual(text.returncode, 1, text.stderr)
+        self.assertIn(heard, re.sub(r"\s+", " ", text.stdout))
+        self.assertEqual(ras.heard, ["CLIENT PROTOCOL 2", "SET FORMAT json", "VERBOSE STATUS"])
+        answer = json.loads(at.diagnose("muster-8", "--format", "json", "--ras", ras.where).stdout)
+        self.assertEqual(answer["findings"][0]["ras"], [heard])
+        ras.report = "{"
+        broken = at.diagnose("muster-8", "--ras", ras.where)
+        self.assertEqual(broken.returncode, 1)
+        self.assertIn("no report of NCCL's RAS as JSON", broken.stderr)
+        ras.close()
+        nobody = at.diagnose("muster-8", "--ras", f"127.0.0.1:{free_port()}")
+        self.assertEqual(nobody.returncode, 1)
+        self.assertIn("hang_absent: rank 1", nobody.stdout)
+        self.assertIn("NCCL's RAS does not answer at", nobody.stderr)
 
     def test_costs_are_those_of_an_independent_computation(self):
         """What the worker says that ranks made each other wait, to the nanosecond, against another reading of the

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HOSTS = ("nodeA", "nodeB")
@@ -25,6 +26,38 @@ def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+class StandInRas:
+    """NCCL's RAS as its documentation describes it, on a port of its own; `report` is its JSON."""
+
+    def __init__(self, report):
+        self.report, self.heard, self.line = report, [], socket.create_server(("127.0.0.1", 0))
+        self.where = f"127.0.0.1:{self.line.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                peer, _ = self.line.accept()
+            except OSError:
+                return
+            with peer, peer.makefile("rwb") as file:
+                for line in file:
+                    self.heard.append(line.decode().strip())
+                    said = self.answer(self.heard[-1].upper())
+                    file.write(said.encode())
+                    file.flush()
+                    if self.heard[-1].upper() == "VERBOSE STATUS":
+                        break
+
+    def answer(self, asked):
+        if asked.startswith("CLIENT PROTOCOL"):
+            return "SERVER PROTOCOL 2\n"
+        return "OK\n" if asked == "SET FORMAT JSON" else self.report if asked == "VERBOSE STATUS" else "ERROR\n"
+
+    def close(self):
+        self.line.close()
 
 
 class Site:

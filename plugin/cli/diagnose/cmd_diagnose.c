@@ -14,6 +14,7 @@
 #include "config/settings.h"
 #include "diagnose/diagnose.h"
 #include "fleet/nats/worker.h"
+#include "ras/ras_ask.h"
 #include "verdict/verdict.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
@@ -42,6 +43,8 @@ static const struct muster_opt table[] = {
      .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
     {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ca), "FILE",
      .help = "certificates to check the server's with (the system's)"},
+    {"ras", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ras), "HOST:PORT",
+     .help = "if something hangs, also ask NCCL's RAS on a host of the job, once: localhost:28028"},
     {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
      .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
     {.name = NULL},
@@ -171,6 +174,30 @@ static size_t look_at(struct muster_look *look, struct muster_look **order, size
     return read;
 }
 
+/* NCCL's own word on what hangs, beside the evidence. That nobody answers is said and no failure. */
+static void hear_ras(const char *where, struct muster_look **order, size_t n)
+{
+    struct muster_ras_report report = {0};
+    struct muster_err err;
+    bool asked = false, answered = false;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t f = 0; f < order[i]->findings.n; f++) {
+            struct muster_finding *finding = &order[i]->findings.finding[f];
+            if (muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_HANG || finding->resolved)
+                continue;
+            if (!asked) {
+                asked = true;
+                answered = muster_ras_ask(where, &report, &err) == 0;
+            }
+            if (answered)
+                muster_ras_say(&report, finding->comm, &finding->evidence);
+        }
+    }
+    if (asked && !answered)
+        fprintf(stderr, "muster diagnose: %s\n", err.text);
+    muster_ras_free(&report);
+}
+
 static int once(const struct options *options, const struct muster_look_how *how)
 {
     struct muster_live_job *job = NULL;
@@ -184,6 +211,8 @@ static int once(const struct options *options, const struct muster_look_how *how
     muster_progress_end(progress);
     if (!look || !order)
         fputs("muster diagnose: no memory for a look at each job\n", stderr);
+    if (options->fleet.ras)
+        hear_ras(options->fleet.ras, order, read);
     int status = read ? MUSTER_STATUS_OK : MUSTER_STATUS_USAGE;
     for (size_t i = 0; i < read; i++)
         status = muster_look_unresolved(order[i]) ? MUSTER_STATUS_FINDING : status;
@@ -253,6 +282,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         .hang_ns = hang_ns(&options),
         .told = !options.follow, /* who follows was told of all that as it came */
     };
+    if (options.follow && options.fleet.ras)
+        return muster_opt_wrong(self, "--ras asks once, not with --follow");
     if (!options.follow)
         return once(&options, &how);
     return muster_follow(&how, tell, &options) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
