@@ -86,6 +86,9 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
                          "configuration (jetstream {}), for this account, too");
     else if (s == NATS_NOT_FOUND)
         muster_fail(err, "no fleet has worked here yet: start muster fleet");
+    else if (s == NATS_TIMEOUT)
+        muster_fail(err, "NATS did not answer within %d s: is its host or its disk overloaded? Trying again",
+                    MUSTER_LINK_WAIT_MS / 1000);
     else if (s != NATS_OK && why && strstr(why, "insufficient"))
         muster_fail(err, "NATS has no room for a minute of messages (%s): see its disk, and "
                          "JetStream's max_file_store",
