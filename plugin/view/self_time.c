@@ -2,7 +2,8 @@
  * Self time: from the latest end of this GPU's earlier operations, in any communicator, to the
  * begin of this one, on that GPU's own clock (docs/diagnosis.md). What came before is known only
  * where the call before was timed too: the first operation of a timed block has no self time, nor
- * has what follows a hole in the numbers.
+ * has what follows a hole in the numbers. What a rank sends to itself runs beside the rest of its
+ * group, which is timed: it hides nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,9 @@ static size_t keep_timed(const struct muster_view *view, struct muster_keyed *it
         const struct muster_view_op *op = &view->op[own.value];
         bool unknown = !known || holes > 0 || own.mark[CLOSES];
         holes += own.mark[OPENS] - (own.mark[CLOSES] == 1);
-        known = muster_source_is_gpu(op->source);
-        if (known) {
+        bool timed = muster_source_is_gpu(op->source);
+        known = timed || (known && muster_view_to_itself(view, op));
+        if (timed) {
             item[kept++] = (struct muster_keyed){op->begin_ns, own.value, {[CLOSES] = unknown}};
         }
     }

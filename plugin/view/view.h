@@ -198,6 +198,13 @@ const struct muster_view_member *muster_view_member_of(const struct muster_view 
 uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
                                         const struct muster_view_comm *comm);
 
+/* A send or receive from the rank to itself: a copy beside others of its group, that nothing times. */
+static inline bool muster_view_to_itself(const struct muster_view *view,
+                                         const struct muster_view_op *op)
+{
+    return muster_func_is_p2p(op->func) && op->peer == view->member[op->member].rank;
+}
+
 /* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
 static inline bool muster_view_scored(const struct muster_view_op *op)
 {

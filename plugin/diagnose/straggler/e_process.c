@@ -6,6 +6,7 @@
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
+#define HOSTS       0.25 /* besides, where GPUs wait for their hosts: these differ by more */
 #define RATE_SIGMAS 2.0
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
@@ -56,7 +57,8 @@ struct rows {
 
 static bool is_beyond(const struct muster_window *window, double share)
 {
-    return window->excess_ns > FLOOR_NS * window->turns + share * window->usual_ns;
+    double limit_ns = FLOOR_NS * window->turns + share * window->usual_ns;
+    return window->excess_ns > limit_ns + (getenv("HOSTS")?atof(getenv("HOSTS")):HOSTS) * window->host_ns;
 }
 
 static void close_slice(struct muster_seat *seat)
@@ -82,11 +84,12 @@ static void close_window(struct muster_seat *seat)
 }
 
 static void extend(struct muster_window *window, uint64_t begin_ns, int64_t own_ns,
-                   int64_t excess_ns)
+                   int64_t excess_ns, bool host)
 {
     window->since_ns = window->turns ? window->since_ns : begin_ns;
     window->excess_ns += (double)excess_ns;
     window->usual_ns += (double)(own_ns - excess_ns);
+    window->host_ns += host ? (double)(own_ns - excess_ns) : 0;
     window->turns++;
 }
 
@@ -106,8 +109,9 @@ static void add_unit(struct muster_graph *graph, uint32_t u)
     if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS) {
         close_window(seat);
     }
-    extend(&seat->slice, begin_ns, own_ns, excess_ns);
-    extend(&seat->window, begin_ns, own_ns, excess_ns);
+    bool host = muster_unit_waited_for_call(graph, unit);
+    extend(&seat->slice, begin_ns, own_ns, excess_ns, host);
+    extend(&seat->window, begin_ns, own_ns, excess_ns, host);
     seat->turns++;
     seat->excess_ns += excess_ns > 0 ? (double)excess_ns : 0;
     if (excess_ns > muster_seat_limit_ns(own_ns - excess_ns)) {

@@ -88,6 +88,7 @@ struct muster_turn {
 struct muster_window {
     uint64_t since_ns;
     double excess_ns, usual_ns; /* sums */
+    double host_ns; /* of the usual: where the GPU waited for its host */
     uint32_t turns;             /* 0: not open */
 };
 
@@ -268,6 +269,15 @@ static inline uint32_t muster_unit_last(const struct muster_graph *graph,
                                         const struct muster_unit *unit)
 {
     return unit->last ? (uint32_t)(unit - graph->unit - unit->last) : MUSTER_NO_UNIT;
+}
+
+/* Whether its GPU began as soon as it was called: it waited for its host. */
+static inline bool muster_unit_waited_for_call(const struct muster_graph *graph,
+                                               const struct muster_unit *unit)
+{
+    uint16_t queued = muster_unit_queued(graph, unit);
+    return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
+           queued != MUSTER_QUEUED_UNKNOWN && queued <= MUSTER_QUEUED_AT_ONCE;
 }
 
 /* The unit that an edge comes from; MUSTER_NO_UNIT: none. Units of a GPU stand in the order of its

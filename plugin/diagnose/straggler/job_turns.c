@@ -2,6 +2,7 @@
  * follows. */
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
+#include "diagnose/straggler/job_stamps.h"
 #include "view/aligned.h"
 
 static bool has_unit(const struct muster_view *view, const struct muster_view_op *op)
@@ -88,14 +89,10 @@ static void collectives(struct muster_graph *graph, uint32_t comm, uint32_t *use
 
 /* ---- sends and receives ---- */
 
-struct tie {
-    uint32_t a, b; /* units of a send and its receive */
-};
-
 /* Sets of units that are tied to each other, each known by its head. */
 struct ties {
     struct muster_arena memory;
-    struct tie *tie;
+    struct muster_tie *tie;
     size_t n;
     uint32_t *head;
     uint32_t *size, *tied; /* of each head: units, ties */
@@ -142,8 +139,8 @@ static void pair(const struct muster_graph *graph, struct muster_view_stream fro
         if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT) {
             continue;
         }
-        struct tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
-        *tie = (struct tie){a, b};
+        struct muster_tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
+        *tie = (struct muster_tie){a, b};
         a = head_of(ties->head, a);
         b = head_of(ties->head, b);
         ties->head[a < b ? b : a] = a < b ? a : b;
@@ -192,7 +189,7 @@ static void measure(const struct muster_graph *graph, struct ties *ties)
         ties->chain[ties->head[sorted[i].value]] |= sorted[i].key == sorted[i - 1].key;
     }
     for (size_t i = 0; i < ties->n; i++) {
-        ties->tied[ties->head[ties->tie[i].a]]++;
+        ties->tied[ties->head[ties->tie[i].send]]++;
     }
     muster_arena_end(&scratch, &ties->memory);
 }
@@ -208,15 +205,15 @@ static void set_partners(struct muster_graph *graph, const struct ties *ties)
     }
     uint32_t *first = graph->first_partner;
     for (size_t i = 0; i < ties->n; i++) {
-        first[ties->tie[i].a + 2 <= graph->units ? ties->tie[i].a + 2 : graph->units + 1]++;
-        first[ties->tie[i].b + 2 <= graph->units ? ties->tie[i].b + 2 : graph->units + 1]++;
+        first[ties->tie[i].send + 2 <= graph->units ? ties->tie[i].send + 2 : graph->units + 1]++;
+        first[ties->tie[i].recv + 2 <= graph->units ? ties->tie[i].recv + 2 : graph->units + 1]++;
     }
     for (size_t u = 2; u < graph->units + 2; u++) {
         first[u] += first[u - 1];
     }
     for (size_t i = 0; i < ties->n; i++) {
-        graph->partner[first[ties->tie[i].a + 1]++] = ties->tie[i].b;
-        graph->partner[first[ties->tie[i].b + 1]++] = ties->tie[i].a;
+        graph->partner[first[ties->tie[i].send + 1]++] = ties->tie[i].recv;
+        graph->partner[first[ties->tie[i].recv + 1]++] = ties->tie[i].send;
     }
 }
 
@@ -269,7 +266,7 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
     }
 }
 
-static void make_ties(const struct muster_graph *graph, struct ties *ties)
+static void make_ties(struct muster_graph *graph, struct ties *ties)
 {
     const struct muster_view *view = graph->view;
     size_t n = graph->units + 1;
@@ -290,7 +287,10 @@ static void make_ties(const struct muster_graph *graph, struct ties *ties)
             pair_member(graph, comm, &view->member[comm->first_member + m], ties);
         }
     }
-    measure(graph, ties);
+    if (!ties->memory.failed) {
+        muster_graph_mend_ends(graph, ties->tie, ties->n, &ties->memory);
+        measure(graph, ties);
+    }
 }
 
 static void sends(struct muster_graph *graph, uint32_t *used)

@@ -68,11 +68,6 @@ static bool timed(const struct muster_view_op *op)
            op->end_ns < LATEST_NS && op->end_ns - op->begin_ns < LONGEST_NS;
 }
 
-static bool to_itself(const struct muster_view *view, const struct muster_view_op *op)
-{
-    return muster_func_is_p2p(op->func) && op->peer == view->member[op->member].rank;
-}
-
 /* Whether the operation belongs to the group of `first` and `last`. Of groups that were not timed the
  * next begins, at the latest, where the same is called again and a launch lies between. */
 static bool same_group(const struct muster_graph *graph, const struct muster_unit *unit,
@@ -171,7 +166,7 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     builder->calls = 0;
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_op *op = &graph->view->op[keyed[i].value];
-        if (to_itself(graph->view, op)) {
+        if (muster_view_to_itself(graph->view, op)) {
             continue;
         }
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];

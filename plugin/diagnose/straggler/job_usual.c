@@ -8,13 +8,6 @@
 /* Units that are looked at together: sorted at once, they take 32 bytes each. */
 enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
 
-static bool waited_for_call(const struct muster_graph *graph, const struct muster_unit *unit)
-{
-    uint16_t queued = muster_unit_queued(graph, unit);
-    return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
-           queued != MUSTER_QUEUED_UNKNOWN && queued <= MUSTER_QUEUED_AT_ONCE;
-}
-
 /* Units that are compared with each other. */
 struct pool {
     int64_t *own; /* scratch */
@@ -61,7 +54,7 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
 {
     const struct muster_view *view = graph->view;
     size_t n = 0, others = 0;
-    if (!waited_for_call(graph, unit) || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
+    if (!muster_unit_waited_for_call(graph, unit) || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
         return INT64_MAX;
     }
     const char *host = host_of(graph, unit);

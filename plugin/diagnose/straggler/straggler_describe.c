@@ -169,8 +169,7 @@ static bool is_sampled(const struct muster_view *view, const struct muster_view_
         return false;
     for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
         const struct muster_view_op *op = &view->op[i];
-        bool to_itself = muster_func_is_p2p(op->func) && op->peer == member->rank;
-        if (!muster_source_is_gpu(op->source) && !to_itself)
+        if (!muster_source_is_gpu(op->source) && !muster_view_to_itself(view, op))
             return true;
     }
     return false;
