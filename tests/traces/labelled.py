@@ -18,11 +18,11 @@ import sys
 import tempfile
 
 COST_WITHIN = 0.3
-# (recording, timing) of ../frameworks that is not right. lightning-late1 is at the limit: 0.650 s.
-KNOWN = {("hf-clean", "full"), ("hf-clean", "auto"), ("hf-late0-8ms", "full"), ("hf-late0-8ms", "auto"),
+# (recording, timing) of ../frameworks that is not right, or not in every play: what is said of
+# lightning-late1 lies at the edge of 30 %.
+KNOWN = {("hf-late0-8ms", "full"), ("hf-late0-8ms", "auto"),
          ("lightning-late1", "full"), ("lightning-late1", "auto"),
-         ("moe-clean", "full"), ("moe-clean", "auto"),
-         ("moe-late1-2ms", "full"), ("moe-late1-2ms", "auto")}
+         ("moe-clean", "full"), ("moe-clean", "auto"), ("moe-late1-2ms", "auto")}
 
 
 def labels(folder):

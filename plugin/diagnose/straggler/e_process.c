@@ -6,7 +6,8 @@
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
-#define HOSTS       0.25 /* besides, where GPUs wait for their hosts: these differ by more */
+#define HOSTS       0.5  /* besides, where a GPU waits for its host and one other alone does the same:
+                            by how much hosts differ shows by chance only */
 #define RATE_SIGMAS 2.0
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
@@ -58,7 +59,7 @@ struct rows {
 static bool is_beyond(const struct muster_window *window, double share)
 {
     double limit_ns = FLOOR_NS * window->turns + share * window->usual_ns;
-    return window->excess_ns > limit_ns + (getenv("HOSTS")?atof(getenv("HOSTS")):HOSTS) * window->host_ns;
+    return window->excess_ns > limit_ns + HOSTS * window->host_ns;
 }
 
 static void close_slice(struct muster_seat *seat)
@@ -93,7 +94,7 @@ static void extend(struct muster_window *window, uint64_t begin_ns, int64_t own_
     window->turns++;
 }
 
-static void add_unit(struct muster_graph *graph, uint32_t u)
+static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
@@ -109,7 +110,8 @@ static void add_unit(struct muster_graph *graph, uint32_t u)
     if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS) {
         close_window(seat);
     }
-    bool host = muster_unit_waited_for_call(graph, unit);
+    bool host = of_program[graph->program[muster_unit_gpu(graph, unit)]] <= 2 &&
+                muster_unit_waited_for_call(graph, unit);
     extend(&seat->slice, begin_ns, own_ns, excess_ns, host);
     extend(&seat->window, begin_ns, own_ns, excess_ns, host);
     seat->turns++;
@@ -120,12 +122,16 @@ static void add_unit(struct muster_graph *graph, uint32_t u)
     }
 }
 
-static void count_windows(struct muster_graph *graph)
+/* of_program: zeroed, of each program how many GPUs have it. */
+static void count_windows(struct muster_graph *graph, uint32_t *of_program)
 {
+    for (size_t g = 0; g < graph->view->gpus; g++) {
+        of_program[graph->program[g]]++;
+    }
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
-            add_unit(graph, graph->of_turn[turn->first + i]);
+            add_unit(graph, of_program, graph->of_turn[turn->first + i]);
         }
     }
     for (size_t s = 0; s < graph->seats; s++) {
@@ -246,10 +252,12 @@ void muster_seats_judge(struct muster_graph *graph)
 {
     struct rows rows;
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
+    uint32_t *of_program =
+        muster_arena_array(graph->memory, graph->view->gpus + 1, sizeof *of_program);
     if (graph->memory->failed) {
         return;
     }
-    count_windows(graph);
+    count_windows(graph, of_program);
     set_rows(graph, &rows);
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_evidence(graph, &rows);

@@ -54,11 +54,11 @@ struct muster_unit {
     bool scored : 1;
     bool carried : 1; /* its host was behind from before, and took no longer */
     bool judged : 1, stage : 1; /* compared with ranks that do the same; with other stages */
-    bool group : 1;   /* several operations */
+    bool group : 1;   /* its times stand in graph->group */
 };
 _Static_assert(sizeof(struct muster_unit) == 28, "one for each operation of each rank");
 
-/* Of the units of several operations. */
+/* Of the units of several operations, and of those whose end is not the one that was shown. */
 struct muster_unit_group {
     uint64_t begin_ns, end_ns;
     uint32_t op;
@@ -181,6 +181,10 @@ int64_t muster_graph_waited_ns(const struct muster_graph *graph, uint32_t u);
 /* How long another one of its turn waited for the unit, at most, where the ranks did not leave
  * together what ran before; INT64_MAX: not known. */
 int64_t muster_graph_held_ns(const struct muster_graph *graph, uint32_t u);
+
+/* Begin and end of its own, for whom those of its operation are not right. NULL: no memory. */
+struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
+                                                struct muster_unit *unit);
 
 /* ---- of one unit ---- */
 

@@ -89,23 +89,6 @@ static bool sent_at(const struct muster_graph *graph, const struct meetings *mee
     return known_before || known_after;
 }
 
-static void set_end(struct muster_graph *graph, struct muster_unit *unit, uint64_t end_ns)
-{
-    if (!unit->group) {
-        struct muster_unit_group own = {muster_unit_begin_ns(graph, unit),
-                                        muster_unit_end_ns(graph, unit), unit->op};
-        uint32_t at = (uint32_t)graph->groups;
-        *(struct muster_unit_group *)muster_arena_add(graph->memory, &graph->group, &graph->groups,
-                                                      sizeof own) = own;
-        if (graph->memory->failed) {
-            return;
-        }
-        unit->op = at;
-        unit->group = true;
-    }
-    graph->group[unit->op].end_ns = end_ns;
-}
-
 static void mend(struct muster_graph *graph, const struct meetings *meetings,
                 const struct muster_tie *tie)
 {
@@ -117,7 +100,10 @@ static void mend(struct muster_graph *graph, const struct meetings *meetings,
     }
     int64_t sent = muster_unit_length_ns(graph, &graph->unit[tie->send]);
     int64_t shown = muster_unit_length_ns(graph, recv);
-    set_end(graph, recv, at_ns + (uint64_t)(sent < shown ? sent : shown));
+    struct muster_unit_group *own = muster_unit_own_group(graph, recv);
+    if (own) {
+        own->end_ns = at_ns + (uint64_t)(sent < shown ? sent : shown);
+    }
 }
 
 void muster_graph_mend_ends(struct muster_graph *graph, const struct muster_tie *tie, size_t ties,

@@ -134,8 +134,8 @@ static void note_known(struct muster_unit *unit, const struct muster_view_op *op
     }
 }
 
-static void extend(struct muster_graph *graph, struct muster_unit *unit,
-                   const struct muster_view_op *op)
+struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
+                                                struct muster_unit *unit)
 {
     if (!unit->group) {
         struct muster_unit_group *own =
@@ -143,12 +143,21 @@ static void extend(struct muster_graph *graph, struct muster_unit *unit,
         *own = (struct muster_unit_group){muster_unit_begin_ns(graph, unit),
                                           muster_unit_end_ns(graph, unit), unit->op};
         if (graph->memory->failed) {
-            return;
+            return NULL;
         }
         unit->op = (uint32_t)graph->groups - 1;
         unit->group = true;
     }
-    struct muster_unit_group *group = &graph->group[unit->op];
+    return &graph->group[unit->op];
+}
+
+static void extend(struct muster_graph *graph, struct muster_unit *unit,
+                   const struct muster_view_op *op)
+{
+    struct muster_unit_group *group = muster_unit_own_group(graph, unit);
+    if (!group) {
+        return;
+    }
     group->begin_ns = op->begin_ns < group->begin_ns ? op->begin_ns : group->begin_ns;
     group->end_ns = op->end_ns > group->end_ns ? op->end_ns : group->end_ns;
     unit->scored &= muster_view_scored(op);

@@ -118,14 +118,13 @@ static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual
     int64_t at = local_ns(what_if, u);
     uint32_t own = unit->own;
     int64_t more = muster_unit_excess_ns(graph, unit) - most(what_if->other_ns[seat->position], 0);
-    if (as_usual && seat->log_e > 0 && more > 0) {
-        at -= more;
-    }
+    more = as_usual && seat->log_e > 0 && more > 0 ? more : 0;
+    at -= more;
     uint32_t last = muster_unit_last(graph, unit);
     int64_t waited_ns = muster_unit_waited_ns(graph, unit);
     if (waited_ns > 0 && last != MUSTER_NO_UNIT) {
         /* It waited for what ended last: it need not if that ends sooner. */
-        int64_t gap = since_end_ns(graph, unit, last);
+        int64_t gap = since_end_ns(graph, unit, last) - more;
         at = most(at - waited_ns, end_of(what_if, last) + gap);
     }
     if (own != MUSTER_NO_UNIT) {

@@ -147,9 +147,59 @@ static void test_a_slower_host_is_late(void **state)
     ranks_end(&ranks);
 }
 
+/* All ranks often take a third longer, by chance; rank 1 no more often, but sometimes three times as
+ * long: the rate of short delays hides the long ones. */
+static void test_long_delays_show_among_many_short_ones(void **state)
+{
+    (void)state;
+    struct ranks ranks = four(MUSTER_TIMING_FULL);
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < 600; i++) {
+        for (unsigned r = 0; r < RANKS; r++) {
+            chance = chance * 1664525 + 1013904223;
+            unsigned percent = (chance >> 16) % 100;
+            bool longer = r == 1 && percent < 12, late = percent < 45;
+            ranks_work(&ranks, r, 2 * MS + (longer ? 4 * MS : late ? 700 * US : 0));
+        }
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+    }
+    assert_named(&ranks, 1);
+}
+
+/* Two ranks alone do the same, and their GPUs wait for their hosts, of which one is a fifth slower:
+ * as much as hosts differ by. Nearly twice as slow it is late. */
+static struct ranks two_hosts(uint64_t slower_ns)
+{
+    struct ranks ranks;
+    ranks_begin(&ranks, 2);
+    ranks_comm(&ranks, 0, 0, 1, 2, 2);
+    uint64_t over_ns = 1000 * MS;
+    for (unsigned i = 0; i < 300; i++) {
+        for (unsigned r = 0; r < 2; r++) {
+            uint64_t work_ns = 1 * MS + (r == 1 ? slower_ns : 0) + i % 3 * US;
+            ranks.call_ns[r] = over_ns + work_ns - 10 * US; /* ranks_do adds these */
+            ranks.arrived_ns[r] = over_ns + work_ns + 20 * US;
+        }
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+        over_ns = ranks.arrived_ns[0];
+    }
+    return ranks;
+}
+
+static void test_two_hosts_differ_by_chance(void **state)
+{
+    (void)state;
+    struct ranks ranks = two_hosts(200 * US);
+    assert_named(&ranks, -1);
+    ranks = two_hosts(900 * US);
+    assert_named(&ranks, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_delays_show_among_many_short_ones),
+        cmocka_unit_test(test_two_hosts_differ_by_chance),
         cmocka_unit_test(test_a_rank_late_in_every_block_is_named),
         cmocka_unit_test(test_turns_of_whole_blocks_are_nobodys_fault),
         cmocka_unit_test(test_slower_by_what_gpus_differ_is_not_late),
