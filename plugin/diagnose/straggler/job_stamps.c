@@ -5,6 +5,9 @@ enum {
     REACH = 8,         /* collectives that a common one is looked for among */
 };
 
+/* Nobody waits so long in an exchange: these times are of different ones. */
+#define MENDED_MOST_NS 10000000000ll
+
 /* Of each unit the collective before and after it on its GPU that all its ranks were seen to leave. */
 struct meetings {
     uint32_t *before, *after;
@@ -81,11 +84,11 @@ static bool clocks_apart(const struct muster_graph *graph, const uint32_t *meeti
 static bool sent_at(const struct muster_graph *graph, const struct meetings *meetings,
                     const struct muster_tie *tie, uint64_t *at_ns)
 {
-    int64_t before, after, begin = (int64_t)muster_unit_begin_ns(graph, &graph->unit[tie->send]);
+    int64_t before = 0, after = 0, begin = (int64_t)muster_unit_begin_ns(graph, &graph->unit[tie->send]);
     bool known_before = clocks_apart(graph, meetings->before, -1, tie, &before);
     bool known_after = clocks_apart(graph, meetings->after, 1, tie, &after);
     int64_t apart = !known_before || (known_after && after > before) ? after : before;
-    *at_ns = (uint64_t)(begin - (known_before || known_after ? apart : 0));
+    *at_ns = (uint64_t)(begin - apart);
     return known_before || known_after;
 }
 
@@ -94,8 +97,9 @@ static void mend(struct muster_graph *graph, const struct meetings *meetings,
 {
     struct muster_unit *recv = &graph->unit[tie->recv];
     uint64_t at_ns;
-    if (!sent_at(graph, meetings, tie, &at_ns) ||
-        (int64_t)(at_ns - muster_unit_end_ns(graph, recv)) < MENDED_NS) {
+    bool known = sent_at(graph, meetings, tie, &at_ns);
+    int64_t early_ns = (int64_t)(at_ns - muster_unit_end_ns(graph, recv));
+    if (!known || early_ns < MENDED_NS || early_ns > MENDED_MOST_NS) {
         return;
     }
     int64_t sent = muster_unit_length_ns(graph, &graph->unit[tie->send]);
