@@ -87,6 +87,12 @@ uint32_t muster_agent_job_uid(const struct muster_agent_job *job)
     return job->uid;
 }
 
+void muster_agent_job_on_read(struct muster_agent_job *job, muster_live_saw *saw, void *arg)
+{
+    job->peers.saw = saw;
+    job->peers.saw_arg = arg;
+}
+
 size_t muster_agent_job_peers(const struct muster_agent_job *job)
 {
     return job->peers.n;

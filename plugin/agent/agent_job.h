@@ -24,6 +24,9 @@ void muster_agent_job_free(struct muster_agent_job *job);
 bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster_seg_identity *who,
                          uint32_t uid);
 
+/* From now on looks hand on what they read of each process. NULL: no more. */
+void muster_agent_job_on_read(struct muster_agent_job *job, muster_live_saw *saw, void *arg);
+
 /* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
 

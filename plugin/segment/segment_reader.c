@@ -487,7 +487,7 @@ static bool read_slots(int fd, struct muster_segment *segment)
         for (end = i; end < MUSTER_SEG_SLOTS && is_slot_used(segment, end);)
             end++;
         size_t offset = offsetof(struct muster_segment, slot) + i * sizeof(*segment->slot);
-        if (!read_at(fd, &segment->slot[i], (end - i) * sizeof(*segment->slot), offset))
+        if (end > i && !read_at(fd, &segment->slot[i], (end - i) * sizeof(*segment->slot), offset))
             return false;
     }
     return true;

@@ -1,4 +1,5 @@
 /* What is known of a job's processes, put together for the screen. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,21 +22,54 @@ static const struct muster_top_part *part_in(const struct muster_top_process *pr
     return NULL;
 }
 
+/* A rank of a communicator as people know it; as it stands there, if its process is elsewhere. */
+static int32_t global_rank(const struct muster_top_job *job, uint64_t id, int32_t rank)
+{
+    for (size_t i = 0; i < job->processes; i++) {
+        const struct muster_top_part *part = part_in(&job->process[i], id);
+        if (part && part->rank == rank)
+            return job->process[i].who.rank;
+    }
+    return rank;
+}
+
+static void name_send(const struct muster_top_job *job, const struct muster_top_part *part,
+                      char *to, size_t room)
+{
+    const struct muster_top_send *send = &part->send;
+    char size[32];
+    muster_text_bytes(size, sizeof size, send->count * muster_dtype_bytes(send->dtype));
+    if (send->func == MUSTER_FUNC_UNKNOWN)
+        snprintf(to, room, "a send or receive");
+    else
+        snprintf(to, room, "%s %" PRId32 " #%" PRIu64 " (%s)",
+                 send->func == MUSTER_FUNC_SEND ? "Send to" : "Recv from",
+                 global_rank(job, part->id, send->peer), send->number, size);
+}
+
+static void name_collective(const struct muster_top_part *part, char *to, size_t room)
+{
+    char size[32];
+    muster_text_bytes(size, sizeof size, part->call.count * muster_dtype_bytes(part->call.dtype));
+    snprintf(to, room, "%s #%" PRIu64 " (%s)",
+             part->call.func ? muster_func_word(part->call.func) : "collective", part->calls - 1,
+             size);
+}
+
 static void fill_call(const struct muster_top_job *job, const struct muster_top_process *process,
                       struct muster_top_rank *rank)
 {
     const struct muster_top_part *part = muster_top_process_newest(process);
-    char size[32];
-    if (!part || !part->calls)
+    if (!part || (!part->calls && !part->sends))
         return;
-    muster_text_bytes(size, sizeof size, part->call.count * muster_dtype_bytes(part->call.dtype));
-    snprintf(rank->call, sizeof rank->call, "%s #%llu (%s)",
-             part->call.func ? muster_func_word(part->call.func) : "collective",
-             (unsigned long long)(part->calls - 1), size);
+    if (part->sends)
+        name_send(job, part, rank->call, sizeof rank->call);
+    else
+        name_collective(part, rank->call, sizeof rank->call);
     if (!part->called_ns || part->called_ns > process->seen_ns)
         return;
     rank->since_s = (double)(process->seen_ns - part->called_ns) / 1e9;
-    for (size_t i = 0; rank->since_s >= WAITS_S && i < job->processes; i++) {
+    for (size_t i = 0; !part->sends && rank->since_s >= WAITS_S && i < job->processes; i++) {
         const struct muster_top_part *other = part_in(&job->process[i], part->id);
         if (!other || other->calls >= part->calls)
             continue;

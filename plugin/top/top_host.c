@@ -21,7 +21,8 @@ struct muster_top_host {
     struct muster_top_job job[JOBS];
     size_t jobs;
     struct muster_segment *scratch;
-    struct muster_live_table table;
+    struct muster_op ring[MUSTER_SEG_RING];
+    uint64_t looks;
     struct muster_top_filled filled;
 };
 
@@ -60,20 +61,6 @@ void muster_top_host_free(struct muster_top_host *host)
 
 /* ---- looking ---- */
 
-static bool read_table(const char *path, struct muster_live_table *table)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0)
-        return false;
-    ssize_t n = pread(fd, table->bytes, sizeof table->bytes, 0);
-    close(fd);
-    const struct muster_segment *segment = (const void *)table->bytes;
-    return n == (ssize_t)sizeof table->bytes && segment->magic == MUSTER_SEG_MAGIC &&
-           segment->version == MUSTER_SEG_VERSION && segment->size == sizeof *segment &&
-           segment->comm_bytes == sizeof(struct muster_seg_comm) &&
-           segment->header_bytes == offsetof(struct muster_segment, comm);
-}
-
 static struct muster_top_job *job_of(struct muster_top_host *host,
                                      const struct muster_seg_identity *who,
                                      const struct muster_found *found)
@@ -111,25 +98,57 @@ static bool wanted(const struct muster_top_host *host, const struct muster_seg_i
     return who->run_dir[0] && (!host->options.run || strcmp(host->options.run, who->run_dir) == 0);
 }
 
-/* The job that the segment belongs to; NULL: to none that is shown. */
-static struct muster_top_job *take_segment(struct muster_top_host *host,
-                                           const struct muster_found *found)
+/* Of the last look: what lies at a path is another job's once it is not seen there. */
+static struct muster_top_job *job_of_path(struct muster_top_host *host, const char *path)
 {
-    if (!read_table(found->path, &host->table))
+    for (size_t j = 0; j < host->jobs; j++)
+        for (size_t i = 0; i < host->job[j].processes; i++)
+            if (host->job[j].process[i].look + 1 == host->looks &&
+                strcmp(host->job[j].process[i].path, path) == 0)
+                return &host->job[j];
+    return NULL;
+}
+
+/* The job that the segment belongs to; NULL: to none that is shown. */
+static struct muster_top_job *job_of_segment(struct muster_top_host *host,
+                                             const struct muster_found *found)
+{
+    struct muster_seg_identity who;
+    struct muster_top_job *job = job_of_path(host, found->path);
+    if (job)
+        return job;
+    if (muster_segment_read_identity(found->path, &who, NULL) != 0 || !wanted(host, &who))
         return NULL;
-    const struct muster_segment *segment = (const void *)host->table.bytes;
-    struct muster_seg_identity who = segment->identity;
-    if (muster_identity_check(found->path, &who, NULL) != 0 || !wanted(host, &who))
-        return NULL;
-    struct muster_top_job *job = job_of(host, &who, found);
-    if (job && found->alive) {
-        struct muster_top_process *process = process_of(job, found->path, &who);
-        if (process) {
-            process->who = who;
-            muster_top_process_take(process, &host->table, muster_now_ns());
-        }
-    }
-    return job;
+    return job_of(host, &who, found);
+}
+
+/* Only where the newest call is a send: a table of calls does not name it. */
+static void take_sends(struct muster_top_host *host, struct muster_top_process *process)
+{
+    if (!muster_top_process_asks(process) ||
+        muster_segment_read_flight(process->path, host->scratch, NULL) != 0)
+        return;
+    size_t ops = muster_segment_read_ring(process->path, &process->next, host->ring);
+    muster_top_process_take_sends(process, host->scratch, host->ring, ops);
+}
+
+struct seeing {
+    struct muster_top_host *host;
+    struct muster_top_job *job;
+};
+
+static void saw(void *arg, const struct muster_live_peer *peer,
+                const struct muster_segment *segment, unsigned entries)
+{
+    const struct seeing *seeing = arg;
+    struct muster_top_process *process =
+        peer->alive ? process_of(seeing->job, peer->path, &peer->identity) : NULL;
+    if (!process)
+        return;
+    process->who = peer->identity;
+    process->look = seeing->host->looks;
+    muster_top_process_take(process, segment, entries, muster_now_ns());
+    take_sends(seeing->host, process);
 }
 
 /* Of some processes by turns, as reading the sums of all would cost more than all else. */
@@ -169,7 +188,10 @@ static void look_at(struct muster_top_host *host, struct muster_top_job *job,
     bool was_alive = job->alive > 0 || job->looked_ns == 0;
     if (!was_alive && n == 0)
         return;
+    struct seeing seeing = {host, job};
+    muster_agent_job_on_read(job->judge, saw, &seeing);
     job->alive = muster_agent_job_look(job->judge, own, n, now, false, ignore, NULL);
+    muster_agent_job_on_read(job->judge, NULL, NULL);
     if (job->alive)
         job->looked_ns = now;
     take_compared(job);
@@ -187,8 +209,9 @@ size_t muster_top_host_look(struct muster_top_host *host)
     for (size_t j = 0; j < host->jobs; j++)
         for (size_t i = 0; i < host->job[j].processes; i++)
             host->job[j].process[i].alive = false;
+    host->looks++;
     for (size_t i = 0; of && own && i < n; i++)
-        of[i] = take_segment(host, &found[i]);
+        of[i] = job_of_segment(host, &found[i]);
     for (size_t j = 0; of && own && j < host->jobs; j++) {
         size_t mine = 0;
         for (size_t i = 0; i < n; i++)

@@ -28,11 +28,25 @@ static const struct muster_top_part *part_before(const struct muster_top_process
     return NULL;
 }
 
+/* The table counts collectives and tells when anything was called: where the time moved and the
+ * count did not, it was a send or receive. At first sight, and of who sends at times, it may be. */
+static void tell_sends(struct muster_top_part *part, const struct muster_top_part *before)
+{
+    bool moved = part->called_ns != (before ? before->called_ns : 0);
+    part->sends = before && !moved ? before->sends
+                                   : moved && part->calls == (before ? before->calls : 0);
+    part->asks =
+        moved && (part->sends || !before || before->send.func != MUSTER_FUNC_UNKNOWN);
+    if (before)
+        part->send = before->send;
+}
+
 static struct muster_top_part part_of(const struct muster_top_process *process,
                                       const struct muster_seg_comm *comm, uint64_t passed_ns)
 {
     const struct muster_top_part *before = part_before(process, comm->id);
-    struct muster_top_part part = {.id = comm->id, .rank = comm->rank, .nranks = comm->nranks};
+    struct muster_top_part part = {
+        .id = comm->id, .uid = comm->uid, .rank = comm->rank, .nranks = comm->nranks};
     memcpy(part.name, comm->name, sizeof part.name);
     muster_text_clean(part.name, sizeof part.name);
     part.calls = comm->calls;
@@ -44,6 +58,7 @@ static struct muster_top_part part_of(const struct muster_top_process *process,
         part.call = *call;
     part.call.func = muster_kind_or_unknown(part.call.func, MUSTER_FUNCS);
     part.call.dtype = muster_kind_or_unknown(part.call.dtype, MUSTER_DTYPES);
+    tell_sends(&part, before);
     return part;
 }
 
@@ -59,21 +74,21 @@ static void take_gpu(struct muster_top_process *process, const struct muster_seg
 
 /* A torn entry is shown for one look: nothing but a number is wrong then. */
 bool muster_top_process_take(struct muster_top_process *process,
-                             const struct muster_live_table *table, uint64_t now_ns)
+                             const struct muster_segment *segment, unsigned entries,
+                             uint64_t now_ns)
 {
-    const struct muster_segment *segment = (const void *)table->bytes;
     uint64_t passed = process->seen_ns ? now_ns - process->seen_ns : 0, retired = 0;
     struct muster_top_part *part = NULL;
     size_t parts = 0;
     uint32_t largest = 0;
     bool whole = true;
     process->gpu = -1;
-    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++) {
+    for (unsigned i = 0; i < entries; i++) {
         const struct muster_seg_comm *comm = &segment->comm[i];
         if (comm->uid == 0)
             continue;
         retired += comm->retired;
-        if (comm->id == 0 || comm->end_ns != 0 || i == MUSTER_SEG_COMMS)
+        if (comm->id == 0 || comm->end_ns != 0)
             continue;
         take_gpu(process, comm, &largest);
         whole = whole && muster_grow(&part, parts, sizeof *part);
@@ -84,7 +99,7 @@ bool muster_top_process_take(struct muster_top_process *process,
     process->part = part;
     process->parts = parts;
     process->ops_s = rate(process->retired, retired, passed);
-    process->retired = most(process->retired, retired);
+    process->retired = retired; /* less once an ended communicator has given up its entry */
     process->seen_ns = now_ns;
     process->alive = true;
     return whole;
@@ -97,6 +112,59 @@ const struct muster_top_part *muster_top_process_newest(const struct muster_top_
         if (!newest || process->part[i].called_ns > newest->called_ns)
             newest = &process->part[i];
     return newest;
+}
+
+/* ---- sends and receives ---- */
+
+bool muster_top_process_asks(const struct muster_top_process *process)
+{
+    bool asks = false;
+    for (size_t i = 0; i < process->parts; i++)
+        asks |= process->part[i].asks;
+    return asks;
+}
+
+static bool is_p2p(uint8_t func)
+{
+    return func < MUSTER_FUNCS && muster_func_is_p2p(func);
+}
+
+/* The newest one of `part` in flight; when it was called, 0: none is. */
+static uint64_t newest_in_flight(struct muster_top_part *part, const struct muster_segment *flight)
+{
+    uint64_t newest = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        const struct muster_seg_slot *slot = &flight->slot[i];
+        if ((flight->slot_state[i] & 0xff) == MUSTER_SLOT_FREE || slot->comm != part->uid ||
+            !is_p2p(slot->func) || slot->enqueue_ns < newest)
+            continue;
+        newest = slot->enqueue_ns;
+        part->send = (struct muster_top_send){slot->number, slot->count, slot->peer, slot->func,
+                                              slot->dtype};
+    }
+    return newest;
+}
+
+void muster_top_process_take_sends(struct muster_top_process *process,
+                                   const struct muster_segment *flight, const struct muster_op *op,
+                                   size_t ops)
+{
+    for (size_t p = 0; p < process->parts; p++) {
+        struct muster_top_part *part = &process->part[p];
+        if (!part->asks)
+            continue;
+        part->asks = false;
+        part->send = (struct muster_top_send){.func = MUSTER_FUNC_UNKNOWN};
+        uint64_t newest = newest_in_flight(part, flight);
+        for (size_t i = 0; i < ops; i++) {
+            if (op[i].comm != part->uid || !is_p2p(op[i].func) || op[i].enqueue_ns < newest)
+                continue;
+            newest = op[i].enqueue_ns;
+            part->send = (struct muster_top_send){op[i].number, op[i].count, op[i].peer, op[i].func,
+                                                  op[i].dtype};
+        }
+        part->sends |= newest != 0 && newest >= part->called_ns;
+    }
 }
 
 /* ---- sums of operations ---- */

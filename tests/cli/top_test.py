@@ -1,7 +1,10 @@
 """`muster top` in a real terminal (tmux) with real keys, beside jobs that are replayed; and what it
 says where there is none.
 usage: top_test.py MUSTER RECORDINGS Plain|Screen"""
+import json
+import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -41,12 +44,25 @@ class Top(clean.CleanCase):
 
     def replay(self, name, hold=300):
         """Starts a job; it is there when all of its ranks are."""
-        out = os.path.join(self.folder.name, name)
+        out = os.path.join(self.folder.name, "run-of-" + os.path.basename(name))
         self.jobs.append(subprocess.Popen(
             [MUSTER, "replay", os.path.join(RECORDINGS, name), "--hold", str(hold), "--dir", out],
             env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         wanted = len(self.segments()) + 4
         self.until(lambda: len(self.segments()) >= wanted, "no segments")
+        return out
+
+    def without_its_last_collective(self, name):
+        """A recording that ends before that is called: with sends, where it is a pipeline."""
+        out = os.path.join(self.folder.name, name + "-cut")
+        os.mkdir(out)
+        for file in os.listdir(os.path.join(RECORDINGS, name)):
+            with lzma.open(os.path.join(RECORDINGS, name, file), "rt") as lines:
+                calls = [json.loads(line) for line in lines]
+            last = max(i for i, call in enumerate(calls) if call.get("type") == 512)  # ncclProfileCollApi
+            begins = max(i for i in range(last) if calls[i].get("type") == 256 and calls[i]["op"] == "start")
+            with open(os.path.join(out, file.removesuffix(".xz")), "w") as cut:
+                cut.writelines(json.dumps(call) + "\n" for call in calls[:begins])
         return out
 
     def segments(self):
@@ -83,6 +99,14 @@ class Plain(Top):
             self.assertRegex(said, r"(?m)^> +2 ")
         self.assertIn("nothing of", self.top("--once", self.folder.name, code=2))
         self.assertRegex(self.top(code=2), f"no terminal|{NOT_BUILT}")
+
+    def test_who_sends_is_shown_with_it(self):
+        self.replay(self.without_its_last_collective("late-pipeline"))
+        ranks = r"(?m)^>? +\d .*(?:Send to|Recv from) [0-3] #\d+ \(16 MiB\), "
+        self.until(lambda: len(re.findall(ranks, self.top("--once", code=0))) == 4, lambda: self.top("--once", code=0))
+        live = subprocess.run([MUSTER, "diagnose", "--live"], env=self.environment, text=True, capture_output=True,
+                              timeout=DEADLINE_S).stdout
+        self.assertEqual(len(re.findall(r"(?m)^ +[0-3] .*(?:Send to|Recv from) [0-3] #\d+ \(16 MiB\) ", live)), 4, live)
 
     def test_wrong_calls(self):
         self.assertIn("exclude each other", self.top("--all", "--own", code=2))

@@ -125,15 +125,18 @@ static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const c
     return peer;
 }
 
-static void take_header(struct muster_live_peer *peer, const struct muster_segment *segment,
+static void take_header(const struct muster_live_peers *peers, struct muster_live_peer *peer,
                         unsigned entries, const struct muster_seg_identity *who, bool alive)
 {
+    const struct muster_segment *segment = (const void *)peers->table.bytes;
     peer->identity = *who;
     peer->exit_state = segment->exit_state;
     peer->alive = alive;
     peer->awake = alive && is_fresh(segment->heartbeat_mono_ns);
     peer->seen = true;
     muster_live_calls_of(segment, entries, peer);
+    if (peers->saw)
+        peers->saw(peers->saw_arg, peer, segment, entries);
 }
 
 static void scan_one(struct muster_live_peers *peers, const struct muster_found *found,
@@ -151,7 +154,7 @@ static void scan_one(struct muster_live_peers *peers, const struct muster_found 
     if (!peer)
         return;
     peer->own = found->own;
-    take_header(peer, segment, entries, &who, found->alive);
+    take_header(peers, peer, entries, &who, found->alive);
 }
 
 void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
@@ -180,7 +183,7 @@ static bool scan_known(struct muster_live_peers *peers, struct muster_live_peer 
     if (muster_identity_check(peer->path, &who, NULL) != 0 || who.pid != peer->identity.pid ||
         strcmp(who.run_dir, peer->identity.run_dir) != 0)
         return false;
-    take_header(peer, segment, entries, &who,
+    take_header(peers, peer, entries, &who,
                 peer->own || muster_segment_is_alive(peer->path));
     return true;
 }

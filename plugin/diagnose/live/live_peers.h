@@ -36,11 +36,18 @@ struct muster_live_peer {
     unsigned entries; /* of its table of communicators, up to the last one in use */
 };
 
+/* Called with what was just read of a peer: the beginning of its segment, of whose table the first
+ * `entries` are filled. Until it returns. */
+typedef void muster_live_saw(void *arg, const struct muster_live_peer *peer,
+                             const struct muster_segment *segment, unsigned entries);
+
 struct muster_live_peers {
     struct muster_live_peer *peer;
     size_t n;
     uint64_t listed_unix_ns, dir_changed_ns; /* of the directory, when it was last gone through */
     struct muster_live_table table;          /* scratch */
+    muster_live_saw *saw;                    /* NULL: nobody else looks at what is read */
+    void *saw_arg;
 };
 
 /* Looks at every segment in `dir` that belongs to the run and host of `own`. What is new there is

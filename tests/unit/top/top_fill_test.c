@@ -82,7 +82,7 @@ static void call(struct made *made, unsigned rank, uint64_t calls, uint64_t call
 static void look(struct made *made, uint64_t now_ns)
 {
     for (unsigned r = 0; r < RANKS; r++)
-        assert_true(muster_top_process_take(&made->job.process[r], &made->table[r], now_ns));
+        assert_true(muster_top_process_take(&made->job.process[r], segment_of(made, r), 2, now_ns));
     made->top = (struct muster_top){0};
     muster_top_fill(&made->job, &made->filled, &made->top);
     if (!made->top.rank || !made->top.comm)
@@ -126,6 +126,69 @@ static void who_has_not_come_is_waited_for(void **state)
     assert_int_equal(made->top.comm[0].behind, 1);
     assert_int_equal(made->top.comm[0].behind_by, 1);
     assert_true(made->top.progress_s > 2.9);
+}
+
+/* A send of 1 MiB to rank 2 of the communicator, as it is in flight or retired. */
+static struct muster_op send_op(uint64_t number, uint64_t called_ns)
+{
+    return (struct muster_op){.comm = 1,
+                              .number = number,
+                              .enqueue_ns = called_ns,
+                              .count = 1 << 18,
+                              .peer = 2,
+                              .func = MUSTER_FUNC_SEND,
+                              .dtype = MUSTER_DTYPE_FLOAT32};
+}
+
+static void sends_are_calls_too(void **state)
+{
+    struct made *made = *state;
+    struct muster_segment *flight = aligned_alloc(64, sizeof *flight);
+    struct muster_top_process *process = &made->job.process[0];
+    memset(flight, 0, sizeof *flight);
+    made->job.process[2].who.rank = 12; /* named as people know it */
+    call(made, 1, 3, BEGIN_NS);
+    segment_of(made, 0)->comm[0].called_ns = BEGIN_NS + 1;
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_true(muster_top_process_asks(process));
+    struct muster_op op = send_op(4, BEGIN_NS + 1);
+    muster_top_process_take_sends(process, flight, &op, 1);
+    assert_false(muster_top_process_asks(process));
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_string_equal(made->top.rank[0].call, "Send to 12 #4 (1 MiB)");
+    assert_int_equal(made->top.rank[0].waits, -1); /* though rank 1 has called a collective */
+    assert_false(muster_top_process_asks(process)); /* nothing was called since */
+    segment_of(made, 0)->comm[0].called_ns = BEGIN_NS + 2;
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_true(muster_top_process_asks(process));
+    flight->slot[7] = (struct muster_seg_slot){.comm = 1,
+                                               .number = 5,
+                                               .enqueue_ns = BEGIN_NS + 2,
+                                               .count = 3,
+                                               .peer = 9,
+                                               .func = MUSTER_FUNC_RECV,
+                                               .dtype = MUSTER_DTYPE_INT8};
+    flight->slot_state[7] = MUSTER_SLOT_LAUNCHED;
+    muster_top_process_take_sends(process, flight, &op, 1);
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_string_equal(made->top.rank[0].call, "Recv from 9 #5 (3 B)");
+    call(made, 0, 1, BEGIN_NS + 3); /* a collective is newer */
+    look(made, BEGIN_NS + MUSTER_NS_PER_S);
+    assert_string_equal(made->top.rank[0].call, "AllReduce #0 (4 MiB)");
+    free(flight);
+}
+
+static void a_send_that_nobody_saw_is_one_all_the_same(void **state)
+{
+    struct made *made = *state;
+    struct muster_segment *flight = aligned_alloc(64, sizeof *flight);
+    memset(flight, 0, sizeof *flight);
+    segment_of(made, 0)->comm[0].called_ns = BEGIN_NS + 1;
+    look(made, BEGIN_NS + 2);
+    muster_top_process_take_sends(&made->job.process[0], flight, NULL, 0);
+    look(made, BEGIN_NS + 2);
+    assert_string_equal(made->top.rank[0].call, "a send or receive");
+    free(flight);
 }
 
 static void what_it_cost_is_a_trend(void **state)
@@ -192,6 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calls_are_named_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(who_has_not_come_is_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(sends_are_calls_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_send_that_nobody_saw_is_one_all_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(what_it_cost_is_a_trend, setup, teardown),
         cmocka_unit_test_setup_teardown(sums_are_of_all_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(an_odd_table_is_shown_as_unknown, setup, teardown),
