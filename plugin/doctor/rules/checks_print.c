@@ -167,11 +167,42 @@ static void put_rest(const struct muster_checks *checks, const struct muster_cau
     }
 }
 
-static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
+enum { STATES = 4 };
+
+static void count_states(const struct muster_checks *checks, int count[STATES])
 {
-    int count[4] = {0};
+    memset(count, 0, STATES * sizeof *count);
     for (int i = 0; i < checks->n; i++)
         count[checks->at[i].status]++;
+}
+
+/* What was not checked may be wrong, so that nobody is told that all is well then. */
+static void put_verdict(const struct muster_checks *checks, FILE *out)
+{
+    int count[STATES];
+    count_states(checks, count);
+    int problems = count[MUSTER_CHECK_PROBLEM], warnings = count[MUSTER_CHECK_WARNING];
+    if (problems)
+        fprintf(out, "This host would spoil a job: %d problem%s", problems,
+                problems == 1 ? "" : "s");
+    else if (warnings)
+        fprintf(out, "This host can run a job, perhaps not well: %d warning%s", warnings,
+                warnings == 1 ? "" : "s");
+    else if (count[MUSTER_CHECK_OK])
+        fprintf(out, "Nothing is wrong with this host as far as was checked");
+    else
+        fprintf(out, "Nothing was checked");
+    if (count[MUSTER_CHECK_UNCHECKED])
+        fprintf(out, "; %d of %d checks could not run.\n", count[MUSTER_CHECK_UNCHECKED],
+                checks->n);
+    else
+        fprintf(out, "; all %d checks ran.\n", checks->n);
+}
+
+static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
+{
+    int count[STATES];
+    count_states(checks, count);
     fprintf(out, "%d problem%s, %d warning%s, %d ok, %d unchecked%s\n", count[MUSTER_CHECK_PROBLEM],
             count[MUSTER_CHECK_PROBLEM] == 1 ? "" : "s", count[MUSTER_CHECK_WARNING],
             count[MUSTER_CHECK_WARNING] == 1 ? "" : "s", count[MUSTER_CHECK_OK],
@@ -181,6 +212,7 @@ static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
 void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
                         bool all, FILE *out)
 {
+    put_verdict(checks, out);
     put_not_run(checks, out);
     put_causes(checks, causes, out);
     for (int i = 0; i < causes->symptoms; i++)

@@ -7,7 +7,7 @@
 
 #include "doctor/rules/causes.h"
 
-/* Problems and warnings; with `all` the rest, too. */
+/* The verdict in a line, what could not run, problems and warnings; with `all` the rest, too. */
 void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
                         bool all, FILE *out);
 /* Where a report is from. */
