@@ -36,6 +36,7 @@ enum {
     SIZES = 5,
     BURST = 1024, /* operations put without a pause: an eighth of the log's queue */
     PAUSE_US = 500,
+    AT_ONCE = 16,
     FINISH_MS = 60000,
     STEP_NS = 200000,
 };
@@ -140,17 +141,25 @@ static int write_rank(const struct bench *bench, unsigned rank)
     return muster_log_writer_finish(writer, FINISH_MS) ? 0 : 1;
 }
 
+/* Some at a time, as each waits for its log's writer. */
 static int write_run(const struct bench *bench, struct muster_err *err)
 {
-    for (unsigned rank = 0; rank < bench->ranks; rank++) {
-        int status = 0;
+    for (unsigned rank = 0; rank < bench->ranks;) {
+        pid_t pid[AT_ONCE];
+        unsigned n = 0;
+        int status = 0, failed = 0;
         fflush(stdout);
-        pid_t pid = fork();
-        if (pid == 0)
-            _exit(write_rank(bench, rank));
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
-            return muster_fail(err, "rank %u could not be written", rank);
+        for (; n < AT_ONCE && rank + n < bench->ranks && (n == 0 || pid[n - 1] > 0); n++) {
+            pid[n] = fork();
+            if (pid[n] == 0)
+                _exit(write_rank(bench, rank + n));
+        }
+        for (unsigned i = 0; i < n; i++)
+            failed |= pid[i] < 0 || waitpid(pid[i], &status, 0) != pid[i] || status;
         muster_reap(bench->segment_dir);
+        if (failed)
+            return muster_fail(err, "a rank from %u on could not be written", rank);
+        rank += n;
     }
     return 0;
 }
