@@ -42,6 +42,20 @@ static void fuzz_stream(const char *bytes, size_t size)
     muster_hosts_stream_free(&stream);
 }
 
+static void fuzz_meeting(const char *text)
+{
+    char host[256], line[160];
+    unsigned member = MEMBERS;
+    uint16_t port;
+    struct muster_err err;
+    muster_hosts_meet_place(text, host, &port, &err);
+    if (muster_hosts_meet_read(text, "job", MEMBERS, &member)) {
+        muster_hosts_meet_line("job", member, line);
+        if (member >= MEMBERS || strncmp(line, text, strlen(text)) != 0)
+            abort(); /* one line for each member */
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct muster_arena arena = {0};
@@ -55,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     fuzz_message(text, size);
     fuzz_stream(text, size);
+    fuzz_meeting(text);
     muster_hosts_names(text, &arena, &names, &err);
     muster_arena_free(&arena);
     free(text);

@@ -52,6 +52,9 @@ static const struct muster_opt options[] = {
      .help = "muster on these hosts (the path of this one)"},
     {"share", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, share), "DIR",
      .help = "where processes of one launcher meet, a folder that all hosts see (.)"},
+    {"rendezvous", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, rendezvous), "HOST:PORT",
+     .help = "or the first process's host and a port of it, to which the others connect "
+             "(MASTER_ADDR and the port behind MASTER_PORT, where set)"},
     {"as", 0, MUSTER_OPT_TEXT, offsetof(struct doctor_options, as), "N",
      .help = "this is host N of --hosts, which starts muster so"},
     {.name = NULL},

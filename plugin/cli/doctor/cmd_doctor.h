@@ -16,7 +16,7 @@ struct doctor_options {
     int format;
     bool all, active, passive, hosts, quick;
     const char *nccl, *only, *symptom;
-    const char *with, *command, *share, *as; /* of --hosts */
+    const char *with, *command, *share, *rendezvous, *as; /* of --hosts */
 };
 
 /* This host, or the one that MUSTER_PROCFS is from. */

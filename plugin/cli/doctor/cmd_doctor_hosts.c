@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "cli/doctor/cmd_doctor.h"
 #include "doctor/rules/checks_print.h"
@@ -21,6 +22,7 @@ enum {
     ACTIVE_MS = 300000,
     MEASURE_MS = 1000,
     WORDS = 16,
+    TORCH_PORT = 29500, /* PyTorch's MASTER_PORT where none is set */
 };
 
 extern char **environ;
@@ -63,7 +65,7 @@ static int be_member(const struct doctor_options *given, struct muster_hosts_sel
 
 static int be_started(const struct muster_cmd *self, const struct doctor_options *given)
 {
-    struct muster_hosts_self member = {.member = 0};
+    struct muster_hosts_self member = {.launched = true};
     struct muster_hosts_place place;
     struct muster_err err;
     uint64_t number = 0;
@@ -303,16 +305,47 @@ struct joining {
     const struct doctor_options *given;
     const struct muster_hosts_place *place;
     const char *share;
+    const char *rendezvous; /* NULL: in the shared folder */
 };
+
+/* Behind torchrun's own port, which is MASTER_PORT. */
+static const char *choose_rendezvous(const struct doctor_options *given, char text[NAME_MAX])
+{
+    const char *host = muster_env("MASTER_ADDR"), *port = muster_env("MASTER_PORT");
+    uint64_t number;
+    if (given->rendezvous || given->share || !host)
+        return given->rendezvous;
+    if (!port || !muster_text_u64(port, &number) || number >= UINT16_MAX)
+        number = TORCH_PORT;
+    snprintf(text, NAME_MAX, strchr(host, ':') ? "[%.200s]:%u" : "%.200s:%u", host,
+             (unsigned)number + 1);
+    return text;
+}
+
+/* The first process is a member, too: its own host needs no name. */
+static int join_at(const struct joining *joining, struct muster_hosts_self *self,
+                   struct muster_err *err)
+{
+    char host[256], own[32];
+    uint16_t port;
+    const char *at = joining->rendezvous;
+    if (muster_hosts_meet_place(at, host, &port, err))
+        return -1;
+    snprintf(own, sizeof own, "localhost:%u", port);
+    return muster_hosts_meet_join(self->member ? at : own, joining->place->job, self->member,
+                                  &self->channel, err);
+}
 
 static int join(void *arg)
 {
     const struct joining *joining = arg;
     struct muster_hosts_self self = {.member = (unsigned)joining->place->rank};
     struct muster_err err;
-    if (muster_hosts_share_join(joining->share, joining->place->job, self.member, &self.channel,
-                                &err) == 0 &&
-        be_member(joining->given, &self, &err) == 0)
+    int rc = joining->rendezvous
+                 ? join_at(joining, &self, &err)
+                 : muster_hosts_share_join(joining->share, joining->place->job, self.member,
+                                           &self.channel, &err);
+    if (rc == 0 && be_member(joining->given, &self, &err) == 0)
         return MUSTER_STATUS_OK;
     fprintf(stderr, "muster doctor: %s\n", err.text);
     return MUSTER_STATUS_USAGE;
@@ -330,8 +363,11 @@ static int lead_shared(const struct joining *joining, struct muster_err *err)
     pid_t pid;
     int rc = muster_arena_check(&arena, err, "the variables");
     if (rc == 0)
-        rc = muster_hosts_share_lead(joining->share, joining->place->job, leader.n, &leader.channel,
-                                     err);
+        rc = joining->rendezvous
+                 ? muster_hosts_meet_lead(joining->rendezvous, joining->place->job, leader.n,
+                                          &leader.channel, err)
+                 : muster_hosts_share_lead(joining->share, joining->place->job, leader.n,
+                                           &leader.channel, err);
     if (rc == 0 && muster_child_start(&child, &pid, err)) {
         leader.channel.close(leader.channel.self);
         rc = -1;
@@ -356,7 +392,9 @@ int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_optio
     if (given->as)
         return be_started(self, given);
     muster_hosts_place_read(&place);
-    const struct joining joining = {given, &place, given->share ? given->share : "."};
+    char at_master[NAME_MAX];
+    const struct joining joining = {given, &place, given->share ? given->share : ".",
+                                    choose_rendezvous(given, at_master)};
     if (n > 0)
         rc = lead_named(given, names, n, &err);
     else if (place.rank == 0 && place.world > 1)

@@ -33,6 +33,7 @@ struct muster_hosts_self {
     void *arg;
     const char *name, *id; /* of this host */
     const char *sysfs;     /* what stands for /sys */
+    bool launched;         /* by the leader, which so may set any variable here */
 };
 /* Does what the leader asks for until that ends. 0, or -1 with err, which the leader was told. */
 int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_err *err);

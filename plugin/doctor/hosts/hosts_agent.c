@@ -106,7 +106,8 @@ static int begin(struct member *member, const struct muster_hosts_message *messa
 {
     struct muster_hosts_place place;
     for (size_t i = 0; i < message->variables; i++)
-        setenv(message->name[i], message->value[i], 0);
+        if (member->self->launched || strcmp(message->name[i], "MUSTER_HOSTS") == 0)
+            setenv(message->name[i], message->value[i], 0);
     muster_hosts_place_read(&place);
     struct muster_hosts_member *own = &member->own;
     *own = (struct muster_hosts_member){.rank = place.rank};
