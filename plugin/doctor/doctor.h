@@ -85,6 +85,8 @@ bool muster_doctor_container(const struct muster_doctor *doctor);
 int muster_doctor_local_rank(void);
 /* CPUs that this process may run on, into MUSTER_DOCTOR_CPU_WORDS; 0: unknown. */
 int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set);
+/* How many of a set of these are on a GPU's NUMA node; -1: unknown. */
+int muster_doctor_cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set);
 /* Ports whose link layer is Ethernet. */
 int muster_doctor_roce_ports(const struct muster_doctor *doctor);
 /* The first address of a name, within seconds. */

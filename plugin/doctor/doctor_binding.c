@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 #include "doctor/rules/proc_text.h"
+#include "doctor/visible.h"
 #include "topology/sysfs.h"
 
 enum { RANKS_MAX = 64, PROCESSES_MAX = 4096, CPUS_PER_RANK = 2, NODES_MAX = 64 };
@@ -17,7 +18,8 @@ struct bound {
     unsigned rank;    /* on this host */
     long pid;         /* 0: as the launcher will bind it */
     const char *said; /* the CPUs, as the source says them */
-    char job[32];     /* its port, which ranks of one job share */
+    char job[32];      /* its port, which ranks of one job share */
+    char visible[128]; /* its CUDA_VISIBLE_DEVICES; "": not set */
     int cpus;
     uint64_t set[MUSTER_DOCTOR_CPU_WORDS];
 };
@@ -43,6 +45,9 @@ static void take_variable(const char *entry, struct bound *rank, size_t *by)
         }
     if (strncmp(entry, "MASTER_PORT=", strlen("MASTER_PORT=")) == 0)
         muster_text_copy(rank->job, sizeof rank->job, entry + strlen("MASTER_PORT="));
+    if (strncmp(entry, "CUDA_VISIBLE_DEVICES=", strlen("CUDA_VISIBLE_DEVICES=")) == 0)
+        muster_text_copy(rank->visible, sizeof rank->visible,
+                         entry + strlen("CUDA_VISIBLE_DEVICES="));
 }
 
 /* false: the process is no rank, or its variables are not to be read. */
@@ -138,6 +143,7 @@ static void find_planned(const struct muster_doctor *doctor, struct ranks *ranks
         struct bound *rank = &ranks->at[ranks->n];
         size_t length = strcspn(at, ",");
         *rank = (struct bound){.rank = (unsigned)ranks->n};
+        muster_text_copy(rank->visible, sizeof rank->visible, muster_env("CUDA_VISIBLE_DEVICES"));
         rank->said = muster_arena_format(doctor->memory, "%s %.*s", masks ? "mask" : "CPU",
                                          (int)(length < 64 ? length : 64), at);
         if (masks)
@@ -207,24 +213,16 @@ static int count_online(const struct muster_doctor *doctor)
                : 0;
 }
 
-static void check_binding(struct muster_doctor *doctor)
+static void check_binding(struct muster_doctor *doctor, const struct ranks *ranks)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.binding", "F33");
-    struct ranks ranks = {.at = muster_arena_array(doctor->memory, RANKS_MAX, sizeof *ranks.at)};
-    if (!ranks.at)
-        return;
     muster_check_expected(check, "CPUs of its own for each rank, or %d each of what they share",
                           CPUS_PER_RANK);
-    find_running(doctor, &ranks);
-    if (ranks.n < 2) {
-        ranks.n = 0;
-        find_planned(doctor, &ranks);
-    }
-    if (ranks.n < 2) {
+    if (ranks->n < 2) {
         muster_check_found(check, "no ranks are bound here");
         return;
     }
-    judge(check, &ranks, count_online(doctor));
+    judge(check, ranks, count_online(doctor));
     bool shared = check->status == MUSTER_CHECK_WARNING;
     muster_check_found(check, shared ? "ranks are bound to the same CPUs"
                                      : "no rank is bound to CPUs that others need");
@@ -232,6 +230,51 @@ static void check_binding(struct muster_doctor *doctor)
         muster_check_advice(check, "a list or mask of its own for each rank (srun --cpu-bind=cores "
                                    "-c N, mpirun --map-by slot:PE=N, numactl by LOCAL_RANK): "
                                    "NCCL's proxy threads wait while another rank runs");
+}
+
+/* ---- CPUs and GPUs ---- */
+
+/* The GPU that a rank will take: the only one that it sees, else that of its own number, as
+ * frameworks do; -1: not known. */
+static int gpu_of(const struct muster_machine *machine, const struct bound *rank)
+{
+    struct muster_visible visible;
+    if (!rank->visible[0])
+        return rank->rank < (unsigned)machine->gpus ? (int)rank->rank : -1;
+    muster_visible_gpus(machine, rank->visible, getenv("CUDA_DEVICE_ORDER"), &visible);
+    for (int i = 0; visible.known && visible.n == 1 && i < machine->gpus; i++)
+        if (visible.gpu[i])
+            return i;
+    return -1;
+}
+
+static void check_near(struct muster_doctor *doctor, const struct ranks *ranks)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "limit.near", "F33");
+    int online = count_online(doctor), known = 0, far = 0;
+    muster_check_expected(check, "CPUs on the NUMA node of its GPU for each rank");
+    for (int i = 0; i < ranks->n; i++) {
+        const struct bound *rank = &ranks->at[i];
+        int gpu = gpu_of(doctor->survey->machine, rank);
+        int near = gpu >= 0 && rank->cpus > 0 && rank->cpus != online
+                       ? muster_doctor_cpus_near(doctor, gpu, rank->set)
+                       : -1;
+        known += near >= 0;
+        if (near != 0)
+            continue;
+        far++;
+        muster_check_evidence(check, "rank %u: %s, none of them on the node of GPU %d", rank->rank,
+                              rank->said, gpu);
+    }
+    muster_check_found(check, far     ? "ranks are bound far from their GPUs"
+                              : known ? "every rank has CPUs near its GPU"
+                                      : "no ranks are bound here, or nodes are not told");
+    if (!far)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_advice(check, "bind by the GPU's node (nvidia-smi topo -m; srun --gpu-bind=closest, "
+                               "numactl --cpunodebind by LOCAL_RANK): what its proxy threads copy "
+                               "crosses the sockets");
 }
 
 /* ---- NUMA ---- */
@@ -293,6 +336,15 @@ static void check_numa(struct muster_doctor *doctor)
 
 void muster_doctor_binding(struct muster_doctor *doctor)
 {
-    check_binding(doctor);
+    struct ranks ranks = {.at = muster_arena_array(doctor->memory, RANKS_MAX, sizeof *ranks.at)};
+    if (!ranks.at)
+        return;
+    find_running(doctor, &ranks);
+    if (ranks.n < 2) {
+        ranks.n = 0;
+        find_planned(doctor, &ranks);
+    }
+    check_binding(doctor, &ranks);
+    check_near(doctor, &ranks);
     check_numa(doctor);
 }

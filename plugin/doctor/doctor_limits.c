@@ -138,8 +138,7 @@ int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set)
     return n;
 }
 
-/* How many of `set` are on the GPU's NUMA node; -1: unknown. */
-static int cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set)
+int muster_doctor_cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set)
 {
     const struct muster_machine *machine = doctor->survey->machine;
     uint64_t numa = muster_machine_numa(machine, machine->gpu[gpu].node),
@@ -171,7 +170,7 @@ static void check_cpus(struct muster_doctor *doctor)
     muster_check_found(check, "may run on %d CPUs", n);
     muster_check_expected(check, "at least 2 CPUs a rank, near its GPU");
     for (int i = 0; i < doctor->survey->machine->gpus; i++)
-        if ((rank < 0 || rank == i) && cpus_near(doctor, i, allowed) == 0) {
+        if ((rank < 0 || rank == i) && muster_doctor_cpus_near(doctor, i, allowed) == 0) {
             far = true;
             muster_check_evidence(check, "none of them is on GPU %d's NUMA node", i);
         }

@@ -51,6 +51,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"host.oom", "hang_dead hang_absent", 9},
     {"limit.threads", HELD " slow_transfer", 6},
     {"limit.binding", HELD " slow_transfer", 7},
+    {"limit.near", LATE " slow_transfer path_degraded", 6},
     {"host.numa", LATE " slow_transfer", 3},
     {"limit.service", "init_error hang_dead", 5},
     {"host.clock", LATE " slow_transfer", 5},

@@ -126,6 +126,28 @@ class Host(Case):
         self.assertIn("GPU 0: node 1", check["evidence"])
         self.assertIn("GPU 1: its node is not told (numa_node is -1)", check["evidence"])
 
+    def test_ranks_far_from_their_gpus(self):
+        self.put("sys/devices/system/cpu/online", "0-15\n")
+        for node in range(2):
+            self.put(f"sys/devices/system/node/node{node}/cpulist", f"{node * 8}-{node * 8 + 7}\n")
+            for chain in (f"pci0000:{node}0/0000:{node}0:01.0", f"pci0000:{node}0/0000:{node}0:01.0/0000:{node}1:00.0"):
+                gpu = chain.count("/") == 2
+                for file, text in (("class", "0x030200" if gpu else "0x060400"), ("vendor", "0x10de"),
+                                   ("numa_node", str(node)), ("current_link_width", "16"), ("max_link_width", "16")):
+                    self.put(f"sys/devices/{chain}/{file}", text + "\n")
+                (self.root / "sys/bus/pci/devices" / chain.rsplit("/", 1)[1]).symlink_to(f"../../../devices/{chain}")
+        self.expect("limit.near", "ok")
+        self.rank(100, 0, "0-3")
+        self.rank(101, 1, "8-11")
+        self.assertEqual(self.expect("limit.near", "ok")["found"], "every rank has CPUs near its GPU")
+        self.rank(101, 1, "4-7")
+        check = self.expect("limit.near", "warning")
+        self.assertEqual(check["evidence"], ["rank 1: CPUs 4-7, none of them on the node of GPU 1"])
+        self.rank(101, 1, "4-7", "CUDA_VISIBLE_DEVICES=0\0")  # the same GPU is another matter
+        self.expect("limit.near", "ok")
+        self.rank(101, 1, "0-15")  # not bound
+        self.expect("limit.near", "ok")
+
     def test_limits_of_the_service_that_starts_jobs(self):
         self.put("proc/812/comm", "slurmd\n")
         self.put("proc/812/limits", LIMITS.format(131072, "unlimited"))

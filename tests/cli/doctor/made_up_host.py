@@ -91,8 +91,11 @@ class Host:
         (self.root / "sys/bus/pci/devices" / name).symlink_to(f"../../../devices/{chain}")
 
     def library(self, folder):
-        """A real library under a name that NCCL opens."""
+        """A real library under a name that NCCL opens; what the host lacks is no library, whatever
+        the machine of the test has."""
         os.makedirs(folder, exist_ok=True)
+        for absent in ("libibverbs.so.1", "libmlx5.so.1", "libfabric.so.1", "libnccl-net.so"):
+            pathlib.Path(folder, absent).write_text("none")
         for each in self.fakes.split(":"):
             for name in sorted(os.listdir(each)):
                 if name.startswith("libcuda.so") and os.path.isfile(os.path.join(each, name)):
