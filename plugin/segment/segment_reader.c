@@ -543,7 +543,8 @@ int muster_segment_read_identity(const char *path, struct muster_seg_identity *i
     int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
-    struct muster_segment *header = aligned_alloc(64, (HEADER_BYTES + 63) / 64 * 64);
+    struct muster_segment *header =
+        aligned_alloc(64, sizeof(*header)); /* of it the header is touched */
     int rc = header ? read_header_whole(path, fd, header, err) : muster_fail_memory(err, path);
     close(fd);
     if (rc == 0)
