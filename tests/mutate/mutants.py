@@ -93,7 +93,7 @@ def operators(path, text):
     """Every operator of a file that can be turned, and every call that can be left out."""
     blank = NO_CODE.sub(lambda found: re.sub(r"[^\n]", "\0", found.group()), text)
     found = [(one.start(), one.group(), TURNED[one.group()]) for one in OPERATOR.finditer(blank)]
-    found += [(one.start(), one.group(), ";") for one in CALL.finditer(blank)]
+    found += [(one.start(), text[one.start():one.end()], ";") for one in CALL.finditer(blank)]
     for at, old, new in sorted(found):
         begin = text.rfind("\n", 0, at + len(old) - len(old.lstrip())) + 1
         line = text[begin:text.find("\n", at + 1)].strip()
