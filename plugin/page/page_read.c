@@ -40,13 +40,14 @@ static int check_data(const char *name, enum muster_page_kind kind, const char *
 {
     json_error_t wrong;
     size_t line, column;
-    json_t *data = json_loadb(at, length, JSON_REJECT_DUPLICATES, &wrong);
+    /* As reals: a count of muster's may be beyond 2^63, where jansson knows no integer. */
+    json_t *data = json_loadb(at, length, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &wrong);
     place_of(bytes, at, &line, &column);
     if (!data)
         return muster_fail(err, "%s:%zu:%d: %s in the page's JSON; the file was changed or cut",
                            name, line + (size_t)(wrong.line > 0 ? wrong.line - 1 : 0), wrong.column,
                            wrong.text);
-    bool good = json_is_integer(json_object_get(data, "version")) &&
+    bool good = json_is_number(json_object_get(data, "version")) &&
                 json_is_array(json_object_get(data, member[kind]));
     json_decref(data);
     return good ? 0
