@@ -1,8 +1,9 @@
 /*
  * Any bytes as a segment. The first byte chooses: 0, the rest is the file as it is; else the rest
- * are changes to a good segment, each an offset of 3 bytes, a length of 1 and so many bytes. An
- * even first byte reads it as a file, as readers of living processes do. What comes out is brought
- * to a consistent state as for a report.
+ * are changes to a good segment, each an offset of 3 bytes, a length of 1 and so many bytes. Odd:
+ * it is read from memory; else as a file: 4 and its multiples in parts, as those do that follow a
+ * living process, the others whole, and as one that is being written. What comes out is brought to
+ * a consistent state as for a report.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -52,25 +53,35 @@ static void read_parts(const char *path)
         free(bytes);
 }
 
-static void read_files(const void *file, size_t bytes)
+static void read_whole(const char *path)
 {
-    static char path[] = "/tmp/segment-XXXXXX";
     struct muster_segment *segment;
     struct muster_err err;
     unsigned unstable;
-    int fd = mkstemp(path);
-    if (fd < 0)
-        abort();
-    if (write(fd, file, bytes) == (ssize_t)bytes) {
-        if (muster_segment_read(path, &segment, &err) == 0)
-            finish(segment);
-        if (muster_segment_read_live(path, &segment, &unstable, &err) == 0)
-            finish(segment);
-        read_parts(path);
-    }
-    close(fd);
+    if (muster_segment_read(path, &segment, &err) == 0)
+        finish(segment);
+    if (muster_segment_read_live(path, &segment, &unstable, &err) == 0)
+        finish(segment);
+}
+
+static char path[] = "/dev/shm/muster-fuzz-XXXXXX";
+
+static void leave(void)
+{
     unlink(path);
-    memset(strchr(path, '-') + 1, 'X', 6);
+}
+
+static void read_file(const void *file, size_t bytes, bool in_parts)
+{
+    static int fd = -1;
+    if (fd < 0 && (fd = mkstemp(path)) >= 0)
+        atexit(leave);
+    if (fd < 0 || pwrite(fd, file, bytes, 0) != (ssize_t)bytes || ftruncate(fd, (off_t)bytes))
+        abort();
+    if (in_parts)
+        read_parts(path);
+    else
+        read_whole(path);
 }
 
 static void change(uint8_t *file, const uint8_t *data, size_t bytes)
@@ -93,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     if (data[0] == 0) {
         parse(data + 1, bytes - 1);
-        read_files(data + 1, bytes - 1);
+        read_file(data + 1, bytes - 1, false);
+        read_file(data + 1, bytes - 1, true);
         return 0;
     }
     struct muster_seg_identity identity = {.rank = 1, .run_dir = "/run", .file_stem = "host-1"};
@@ -104,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (data[0] % 2)
         parse(file, sizeof(*file));
     else
-        read_files(file, sizeof(*file));
+        read_file(file, sizeof(*file), data[0] % 4 == 0);
     free(file);
     return 0;
 }
