@@ -19,6 +19,12 @@ static bool has_no_common_end(unsigned func)
 void muster_diagnose_unread(const struct muster_view *view, struct muster_finding_lines *to)
 {
     uint64_t unread[MUSTER_FUNCS] = {0};
+    if (view->left_out)
+        muster_finding_say(to,
+                           "one stretch of time in %" PRIu64 " is compared: all would be %" PRIu64
+                           " operations, which is more than memory is meant for; what was in the "
+                           "others alone is not seen",
+                           view->every, view->left_out + view->ops);
     for (size_t i = 0; i < view->ops; i++) {
         unsigned func = view->op[i].func;
         if (func < MUSTER_FUNCS && has_no_common_end(func) && muster_view_scored(&view->op[i]))

@@ -442,6 +442,12 @@ int muster_build_gaps(struct muster_build *build)
         say(&gaps, "%" PRIu64 " operations belong to communicators that nothing describes",
             build->strays);
     }
+    if (build->view->left_out) {
+        say(&gaps,
+            "one stretch of time in %" PRIu64 " is compared, the same of all ranks: %" PRIu64
+            " operations are more than memory is meant for; counts and bytes are of all",
+            build->view->every, build->view->left_out + build->view->ops);
+    }
     for (size_t i = 0; i < run->notes; i++) {
         say(&gaps, "%s", run->note[i]);
     }

@@ -133,10 +133,19 @@ struct muster_view {
     uint32_t *by_uid; /* members by (process, uid): muster_view_member_of */
     size_t gpus, comms, members, classes, ops, nets;
     const struct muster_run *run; /* that it was made from; NULL: fed by hand */
+    uint64_t every;    /* of a run of too many operations one in so many stretches is here; else 1, or 0 */
+    uint64_t left_out; /* operations of the other stretches */
     uint64_t strays; /* operations of communicators that nothing describes */
     bool failed;     /* out of memory while feeding; finish tells */
     struct muster_view_index *index;
 };
+
+/* Of a run with more operations stretches are taken, evenly over it, the same of all ranks; with what
+ * looking for late ranks takes beside them the first is below 2 GB, the last below 4 (docs/cost.md).
+ * Eight ranks with full logs of the default size have 180 million. */
+#define MUSTER_VIEW_OPS_MOST     20000000ull
+#define MUSTER_VIEW_OPS_A_RANK   10000ull /* more where there are so many ranks, up to: */
+#define MUSTER_VIEW_OPS_LARGEST  45000000ull
 
 /* Everything of the run, whose operations are read one process after another. On failure (no memory,
  * or a log that cannot be read any more) *view is empty. The view keeps pointers into the run: free
@@ -148,6 +157,10 @@ int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
  * and queued stay unknown. */
 int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
                                struct muster_err *err);
+
+/* The same of at most some `most` operations. */
+int muster_view_of_run_within(const struct muster_run *run, uint64_t most,
+                              struct muster_view *view, struct muster_err *err);
 
 /* Feeding by hand: a zeroed view; GPUs, then communicators' members, operations and network
  * totals in any order, then finish. Indices are those to be given later; what is out of memory

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/stretches.h"
 #include "view/view_internal.h"
 #include "run/refresh.h"
 #include "run/run_gpus.h"
@@ -220,8 +221,22 @@ static void take_nets(struct muster_view *view, const struct muster_process *pro
 
 struct taking {
     struct muster_view *view;
+    struct muster_stretches *stretches;
     uint32_t process, uid, own; /* the member that `uid` is; MUSTER_VIEW_NONE: nobody */
 };
+
+/* Whether it is in a stretch that is looked at; what is not, is counted. */
+static bool is_kept(const struct taking *taking, const struct muster_op *op)
+{
+    struct muster_view *view = taking->view;
+    if (muster_stretches_keep(taking->stretches, view, taking->own, op))
+        return true;
+    struct muster_view_gpu *gpu = &view->gpu[view->member[taking->own].gpu];
+    if (op->enqueue_ns >= gpu->whole_from_ns)
+        gpu->whole_from_ns = op->enqueue_ns + 1;
+    view->left_out++;
+    return false;
+}
 
 static bool take_ops(void *to, const struct muster_op *op, size_t n)
 {
@@ -230,23 +245,40 @@ static bool take_ops(void *to, const struct muster_op *op, size_t n)
         if (op[i].comm != taking->uid)
             taking->own = index_of(taking->view, taking->process, op[i].comm);
         taking->uid = op[i].comm;
-        muster_view_put_op(taking->view, taking->own, &op[i]);
+        if (is_kept(taking, &op[i]))
+            muster_view_put_op(taking->view, taking->own, &op[i]);
     }
     return !taking->view->failed;
 }
 
 /* One process, its members in by_uid[from, end). */
-static int read_process(struct muster_view *view, uint32_t p, size_t from, size_t end,
-                        struct muster_err *err)
+static int read_process(struct muster_view *view, struct muster_stretches *stretches, uint32_t p,
+                        size_t from, size_t end, struct muster_err *err)
 {
     const struct muster_process *process = &view->run->process[p];
-    struct taking taking = {.view = view, .process = p, .own = MUSTER_VIEW_NONE};
+    struct taking taking = {
+        .view = view, .stretches = stretches, .process = p, .own = MUSTER_VIEW_NONE};
     size_t first = view->ops;
     if (muster_process_read_ops(process, take_ops, &taking, err))
         return -1;
     take_nets(view, process, p);
     if (view->failed || muster_view_group_ops(view, first, view->by_uid + from, end - from))
         return muster_fail_memory(err, "the operations of all ranks");
+    return 0;
+}
+
+static int read_all(struct muster_view *view, struct muster_stretches *stretches,
+                    struct muster_err *err)
+{
+    size_t from = 0;
+    for (uint32_t p = 0; p < view->run->processes; p++) {
+        size_t end = from;
+        while (end < view->members && view->gpu[view->member[view->by_uid[end]].gpu].process == p)
+            end++;
+        if (read_process(view, stretches, p, from, end, err))
+            return -1;
+        from = end;
+    }
     return 0;
 }
 
@@ -257,8 +289,8 @@ static int no_view(struct muster_view *view)
 }
 
 /* First who there is, then what they did, process by process. */
-int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
-                               struct muster_err *err)
+int muster_view_of_run_within(const struct muster_run *run, uint64_t most,
+                              struct muster_view *view, struct muster_err *err)
 {
     *view = (struct muster_view){.run = run};
     for (uint32_t p = 0; p < run->processes; p++)
@@ -267,17 +299,25 @@ int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view 
         muster_fail_memory(err, "the operations of all ranks");
         return no_view(view);
     }
-    size_t from = 0;
-    for (uint32_t p = 0; p < run->processes; p++) {
-        size_t end = from;
-        while (end < view->members && view->gpu[view->member[view->by_uid[end]].gpu].process == p)
-            end++;
-        if (read_process(view, p, from, end, err))
-            return no_view(view);
-        from = end;
-    }
+    struct muster_stretches stretches;
+    if (muster_stretches_choose(&stretches, view, most, err))
+        return no_view(view);
+    view->every = stretches.every;
+    int result = read_all(view, &stretches, err);
+    muster_stretches_free(&stretches);
+    if (result)
+        return no_view(view);
     muster_view_index_free(view);
     return 0;
+}
+
+int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
+                               struct muster_err *err)
+{
+    uint64_t most = run->processes * MUSTER_VIEW_OPS_A_RANK;
+    most = most < MUSTER_VIEW_OPS_MOST ? MUSTER_VIEW_OPS_MOST : most;
+    most = most > MUSTER_VIEW_OPS_LARGEST ? MUSTER_VIEW_OPS_LARGEST : most;
+    return muster_view_of_run_within(run, most, view, err);
 }
 
 int muster_view_of_run(const struct muster_run *run, struct muster_view *view,

@@ -278,6 +278,77 @@ static void test_hosts_are_numbered_by_their_first_gpu(void **state)
     muster_view_free(&view);
 }
 
+enum { LONG_RANKS = 4, LONG_OPS = 20000, LONG_MOST = 8000 };
+
+/* One rank of a long run: collectives, and after each a send or receive between ranks 0 and 1. */
+static struct muster_process long_process(int32_t rank)
+{
+    struct muster_process process = {.segment = calloc(1, sizeof(struct muster_segment)),
+                                     .op = calloc(LONG_OPS, sizeof(struct muster_op)),
+                                     .ops = LONG_OPS};
+    assert_true(process.segment && process.op);
+    process.identity.rank = rank;
+    process.identity.begin_unix_ns = 1000 * US * (unsigned)rank; /* clocks of hosts differ */
+    process.segment->comm[0].uid = 1;
+    process.segment->comm[0].id = 77;
+    process.segment->comm[0].rank = rank;
+    process.segment->comm[0].nranks = LONG_RANKS;
+    for (uint64_t i = 0; i < LONG_OPS; i++) {
+        process.op[i] = op_at(i / 2, 100 * i + 100, 100 * i + 150);
+        process.op[i].enqueue_ns = 100 * US * i;
+        process.op[i].comm = 1;
+        if (i % 2 && rank < 2) {
+            process.op[i].func = rank ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND;
+            process.op[i].peer = 1 - rank;
+        } else if (i % 2) {
+            process.op[i].comm = 9; /* nobody's */
+        }
+    }
+    return process;
+}
+
+static void assert_same_numbers(const struct muster_view *view, unsigned a, unsigned b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(view->op[view->member[a].first_op + i].number,
+                         view->op[view->member[b].first_op + i].number);
+}
+
+static void test_of_a_long_run_all_ranks_keep_the_same_stretches(void **state)
+{
+    (void)state;
+    struct muster_process process[LONG_RANKS];
+    struct muster_err err = {""};
+    struct muster_view view;
+    for (int32_t r = 0; r < LONG_RANKS; r++)
+        process[r] = long_process(r);
+    const struct muster_run run = {.process = process, .processes = LONG_RANKS};
+    assert_int_equal(muster_view_of_run_within(&run, LONG_MOST, &view, &err), 0);
+    assert_in_range(view.ops, LONG_MOST / 3, LONG_MOST * 5 / 4);
+    assert_true(view.every >= 8);
+    assert_int_equal(view.members, LONG_RANKS);
+    assert_same_numbers(&view, 0, 1, view.member[0].ops); /* sends and receives too */
+    assert_int_equal(view.member[0].ops, view.member[1].ops);
+    assert_same_numbers(&view, 2, 3, view.member[2].ops);
+    assert_same_numbers(&view, 1, 2, view.member[2].ops);
+    const struct muster_view_member *last = &view.member[3];
+    assert_int_equal(view.op[last->first_op + last->ops - 1].number, LONG_OPS / 2 - 1);
+    uint32_t breaks = 0;
+    for (uint32_t i = last->first_op + 1; i < last->first_op + last->ops; i++)
+        breaks += view.op[i].number != view.op[i - 1].number + 1u;
+    assert_in_range(breaks, 8, LONG_OPS / 64 / 2); /* evenly over the run, in whole blocks */
+    assert_int_equal(view.left_out + view.ops + view.strays, LONG_RANKS * LONG_OPS);
+    muster_view_free(&view);
+    assert_int_equal(muster_view_of_run_within(&run, LONG_RANKS * LONG_OPS, &view, &err), 0);
+    assert_int_equal(view.left_out, 0);
+    assert_int_equal(view.ops + view.strays, LONG_RANKS * LONG_OPS);
+    muster_view_free(&view);
+    for (int32_t r = 0; r < LONG_RANKS; r++) {
+        free(process[r].segment);
+        free(process[r].op);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_fed_twice_marks_its_communicator),
         cmocka_unit_test(test_operations_of_nobody_are_counted),
         cmocka_unit_test(test_nothing_is_a_view_too),
+        cmocka_unit_test(test_of_a_long_run_all_ranks_keep_the_same_stretches),
         cmocka_unit_test(test_ranks_of_one_process_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
