@@ -143,7 +143,7 @@ struct muster_view {
 /* Of a run with more operations stretches are taken, evenly over it, the same of all ranks; with what
  * looking for late ranks takes beside them the first is below 2 GB, the last below 4 (docs/cost.md).
  * Eight ranks with full logs of the default size have 180 million. */
-#define MUSTER_VIEW_OPS_MOST     20000000ull
+#define MUSTER_VIEW_OPS_MOST     12000000ull
 #define MUSTER_VIEW_OPS_A_RANK   10000ull /* more where there are so many ranks, up to: */
 #define MUSTER_VIEW_OPS_LARGEST  45000000ull
 

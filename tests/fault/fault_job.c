@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "fault_plan.h"
 #include "standin.h"
 
@@ -26,6 +27,15 @@ static void work(struct standin_comm *comm)
     standin_comm_sync(comm);
 }
 
+static struct standin_comm *start(struct standin *nccl, struct fault_plan *plan,
+                                  const struct standin_comm_config *config)
+{
+    uint64_t begin = muster_now_ns();
+    struct standin_comm *comm = standin_comm_init(nccl, config);
+    plan->start_ns += muster_now_ns() - begin;
+    return comm;
+}
+
 int main(int argc, char **argv)
 {
     static struct standin nccl;
@@ -39,17 +49,20 @@ int main(int argc, char **argv)
         return 95;
     }
     standin_open(&nccl, (unsigned)atoi(argv[1]), &plan->ledger);
-    struct standin_comm *world = standin_comm_init(
-        &nccl, &(struct standin_comm_config){.hash = 0xa1, .nranks = 4, .nnodes = 2});
+    plan->start_ns = 0;
+    struct standin_comm *world =
+        start(&nccl, plan, &(struct standin_comm_config){.hash = 0xa1, .nranks = 4, .nnodes = 2});
     work(world);
     /* Unloaded and loaded again in between. */
     standin_comm_destroy(world);
-    world = standin_comm_init(
-        &nccl, &(struct standin_comm_config){.hash = 0xa2, .name = "dp", .nranks = 2});
+    world =
+        start(&nccl, plan,
+              &(struct standin_comm_config){.hash = 0xa2, .name = "dp", .nranks = 2});
     struct standin_comm *second =
-        standin_comm_init(&nccl, &(struct standin_comm_config){.hash = 0xa3, .nranks = 2});
+        start(&nccl, plan, &(struct standin_comm_config){.hash = 0xa3, .nranks = 2});
     work(world);
     work(second);
+    plan->done_at_ns = muster_now_ns();
     standin_comm_destroy(second);
     standin_comm_destroy(world);
     standin_close(&nccl);

@@ -26,6 +26,9 @@ struct fault_plan {
     char call[32];           /* that failed first */
     char place[80];          /* FAULT_HELD: calls on what lies there never return instead;
                                 FAULT_SLOW: they take FAULT_SLOW_S and then work */
+    /* What the job notes of itself, on CLOCK_MONOTONIC: how long it waited to begin (communicators
+     * made), and when it had nothing left to do but to end. */
+    uint64_t start_ns, done_at_ns;
     struct standin_ledger ledger;
 };
 
