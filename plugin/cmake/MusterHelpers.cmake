@@ -92,6 +92,12 @@ function(muster_room name)
   target_link_libraries(muster_${name} PUBLIC muster_flags ${ROOM_LIBS})
 endfunction()
 
+# Sources that put files into the program by the assembler: link-time optimization, with which Ubuntu
+# builds packages, would not find what they define.
+function(muster_embeds)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fno-lto)
+endfunction()
+
 # muster_test(NAME SOURCES... [LIBS ...]): a cmocka program that ctest runs.
 function(muster_test name)
   cmake_parse_arguments(TEST "" "" "LIBS" ${ARGN})
