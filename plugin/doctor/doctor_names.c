@@ -66,6 +66,35 @@ static bool is_bridge(const struct muster_interface *interface)
     return false;
 }
 
+/* In a subnet where none of the interfaces is that NCCL takes. */
+static bool is_elsewhere(const struct muster_interfaces *interfaces,
+                         const struct muster_interface *on)
+{
+    struct muster_choice choice;
+    muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
+                             muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
+    for (int i = 0; i < choice.n; i++) {
+        const struct muster_interface *taken = &interfaces->at[choice.at[i]];
+        if (strcmp(taken->name, on->name) == 0 || muster_interfaces_same_subnet(taken, on))
+            return false;
+    }
+    return choice.n > 0;
+}
+
+/* Hosts with a network for management are named in that: fine, unless it is closed to jobs. */
+static void suspect_address(struct muster_check *check, const char *what,
+                            const struct muster_interface *on)
+{
+    if (on)
+        muster_check_suspect(check, "%.100s is on %s, in another subnet than what NCCL takes", what,
+                             on->name);
+    else
+        muster_check_suspect(check, "%.100s is an address that this host does not have", what);
+    muster_check_advice(check, "do other hosts reach that address (muster doctor --hosts)? Else name "
+                               "the interface in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, or the "
+                               "right address in /etc/hosts");
+}
+
 /* Whether an address of this host that is told to others leads them anywhere. */
 static void evaluate_address(struct muster_check *check, const struct muster_interfaces *interfaces,
                              const char *what, const struct muster_interface *is)
@@ -75,8 +104,11 @@ static void evaluate_address(struct muster_check *check, const struct muster_int
     muster_doctor_address(is, text, sizeof text);
     bool loopback = muster_interfaces_loopback(is), bridge = on && is_bridge(on);
     muster_check_evidence(check, "%s is %s%s%s", what, text, on ? " on " : "", on ? on->name : "");
-    if (!loopback && !bridge)
+    if (!loopback && !bridge) {
+        if (!on || is_elsewhere(interfaces, on))
+            suspect_address(check, what, on);
         return;
+    }
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "%s is an address that other hosts cannot reach", what);
     muster_check_advice(check, "%s",

@@ -25,10 +25,31 @@ class Host(Case):
         self.expect("net.names", "ok", GLOO_SOCKET_IFNAME="lo", **TWO_HOSTS)
         self.put("etc/hosts", "127.0.0.1 localhost\n10.1.0.7 node7\n")
         self.expect("net.names", "ok", **TWO_HOSTS)
+        check = self.doctor("--symptom", "init_error", "--only", "net.names", **TWO_HOSTS)["net.names"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "this host's name node7 is an address that "
+                                                             "this host does not have"))
         check = self.expect("net.names", "problem", GLOO_SOCKET_IFNAME="eth77")
         self.assertIn("GLOO_SOCKET_IFNAME=eth77: no such interface", check["found"])
         self.expect("net.names", "problem", GLOO_SOCKET_IFNAME="lo", NCCL_COMM_ID="127.0.0.1:99",
                     **TWO_HOSTS)
+
+    def test_a_name_in_another_subnet(self):
+        """As of hosts with a network for management: fine, unless something fails."""
+        self.put("proc/sys/kernel/hostname", "node7\n")
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  eth1: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n" + "".join(
+            f"eth{i}\t00000{i + 1}0A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n" for i in range(2)))
+        self.put("proc/net/fib_trie", "Local:\n" + "".join(
+            f"           |-- {address}\n              /32 host LOCAL\n"
+            for address in ("127.0.0.1", "10.1.0.7", "10.2.0.7")))
+        self.put("etc/hosts", "127.0.0.1 localhost\n10.2.0.7 node7\n")
+        self.expect("net.names", "ok", **TWO_HOSTS)
+        symptom = ("--symptom", "init_error", "--only", "net.names")
+        check = self.doctor(*symptom, NCCL_SOCKET_IFNAME="eth0", **TWO_HOSTS)["net.names"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "this host's name node7 is on eth1, in "
+                                                             "another subnet than what NCCL takes"))
+        check = self.doctor(*symptom, NCCL_SOCKET_IFNAME="eth1", **TWO_HOSTS)["net.names"]
+        self.assertEqual(check["status"], "ok")
 
     def test_a_firewall(self):
         self.put("etc/ufw/ufw.conf", "# x\nENABLED=no\n")
