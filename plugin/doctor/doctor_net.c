@@ -98,6 +98,18 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     }
 }
 
+/* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides. */
+static void suspect_further(struct muster_check *check, const struct muster_interfaces *interfaces,
+                            const struct muster_interface *at)
+{
+    if (check->suspect[0] || !is_odd(at) || !has_real(interfaces))
+        return;
+    muster_check_suspect(check, "NCCL's data also takes %s, a virtual interface that leads to no "
+                                "other host",
+                         at->name);
+    muster_check_advice(check, "name the interface that other hosts reach in NCCL_SOCKET_IFNAME");
+}
+
 static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
                          const char *id, const char *ifname)
 {
@@ -124,6 +136,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         for (int i = 1; i < choice.n; i++) {
             muster_doctor_address(&interfaces->at[choice.at[i]], text, sizeof text);
             muster_check_evidence(check, "also for data without RDMA: %s", text);
+            suspect_further(check, interfaces, &interfaces->at[choice.at[i]]);
         }
         evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
                         muster_doctor_several_hosts());

@@ -51,6 +51,22 @@ class Host(Case):
         check = self.doctor(*symptom, NCCL_SOCKET_IFNAME="eth1", **TWO_HOSTS)["net.names"]
         self.assertEqual(check["status"], "ok")
 
+    def test_a_veth_beside_the_interface(self):
+        """As on hosts of containers: NCCL takes it, too."""
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  veth1: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.7\n              /32 host LOCAL\n")
+        self.put("proc/net/if_inet6", "fe80000000000000581148fffea8315f 03 40 20 80 veth1\n")
+        self.put("sys/devices/virtual/net/veth1/mtu", "1500\n")
+        self.expect("net.interface", "ok", **TWO_HOSTS)
+        symptom = ("--symptom", "init_error", "--only", "net.interface")
+        check = self.doctor(*symptom, **TWO_HOSTS)["net.interface"]
+        self.assertEqual((check["status"], check["found"]), (
+            "warning", "NCCL's data also takes veth1, a virtual interface that leads to no other host"))
+        check = self.doctor(*symptom, NCCL_SOCKET_IFNAME="eth0", **TWO_HOSTS)["net.interface"]
+        self.assertEqual(check["status"], "ok")
+
     def test_a_firewall(self):
         self.put("etc/ufw/ufw.conf", "# x\nENABLED=no\n")
         self.expect("net.firewall", "ok", **TWO_HOSTS)
