@@ -185,19 +185,19 @@ function strip(item, index) {
   const words = `${kindWord(item.kind)} of ${bytes(item.bytes)}, operation ${item.number} of ${commWord(item.comm)}, at ${moment(item.at_us)}: ` +
     `${rankWord(item.last)} came last, ${time(most)} after the first; the others waited ${time(item.wait_us)} in all, ` +
     `the transfer took ${time(item.transfer_us)}. Times: ${item.source}.`;
-  const lastLate = item.late_us[item.gpu.indexOf(item.last)];
+  const lastLate = item.late_us[item.gpu.indexOf(item.last)], blamed = guilty.has(item.last);
   return el("li", {}, svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words, "data-tip": words},
     svg("rect", {x: 0, y: 0, width, height, fill: "transparent", "data-tip": words}),
     svg("text", {x: 0, y: 17, "data-tip": words}, `${index + 1}. ${page.kinds[item.kind][0]} ${bytes(item.bytes)}`),
     svg("path", {class: "axis", d: `M${left} 12H${width - right}`}), svg("path", {class: "ticks", d: path}),
-    svg("circle", {class: "dot guilty", cx: x(lastLate), cy: 12, r: 5}),
-    svg("text", {class: "guilty", x: x(lastLate) + 9, y: 16}, `${rankWord(item.last)}, ${time(most)}`)));
+    svg("circle", {class: blamed ? "dot guilty" : "dot", cx: x(lastLate), cy: 12, r: 5}),
+    svg("text", {class: blamed ? "guilty" : null, x: x(lastLate) + 9, y: 16}, `${rankWord(item.last)}, ${time(most)}`)));
 }
 
 function showStrips() {
   panel("strips", "Who came when: the operations that were waited for most", "arrivals are told by durations, not by clocks: " +
     "it takes an operation that all ranks leave together.", page.strips.length ? [withTips(el("ol", {class: "strips"}, page.strips.map(strip))),
-    el("p", {class: "quiet"}, "A line is an operation, from its first rank to its last; a tick is a rank, the red dot came last. Each line has a scale of its own.")]
+    el("p", {class: "quiet"}, "A line is an operation, from its first rank to its last; a tick is a rank, the dot came last, red where a finding names it. Each line has a scale of its own.")]
     : el("p", {}, "Nobody waited for anybody in what was compared."));
 }
 

@@ -310,9 +310,11 @@ static void say_held(struct writer *writer, const struct muster_view *view,
 
 /* ---- nobody, or not known ---- */
 
-/* Below, what ranks wait is no loss that somebody would look for: recorded runs that are well wait
- * for up to 9 % of their time (net-clean), one over a network at a thirtieth of its speed for 17 %.
- */
+/* From there on waiting is told beside "nobody". Of recordings that are well clean waits for 2.4 % of
+ * its time, fsdp-clean for 4.8, net-clean for 9.2; over a network at a thirtieth of its speed it is
+ * 17 (net-throttled); in jobs of frameworks on two GPUs, whose hosts are uneven, 12 (hf-clean) and 31
+ * (FSDP). Between 9.2 and 12 % nothing changes; at 5 % net-clean would be told, too, and at 20 % the
+ * slow network no longer. */
 static const double waited_much = 0.1;
 
 /* Nobody is to blame, and still there is waiting: that has to be said where victims show in tables.
