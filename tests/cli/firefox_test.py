@@ -163,10 +163,11 @@ class Pages(unittest.TestCase):
             self.keep(recording + ".pdf", printed)
 
     def test_the_page_of_two_runs(self):
-        make(self.folder.name, "clean"), make(self.folder.name, "late-gpu")
-        page = os.path.join(self.folder.name, "compare.html")
+        folder = os.path.join(self.folder.name, "two")
+        make(folder, "clean"), make(folder, "late-gpu")
+        page = os.path.join(folder, "compare.html")
         subprocess.run([MUSTER, "compare", "clean", "late-gpu", "--html", page], env=ENV, check=True,
-                       cwd=self.folder.name, timeout=DEADLINE_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                       cwd=folder, timeout=DEADLINE_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.is_drawn(page)
         self.assertEqual(self.firefox.run("return document.querySelectorAll('svg').length"), 3)
 
