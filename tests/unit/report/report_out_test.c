@@ -61,6 +61,51 @@ static const char *string(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+/* Each of n ranks sends to each other, `times` times. */
+static struct muster_report all_to_all(struct muster_run **run, int32_t n, uint64_t times)
+{
+    *run = fixture_run((size_t)n);
+    for (int32_t r = 0; r < n; r++) {
+        fixture_comm(*run, (size_t)r, 1, 0xabc, r, (uint32_t)n);
+        for (int32_t peer = 0; peer < n; peer++) {
+            for (uint64_t i = 0; i < times && peer != r; i++) {
+                struct muster_op op = fixture_op(1, i, 100 * US);
+                op.func = MUSTER_FUNC_SEND;
+                op.peer = peer;
+                fixture_add(*run, (size_t)r, op);
+            }
+        }
+    }
+    return fixture_report(*run, MUSTER_BY_OP);
+}
+
+static size_t length_of(int32_t ranks, uint64_t times, int format)
+{
+    struct muster_run *run;
+    struct muster_report report = all_to_all(&run, ranks, times);
+    assert_int_equal(report.ops, ranks * (ranks - 1));
+    char *text =
+        shown(&report, format,
+              (struct muster_report_show){.rows = MUSTER_ROWS_OP, .top = MUSTER_SHOW_TOP});
+    size_t length = strlen(text);
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+    return length;
+}
+
+/* A row for each pair of ranks that sent, however often: so JSON grows with the pairs, and by less
+ * than 1 KiB for each; the text, which people read, does not grow with them. */
+static void sends_take_a_row_a_pair_in_json_and_few_in_text(void **state)
+{
+    (void)state;
+    size_t four = length_of(4, 1, 'j'), often = length_of(4, 50, 'j'), many = length_of(16, 1, 'j');
+    assert_in_range(often, four - four / 10, four + four / 10);
+    assert_in_range(many - four, (16 * 15 - 4 * 3) * 100, (16 * 15 - 4 * 3) * 1024);
+    size_t few = length_of(8, 1, 't'), more = length_of(16, 1, 't');
+    assert_true(more < few + 16 * 200);
+}
+
 static void json_has_the_documented_fields(void **state)
 {
     static const char *const rank_keys[] = {
@@ -350,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_the_documented_fields),
+        cmocka_unit_test(sends_take_a_row_a_pair_in_json_and_few_in_text),
         cmocka_unit_test(csv_rows_have_the_fields_of_the_header),
         cmocka_unit_test(csv_cells_are_no_formulas),
         cmocka_unit_test(text_is_aligned_and_narrow),
