@@ -18,6 +18,7 @@
 #include "segment/image.h"
 #include "segment/segment_check.h"
 #include "segment/segment_reader.h"
+#include "timeline/whole_file.h"
 #include "told/told.h"
 #include "verdict/verdict.h"
 
@@ -145,37 +146,33 @@ static json_t *parse(char *text, size_t n)
     return json;
 }
 
-static json_t *read_back(enum muster_page_kind kind)
+/* Elements beside the breaks between the lines of the verdict. */
+static long count_elements(const char *page, size_t n)
 {
-    struct muster_err err;
-    char *text = NULL;
-    size_t n;
-    FILE *out = open_memstream(&text, &n);
-    require(out && muster_page_read(path, kind, out, &err) == 0);
-    fclose(out);
-    return parse(text, n);
+    long elements = 0;
+    for (const char *at = page; (at = memchr(at, '<', n - (size_t)(at - page))); at++)
+        elements += strncmp(at, "<br>", 4) != 0;
+    return elements;
 }
 
 /* The page is that of `expected`, of no other kind, and has the elements of the shell alone. */
 static void check_page(json_t *expected, enum muster_page_kind kind)
 {
-    static long tags[2];
+    static long elements[2];
     struct muster_err err;
-    json_t *got = read_back(kind);
+    const char *at;
+    size_t n, length;
+    char *page = muster_whole_read(path, 1 << 24, &n, &err);
+    require(page && muster_page_find(path, 1 - kind, page, n, &at, &length, &err) != 0);
+    require(muster_page_find(path, kind, page, n, &at, &length, &err) == 0);
+    json_t *got = parse(strndup(at, length), length);
     require(json_equal(expected, got));
+    long seen = count_elements(page, n);
+    require(elements[kind] == 0 || elements[kind] == seen);
+    elements[kind] = seen;
     json_decref(expected);
     json_decref(got);
-    FILE *none = fopen("/dev/null", "w"), *file = fopen(path, "r");
-    require(none && file && muster_page_read(path, 1 - kind, none, &err) != 0);
-    long seen = 0;
-    char line[1 << 16];
-    while (fgets(line, sizeof line, file))
-        for (const char *at = line; (at = strchr(at, '<')); at++)
-            seen += strncmp(at, "<br>", 4) != 0;
-    fclose(none);
-    fclose(file);
-    require(tags[kind] == 0 || tags[kind] == seen);
-    tags[kind] = seen;
+    free(page);
 }
 
 static void report(const struct muster_view *view, const struct muster_findings *findings,
@@ -202,13 +199,16 @@ static void compare(const struct muster_view *view, const struct muster_findings
                     const char *command)
 {
     const struct muster_page_request request = {.path = path, .command = command};
-    struct muster_findings none = {0};
+    const struct muster_findings none = {0};
+    struct muster_compare_side a, b;
     struct muster_compared compared;
     struct muster_err err;
     char *text = NULL;
     size_t n;
     uint64_t bytes;
-    if (muster_compare_runs(view, &none, view, findings, &compared, &err) == 0) {
+    require(muster_compare_side_read(view, &none, &a, &err) == 0);
+    require(muster_compare_side_read(view, findings, &b, &err) == 0);
+    if (muster_compare_runs(&a, &b, &compared, &err) == 0) {
         FILE *out = open_memstream(&text, &n);
         require(out && muster_page_compare_write(&compared, 0.1, &request, &bytes, &err) == 0);
         muster_compare_json(&compared, 0.1, out);
