@@ -1,5 +1,6 @@
 """What can be broken on purpose: a table of changes by hand, one for each rule of tests/abi/RULES, and
 operators of C that are turned around. Nothing here runs anything."""
+import collections
 import random
 import re
 
@@ -90,15 +91,18 @@ NO_CODE = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#.*
 
 
 def operators(path, text):
-    """Every operator of a file that can be turned, and every call that can be left out."""
+    """Every operator of a file that can be turned, and every call that can be left out. The second and
+    further ones of the same line are told apart by a number."""
     blank = NO_CODE.sub(lambda found: re.sub(r"[^\n]", "\0", found.group()), text)
     found = [(one.start(), one.group(), TURNED[one.group()]) for one in OPERATOR.finditer(blank)]
     found += [(one.start(), text[one.start():one.end()], ";") for one in CALL.finditer(blank)]
+    seen = collections.Counter()
     for at, old, new in sorted(found):
         begin = text.rfind("\n", 0, at + len(old) - len(old.lstrip())) + 1
         line = text[begin:text.find("\n", at + 1)].strip()
         key = f"{path}: {line}: {old.strip()} -> {new.strip()}"
-        yield at, old, new, key
+        seen[key] += 1
+        yield at, old, new, key + (f" #{seen[key]}" if seen[key] > 1 else "")
 
 
 class Turned(Mutant):

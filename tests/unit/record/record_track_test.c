@@ -265,6 +265,38 @@ static void handles_that_are_stale_foreign_or_nonsense_change_nothing(void **sta
     testbed_close(&testbed);
 }
 
+/* As NCCL's PXN and a second libnccl in the process bring them. */
+static void copy_engines_take_no_call_of_another_recorder(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, true, false);
+    struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_GATHER, 1);
+    testbed_group(&testbed, testbed.ctx, false);
+    void *call = testbed_call(&testbed, testbed.ctx, &op);
+    struct muster_handle h = muster_handle_unpack(call);
+    struct muster_event event = {.kind = MUSTER_EVENT_CE_COLL, .op = op};
+    event.parent = muster_handle_pack(testbed.rec->nonce + 1, h.kind, h.generation, h.index);
+    assert_null(muster_track_start(testbed.rec, testbed.ctx, &event));
+    event.parent = call;
+    assert_non_null(muster_track_start(testbed.rec, testbed.ctx, &event));
+    testbed_close(&testbed);
+}
+
+static void after_the_exit_nothing_is_taken_any_more(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    testbed_open(&testbed, true, false);
+    testbed_collective(&testbed, testbed.ctx, MUSTER_FUNC_ALL_REDUCE, 1);
+    pthread_mutex_unlock(&testbed.rec->drain_lock);
+    muster_recorder_exit(testbed.rec);
+    pthread_mutex_lock(&testbed.rec->drain_lock);
+    assert_true(atomic_load(&testbed.rec->closed));
+    assert_int_equal(atomic_load(&testbed.rec->seg->exit_state), MUSTER_EXIT_EXITED);
+    testbed_close(&testbed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +312,8 @@ int main(void)
         cmocka_unit_test(a_neighbours_many_operations_leave_a_free_slot),
         cmocka_unit_test(slots_are_used_again_after_they_are_retired),
         cmocka_unit_test(two_ranks_that_call_the_same_have_the_same_hash),
+        cmocka_unit_test(copy_engines_take_no_call_of_another_recorder),
+        cmocka_unit_test(after_the_exit_nothing_is_taken_any_more),
         cmocka_unit_test(handles_that_are_stale_foreign_or_nonsense_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

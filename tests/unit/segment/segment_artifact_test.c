@@ -1,5 +1,6 @@
 #include "segment_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -7,12 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "segment/artifact.h"
 
 static const char text[] = "muster: 1\n";
 static const char name[] = "policy-abababab.yaml";
+
+/* An errno: the next file gets no name. */
+static int rename_error;
+
+int rename(const char *old, const char *new)
+{
+    errno = rename_error;
+    return errno ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
+}
 
 static struct muster_artifact *make(const char *what)
 {
@@ -82,6 +93,20 @@ static void what_a_killed_one_left_after_another_was_done_is_removed(void **stat
     assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
     assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
+    free(kept);
+}
+
+static void a_name_that_cannot_be_given_is_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_err err;
+    struct muster_artifact *kept = make(text);
+    rename_error = EACCES;
+    int rc = muster_artifact_write(kept, fixture->run, &err);
+    rename_error = 0;
+    assert_int_equal(rc, -1);
+    assert_non_null(strstr(err.text, strerror(EACCES)));
+    assert_int_equal(fixture_count(fixture->run, ""), 2);
     free(kept);
 }
 
@@ -185,6 +210,7 @@ int main(void)
         TEST(the_first_to_come_writes_it),
         TEST(what_a_killed_one_left_is_finished),
         TEST(what_a_killed_one_left_after_another_was_done_is_removed),
+        TEST(a_name_that_cannot_be_given_is_an_error),
         TEST(two_that_write_at_once_do_not_disturb_each_other),
         TEST(a_crowd_that_writes_at_once_leaves_one_file),
         TEST(a_limit_on_files_ends_no_job),

@@ -65,6 +65,7 @@ static void wild_facts_become_unknown(void **state)
     assert_int_equal(muster_segment_parse("wild.seg", segment, sizeof(*segment), &copy, &err), 0);
     assert_int_equal(copy->facts.head.state, MUSTER_FACTS_NONE);
     assert_int_equal(strlen(copy->facts.head.nic), sizeof(copy->facts.head.nic) - 1);
+    assert_int_equal(strlen(copy->facts.head.nic_verbs), sizeof(copy->facts.head.nic_verbs) - 1);
     assert_int_equal(copy->facts.gpu[7].peers, MUSTER_FACT_PEERS);
     assert_int_equal(copy->facts.gpu[7].peer[63].class, MUSTER_PATH_UNKNOWN);
     assert_int_equal(copy->facts.gpu[7].peer[63].p2p, MUSTER_P2P_UNKNOWN);

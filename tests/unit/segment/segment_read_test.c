@@ -3,15 +3,17 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "segment/image.h"
-#include "segment/segment_reader.h"
 #include "segment/rows.h"
+#include "segment/segment_reader.h"
 #include "segment/seqlock.h"
 
 static struct muster_segment *fresh(void **state)
@@ -92,8 +94,10 @@ static void what_is_out_of_range_becomes_unknown(void **state)
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
         assert_true(copy->row[i].func < MUSTER_FUNCS && copy->row[i].algo < MUSTER_ALGOS &&
                     copy->row[i].proto < MUSTER_PROTOS);
-    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
         assert_int_equal(atomic_load(&copy->slot_state[i]), 0);
+        assert_true(copy->slot[i].func < MUSTER_FUNCS && copy->slot[i].algo < MUSTER_ALGOS);
+    }
     for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
         assert_true(copy->ring[i].source < MUSTER_SOURCES);
     assert_int_equal(atomic_load(&copy->exit_state), MUSTER_EXIT_OPEN);
@@ -120,7 +124,77 @@ static void files_that_are_none_are_errors(void **state)
     assert_int_equal(muster_segment_read_live("/dev/null", &copy, &unstable, &err), -1);
 }
 
-/* Only the pages that hold something are in the file. Memory that was used before is as good as any. */
+/* A service may run with its standard input closed; the next file then has its number. */
+static void a_file_may_be_descriptor_0(void **state)
+{
+    char path[256];
+    struct muster_err err;
+    void *data;
+    size_t bytes = 0;
+    fixture_path(path, sizeof(path), ((struct fixture *)*state)->run, "some");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("text", file);
+    fclose(file);
+    int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
+    close(STDIN_FILENO);
+    int rc = muster_file_load(path, 100, &data, &bytes, &err);
+    if (kept >= 0) {
+        dup2(kept, STDIN_FILENO);
+        close(kept);
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(bytes, 4);
+    free(data);
+}
+
+/* What happens right behind the next read of a whole segment. */
+static void (*behind_whole_read)(int fd);
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t at)
+{
+    ssize_t n = (ssize_t)syscall(SYS_pread64, fd, to, bytes, at);
+    if (n == (ssize_t)sizeof(struct muster_segment) && behind_whole_read) {
+        void (*happens)(int) = behind_whole_read;
+        behind_whole_read = NULL;
+        happens(fd);
+    }
+    return n;
+}
+
+static void count_one_more(int fd)
+{
+    char path[64];
+    struct muster_seg_row row = {.seq = 4, .comm = 1, .count = 8};
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int writer = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(writer, &row, sizeof(row), offsetof(struct muster_segment, row)),
+                     sizeof(row));
+    close(writer);
+}
+
+static void an_entry_that_changed_meanwhile_is_read_again(void **state)
+{
+    struct muster_segment *segment = fresh(state), *copy;
+    struct muster_err err;
+    unsigned unstable = 9;
+    char path[256];
+    segment->row[0] = (struct muster_seg_row){.seq = 2, .comm = 1, .count = 7};
+    fixture_path(path, sizeof(path), ((struct fixture *)*state)->run, "live.seg");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(segment, sizeof(*segment), 1, file), 1);
+    fclose(file);
+    behind_whole_read = count_one_more;
+    assert_int_equal(muster_segment_read_live(path, &copy, &unstable, &err), 0);
+    assert_int_equal(copy->row[0].count, 8);
+    assert_int_equal(unstable, 0);
+    free(copy);
+    free(segment);
+}
+
+/* Only the pages that hold something are in the file. Memory that was used before is as good as
+ * any. */
 static void holes_of_a_file_are_zeros(void **state)
 {
     struct muster_segment *segment = fresh(state), *copy;
@@ -209,9 +283,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(foreign_segments_are_refused_in_words),   TEST(a_segment_cut_off_anywhere_is_refused),
-        TEST(what_is_out_of_range_becomes_unknown),    TEST(files_that_are_none_are_errors),
+        TEST(foreign_segments_are_refused_in_words),
+        TEST(a_segment_cut_off_anywhere_is_refused),
+        TEST(what_is_out_of_range_becomes_unknown),
+        TEST(files_that_are_none_are_errors),
         TEST(holes_of_a_file_are_zeros),
+        TEST(a_file_may_be_descriptor_0),
+        TEST(an_entry_that_changed_meanwhile_is_read_again),
         TEST(a_segment_in_motion_is_never_read_mixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

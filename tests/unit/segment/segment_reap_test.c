@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,6 +157,34 @@ static void another_containers_segment_goes_into_no_directory_of_ours(void **sta
     assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
 }
 
+/* As when the process that was looked at ended between the look and the lock. */
+static void a_segment_that_is_gone_leaves_no_lock(void **state)
+{
+    const struct fixture *fixture = *state;
+    char path[256];
+    struct muster_err err;
+    fixture_path(path, sizeof(path), fixture->shm, "muster-0-1-2-3.seg");
+    assert_int_equal(muster_reap_one(path, &err), 1);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+}
+
+/* After a week, when nothing could be done with it. */
+static void what_cannot_be_read_goes_in_the_end_with_its_lock(void **state)
+{
+    const struct fixture *fixture = *state;
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    make_dead(fixture);
+    int fd = open(dead, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, "\xff", 1, offsetof(struct muster_segment, version)), 1);
+    close(fd);
+    muster_reap(fixture->shm);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 1);
+    assert_int_equal(utimensat(AT_FDCWD, dead, old, 0), 0);
+    muster_reap(fixture->shm);
+    assert_int_equal(fixture_count(fixture->shm, ".seg"), 0);
+    assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -164,6 +193,8 @@ int main(void)
         TEST(a_look_lets_no_second_reaper_in),
         TEST(what_was_never_written_takes_no_room_on_the_disk),
         TEST(a_child_keeps_nothing_that_its_parent_gave_up),
+        TEST(a_segment_that_is_gone_leaves_no_lock),
+        TEST(what_cannot_be_read_goes_in_the_end_with_its_lock),
         TEST(another_containers_segment_goes_into_no_directory_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
