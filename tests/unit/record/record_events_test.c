@@ -156,6 +156,38 @@ static void a_launch_is_timed_by_the_events_around_it(void **state)
     testbed_close(&testbed);
 }
 
+/* In a replay the recorded stamps come instead of a GPU's events. */
+static void a_played_operation_is_over_when_its_stamps_are_there(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    const struct muster_recorder_options options = {
+        .timing = MUSTER_TIMING_FULL, .marks = true, .played = true, .cpus = 8};
+    memset(&gpu, 0, sizeof gpu);
+    testbed_open_with(&testbed, &options);
+    testbed.rec->launches.possible = true;
+    testbed.rec->launches.stuck = true; /* no thread: nobody waits for it */
+    void *ctx = testbed_comm(&testbed, 0xabc, 4, 1, 5), *kernel[8];
+    struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 1);
+    testbed_group(&testbed, ctx, false);
+    void *call = testbed_call(&testbed, ctx, &op);
+    launch(&testbed, ctx, 1);
+    void *handle = testbed_launch(&testbed, ctx, call, &op);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
+    for (unsigned c = 0; c < 8; c++)
+        kernel[c] = testbed_kernel(&testbed, handle, c, 1000);
+    testbed_kernel_stop(&testbed, kernel[0], 2000);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
+    for (unsigned c = 1; c < 8; c++)
+        testbed_kernel_stop(&testbed, kernel[c], 2000 + c);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 1);
+    assert_int_equal(testbed_last(&testbed)->end_ns - testbed_last(&testbed)->begin_ns, 1007);
+    testbed_close(&testbed);
+}
+
 /* Another thread looks between a launch's ticket and its place. */
 static void a_launch_whose_place_comes_late_is_timed(void **state)
 {
@@ -493,6 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_timed_by_the_events_around_it),
+        cmocka_unit_test(a_played_operation_is_over_when_its_stamps_are_there),
         cmocka_unit_test(a_launch_whose_place_comes_late_is_timed),
         cmocka_unit_test(an_hour_later_times_are_as_exact),
         cmocka_unit_test(what_is_launched_together_is_one_unit),
