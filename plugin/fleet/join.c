@@ -30,6 +30,7 @@ static void free_process(struct muster_join_process *process)
         munmap(process->segment, sizeof *process->segment);
     free(process->op);
     free(process->over);
+    free(process->net);
     free(process->class);
 }
 
@@ -304,6 +305,60 @@ static bool take_still(struct muster_join_process *process, const struct muster_
     return true;
 }
 
+/* ---- links ---- */
+
+static bool same_link(const struct muster_seg_net *a, const struct muster_seg_net *b)
+{
+    return a->comm == b->comm && a->peer == b->peer && a->send == b->send;
+}
+
+/* What was before it was first heard of is not of what is looked at. False: no memory. */
+static bool take_net(struct muster_join_process *process, const struct muster_seg_net *told)
+{
+    size_t i = 0;
+    while (i < process->nets && !same_link(&process->net[i].told, told))
+        i++;
+    if (i == MUSTER_SEG_NETS)
+        return true;
+    if (i == process->nets) {
+        if (!muster_grow(&process->net, process->nets, sizeof *process->net))
+            return false;
+        process->net[process->nets++] = (struct muster_join_net){*told, *told, *told};
+    }
+    process->net[i].told = *told;
+    return true;
+}
+
+/* The window of operations was halved: that of links goes with it. */
+static void halve_nets(struct muster_join_process *process)
+{
+    for (size_t i = 0; i < process->nets; i++) {
+        process->net[i].begin = process->net[i].mark;
+        process->net[i].mark = process->net[i].told;
+    }
+}
+
+static uint64_t since(uint64_t now, uint64_t begin)
+{
+    return now > begin ? now - begin : 0;
+}
+
+static void set_nets(struct muster_join_process *process)
+{
+    for (size_t i = 0; i < process->nets; i++) {
+        const struct muster_seg_net *now = &process->net[i].told, *begin = &process->net[i].begin;
+        struct muster_seg_net *to = &process->segment->net[i];
+        *to = *now;
+        to->count = since(now->count, begin->count);
+        to->bytes = since(now->bytes, begin->bytes);
+        to->steps = since(now->steps, begin->steps);
+        to->gpu_wait_ns = since(now->gpu_wait_ns, begin->gpu_wait_ns);
+        to->credit_wait_ns = since(now->credit_wait_ns, begin->credit_wait_ns);
+        to->net_wait_ns = since(now->net_wait_ns, begin->net_wait_ns);
+        to->flush_ns = since(now->flush_ns, begin->flush_ns);
+    }
+}
+
 /* ---- operations ---- */
 
 static size_t most_ops(const struct muster_join *join)
@@ -337,6 +392,7 @@ static void take_ops(struct muster_join *join, struct muster_join_process *proce
             size_t gone = process->ops - most / 2;
             process->ops -= gone;
             memmove(process->op, process->op + gone, process->ops * sizeof *process->op);
+            halve_nets(process);
         }
     }
 }
@@ -358,7 +414,10 @@ static bool take_process(struct muster_join *join, uint32_t h, uint64_t mono_ns,
     for (size_t i = 0; i < from->comms; i++)
         join->unknown += !take_comm(process->segment, &from->comm[i]);
     take_ops(join, process, from);
-    return !from->still || take_still(process, from);
+    bool whole = true;
+    for (size_t i = 0; i < from->nets; i++)
+        whole &= take_net(process, &from->net[i]);
+    return whole && (!from->still || take_still(process, from));
 }
 
 /* A message that is new and older than the newest: the server's clock was set back, as a stream
@@ -493,6 +552,7 @@ bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struc
         struct muster_seg_identity *who = &process->segment->identity;
         who->begin_unix_ns = who->begin_mono_ns + (uint64_t)host->to_server_ns;
         whole = !over || add_over(process);
+        set_nets(process);
         run->process[run->processes++] =
             (struct muster_process){.state = process->state,
                                     .segment = process->segment,

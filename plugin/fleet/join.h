@@ -41,6 +41,10 @@ struct muster_join_process {
     struct muster_op *over; /* of what stands still: the newest of each stream */
     size_t overs;
     struct muster_class_table *class;
+    struct muster_join_net {
+        struct muster_seg_net told, mark, begin; /* now; when the window was halved last; where it begins */
+    } *net;
+    size_t nets;
 };
 
 struct muster_join {

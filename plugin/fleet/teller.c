@@ -15,10 +15,13 @@ enum {
     STILL_BYTES = 110,
     SLOT_BYTES = 20,
     CLASS_BYTES = 14,
+    NET_BYTES = 35,
+    NETS = 2, /* told at a time: not more than a quarter of what places have */
     SAVED_S = 10, /* of bytes that were not used */
     WAITING = 2048, /* operations; with more the older half is lost */
 };
 #define STILL_NS (1500 * MUSTER_NS_PER_MS)
+#define NETS_NS  (2 * MUSTER_NS_PER_S)
 
 /* ---- operations ---- */
 
@@ -169,6 +172,39 @@ static void tell_comms(struct muster_teller *teller, struct muster_telling *tell
     }
 }
 
+/* ---- links ---- */
+
+/* A segment is its owner's word: numbers that can be none are not passed on. */
+static bool can_be(const struct muster_seg_net *net)
+{
+    uint64_t all = net->count | net->bytes | net->steps | net->gpu_wait_ns | net->credit_wait_ns |
+                   net->net_wait_ns | net->flush_ns;
+    return net->comm != 0 && net->comm != MUSTER_SEG_OTHER_UID && all <= INT64_MAX;
+}
+
+/* By turns those that moved. */
+static void tell_nets(struct muster_teller *teller, struct muster_telling *telling, uint64_t now_ns,
+                      struct muster_wire_process *process)
+{
+    process->net = telling->told_net;
+    if (teller->nets_ns && now_ns - teller->nets_ns < NETS_NS)
+        return;
+    teller->nets_ns = now_ns;
+    if (!muster_segment_read_nets(teller->path, telling->net))
+        return;
+    for (unsigned k = 0; k < MUSTER_SEG_NETS && process->nets < NETS; k++) {
+        unsigned i = (teller->net_turn + k) % MUSTER_SEG_NETS;
+        const struct muster_seg_net *net = &telling->net[i];
+        if (!can_be(net) || net->count == teller->net_count[i])
+            continue;
+        teller->net_count[i] = net->count;
+        process->net[process->nets++] = *net;
+        teller->places_left -= NET_BYTES;
+        if (process->nets == NETS)
+            teller->net_turn = (i + 1) % MUSTER_SEG_NETS;
+    }
+}
+
 /* ---- where it stands still ---- */
 
 static bool is_told_still(const struct muster_wire_process *process, uint32_t uid)
@@ -316,6 +352,8 @@ bool muster_teller_tell(struct muster_teller *teller, struct muster_telling *tel
     muster_thinning_turn(&teller->thinning, now_ns, MUSTER_GATHER_BYTES);
     if (!tell_identity(teller, telling, readable, now_ns, process))
         return false;
+    if (readable && teller->seen)
+        tell_nets(teller, telling, now_ns, process);
     if (readable)
         tell_comms(teller, telling, now_ns, process);
     if (process->still && teller->seen)

@@ -34,6 +34,9 @@ struct muster_teller {
     struct muster_class_table class;
     struct muster_told told[MUSTER_SEG_COMMS];
     unsigned entries; /* of them that were ever in use */
+    uint64_t nets_ns;                 /* when links were told last */
+    uint64_t net_count[MUSTER_SEG_NETS]; /* that was told of each */
+    unsigned net_turn;
     unsigned turn;               /* communicator that comes first this time */
     int64_t places_left, ops_left; /* bytes */
     uint64_t filled_ns, described_ns;
@@ -44,6 +47,7 @@ struct muster_telling {
     struct muster_live_table table;
     struct muster_wire_comm comm[MUSTER_SEG_COMMS];
     struct muster_wire_slot slot[MUSTER_WIRE_SLOTS];
+    struct muster_seg_net net[MUSTER_SEG_NETS], told_net[MUSTER_SEG_NETS];
     struct muster_wire_class class[MUSTER_WIRE_CLASSES];
     struct muster_wire_op op[MUSTER_WIRE_OPS];
     struct muster_op ring[MUSTER_SEG_RING];

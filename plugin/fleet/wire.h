@@ -22,7 +22,7 @@
 #include "segment/layout.h"
 
 enum {
-    MUSTER_WIRE_VERSION = 1,
+    MUSTER_WIRE_VERSION = 2,
     MUSTER_WIRE_MOST = 1 << 20, /* bytes: what NATS takes unless told otherwise */
     MUSTER_WIRE_PROCESSES = 1024,
     MUSTER_WIRE_SLOTS = 1024,
@@ -75,6 +75,8 @@ struct muster_wire_process {
     bool still; /* `slot` is told: of communicators that stand still, as far as there was room */
     struct muster_wire_slot *slot;
     size_t slots;
+    struct muster_seg_net *net; /* totals of links, some at a time; without seq and unsized */
+    size_t nets;
     struct muster_wire_class *class; /* that are said in this message */
     size_t classes;
     struct muster_wire_op *op;

@@ -8,7 +8,8 @@
 #include "fleet/wire_ops.h"
 
 /* Bytes that the smallest of each takes: no count is larger than the bytes left allow. */
-enum { LEAST_PROCESS = 7, LEAST_COMM = 8, LEAST_SLOT = 13, LEAST_CLASS = 10, LEAST_OP = 3 };
+enum { LEAST_PROCESS = 7, LEAST_COMM = 8, LEAST_SLOT = 13, LEAST_CLASS = 10, LEAST_NET = 9,
+    LEAST_OP = 3 };
 
 /* A time is none that can be beyond this: sums of a few never overflow. */
 #define LATEST_NS (1ull << 62)
@@ -208,6 +209,32 @@ static void get_slots(struct muster_wire_in *in, const struct muster_wire_messag
         get_slot(in, message, &process->slot[i]);
 }
 
+static void get_net(struct muster_wire_in *in, struct muster_seg_net *net)
+{
+    uint64_t head = muster_wire_get(in, (uint64_t)UINT32_MAX << 1 | 1);
+    net->comm = (uint32_t)(head >> 1);
+    net->send = head & 1;
+    net->peer = get_int(in);
+    net->count = muster_wire_get(in, INT64_MAX);
+    net->bytes = muster_wire_get(in, INT64_MAX);
+    net->steps = muster_wire_get(in, INT64_MAX);
+    net->gpu_wait_ns = muster_wire_get(in, INT64_MAX);
+    net->credit_wait_ns = muster_wire_get(in, INT64_MAX);
+    net->net_wait_ns = muster_wire_get(in, INT64_MAX);
+    net->flush_ns = muster_wire_get(in, INT64_MAX);
+    if (net->comm == 0)
+        muster_wire_wrong(in, "a link of no communicator");
+}
+
+static void get_nets(struct muster_wire_in *in, struct muster_arena *arena,
+                     struct muster_wire_process *process)
+{
+    process->nets = muster_wire_get_count(in, MUSTER_SEG_NETS, LEAST_NET);
+    process->net = muster_arena_array(arena, process->nets, sizeof *process->net);
+    for (size_t i = 0; process->net && i < process->nets && !in->wrong; i++)
+        get_net(in, &process->net[i]);
+}
+
 static void get_process(struct muster_wire_in *in, const struct muster_wire_message *message,
                         struct muster_arena *arena, struct muster_wire_process *process)
 {
@@ -229,6 +256,7 @@ static void get_process(struct muster_wire_in *in, const struct muster_wire_mess
         get_comm(in, message, &process->comm[i]);
     if (process->still)
         get_slots(in, message, arena, process);
+    get_nets(in, arena, process);
     process->classes = muster_wire_get_count(in, MUSTER_WIRE_CLASSES, LEAST_CLASS);
     process->class = muster_arena_array(arena, process->classes, sizeof *process->class);
     for (size_t i = 0; process->class && i < process->classes && !in->wrong; i++)

@@ -97,6 +97,19 @@ static void put_slot(const struct muster_wire_message *message, const struct mus
     muster_wire_put(out, slot->proxy_ended);
 }
 
+static void put_net(const struct muster_seg_net *net, struct muster_wire_out *out)
+{
+    muster_wire_put(out, (uint64_t)net->comm << 1 | (net->send != 0));
+    muster_wire_put_signed(out, net->peer);
+    muster_wire_put(out, net->count);
+    muster_wire_put(out, net->bytes);
+    muster_wire_put(out, net->steps);
+    muster_wire_put(out, net->gpu_wait_ns);
+    muster_wire_put(out, net->credit_wait_ns);
+    muster_wire_put(out, net->net_wait_ns);
+    muster_wire_put(out, net->flush_ns);
+}
+
 static void put_class(const struct muster_wire_class *class, struct muster_wire_out *out)
 {
     const struct muster_op *like = &class->like;
@@ -212,6 +225,9 @@ void muster_wire_write_process(const struct muster_wire_message *message,
         for (size_t i = 0; i < process->slots; i++)
             put_slot(message, &process->slot[i], out);
     }
+    muster_wire_put(out, process->nets);
+    for (size_t i = 0; i < process->nets; i++)
+        put_net(&process->net[i], out);
     muster_wire_put(out, process->classes);
     for (size_t i = 0; i < process->classes; i++)
         put_class(&process->class[i], out);

@@ -473,6 +473,22 @@ int muster_segment_read_tables(const char *path, struct muster_segment *segment,
     return rc;
 }
 
+bool muster_segment_read_nets(const char *path, struct muster_seg_net *net)
+{
+    const size_t at_once = CHUNK_BYTES / sizeof *net;
+    int fd = open_part(path);
+    bool whole = fd >= 0;
+    memset(net, 0, MUSTER_SEG_NETS * sizeof *net);
+    for (size_t i = 0; whole && i < MUSTER_SEG_NETS; i += at_once) {
+        size_t left = MUSTER_SEG_NETS - i;
+        whole = read_chunk(fd, offsetof(struct muster_segment, net) + i * sizeof *net,
+                           left < at_once ? left : at_once, sizeof *net, (char *)&net[i]);
+    }
+    if (fd >= 0)
+        close(fd);
+    return whole;
+}
+
 /* ---- what is in flight ---- */
 
 static bool is_slot_used(struct muster_segment *segment, unsigned i)

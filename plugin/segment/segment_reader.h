@@ -28,7 +28,7 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
 int muster_segment_read_identity(const char *path, struct muster_seg_identity *identity,
                                  struct muster_err *err);
 
-/* Three parts of a living process's segment that somebody wants again and again, for a thousandth of
+/* Four parts of a living process's segment that somebody wants again and again, for a thousandth of
  * what muster_segment_read_live costs. */
 
 /* Operations from ordinal *next on that are still whole, into op[MUSTER_SEG_RING]; *next becomes
@@ -39,6 +39,10 @@ size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_
  * are left as they are. Entries that never stand still keep what they held. */
 int muster_segment_read_tables(const char *path, struct muster_segment *segment,
                                struct muster_err *err);
+
+/* The table of links alone, into net[MUSTER_SEG_NETS]; numbers as they stand, not yet checked. False:
+ * it cannot be read. */
+bool muster_segment_read_nets(const char *path, struct muster_seg_net *net);
 
 /* Slots in use and the policy, likewise. What retires meanwhile is left out. */
 int muster_segment_read_flight(const char *path, struct muster_segment *segment,

@@ -224,7 +224,7 @@ class Fleet(unittest.TestCase):
             line.settimeout(10)
             line.sendall(b'CONNECT {"verbose":false,"user":"mallory","pass":"own"}\r\n')
             for subject in (job, "muster.job.4242.his-00000000", "muster.finding.0.x"):
-                for text in (b"mflt", b"mflt\x01" + b"\xff" * 400, b"mflt\x02", b""):
+                for text in (b"mflt", b"mflt\x02" + b"\xff" * 400, b"mflt\x63", b""):
                     line.sendall(f"PUB {subject} {len(text)}\r\n".encode() + text + b"\r\n")
             line.sendall(b"PING\r\n")
             said = b""
@@ -269,6 +269,29 @@ class Fleet(unittest.TestCase):
                      "the agent judges its own host")
             self.assertIsNone(worker.poll())
             self.assertEqual(at.end(worker), 0)
+
+    @unittest.skipUnless(os.geteuid() == 0 and
+                         subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0,
+                         "a file system of one's own needs root")
+    def test_a_disk_that_fills_up(self):
+        """JetStream stops in the middle: agents say it and keep what they have; a server with room, which knows nothing of
+        before, is told all of it, and nobody is named anew who was named before."""
+        with Site(MUSTER, RECORDINGS, disk="8m") as at:
+            for host in HOSTS:
+                at.agent(host)
+            worker = at.worker("worker")
+            at.play("late-gpu", "muster-15", 240)
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            at.fill_disk()
+            at.until_log("agent-nodeA", "does not take messages")
+            at.until(lambda: "muster_agent_nats_waiting 0" not in at.page("agent-nodeA"), "messages are kept")
+            self.assertIsNone(worker.poll())
+            at.end(at.server, signal.SIGKILL)
+            at.server = at.start_server()
+            at.until(lambda: "muster_agent_nats_waiting 0" in at.page("agent-nodeA"), "messages are told")
+            at.until(lambda: at.diagnose("muster-15").returncode == 1, "the finding stands again")
+            self.assertEqual(set(at.told("worker")), {("late_rank", "2")})
+            self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
 
     def test_credentials_in_an_address_are_refused(self):
         with site() as at:

@@ -61,10 +61,10 @@ class StandInRas:
 
 
 class Site:
-    def __init__(self, muster, recordings, config="", scheme="nats", jetstream=""):
+    def __init__(self, muster, recordings, config="", scheme="nats", jetstream="", listen="127.0.0.1", disk=""):
         if not shutil.which("nats-server"):
             skip("no nats-server")
-        self.muster, self.recordings = muster, recordings
+        self.muster, self.recordings, self.disk = muster, recordings, disk
         self.folder = tempfile.mkdtemp(prefix="muster-fleet-nats-")
         self.shm = {host: tempfile.mkdtemp(dir="/dev/shm", prefix="muster-fleet-") for host in HOSTS}
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "SLURM_"))}
@@ -72,7 +72,7 @@ class Site:
         self.started, self.port = [], free_port()
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         with open(os.path.join(self.folder, "nats.conf"), "w", encoding="utf-8") as file:
-            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store"\n'
+            file.write(f'listen: "{listen}:{self.port}"\njetstream {{ store_dir: "{self.folder}/store"\n'
                        f'{jetstream} }}\n{config.replace("FOLDER", self.folder)}')
         if scheme == "tls":
             self.make_certificate()
@@ -97,8 +97,13 @@ class Site:
 
     # ---- processes ----
 
+    def enter(self, _host):
+        """What stands before a command of a host."""
+        return []
+
     def start(self, *command, log, host=None, **environment):
         added = {"MUSTER_SEGMENT_DIR": self.shm[host]} if host else {}
+        command = [*self.enter(host), *command]
         with open(self.log_path(log), "a", encoding="utf-8") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out,
                                        env={**self.environment, **added, **environment})
@@ -106,9 +111,23 @@ class Site:
         return process
 
     def start_server(self):
-        server = self.start("nats-server", "-c", os.path.join(self.folder, "nats.conf"), log="server")
+        command = ["nats-server", "-c", os.path.join(self.folder, "nats.conf")]
+        if self.disk:  # a file system of its own, of so many bytes, that goes with the server
+            os.makedirs(f"{self.folder}/store", exist_ok=True)
+            mount = f"mount -t tmpfs -o size={self.disk} tmpfs {self.folder}/store && exec " + " ".join(command)
+            command = ["unshare", "-m", "sh", "-c", mount]
+        server = self.start(*command, log="server")
         self.until(lambda: self.answers(), "nats-server listens")
         return server
+
+    def fill_disk(self):
+        """Until nothing fits any more."""
+        with open(f"/proc/{self.server.pid}/root{self.folder}/store/fill", "wb", buffering=0) as file:
+            try:
+                while file.write(b"\0" * 4096):
+                    pass
+            except OSError:
+                pass
 
     def answers(self):
         try:

@@ -55,7 +55,7 @@ class Job:
 
     def take(self, data):
         read = Bytes(data)
-        assert read.take(4) == b"mflt" and read.number() == 1
+        assert read.take(4) == b"mflt" and read.number() == 2
         instance, sequence = read.fixed(), read.number()
         read.number(), read.number()
         if read.byte():
@@ -84,6 +84,10 @@ class Job:
         if head & 2:
             for _ in range(read.number()):
                 self.pass_slot(read)
+        for _ in range(read.number()):
+            read.number(), read.signed()
+            for _ in range(7):
+                read.number()
         for _ in range(read.number()):
             self.take_class(read, process)
         self.take_ops(read, process)

@@ -122,6 +122,36 @@ static void test_odd_rows(void **state)
     free(made);
 }
 
+static void test_links_come_back_as_they_were(void **state)
+{
+    (void)state;
+    struct made *made = made_new(0, 1);
+    struct muster_arena arena = {0};
+    struct muster_wire_message back;
+    struct muster_err err;
+    size_t bytes;
+    struct muster_seg_net net[] = {{.comm = 1, .peer = 3, .send = 1, .count = 7, .bytes = 1ull << 40, .steps = 9,
+                                    .gpu_wait_ns = 1, .credit_wait_ns = 2, .net_wait_ns = 3, .flush_ns = 4},
+                                   {.comm = 2, .peer = 0, .count = 1}};
+    made_step(made, -1);
+    made->process[1].net = net;
+    made->process[1].nets = 2;
+    unsigned char *data = made_bytes(made, &bytes);
+    assert_int_equal(muster_wire_read("node0", data, bytes, &arena, &back, &err), 0);
+    assert_int_equal(back.process[0].nets, 0);
+    assert_int_equal(back.process[1].nets, 2);
+    assert_memory_equal(back.process[1].net, net, sizeof net);
+    muster_arena_free(&arena);
+    free(data);
+    net[1].comm = 0;
+    data = made_bytes(made, &bytes);
+    assert_int_equal(muster_wire_read("node0", data, bytes, &arena, &back, &err), -1);
+    assert_non_null(strstr(err.text, "a link of no communicator"));
+    muster_arena_free(&arena);
+    free(data);
+    free(made);
+}
+
 static void test_another_version_is_refused_by_number(void **state)
 {
     (void)state;
@@ -134,7 +164,7 @@ static void test_another_version_is_refused_by_number(void **state)
     unsigned char *data = made_bytes(made, &bytes);
     data[4] = MUSTER_WIRE_VERSION + 1;
     assert_int_equal(muster_wire_read("node0", data, bytes, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "node0: wire version 2, this muster reads 1"));
+    assert_non_null(strstr(err.text, "node0: wire version 3, this muster reads 2"));
     assert_int_equal(muster_wire_read("node0", "hello world", 11, &arena, &back, &err), -1);
     assert_non_null(strstr(err.text, "not a message of muster's agents"));
     muster_arena_free(&arena);
@@ -204,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_times_to_a_thousandth),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_odd_rows),
+        cmocka_unit_test(test_links_come_back_as_they_were),
         cmocka_unit_test(test_another_version_is_refused_by_number),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_wrong_bytes),
