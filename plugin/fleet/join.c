@@ -409,7 +409,9 @@ static bool take_process(struct muster_join *join, uint32_t h, uint64_t mono_ns,
     }
     process->state = from->state;
     process->missing = from->missing;
-    process->seen_ns = mono_ns;
+    /* Of one that is gone it is told for a minute: when it went is when it was there last. */
+    if (from->state == MUSTER_PROCESS_RUNNING || process->seen_ns == 0)
+        process->seen_ns = mono_ns;
     process->segment->heartbeat_mono_ns = from->heartbeat_ns;
     for (size_t i = 0; i < from->comms; i++)
         join->unknown += !take_comm(process->segment, &from->comm[i]);
