@@ -276,7 +276,7 @@ class Fleet(unittest.TestCase):
     def test_a_disk_that_fills_up(self):
         """JetStream stops in the middle: agents say it and keep what they have; a server with room, which knows nothing of
         before, is told all of it, and nobody is named anew who was named before."""
-        with Site(MUSTER, RECORDINGS, disk="8m") as at:
+        with Site(MUSTER, RECORDINGS, jetstream="max_file_store: 4GB", disk="8m") as at:
             for host in HOSTS:
                 at.agent(host)
             worker = at.worker("worker")

@@ -101,6 +101,17 @@ static bool is_kept(const jsStreamStateSubjects *subjects, const char *name)
     return false;
 }
 
+static void close_all(struct worker *worker)
+{
+    while (worker->jobs > 0)
+        drop_job(worker, worker->jobs - 1);
+    muster_leases_stop(worker->leases);
+    worker->leases = NULL;
+    if (worker->open)
+        muster_board_close(&worker->board);
+    worker->open = false;
+}
+
 /* Jobs are what agents speak of: the subjects of which something is kept. */
 static void look_for_jobs(struct worker *worker)
 {
@@ -109,8 +120,13 @@ static void look_for_jobs(struct worker *worker)
     jsOptions_Init(&options);
     options.Wait = MUSTER_LINK_WAIT_MS;
     options.Stream.Info.SubjectsFilter = MUSTER_FLEET_JOBS ".>";
-    if (js_GetStreamInfo(&info, muster_link_js(worker->link), MUSTER_FLEET_STREAM, &options,
-                         NULL) != NATS_OK)
+    natsStatus s = js_GetStreamInfo(&info, muster_link_js(worker->link), MUSTER_FLEET_STREAM, &options,
+                                    NULL);
+    if (s == NATS_NOT_FOUND) {
+        say(worker, "NATS knows nothing of the fleet any more, as after the loss of its store: made anew");
+        close_all(worker);
+    }
+    if (s != NATS_OK)
         return;
     const jsStreamStateSubjects *subjects = info->State.Subjects;
     for (size_t i = worker->jobs; i-- > 0;) {
@@ -138,6 +154,8 @@ static bool work(struct worker *worker)
     if (now >= worker->look_ns) {
         worker->look_ns = now + LOOK_NS;
         look_for_jobs(worker);
+        if (!worker->open)
+            return false;
     }
     for (size_t i = worker->jobs; i-- > 0;) {
         if (!muster_leases_has(worker->leases, muster_held_job_name(worker->job[i]))) {
@@ -151,17 +169,6 @@ static bool work(struct worker *worker)
 }
 
 /* ---- NATS ---- */
-
-static void close_all(struct worker *worker)
-{
-    while (worker->jobs > 0)
-        drop_job(worker, worker->jobs - 1);
-    muster_leases_stop(worker->leases);
-    worker->leases = NULL;
-    if (worker->open)
-        muster_board_close(&worker->board);
-    worker->open = false;
-}
 
 /* -1: it can never work. */
 static int open_all(struct worker *worker)
