@@ -163,7 +163,8 @@ static void add_details(struct score *score, const struct job *job, const struct
     if (__builtin_popcount(faults) != 1 || !truth->due[f])
         return;
     if (score->ratios < SCORE_RATIOS)
-        score->ratio[score->ratios++] = score_cost_s(finding) / truth->cost_s[f];
+        score->ratio[score->ratios++] =
+            (struct score_ratio){score_cost_s(finding) / truth->cost_s[f], job->family};
     if (job->fault[f].how == HOW_LINK)
         return;
     score->causes_due++;

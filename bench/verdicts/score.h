@@ -30,7 +30,10 @@ struct score {
     unsigned sure[SCORE_TENTHS], sure_right[SCORE_TENTHS];
     double sure_sum[SCORE_TENTHS], brier;
     unsigned sures;
-    double ratio[SCORE_RATIOS]; /* cost said of the whole run over true cost */
+    struct score_ratio {
+        double value; /* cost said of the whole run over true cost */
+        unsigned family;
+    } ratio[SCORE_RATIOS];
     unsigned ratios;
     unsigned causes_due, causes, causes_right; /* faults of ranks; cause said; rightly */
     uint64_t ops;

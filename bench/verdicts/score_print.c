@@ -52,8 +52,8 @@ static void print_power(const struct score *score, FILE *out)
 
 static int by_value(const void *left, const void *right)
 {
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
+    const struct score_ratio *a = left, *b = right;
+    return a->value < b->value ? -1 : a->value > b->value;
 }
 
 static void print_costs(struct score *score, FILE *out)
@@ -63,11 +63,12 @@ static void print_costs(struct score *score, FILE *out)
         return;
     qsort(score->ratio, n, sizeof *score->ratio, by_value);
     for (unsigned i = 0; i < n; i++)
-        near += score->ratio[i] >= 0.7 && score->ratio[i] <= 1.3;
+        near += score->ratio[i].value >= 0.7 && score->ratio[i].value <= 1.3;
     fprintf(out,
             "\ncost said over true cost, %u findings: median %.2f, a tenth below %.2f, a tenth "
             "above %.2f; within 30 %%: %.3f\n",
-            n, score->ratio[n / 2], score->ratio[n / 10], score->ratio[n - 1 - n / 10],
+            n, score->ratio[n / 2].value, score->ratio[n / 10].value,
+            score->ratio[n - 1 - n / 10].value,
             share(near, n));
     if (score->causes) {
         fprintf(out, "cause said (host or gpu) in %u of the %u of these that are of ranks, right %.3f\n",
@@ -92,12 +93,60 @@ static void print_confidence(const struct score *score, FILE *out)
     }
 }
 
+/* Of the true cost over the one said: a tenth of the other families' below, and a tenth above.
+ * score->ratio: sorted. */
+static void fit_costs(const struct score *score, unsigned without, double *low, double *high)
+{
+    unsigned others = 0, at = 0;
+    *low = *high = 1;
+    for (unsigned i = 0; i < score->ratios; i++)
+        others += score->ratio[i].family != without;
+    for (unsigned i = 0; i < score->ratios; i++) {
+        if (score->ratio[i].family == without)
+            continue;
+        *high = at == others / 10 ? 1 / score->ratio[i].value : *high;
+        *low = at == others - 1 - others / 10 ? 1 / score->ratio[i].value : *low;
+        at++;
+    }
+}
+
+static void print_left_out(const struct score *score, unsigned family, FILE *out)
+{
+    const struct score_row *own = &score->family[family], *all = &score->all;
+    unsigned n = own->right + own->wrong, right = all->right - own->right;
+    unsigned others = all->right + all->wrong - n, costs = 0, within = 0;
+    double p = (right + 1.0) / (others + 2.0), low, high;
+    fit_costs(score, family, &low, &high);
+    for (unsigned i = 0; i < score->ratios; i++) {
+        double truth = 1 / score->ratio[i].value;
+        bool is_own = score->ratio[i].family == family;
+        costs += is_own;
+        within += is_own && truth >= low && truth <= high;
+    }
+    double brier = n ? (own->right * (1 - p) * (1 - p) + own->wrong * p * p) / n : 0;
+    fprintf(out, "| %s | %u | %.3f | %.3f | %.4f | %.2f to %.2f | %u of %u |\n",
+            job_family_word(family), n, p, share(own->right, n), brier, low, high, within, costs);
+}
+
+/* What is fitted, the confidence and the interval of costs, fitted to the other families and judged
+ * on this one. */
+static void print_families(const struct score *score, FILE *out)
+{
+    fprintf(out, "\n| family left out | findings | confidence by the others | right | Brier | true "
+                 "cost over the one said, by the others | within |\n|---|---|---|---|---|---|---|\n");
+    for (unsigned f = 0; f < FAMILIES; f++) {
+        if (score->family[f].right + score->family[f].wrong)
+            print_left_out(score, f, out);
+    }
+}
+
 void score_print(struct score *score, FILE *out)
 {
     print_rows(score, out);
     print_power(score, out);
     print_costs(score, out);
     print_confidence(score, out);
+    print_families(score, out);
     fprintf(out, "\n%" PRIu64 " operations, judged at %.1f million a second of a processor\n",
             score->ops, score->busy_s > 0 ? (double)score->ops / score->busy_s / 1e6 : 0.0);
 }

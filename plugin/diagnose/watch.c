@@ -4,6 +4,10 @@
 
 enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 
+/* Of what was looked at: below is noise to whoever is told (docs/diagnosis.md). */
+#define WORTH_SHARE 0.01
+#define WORTH_S     0.01
+
 static bool is_hang(const struct muster_finding *finding)
 {
     return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
@@ -150,13 +154,21 @@ static unsigned scans_of(const struct muster_watch *watch, const struct muster_f
     return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
 }
 
+/* Whether it cost enough to be told while the job runs; what costs nothing that is known is told. */
+static bool is_worth_telling(const struct muster_finding *finding)
+{
+    return finding->cost_s <= 0 ||
+           (finding->cost_s >= WORTH_S && finding->cost_share >= WORTH_SHARE);
+}
+
 static void remember(struct muster_watch *watch, const struct muster_findings *now)
 {
     struct muster_findings maybe = {0};
     unsigned looks[MUSTER_WATCH_MAX];
     for (size_t i = 0; i < now->n && maybe.n < MUSTER_WATCH_MAX; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        bool waits = is_slow(finding) && !covering(&watch->known, finding);
+        bool waits = is_slow(finding) && is_worth_telling(finding) &&
+                     !covering(&watch->known, finding);
         struct muster_finding *copy = waits ? muster_findings_add(&maybe) : NULL;
         if (!copy)
             continue;
@@ -253,7 +265,8 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
         unsigned enough = scans_to_tell(finding);
-        if (is_slow(finding) && (last || scans_of(watch, finding) >= enough))
+        if (is_slow(finding) && is_worth_telling(finding) &&
+            (last || scans_of(watch, finding) >= enough))
             emit_slow(watch, finding, tell, arg);
     }
     remember(watch, now);

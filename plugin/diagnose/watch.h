@@ -38,7 +38,8 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
 
 /* The same for late_rank and slow_transfer of `now`. They rest on counts, so that a late rank is
  * told only if it was found two times in a row, a slow transfer, which may be a moment's, ten
- * times; or if `last`: there will be no other time. Of a late rank that is known no more is told,
+ * times; or if `last`: there will be no other time. And only if it cost 1 % of what was looked at
+ * and 10 ms, which does not retract what was told. Of a late rank that is known no more is told,
  * in whatever communicator it is late and by how much. What is known and is not found any more as
  * many times in a row as it takes to tell it, and once more, is retracted, while what is looked at
  * still holds what it rested on (muster_watch_window); afterwards it stands for the run. */

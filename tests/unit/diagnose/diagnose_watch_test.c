@@ -113,6 +113,37 @@ static void look_slow(struct muster_watch *watch, struct told *told, uint64_t co
     muster_findings_free(&now);
 }
 
+/* One look that finds rank 1 late, at such a cost. */
+static void look_at_cost(struct muster_watch *watch, struct told *told, double cost_s, double share)
+{
+    struct muster_findings now = {0};
+    add(&now, MUSTER_FINDING_LATE_RANK, 7, RANKS(1));
+    now.finding[0].cost_s = cost_s;
+    now.finding[0].cost_share = share;
+    muster_watch_slow(watch, &now, false, tell, told);
+    muster_findings_free(&now);
+}
+
+static void what_costs_next_to_nothing_is_not_told(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct told told = {.n = 0};
+    for (unsigned i = 0; i < 6; i++)
+        look_at_cost(&watch, &told, i % 2 ? 0.0006 : 2, i % 2 ? 0.02 : 0.009);
+    muster_watch_end(&watch, tell, &told);
+    assert_int_equal(told.n, 0);
+    look_at_cost(&watch, &told, 0.02, 0.02);
+    look_at_cost(&watch, &told, 0.02, 0.02);
+    assert_int_equal(told.n, 1);
+    /* What was told is not taken back for costing less since. */
+    for (unsigned i = 0; i < 10; i++)
+        look_at_cost(&watch, &told, 0.02, 0.002);
+    assert_int_equal(told.n, 1);
+    muster_watch_free(&watch);
+}
+
+
 static void a_slow_transfer_is_told_when_it_lasts(void **state)
 {
     (void)state;
@@ -345,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_told_when_it_was_found_twice),
         cmocka_unit_test(of_a_known_late_rank_no_more_is_told),
+        cmocka_unit_test(what_costs_next_to_nothing_is_not_told),
         cmocka_unit_test(a_slow_transfer_is_told_when_it_lasts),
         cmocka_unit_test(a_transfer_has_a_direction_or_a_communicator),
         cmocka_unit_test(what_was_found_once_is_told_at_the_end),
