@@ -124,6 +124,7 @@ int muster_actions_parse(struct muster_actions on[MUSTER_FINDING_KINDS], const c
         return 0;
     if (section->kind != MUSTER_YAML_MAP)
         return muster_yaml_fail(err, file, section->place, "on: expected findings and actions");
+    bool host_too = true;
     for (const struct muster_yaml_node *n = section->first; n; n = n->next) {
         unsigned kind = 0;
         while (kind < MUSTER_FINDING_KINDS && strcmp(muster_finding_rows[kind].name, n->key) != 0)
@@ -132,6 +133,9 @@ int muster_actions_parse(struct muster_actions on[MUSTER_FINDING_KINDS], const c
             return fail_kind(file, n, err);
         if (apply_kind(&on[kind], file, n, kind, err) != 0)
             return -1;
+        host_too &= kind != MUSTER_FINDING_LATE_HOST;
+        if (kind == MUSTER_FINDING_LATE_RANK && host_too)
+            on[MUSTER_FINDING_LATE_HOST] = on[kind];
     }
     return 0;
 }

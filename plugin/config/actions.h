@@ -23,7 +23,8 @@ struct muster_actions {
 /* As the table of kinds says; what is not shown then, `muster diagnose` shows. */
 void muster_actions_default(struct muster_actions on[MUSTER_FINDING_KINDS]);
 
-/* Reads the section; `file` stands in errors. */
+/* Reads the section; `file` stands in errors. What is done about a late rank is done about a late
+ * host, unless that has actions of its own. */
 int muster_actions_parse(struct muster_actions on[MUSTER_FINDING_KINDS], const char *file,
                          const struct muster_yaml_node *section, struct muster_err *err);
 

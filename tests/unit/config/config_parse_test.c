@@ -166,6 +166,27 @@ static void late_ranks_are_told_by_default(void **state)
     assert_true(late->log && late->report && !late->abort);
 }
 
+static void what_is_done_about_a_late_rank_is_done_about_a_late_host(void **state)
+{
+    (void)state;
+    static const char *const yaml[] = {
+        "muster: 1\non:\n  late_rank: [report]\n",
+        "muster: 1\non:\n  late_rank: [report]\n  late_host: [log]\n",
+        "muster: 1\non:\n  late_host: [log]\n  late_rank: [report]\n",
+    };
+    for (unsigned i = 0; i < sizeof yaml / sizeof *yaml; i++) {
+        struct muster_settings settings;
+        struct muster_err err;
+        assert_int_equal(muster_settings_parse(&settings, "c.yaml", yaml[i], strlen(yaml[i]), &err),
+                         0);
+        const struct muster_actions *host = &settings.on[MUSTER_FINDING_LATE_HOST];
+        assert_int_equal(host->report, i == 0);
+        assert_int_equal(host->log, i > 0);
+        assert_true(settings.on[MUSTER_FINDING_LATE_RANK].report);
+        assert_false(settings.on[MUSTER_FINDING_LATE_RANK].log);
+    }
+}
+
 static void wrong_actions_are_refused(void **state)
 {
     (void)state;
@@ -270,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_file_says_which_format_it_is),
         cmocka_unit_test(actions_replace_the_defaults_of_their_finding),
         cmocka_unit_test(late_ranks_are_told_by_default),
+        cmocka_unit_test(what_is_done_about_a_late_rank_is_done_about_a_late_host),
         cmocka_unit_test(wrong_actions_are_refused),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused_whole),
         cmocka_unit_test(variables_follow_from_their_keys),
