@@ -5,11 +5,13 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "cli/cmd.h"
+#include "cli/fleet_options.h"
 #include "config/settings.h"
 #include "fleet/nats/publish.h"
 
 struct agent_given {
-    const char *listen, *web, *nats, *nats_credentials, *nats_ca;
+    const char *listen, *web;
+    struct muster_nats_access nats; /* url: NULL without --nats */
     bool once, own, all, quiet;
     int format;
 };
@@ -18,22 +20,16 @@ enum format { FORMAT_CLASSIC, FORMAT_OPEN };
 static const char *const formats[] = {"prometheus", "openmetrics", NULL};
 
 static const struct muster_opt options[] = {
-    {"listen", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, listen), "ADDR:PORT",
-     .help = "where to serve /metrics (127.0.0.1:9417); :PORT: on all addresses"},
-    {"web-config", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, web), "FILE",
-     .help = "TLS and users, in Prometheus' usual web configuration file"},
+    MUSTER_LISTEN_OPTIONS(struct agent_given, "9417", ""),
     {"once", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, once),
      .help = "print the metrics and end"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct agent_given, format), "FORMAT", formats,
      .help = "of --once: prometheus or openmetrics (prometheus)"},
     {"all", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, all),
      .help = "of all users whose segments may be read (as root)"},
-    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats), "URL",
-     .help = "tell muster fleet of this host's jobs by NATS: nats://HOST:4222, or tls://..."},
-    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats_credentials), "FILE",
-     .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
-    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct agent_given, nats_ca), "FILE",
-     .help = "certificates to check the server's with (the system's)"},
+    MUSTER_NATS_OPTIONS(offsetof(struct agent_given, nats), "",
+                        "tell muster fleet of this host's jobs by NATS: nats://HOST:4222, or "
+                        "tls://..."),
     {"own", 0, MUSTER_OPT_FLAG, offsetof(struct agent_given, own),
      .help = "of this user alone (as anybody else)"},
     {"quiet", 'q', MUSTER_OPT_FLAG, offsetof(struct agent_given, quiet),
@@ -46,15 +42,13 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
                  struct muster_err *err)
 {
     struct muster_publish *publish = NULL;
-    const struct muster_publish_options nats = {.url = given->nats,
-                                                .credentials = given->nats_credentials,
-                                                .ca = given->nats_ca,
+    const struct muster_publish_options nats = {.nats = given->nats,
                                                 .segment_dir = agent->segment_dir,
                                                 .all = agent->all,
                                                 .log = stderr,
                                                 .quiet = given->quiet};
     muster_agent_block_signals(); /* for all threads that come */
-    if (given->nats && muster_publish_start(&nats, &publish, err) != 0)
+    if (given->nats.url && muster_publish_start(&nats, &publish, err) != 0)
         return -1;
     if (publish) {
         agent->more = muster_publish_metrics;
@@ -72,17 +66,13 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct muster_settings settings;
     struct muster_err err;
     int status;
-    int at = muster_opt_parse(self, argc, argv, &given, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, &given, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     if (given.own && given.all)
         return muster_opt_wrong(self, "--own and --all exclude each other");
-    if (given.nats && given.once)
+    if (given.nats.url && given.once)
         return muster_opt_wrong(self, "--once tells nobody: without --nats");
-    if (muster_settings_load(&settings, &err) != 0)
-        fprintf(stderr, "muster agent: %s; the defaults are taken\n", err.text);
+    muster_cmd_settings(self, &settings);
     struct muster_agent_options agent = {
         .segment_dir = settings.segment_dir,
         .all = given.all || (geteuid() == 0 && !given.own),

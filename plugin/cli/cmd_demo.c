@@ -148,11 +148,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     int status;
     if (muster_allreduce_is_rank(argc, argv))
         return muster_allreduce_rank(argv[argc - 1]);
-    int at = muster_opt_parse(self, argc, argv, &given, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, &given, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     int failed = muster_scratch_make(scratch, sizeof scratch, below ? below : "/tmp", &err);
     if (!failed) {
         failed = demonstrate(&given, scratch, &err);

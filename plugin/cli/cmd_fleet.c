@@ -2,38 +2,29 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/fleet_options.h"
 #include "config/settings.h"
 #include "fleet/nats/worker.h"
 
 static const struct muster_opt options[] = {
-    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct muster_worker_options, url), "URL",
-     .help = "the NATS that agents tell: nats://HOST:4222, or tls://... (nats://127.0.0.1:4222)"},
-    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct muster_worker_options, credentials),
-     "FILE", .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
-    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct muster_worker_options, ca), "FILE",
-     .help = "certificates to check the server's with (the system's)"},
-    {"listen", 0, MUSTER_OPT_TEXT, offsetof(struct muster_worker_options, listen), "ADDR:PORT",
-     .help = "where to serve /metrics (127.0.0.1:9418); :PORT: on all addresses; \"\": nowhere"},
-    {"web-config", 0, MUSTER_OPT_TEXT, offsetof(struct muster_worker_options, web), "FILE",
-     .help = "TLS and users, in Prometheus' usual web configuration file"},
+    MUSTER_NATS_OPTIONS(offsetof(struct muster_worker_options, nats), "",
+                        "the NATS that agents tell: nats://HOST:4222, or tls://... "
+                        "(nats://127.0.0.1:4222)"),
+    MUSTER_LISTEN_OPTIONS(struct muster_worker_options, "9418", "; \"\": nowhere"),
     {.name = NULL},
 };
 
 static int run(const struct muster_cmd *self, int argc, char **argv)
 {
-    struct muster_worker_options given = {.url = "nats://127.0.0.1:4222",
+    struct muster_worker_options given = {.nats = {.url = "nats://127.0.0.1:4222"},
                                           .listen = "127.0.0.1:9418",
                                           .log = stderr};
     struct muster_settings settings;
     struct muster_err err;
     int status;
-    int at = muster_opt_parse(self, argc, argv, &given, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, &given, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
-    if (muster_settings_load(&settings, &err) != 0)
-        fprintf(stderr, "muster fleet: %s; the defaults are taken\n", err.text);
+    muster_cmd_settings(self, &settings);
     given.settings = &settings;
     if (muster_worker_run(&given, &err) == 0)
         return MUSTER_STATUS_OK;

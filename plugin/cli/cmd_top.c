@@ -10,6 +10,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cmd.h"
+#include "cli/fleet_options.h"
 #include "config/settings.h"
 #include "fleet/nats/asker.h"
 #include "top/top_fleet.h"
@@ -32,14 +33,7 @@ static const struct muster_opt options[] = {
      .help = "jobs of all users whose segments may be read (as root)"},
     {"own", 0, MUSTER_OPT_FLAG, offsetof(struct top_given, own),
      .help = "jobs of this user alone (as anybody else)"},
-    {"fleet", 0, MUSTER_OPT_TEXT, offsetof(struct top_given, fleet.job), "JOB",
-     .help = "a job over all its hosts, as muster fleet hears of it; with --nats"},
-    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct top_given, fleet.url), "URL",
-     .help = "of --fleet: nats://HOST:4222, or tls://..."},
-    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct top_given, fleet.credentials), "FILE",
-     .help = "of --fleet: a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
-    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct top_given, fleet.ca), "FILE",
-     .help = "of --fleet: certificates to check the server's with (the system's)"},
+    MUSTER_FLEET_OPTIONS(struct top_given, "a job over all its hosts, as muster fleet hears of it"),
     {.name = NULL},
 };
 
@@ -155,10 +149,8 @@ static int run_fleet(const struct top_given *given)
 static int run_host(const struct top_given *given, const char *operand)
 {
     struct muster_settings settings;
-    struct muster_err err;
     char folder[4096];
-    if (muster_settings_load(&settings, &err) != 0)
-        fprintf(stderr, "muster top: %s; the defaults are taken\n", err.text);
+    muster_cmd_settings(&muster_cmd_top, &settings);
     uint64_t pid = 0;
     bool is_pid = operand && muster_text_u64(operand, &pid) && pid <= INT32_MAX;
     struct muster_top_host_options options_of_host = {
@@ -192,10 +184,9 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return muster_opt_wrong(self, "one RUN, not also \"%s\"", argv[at + 1]);
     if (given.own && given.all)
         return muster_opt_wrong(self, "--own and --all exclude each other");
-    bool fleet = given.fleet.job || given.fleet.url || given.fleet.credentials || given.fleet.ca;
-    if (!fleet)
+    if (!muster_fleet_given(given.fleet.job, &given.fleet.nats))
         return run_host(&given, at < argc ? argv[at] : NULL);
-    if (!given.fleet.job || !given.fleet.url)
+    if (!given.fleet.job || !given.fleet.nats.url)
         return muster_opt_wrong(self, "--fleet JOB and --nats URL go together");
     if (at < argc || given.own || given.all)
         return muster_opt_wrong(self, "--fleet shows one job, without RUN, --own and --all");

@@ -31,11 +31,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct muster_visible visible;
     struct muster_err err;
     int status;
-    int at = muster_opt_parse(self, argc, argv, &given, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, &given, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "unexpected \"%s\"", argv[at]);
     struct muster_faults *faults = calloc(1, sizeof *faults);
     int rc = !faults     ? muster_fail_memory(&err, "looking at links")
              : given.xml ? muster_survey_xml(&survey, given.xml, &err)

@@ -54,6 +54,13 @@ int muster_cmd_unknown(const char *name)
     return MUSTER_STATUS_USAGE;
 }
 
+void muster_cmd_settings(const struct muster_cmd *self, struct muster_settings *settings)
+{
+    struct muster_err err;
+    if (muster_settings_load(settings, &err) != 0)
+        fprintf(stderr, "muster %s: %s; the defaults are taken\n", self->name, err.text);
+}
+
 /* A file opened while descriptor 0, 1 or 2 is closed would take its number and get what is meant
  * for the user. A descriptor opened the wrong way round keeps the number and fails every use. */
 static void hold_standard_descriptors(void)

@@ -247,6 +247,16 @@ int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *
     return optind;
 }
 
+bool muster_opt_parse_all(const struct muster_cmd *cmd, int argc, char **argv, void *values,
+                          int *status)
+{
+    int at = muster_opt_parse(cmd, argc, argv, values, status);
+    if (at >= 0 && at < argc) {
+        *status = muster_opt_wrong(cmd, "unexpected \"%s\"", argv[at]);
+    }
+    return at == argc;
+}
+
 int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, void *values,
                          const char *what, int *status)
 {

@@ -39,6 +39,10 @@ struct muster_opt {
 int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *values,
                      int *status);
 
+/* The same for a command without operands; false: nothing more to do. */
+bool muster_opt_parse_all(const struct muster_cmd *cmd, int argc, char **argv, void *values,
+                          int *status);
+
 /* The same for a command that takes one operand, a `what`: anything else is wrong. */
 int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, void *values,
                          const char *what, int *status);

@@ -10,6 +10,7 @@
 #include "cli/cmd.h"
 #include "cli/diagnose/diagnose_follow.h"
 #include "cli/diagnose/diagnose_print.h"
+#include "cli/fleet_options.h"
 #include "cli/progress.h"
 #include "config/settings.h"
 #include "diagnose/diagnose.h"
@@ -35,14 +36,7 @@ static const struct muster_opt table[] = {
      .help = "look each second, print what is new and what is over, until interrupted"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
      .help = "text or json; with --follow one JSON object per line (text)"},
-    {"fleet", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.job), "JOB",
-     .help = "what muster fleet found in a job that runs on many hosts; with --nats"},
-    {"nats", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.url), "URL",
-     .help = "of --fleet: nats://HOST:4222, or tls://..."},
-    {"nats-credentials", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.credentials), "FILE",
-     .help = "a NATS credentials file, or a line USER:PASSWORD or TOKEN"},
-    {"nats-ca", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ca), "FILE",
-     .help = "certificates to check the server's with (the system's)"},
+    MUSTER_FLEET_OPTIONS(struct options, "what muster fleet found in a job that runs on many hosts"),
     {"ras", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ras), "HOST:PORT",
      .help = "if something hangs, also ask NCCL's RAS on a host of the job, once: localhost:28028"},
     {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
@@ -253,7 +247,7 @@ static int ask_fleet(const struct muster_cmd *self, struct options *options, boo
     struct muster_err err;
     size_t found;
     options->fleet.json = options->format == FORMAT_JSON;
-    if (!options->fleet.job || !options->fleet.url)
+    if (!options->fleet.job || !options->fleet.nats.url)
         return muster_opt_wrong(self, "--fleet JOB and --nats URL go together");
     if (more || options->live || options->follow)
         return muster_opt_wrong(self, "--fleet asks for one job, without RUN, --live and --follow");
@@ -270,7 +264,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     int at = muster_opt_parse(self, argc, argv, &options, &status);
     if (at < 0)
         return status;
-    if (options.fleet.job || options.fleet.url || options.fleet.credentials || options.fleet.ca)
+    if (muster_fleet_given(options.fleet.job, &options.fleet.nats))
         return ask_fleet(self, &options, at < argc);
     if (options.live && at < argc)
         return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);

@@ -153,9 +153,7 @@ static void print_json(const struct muster_answer *answer, const struct witness 
 int muster_fleet_ask(const struct muster_fleet_question *question, FILE *out, size_t *found,
                      struct muster_err *err)
 {
-    const struct muster_asker_options options = {.url = question->url,
-                                                 .credentials = question->credentials,
-                                                 .ca = question->ca,
+    const struct muster_asker_options options = {.nats = question->nats,
                                                  .job = question->job,
                                                  .who = "muster diagnose"};
     struct muster_answer answer;

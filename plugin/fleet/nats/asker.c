@@ -99,9 +99,7 @@ static int read_all(struct muster_board *board, struct search *search, struct mu
 int muster_asker_open(const struct muster_asker_options *options, struct muster_asker **asker,
                       struct muster_err *err)
 {
-    const struct muster_link_options link = {.url = options->url,
-                                             .credentials = options->credentials,
-                                             .ca = options->ca,
+    const struct muster_link_options link = {.nats = options->nats,
                                              .who = options->who,
                                              .log = stderr,
                                              .quiet = true};

@@ -9,11 +9,12 @@
 
 #include "base/err.h"
 #include "fleet/fleet_name.h"
+#include "fleet/nats/nats_access.h"
 
 struct muster_asker_options {
-    const char *url, *credentials, *ca; /* fleet/nats/link.h */
-    const char *job;                    /* its name, or a part of it that is unique */
-    const char *who;                    /* "muster top" */
+    struct muster_nats_access nats;
+    const char *job; /* its name, or a part of it that is unique */
+    const char *who; /* "muster top" */
 };
 
 /* JSON as it stands there: nobody has looked at it. */

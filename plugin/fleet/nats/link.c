@@ -28,7 +28,7 @@ static void say(const struct muster_link *link, const char *what, const char *wh
 {
     if (link->options.quiet)
         return;
-    fprintf(link->options.log, "%s: NATS %s: %s%s%s\n", link->options.who, link->options.url, what,
+    fprintf(link->options.log, "%s: NATS %s: %s%s%s\n", link->options.who, link->options.nats.url, what,
             why && why[0] ? ": " : "", why ? why : "");
     fflush(link->options.log);
 }
@@ -61,7 +61,7 @@ static void on_closed(natsConnection *connection, void *arg)
         return;
     link->said_ns = now;
     say(link,
-        strncmp(link->options.url, "tls://", 6) == 0
+        strncmp(link->options.nats.url, "tls://", 6) == 0
             ? "no connection; does --nats-ca vouch for its certificate, are the credentials right? "
               "Trying again each five seconds"
             : "refuses this connection; wrong credentials? Trying again each five seconds",
@@ -89,7 +89,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
 static int read_secret(struct muster_link *link, struct muster_err *err)
 {
-    const char *path = link->options.credentials;
+    const char *path = link->options.nats.credentials;
     FILE *file = path ? fopen(path, "re") : NULL;
     if (!path)
         return 0;
@@ -133,10 +133,10 @@ static int check_urls(char *list, const char *url[SERVERS], int *n, struct muste
 static natsStatus set_secret(struct muster_link *link)
 {
     char *colon = strchr(link->secret, ':');
-    if (!link->options.credentials)
+    if (!link->options.nats.credentials)
         return NATS_OK;
     if (!link->secret[0])
-        return natsOptions_SetUserCredentialsFromFiles(link->nats, link->options.credentials, NULL);
+        return natsOptions_SetUserCredentialsFromFiles(link->nats, link->options.nats.credentials, NULL);
     if (!colon)
         return natsOptions_SetToken(link->nats, link->secret);
     *colon = '\0';
@@ -168,8 +168,8 @@ static natsStatus set_options(struct muster_link *link, const char **url, int ur
     s = s == NATS_OK && strncmp(url[0], "tls://", 6) == 0
             ? natsOptions_SetSecure(link->nats, true)
             : s;
-    s = s == NATS_OK && link->options.ca
-            ? natsOptions_LoadCATrustedCertificates(link->nats, link->options.ca)
+    s = s == NATS_OK && link->options.nats.ca
+            ? natsOptions_LoadCATrustedCertificates(link->nats, link->options.nats.ca)
             : s;
     s = s == NATS_OK ? set_secret(link) : s;
     return s == NATS_OK ? set_callbacks(link) : s;
@@ -209,7 +209,7 @@ int muster_link_open(const struct muster_link_options *options, struct muster_li
     const char *url[SERVERS] = {NULL};
     int urls, rc;
     struct muster_link *one = calloc(1, sizeof *one);
-    char *list = strdup(options->url);
+    char *list = strdup(options->nats.url);
     if (!one || !list) {
         free(one);
         free(list);
@@ -219,7 +219,7 @@ int muster_link_open(const struct muster_link_options *options, struct muster_li
     rc = check_urls(list, url, &urls, err);
     rc = rc == 0 ? read_secret(one, err) : rc;
     if (rc == 0 && set_options(one, url, urls) != NATS_OK)
-        rc = muster_fail(err, "NATS %s: %s", options->url, nats_GetLastError(NULL));
+        rc = muster_fail(err, "NATS %s: %s", options->nats.url, nats_GetLastError(NULL));
     free(list);
     if (rc != 0) {
         natsOptions_Destroy(one->nats);

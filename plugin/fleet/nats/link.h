@@ -14,15 +14,14 @@
 #include <nats/nats.h>
 
 #include "base/err.h"
+#include "fleet/nats/nats_access.h"
 
 /* A request that takes longer has failed. */
 enum { MUSTER_LINK_WAIT_MS = 1000 };
 
 struct muster_link_options {
-    const char *url;         /* "nats://host:4222", several with commas; tls:// for TLS */
-    const char *credentials; /* of NATS (a JWT with its seed), or a line USER:PASSWORD or TOKEN; NULL */
-    const char *ca;          /* certificates that a server's is checked with; NULL: the system's */
-    const char *who;         /* "muster agent": begins each line */
+    struct muster_nats_access nats;
+    const char *who; /* "muster agent": begins each line */
     FILE *log;
     bool quiet; /* says nothing of coming and going */
     /* What the server said to messages published asynchronously; called by a thread of libnats.

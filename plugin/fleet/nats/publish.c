@@ -158,9 +158,7 @@ static int start_thread(struct muster_publish *publish, struct muster_err *err)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&publish->wake, &clock);
     pthread_condattr_destroy(&clock);
-    const struct muster_link_options link = {.url = publish->options.url,
-                                             .credentials = publish->options.credentials,
-                                             .ca = publish->options.ca,
+    const struct muster_link_options link = {.nats = publish->options.nats,
                                              .who = "muster agent",
                                              .log = publish->options.log,
                                              .quiet = publish->options.quiet};

@@ -12,9 +12,10 @@
 
 #include "agent/exposition.h"
 #include "base/err.h"
+#include "fleet/nats/nats_access.h"
 
 struct muster_publish_options {
-    const char *url, *credentials, *ca; /* fleet/nats/link.h */
+    struct muster_nats_access nats;
     const char *segment_dir;
     bool all; /* segments of all users */
     FILE *log;

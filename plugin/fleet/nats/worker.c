@@ -294,9 +294,7 @@ int muster_worker_run(const struct muster_worker_options *options, struct muster
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before the threads: they leave these to this one */
     signal(SIGPIPE, SIG_IGN);
-    const struct muster_link_options link = {.url = options->url,
-                                             .credentials = options->credentials,
-                                             .ca = options->ca,
+    const struct muster_link_options link = {.nats = options->nats,
                                              .who = "muster fleet",
                                              .log = options->log};
     int rc = muster_link_open(&link, &worker->link, err);

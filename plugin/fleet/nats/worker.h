@@ -10,9 +10,10 @@
 
 #include "base/err.h"
 #include "config/settings.h"
+#include "fleet/nats/nats_access.h"
 
 struct muster_worker_options {
-    const char *url, *credentials, *ca; /* fleet/nats/link.h */
+    struct muster_nats_access nats;
     const char *listen; /* /metrics; "": nowhere */
     const char *web;    /* agent_http.h */
     const struct muster_settings *settings; /* hang_seconds, on */
@@ -26,7 +27,7 @@ int muster_worker_run(const struct muster_worker_options *options, struct muster
 /* What is known of one job: findings and state, as text or JSON. `job`: its name, or a part of it
  * that is unique. *found: findings that hold. */
 struct muster_fleet_question {
-    const char *url, *credentials, *ca;
+    struct muster_nats_access nats;
     const char *job;
     bool json;
     const char *ras; /* where NCCL's RAS is asked what it says of a hang; NULL: nowhere */
