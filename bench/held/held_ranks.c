@@ -1,17 +1,15 @@
 #include "held_ranks.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/host.h"
-#include "segment/reap.h"
+#include "mapped_ranks.h"
 
 void held_fail(const char *what)
 {
@@ -91,18 +89,8 @@ struct muster_op held_op(uint64_t number, unsigned rank)
 
 void held_map_all(struct held_ranks *held)
 {
-    struct muster_found *found;
-    size_t n = muster_find_segments(held->shm, &found);
-    for (size_t i = 0; i < n; i++) {
-        int fd = open(found[i].path, O_RDWR | O_CLOEXEC);
-        struct muster_segment *map =
-            mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-            held_fail(found[i].path);
-        close(fd);
-        held->segment[map->identity.rank] = map;
-    }
-    muster_found_free(found, n);
+    if (!mapped_ranks(held->shm, held->segment, HELD_RANKS_MAX))
+        held_fail(held->shm);
 }
 
 void held_end(const struct held_ranks *held)

@@ -55,7 +55,10 @@ static bool draw_both(const struct muster_blocks *a, const struct muster_blocks 
 
 static bool same_blocks(const struct muster_blocks *a, const struct muster_blocks *b)
 {
-    return memcmp(a, b, sizeof *a) == 0;
+    bool same = true;
+    for (unsigned i = 0; i < MUSTER_BLOCKS; i++)
+        same &= a->sum[i] == b->sum[i] && a->n[i] == b->n[i];
+    return same;
 }
 
 /* Sides of the same values did not change: no draw has to tell. */

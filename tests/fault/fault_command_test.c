@@ -236,14 +236,9 @@ static void a_run_passes_the_job_on_or_says_what_failed(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
 
-/* The tests whose name holds the argument; all. */
 int main(int argc, char **argv)
 {
-    static char filter[64];
-    if (argc > 1) {
-        snprintf(filter, sizeof(filter), "*%s*", argv[1]);
-        cmocka_set_test_filter(filter);
-    }
+    driven_filter(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(a_report_is_right_or_says_what_failed),
         TEST(a_replay_plays_or_says_what_failed),

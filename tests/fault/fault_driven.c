@@ -18,6 +18,15 @@ enum { DEADLINE_S = 60 };
 
 static struct driven one;
 
+void driven_filter(int argc, char **argv)
+{
+    static char filter[64];
+    if (argc > 1) {
+        snprintf(filter, sizeof(filter), "*%s*", argv[1]);
+        cmocka_set_test_filter(filter);
+    }
+}
+
 int driven_setup(void **state)
 {
     struct driven *driven = &one;

@@ -27,6 +27,9 @@ struct driven {
     char out[DRIVEN_TEXT], err[DRIVEN_TEXT]; /* what it printed */
 };
 
+/* Of main: only the tests whose name holds the argument are run; without one all. */
+void driven_filter(int argc, char **argv);
+
 int driven_setup(void **state);
 int driven_teardown(void **state);
 

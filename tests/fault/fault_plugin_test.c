@@ -122,14 +122,9 @@ static void reads_and_writes_may_be_short(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
 
-/* The tests whose name holds the argument; all. */
 int main(int argc, char **argv)
 {
-    static char filter[64];
-    if (argc > 1) {
-        snprintf(filter, sizeof(filter), "*%s*", argv[1]);
-        cmocka_set_test_filter(filter);
-    }
+    driven_filter(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(without_failures_everything_is_recorded),
         TEST(every_allocation_may_fail),

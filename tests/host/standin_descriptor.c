@@ -128,6 +128,17 @@ static void put_coll_v1(unsigned char *at, const struct standin_event *event)
     put32(at, 112, 0);
 }
 
+/* What all collectives have since v2, in one order: function, buffers, count, root, type. */
+static void put_call(unsigned char *at, const struct standin_event *event)
+{
+    put_pointer(at, 0, event->func);
+    put64(at, 8, 0x1000);
+    put64(at, 16, 0x2000);
+    put64(at, 24, event->count);
+    put32(at, 32, (uint32_t)event->root_or_peer);
+    put_pointer(at, 40, event->dtype);
+}
+
 static void put_coll_v2_v3(unsigned char *at, const struct standin_event *event, bool v2)
 {
     size_t after = v2 ? 104 : 96;
@@ -135,12 +146,7 @@ static void put_coll_v2_v3(unsigned char *at, const struct standin_event *event,
     put_pointer(at, 24, event->comm_name);
     put64(at, 32, event->comm_hash);
     put64(at, 40, event->seq);
-    put_pointer(at, 48, event->func);
-    put64(at, 56, 0x1000);
-    put64(at, 64, 0x2000);
-    put64(at, 72, event->count);
-    put32(at, 80, (uint32_t)event->root_or_peer);
-    put_pointer(at, 88, event->dtype);
+    put_call(at + 48, event);
     if (v2)
         put64(at, 96, event->traffic);
     put8(at, after, event->channels);
@@ -152,12 +158,7 @@ static void put_coll_v2_v3(unsigned char *at, const struct standin_event *event,
 static void put_coll_v4(unsigned char *at, const struct standin_event *event, unsigned api)
 {
     put64(at, 24, event->seq);
-    put_pointer(at, 32, event->func);
-    put64(at, 40, 0x1000);
-    put64(at, 48, 0x2000);
-    put64(at, 56, event->count);
-    put32(at, 64, (uint32_t)event->root_or_peer);
-    put_pointer(at, 72, event->dtype);
+    put_call(at + 32, event);
     put8(at, 80, event->channels);
     put8(at, 81, event->warps);
     put_pointer(at, 88, event->algo);
@@ -222,12 +223,7 @@ static void put_api(unsigned char *at, const struct standin_event *event, unsign
 static void put_ce_coll(unsigned char *at, const struct standin_event *event, unsigned api)
 {
     put64(at, 24, event->seq);
-    put_pointer(at, 32, event->func);
-    put64(at, 40, 0x1000);
-    put64(at, 48, 0x2000);
-    put64(at, 56, event->count);
-    put32(at, 64, (uint32_t)event->root_or_peer);
-    put_pointer(at, 72, event->dtype);
+    put_call(at + 32, event);
     put_pointer(at, 80, "None");
     put8(at, 88, 0);
     put32(at, 92, 1);

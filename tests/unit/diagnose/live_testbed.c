@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/host.h"
-#include "segment/reap.h"
+#include "mapped_ranks.h"
 
 #define AGO_NS (20 * MUSTER_NS_PER_S)
 
@@ -83,19 +83,10 @@ static pid_t start_rank(const struct testbed *testbed, int rank, int ready)
 
 static void map_others(struct testbed *testbed)
 {
-    struct muster_found *found;
-    size_t n = muster_find_segments(testbed->shm, &found);
-    for (size_t i = 0; i < n; i++) {
-        int fd = open(found[i].path, O_RDWR | O_CLOEXEC);
-        struct muster_segment *map =
-            mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-            _exit(99);
-        close(fd);
-        testbed->rank[map->identity.rank] = map;
-        testbed->pid[map->identity.rank] = (pid_t)map->identity.pid;
-    }
-    muster_found_free(found, n);
+    if (!mapped_ranks(testbed->shm, testbed->rank, WORLD_RANKS))
+        _exit(99);
+    for (unsigned r = 0; r < WORLD_RANKS; r++)
+        testbed->pid[r] = testbed->rank[r] ? (pid_t)testbed->rank[r]->identity.pid : 0;
 }
 
 /* In the process of rank 0, once all others are there. */

@@ -92,12 +92,24 @@ static void every_documented_check_is_in_the_table(void **state)
     assert_true(seen > 50);
 }
 
+static int make_checks(void **state)
+{
+    *state = calloc(1, sizeof(struct muster_checks));
+    return *state ? 0 : -1;
+}
+
+static int free_checks(void **state)
+{
+    muster_checks_free(*state);
+    free(*state);
+    return 0;
+}
+
 static void one_cause_is_preferred_to_two(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     add(checks, "host.cumem", MUSTER_CHECK_WARNING); /* explains the all-reduce alone */
     add(checks, "gpu.iommu", MUSTER_CHECK_WARNING);
     add(checks, "gpu.clocks", MUSTER_CHECK_OK);
@@ -111,49 +123,40 @@ static void one_cause_is_preferred_to_two(void **state)
     assert_int_equal(causes.unexplained, 0);
     assert_int_equal(checks->at[1].status, MUSTER_CHECK_PROBLEM); /* raised */
     assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void the_most_direct_of_equal_causes_is_named(void **state)
 {
     static const char *const ids[] = {"gpu.iommu", "version.driver", "gpu.acs"};
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     for (int i = 0; i < 3; i++)
         add(checks, ids[i], MUSTER_CHECK_WARNING);
     assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
     assert_int_equal(causes.n, 1);
     assert_string_equal(checks->at[causes.at[0].check].id, "version.driver");
     assert_int_equal(causes.at[0].others, 2);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void two_faults_are_two_causes(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     add(checks, "host.oom", MUSTER_CHECK_WARNING);
     add(checks, "gpu.clocks", MUSTER_CHECK_WARNING);
     assert_int_equal(muster_causes_find(checks, "hang_dead,late_rank", &causes, &err), 0);
     assert_int_equal(causes.n, 2);
     assert_int_equal(causes.at[0].explains | causes.at[1].explains, 3);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 /* A hang is led by what makes ranks disagree, where the job showed both. */
 static void a_hang_is_led_by_ranks_that_disagree(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     add(checks, "gpu.iommu", MUSTER_CHECK_OK);
     add(checks, "net.mtu", MUSTER_CHECK_WARNING); /* explains the hang, but less directly */
     assert_int_equal(muster_causes_find(checks, "hang_stuck,policy_divergence", &causes, &err), 0);
@@ -163,16 +166,13 @@ static void a_hang_is_led_by_ranks_that_disagree(void **state)
     assert_int_equal(causes.at[0].others, 1);
     assert_int_equal(causes.unexplained, 2); /* what made them disagree is not of this host */
     assert_non_null(strstr(checks->at[causes.at[0].check].advice, "compare"));
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void what_makes_ranks_disagree_explains_the_hang(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     add(checks, "env.value", MUSTER_CHECK_WARNING);
     assert_int_equal(muster_cause_weight("env.value", "hang_stuck"), 0);
     assert_int_equal(muster_causes_find(checks, "hang_stuck,policy_divergence", &causes, &err), 0);
@@ -180,23 +180,18 @@ static void what_makes_ranks_disagree_explains_the_hang(void **state)
     assert_string_equal(checks->at[causes.at[0].check].id, "env.value");
     assert_int_equal(causes.at[0].explains, 3);
     assert_int_equal(causes.unexplained, 0);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void a_hang_alone_blames_no_disagreement(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     add(checks, "env.value", MUSTER_CHECK_WARNING);
     assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
     assert_int_equal(causes.n, 0);
     assert_int_equal(checks->n, 1);
     assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void every_difference_that_explains_is_a_check_and_a_symptom(void **state)
@@ -222,12 +217,11 @@ static void every_difference_that_explains_is_a_check_and_a_symptom(void **state
 
 static void what_nothing_explains_is_said(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
     char *text;
     size_t size;
-    (void)state;
     add(checks, "gpu.acs", MUSTER_CHECK_UNCHECKED);
     add(checks, "p2p.kernel", MUSTER_CHECK_PROBLEM);
     assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
@@ -242,29 +236,24 @@ static void what_nothing_explains_is_said(void **state)
     assert_ptr_equal(strstr(text, first), text);
     assert_non_null(strstr(text, "no cause seen; not checked: gpu.acs\n"));
     free(text);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 static void a_word_that_is_no_symptom_is_refused(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
-    (void)state;
     assert_int_equal(muster_causes_find(checks, "hang_stuck,hang", &causes, &err), -1);
     assert_non_null(strstr(err.text, "no symptom \"hang\""));
-    free(checks);
 }
 
 static void the_cause_comes_first_and_symptoms_under_it(void **state)
 {
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = *state;
     struct muster_causes causes;
     struct muster_err err;
     char *text;
     size_t size;
-    (void)state;
     add(checks, "limit.nofile", MUSTER_CHECK_PROBLEM);
     add(checks, "p2p.kernel", MUSTER_CHECK_PROBLEM);
     add(checks, "gpu.acs", MUSTER_CHECK_WARNING);
@@ -281,8 +270,6 @@ static void the_cause_comes_first_and_symptoms_under_it(void **state)
                               "          fix: mend limit.nofile\n"
                               "3 problems, 0 warnings, 0 ok, 0 unchecked (--all shows them)\n");
     free(text);
-    muster_checks_free(checks);
-    free(checks);
 }
 
 /* What is fine by itself leads where nothing else explains a symptom, and there alone. */
@@ -290,9 +277,7 @@ static void a_suspect_comes_last(void **state)
 {
     struct muster_causes causes;
     struct muster_err err;
-    struct muster_checks *checks = calloc(1, sizeof *checks);
-    (void)state;
-    assert_non_null(checks);
+    struct muster_checks *checks = *state;
     add(checks, "net.firewall", MUSTER_CHECK_OK);
     muster_check_suspect(&checks->at[0], "a rule may be in the way");
     assert_int_equal(muster_causes_find(checks, NULL, &causes, &err), 0);
@@ -310,28 +295,28 @@ static void a_suspect_comes_last(void **state)
     assert_int_equal(causes.n, 1);
     assert_int_equal(causes.at[0].check, 1);
     assert_int_equal(checks->at[0].status, MUSTER_CHECK_OK);
-    muster_checks_free(checks);
-    free(checks);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_checks, free_checks)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_suspect_comes_last),
+        TEST(a_suspect_comes_last),
         cmocka_unit_test(every_symptom_has_a_path_to_a_cause),
         cmocka_unit_test(every_finding_is_a_symptom),
         cmocka_unit_test(every_word_of_the_table_is_a_symptom),
         cmocka_unit_test(every_documented_check_is_in_the_table),
-        cmocka_unit_test(one_cause_is_preferred_to_two),
-        cmocka_unit_test(the_most_direct_of_equal_causes_is_named),
-        cmocka_unit_test(two_faults_are_two_causes),
-        cmocka_unit_test(a_hang_is_led_by_ranks_that_disagree),
-        cmocka_unit_test(what_makes_ranks_disagree_explains_the_hang),
-        cmocka_unit_test(a_hang_alone_blames_no_disagreement),
+        TEST(one_cause_is_preferred_to_two),
+        TEST(the_most_direct_of_equal_causes_is_named),
+        TEST(two_faults_are_two_causes),
+        TEST(a_hang_is_led_by_ranks_that_disagree),
+        TEST(what_makes_ranks_disagree_explains_the_hang),
+        TEST(a_hang_alone_blames_no_disagreement),
         cmocka_unit_test(every_difference_that_explains_is_a_check_and_a_symptom),
-        cmocka_unit_test(what_nothing_explains_is_said),
-        cmocka_unit_test(a_word_that_is_no_symptom_is_refused),
-        cmocka_unit_test(the_cause_comes_first_and_symptoms_under_it),
+        TEST(what_nothing_explains_is_said),
+        TEST(a_word_that_is_no_symptom_is_refused),
+        TEST(the_cause_comes_first_and_symptoms_under_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

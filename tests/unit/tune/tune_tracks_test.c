@@ -489,8 +489,8 @@ static void write_force(FILE *out, const void *combinations)
 static void every_combination_that_nccl_has_can_be_forced(void **state)
 {
     (void)state;
-    for (uint8_t algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
-        for (uint8_t proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
+    for (unsigned algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
+        for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
             char *text;
             uint32_t bit = muster_policy_combination(algo, proto);
             bool any = false;

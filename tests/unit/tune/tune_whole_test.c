@@ -115,7 +115,7 @@ static struct muster_tune_rule ruled[CHAIN];
 static void chain_of(const uint8_t *sizes, size_t rules)
 {
     begin(NULL);
-    for (uint8_t i = 0; i < CHAIN; i++) {
+    for (unsigned i = 0; i < CHAIN; i++) {
         unsigned before = (i + CHAIN - 1u) % CHAIN;
         whole.part[i].class = (struct muster_tune_class){.func = MUSTER_FUNC_ALL_REDUCE,
                                                          .size_log2 = (uint8_t)(10 + i),
