@@ -177,8 +177,10 @@ int main(int argc, char **argv)
     struct cost cost = {0};
     mallopt(M_MMAP_MAX, 0); /* as a worker does */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    if (!join || !judge || !host || hosts == 0)
+    if (!join || !judge || !host || hosts == 0) {
+        free(host);
         return 1;
+    }
     for (uint64_t half = 0; half < 2 * seconds; half++) {
         told.now_s = ((double)half + 1) / 2;
         play_half(host, hosts, half, seconds, told.late, join, &cost);

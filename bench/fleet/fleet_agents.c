@@ -247,7 +247,7 @@ static void start(struct agents *agents, unsigned c, const struct options *optio
 {
     char name[MUSTER_FLEET_NAME];
     struct muster_err err;
-    const struct muster_link_options link = {.url = options->url, .who = "fleet_agents", .log = stderr, .quiet = true};
+    const struct muster_link_options link = {.nats = {.url = options->url}, .who = "fleet_agents", .log = stderr, .quiet = true};
     uint64_t session = muster_unix_ns() << 20;
     muster_fleet_name(name, 1000, RUN);
     *agents = (struct agents){.tape = tape, .first = c, .session = session};

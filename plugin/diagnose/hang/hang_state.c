@@ -318,7 +318,7 @@ static void take_ops(struct muster_arena *arena, struct muster_hang_member *memb
                 &(struct seen){.number = op->number == MUSTER_VIEW_NO_NUMBER ? UINT64_MAX : op->number,
                                .enqueue_ns = op->enqueue_ns,
                                .count = op->count,
-                               .peer = op->peer,
+                               .peer = (int32_t)op->peer,
                                .func = op->func,
                                .dtype = view->class[op->class].dtype,
                                .ended = muster_source_is_gpu(op->source)});

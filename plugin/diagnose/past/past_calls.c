@@ -111,12 +111,16 @@ static bool name_ranks(const struct mismatch *in, uint32_t best, struct muster_f
 
 static void fill(const struct mismatch *in, struct muster_finding *finding)
 {
+    const struct muster_view_op *usual = NULL;
     uint32_t best = 0;
     for (uint32_t i = 0; i < in->comm->members; i++) {
-        if (in->op[i] && (!in->op[best] || side_of(in, in->op[i]) > side_of(in, in->op[best])))
+        if (in->op[i] && (!usual || side_of(in, in->op[i]) > side_of(in, usual))) {
+            usual = in->op[i];
             best = i;
+        }
     }
-    const struct muster_view_op *usual = in->op[best];
+    if (!usual)
+        return; /* no rank has it: nothing was called, so nothing differs */
     finding->kind = MUSTER_FINDING_MISMATCH;
     finding->comm = in->comm->id;
     muster_finding_set_op(finding, in->view, in->comm, usual);

@@ -158,8 +158,8 @@ static void pair_member(const struct muster_graph *graph, const struct muster_vi
             continue;
         }
         struct muster_view_stream from =
-            muster_view_stream(view, member, MUSTER_FUNC_SEND, op->peer);
-        const struct muster_view_member *peer = by_rank(view, comm, op->peer);
+            muster_view_stream(view, member, MUSTER_FUNC_SEND, (int32_t)op->peer);
+        const struct muster_view_member *peer = by_rank(view, comm, (int32_t)op->peer);
         i = from.end;
         if (peer && peer != member) {
             pair(graph, from, muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);

@@ -442,7 +442,7 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
         if (end_ns > last_ns) {
             /* What was called so far from it is as good as unknown. */
             int64_t back = (int64_t)u - (int64_t)at;
-            unit->last = back >= -INT16_MAX && back <= INT16_MAX ? (int16_t)back : 0;
+            unit->last = (int16_t)(back >= -INT16_MAX && back <= INT16_MAX ? back : 0);
             last_ns = end_ns;
         }
     }

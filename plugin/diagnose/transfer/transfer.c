@@ -395,7 +395,7 @@ static void by_sends_of(struct reading *in, uint32_t c, uint32_t m,
             continue;
         if (peer < 0)
             muster_transfer_loads(view, m, &in->memory, &loads);
-        peer = op->peer;
+        peer = (int32_t)op->peer;
         by_pair(in, &loads, c, m, comm->first_member + (uint32_t)peer, findings);
     }
     if (peer >= 0)

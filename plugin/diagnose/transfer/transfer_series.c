@@ -114,7 +114,7 @@ static void sort(struct muster_transfers *transfers, struct muster_arena *memory
     struct muster_transfer *sorted = muster_arena_array(memory, transfers->n + 1, sizeof *sorted);
     size_t first = 1; /* where the group begins, plus 1: 0 stands for free */
     count_groups(transfers, memory, &groups);
-    if (memory->failed)
+    if (memory->failed || !sorted || !groups.at)
         return;
     for (size_t i = 0; i < groups.slots; i++) {
         size_t n = groups.at[i].n;

@@ -35,7 +35,7 @@ static void say_refused(struct muster_sender *sender, const jsPubAckErr *why)
     bool nobody = why->Err == NATS_NO_RESPONDERS;
     fprintf(sender->options.log,
             "%s: NATS %s does not take messages (%s); a minute of them is kept. %s\n",
-            sender->options.who, sender->options.url,
+            sender->options.who, sender->options.nats.url,
             why->ErrText ? why->ErrText : natsStatus_GetText(why->Err),
             nobody ? "No stream takes " MUSTER_FLEET_JOBS ".>: start muster fleet, which makes it, "
                      "with JetStream on"
