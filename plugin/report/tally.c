@@ -169,7 +169,7 @@ static uint32_t class_of(struct muster_build *build, const struct muster_view_op
                                        .algo = of->algo,
                                        .proto = of->proto,
                                        .size_log2 = of->size_log2,
-                                       .peer = op->peer};
+                                       .peer = (int32_t)op->peer};
         struct muster_class_key key = muster_build_key(build, member->comm + 1, member->rank,
                                                        member->gpu, &own);
         known[op->class] = (struct known){op->member, muster_build_class(build, &key, false)};

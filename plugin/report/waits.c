@@ -19,7 +19,7 @@ static uint32_t class_of(struct muster_build *build, const struct muster_joint *
                                          .algo = of->algo,
                                          .proto = of->proto,
                                          .size_log2 = of->size_log2,
-                                         .peer = joint->any->peer};
+                                         .peer = (int32_t)joint->any->peer};
     uint32_t comm = joint->view->member[joint->comm->first_member].comm + 1;
     struct muster_class_key key = muster_build_key(build, comm, -1, MUSTER_NO_ENTRY, &own);
     return muster_build_class(build, &key, false);
