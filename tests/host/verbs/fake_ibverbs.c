@@ -38,7 +38,7 @@ struct queue {
 };
 
 /* Whether the network has a line of these words; *n gets the number behind them. */
-static int has_line(int *n, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int has_line(int *n, const char *fmt, ...)
 {
     char path[512], line[128], wanted[128];
     va_list args;
