@@ -32,7 +32,7 @@ struct link {
 struct crossing {
     uint32_t comm;
     const struct muster_view_net *net;
-    const char *from, *to; /* hosts */
+    const struct muster_view_gpu *from, *to; /* the sender's and the receiver's */
     size_t links;
     double wait, usual; /* of it, of the typical link; ns a byte */
     bool told;
@@ -143,8 +143,7 @@ static void word(const struct muster_view *view, const struct crossing *own,
     const struct muster_view_comm *comm = &view->comm[own->comm];
     const struct muster_view_net *net = own->net;
     const struct muster_view_net *back = other_end(view, net);
-    const struct muster_view_gpu *from = &view->gpu[view->member[net->member].gpu];
-    const struct muster_view_gpu *to = gpu_of(view, comm, net->peer);
+    const struct muster_view_gpu *from = own->from, *to = own->to;
     finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
     finding->comm = comm->id;
     finding->rank[0] = from->rank;
@@ -234,8 +233,8 @@ static void by_links(const struct muster_view *view, uint32_t c, struct muster_a
     struct crossing *own = muster_arena_add(memory, &crossings->at, &crossings->n, sizeof *own);
     *own = (struct crossing){.comm = c,
                              .net = link[0].net,
-                             .from = view->gpu[view->member[link[0].net->member].gpu].host,
-                             .to = to->host,
+                             .from = &view->gpu[view->member[link[0].net->member].gpu],
+                             .to = to,
                              .links = n,
                              .wait = link[0].wait,
                              .usual = link[n / 2].wait};
@@ -252,7 +251,7 @@ static bool crosses(const struct crossings *crossings, uint32_t comm)
 
 static bool same_way(const struct crossing *a, const struct crossing *b)
 {
-    return strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
+    return strcmp(a->from->host, b->from->host) == 0 && strcmp(a->to->host, b->to->host) == 0;
 }
 
 /* The share of a transfer that stays without the slow link. It would take no longer than twice what
@@ -325,7 +324,7 @@ static void tell_way(const struct muster_view *view, struct crossings *crossings
     if (comms > 1) {
         muster_finding_say(&finding->evidence,
                            "the same in %u communicators that go from host %s to host %s", comms,
-                           own->from, own->to);
+                           own->from->host, own->to->host);
     }
 }
 
