@@ -176,18 +176,30 @@ static void count_states(const struct muster_checks *checks, int count[STATES])
         count[checks->at[i].status]++;
 }
 
+/* NULL: one is here, or nobody asked. */
+static const char *why_no_gpu(const struct muster_checks *checks)
+{
+    for (int i = 0; i < checks->n; i++)
+        if (is_unchecked(&checks->at[i]) && strcmp(checks->at[i].id, "gpu.present") == 0)
+            return checks->at[i].found;
+    return NULL;
+}
+
 /* What was not checked may be wrong, so that nobody is told that all is well then. */
 static void put_verdict(const struct muster_checks *checks, FILE *out)
 {
     int count[STATES];
     count_states(checks, count);
     int problems = count[MUSTER_CHECK_PROBLEM], warnings = count[MUSTER_CHECK_WARNING];
+    const char *no_gpu = why_no_gpu(checks);
     if (problems)
         fprintf(out, "This host would spoil a job: %d problem%s", problems,
                 problems == 1 ? "" : "s");
     else if (warnings)
         fprintf(out, "This host can run a job, perhaps not well: %d warning%s", warnings,
                 warnings == 1 ? "" : "s");
+    else if (no_gpu)
+        fprintf(out, "Not known whether this host can run a job: %s", no_gpu);
     else if (count[MUSTER_CHECK_OK])
         fprintf(out, "Nothing is wrong with this host as far as was checked");
     else
