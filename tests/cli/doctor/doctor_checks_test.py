@@ -1,6 +1,7 @@
 """Checks of muster doctor one by one: a host on which each fires, and one on which it does not."""
 
 import os
+import pathlib
 import shutil
 import struct
 import unittest
@@ -66,6 +67,24 @@ class Host(Case):
             "warning", "NCCL's data also takes veth1, a virtual interface that leads to no other host"))
         check = self.doctor(*symptom, NCCL_SOCKET_IFNAME="eth0", **TWO_HOSTS)["net.interface"]
         self.assertEqual(check["status"], "ok")
+
+    def test_a_pattern_that_takes_more_than_it_names(self):
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n  eth1: 1 2 3\n eth10: 1 2 3\n eth11: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n" + "".join(
+            f"{name}\t00000{i + 1}0A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+            for i, name in enumerate(("eth1", "eth10", "eth11"))))
+        self.put("proc/net/fib_trie", "Local:\n" + "".join(
+            f"           |-- 10.{i + 1}.0.7\n              /32 host LOCAL\n" for i in range(3)))
+        self.expect("net.pattern", "ok")
+        self.expect("net.pattern", "ok", NCCL_SOCKET_IFNAME="=eth1")
+        check = self.expect("net.pattern", "warning", NCCL_SOCKET_IFNAME="eth1")
+        self.assertEqual(check["found"], "the pattern takes 2 interfaces by prefix")
+        self.assertEqual(check["advice"], "put = before the name: =eth1")
+
+    def test_a_host_that_is_told_who_it_is(self):
+        self.expect("host.identity", "ok")
+        check = self.expect("host.identity", "warning", NCCL_HOSTID="node7")
+        self.assertIn("NCCL_HOSTID=node7", check["evidence"])
 
     def test_a_firewall(self):
         self.put("etc/ufw/ufw.conf", "# x\nENABLED=no\n")
@@ -469,6 +488,22 @@ class Gpus(GpuCase):
         self.assertIn("out of LD_LIBRARY_PATH", check["advice"])
         self.expect("version.compat", "problem", LD_LIBRARY_PATH=path,
                     nvml="driver 535.104.05\ngpu * name NVIDIA GeForce RTX 4090")
+
+    def test_known_bugs_of_nccl(self):
+        self.expect("version.nccl_bad", "ok", NCCL_CUMEM_ENABLE="0")
+        check = self.expect("version.nccl_bad", "problem", FAKE_NCCL="22602", NCCL_CUMEM_ENABLE="0")
+        self.assertIn("send and receive hang with NCCL_CUMEM_ENABLE=0", check["found"])
+        self.assertNotEqual(self.doctor("--passive", FAKE_NCCL="22602")["version.nccl_bad"]["status"], "problem")
+
+    def test_a_driver_older_than_what_nccl_was_built_for(self):
+        self.put("lib/libnccl.so.2")
+        fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
+        built = fake.read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
+        (self.root / "lib/libnccl.so.2").write_bytes(built + b"\0NCCL version 2.28.9+cuda12.9\0")
+        given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"))
+        self.assertEqual(self.doctor(*given, nvml="cuda 12080")["version.cuda"]["status"], "ok")
+        check = self.doctor(*given, nvml="cuda 11080\ndriver 520.61.05")["version.cuda"]
+        self.assertEqual(check["status"], "problem", check)
 
     def test_gpudirect(self):
         self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
