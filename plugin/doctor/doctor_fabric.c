@@ -1,5 +1,7 @@
-/* IOMMU, ACS and IMEX: from sysfs alone. */
+/* IOMMU, ACS and IMEX: from sysfs and /dev alone. */
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,10 +99,18 @@ static void check_acs(struct muster_doctor *doctor)
 static void check_imex(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "gpu.imex", "F50");
-    bool channels = access("/dev/nvidia-caps-imex-channels", F_OK) == 0;
-    muster_check_found(check, channels ? "IMEX channels" : "no IMEX channels");
-    muster_check_expected(check, "channels only on multi-node NVLink systems");
-    (void)doctor;
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s/nvidia-caps-imex-channels", doctor->devfs);
+    bool has_folder = access(folder, F_OK) == 0;
+    bool has_channel = muster_doctor_entries(doctor->devfs, "nvidia-caps-imex-channels") > 0;
+    muster_check_found(check, has_channel ? "IMEX channels" : "no IMEX channels");
+    muster_check_expected(check, "a channel where NVLink joins hosts");
+    if (has_folder && !has_channel) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_advice(check, "NCCL cannot use NVLink between hosts without one: load the driver "
+                                   "with NVreg_CreateImexChannel0=1, or give the container "
+                                   "/dev/nvidia-caps-imex-channels/channel0");
+    }
 }
 
 void muster_doctor_fabric(struct muster_doctor *doctor)

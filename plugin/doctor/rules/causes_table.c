@@ -92,7 +92,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.iommu", TESTS " slow_transfer", 6},
     {"gpu.acs", TESTS " slow_transfer", 8},
     {"gpu.acs", "init_error hang_dead", 4}, /* a NIC's access to a GPU that ends nowhere */
-    {"gpu.imex", "", 0},
+    {"gpu.imex", "init_error path_missing slow_transfer", 6},
     {"ib.ports", "slow_transfer hang_stuck init_error path_degraded", 6},
     {"ib.gid", "init_error hang_stuck slow_transfer", 7},
     {"ib.devices", "slow_transfer init_error path_missing", 8},

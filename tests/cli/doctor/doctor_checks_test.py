@@ -86,6 +86,14 @@ class Host(Case):
         check = self.expect("host.identity", "warning", NCCL_HOSTID="node7")
         self.assertIn("NCCL_HOSTID=node7", check["evidence"])
 
+    def test_nvlink_between_hosts_without_a_channel(self):
+        dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+        self.assertEqual(self.expect("gpu.imex", "ok", **dev)["found"], "no IMEX channels")
+        (self.root / "dev/nvidia-caps-imex-channels").mkdir(parents=True)
+        self.assertIn("channel0", self.expect("gpu.imex", "warning", **dev)["advice"])
+        self.put("dev/nvidia-caps-imex-channels/channel0")
+        self.assertEqual(self.expect("gpu.imex", "ok", **dev)["found"], "IMEX channels")
+
     def test_a_firewall(self):
         self.put("etc/ufw/ufw.conf", "# x\nENABLED=no\n")
         self.expect("net.firewall", "ok", **TWO_HOSTS)
@@ -182,16 +190,42 @@ class Host(Case):
         self.assertIn("GPU 0: node 1", check["evidence"])
         self.assertIn("GPU 1: its node is not told (numa_node is -1)", check["evidence"])
 
-    def test_ranks_far_from_their_gpus(self):
+    def device(self, node, chain, kind):
+        for file, text in (("class", kind), ("vendor", "0x10de"), ("numa_node", str(node)),
+                           ("current_link_width", "16"), ("max_link_width", "16")):
+            self.put(f"sys/devices/{chain}/{file}", text + "\n")
+        (self.root / "sys/bus/pci/devices" / chain.rsplit("/", 1)[1]).symlink_to(f"../../../devices/{chain}")
+
+    def two_nodes_with_a_gpu_each(self):
         self.put("sys/devices/system/cpu/online", "0-15\n")
         for node in range(2):
             self.put(f"sys/devices/system/node/node{node}/cpulist", f"{node * 8}-{node * 8 + 7}\n")
-            for chain in (f"pci0000:{node}0/0000:{node}0:01.0", f"pci0000:{node}0/0000:{node}0:01.0/0000:{node}1:00.0"):
-                gpu = chain.count("/") == 2
-                for file, text in (("class", "0x030200" if gpu else "0x060400"), ("vendor", "0x10de"),
-                                   ("numa_node", str(node)), ("current_link_width", "16"), ("max_link_width", "16")):
-                    self.put(f"sys/devices/{chain}/{file}", text + "\n")
-                (self.root / "sys/bus/pci/devices" / chain.rsplit("/", 1)[1]).symlink_to(f"../../../devices/{chain}")
+            bridge = f"pci0000:{node}0/0000:{node}0:01.0"
+            self.device(node, bridge, "0x060400")
+            self.device(node, f"{bridge}/0000:{node}1:00.0", "0x030200")
+
+    def fabric_nic(self, node, name, number):
+        bridge = f"pci0000:{node}0/0000:{node}0:0{number}.0"
+        nic = f"{bridge}/0000:{node}{number}:00.0"
+        self.device(node, bridge, "0x060400")
+        self.device(node, nic, "0x020700")
+        self.put(f"sys/devices/{nic}/infiniband/{name}/.keep")
+        self.put(f"sys/class/infiniband/{name}/ports/1/state", "4: ACTIVE\n")
+
+    def test_nics_that_one_socket_lacks(self):
+        self.two_nodes_with_a_gpu_each()
+        self.fabric_nic(0, "mlx5_0", 2)
+        self.expect("gpu.nic", "ok")  # one alone has to be somewhere
+        self.fabric_nic(0, "mlx5_1", 3)
+        check = self.expect("gpu.nic", "warning")
+        self.assertEqual(check["evidence"], ["NUMA node 1 has 1 GPUs and 0 fabric NICs, node 0 has 1 and 2: "
+                                             "traffic of the first crosses the socket"])
+        self.fabric_nic(1, "mlx5_2", 2)
+        self.fabric_nic(1, "mlx5_3", 3)
+        self.expect("gpu.nic", "ok")
+
+    def test_ranks_far_from_their_gpus(self):
+        self.two_nodes_with_a_gpu_each()
         self.expect("limit.near", "ok")
         self.rank(100, 0, "0-3")
         self.rank(101, 1, "8-11")
