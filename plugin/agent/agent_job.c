@@ -52,6 +52,7 @@ struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *
     job->who = *who;
     job->uid = uid;
     job->hang_ns = hang_ns;
+    job->motions.from_outside = true;
     job->run = muster_live_run_new();
     if (job->run)
         return job;

@@ -100,12 +100,24 @@ class Plain(Top):
         self.assertIn("nothing of", self.top("--once", self.folder.name, code=2))
         self.assertRegex(self.top(code=2), f"no terminal|{NOT_BUILT}")
 
+    def test_a_hang_is_named_at_the_first_look(self):
+        """It is older than the limit before anybody looks."""
+        self.environment["MUSTER_HANG_SECONDS"] = "2"
+        self.replay("hang-absent")
+        self.until(lambda: "Hang: " in self.live(), self.live)
+        said = self.top("--once", code=0)
+        self.assertIn("Hang: rank 1 (node0) never entered AllReduce #76", said)
+        self.assertIn("findings 1", said)
+
+    def live(self):
+        return subprocess.run([MUSTER, "diagnose", "--live"], env=self.environment, text=True, capture_output=True,
+                              timeout=DEADLINE_S).stdout
+
     def test_who_sends_is_shown_with_it(self):
         self.replay(self.without_its_last_collective("late-pipeline"))
         ranks = r"(?m)^>? +\d .*(?:Send to|Recv from) [0-3] #\d+ \(16 MiB\), "
         self.until(lambda: len(re.findall(ranks, self.top("--once", code=0))) == 4, lambda: self.top("--once", code=0))
-        live = subprocess.run([MUSTER, "diagnose", "--live"], env=self.environment, text=True, capture_output=True,
-                              timeout=DEADLINE_S).stdout
+        live = self.live()
         self.assertEqual(len(re.findall(r"(?m)^ +[0-3] .*(?:Send to|Recv from) [0-3] #\d+ \(16 MiB\) ", live)), 4, live)
 
     def test_wrong_calls(self):

@@ -34,18 +34,31 @@ static void gather(struct muster_live_motions *motions, const struct muster_live
         motion->idle = peer->comm[c].idle &&
                        (!motion->seen || (motion->idle && motion->calls == peer->comm[c].calls));
         motion->calls = peer->comm[c].calls;
+        if (peer->comm[c].moved_ns > motion->moved_ns)
+            motion->moved_ns = peer->comm[c].moved_ns;
         motion->seen = true;
         motion->next = motion->next * 31 + peer->comm[c].mark + peer->alive;
     }
 }
 
-static bool take_one(struct muster_live_motion *motion, const struct muster_live_motions *before,
-                     uint64_t now_ns)
+/* Since when one that is new here stands still. */
+static uint64_t still_since(const struct muster_live_motions *motions,
+                            const struct muster_live_motion *motion,
+                            const struct muster_live_motions *before, uint64_t now_ns)
+{
+    const struct muster_live_motion *earlier = before ? find(before, motion->id) : NULL;
+    if (earlier && earlier->since_ns)
+        return earlier->since_ns;
+    bool told = motions->from_outside && motion->moved_ns && motion->moved_ns < now_ns;
+    return told ? motion->moved_ns : now_ns;
+}
+
+static bool take_one(const struct muster_live_motions *motions, struct muster_live_motion *motion,
+                     const struct muster_live_motions *before, uint64_t now_ns)
 {
     bool is_new = motion->since_ns == 0, moved = motion->mark != motion->next;
-    const struct muster_live_motion *earlier = before ? find(before, motion->id) : NULL;
     if (is_new)
-        motion->since_ns = earlier && earlier->since_ns ? earlier->since_ns : now_ns;
+        motion->since_ns = still_since(motions, motion, before, now_ns);
     else if (moved)
         motion->since_ns = now_ns;
     motion->mark = motion->next;
@@ -80,7 +93,7 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
         gather(motions, &peer[i]);
     for (size_t i = 0; i < motions->n; i++) {
         if (motions->motion[i].seen)
-            moved |= take_one(&motions->motion[i], before, now_ns);
+            moved |= take_one(motions, &motions->motion[i], before, now_ns);
         else
             gone++;
     }

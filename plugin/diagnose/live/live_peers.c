@@ -105,8 +105,11 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
         bool idle = comm->launches > 0 && comm->launches_ended >= comm->launches &&
                     comm->ended_ns >= comm->called_ns;
         peer->comm[peer->comms++] = (struct muster_live_calls){
-            comm->id, muster_hash(MUSTER_HASH_SEED, facts, sizeof facts),
-            muster_hash(MUSTER_HASH_SEED, calls, sizeof calls), idle};
+            .id = comm->id,
+            .mark = muster_hash(MUSTER_HASH_SEED, facts, sizeof facts),
+            .calls = muster_hash(MUSTER_HASH_SEED, calls, sizeof calls),
+            .idle = idle,
+            .moved_ns = comm->ended_ns > comm->called_ns ? comm->ended_ns : comm->called_ns};
     }
 }
 

@@ -30,6 +30,7 @@ struct muster_live_peer {
         uint64_t mark; /* changes with every call, end and finalize */
         uint64_t calls; /* hash of what was called, in order */
         bool idle;      /* all that was called is known to have ended */
+        uint64_t moved_ns; /* its newest call, or end that was seen; monotonic, 0: none */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
     char gpu_uuid[48]; /* of its first communicator's; "": not known, or none is alive */
