@@ -63,6 +63,19 @@ static void figures(const struct muster_top *top, struct muster_screen *screen)
                       age, top->ops_s, whole ? "operations/s" : "op/s", timed, compared);
 }
 
+/* The command on a line of its own where it would be cut: people copy it. */
+static void say_ended(const struct muster_top *top, struct muster_screen *screen)
+{
+    static const char said[] = "The job has ended. How it went:", command[] = "muster report";
+    size_t cells = strlen(said) + strlen(command) + 2 + muster_terminal_cells(top->run);
+    if (cells <= screen->width) {
+        muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s %s %s", said, command, top->run);
+        return;
+    }
+    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s", said);
+    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s %s", command, top->run);
+}
+
 static void verdict(const struct muster_top *top, struct muster_screen *screen)
 {
     const struct muster_view nothing = {0};
@@ -72,8 +85,7 @@ static void verdict(const struct muster_top *top, struct muster_screen *screen)
         muster_screen_say(screen, MUSTER_SCREEN_HEADING,
                           "No worker holds the job: it has ended, or none runs (muster fleet).");
     else if (top->state == MUSTER_TOP_ENDED)
-        muster_screen_say(screen, MUSTER_SCREEN_HEADING,
-                          "The job has ended. How it went: muster report %s", top->run);
+        say_ended(top, screen);
     /* Facts about the machine alone hold nobody back. */
     muster_verdict_of(&nothing, &findings, screen->width, &said);
     if (said.state == MUSTER_VERDICT_HELD) {

@@ -159,6 +159,11 @@ static void an_end_is_said(void **state)
     assert_non_null(made_find(screen, "The job has ended. How it went: muster report /jobs/"));
     assert_null(made_find(screen, "Nobody is found"));
     free(screen);
+    snprintf(top.run, sizeof top.run, "/jobs/of/somebody/muster-4711");
+    screen = draw(&top, &view, 60, 24);
+    assert_non_null(made_find(screen, "The job has ended. How it went:"));
+    assert_non_null(made_find(screen, "muster report /jobs/of/somebody/muster-4711"));
+    free(screen);
     made_free(&top);
 }
 
