@@ -9,6 +9,7 @@
 #include "cli/cmd_diagnose.h"
 #include "cli/progress.h"
 #include "compare/compare_runs.h"
+#include "compare/compare_words.h"
 #include "page/page.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
@@ -99,11 +100,11 @@ static int compare(struct side *a, struct side *b, const struct options *options
         print(&compared, limit, options->format);
     if (result == 0 && options->html)
         result = make_page(&compared, limit, options, command, err);
-    if (result == 0 && !isnan(limit) && !compared.whole.known)
-        result =
-            muster_fail(err, "whether --limit is kept is not known: too few operations of each "
-                             "kind were timed in both runs");
-    else if (result == 0 && !isnan(limit) && muster_compare_worse(&compared, limit))
+    if (result == 0 && !isnan(limit) && !compared.whole.known) {
+        char why[256];
+        muster_compare_put_unknown(why, sizeof why, &compared);
+        result = muster_fail(err, "whether --limit is kept is not known: %s", why);
+    } else if (result == 0 && !isnan(limit) && muster_compare_worse(&compared, limit))
         result = MUSTER_STATUS_FINDING;
     muster_compare_free(&compared);
     return result;

@@ -23,7 +23,9 @@ static void print_head(const struct muster_compared *compared, double limit, con
     }
     if (!isnan(limit))
         fprintf(to->out, "Limit %.1f %%: %s.\n", 100 * limit,
-                muster_compare_worse(compared, limit) ? "exceeded" : "kept");
+                !compared->whole.known                  ? "not known"
+                : muster_compare_worse(compared, limit) ? "exceeded"
+                                                        : "kept");
 }
 
 static void print_side(const struct muster_compare_side *side, const char *name, FILE *out)

@@ -34,6 +34,20 @@ void muster_compare_put_class(char *to, size_t size, const struct muster_compare
              class->nranks, class->comm[0] ? ", " : "", class->comm);
 }
 
+void muster_compare_put_unknown(char *to, size_t size, const struct muster_compared *compared)
+{
+    char only[96] = "";
+    if (compared->only[A] + compared->only[B])
+        snprintf(only, sizeof only, "; %zu more that only one of them has are not compared",
+                 compared->only[A] + compared->only[B]);
+    snprintf(
+        to, size,
+        "of the %zu kind%s of operations that both runs have none was timed in %d or more of %d "
+        "parts of each run%s. Compare longer runs",
+        compared->classes, compared->classes == 1 ? "" : "s", (int)MUSTER_BLOCKS_LEAST,
+        (int)MUSTER_BLOCKS, only);
+}
+
 /* ---- the verdict ---- */
 
 static char *next_line(struct muster_compare_verdict *verdict)
@@ -47,11 +61,11 @@ static void say_whole(const struct muster_compared *compared, bool counts,
     const struct muster_change *whole = &compared->whole;
     const char *by = compared->by == MUSTER_COMPARE_BEAT ? "the time from one operation to the next"
                                                          : "the time of transfers";
-    char *line = next_line(verdict);
-    if (!whole->known)
-        snprintf(line, MUSTER_COMPARE_LINE,
-                 "Whether B is slower is not known: too few operations of each kind were timed.");
-    else if (!counts)
+    char *line = next_line(verdict), why[MUSTER_COMPARE_LINE / 2];
+    if (!whole->known) {
+        muster_compare_put_unknown(why, sizeof why, compared);
+        snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower is not known: %s.", why);
+    } else if (!counts)
         snprintf(line, MUSTER_COMPARE_LINE,
                  "No difference that counts: %.1f %% (%.1f to %.1f), by %s.", 100 * whole->value,
                  100 * whole->low, 100 * whole->high, by);

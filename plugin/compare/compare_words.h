@@ -16,6 +16,10 @@ void muster_compare_put_time(char *to, size_t size, double us);
 /* "AllReduce from 4 MiB, 4 ranks, tp" */
 void muster_compare_put_class(char *to, size_t size, const struct muster_compare_class *class);
 
+/* Why `whole` is not known and what to do, to stand after a colon: "of the 3 kinds of operations
+ * that both runs have none was timed in 8 or more of 32 parts of each run. Compare longer runs" */
+void muster_compare_put_unknown(char *to, size_t size, const struct muster_compared *compared);
+
 /* The first thing that is said: whether B is slower, where most of that is, and who the others wait
  * for more than before. */
 struct muster_compare_verdict {

@@ -107,7 +107,7 @@ function showHead() {
   const change = compared.change;
   showVerdict(compared.verdict, page.slower);
   document.getElementById("headline").textContent = compared.limit === null ? ""
-    : `Limit ${digits(100 * compared.limit)} %: ${compared.worse ? "exceeded" : "kept"}.`;
+    : `Limit ${digits(100 * compared.limit)} %: ${compared.worse === null ? "not known" : compared.worse ? "exceeded" : "kept"}.`;
   document.getElementById("origin").textContent = clean(`A: ${compared.a.run.join(" ")} — B: ${compared.b.run.join(" ")}` +
     (change ? ` — ${changeWord(change, true)}, by the time ${byWord}` : ""));
 }

@@ -93,6 +93,19 @@ class Compare(unittest.TestCase):
         self.assertIn("B is slower than A by %.1f %%" % (100 * data["change"]["value"]), text)
         self.assertIn(f"rank {LATE} (", text)
 
+    def test_a_limit_of_which_nothing_is_known_is_not_kept(self):
+        run = self.runs["kinds-2rank"]  # each kind of operation a few times
+        done = self.compare(run, run, "--limit", "5")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Limit 5.0 %: not known.", done.stdout)
+        self.assertNotIn("kept", done.stdout)
+        for text in (" ".join(done.stdout.split()), done.stderr):
+            self.assertIn("kinds of operations that both runs have none was timed in 8 or more of 32 parts", text)
+            self.assertNotIn("only one of them has", text)
+        self.assertIn("whether --limit is kept is not known", done.stderr)
+        done = self.compare(run, run, "--limit", "5", "--format", "json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["worse"]), (2, None))
+
     def test_what_cannot_be_compared_is_refused_with_a_reason(self):
         done = self.compare("clean", "kinds-2rank")
         if done.returncode == 0:
