@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/cmd_diagnose.h"
+#include "cli/job_heading.h"
 #include "cli/progress.h"
 #include "diagnose/diagnose.h"
 #include "page/page.h"
@@ -312,7 +313,15 @@ int muster_report_print(const struct muster_run_query *query,
     if (read_run(query, request, &run, &view, &findings, err)) {
         return -1;
     }
-    int result = print_view(&view, with_findings(request) ? &findings : NULL, request, out, err);
+    if (request->jobs > 1 && request->format == MUSTER_FORMAT_TEXT) {
+        const struct muster_terminal terminal = muster_terminal_of(fileno(out));
+        muster_job_heading(&run, query->job->who.run_dir, request->job, request->jobs, &terminal,
+                           out);
+    }
+    int result =
+        query->live && !query->job && muster_run_alive(&run) == 0
+            ? muster_live_none(&run, "muster report", err)
+            : print_view(&view, with_findings(request) ? &findings : NULL, request, out, err);
     if (result == 0 && request->perfetto) {
         result = draw(&view, request, err);
     }
@@ -342,7 +351,7 @@ static const char *const choices[] = {"default", "rank",      "op",   "comm",
 
 static const struct muster_opt report_table[] = {
     {"live", 0, MUSTER_OPT_FLAG, offsetof(struct report_options, live),
-     .help = "every process of yours on this host"},
+     .help = "every job of yours on this host, each by itself"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct report_options, format), "FORMAT", formats,
      .help = "text, json or csv (text)"},
     {"by", 'b', MUSTER_OPT_CHOICE, offsetof(struct report_options, choice), "ROWS", choices,
@@ -380,10 +389,73 @@ static int read_page(const struct muster_cmd *self, const struct report_options 
     return MUSTER_STATUS_OK;
 }
 
+/* What is one file, or one table, is of one job. */
+static int several_fit(const struct muster_live_job *job, size_t jobs,
+                       const struct muster_report_request *request, struct muster_err *err)
+{
+    const char *one = request->html                          ? "--html"
+                      : request->perfetto                    ? "--perfetto"
+                      : request->format == MUSTER_FORMAT_CSV ? "--format csv"
+                                                             : NULL;
+    if (jobs < 2 || !one) {
+        return 0;
+    }
+    return muster_fail(err,
+                       "%zu jobs run here, and %s is of one: name its run directory instead of "
+                       "--live: %.200s, or %.200s%s",
+                       jobs, one, job[0].who.run_dir, job[1].who.run_dir,
+                       jobs > 2 ? ", ..." : "");
+}
+
+/* Each job that lives here by itself; without any, why there is none. One that cannot be read is
+ * said. Returns how many were printed. */
+static size_t print_live(const struct muster_run_query *query,
+                         const struct muster_report_request *request, FILE *out)
+{
+    struct muster_live_job *job = NULL;
+    struct muster_err err;
+    size_t jobs = muster_live_jobs(query, &job), n = jobs ? jobs : 1, printed = 0;
+    int fit = several_fit(job, jobs, request, &err);
+    if (fit) {
+        fprintf(stderr, "muster report: %s\n", err.text);
+    }
+    for (size_t i = 0; i < n && fit == 0; i++) {
+        struct muster_run_query own = *query;
+        struct muster_report_request of_job = *request;
+        const char *dir = "";
+        of_job.job = i;
+        of_job.jobs = jobs;
+        if (jobs) {
+            muster_live_query(&job[i], &dir, &own);
+        }
+        if (muster_report_print(&own, &of_job, out, &err) == 0) {
+            printed++;
+        } else {
+            fprintf(stderr, "muster report: %s%s%s\n", dir, dir[0] ? ": " : "", err.text);
+        }
+    }
+    free(job);
+    return printed;
+}
+
+/* False: nothing was printed, and it is said why. */
+static bool print_asked(const struct muster_run_query *query,
+                        const struct muster_report_request *request, FILE *out)
+{
+    struct muster_err err;
+    if (query->live) {
+        return print_live(query, request, out) > 0;
+    }
+    if (muster_report_print(query, request, out, &err) == 0) {
+        return true;
+    }
+    fprintf(stderr, "muster report: %s\n", err.text);
+    return false;
+}
+
 static int report(const struct muster_cmd *self, int argc, char **argv)
 {
     struct report_options options = {.format = MUSTER_FORMAT_TEXT, .top = TOP_USUAL};
-    struct muster_err err;
     char command[1024];
     int status;
     muster_opt_describe(argc, argv, command, sizeof command);
@@ -425,25 +497,23 @@ static int report(const struct muster_cmd *self, int argc, char **argv)
         fprintf(stderr, "muster report: %s: %s\n", options.out, strerror(errno));
         return MUSTER_STATUS_USAGE;
     }
-    int failed = muster_report_print(&query, &request, out, &err);
-    if (failed) {
-        fprintf(stderr, "muster report: %s\n", err.text);
-    }
+    bool printed = print_asked(&query, &request, out);
     bool lost = options.out && ferror(out);
     lost = (options.out && fclose(out) != 0) || lost;
     if (lost) {
         fprintf(stderr, "muster report: %s: could not be written\n", options.out);
     }
-    return failed || lost ? MUSTER_STATUS_USAGE : MUSTER_STATUS_OK;
+    return !printed || lost ? MUSTER_STATUS_USAGE : MUSTER_STATUS_OK;
 }
 
 const struct muster_cmd muster_cmd_report = {
     .name = "report",
     .summary = "who holds a job back, and what every operation cost, rank by rank",
-    .usage = "[RUN...] [options]",
+    .usage = "[RUN... | --live] [options]",
     .about = "RUN is a run directory or the pid of a live process; several are taken together.\n"
-             "Without RUN: the newest ./muster-* directory. The words and fields of the report\n"
-             "are explained in docs/interface.md; JSON holds all rows, whatever --by says.\n",
+             "Without RUN: the newest ./muster-* directory. --live reports each job by itself, in\n"
+             "JSON a document each, as jq reads them. The words and fields of the report are\n"
+             "explained in docs/interface.md; JSON holds all rows, whatever --by says.\n",
     .examples = "The newest run here, and one of several hosts:\n"
                 "  muster report\n"
                 "  muster report /shared/run-7\n"

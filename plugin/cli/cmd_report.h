@@ -29,6 +29,8 @@ struct muster_report_request {
     const char *with;     /* traces packed into the timeline, between commas; NULL: none */
     const char *html;     /* NULL: no page */
     const char *command;  /* as it was given, for the page */
+    size_t job, jobs;     /* the run is number `job`, from 0, of so many that live: text of several
+                             stands under headings */
 };
 
 /* Output errors are left in `out`. */

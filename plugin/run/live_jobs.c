@@ -2,9 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "run/run.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
@@ -58,4 +61,42 @@ size_t muster_live_jobs(const struct muster_run_query *query, struct muster_live
     if (jobs > 0)
         qsort(*job, jobs, sizeof **job, by_begin);
     return jobs;
+}
+
+void muster_live_query(const struct muster_live_job *job, const char **dir,
+                       struct muster_run_query *query)
+{
+    struct stat st;
+    query->job = job;
+    *dir = job->who.run_dir;
+    if ((*dir)[0] && stat(*dir, &st) == 0) {
+        query->run = dir;
+        query->runs = 1;
+    }
+}
+
+size_t muster_run_alive(const struct muster_run *run)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->processes; i++)
+        n += run->process[i].state == MUSTER_PROCESS_RUNNING;
+    return n;
+}
+
+/* A process that ends by itself takes its segment away if it can: what is found here need not be
+ * what ended last. */
+int muster_live_none(const struct muster_run *run, const char *command, struct muster_err *err)
+{
+    const struct muster_process *newest = &run->process[0];
+    char age[32];
+    for (size_t i = 1; i < run->processes; i++)
+        if (run->process[i].last_seen_unix_ns > newest->last_seen_unix_ns)
+            newest = &run->process[i];
+    muster_text_age(age, sizeof age, newest->last_seen_unix_ns, muster_unix_ns());
+    return muster_fail(err,
+                       "No job recorded by muster is running here%s. One that ended by itself is "
+                       "in its run directory: %s RUN. The last that was killed, or could not write "
+                       "there, was seen %s: %s %.300s",
+                       geteuid() == 0 ? "" : " as this user", command, age, command,
+                       newest->identity.run_dir);
 }

@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "segment/layout.h"
 
+struct muster_run;
 struct muster_run_query;
 
 struct muster_live_job {
@@ -22,5 +24,18 @@ bool muster_same_job(const struct muster_seg_identity *a, uint32_t a_uid,
 /* Those with a living process where the query looks: of this user, or as root of all. In the order
  * in which they began; the caller frees *job. Where memory runs out some are missing. */
 size_t muster_live_jobs(const struct muster_run_query *query, struct muster_live_job **job);
+
+/* Makes `query` one for all of the job: what lives, and its run directory, for a rank that died
+ * stands there and not among the living. *dir is filled; it and the job outlive the query. */
+void muster_live_query(const struct muster_live_job *job, const char **dir,
+                       struct muster_run_query *query);
+
+/* How many processes of a run live. */
+size_t muster_run_alive(const struct muster_run *run);
+
+/* Says that nothing lives, and what the run, which was read with `live`, is instead: left by jobs
+ * that were killed, or could not write their run directory. `command` reads it: "muster report".
+ * Always -1. */
+int muster_live_none(const struct muster_run *run, const char *command, struct muster_err *err);
 
 #endif

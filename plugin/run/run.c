@@ -217,13 +217,30 @@ static void load_named(struct load *load, const char *name)
         muster_run_note(load->run, "%s: neither a run directory nor a pid", name);
 }
 
+/* Nothing was recorded in this directory; of one that runs here, where. */
+static void note_none_here(struct load *load)
+{
+    for (size_t i = 0; i < load->founds; i++) {
+        struct muster_seg_identity identity;
+        if (load->found[i].alive && identity_of(load, &load->found[i], &identity) &&
+            identity.run_dir[0]) {
+            muster_run_note(load->run,
+                            "no ./muster-* here; name a run directory or a pid: a job that runs on "
+                            "this host records to %.300s",
+                            identity.run_dir);
+            return;
+        }
+    }
+    muster_run_note(load->run, "no ./muster-* here; name a run directory or a pid");
+}
+
 static void load_newest(struct load *load)
 {
     glob_t found;
     const char *newest = NULL;
     struct timespec when = {0};
     if (glob("./muster-*", 0, NULL, &found) != 0) {
-        muster_run_note(load->run, "no ./muster-* here; name a run directory or a pid");
+        note_none_here(load);
         return;
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -239,7 +256,7 @@ static void load_newest(struct load *load)
     if (newest)
         load_named(load, newest);
     else
-        muster_run_note(load->run, "no ./muster-* here; name a run directory or a pid");
+        note_none_here(load);
     globfree(&found);
 }
 

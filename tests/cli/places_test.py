@@ -133,15 +133,36 @@ class Places(unittest.TestCase):
                 while not subprocess.run(["ps", "-o", "stat=", "-p", child], check=False,
                                          stdout=subprocess.PIPE).stdout.startswith(b"Z"):
                     time.sleep(0.05)
-            done = subprocess.run([MUSTER, "diagnose", "--live"], check=False, timeout=60, text=True,
-                                  env={**os.environ, "MUSTER_SEGMENT_DIR": self.segments},
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            done = {command: self.live(command) for command in ("diagnose", "report")}
         finally:
             job.kill()
             job.communicate()
+        for command, told in done.items():
+            self.assertEqual((told.returncode, told.stdout), (2, ""), told)
+            self.assertIn("No job recorded by muster is running here", told.stderr)
+            self.assertRegex(told.stderr, f"last that was killed,.* was seen .*: muster {command} {run}")
+
+    def live(self, command):
+        return subprocess.run([MUSTER, command, "--live"], check=False, timeout=60, text=True,
+                              env={**os.environ, "MUSTER_SEGMENT_DIR": self.segments},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_where_nothing_was_recorded_here_a_job_that_runs_is_named(self):
+        run, empty = self.path("run"), self.path("empty")
+        os.mkdir(empty)
+        job = self.start(run, "--hold", "300")
+        try:
+            while len([name for name in os.listdir(self.segments) if name.endswith(".seg")]) < RANKS:
+                time.sleep(0.05)
+            done = subprocess.run([MUSTER, "report"], check=False, timeout=60, text=True, cwd=empty,
+                                  env={**os.environ, "MUSTER_SEGMENT_DIR": self.segments},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        finally:
+            job.terminate()
+            job.communicate(timeout=60)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done)
-        self.assertIn("No job recorded by muster is running here", done.stderr)
-        self.assertIn(f"muster diagnose {run}", done.stderr)
+        self.assertIn(f"no ./muster-* here; name a run directory or a pid: a job that runs on this "
+                      f"host records to {run}", done.stderr)
 
     def test_nowhere_to_write_does_not_stop_the_job(self):
         stderr = self.replay("/proc/nowhere/muster-5", TMPDIR="/proc")

@@ -255,6 +255,57 @@ class SeveralJobs(Case):
         self.assertEqual(len(document["ranks"]), 4)
         self.assertNotIn("jobs", document)
 
+    def report(self, *words):
+        return subprocess.run([MUSTER, "report", "--live", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.environment, check=False, text=True,
+                              timeout=DEADLINE_S)
+
+    def documents(self):
+        """Of `report --live`: {run directory: its report}."""
+        text, decoder, of_run = self.report("--format", "json").stdout.strip(), json.JSONDecoder(), {}
+        while text:
+            document, end = decoder.raw_decode(text)
+            self.assertEqual(len(document["run"]), 1)
+            of_run[document["run"][0]] = document
+            text = text[end:].strip()
+        return of_run
+
+    def test_each_has_its_own_report_and_what_a_killed_one_left_is_in_none(self):
+        self.until_told()
+        of_run = self.documents()
+        self.assertEqual(set(of_run), {self.hangs, self.clean})
+        for document in of_run.values():
+            self.assertEqual(sorted(rank["rank"] for rank in document["ranks"]), [0, 1, 2, 3])
+            self.assertNotIn("recorded twice", json.dumps(document))
+        self.assertEqual([of_run[run]["verdict"]["state"] for run in (self.hangs, self.clean)],
+                         ["held_back", "nobody"])
+        said = self.report().stdout
+        for run in of_run:
+            self.assertRegex(said, f"job [12] of 2: {run}:")
+        table = self.report("--format", "csv")
+        self.assertEqual((table.returncode, table.stdout), (2, ""))
+        self.assertIn(self.clean, table.stderr)
+
+        job = self.jobs[self.hangs]
+        ranks = subprocess.run(["pgrep", "-P", str(job.pid)], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout.split()
+        job.send_signal(signal.SIGSTOP)  # it would tidy up behind its ranks
+        try:
+            for pid in ranks:
+                os.kill(int(pid), signal.SIGKILL)
+            end = time.monotonic() + DEADLINE_S
+            while self.hangs in self.documents():  # until the kernel has let go of its locks
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.1)
+            self.assertEqual(set(self.documents()), {self.clean})
+            alone = self.report()
+            self.assertEqual(alone.returncode, 0)
+            self.assertIn("Nobody holds this job back", alone.stdout)
+            for other in ("killed", "job 1 of", self.hangs):
+                self.assertNotIn(other, alone.stdout)
+        finally:
+            job.send_signal(signal.SIGCONT)
+
     def test_followed_each_line_names_its_job(self):
         self.until_told()
         told = []

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/diagnose/diagnose_follow.h"
 #include "cli/diagnose/diagnose_print.h"
@@ -130,23 +129,6 @@ void muster_diagnose_append(const struct muster_findings *findings,
 
 /* ---- once, and again and again ---- */
 
-/* ---- once, and again and again ---- */
-
-/* What was left by jobs that are over is no answer to what runs now. */
-static int nobody_lives(const struct muster_run *run, struct muster_err *err)
-{
-    const struct muster_process *newest = &run->process[0];
-    char age[32];
-    for (size_t i = 1; i < run->processes; i++)
-        if (run->process[i].last_seen_unix_ns > newest->last_seen_unix_ns)
-            newest = &run->process[i];
-    muster_text_age(age, sizeof age, newest->last_seen_unix_ns, muster_unix_ns());
-    return muster_fail(err,
-                       "No job recorded by muster is running here%s. The newest that did ended %s; "
-                       "what it left: muster diagnose %.300s",
-                       geteuid() == 0 ? "" : " as this user", age, newest->identity.run_dir);
-}
-
 /* Looks at each of the jobs, or at all that the query takes where there are none. Returns how many
  * could be read, the worst first in `order`; what keeps another from it is said. */
 static size_t look_at(struct muster_look *look, struct muster_look **order, size_t n,
@@ -156,8 +138,8 @@ static size_t look_at(struct muster_look *look, struct muster_look **order, size
     size_t read = 0;
     for (size_t i = 0; i < n; i++) {
         int failed = muster_look_take(&look[i], how, &err);
-        if (!failed && how->query.live && n == 1 && muster_look_alive(&look[i]) == 0)
-            failed = nobody_lives(&look[i].run, &err);
+        if (!failed && how->query.live && n == 1 && muster_run_alive(&look[i].run) == 0)
+            failed = muster_live_none(&look[i].run, "muster diagnose", &err);
         if (failed)
             fprintf(stderr, "muster diagnose: %s%s%s\n", muster_look_name(&look[i]),
                     muster_look_name(&look[i])[0] ? ": " : "", err.text);

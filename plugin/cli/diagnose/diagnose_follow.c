@@ -99,7 +99,7 @@ static void look_at(struct followed *one)
     struct follow *follow = one->follow;
     struct muster_err err;
     if (muster_look_take(&one->look, follow->how, &err) == 0) {
-        muster_watch_alive(&one->watch, muster_look_alive(&one->look));
+        muster_watch_alive(&one->watch, muster_run_alive(&one->look.run));
         muster_watch_window(&one->watch, muster_run_since_unix_ns(&one->look.run));
         muster_watch_update(&one->watch, &one->look.findings, tell, one);
         one->over = one->watch.alive == 0;

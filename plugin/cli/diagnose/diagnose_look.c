@@ -1,7 +1,6 @@
 #include "cli/diagnose/diagnose_look.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/host.h"
 #include "diagnose/diagnose.h"
@@ -35,16 +34,11 @@ int muster_look_take(struct muster_look *look, const struct muster_look_how *how
                      struct muster_err *err)
 {
     struct muster_run_query query = how->query;
-    const char *dir = muster_look_name(look);
-    struct stat st;
+    const char *dir;
     look->view = (struct muster_view){0};
     look->findings = (struct muster_findings){0};
-    query.job = look->job;
-    /* A rank that died stands in the run directory, not among the living. */
-    if (dir[0] && stat(dir, &st) == 0) {
-        query.run = &dir;
-        query.runs = 1;
-    }
+    if (look->job)
+        muster_live_query(look->job, &dir, &query);
     if (muster_run_refresh(&query, &look->run, err) != 0 ||
         muster_view_of_run(&look->run, &look->view, err) != 0 ||
         muster_diagnose_view(&look->view, how->hang_ns, &look->findings, err) != 0)
@@ -57,14 +51,6 @@ void muster_look_end(struct muster_look *look)
 {
     muster_findings_free(&look->findings);
     muster_view_free(&look->view);
-}
-
-size_t muster_look_alive(const struct muster_look *look)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < look->run.processes; i++)
-        n += look->run.process[i].state == MUSTER_PROCESS_RUNNING;
-    return n;
 }
 
 bool muster_look_unresolved(const struct muster_look *look)

@@ -27,8 +27,6 @@ int muster_look_take(struct muster_look *look, const struct muster_look_how *how
                      struct muster_err *err);
 void muster_look_end(struct muster_look *look);
 
-/* How many of its processes live. */
-size_t muster_look_alive(const struct muster_look *look);
 /* Whether a finding of it is not over. */
 bool muster_look_unresolved(const struct muster_look *look);
 /* The job's run directory; "": it has none, or the look is at no job of its own. */

@@ -9,6 +9,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cmd_diagnose.h"
+#include "cli/job_heading.h"
 #include "diagnose/whereabouts.h"
 #include "report/report_output.h"
 #include "verdict/verdict.h"
@@ -56,7 +57,7 @@ static void print_where(const struct muster_look *look, const struct muster_term
     enum { SHOWN = 64 };
     struct muster_whereabouts all;
     struct muster_err err;
-    if (muster_look_alive(look) == 0)
+    if (muster_run_alive(&look->run) == 0)
         return;
     fputc('\n', out);
     if (muster_whereabouts_of(&look->view, &all, &err) == 0)
@@ -87,58 +88,12 @@ static void print_one(const struct muster_look *look, const struct muster_termin
     print_notes(run->note, run->notes, terminal, out);
 }
 
-/* The first few of a number that each living process has. */
-static void put_numbers(const struct muster_look *look, bool ranks, FILE *out)
-{
-    enum { SHOWN = 8 };
-    size_t shown = 0, all = muster_look_alive(look);
-    fputs(ranks ? "ranks" : "pids", out);
-    for (size_t i = 0; i < look->run.processes && shown < SHOWN; i++) {
-        const struct muster_process *process = &look->run.process[i];
-        if (process->state == MUSTER_PROCESS_RUNNING)
-            fprintf(out, "%s %" PRId64, shown++ ? "," : "",
-                    ranks ? (int64_t)process->identity.rank : (int64_t)process->identity.pid);
-    }
-    if (all > shown)
-        fprintf(out, " and %zu more", all - shown);
-}
-
-/* "job 1 of 2: run-7: ranks 0, 1; pids 4711, 4712" */
-static void put_heading(const struct muster_look *look, size_t at, size_t n, FILE *out)
-{
-    const char *name = muster_look_name(look);
-    fprintf(out, "job %zu of %zu: %s", at + 1, n, name[0] ? name : "no run directory");
-    if (muster_look_alive(look) > 0) {
-        fputs(": ", out);
-        put_numbers(look, true, out);
-        fputs("; ", out);
-        put_numbers(look, false, out);
-    }
-}
-
-static void print_heading(const struct muster_look *look, size_t at, size_t n,
-                          const struct muster_terminal *terminal, FILE *out)
-{
-    char *text = NULL;
-    size_t bytes;
-    FILE *line = open_memstream(&text, &bytes);
-    if (line)
-        put_heading(look, at, n, line);
-    if (line && muster_text_close(line, &text)) {
-        fputs(at ? "\n" : "", out);
-        fputs(terminal->style ? "\033[1m" : "", out);
-        muster_terminal_wrap(out, terminal->width, "", "  ", text);
-        fputs(terminal->style ? "\033[0m" : "", out);
-        free(text);
-    }
-}
-
 void muster_looks_text(struct muster_look *const *look, size_t n, FILE *out)
 {
     const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
     for (size_t i = 0; i < n; i++) {
         if (n > 1)
-            print_heading(look[i], i, n, &terminal, out);
+            muster_job_heading(&look[i]->run, muster_look_name(look[i]), i, n, &terminal, out);
         print_one(look[i], &terminal, out);
     }
 }
