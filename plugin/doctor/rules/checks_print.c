@@ -192,16 +192,19 @@ static void put_verdict(const struct muster_checks *checks, FILE *out)
     count_states(checks, count);
     int problems = count[MUSTER_CHECK_PROBLEM], warnings = count[MUSTER_CHECK_WARNING];
     const char *no_gpu = why_no_gpu(checks);
+    bool between = checks->n && strncmp(checks->at[0].id, "hosts.", 6) == 0;
+    const char *looked_at = between ? "What is between these hosts" : "This host";
     if (problems)
-        fprintf(out, "This host would spoil a job: %d problem%s", problems,
+        fprintf(out, "%s would spoil a job: %d problem%s", looked_at, problems,
                 problems == 1 ? "" : "s");
     else if (warnings)
-        fprintf(out, "This host can run a job, perhaps not well: %d warning%s", warnings,
+        fprintf(out, "%s can run a job, perhaps not well: %d warning%s", looked_at, warnings,
                 warnings == 1 ? "" : "s");
     else if (no_gpu)
         fprintf(out, "Not known whether this host can run a job: %s", no_gpu);
     else if (count[MUSTER_CHECK_OK])
-        fprintf(out, "Nothing is wrong with this host as far as was checked");
+        fprintf(out, "Nothing is wrong %s as far as was checked",
+                between ? "between these hosts" : "with this host");
     else
         fprintf(out, "Nothing was checked");
     if (count[MUSTER_CHECK_UNCHECKED])
