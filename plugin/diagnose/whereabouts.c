@@ -272,23 +272,72 @@ void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_
              one->state == MUSTER_PROCESS_KILLED ? "gone (killed or crashed)" : "ended");
 }
 
+enum { WHO = 160, STATE = 160, HOST = 12, CALL = 26 };
+
+static void put_who(const struct muster_whereabout *one, int host, char *to, size_t size)
+{
+    snprintf(to, size, "  %4" PRId32 " %8" PRIu32 "  %-*.*s ", one->rank, one->pid, host, HOST,
+             one->host);
+}
+
+static const char *call_of(const struct muster_whereabout *one)
+{
+    return one->call[0] ? one->call : "-";
+}
+
+/* Of the table with its column of last calls: the longest line. */
+static size_t cells_of(const struct muster_whereabouts *all, size_t shown)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < shown; i++) {
+        char state[STATE], who[WHO], line[512];
+        muster_whereabout_text(&all->rank[i], state, sizeof state);
+        put_who(&all->rank[i], HOST, who, sizeof who);
+        snprintf(line, sizeof line, "%s%-*s %s", who, CALL, call_of(&all->rank[i]), state);
+        size_t cells = muster_terminal_cells(line);
+        most = cells > most ? cells : most;
+    }
+    return most;
+}
+
+/* Without the column of last calls: a state that speaks of "it" has the call before it. */
+static void print_narrow(const struct muster_whereabouts *all, size_t shown, unsigned width,
+                         FILE *out)
+{
+    int host = 4;
+    for (size_t i = 0; i < shown; i++) {
+        int cells = (int)strnlen(all->rank[i].host, HOST);
+        host = cells > host ? cells : host;
+    }
+    fprintf(out, "  rank      pid  %-*s state\n", host, "host");
+    for (size_t i = 0; i < shown; i++) {
+        const struct muster_whereabout *one = &all->rank[i];
+        char state[STATE], who[WHO], rest[WHO], line[512];
+        bool bare = one->in[0] || !one->call[0];
+        muster_whereabout_text(one, state, sizeof state);
+        put_who(one, host, who, sizeof who);
+        snprintf(rest, sizeof rest, "%*s", (int)muster_terminal_cells(who) + 2, "");
+        snprintf(line, sizeof line, "%s%s%s", bare ? "" : one->call, bare ? "" : ": ", state);
+        muster_terminal_wrap(out, width, who, rest, line);
+    }
+}
+
 void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
                               const struct muster_terminal *terminal, FILE *out)
 {
     size_t shown = top && top < all->n ? top : all->n;
     fprintf(out, "where everybody is");
     fprintf(out, shown < all->n ? " (%zu of %zu ranks)\n" : "\n", shown, all->n);
-    fprintf(out, "  rank      pid  %-12s %-26s %s\n", "host", "last call", "");
+    if (terminal->fit && cells_of(all, shown) > terminal->width) {
+        print_narrow(all, shown, terminal->width, out);
+        return;
+    }
+    fprintf(out, "  rank      pid  %-*s %-*s state\n", HOST, "host", CALL, "last call");
     for (size_t i = 0; i < shown; i++) {
-        const struct muster_whereabout *one = &all->rank[i];
-        char state[160], line[512];
-        muster_whereabout_text(one, state, sizeof state);
-        snprintf(line, sizeof line, "  %4" PRId32 " %8" PRIu32 "  %-12.12s %-26s %s", one->rank,
-                 one->pid, one->host, one->call[0] ? one->call : "-", state);
-        if (terminal->fit) {
-            muster_terminal_cut(line, sizeof line, terminal->width);
-        }
-        fprintf(out, "%s\n", line);
+        char state[STATE], who[WHO];
+        muster_whereabout_text(&all->rank[i], state, sizeof state);
+        put_who(&all->rank[i], HOST, who, sizeof who);
+        fprintf(out, "%s%-*s %s\n", who, CALL, call_of(&all->rank[i]), state);
     }
 }
 

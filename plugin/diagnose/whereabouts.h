@@ -47,7 +47,8 @@ void muster_whereabouts_free(struct muster_whereabouts *all);
 
 /* "in it for 3.2 s, waiting for rank 1" */
 void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_t size);
-/* A line for each of the first `top` ranks; 0: of all. */
+/* Each of the first `top` ranks; 0: of all. Where lines would be too long, without the column of last
+ * calls and in several lines: what a rank does is never cut. */
 void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
                               const struct muster_terminal *terminal, FILE *out);
 /* An object each, into an open array. `job`, unless NULL, is named in each of them. */

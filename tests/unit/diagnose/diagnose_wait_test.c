@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/terminal.h"
 #include "hang_job.h"
 
 /* n ranks, 50 calls each from the first second on. */
@@ -166,6 +169,37 @@ static void what_calls_alone_tell_is_told_with_less_confidence(void **state)
     assert_true(sure[0] < 0.95 && sure[1] > 0.95);
 }
 
+/* In a narrow terminal the state is whole, if in two lines, and no line ends in blanks. */
+static void a_narrow_table_keeps_the_state(void **state)
+{
+    (void)state;
+    const struct muster_terminal terminal = {.width = 60, .fit = true};
+    struct job *job = steady(4);
+    for (unsigned r = 0; r < 4; r++) {
+        if (r == 1)
+            continue;
+        job_call(job, r, JOB_COMM, 1, 2);
+        job_open(job, r, JOB_COMM, 24, 0);
+    }
+    struct muster_whereabouts all = job_whereabouts(job);
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    muster_whereabouts_print(&all, 0, &terminal, out);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, " state\n"));
+    assert_non_null(strstr(text, "AllReduce #50 (1 MiB): in it"));
+    assert_non_null(strstr(text, "rank 1\n"));
+    assert_non_null(strstr(text, "AllReduce #49 (1 MiB): "));
+    assert_null(strstr(text, " \n"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        assert_true(muster_terminal_cells(line) <= terminal.width);
+    free(text);
+    muster_whereabouts_free(&all);
+    job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_called_the_second_first_started_them_in_opposite_order),
         cmocka_unit_test(a_difference_that_ranks_went_past_is_no_hang),
         cmocka_unit_test(what_calls_alone_tell_is_told_with_less_confidence),
+        cmocka_unit_test(a_narrow_table_keeps_the_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
