@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "launch/connect.h"
 #include "launch/bounded.h"
 
 /* NCCL gives other processes five seconds and five more before it answers without them. */
@@ -27,27 +28,18 @@ static int split(const char *where, char host[LINE], const char **port, struct m
     return 0;
 }
 
-/* The first of the host's addresses that takes a connection: localhost may be ::1 or 127.0.0.1. */
 static int connect_to(const char *where, struct muster_err *err)
 {
     const struct timeval quiet = {.tv_sec = QUIET_S};
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     char host[LINE];
     const char *port;
-    int fd = -1, why = 0;
     if (split(where, host, &port, err) != 0)
         return -1;
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return muster_fail(err, "%s: %s", where, gai_strerror(rc));
-    for (struct addrinfo *one = found; one && fd < 0; one = one->ai_next) {
-        fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-        if (fd < 0 || connect(fd, one->ai_addr, one->ai_addrlen) == 0)
-            continue;
-        why = errno;
-        close(fd);
-        fd = -1;
-    }
+    int fd = muster_connect_any(found, 0), why = errno;
     freeaddrinfo(found);
     if (fd < 0)
         return muster_fail(err,

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "doctor/hosts/hosts_channel.h"
 #include "doctor/hosts/hosts_lines.h"
+#include "launch/connect.h"
 
 enum {
     SAID = 8,       /* messages of a leader: it has four to say */
@@ -426,24 +427,6 @@ static int join_send(void *self, const char *text, struct muster_err *err)
     return at < n ? -1 : 0;
 }
 
-static int try_all(const struct addrinfo *list)
-{
-    const struct timeval patience = {.tv_sec = SILENT_MS / 1000};
-    int why = 0;
-    for (const struct addrinfo *at = list; at; at = at->ai_next) {
-        int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* of connect, too */
-        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
-            return fd;
-        why = errno;
-        close(fd);
-    }
-    errno = why;
-    return -1;
-}
-
 static int connect_to(const char *host, uint16_t port, struct muster_err *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -453,7 +436,7 @@ static int connect_to(const char *host, uint16_t port, struct muster_err *err)
     snprintf(service, sizeof service, "%u", port);
     for (;;) {
         struct addrinfo *list = NULL;
-        int rc = getaddrinfo(host, service, &hints, &list), fd = rc ? -1 : try_all(list);
+        int rc = getaddrinfo(host, service, &hints, &list), fd = rc ? -1 : muster_connect_any(list, SILENT_MS / 1000);
         const char *why = rc ? gai_strerror(rc) : strerror(errno);
         if (!rc)
             freeaddrinfo(list);
