@@ -38,18 +38,25 @@ static void assert_all_readable(const struct muster_segment *segment)
         assert_int_equal(segment->row[i].seq % 2, 0);
 }
 
-static void durations_of_a_worse_clock_are_not_mixed_in(void **state)
+/* One operation of each source, of two communicators that are gone, in this order. */
+static struct muster_segment *merge(enum muster_source first, enum muster_source second)
 {
-    (void)state;
     static struct muster_row_index index;
     struct muster_seg_identity identity = {.pid = 7};
     struct muster_segment *segment = muster_segment_new(&identity);
     assert_non_null(segment);
     muster_rows_index(segment, &index);
-    add(segment, &index, 1, MUSTER_SOURCE_GPU, GPU_NS);
-    add(segment, &index, 2, MUSTER_SOURCE_PROXY, PROXY_NS);
+    add(segment, &index, 1, first, first == MUSTER_SOURCE_GPU ? GPU_NS : PROXY_NS);
+    add(segment, &index, 2, second, second == MUSTER_SOURCE_GPU ? GPU_NS : PROXY_NS);
     muster_rows_merge(segment, &index, 1);
     muster_rows_merge(segment, &index, 2);
+    return segment;
+}
+
+static void durations_of_a_worse_clock_are_not_mixed_in(void **state)
+{
+    (void)state;
+    struct muster_segment *segment = merge(MUSTER_SOURCE_GPU, MUSTER_SOURCE_PROXY);
     const struct muster_seg_row *row = row_of_other(segment);
     assert_int_equal(row->count, 2);
     assert_int_equal(row->bytes, 2 * BYTES);
@@ -65,15 +72,7 @@ static void durations_of_a_worse_clock_are_not_mixed_in(void **state)
 static void durations_of_a_better_clock_take_their_place(void **state)
 {
     (void)state;
-    static struct muster_row_index index;
-    struct muster_seg_identity identity = {.pid = 7};
-    struct muster_segment *segment = muster_segment_new(&identity);
-    assert_non_null(segment);
-    muster_rows_index(segment, &index);
-    add(segment, &index, 1, MUSTER_SOURCE_PROXY, PROXY_NS);
-    add(segment, &index, 2, MUSTER_SOURCE_GPU, GPU_NS);
-    muster_rows_merge(segment, &index, 1);
-    muster_rows_merge(segment, &index, 2);
+    struct muster_segment *segment = merge(MUSTER_SOURCE_PROXY, MUSTER_SOURCE_GPU);
     const struct muster_seg_row *row = row_of_other(segment);
     assert_int_equal(row->count, 2);
     assert_int_equal(row->max_ns, GPU_NS);
