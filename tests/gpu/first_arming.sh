@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The stall of a communicator's first timed operation: its first all-reduces with kernel timing
-# (full) and without (light), by version of NCCL.
+# (channels) and without (light), by version of NCCL.
 # usage: first_arming.sh BUILD [ROUNDS]    default 4 rounds of one life of each case, by turns
 # BUILD is where muster was built. Versions: the libnccl that is found by itself, PyTorch's, and
 # those in NCCL_LIBRARIES (paths, separated by colons). A life prints the host's time of its first
@@ -29,7 +29,7 @@ libraries+=(${more[@]+"${more[@]}"})
 
 for library in "${libraries[@]}"; do
   for _ in $(seq "$rounds"); do
-    for timing in light full; do
+    for timing in light channels; do
       NCCL_PROFILER_PLUGIN=libnccl-profiler-muster.so MUSTER_TIMING=$timing MUSTER_DIR=$work/run \
         timeout 60 "$program" --json --mode first --rounds 8 --nccl "$library" >"$work/out" ||
         { echo "first_arming: $library, $timing: failed" >&2; exit 1; }
@@ -47,10 +47,10 @@ for line in open(sys.argv[1]):
 for library in dict.fromkeys(key[0] for key in lives):
     print(library)
     first = {}
-    for timing in ("light", "full"):
+    for timing in ("light", "channels"):
         columns = [statistics.median(times) for times in zip(*lives[library, timing])]
         first[timing] = columns[0]
-        print("  %-5s us: %s" % (timing, " ".join("%.1f" % us for us in columns)))
-    print("  the first operation takes %.1f ms more with kernel timing (median of %d lives each)" % (
-        (first["full"] - first["light"]) / 1e3, len(lives[library, "full"])))
+        print("  %-8s us: %s" % (timing, " ".join("%.1f" % us for us in columns)))
+    print("  the first operation takes %.1f ms more with NCCL's stamps (median of %d lives each)" % (
+        (first["channels"] - first["light"]) / 1e3, len(lives[library, "channels"])))
 PY

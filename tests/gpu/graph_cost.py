@@ -1,13 +1,11 @@
-"""What armed and unarmed CUDA graphs cost: a captured graph of small all-reduces, replayed.
+"""What CUDA graphs cost with and without NCCL's stamps: a captured graph of small all-reduces, replayed.
 
 usage: graph_cost.py drive --build DIR [--ranks N] [--rounds 2] [--replays 300] [--budget SECONDS]
-       graph_cost.py rank REPLAYS BEFORE  (one rank; RANK, LOCAL_RANK, ... are set)
+       graph_cost.py rank REPLAYS  (one rank; RANK, LOCAL_RANK, ... are set)
 DIR is where muster was built. Cases: none, null (a plugin that does nothing and asks for the events
-of light), auto, auto-early, full; in every round each has one life, in random order. A life's figure
-is the median over 5 batches of replays, by CUDA events. The graph is captured after auto's first
-block, in auto-early inside it: NCCL reads the event mask before it says that it captures, so the
-first captured operation stays timed for good, and no other. Fails if `auto` shows more than that one
-or `full` does not show all. Exit status 77: no two GPUs or no PyTorch.
+of light), auto, channels; in every round each has one life, in random order. A life's figure is the
+median over 5 batches of replays, by CUDA events. Fails if `auto` shows any replayed operation, as it
+puts nothing into a graph, or `channels` not all of them. Exit status 77: no two GPUs or no PyTorch.
 """
 import argparse
 import json
@@ -22,14 +20,14 @@ import time
 
 IN_GRAPH, FLOATS, BATCHES, WARM_UP = 10, 2048, 5, 50
 RANKS_TIMEOUT_S = 60
-AFTER_BLOCK, IN_BLOCK = 80, 4  # operations before the capture; auto's first block has 64
-CASES = ("none", "null", "auto", "auto-early", "full")
-TIMED = {"auto": "auto", "auto-early": "auto", "full": "full"}
+BEFORE = 4  # operations before the capture: auto still times everything
+CASES = ("none", "null", "auto", "channels")
+TIMED = ("auto", "channels")
 LIGHT_MASK = 2 + 4 + 8 + 2048 + 4096  # Coll, P2p, ProxyOp, KernelLaunch, CeColl
 PLUGINS = {"null": "libnull-plugin.so", **dict.fromkeys(TIMED, "libnccl-profiler-muster.so")}
 
 
-def rank_main(replays, before):
+def rank_main(replays):
     import torch
     import torch.distributed as dist
     rank, world, local = (int(os.environ[k]) for k in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
@@ -37,7 +35,7 @@ def rank_main(replays, before):
     device = torch.device("cuda", local)
     dist.init_process_group("nccl", rank=rank, world_size=world, device_id=device)
     tensor = torch.full((FLOATS,), 1e-30, device=device)
-    for _ in range(before):
+    for _ in range(BEFORE):
         dist.all_reduce(tensor)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -87,9 +85,8 @@ def life(case, options, ranks):
         if case == "null":
             environment["NULL_PLUGIN_MASK"] = str(LIGHT_MASK)
         elif case != "none":
-            environment["MUSTER_TIMING"] = TIMED[case]
-        before = IN_BLOCK if case == "auto-early" else AFTER_BLOCK
-        output = ranks.run([os.path.abspath(__file__), "rank", str(options.replays), str(before)],
+            environment["MUSTER_TIMING"] = case
+        output = ranks.run([os.path.abspath(__file__), "rank", str(options.replays)],
                            options.ranks, environment, RANKS_TIMEOUT_S)
         figures = json.loads(output.strip().splitlines()[-1])
         if case in TIMED:
@@ -99,11 +96,10 @@ def life(case, options, ranks):
 
 def check(case, figures, options):
     captured = IN_GRAPH * options.ranks
-    replayed = captured * (WARM_UP + BATCHES * options.replays)
-    least, most = (replayed, replayed) if case == "full" else (0, replayed // IN_GRAPH)
-    good = figures["captured"] == captured and least <= figures["graph"] <= most
-    print("%-4s %s: %d calls captured (%d made), %d operations of replays shown, of %d at most" % (
-        "ok" if good else "FAIL", case, figures["captured"], captured, figures["graph"], most),
+    shown = captured * (WARM_UP + BATCHES * options.replays) if case == "channels" else 0
+    good = figures["captured"] == captured and figures["graph"] == shown
+    print("%-4s %s: %d calls captured (%d made), %d operations of replays shown, of %d" % (
+        "ok" if good else "FAIL", case, figures["captured"], captured, figures["graph"], shown),
         flush=True)
     return good
 
@@ -148,7 +144,7 @@ def drive(arguments):
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "drive":
         drive(sys.argv[2:])
-    elif len(sys.argv) == 4 and sys.argv[1] == "rank":
-        rank_main(int(sys.argv[2]), int(sys.argv[3]))
+    elif len(sys.argv) == 3 and sys.argv[1] == "rank":
+        rank_main(int(sys.argv[2]))
     else:
         sys.exit(__doc__)
