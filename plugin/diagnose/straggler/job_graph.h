@@ -158,33 +158,33 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
                        struct muster_arena *memory);
 
 /* Its steps, in this order, each after those before: units with their positions and edges, turns,
- * their order, seats; which edge holds at each position, and own times; how long units waited for
- * others; how long after what it follows a unit is ready; what is usual where, and by how much each
- * unit is beyond it; stages that no other rank is like against the other stages. */
+ * their order, seats; which edge holds at each position, and own times; how long after what it
+ * follows a unit is ready; what is usual where, and by how much each unit is beyond it, net of what
+ * it waited for others; stages that no other rank is like against the other stages. */
 void muster_graph_units(struct muster_graph *graph);
 void muster_graph_turns(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
 void muster_graph_seats(struct muster_graph *graph);
 void muster_graph_edges(struct muster_graph *graph);
-void muster_graph_waits(struct muster_graph *graph);
 void muster_graph_ready(struct muster_graph *graph);
 void muster_graph_usual(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
 
-/* Whether all that a turn's ranks may have waited for were seen. */
-bool muster_turn_is_whole(const struct muster_graph *graph, const struct muster_turn *turn);
 /* host_ns as muster_unit_host_ns gives it. */
 void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,
                             int64_t host_ns);
-/* Of a unit's own time what its GPU waited for others in other operations meanwhile. */
-int64_t muster_graph_waited_ns(const struct muster_graph *graph, uint32_t u);
-/* How long another one of its turn waited for the unit, at most, where the ranks did not leave
- * together what ran before; INT64_MAX: not known. */
-int64_t muster_graph_held_ns(const struct muster_graph *graph, uint32_t u);
 
 /* Begin and end of its own, for whom those of its operation are not right. NULL: no memory. */
 struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
                                                 struct muster_unit *unit);
+
+/* Whether all that a turn's ranks may have waited for were seen. */
+static inline bool muster_turn_is_whole(const struct muster_graph *graph,
+                                        const struct muster_turn *turn)
+{
+    return turn->kind == MUSTER_TURN_PARTNERS || (turn->p2p && turn->units > 1) ||
+           (!turn->p2p && turn->units == graph->view->comm[turn->comm].nranks);
+}
 
 /* ---- of one unit ---- */
 

@@ -1,4 +1,5 @@
-/* What is usual for the ranks that do the same, and who took longer. */
+/* What is usual for the ranks that do the same, and who took longer: by itself, net of what its GPU
+ * waited for others meanwhile. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -7,6 +8,99 @@
 
 /* Units that are looked at together: sorted at once, they take 32 bytes each. */
 enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
+
+/* ---- how long each GPU waited for others ---- */
+
+/* Where not all that it may have waited for were seen, it waits no less than it did beyond its own
+ * shortest time at that position. */
+static int64_t wait_of(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    int64_t transfer = (int64_t)turn->transfer_ns, length_ns = muster_unit_length_ns(graph, unit);
+    bool alone = turn->kind == MUSTER_TURN_APART;
+    int64_t least = graph->seat[unit->seat].least_ns;
+    if (!muster_turn_is_whole(graph, turn) && (alone || least < transfer)) {
+        transfer = least;
+    }
+    return length_ns > transfer ? length_ns - transfer : 0;
+}
+
+/* Whether an edge reaches over other operations, so that waits in these count. */
+static bool any_reaches(const struct muster_graph *graph)
+{
+    for (size_t p = 0; p < graph->positions; p++) {
+        uint8_t edge = graph->position[p].edge;
+        if (edge != MUSTER_EDGE_LAST && edge != MUSTER_EDGE_CALL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_waits(struct muster_graph *graph)
+{
+    for (size_t s = 0; s < graph->seats; s++) {
+        graph->seat[s].least_ns = INT64_MAX;
+    }
+    for (size_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        int64_t *least = &graph->seat[unit->seat].least_ns;
+        int64_t ns = muster_unit_length_ns(graph, unit);
+        struct muster_turn *turn = &graph->turn[unit->turn];
+        *least = ns < *least ? ns : *least;
+        turn->longest_ns = ns > turn->longest_ns ? ns : turn->longest_ns;
+    }
+    if (!any_reaches(graph)) {
+        return;
+    }
+    graph->waited_ns = muster_arena_array(graph->making, graph->units + 1, sizeof *graph->waited_ns);
+    if (!graph->waited_ns) {
+        return;
+    }
+    int64_t sum = 0;
+    for (size_t u = 0; u < graph->units; u++) {
+        graph->waited_ns[u] = sum;
+        int64_t wait = wait_of(graph, &graph->unit[u]);
+        sum = wait < INT64_MAX - sum ? sum + wait : INT64_MAX;
+    }
+    graph->waited_ns[graph->units] = sum;
+}
+
+/* Of a unit's own time what its GPU waited for others in other operations meanwhile. */
+static int64_t waited_ns(const struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_unit *unit = &graph->unit[u];
+    uint32_t before = muster_unit_before(graph, unit, unit->edge);
+    uint32_t last = muster_unit_last(graph, unit);
+    if (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_CALL ||
+        last == MUSTER_NO_UNIT || last < before) {
+        return 0;
+    }
+    return graph->waited_ns[last + 1] - graph->waited_ns[before + 1];
+}
+
+/* How long another one of its turn waited for the unit, at most, where the ranks did not leave
+ * together what ran before; INT64_MAX: not known. */
+static int64_t held_ns(const struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_unit *unit = &graph->unit[u];
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    int64_t held = INT64_MAX;
+    uint32_t last = muster_unit_last(graph, unit);
+    bool apart = last != MUSTER_NO_UNIT && graph->turn[graph->unit[last].turn].p2p;
+    if (turn->kind == MUSTER_TURN_ALL && apart && muster_turn_is_whole(graph, turn)) {
+        held = turn->longest_ns - muster_unit_length_ns(graph, unit);
+    } else if (turn->kind == MUSTER_TURN_PARTNERS) {
+        held = 0;
+        for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+            int64_t ns = wait_of(graph, &graph->unit[graph->partner[i]]);
+            held = ns > held ? ns : held;
+        }
+    }
+    return held;
+}
+
+/* ---- what is usual ---- */
 
 /* Units that are compared with each other. */
 struct pool {
@@ -132,14 +226,14 @@ static void judge_unit(struct muster_graph *graph, struct pool *pool, const stru
                        uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
-    int64_t waited = muster_graph_waited_ns(graph, u) - usual->wait;
+    int64_t waited = waited_ns(graph, u) - usual->wait;
     int64_t gap = gap_of(graph, u);
     bool clamped = muster_edge_begins(unit->edge) && gap < INT64_MAX;
     int64_t after = clamped ? gap - usual->first : INT64_MAX;
     int64_t more = muster_unit_own_ns(graph, unit) - usual->own;
     int64_t excess = more - (waited > 0 ? waited : 0);
     excess = after < excess ? after : excess;
-    int64_t held = excess > 0 ? muster_graph_held_ns(graph, u) : INT64_MAX;
+    int64_t held = excess > 0 ? held_ns(graph, u) : INT64_MAX;
     excess = held < excess ? held : excess;
     int64_t meanwhile = more > 0 ? more - (excess > 0 ? excess : 0) : 0;
     if (meanwhile) {
@@ -171,7 +265,7 @@ static void judge_pool(struct muster_graph *graph, struct pool *pool)
     }
     usual.own = usual_of(pool);
     for (size_t i = 0; i < pool->n && graph->waited_ns; i++) {
-        pool->own[i] = muster_graph_waited_ns(graph, pool->unit[i]);
+        pool->own[i] = waited_ns(graph, pool->unit[i]);
     }
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     usual.host = usual_host(graph, pool);
@@ -261,6 +355,10 @@ static void judge_runs(struct muster_graph *graph, const struct runs *runs,
 void muster_graph_usual(struct muster_graph *graph)
 {
     size_t passes = graph->units / AT_ONCE + 1;
+    find_waits(graph);
+    if (graph->making->failed) {
+        return;
+    }
     graph->more_waited =
         muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_waited);
     graph->more_host =
