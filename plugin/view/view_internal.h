@@ -25,7 +25,7 @@ struct muster_view_index {
 
 void muster_view_index_free(struct muster_view *view);
 
-/* view_finish.c, in this order. Communicators and members from what was fed; `to` (may be NULL)
+/* In this order. Communicators and members from what was fed; `to` (may be NULL)
  * gets the index of each handle. -1: no memory. */
 int muster_view_group_members(struct muster_view *view, uint32_t *to);
 /* The operations from `first` on, which belong to these members alone: side by side by member, in
@@ -36,7 +36,7 @@ int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t
 /* Self and queue times. On failure *view is freed. */
 int muster_view_find_times(struct muster_view *view, struct muster_err *err);
 
-/* view.c: an operation of a member that has its index. */
+/* An operation of a member that has its index. */
 void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op);
 
 /* self_time.c: the order of operations on each GPU and their self times. -1: no memory. */
