@@ -6,7 +6,7 @@
 
 #include "base/terminal.h"
 #include "cli/cmd.h"
-#include "cli/cmd_diagnose.h"
+#include "cli/diagnose/diagnose_look.h"
 #include "cli/progress.h"
 #include "compare/compare_runs.h"
 #include "compare/compare_words.h"

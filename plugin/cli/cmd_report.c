@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cli/cmd.h"
-#include "cli/cmd_diagnose.h"
+#include "cli/diagnose/diagnose_look.h"
 #include "cli/job_heading.h"
 #include "cli/progress.h"
 #include "diagnose/diagnose.h"

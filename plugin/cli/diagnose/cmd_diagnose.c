@@ -1,21 +1,14 @@
 /* `muster diagnose`: which rank, which path, which hang. */
-#include "cli/cmd_diagnose.h"
-
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/diagnose/diagnose_follow.h"
-#include "cli/diagnose/diagnose_print.h"
+#include "cli/diagnose/diagnose_look.h"
 #include "cli/fleet_options.h"
 #include "cli/progress.h"
-#include "config/settings.h"
-#include "diagnose/diagnose.h"
 #include "fleet/nats/worker.h"
 #include "ras/ras_ask.h"
-#include "verdict/verdict.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 
@@ -42,90 +35,6 @@ static const struct muster_opt table[] = {
      .max = 1000000, .help = "how long nothing may move (MUSTER_HANG_SECONDS, else 10)"},
     {.name = NULL},
 };
-
-/* ---- printing ---- */
-
-static void print_lines(const struct muster_finding_lines *lines, const char *head,
-                        const char *unless_in, const struct muster_terminal *terminal, FILE *out)
-{
-    char first[32];
-    snprintf(first, sizeof first, "  %s", head);
-    for (unsigned i = 0; i < lines->n; i++) {
-        if (!strstr(unless_in, lines->line[i]))
-            muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
-    }
-}
-
-/* `job`, unless NULL, stands before the sentence. */
-static void print_finding(const struct muster_finding *finding, const char *job,
-                          const struct muster_terminal *terminal, FILE *out)
-{
-    char text[1024], confidence[32], first[MUSTER_SEG_PATH + 8] = "";
-    muster_finding_sentence(finding, text, sizeof text);
-    if (job)
-        snprintf(first, sizeof first, "job %s: ", job);
-    muster_terminal_wrap(out, terminal->width, first, "    ", text);
-    print_lines(&finding->evidence, "", text, terminal, out);
-    print_lines(&finding->not_observable, "not seen: ", "", terminal, out);
-    if (finding->advice[0])
-        muster_terminal_wrap(out, terminal->width, "  next: ", "    ", finding->advice);
-    snprintf(confidence, sizeof confidence, "confidence %.2f", finding->confidence);
-    muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
-}
-
-void muster_diagnose_print(const struct muster_finding *finding,
-                           const struct muster_terminal *terminal, FILE *out)
-{
-    print_finding(finding, NULL, terminal, out);
-}
-
-void muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
-                          const struct muster_terminal *terminal, FILE *out)
-{
-    struct muster_verdict verdict;
-    muster_verdict_of(view, findings, terminal->width, &verdict);
-    const char *colour = verdict.state == MUSTER_VERDICT_HELD     ? "\033[1;31m"
-                         : verdict.state == MUSTER_VERDICT_NOBODY ? "\033[1;32m"
-                                                                  : "\033[1m";
-    for (unsigned i = 0; i < verdict.lines; i++) {
-        bool bold = i == 0 && terminal->style;
-        fprintf(out, "%s%s%s\n", bold ? colour : "", verdict.line[i], bold ? "\033[0m" : "");
-    }
-}
-
-static uint64_t hang_ns(const struct options *options)
-{
-    struct muster_settings settings;
-    if (options->hang_seconds)
-        return options->hang_seconds * MUSTER_NS_PER_S;
-    muster_settings_load(&settings, NULL);
-    return settings.hang_seconds * MUSTER_NS_PER_S;
-}
-
-void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings)
-{
-    const struct options options = {0};
-    struct muster_settings settings;
-    struct muster_err err;
-    size_t kept = 0;
-    if (muster_diagnose_view(view, hang_ns(&options), findings, &err) != 0)
-        fprintf(stderr, "muster: no findings: %s\n", err.text);
-    muster_settings_load(&settings, NULL);
-    for (size_t i = 0; i < findings->n; i++) {
-        if (settings.on[findings->finding[i].kind].report)
-            findings->finding[kept++] = findings->finding[i];
-    }
-    findings->n = kept;
-}
-
-void muster_diagnose_append(const struct muster_findings *findings,
-                            const struct muster_terminal *terminal, FILE *out)
-{
-    for (size_t i = 0; i < findings->n; i++) {
-        fputs(i == 0 ? "\nfindings\n" : "", out);
-        muster_diagnose_print(&findings->finding[i], terminal, out);
-    }
-}
 
 /* ---- once, and again and again ---- */
 
@@ -211,7 +120,7 @@ static void tell(void *arg, const char *job, const struct muster_finding *findin
     struct muster_json json;
     if (options->format == FORMAT_TEXT) {
         const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
-        print_finding(finding, job, &terminal, stdout);
+        muster_finding_print(finding, job, &terminal, stdout);
     } else {
         muster_json_begin(&json, stdout, false);
         muster_json_object(&json, NULL);
@@ -255,7 +164,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
                   .runs = (size_t)(argc - at),
                   .live = options.live,
                   .streamed = true},
-        .hang_ns = hang_ns(&options),
+        .hang_ns = muster_look_hang_ns(options.hang_seconds),
         .told = !options.follow, /* who follows was told of all that as it came */
     };
     if (options.follow && options.fleet.ras)
