@@ -400,8 +400,7 @@ bool muster_perfetto_write(const struct muster_timeline *timeline, FILE *out)
         .gpu_track = gpu_track(0),
     };
     bool good = muster_perfetto_put_counters(timeline, &first, &writing.to);
-    good = good && !writing.to.packet.failed;
-    muster_protobuf_free(&writing.to.packet);
+    good = muster_perfetto_finish(&writing.to) && good;
     free(writing.named);
     return good;
 }

@@ -15,6 +15,7 @@ enum muster_perfetto_field {
     PACKET_EVENT = 11,
     PACKET_INTERNED = 12,
     PACKET_SEQUENCE_FLAGS = 13,
+    PACKET_COMPRESSED = 50, /* packets, deflated */
     PACKET_CLOCK = 58,
     PACKET_DEFAULTS = 59,
     PACKET_TRACK = 60,

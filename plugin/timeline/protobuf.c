@@ -57,15 +57,20 @@ void muster_protobuf_double(struct muster_protobuf *message, unsigned field, dou
     muster_protobuf_fixed64(message, field, bits);
 }
 
-void muster_protobuf_text(struct muster_protobuf *message, unsigned field, const char *text)
+void muster_protobuf_bytes(struct muster_protobuf *message, unsigned field, const void *bytes,
+                           size_t n)
 {
-    size_t n = strlen(text);
     add_tag(message, field, WIRE_BYTES);
     add_varint(message, n);
     if (reserve(message, n)) {
-        memcpy(message->bytes + message->used, text, n);
+        memcpy(message->bytes + message->used, bytes, n);
         message->used += n;
     }
+}
+
+void muster_protobuf_text(struct muster_protobuf *message, unsigned field, const char *text)
+{
+    muster_protobuf_bytes(message, field, text, strlen(text));
 }
 
 size_t muster_protobuf_open(struct muster_protobuf *message, unsigned field)

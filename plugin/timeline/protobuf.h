@@ -23,6 +23,8 @@ struct muster_protobuf {
 void muster_protobuf_uint(struct muster_protobuf *message, unsigned field, uint64_t value);
 void muster_protobuf_fixed64(struct muster_protobuf *message, unsigned field, uint64_t value);
 void muster_protobuf_double(struct muster_protobuf *message, unsigned field, double value);
+void muster_protobuf_bytes(struct muster_protobuf *message, unsigned field, const void *bytes,
+                           size_t n);
 void muster_protobuf_text(struct muster_protobuf *message, unsigned field, const char *text);
 
 /* A nested message: what is written until close belongs to it. Gives the place for close. */

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+import perfetto_packets
+
 MUSTER, WRITER = map(os.path.abspath, sys.argv[1:3])
 RANKS, OPS = 4096, 24
 LATE, LATE_US = 1, 300  # the writer's
@@ -37,20 +39,11 @@ class Script(html.parser.HTMLParser):
 
 
 def slices(trace):
-    """Begins of slices, counted in the packets' own bytes."""
+    """Begins of slices, counted in the packets' own bytes; and the file's size."""
     with open(trace, "rb") as file:
         data = file.read()
-    at, n = 0, 0
-    while at < len(data):
-        assert data[at] == 0x0a, "a packet"
-        size, shift, at = 0, 0, at + 1
-        while True:
-            size, shift, at = size | (data[at] & 0x7f) << shift, shift + 7, at + 1
-            if not data[at - 1] & 0x80:
-                break
-        n += b"\x48\x01" in data[at:at + min(size, 24)]  # TrackEvent.type = TYPE_SLICE_BEGIN
-        at += size
-    return n, len(data)
+    begin = b"\x48\x01"  # TrackEvent.type = TYPE_SLICE_BEGIN
+    return sum(begin in packet[:24] for packet in perfetto_packets.packets(data)), len(data)
 
 
 class Many(unittest.TestCase):

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+import perfetto_packets
+
 MUSTER, RECORDINGS, PROTOC = sys.argv[1:4]
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "perfetto.proto")
 LATE = 1  # labels.yaml of late-tpdp
@@ -110,8 +112,12 @@ class Reader:
 
 def decode(trace):
     with open(trace, "rb") as file:
-        done = subprocess.run([PROTOC, "--decode=Trace", "-I", os.path.dirname(PROTO), PROTO],
-                              stdin=file, stdout=subprocess.PIPE, check=True, timeout=60)
+        return protoc(perfetto_packets.flat(file.read()))
+
+
+def protoc(data):
+    done = subprocess.run([PROTOC, "--decode=Trace", "-I", os.path.dirname(PROTO), PROTO], input=data,
+                          stdout=subprocess.PIPE, check=True, timeout=60)
     return done.stdout.decode()
 
 
@@ -144,6 +150,13 @@ class Perfetto(unittest.TestCase):
 
     def test_every_byte_is_of_the_format(self):
         self.assertIsNone(re.search(r"^\s*\d+:", self.text, re.M), "a field that is not known")
+
+    def test_the_file_is_of_the_format_and_small(self):
+        with open(self.trace, "rb") as file:
+            data = file.read()
+        self.assertIsNone(re.search(r"^\s*\d+:", protoc(data), re.M), "a field that is not known")
+        if perfetto_packets.COMPRESSED in data[:8]:  # built with zlib
+            self.assertLess(len(data), len(perfetto_packets.flat(data)) / 2)
 
     def test_every_timed_operation_is_a_slice_of_its_rank(self):
         self.assertIn(f"{len(self.operations())} operations drawn", self.said)
