@@ -1,8 +1,6 @@
-/* Names and addresses that processes of other hosts are told, and what may keep them out. */
+/* Names and addresses that processes of other hosts are told. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,7 +13,7 @@
 #include "launch/bounded.h"
 #include "topology/sysfs.h"
 
-enum { RESOLVE_MS = 3000, CONNECT_MS = 2000 };
+enum { RESOLVE_MS = 3000 };
 
 static int resolve_work(void *arg, int fd, struct muster_err *err)
 {
@@ -90,9 +88,10 @@ static void suspect_address(struct muster_check *check, const char *what,
                              on->name);
     else
         muster_check_suspect(check, "%.100s is an address that this host does not have", what);
-    muster_check_advice(check, "do other hosts reach that address (muster doctor --hosts)? Else name "
-                               "the interface in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, or the "
-                               "right address in /etc/hosts");
+    muster_check_advice(check,
+                        "do other hosts reach that address (muster doctor --hosts)? Else name "
+                        "the interface in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, or the "
+                        "right address in /etc/hosts");
 }
 
 /* Whether an address of this host that is told to others leads them anywhere. */
@@ -223,95 +222,4 @@ void muster_doctor_names(struct muster_doctor *doctor)
         evaluate_own_name(doctor, check, interfaces);
         evaluate_comm_id(check, interfaces);
     }
-}
-
-/* Whether a line of a file begins so. */
-static bool has_line(const struct muster_doctor *doctor, const char *path, const char *line)
-{
-    char full[PATH_MAX], *text = muster_doctor_room(doctor);
-    snprintf(full, sizeof full, "%s%s", doctor->root, path);
-    const char *at = muster_doctor_read_file(full, text) ? strstr(text, line) : NULL;
-    while (at && at != text && at[-1] != '\n')
-        at = strstr(at + 1, line);
-    return at != NULL;
-}
-
-static bool is_there(const struct muster_doctor *doctor, const char *path)
-{
-    char full[PATH_MAX];
-    snprintf(full, sizeof full, "%s%s", doctor->root, path);
-    return access(full, F_OK) == 0;
-}
-
-/* A connection to the own address, on a port that the kernel chooses, as NCCL's are. */
-static int connect_work(void *arg, int fd, struct muster_err *err)
-{
-    const struct muster_interface *to = arg;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address = {.any = {.sa_family = (sa_family_t)to->family}};
-    socklen_t n = to->family == AF_INET ? sizeof address.v4 : sizeof address.v6;
-    if (to->family == AF_INET)
-        memcpy(&address.v4.sin_addr, &to->address, 4);
-    else
-        memcpy(&address.v6.sin6_addr, &to->address, 16);
-    int server = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int client = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (server < 0 || client < 0 || bind(server, &address.any, n) || listen(server, 1) ||
-        getsockname(server, &address.any, &n) || connect(client, &address.any, n))
-        return muster_fail(err, "%s", strerror(errno));
-    return muster_bounded_write(fd, "ok", 2, err);
-}
-
-static void try_own_address(const struct muster_doctor *doctor, struct muster_check *check)
-{
-    struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
-    struct muster_choice choice;
-    struct muster_err err;
-    char *bytes, text[96];
-    size_t n;
-    if (interfaces)
-        muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
-                                 muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
-    if (interfaces && choice.n && strcmp(doctor->procfs, "/proc") == 0 &&
-        !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
-        struct muster_interface *to = &interfaces->at[choice.at[0]];
-        muster_doctor_address(to, text, sizeof text);
-        if (muster_bounded("a connection", connect_work, to, CONNECT_MS, &bytes, &n, &err)) {
-            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-            muster_check_found(check, "not even this host reaches its own address");
-            muster_check_evidence(check, "%s: %s", text, err.text);
-            muster_check_advice(check, "a firewall on this host keeps NCCL's connections out");
-        } else {
-            free(bytes);
-        }
-    }
-}
-
-void muster_doctor_firewall(struct muster_doctor *doctor)
-{
-    struct muster_check *check = muster_check_begin(doctor->checks, "net.firewall", "F25");
-    const char *active = has_line(doctor, "/etc/ufw/ufw.conf", "ENABLED=yes") ? "ufw"
-                         : is_there(doctor, "/run/firewalld")                 ? "firewalld"
-                                                                              : NULL;
-    muster_check_expected(check, "no firewall between the hosts of a job, or one that lets them in "
-                                 "on all ports (net.ports)");
-    muster_check_found(check, active ? "%s is enabled here" : "none seen", active);
-    muster_check_evidence(check, "its rules can be read only by root");
-    if (active && muster_doctor_several_hosts()) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "NCCL listens on ports that the kernel chooses, not on "
-                                   "MASTER_PORT: let the subnet of the job's hosts in, on all of "
-                                   "them (ufw allow from SUBNET)");
-    } else if (active) { /* ranks of one host connect to its address, too */
-        muster_check_suspect(check, "%s is enabled here: one of its rules may close the address of "
-                                    "this host to its own ranks",
-                             active);
-        muster_check_advice(check, "look at its rules as root (ufw status verbose, nft list "
-                                   "ruleset), let this host and the subnet of its pods in, or try "
-                                   "NCCL_SOCKET_IFNAME=lo for a job of one host");
-    }
-    try_own_address(doctor, check);
 }

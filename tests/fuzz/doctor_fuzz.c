@@ -6,6 +6,7 @@
 #include "doctor/env/env_rules.h"
 #include "doctor/rules/conf_file.h"
 #include "doctor/rules/known_bad.h"
+#include "doctor/rules/packet_filter.h"
 #include "doctor/rules/proc_text.h"
 #include "topology/interfaces.h"
 
@@ -41,6 +42,15 @@ static void fuzz_choice(const char *text)
     muster_interfaces_by_prefix(text, "eth0");
 }
 
+static void fuzz_rules(const char *text)
+{
+    const struct muster_filter_packet packet = {"eth0", 0x0a010000, 16, 40000};
+    struct muster_filter_answer answer = {.verdict = MUSTER_FILTER_NONE};
+    muster_filter_iptables(text, &packet, &answer);
+    muster_filter_nft(text, &packet, &answer);
+    require((answer.verdict >= MUSTER_FILTER_MAY_PASS) == (answer.rule[0] != '\0'));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct muster_conf conf;
@@ -61,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(remarks.n <= MUSTER_ENV_REMARKS);
     fuzz_text(text);
     fuzz_choice(text);
+    fuzz_rules(text);
     free(text);
     return 0;
 }

@@ -110,6 +110,35 @@ class Host(Case):
         self.expect("net.firewall", "ok", **TWO_HOSTS)
         self.expect("net.firewall", "ok", MUSTER_ROOT="/nowhere", **TWO_HOSTS)
 
+    def test_rules_of_a_firewall(self):
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.7\n              /32 host LOCAL\n")
+        (self.root / "sys/module/nf_tables").mkdir(parents=True)
+        self.assertEqual(self.expect("net.firewall", "unchecked", **TWO_HOSTS)["found"],
+                         "firewall rules not readable without root")
+        rules = "*filter\n:INPUT ACCEPT [0:0]\n{}-A INPUT -p tcp --dport 22 -j ACCEPT\n-A INPUT -j REJECT\n"
+        self.put("run/iptables-save", rules.format("-A INPUT -i lo -j ACCEPT\n"))
+        self.expect("net.firewall", "ok")  # one host
+        check = self.expect("net.firewall", "problem", **TWO_HOSTS)
+        self.assertEqual(check["found"], "a firewall rule drops connections of the job's other hosts: "
+                         "-A INPUT -j REJECT")
+        self.assertIn("on all of them", check["advice"])
+        self.put("run/iptables-save", rules.format("-A INPUT -s 10.1.0.0/16 -j ACCEPT\n"))
+        self.put("etc/ufw/ufw.conf", "ENABLED=yes\n")  # what its rules do is known
+        self.expect("net.firewall", "ok", **TWO_HOSTS)
+        self.put("run/iptables-save", rules.format(""))
+        self.assertIn("of this host's ranks to each other", self.expect("net.firewall", "problem")["found"])
+        self.put("run/iptables-save", rules.format("-A INPUT -i lo -j ACCEPT\n-A INPUT -s 10.1.0.9 -j ACCEPT\n"))
+        self.expect("net.firewall", "ok", **TWO_HOSTS)
+        check = self.doctor("--symptom", "init_error", "--only", "net.firewall", **TWO_HOSTS)["net.firewall"]
+        self.assertEqual(check["status"], "warning")
+        self.put("run/iptables-save", "*filter\n:INPUT ACCEPT [0:0]\n")
+        self.put("run/nft-ruleset", "table inet a {\nchain b {\ntype filter hook input priority 0; policy drop;\n"
+                 "iifname \"lo\" accept\n}\n}\n")
+        self.assertIn("the policy of chain b, drop", self.expect("net.firewall", "problem", **TWO_HOSTS)["found"])
+
     def test_threads_of_openmp(self):
         self.put("proc/self/status", "Cpus_allowed_list:\t0-15\n")
         self.put("sys/devices/system/cpu/online", "0-15\n")
