@@ -364,27 +364,27 @@ static void by_collectives(struct reading *in, uint32_t c, struct muster_finding
     muster_arena_end(&scratch, &in->memory);
 }
 
-static void by_pair(struct reading *in, const struct muster_hashmap *loads, uint32_t c,
-                    uint32_t from, uint32_t to, struct muster_findings *findings)
+static void by_pair(struct reading *in, const struct muster_launches *launches, uint32_t from,
+                    uint32_t to, struct muster_findings *findings)
 {
     struct muster_arena scratch = {0};
     struct muster_transfers transfers = {0};
-    muster_transfers_of_pair(in->view, loads, from, to, &scratch, &transfers);
+    muster_transfers_of_pair(in->view, launches, from, to, &scratch, &transfers);
     if (!scratch.failed) {
         scratch.failed |=
-            muster_transfer_history(in->view, c, from, to, &transfers, in->span, findings) != 0;
+            muster_transfer_history(in->view, launches->comm, from, to, &transfers, in->span,
+                                    findings) != 0;
     }
     muster_arena_end(&scratch, &in->memory);
 }
 
 /* By what the sends of a member took before. */
-static void by_sends_of(struct reading *in, uint32_t c, uint32_t m,
+static void by_sends_of(struct reading *in, const struct muster_launches *launches, uint32_t m,
                         struct muster_findings *findings)
 {
     const struct muster_view *view = in->view;
-    const struct muster_view_comm *comm = &view->comm[c];
+    const struct muster_view_comm *comm = &view->comm[launches->comm];
     const struct muster_view_member *member = &view->member[m];
-    struct muster_hashmap loads;
     int32_t peer = -1;
     for (uint32_t i = 0; i < member->ops && !in->memory.failed; i++) {
         const struct muster_view_op *op = &view->op[member->first_op + i];
@@ -392,20 +392,21 @@ static void by_sends_of(struct reading *in, uint32_t c, uint32_t m,
         if (op->func != MUSTER_FUNC_SEND || op->peer == peer || op->peer < 0 ||
             (uint32_t)op->peer >= comm->members)
             continue;
-        if (peer < 0)
-            muster_transfer_loads(view, m, &in->memory, &loads);
         peer = (int32_t)op->peer;
-        by_pair(in, &loads, c, m, comm->first_member + (uint32_t)peer, findings);
+        by_pair(in, launches, m, comm->first_member + (uint32_t)peer, findings);
     }
-    if (peer >= 0)
-        muster_hashmap_free(&loads);
 }
 
 static void by_sends(struct reading *in, uint32_t c, struct muster_findings *findings)
 {
     const struct muster_view_comm *comm = &in->view->comm[c];
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
-        by_sends_of(in, c, m, findings);
+    struct muster_arena scratch = {0};
+    struct muster_launches launches;
+    muster_launches_of(in->view, c, &scratch, &launches);
+    for (uint32_t m = 0; m < comm->members && launches.n && !scratch.failed; m++)
+        by_sends_of(in, &launches, comm->first_member + m, findings);
+    muster_launches_free(in->view, &launches);
+    muster_arena_end(&scratch, &in->memory);
 }
 
 static bool is_readable(const struct muster_view *view, const struct muster_view_comm *comm,

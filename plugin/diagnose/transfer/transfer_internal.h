@@ -8,10 +8,10 @@
 #include "view/coverage.h"
 
 /* One transfer: of a collective, the shortest d of all ranks; of a send with its receive, the
- * shorter one. */
+ * shortest of both launches and of their partners'. */
 struct muster_transfer {
     uint64_t ns, count;
-    uint64_t load;  /* of a send: muster_transfer_loads; else 0 */
+    uint64_t load;  /* of a send: its launch's; else 0 */
     uint32_t class; /* of the view */
     uint32_t place; /* in the order of the communicator's operations, or the pair's */
     const struct muster_view_op *op;
@@ -23,20 +23,35 @@ struct muster_transfers {
     size_t n;
 };
 
-/* What the launches of a member's sends and receives carried: of begin and end to a word that is the
- * same for launches of as many parts of the same sizes. All parts of a launch have its times, so only
- * those of like launches are compared. The caller frees *loads. */
-void muster_transfer_loads(const struct muster_view *view, uint32_t member,
-                           struct muster_arena *memory, struct muster_hashmap *loads);
+/* What one GPU ran as one kernel: all sends and receives in it have its times. */
+struct muster_launch {
+    uint64_t load;     /* the same for launches of as many parts of the same sizes */
+    uint64_t least_ns; /* of it and its partners' the shortest: the others waited for somebody */
+};
 
-/* The collectives of a communicator that every rank timed; sends of `from`, whose launches' loads are
- * given, with the receives of `to`, members' indices. Those of one class, count and load stand side
- * by side, in order. */
+struct muster_launches {
+    struct muster_launch *at;
+    size_t n;
+    uint32_t comm;
+    struct muster_hashmap *of_member; /* of each of the communicator's: begin and end to place */
+};
+
+/* Those of the communicator's sends and receives; the caller frees. */
+void muster_launches_of(const struct muster_view *view, uint32_t comm, struct muster_arena *memory,
+                        struct muster_launches *launches);
+/* NULL: it has no times. */
+const struct muster_launch *muster_launch_of(const struct muster_view *view,
+                                             const struct muster_launches *launches,
+                                             const struct muster_view_op *op);
+void muster_launches_free(const struct muster_view *view, struct muster_launches *launches);
+
+/* The collectives of a communicator that every rank timed; sends of `from` with the receives of `to`,
+ * members' indices. Those of one class, count and load stand side by side, in order. */
 void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
                               struct muster_arena *memory, struct muster_transfers *to);
-void muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
-                              uint32_t from, uint32_t to, struct muster_arena *memory,
-                              struct muster_transfers *transfers);
+void muster_transfers_of_pair(const struct muster_view *view,
+                              const struct muster_launches *launches, uint32_t from, uint32_t to,
+                              struct muster_arena *memory, struct muster_transfers *transfers);
 
 /* The end of the group that begins at `from`. */
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);

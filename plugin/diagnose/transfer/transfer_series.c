@@ -1,41 +1,6 @@
-#include "base/hashmap.h"
-#include "base/nccl_types.h"
 #include "base/sort.h"
 #include "view/aligned.h"
 #include "diagnose/transfer/transfer_internal.h"
-
-static uint64_t duration(const struct muster_view_op *op)
-{
-    return op->end_ns - op->begin_ns;
-}
-
-/* When a launch ran, by its GPU's clock: no two of a member run at the same time. */
-struct launch {
-    uint64_t begin_ns, end_ns;
-};
-
-static uint64_t part_of_load(const struct muster_view *view, const struct muster_view_op *op)
-{
-    uint64_t bytes = (uint64_t)op->count * muster_dtype_bytes(view->class[op->class].dtype);
-    uint64_t mixed = (bytes + op->func + 1) * 0x9e3779b97f4a7c15ull;
-    return mixed ^ mixed >> 32;
-}
-
-void muster_transfer_loads(const struct muster_view *view, uint32_t member,
-                           struct muster_arena *memory, struct muster_hashmap *loads)
-{
-    const struct muster_view_member *own = &view->member[member];
-    *loads = (struct muster_hashmap){.key_bytes = sizeof(struct launch)};
-    for (uint32_t i = own->first_op; i < own->first_op + own->ops && !memory->failed; i++) {
-        const struct muster_view_op *op = &view->op[i];
-        if (!muster_func_is_p2p(op->func) || op->end_ns == 0)
-            continue;
-        struct launch launch = {op->begin_ns, op->end_ns};
-        size_t load = muster_hashmap_find(loads, &launch);
-        load = (load == SIZE_MAX ? 0 : load) + (size_t)part_of_load(view, op);
-        memory->failed |= !muster_hashmap_put(loads, &launch, load & SIZE_MAX >> 1);
-    }
-}
 
 static void add(struct muster_arena *memory, struct muster_transfers *to,
                 const struct muster_view_op *op, uint64_t ns, uint64_t load)
@@ -141,9 +106,9 @@ void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
     sort(to, memory);
 }
 
-void muster_transfers_of_pair(const struct muster_view *view, const struct muster_hashmap *loads,
-                              uint32_t from, uint32_t to, struct muster_arena *memory,
-                              struct muster_transfers *transfers)
+void muster_transfers_of_pair(const struct muster_view *view,
+                              const struct muster_launches *launches, uint32_t from, uint32_t to,
+                              struct muster_arena *memory, struct muster_transfers *transfers)
 {
     const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
     struct muster_view_stream out =
@@ -157,9 +122,12 @@ void muster_transfers_of_pair(const struct muster_view *view, const struct muste
         if (send->number != receive->number || !muster_view_scored(send) ||
             !muster_view_scored(receive))
             continue;
-        uint64_t ns = duration(send) < duration(receive) ? duration(send) : duration(receive);
-        struct launch launch = {send->begin_ns, send->end_ns};
-        add(memory, transfers, send, ns, muster_hashmap_find(loads, &launch));
+        const struct muster_launch *sent = muster_launch_of(view, launches, send);
+        const struct muster_launch *received = muster_launch_of(view, launches, receive);
+        if (sent && received) {
+            bool shorter = sent->least_ns < received->least_ns;
+            add(memory, transfers, send, shorter ? sent->least_ns : received->least_ns, sent->load);
+        }
     }
     sort(transfers, memory);
 }

@@ -245,6 +245,42 @@ static void test_groups_of_sends_that_become_slow(void **state)
     end(&ranks, &findings);
 }
 
+/* One of three comes `late_ns` after the others to a launch in which each sends to each. */
+static void all_to_all(struct ranks *ranks, uint64_t number, uint64_t clock_ns, uint64_t late_ns)
+{
+    for (unsigned from = 0; from < 3; from++) {
+        for (unsigned i = 0; i < 4; i++) {
+            uint64_t own_ns = clock_ns + (from == 2 ? late_ns : 0) + ranks->skew_ns[from];
+            const struct muster_op op = {.number = number,
+                                         .enqueue_ns = clock_ns,
+                                         .begin_ns = own_ns,
+                                         .end_ns = clock_ns + late_ns + MS + ranks->skew_ns[from],
+                                         .count = 1 << 20,
+                                         .peer = (int32_t)((from + 1 + i / 2) % 3),
+                                         .func = i % 2 ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND,
+                                         .dtype = MUSTER_DTYPE_FLOAT32,
+                                         .source = MUSTER_SOURCE_GPU};
+            muster_view_add_op(&ranks->view, ranks->member[0][from], &op);
+        }
+    }
+}
+
+/* Of itself the search for transfers knows nobody who is late. */
+static void test_a_partner_that_all_wait_for_is_no_slow_link(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = {0};
+    struct muster_err err;
+    ranks_begin(&ranks, 3);
+    ranks_comm(&ranks, 0, 0, 1, 3, 3);
+    for (unsigned i = 0; i < OPS; i++)
+        all_to_all(&ranks, i, (1000 + 5 * i) * MS, i >= 70 ? 2 * MS : 0);
+    assert_int_equal(muster_diagnose_transfer(ranks_view(&ranks), &findings, &err), 0);
+    assert_int_equal(findings.n, 0);
+    end(&ranks, &findings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_a_pair_of_a_chain_that_becomes_slow),
         cmocka_unit_test(test_sends_in_larger_groups_are_not_a_slow_link),
         cmocka_unit_test(test_groups_of_sends_that_become_slow),
+        cmocka_unit_test(test_a_partner_that_all_wait_for_is_no_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

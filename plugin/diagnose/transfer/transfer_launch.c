@@ -1,0 +1,120 @@
+/* Launches of sends and receives: what one carried, and how much of its time may be the transfer. */
+#include "diagnose/transfer/transfer_internal.h"
+
+/* When a launch ran, by its GPU's clock: no two of a member run at the same time. */
+struct span {
+    uint64_t begin_ns, end_ns;
+};
+
+static uint64_t part_of_load(const struct muster_view *view, const struct muster_view_op *op)
+{
+    uint64_t bytes = (uint64_t)op->count * muster_dtype_bytes(view->class[op->class].dtype);
+    uint64_t mixed = (bytes + op->func + 1) * 0x9e3779b97f4a7c15ull;
+    return mixed ^ mixed >> 32;
+}
+
+static size_t place_of(const struct muster_view *view, const struct muster_launches *launches,
+                       const struct muster_view_op *op)
+{
+    uint32_t own = op->member - view->comm[launches->comm].first_member;
+    struct span span = {op->begin_ns, op->end_ns};
+    return muster_hashmap_find(&launches->of_member[own], &span);
+}
+
+static bool has_times(const struct muster_view_op *op)
+{
+    return muster_func_is_p2p(op->func) && op->end_ns > op->begin_ns;
+}
+
+static void add(const struct muster_view *view, const struct muster_view_op *op,
+                struct muster_arena *memory, struct muster_launches *launches)
+{
+    uint32_t own = op->member - view->comm[launches->comm].first_member;
+    size_t place = place_of(view, launches, op);
+    if (place == SIZE_MAX) {
+        struct span span = {op->begin_ns, op->end_ns};
+        struct muster_launch *fresh =
+            muster_arena_add(memory, &launches->at, &launches->n, sizeof *fresh);
+        fresh->least_ns = op->end_ns - op->begin_ns;
+        place = launches->n - 1;
+        memory->failed |= !muster_hashmap_put(&launches->of_member[own], &span, place);
+    }
+    if (!memory->failed)
+        launches->at[place].load += part_of_load(view, op);
+}
+
+static void note_shorter(struct muster_launch *launch, const struct muster_view_op *partner)
+{
+    uint64_t ns = partner->end_ns - partner->begin_ns;
+    launch->least_ns = ns < launch->least_ns ? ns : launch->least_ns;
+}
+
+/* What both sides of each of the pair's sends took. */
+static void note_pair(const struct muster_view *view, uint32_t from, uint32_t to,
+                      struct muster_launches *launches)
+{
+    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
+    struct muster_view_stream out =
+        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
+    struct muster_view_stream in =
+        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
+    while (out.at < out.end && in.at < in.end) {
+        const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
+        out.at += send->number <= receive->number;
+        in.at += receive->number <= send->number;
+        if (send->number == receive->number && has_times(send) && has_times(receive)) {
+            note_shorter(&launches->at[place_of(view, launches, send)], receive);
+            note_shorter(&launches->at[place_of(view, launches, receive)], send);
+        }
+    }
+}
+
+static void note_partners(const struct muster_view *view, uint32_t from,
+                          struct muster_launches *launches)
+{
+    const struct muster_view_comm *comm = &view->comm[launches->comm];
+    const struct muster_view_member *member = &view->member[from];
+    int64_t peer = -1;
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+        const struct muster_view_op *op = &view->op[i];
+        /* Sorted by peer. */
+        if (op->func == MUSTER_FUNC_SEND && op->peer != peer && op->peer >= 0 &&
+            (uint64_t)op->peer < comm->members) {
+            peer = op->peer;
+            note_pair(view, from, comm->first_member + (uint32_t)peer, launches);
+        }
+    }
+}
+
+void muster_launches_of(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
+                        struct muster_launches *launches)
+{
+    const struct muster_view_comm *comm = &view->comm[c];
+    *launches = (struct muster_launches){.comm = c};
+    launches->of_member = muster_arena_array(memory, comm->members, sizeof *launches->of_member);
+    for (uint32_t m = 0; m < comm->members && !memory->failed; m++) {
+        const struct muster_view_member *member = &view->member[comm->first_member + m];
+        launches->of_member[m].key_bytes = sizeof(struct span);
+        for (uint32_t i = 0; i < member->ops && !memory->failed; i++) {
+            const struct muster_view_op *op = &view->op[member->first_op + i];
+            if (has_times(op))
+                add(view, op, memory, launches);
+        }
+    }
+    for (uint32_t m = 0; m < comm->members && launches->n && !memory->failed; m++)
+        note_partners(view, comm->first_member + m, launches);
+}
+
+const struct muster_launch *muster_launch_of(const struct muster_view *view,
+                                             const struct muster_launches *launches,
+                                             const struct muster_view_op *op)
+{
+    size_t place = place_of(view, launches, op);
+    return place == SIZE_MAX ? NULL : &launches->at[place];
+}
+
+void muster_launches_free(const struct muster_view *view, struct muster_launches *launches)
+{
+    for (uint32_t m = 0; launches->of_member && m < view->comm[launches->comm].members; m++)
+        muster_hashmap_free(&launches->of_member[m]);
+}
