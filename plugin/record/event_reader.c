@@ -147,43 +147,55 @@ static bool is_alive(const struct look *look)
            id == atomic_load_explicit(&look->gpu->id, memory_order_relaxed);
 }
 
-/* Nothing will come of the ticket any more. A ticket that was drawn and has no place yet leaves the
- * last lap's there. */
-static bool is_over(const struct muster_launch *launch, uint32_t ticket, uint32_t state)
+/* Tickets wrap. */
+static bool is_within(uint32_t ticket, uint32_t from, uint32_t end)
 {
-    if (atomic_load_explicit(&launch->passed_by, memory_order_relaxed) == ticket)
-        return true;
-    return (state == LAUNCH_FREE || state == LAUNCH_ANCHOR) &&
-           atomic_load_explicit(&launch->ticket, memory_order_relaxed) == ticket;
+    return ticket - from < end - from;
+}
+
+/* Nothing will come of the ticket any more: its launch is over, or it found the place taken, or a
+ * later one has it. A ticket that was drawn and has no place yet leaves the last lap's there. */
+static bool is_over(const struct muster_launch *launch, uint32_t ticket, uint32_t next)
+{
+    /* Acquire: pairs with the release in take; a place that has the ticket is taken, or was. */
+    uint32_t its = atomic_load_explicit(&launch->ticket, memory_order_acquire);
+    uint32_t state = atomic_load_explicit(&launch->state, memory_order_relaxed);
+    if (its == ticket)
+        return state == LAUNCH_FREE || state == LAUNCH_ANCHOR;
+    return is_within(its, ticket, next) ||
+           is_within(atomic_load_explicit(&launch->passed_by, memory_order_relaxed), ticket, next);
+}
+
+/* From the oldest launch that is not over, each place once, so that launches are met in their
+ * order. Where places ran out, tickets that found none are more than a lap ahead of it. */
+static bool look_at_places(struct look *look, uint32_t next)
+{
+    struct muster_gpu_context *gpu = look->gpu;
+    uint32_t oldest = gpu->oldest;
+    bool prefix = true;
+    for (uint32_t ticket = oldest; ticket != next && (prefix || ticket - oldest < MUSTER_LAUNCHES);
+         ticket++) {
+        struct muster_launch *launch = &gpu->launch[ticket % MUSTER_LAUNCHES];
+        /* Acquire: pairs with the release in hand_over. */
+        if (atomic_load_explicit(&launch->state, memory_order_acquire) == LAUNCH_RECORDED &&
+            !look_at(look, launch))
+            return false;
+        prefix = prefix && is_over(launch, ticket, next);
+        if (prefix)
+            gpu->oldest = ticket + 1;
+    }
+    return true;
 }
 
 static void look_at_context(struct look *look)
 {
     struct muster_gpu_context *gpu = look->gpu;
     uint32_t next = atomic_load_explicit(&gpu->next, memory_order_relaxed);
-    uint32_t oldest = gpu->oldest;
-    if (next - oldest > MUSTER_LAUNCHES)
-        oldest = next - MUSTER_LAUNCHES;
-    if (oldest == next)
+    if (gpu->oldest == next)
         return;
-    if (!is_alive(look) || look->cuda->ctx_set_current(gpu->context) != 0) {
+    if (!is_alive(look) || look->cuda->ctx_set_current(gpu->context) != 0 ||
+        !look_at_places(look, next))
         bury(gpu);
-        return;
-    }
-    bool prefix = true;
-    for (uint32_t ticket = oldest; ticket != next; ticket++) {
-        struct muster_launch *launch = &gpu->launch[ticket % MUSTER_LAUNCHES];
-        /* Acquire: pairs with the release in hand_over. */
-        uint32_t state = atomic_load_explicit(&launch->state, memory_order_acquire);
-        if (state == LAUNCH_RECORDED && !look_at(look, launch)) {
-            bury(gpu);
-            return;
-        }
-        state = atomic_load_explicit(&launch->state, memory_order_acquire);
-        prefix = prefix && is_over(launch, ticket, state);
-        if (prefix)
-            gpu->oldest = ticket + 1;
-    }
 }
 
 static uint64_t pause_after(uint32_t outstanding, uint64_t age_ns, bool launched)

@@ -128,9 +128,10 @@ static struct muster_launch *take(struct muster_gpu_context *gpu)
             atomic_store_explicit(&launch->passed_by, ticket, memory_order_relaxed);
             continue;
         }
-        /* Release: pairs with the acquire in muster_launch_poll: who sees the new result and times
+        /* Release: pairs with the acquire in is_over: who sees the ticket sees the place taken. The
+         * fence pairs with the acquire in muster_launch_poll: who sees the new result and times
          * sees the new ticket. */
-        atomic_store_explicit(&launch->ticket, ticket, memory_order_relaxed);
+        atomic_store_explicit(&launch->ticket, ticket, memory_order_release);
         atomic_thread_fence(memory_order_release);
         atomic_store_explicit(&launch->result, MUSTER_LAUNCH_PENDING, memory_order_relaxed);
         atomic_store_explicit(&launch->begin_ns, 0, memory_order_relaxed);

@@ -362,6 +362,33 @@ static void more_launches_than_places_are_counted_and_untimed(void **state)
     testbed_close(&testbed);
 }
 
+/* A host that is further ahead of its GPU than there are places, and then launches nothing more. */
+static void launches_that_filled_all_places_are_read_in_their_order(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    enum { OVER = 100 };
+    void *ctx = begin(&testbed, MUSTER_TIMING_FULL);
+    uint64_t end_of_some = 0;
+    for (unsigned i = 1; i <= 2 * MUSTER_LAUNCHES; i++) {
+        step(&testbed, ctx, 0.01);
+        end_of_some = i == OVER ? gpu.order : end_of_some;
+    }
+    muster_completion_poll(&testbed.rec->launches);
+    testbed_drain(&testbed, 0);
+    uint64_t untimed = testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE);
+    gpu.over = end_of_some;
+    muster_completion_poll(&testbed.rec->launches);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), untimed + OVER);
+    all_over(&testbed);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 2 * MUSTER_LAUNCHES);
+    step(&testbed, ctx, 0.5);
+    all_over(&testbed);
+    assert_int_equal(testbed_last(&testbed)->end_ns - testbed_last(&testbed)->begin_ns, 500000);
+    testbed_close(&testbed);
+}
+
 /* One that waits does not keep the others' times away. */
 static void a_communicator_that_waits_keeps_nobody(void **state)
 {
@@ -534,6 +561,7 @@ int main(void)
         cmocka_unit_test(communicators_share_the_marks),
         cmocka_unit_test(nothing_is_recorded_into_a_capture),
         cmocka_unit_test(more_launches_than_places_are_counted_and_untimed),
+        cmocka_unit_test(launches_that_filled_all_places_are_read_in_their_order),
         cmocka_unit_test(a_communicator_that_waits_keeps_nobody),
         cmocka_unit_test(that_a_kernel_runs_is_seen_while_it_does),
         cmocka_unit_test(an_operation_shown_on_another_thread_is_not_timed),
