@@ -11,7 +11,7 @@
 #include "view/view.h"
 
 enum muster_compare_measure {
-    MUSTER_COMPARE_BEAT,     /* from the begin of an operation to that of the next */
+    MUSTER_COMPARE_BEAT,     /* from the start of an operation to that of the next */
     MUSTER_COMPARE_TRANSFER, /* what the rank that waited least needed */
     MUSTER_COMPARE_WAITING,  /* the mean over ranks of what they needed beyond it */
     MUSTER_COMPARE_MEASURES

@@ -35,7 +35,7 @@ struct muster_cost_cell {
 struct muster_cost_gpu {
     uint64_t cost_ns; /* of all others, together */
     uint64_t wait_ns;
-    uint64_t own_ns;   /* from its earlier operations to the begin of those that were compared */
+    uint64_t own_ns;   /* from its earlier operations to the start of those that were compared */
     uint64_t own_ops;  /* of which that is known */
     uint64_t last_ops; /* to which it came last */
     uint64_t ops;      /* compared */

@@ -149,7 +149,7 @@ function showRanks() {
   panel("ranks", title, wrong, rankFigure("cost", "The others waited for it",
     `Hollow: A, full: B, an operation. Red: certainly more, by ${known(page.least.us)} or more. Blue: certainly less by as much. ` +
     "Grey: not certain, or too little to count." + more),
-    rankFigure("own", "Its own time", "What a rank does from its earlier operations to the begin of the next: hollow A, full B." + more),
+    rankFigure("own", "Its own time", "What a rank does from its earlier operations to the start of the next: hollow A, full B." + more),
     later("As a table", () => table("Ranks of both runs", ["<rank", "<host in A", "<host in B", "others waited A", "B", "<change", "own time A", "B", "<change"],
       compared.ranks.map(rank => [`rank ${rank.rank}`, rank.host_a, rank.host_b, known(rank.cost.a_us), known(rank.cost.b_us),
         changeWord(rank.cost.change, false), known(rank.own.a_us), known(rank.own.b_us), changeWord(rank.own.change, false)]))));

@@ -2,7 +2,7 @@
  * A run as a Perfetto trace: a track a rank and communicator under its host, a slice an operation,
  * inside it whom it waited for and the transfer, an arrow from the rank that came last to the one
  * that waited longest, findings as instants, counters of each rank. GPU clocks are laid on one axis
- * (gpu_clocks.h); how and how well stands in the trace, at the begin of each rank.
+ * (gpu_clocks.h); how and how well stands in the trace, at the start of each rank.
  */
 #ifndef MUSTER_TIMELINE_TIMELINE_H
 #define MUSTER_TIMELINE_TIMELINE_H

@@ -93,7 +93,7 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
     fputs(
         "# Ratio: time with the rule to without, over pairs of runs in turn. The time is that from "
         "the\n"
-        "# begin of an operation to the begin of the communicator's next one, or what the rule "
+        "# start of an operation to the start of the communicator's next one, or what the rule "
         "names. A\n"
         "# rule stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
         "pairs.\n",
@@ -127,7 +127,7 @@ static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
     fprintf(out, "  # %s: %s without, %s with.\n",
             evidence->by == MUSTER_PERIOD_CLOCK
                 ? "By the quickest rank's clock, as the time to the next one is not known"
-                : "From the begin of one to the begin of the next",
+                : "From the start of one to the start of the next",
             before_us, after_us);
     fprintf(out, "  # Without: %s. With: %s.\n", before, after);
 }

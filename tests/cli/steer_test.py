@@ -268,7 +268,7 @@ class Tune(Case):
             self.assertLess(abs(float(ratio) - 0.75), 0.05)
             self.assertLessEqual(float(low), float(ratio))
             self.assertLess(float(high), 0.97)
-        self.assertEqual(len(re.findall(r"# From the begin of one to the begin of the next: [\d.]+ us without, "
+        self.assertEqual(len(re.findall(r"# From the start of one to the start of the next: [\d.]+ us without, "
                                         r"[\d.]+ us with\.\n  # Without: ring/simple on 8 channels\. "
                                         r"With: tree/ll128", text)), 2, text)
         self.assertNotIn("clock", text)

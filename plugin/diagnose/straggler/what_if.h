@@ -14,7 +14,7 @@ struct muster_turn_end {
 
 struct muster_what_if {
     const struct muster_graph *graph;
-    int64_t *begin_ns;            /* of each unit, from the begin of the job */
+    int64_t *begin_ns;            /* of each unit, from the start of the job */
     struct muster_turn_end *over; /* of each turn */
     int64_t *other_ns; /* of each position: beyond the usual time, of another GPU in the turn before */
 };

@@ -14,7 +14,7 @@ class TurnRank:
         os.dup2(2, 1)
         self.torch = None
         self.at = self.unscored = 0  # steps made and steps not to be timed since the last command
-        self.marks = []  # at the begin of each scored step, and of what follows the last
+        self.marks = []  # at the start of each scored step, and of what follows the last
 
     def begin_step(self):
         """False: the job is to end; one more step may be made, on every rank alike."""

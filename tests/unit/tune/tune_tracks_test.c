@@ -461,7 +461,7 @@ static void the_file_is_a_policy_with_its_evidence(void **state)
     assert_int_equal(muster_policy_match(policy, &query), MUSTER_POLICY_NO_RULE);
     assert_non_null(strstr(text, "95 % interval 0."));
     assert_non_null(strstr(text, "3 pairs of runs, 40 operations a run"));
-    assert_non_null(strstr(text, "# From the begin of one to the begin of the next: "
+    assert_non_null(strstr(text, "# From the start of one to the start of the next: "
                                  "100.0 us without, 90.0 us with."));
     assert_non_null(strstr(text, "# Not judged: 1 class with fewer than 10 operations a run; 2 "
                                  "classes without a comparable time for what was tried."));
