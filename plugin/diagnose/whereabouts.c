@@ -13,7 +13,8 @@
 #include "diagnose/hang/hang_state.h"
 #include "view/aligned.h"
 
-static void name_call(const struct muster_hang_member *member, uint64_t number, char *to, size_t room)
+static void name_call(const struct muster_hang_member *member, uint64_t number, char *to,
+                      size_t room)
 {
     const struct muster_hang_call *call = muster_hang_call(member, number);
     char size[32];
@@ -89,9 +90,7 @@ static void name_missing(const struct muster_hang_comm *comm,
     size_t used = strlen(one->waits);
     if (missing > NAMED)
         snprintf(one->waits + used, sizeof one->waits - used, " and %u more", missing - NAMED);
-    else if (comm->nranks > comm->members)
-        snprintf(one->waits + used, sizeof one->waits - used, "%s%u not seen", used ? ", " : "",
-                 comm->nranks - comm->members);
+    one->unseen = comm->nranks > comm->members ? comm->nranks - comm->members : 0;
 }
 
 /* Which peers of its sends and receives have posted less. */
@@ -146,8 +145,8 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
     enum muster_where where = where_of(&progress, member);
     double since_s = member->called_ns && member->seen_ns > member->called_ns
                          ? (double)(member->seen_ns - member->called_ns) / 1e9
-                         : member->called_ns ? 0
-                                             : NAN;
+                     : member->called_ns ? 0
+                                         : NAN;
     bool waits = where == MUSTER_WHERE_WAITS || where == MUSTER_WHERE_CALLS;
     bool waited = one->where == MUSTER_WHERE_WAITS || one->where == MUSTER_WHERE_CALLS;
     bool newer = isnan(one->since_s) || (!isnan(since_s) && since_s < one->since_s);
@@ -158,6 +157,7 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
     one->where = where;
     one->since_s = since_s;
     one->call[0] = one->in[0] = one->waits[0] = '\0';
+    one->unseen = 0;
     const struct muster_hang_pair *pair = newest_pair(member);
     if (pair) {
         name_pair(comm, pair, one->call, sizeof one->call);
@@ -245,22 +245,43 @@ void muster_whereabouts_free(struct muster_whereabouts *all)
     *all = (struct muster_whereabouts){0};
 }
 
+const char *muster_whereabout_in(const struct muster_whereabout *one)
+{
+    return one->in[0] ? one->in : one->call;
+}
+
+void muster_whereabout_for(const struct muster_whereabout *one, char *to, size_t size)
+{
+    bool several = strpbrk(one->waits, ", ") != NULL;
+    char unseen[48] = "";
+    if (one->unseen)
+        snprintf(unseen, sizeof unseen, "%sone of %" PRIu32 "%s not seen",
+                 one->waits[0] ? " or " : "", one->unseen, one->waits[0] ? "" : " ranks");
+    snprintf(to, size, "%s%s%s",
+             !one->waits[0] ? ""
+             : several      ? "ranks "
+                            : "rank ",
+             one->waits, unseen);
+}
+
 void muster_whereabout_text(const struct muster_whereabout *one, char *to, size_t size)
 {
-    const char *comma = one->waits[0] ? ", waiting for rank " : "";
+    char waits[160];
+    muster_whereabout_for(one, waits, sizeof waits);
+    const char *comma = waits[0] ? ", waiting for " : "";
     switch (one->where) {
     case MUSTER_WHERE_WAITS:
         snprintf(to, size, "in %s for %.1f s%s%s", one->in[0] ? one->in : "it", one->since_s, comma,
-                 one->waits);
+                 waits);
         return;
     case MUSTER_WHERE_CALLS:
-        snprintf(to, size, "in the call for %.1f s%s%s", one->since_s, comma, one->waits);
+        snprintf(to, size, "in the call for %.1f s%s%s", one->since_s, comma, waits);
         return;
     case MUSTER_WHERE_OUTSIDE:
         snprintf(to, size, "outside NCCL, called it %.1f s ago", one->since_s);
         return;
     case MUSTER_WHERE_CALLED:
-        snprintf(to, size, "called it %.1f s ago%s%s", one->since_s, comma, one->waits);
+        snprintf(to, size, "called it %.1f s ago%s%s", one->since_s, comma, waits);
         return;
     case MUSTER_WHERE_NOT_YET:
         snprintf(to, size, "has called nothing");
@@ -344,8 +365,7 @@ void muster_whereabouts_print(const struct muster_whereabouts *all, size_t top,
 void muster_whereabouts_json(const struct muster_whereabouts *all, const char *job,
                              struct muster_json *json)
 {
-    static const char *const words[] = {"waits",  "in_call", "outside",
-                                        "called", "not_yet", "gone"};
+    static const char *const words[] = {"waits", "in_call", "outside", "called", "not_yet", "gone"};
     for (size_t i = 0; i < all->n; i++) {
         const struct muster_whereabout *one = &all->rank[i];
         char id[17];
@@ -359,6 +379,7 @@ void muster_whereabouts_json(const struct muster_whereabouts *all, const char *j
         muster_json_str(json, "call", one->call[0] ? one->call : NULL);
         muster_json_real(json, "since_s", one->since_s, 3);
         muster_json_str(json, "waits_for", one->waits[0] ? one->waits : NULL);
+        muster_json_u64(json, "not_seen", one->unseen);
         if (job)
             muster_json_str(json, "job", job);
         muster_json_end(json);

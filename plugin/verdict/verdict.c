@@ -1,15 +1,15 @@
 #include "verdict/verdict.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "diagnose/whereabouts.h"
+#include "verdict/verdict_now.h"
 #include "verdict/verdict_waits.h"
+#include "verdict/verdict_writer.h"
 #include "view/coverage.h"
 
 const char *muster_verdict_name(enum muster_verdict_state state)
@@ -18,56 +18,13 @@ const char *muster_verdict_name(enum muster_verdict_state state)
     return names[state];
 }
 
-struct writer {
-    struct muster_verdict *verdict;
-    unsigned width;
-    bool fits; /* the line under way fits as it is */
-};
-
-/* A wording of the line under way, the longest first: taken if none before it fitted. */
-__attribute__((format(printf, 2, 3))) static void word(struct writer *writer, const char *fmt, ...)
-{
-    char *line = writer->verdict->line[writer->verdict->lines];
-    va_list args;
-    if (writer->fits) {
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(line, MUSTER_VERDICT_LINE, fmt, args);
-    va_end(args);
-    writer->fits = !writer->width || muster_terminal_cells(line) <= writer->width;
-}
-
-/* The line is over; what fits in no wording is cut. */
-static void end_line(struct writer *writer)
-{
-    char *line = writer->verdict->line[writer->verdict->lines];
-    if (!writer->fits) {
-        muster_terminal_cut(line, MUSTER_VERDICT_LINE, writer->width);
-    }
-    writer->fits = false;
-    writer->verdict->lines += line[0] != '\0';
-}
-
 /* ---- somebody ---- */
-
-static void put_ranks(char *to, size_t size, const char *before, const int32_t *rank, unsigned n)
-{
-    enum { SHOWN = 4 };
-    int used = snprintf(to, size, "%s%s", before, n == 1 ? "ank" : "anks");
-    for (unsigned i = 0; i < n && i < SHOWN && used > 0 && (size_t)used < size; i++) {
-        used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, i ? ", " : " ", rank[i]);
-    }
-    if (n > SHOWN && used > 0 && (size_t)used < size) {
-        snprintf(to + used, size - (size_t)used, " and %u more", n - SHOWN);
-    }
-}
 
 /* "Host node1 (ranks 8, 9, 10, 11 and 4 more)" */
 static void put_host(char *to, size_t size, const struct muster_finding *finding)
 {
     char ranks[48];
-    put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
+    muster_verdict_put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
     snprintf(to, size, "Host %s (%s)", finding->host, ranks);
 }
 
@@ -78,7 +35,7 @@ static void put_who(char *to, size_t size, const struct muster_finding *finding)
         put_host(to, size, finding);
         return;
     }
-    put_ranks(to, size, "R", finding->rank, finding->ranks);
+    muster_verdict_put_ranks(to, size, "R", finding->rank, finding->ranks);
     size_t used = strlen(to);
     if (finding->host[0] && used < size) {
         used += (size_t)snprintf(to + used, size - used, " (%s", finding->host);
@@ -137,74 +94,84 @@ static void put_place(char *to, size_t size, const struct muster_finding *findin
     snprintf(to, size, "%s%s%s", finding->where[0] ? ", " : "", finding->where, beat);
 }
 
-static void say_cause(struct writer *writer, const struct muster_finding *finding)
+static void say_cause(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char place[192];
     put_place(place, sizeof place, finding);
     switch (finding->cause) {
     case MUSTER_CAUSE_GPU:
-        word(writer,
-             "Cause: the GPU%s. The calls were queued in time, and the GPU came late to them.",
-             place);
-        word(writer,
-             "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
-        word(writer, "Cause: the GPU, not the host.");
+        muster_verdict_word(
+            writer,
+            "Cause: the GPU%s. The calls were queued in time, and the GPU came late to them.",
+            place);
+        muster_verdict_word(
+            writer,
+            "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
+        muster_verdict_word(writer, "Cause: the GPU, not the host.");
         break;
     case MUSTER_CAUSE_HOST:
-        word(writer, "Cause: the host%s. The process called late, and its GPU had nothing to do.",
-             place);
-        word(writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
-        word(writer, "Cause: the host, not the GPU.");
+        muster_verdict_word(
+            writer, "Cause: the host%s. The process called late, and its GPU had nothing to do.",
+            place);
+        muster_verdict_word(
+            writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
+        muster_verdict_word(writer, "Cause: the host, not the GPU.");
         break;
     case MUSTER_CAUSE_UNKNOWN:
-        word(writer, "Cause: not known, GPU or host%s.", place);
-        word(writer, "Cause: not known, GPU or host.");
+        muster_verdict_word(writer, "Cause: not known, GPU or host%s.", place);
+        muster_verdict_word(writer, "Cause: not known, GPU or host.");
         break;
     }
-    end_line(writer);
+    muster_verdict_end_line(writer);
 }
 
-static void say_late(struct writer *writer, const struct muster_view *view,
+static void say_late(struct muster_verdict_writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
     char who[192], loss[96], rank[96];
     put_who(who, sizeof who, finding);
-    put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
+    muster_verdict_put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
     put_loss(loss, sizeof loss, view, finding);
     bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *s = finding->ranks == 1 || host ? "s" : "";
     if (finding->mode == MUSTER_MODE_MOVES) {
-        word(writer, "%s hold this job back, one after the other: it loses %s.", who, loss);
-        word(writer, "%s hold this job back by turns: it loses %s.", rank, loss);
+        muster_verdict_word(writer, "%s hold this job back, one after the other: it loses %s.", who,
+                            loss);
+        muster_verdict_word(writer, "%s hold this job back by turns: it loses %s.", rank, loss);
     }
-    word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who, s, loss);
-    word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
-    word(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * finding->cost_share);
-    word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s, 100 * finding->cost_share);
-    end_line(writer);
+    muster_verdict_word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who,
+                        s, loss);
+    muster_verdict_word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
+    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", who, s,
+                        100 * finding->cost_share);
+    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s,
+                        100 * finding->cost_share);
+    muster_verdict_end_line(writer);
     say_cause(writer, finding);
 }
 
-static void say_transfer(struct writer *writer, const struct muster_view *view,
+static void say_transfer(struct muster_verdict_writer *writer, const struct muster_view *view,
                          const struct muster_finding *finding)
 {
     char loss[96];
     put_loss(loss, sizeof loss, view, finding);
     if (finding->ranks >= 2) {
-        word(writer,
-             "The transfer from rank %" PRId32 " to rank %" PRId32
-             " (host %s) holds this job back: it loses %s.",
-             finding->rank[0], finding->rank[1], finding->host, loss);
-        word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ": the job loses %s.",
-             finding->rank[0], finding->rank[1], loss);
-        word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".", finding->rank[0],
-             finding->rank[1]);
+        muster_verdict_word(writer,
+                            "The transfer from rank %" PRId32 " to rank %" PRId32
+                            " (host %s) holds this job back: it loses %s.",
+                            finding->rank[0], finding->rank[1], finding->host, loss);
+        muster_verdict_word(
+            writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ": the job loses %s.",
+            finding->rank[0], finding->rank[1], loss);
+        muster_verdict_word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".",
+                            finding->rank[0], finding->rank[1]);
     } else {
-        word(writer, "Transfers in communicator %016" PRIx64 " hold this job back: it loses %s.",
-             finding->comm, loss);
-        word(writer, "Slow transfers: the job loses %s.", loss);
+        muster_verdict_word(
+            writer, "Transfers in communicator %016" PRIx64 " hold this job back: it loses %s.",
+            finding->comm, loss);
+        muster_verdict_word(writer, "Slow transfers: the job loses %s.", loss);
     }
-    end_line(writer);
+    muster_verdict_end_line(writer);
 }
 
 /* What a hang is, without the communicator. */
@@ -222,7 +189,7 @@ static const char *hang_verb(enum muster_finding_kind kind)
     }
 }
 
-static void say_hang(struct writer *writer, const struct muster_finding *finding)
+static void say_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], op[64], waits[96] = "";
     const char *verb = hang_verb(finding->kind);
@@ -230,23 +197,24 @@ static void say_hang(struct writer *writer, const struct muster_finding *finding
     who[0] = 'r';
     snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_word(finding->op.func), finding->op.index);
     if (finding->victims) {
-        put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
+        muster_verdict_put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
         size_t used = strlen(waits);
         snprintf(waits + used, sizeof waits - used, " %s been waiting for %.0f s",
                  finding->victims == 1 ? "has" : "have", finding->cost_s / finding->victims);
     }
     if (finding->has_op && verb) {
-        word(writer, "This job hangs: %s %s %s; %s.", who, verb, op, waits);
-        word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
-        word(writer, "Hang: %s %s %s.", who, verb, op);
+        muster_verdict_word(writer, "This job hangs: %s %s %s; %s.", who, verb, op, waits);
+        muster_verdict_word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
+        muster_verdict_word(writer, "Hang: %s %s %s.", who, verb, op);
     } else if (finding->kind == MUSTER_FINDING_HANG_STUCK && finding->has_op) {
-        word(writer, "This job hangs: all ranks entered %s and none ends it; %s.", op, waits);
-        word(writer, "Hang: all ranks entered %s, none ends it.", op);
+        muster_verdict_word(writer, "This job hangs: all ranks entered %s and none ends it; %s.",
+                            op, waits);
+        muster_verdict_word(writer, "Hang: all ranks entered %s, none ends it.", op);
     }
 }
 
 /* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
-static void say_sentence(struct writer *writer, const struct muster_finding *finding)
+static void say_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char text[1024];
     muster_finding_sentence(finding, text, sizeof text);
@@ -256,35 +224,39 @@ static void say_sentence(struct writer *writer, const struct muster_finding *fin
     if (hangs) {
         say_hang(writer, finding);
     }
-    word(writer, "%s%s.", hangs ? "This job hangs: " : "", from);
-    word(writer, "%s%s.", hangs ? "Hang: " : "", from);
-    end_line(writer);
+    muster_verdict_word(writer, "%s%s.", hangs ? "This job hangs: " : "", from);
+    muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
+    muster_verdict_end_line(writer);
 }
 
 /* Calls that did not match, though nothing hung. At a tie there are two sides. */
-static void say_calls(struct writer *writer, const struct muster_finding *finding)
+static void say_calls(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], ranks[96];
     const char *func = muster_func_word(finding->op.func);
     bool tie = finding->confidence <= 0.5;
     put_who(who, sizeof who, finding);
-    put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
+    muster_verdict_put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
     who[0] = 'r';
-    word(writer, "Ranks disagree on call #%" PRIu64 ": %s called %s.", finding->op.index, who,
-         tie ? "different things" : "something else than the others");
-    word(writer, "Ranks disagree on call #%" PRIu64 ", %s: %s.", finding->op.index, func, ranks);
-    end_line(writer);
+    muster_verdict_word(writer, "Ranks disagree on call #%" PRIu64 ": %s called %s.",
+                        finding->op.index, who,
+                        tie ? "different things" : "something else than the others");
+    muster_verdict_word(writer, "Ranks disagree on call #%" PRIu64 ", %s: %s.", finding->op.index,
+                        func, ranks);
+    muster_verdict_end_line(writer);
     if (finding->evidence.n >= 2) {
-        word(writer, "Seen: %s; %s.", finding->evidence.line[0], finding->evidence.line[1]);
-        word(writer, "%s; %s.", finding->evidence.line[0], finding->evidence.line[1]);
+        muster_verdict_word(writer, "Seen: %s; %s.", finding->evidence.line[0],
+                            finding->evidence.line[1]);
+        muster_verdict_word(writer, "%s; %s.", finding->evidence.line[0],
+                            finding->evidence.line[1]);
     }
     if (finding->evidence.n) {
-        word(writer, "Seen: %s.", finding->evidence.line[0]);
-        end_line(writer);
+        muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
+        muster_verdict_end_line(writer);
     }
 }
 
-static void say_held(struct writer *writer, const struct muster_view *view,
+static void say_held(struct muster_verdict_writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
     bool says_cause = muster_finding_is_late(finding);
@@ -299,55 +271,60 @@ static void say_held(struct writer *writer, const struct muster_view *view,
         say_sentence(writer, finding);
     }
     if (!says_cause && finding->evidence.n) {
-        word(writer, "Seen: %s.", finding->evidence.line[0]);
-        end_line(writer);
+        muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
+        muster_verdict_end_line(writer);
     }
     if (finding->advice[0]) {
-        word(writer, "Next: %s.", finding->advice);
-        end_line(writer);
+        muster_verdict_word(writer, "Next: %s.", finding->advice);
+        muster_verdict_end_line(writer);
     }
 }
 
 /* ---- nobody, or not known ---- */
 
-/* From there on waiting is told beside "nobody". Of recordings that are well clean waits for 2.4 % of
- * its time, fsdp-clean for 4.8, net-clean for 9.2; over a network at a thirtieth of its speed it is
- * 17 (net-throttled); in jobs of frameworks on two GPUs, whose hosts are uneven, 12 (hf-clean) and 31
- * (FSDP). Between 9.2 and 12 % nothing changes; at 5 % net-clean would be told, too, and at 20 % the
- * slow network no longer. */
+/* From there on waiting is told beside "nobody". Of recordings that are well clean waits for 2.4 %
+ * of its time, fsdp-clean for 4.8, net-clean for 9.2; over a network at a thirtieth of its speed it
+ * is 17 (net-throttled); in jobs of frameworks on two GPUs, whose hosts are uneven, 12 (hf-clean)
+ * and 31 (FSDP). Between 9.2 and 12 % nothing changes; at 5 % net-clean would be told, too, and at
+ * 20 % the slow network no longer. */
 static const double waited_much = 0.1;
 
 /* Nobody is to blame, and still there is waiting: that has to be said where victims show in tables.
  */
-static void say_waited(struct writer *writer, double waited)
+static void say_waited(struct muster_verdict_writer *writer, double waited)
 {
     if (waited < waited_much) {
         return;
     }
-    word(writer,
-         "Yet ranks waited for %.2g %% of the time, each for others in turn. Next: see busbw "
-         "below, or "
-         "`muster compare` with a good run.",
-         100 * waited);
-    word(writer,
-         "Yet ranks waited %.2g %% of the time, in turn. Next: `muster compare` with a good run.",
-         100 * waited);
-    word(writer, "Yet ranks waited %.2g %% of the time, in turn.", 100 * waited);
-    end_line(writer);
+    muster_verdict_word(
+        writer,
+        "Yet ranks waited for %.2g %% of the time, each for others in turn. Next: see busbw "
+        "below, or "
+        "`muster compare` with a good run.",
+        100 * waited);
+    muster_verdict_word(
+        writer,
+        "Yet ranks waited %.2g %% of the time, in turn. Next: `muster compare` with a good run.",
+        100 * waited);
+    muster_verdict_word(writer, "Yet ranks waited %.2g %% of the time, in turn.", 100 * waited);
+    muster_verdict_end_line(writer);
 }
 
-static void say_nobody(struct writer *writer, const struct muster_finding_clean *clean)
+static void say_nobody(struct muster_verdict_writer *writer,
+                       const struct muster_finding_clean *clean)
 {
-    word(writer, "Nobody holds this job back.");
-    end_line(writer);
-    word(writer,
-         "%" PRIu64 " operations of %" PRIu32 " of %" PRIu32 " ranks were compared; %" PRIu64
-         " us of delay in one of five would have been found.",
-         clean->compared, clean->seen, clean->nranks,
-         (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
-    word(writer, "%" PRIu64 " operations compared; %" PRIu64 " us in one of five would be found.",
-         clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
-    end_line(writer);
+    muster_verdict_word(writer, "Nobody holds this job back.");
+    muster_verdict_end_line(writer);
+    muster_verdict_word(writer,
+                        "%" PRIu64 " operations of %" PRIu32 " of %" PRIu32
+                        " ranks were compared; %" PRIu64
+                        " us of delay in one of five would have been found.",
+                        clean->compared, clean->seen, clean->nranks,
+                        (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
+    muster_verdict_word(
+        writer, "%" PRIu64 " operations compared; %" PRIu64 " us in one of five would be found.",
+        clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
+    muster_verdict_end_line(writer);
 }
 
 /* Collectives that a member called and that are known one by one. */
@@ -398,58 +375,27 @@ static bool find_short_fall(const struct muster_view *view, struct short_fall *f
     return false;
 }
 
-static void say_short_fall(struct writer *writer, const struct short_fall *found, bool clean)
+static void say_short_fall(struct muster_verdict_writer *writer, const struct short_fall *found,
+                           bool clean)
 {
-    word(writer,
-         "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64 " of the %" PRIu64
-         " calls that others made in communicator %016" PRIx64 ".",
-         found->rank, found->least, found->most, found->comm->id);
-    word(writer,
-         "Ended in the middle: rank %" PRId32 " made %" PRIu64 " calls, others %" PRIu64 ".",
-         found->rank, found->least, found->most);
-    end_line(writer);
+    muster_verdict_word(writer,
+                        "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64
+                        " of the %" PRIu64 " calls that others made in communicator %016" PRIx64
+                        ".",
+                        found->rank, found->least, found->most, found->comm->id);
+    muster_verdict_word(
+        writer, "Ended in the middle: rank %" PRId32 " made %" PRIu64 " calls, others %" PRIu64 ".",
+        found->rank, found->least, found->most);
+    muster_verdict_end_line(writer);
     if (clean) {
-        word(writer, "Before that nobody held it back.");
-        end_line(writer);
+        muster_verdict_word(writer, "Before that nobody held it back.");
+        muster_verdict_end_line(writer);
     }
-    word(writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
-                 "`muster replay --hold 20`); that tells why.");
-    word(writer, "Next: `muster diagnose --live` while it hangs.");
-    end_line(writer);
-}
-
-/* Of a job that runs: somebody waits for a rank that has not come, longer than is usual. */
-static bool find_waiting(const struct muster_view *view, struct muster_whereabout *found)
-{
-    enum { LONG_S = 2 };
-    struct muster_whereabouts all = {0};
-    struct muster_err err;
-    *found = (struct muster_whereabout){.since_s = 0};
-    if (view->run && muster_whereabouts_of(view, &all, &err) == 0) {
-        for (size_t i = 0; i < all.n; i++) {
-            const struct muster_whereabout *one = &all.rank[i];
-            bool waits = one->where == MUSTER_WHERE_WAITS || one->where == MUSTER_WHERE_CALLS;
-            if (waits && one->waits[0] && one->since_s > found->since_s) {
-                *found = *one;
-            }
-        }
-    }
-    muster_whereabouts_free(&all);
-    return found->since_s >= LONG_S;
-}
-
-static void say_waiting(struct writer *writer, const struct muster_whereabout *one)
-{
-    word(writer,
-         "Nobody is named yet, but rank %" PRId32
-         " has been in %s for %.0f s, waiting for rank %s.",
-         one->rank, one->in[0] ? one->in : one->call, one->since_s, one->waits);
-    word(writer, "Rank %" PRId32 " has waited %.0f s for rank %s.", one->rank, one->since_s,
-         one->waits);
-    end_line(writer);
-    word(writer, "Next: look again in some seconds; a hang is named after MUSTER_HANG_SECONDS.");
-    word(writer, "Next: look again in some seconds.");
-    end_line(writer);
+    muster_verdict_word(
+        writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
+                "`muster replay --hold 20`); that tells why.");
+    muster_verdict_word(writer, "Next: `muster diagnose --live` while it hangs.");
+    muster_verdict_end_line(writer);
 }
 
 static const char *why_unknown(const struct muster_view *view,
@@ -478,18 +424,18 @@ static const char *why_unknown(const struct muster_view *view,
                            : "no operation, or too few, were timed on all ranks that were seen";
 }
 
-static void say_unknown(struct writer *writer, const struct muster_view *view,
+static void say_unknown(struct muster_verdict_writer *writer, const struct muster_view *view,
                         const struct muster_finding_clean *clean)
 {
     const char *next;
     const char *why = why_unknown(view, clean, &next);
-    word(writer, "Cannot tell whether anybody holds this job back: %s.", why);
-    word(writer, "Cannot tell who holds this job back: %s.", why);
-    word(writer, "No verdict: %s.", why);
-    end_line(writer);
+    muster_verdict_word(writer, "Cannot tell whether anybody holds this job back: %s.", why);
+    muster_verdict_word(writer, "Cannot tell who holds this job back: %s.", why);
+    muster_verdict_word(writer, "No verdict: %s.", why);
+    muster_verdict_end_line(writer);
     if (next[0]) {
-        word(writer, "Next: %s.", next);
-        end_line(writer);
+        muster_verdict_word(writer, "Next: %s.", next);
+        muster_verdict_end_line(writer);
     }
 }
 
@@ -514,16 +460,14 @@ static const struct muster_finding *heaviest(const struct muster_findings *findi
 void muster_verdict_of(const struct muster_view *view, const struct muster_findings *findings,
                        unsigned width, struct muster_verdict *verdict)
 {
-    struct writer writer = {.verdict = verdict, .width = width};
+    struct muster_verdict_writer writer = {.verdict = verdict, .width = width};
     struct short_fall fall;
-    struct muster_whereabout waiting;
     *verdict = (struct muster_verdict){.finding = heaviest(findings)};
     if (verdict->finding) {
         verdict->state = MUSTER_VERDICT_HELD;
         say_held(&writer, view, verdict->finding);
-    } else if (find_waiting(view, &waiting)) {
+    } else if (muster_verdict_say_now(&writer, view)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
-        say_waiting(&writer, &waiting);
     } else if (find_short_fall(view, &fall)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
         say_short_fall(&writer, &fall, findings->clean.least_ns > 0);

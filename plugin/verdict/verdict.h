@@ -1,7 +1,7 @@
 /*
  * The first thing that a report says: who holds the job back, what it does to the others, why, and
- * what to do next; or that nobody does, and what would have been found; or that this cannot be told,
- * and what is missing.
+ * what to do next; or that nobody does, and what would have been found; or that this cannot be
+ * told, and what is missing.
  */
 #ifndef MUSTER_VERDICT_VERDICT_H
 #define MUSTER_VERDICT_VERDICT_H
@@ -12,7 +12,7 @@
 #include "view/view.h"
 
 enum muster_verdict_state {
-    MUSTER_VERDICT_HELD,    /* somebody, or something, holds the job back, or it hangs */
+    MUSTER_VERDICT_HELD, /* somebody, or something, holds the job back, or it hangs */
     MUSTER_VERDICT_NOBODY,
     MUSTER_VERDICT_UNKNOWN, /* too little is known to say either */
 };

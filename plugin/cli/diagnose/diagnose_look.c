@@ -270,13 +270,18 @@ static void json_where(const struct muster_look *look, const char *job, struct m
     muster_whereabouts_free(&all);
 }
 
-static void json_job(const struct muster_look *look, const char *job, struct muster_json *json)
+static void json_verdict(const struct muster_look *look, struct muster_json *json)
 {
     struct muster_verdict verdict;
     muster_verdict_of(&look->view, &look->findings, 0, &verdict);
+    muster_verdict_json(&verdict, json);
+}
+
+static void json_job(const struct muster_look *look, const char *job, struct muster_json *json)
+{
     muster_json_object(json, NULL);
     muster_json_str(json, "job", job);
-    muster_verdict_json(&verdict, json);
+    json_verdict(look, json);
     muster_json_array(json, "not_observable");
     json_notes(look, job, json);
     muster_json_end(json);
@@ -314,6 +319,7 @@ void muster_looks_json(struct muster_look *const *look, size_t n, FILE *out)
     muster_json_u64(&json, "version", SCHEMA);
     muster_json_str(&json, "muster", MUSTER_VERSION);
     json_each(look, n, "run", json_sources, &json);
+    json_verdict(look[0], &json);
     json_each(look, n, "findings", json_findings, &json);
     json_each(look, n, "not_observable", json_notes, &json);
     json_each(look, n, "ranks", json_where, &json);

@@ -188,28 +188,39 @@ static struct muster_run run_of(const struct job *job, struct muster_process *pr
     return run;
 }
 
-struct muster_whereabouts job_whereabouts(const struct job *job)
+void job_with_view(const struct job *job, void (*take)(void *arg, const struct muster_view *view),
+                   void *arg)
 {
     struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
     struct muster_run run = run_of(job, process);
-    struct muster_whereabouts all;
     struct muster_view view;
-    struct muster_err err;
     assert_int_equal(muster_view_of_run(&run, &view, NULL), 0);
-    assert_int_equal(muster_whereabouts_of(&view, &all, &err), 0);
+    take(arg, &view);
     muster_view_free(&view);
+}
+
+static void take_whereabouts(void *arg, const struct muster_view *view)
+{
+    struct muster_err err;
+    assert_int_equal(muster_whereabouts_of(view, arg, &err), 0);
+}
+
+struct muster_whereabouts job_whereabouts(const struct job *job)
+{
+    struct muster_whereabouts all;
+    job_with_view(job, take_whereabouts, &all);
     return all;
+}
+
+static void take_findings(void *arg, const struct muster_view *view)
+{
+    assert_true(muster_hang_find(view, 10ull * SECOND, arg));
 }
 
 struct muster_findings job_findings(const struct job *job)
 {
-    struct muster_process process[JOB_RANKS] = {{.state = MUSTER_PROCESS_RUNNING}};
-    struct muster_run run = run_of(job, process);
     struct muster_findings findings = {0};
-    struct muster_view view;
-    assert_int_equal(muster_view_of_run(&run, &view, NULL), 0);
-    assert_true(muster_hang_find(&view, 10ull * SECOND, &findings));
-    muster_view_free(&view);
+    job_with_view(job, take_findings, &findings);
     return findings;
 }
 

@@ -40,6 +40,9 @@ void job_p2p(struct job *job, unsigned rank, uint64_t id, bool send, int32_t pee
 /* It went `at_s` after the begin. */
 void job_gone(struct job *job, unsigned rank, double at_s, enum muster_process_state how);
 
+/* Hands a view of it to `take`, which goes when that returns. */
+void job_with_view(const struct job *job, void (*take)(void *arg, const struct muster_view *view),
+                   void *arg);
 /* Where everybody is. The caller frees. */
 struct muster_whereabouts job_whereabouts(const struct job *job);
 /* Threshold of 10 s. The caller frees. */
