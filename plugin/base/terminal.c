@@ -1,5 +1,6 @@
 #include "base/terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -71,7 +72,7 @@ void muster_terminal_wrap(FILE *out, unsigned width, const char *first, const ch
                           const char *text)
 {
     size_t used = muster_terminal_cells(first);
-    bool begun = false;
+    bool begun = false, fresh = false; /* a line that follows has nothing but `rest` so far */
     fputs(first, out);
     while (*text) {
         size_t bytes = strcspn(text, " ");
@@ -82,14 +83,105 @@ void muster_terminal_wrap(FILE *out, unsigned width, const char *first, const ch
         if (begun && used + 1 + cells > width) {
             fprintf(out, "\n%s", rest);
             used = muster_terminal_cells(rest);
-        } else if (begun) {
+            fresh = true;
+        } else if (begun && !fresh) {
             fputc(' ', out);
             used++;
         }
+        fresh = fresh && !bytes;
         fprintf(out, "%.*s", (int)bytes, text);
         used += cells;
         begun = true;
         text += bytes + (text[bytes] == ' ');
     }
     fputc('\n', out);
+}
+
+/* A copy of the line at the text's begin; the caller frees. *more: the text behind it. */
+static char *line_of(const char *text, const char **more)
+{
+    size_t bytes = strcspn(text, "\n");
+    *more = text + bytes + (text[bytes] == '\n');
+    return strndup(text, bytes);
+}
+
+enum { FAR = MUSTER_TERMINAL_LEAST / 2 }; /* indented by more, there is no room beside it */
+
+void muster_terminal_lines(FILE *out, unsigned width, const char *text)
+{
+    char first[FAR + 1], rest[FAR + 3];
+    while (*text) {
+        const char *more;
+        char *line = line_of(text, &more);
+        size_t indent = line ? strspn(line, " ") : 0;
+        if (!line || muster_terminal_cells(line) <= width) {
+            fwrite(text, 1, (size_t)(more - text), out);
+        } else {
+            snprintf(first, sizeof first, "%*s", (int)(indent < FAR ? indent : FAR), "");
+            snprintf(rest, sizeof rest, "%s  ", first);
+            muster_terminal_wrap(out, width, first, rest, line + indent);
+        }
+        free(line);
+        text = more;
+    }
+}
+
+static bool is_prose(const char *line)
+{
+    return *line && *line != ' ' && *line != '\n';
+}
+
+/* The lines from here on that are one paragraph; *wide: one of them is too wide. */
+static const char *paragraph_end(const char *text, unsigned width, bool *wide)
+{
+    *wide = false;
+    while (is_prose(text)) {
+        const char *more;
+        char *line = line_of(text, &more);
+        *wide |= line && muster_terminal_cells(line) > width;
+        free(line);
+        text = more;
+    }
+    return text;
+}
+
+void muster_terminal_prose(FILE *out, unsigned width, const char *text)
+{
+    while (*text) {
+        bool wide;
+        const char *end = paragraph_end(text, width, &wide);
+        if (end == text) {
+            end += strcspn(end, "\n");
+            end += *end == '\n';
+        }
+        char *whole = wide ? strndup(text, (size_t)(end - text)) : NULL;
+        for (char *at = whole; whole && (at = strchr(at, '\n')); at++)
+            *at = at[1] ? ' ' : '\0';
+        if (whole)
+            muster_terminal_wrap(out, width, "", "", whole);
+        else
+            fwrite(text, 1, (size_t)(end - text), out);
+        free(whole);
+        text = end;
+    }
+}
+
+void muster_terminal_page_begin(struct muster_terminal_page *page)
+{
+    *page = (struct muster_terminal_page){0};
+    page->out = open_memstream(&page->text, &page->size);
+    page->out = page->out ? page->out : stdout;
+}
+
+void muster_terminal_page_end(struct muster_terminal_page *page)
+{
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    if (page->out == stdout)
+        return;
+    bool good = fclose(page->out) == 0 && page->text;
+    if (good && terminal.fit)
+        muster_terminal_lines(stdout, terminal.width, page->text);
+    else if (good)
+        fwrite(page->text, 1, page->size, stdout);
+    free(page->text);
 }

@@ -29,4 +29,20 @@ void muster_terminal_cut(char *text, size_t size, size_t cells);
 void muster_terminal_wrap(FILE *out, unsigned width, const char *first, const char *rest,
                           const char *text);
 
+/* Lines that are wider, each in several: behind what it is indented by and two columns more. */
+void muster_terminal_lines(FILE *out, unsigned width, const char *text);
+/* Prose: where a line is wider, lines that begin without a blank are one paragraph until one begins
+ * with it or is empty. Those that begin with a blank stay as they are: commands to be copied. */
+void muster_terminal_prose(FILE *out, unsigned width, const char *text);
+
+/* Text that is gathered before it is printed, at the width of the terminal that standard output is;
+ * as it stands where nobody reads at a width. */
+struct muster_terminal_page {
+    FILE *out; /* to write to; standard output itself where there is no memory */
+    char *text;
+    size_t size;
+};
+void muster_terminal_page_begin(struct muster_terminal_page *page);
+void muster_terminal_page_end(struct muster_terminal_page *page);
+
 #endif

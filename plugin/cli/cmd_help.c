@@ -1,7 +1,9 @@
 /* `muster help` and `muster version`. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/terminal.h"
 #include "cli/cmd.h"
 #include "cli/manual.h"
 #include "config/settings.h"
@@ -9,18 +11,32 @@
 
 static void list_commands(FILE *out)
 {
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    char first[32];
     fputs("muster: " MUSTER_SUMMARY "\n\n"
           "usage: muster COMMAND [options] [arguments]\n\n",
           out);
     for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
-        fprintf(out, "  %-10s %s\n", (*cmd)->name, (*cmd)->summary);
+        snprintf(first, sizeof first, "  %-10s ", (*cmd)->name);
+        muster_terminal_wrap(out, terminal.width, first, "             ", (*cmd)->summary);
     }
-    fputs("\n`muster help COMMAND` or `muster COMMAND --help` tells more; `muster help config` "
-          "lists\n"
-          "the settings, as variables and as keys of the configuration file.\n"
-          "Exit status: 0; 2 for a wrong call or where nothing could be read or written; `muster\n"
-          "run` exits as its command did.\n",
-          out);
+    muster_terminal_prose(
+        out, terminal.width,
+        "\n`muster help COMMAND` or `muster COMMAND --help` tells more; `muster help config` "
+        "lists\n"
+        "the settings, as variables and as keys of the configuration file.\n"
+        "Exit status: 0; 2 for a wrong call or where nothing could be read or written; `muster\n"
+        "run` exits as its command did.\n");
+}
+
+static void print_settings(void)
+{
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    struct muster_terminal_page page;
+    muster_terminal_page_begin(&page);
+    muster_settings_help(page.out);
+    muster_terminal_page_end(&page);
+    muster_terminal_prose(stdout, terminal.width, muster_settings_more);
 }
 
 struct help_options {
@@ -67,7 +83,7 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_OK;
     }
     if (strcmp(argv[at], "config") == 0) {
-        muster_settings_help(stdout);
+        print_settings();
         return MUSTER_STATUS_OK;
     }
     const struct muster_cmd *cmd = muster_cmd_find(argv[at]);

@@ -1,25 +1,27 @@
 /* `muster policy check`. */
+#include "base/terminal.h"
 #include "cli/cmd_policy.h"
 
-static void put_summary(const struct muster_policy_file *file)
+static void put_summary(const struct muster_policy_file *file, FILE *out)
 {
     char hex[MUSTER_POLICY_HEX];
     unsigned rules = file->policy->rules;
-    printf("%s: %u rule%s %s fine", file->document.name, rules, rules == 1 ? "" : "s",
-           rules == 1 ? "is" : "are");
+    fprintf(out, "%s: %u rule%s %s fine", file->document.name, rules, rules == 1 ? "" : "s",
+            rules == 1 ? "is" : "are");
     if (file->warnings)
-        printf(", %u warning%s", file->warnings, file->warnings == 1 ? "" : "s");
+        fprintf(out, ", %u warning%s", file->warnings, file->warnings == 1 ? "" : "s");
     muster_policy_hex(hex, file->policy->sha256);
-    printf("\nMUSTER_POLICY_SHA256=%s\n", hex);
+    fprintf(out, "\nMUSTER_POLICY_SHA256=%s\n", hex);
 }
 
-static void warn_of_size(struct muster_policy_file *file)
+static void warn_of_size(struct muster_policy_file *file, FILE *out)
 {
     if (file->document.bytes <= MUSTER_DOCUMENT_INLINE)
         return;
-    printf("%s: warning: larger than %d KiB: it does not fit the environment, and has to be named "
-           "in MUSTER_CONFIG on every host\n",
-           file->document.name, MUSTER_DOCUMENT_INLINE >> 10);
+    fprintf(out,
+            "%s: warning: larger than %d KiB: it does not fit the environment, and has to be named "
+            "in MUSTER_CONFIG on every host\n",
+            file->document.name, MUSTER_DOCUMENT_INLINE >> 10);
     file->warnings++;
 }
 
@@ -30,14 +32,17 @@ static int check(const struct muster_cmd *self, int argc, char **argv)
     int at = muster_opt_parse_one(self, argc, argv, NULL, "file", &status);
     if (at < 0)
         return status;
-    status = muster_policy_file_open(self, argv[at], stdout, &file);
+    struct muster_terminal_page page;
+    muster_terminal_page_begin(&page);
+    status = muster_policy_file_open(self, argv[at], page.out, &file);
     if (status == MUSTER_STATUS_OK) {
-        warn_of_size(&file);
-        put_summary(&file);
+        warn_of_size(&file, page.out);
+        put_summary(&file, page.out);
     } else if (status == MUSTER_STATUS_FINDING) {
-        printf("%s: %u error%s: the policy would be off as a whole\n", argv[at], file.errors,
-               file.errors == 1 ? "" : "s");
+        fprintf(page.out, "%s: %u error%s: the policy would be off as a whole\n", argv[at],
+                file.errors, file.errors == 1 ? "" : "s");
     }
+    muster_terminal_page_end(&page);
     muster_policy_file_close(&file);
     return status;
 }

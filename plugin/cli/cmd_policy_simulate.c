@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cmd_policy.h"
 #include "policy/offline/simulate.h"
@@ -62,7 +63,8 @@ static bool any_known(const struct muster_sim_class *class)
     return class->effects && class->effect[0].by != MUSTER_PERIOD_NONE;
 }
 
-static void put_effect(const struct muster_sim_class *class, const struct muster_sim_effect *effect)
+static void put_effect(const struct muster_sim_class *class, const struct muster_sim_effect *effect,
+                       FILE *out)
 {
     char variant[VARIANT], clock[SHOWN] = "";
     describe_variant(variant, effect->variant);
@@ -70,35 +72,36 @@ static void put_effect(const struct muster_sim_class *class, const struct muster
         snprintf(clock, sizeof clock, " (%.2f by the quickest rank's clock)", effect->clock_ratio);
     switch (effect->by) {
     case MUSTER_PERIOD_BEAT:
-        printf("      %s took %.2f times as long%s", variant, effect->ratio, clock);
+        fprintf(out, "      %s took %.2f times as long%s", variant, effect->ratio, clock);
         break;
     case MUSTER_PERIOD_CLOCK:
-        printf("      %s took %.2f times as long by the quickest rank's clock alone", variant,
-               effect->ratio);
+        fprintf(out, "      %s took %.2f times as long by the quickest rank's clock alone", variant,
+                effect->ratio);
         break;
     default:
-        printf("      %s: unknown, only the quickest rank's clock compares them (%.2f)", variant,
-               effect->clock_ratio);
+        fprintf(out, "      %s: unknown, only the quickest rank's clock compares them (%.2f)",
+                variant, effect->clock_ratio);
     }
-    printf(", measured for %" PRIu64 " of %" PRIu64 " operations\n", effect->covered, class->ops);
+    fprintf(out, ", measured for %" PRIu64 " of %" PRIu64 " operations\n", effect->covered,
+            class->ops);
 }
 
-static void put_change(const struct result *result, const struct muster_sim_class *class)
+static void put_change(const struct result *result, const struct muster_sim_class *class, FILE *out)
 {
     static const char *const words[MUSTER_CHANGES] = {"", "would change", "may change",
                                                       "not known whether it would change"};
     char text[WORDS];
     muster_rule_describe_action(rule_of(result, class), text, sizeof text);
-    printf("      %s: %s%s\n", words[class->change], text,
-           class->change == MUSTER_CHANGE_UNKNOWN ? "; NCCL does not show what ran"
-           : any_known(class)                     ? ""
-           : class->effects                       ? "; effect unknown"
-                                                  : "; effect unknown, not measured");
+    fprintf(out, "      %s: %s%s\n", words[class->change], text,
+            class->change == MUSTER_CHANGE_UNKNOWN ? "; NCCL does not show what ran"
+            : any_known(class)                     ? ""
+            : class->effects                       ? "; effect unknown"
+                                                   : "; effect unknown, not measured");
     for (unsigned i = 0; i < class->effects; i++)
-        put_effect(class, &class->effect[i]);
+        put_effect(class, &class->effect[i], out);
 }
 
-static void put_class(const struct result *result, const struct muster_sim_class *class)
+static void put_class(const struct result *result, const struct muster_sim_class *class, FILE *out)
 {
     const struct muster_sim_cell *cell = class->cell;
     const struct muster_rule *rule = rule_of(result, class);
@@ -107,13 +110,13 @@ static void put_class(const struct result *result, const struct muster_sim_class
     describe_variant(ran, cell->ran);
     snprintf(name, sizeof name, "%s%s", muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, cell->func),
              cell->func == cell->query.func ? "" : " (1)");
-    printf("  %-18s %10s %6" PRIu64 " %6" PRIu64 " %10" PRIu64 "  %-24s  %s\n", name, size,
-           cell->query.ranks, cell->query.nodes, class->ops, ran, rule ? rule->name : "-");
+    fprintf(out, "  %-18s %10s %6" PRIu64 " %6" PRIu64 " %10" PRIu64 "  %-24s  %s\n", name, size,
+            cell->query.ranks, cell->query.nodes, class->ops, ran, rule ? rule->name : "-");
     if (class->change != MUSTER_CHANGE_NONE)
-        put_change(result, class);
+        put_change(result, class, out);
 }
 
-static void put_totals(const struct muster_simulation *simulation)
+static void put_totals(const struct muster_simulation *simulation, FILE *out)
 {
     static const char *const words[MUSTER_CHANGES] = {"stay as they are", "would change",
                                                       "may change", "are not known to stay"};
@@ -121,19 +124,18 @@ static void put_totals(const struct muster_simulation *simulation)
     const char *between = "";
     for (size_t i = 0; i < simulation->classes; i++)
         ops[simulation->class[i].change] += simulation->class[i].ops;
-    fputs("\nof these ", stdout);
+    fputs("\nof these ", out);
     for (unsigned i = 0; i < MUSTER_CHANGES; i++)
         if (ops[i] || (i == 0 && !simulation->asked)) {
-            printf("%s%" PRIu64 " %s", between, ops[i], words[i]);
+            fprintf(out, "%s%" PRIu64 " %s", between, ops[i], words[i]);
             between = ", ";
         }
-    putchar('\n');
+    fputc('\n', out);
 }
 
 static void put_note(void *to, const char *text)
 {
-    (void)to;
-    printf("  - %s\n", text);
+    fprintf(to, "  - %s\n", text);
 }
 
 /* What the answer does not cover. */
@@ -185,20 +187,28 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
             "together, with their bytes in sum");
 }
 
-static void put_text(const struct result *result)
+static void put_text(const struct result *result, FILE *out)
 {
     const struct muster_simulation *simulation = result->simulation;
-    printf("%s on %s: NCCL asks a tuner about %" PRIu64 " of %" PRIu64 " operations\n\n",
-           result->file->document.name, result->run[0], simulation->asked,
-           simulation->asked + simulation->never + simulation->unknown);
+    fprintf(out, "%s on %s: NCCL asks a tuner about %" PRIu64 " of %" PRIu64 " operations\n\n",
+            result->file->document.name, result->run[0], simulation->asked,
+            simulation->asked + simulation->never + simulation->unknown);
     if (simulation->asked)
-        printf("  %-18s %10s %6s %6s %10s  %-24s  %s\n", "collective", "size >=", "ranks", "nodes",
-               "count", "ran", "decided by");
+        fprintf(out, "  %-18s %10s %6s %6s %10s  %-24s  %s\n", "collective", "size >=", "ranks",
+                "nodes", "count", "ran", "decided by");
     for (size_t i = 0; i < simulation->classes; i++)
         if (simulation->class[i].ops)
-            put_class(result, &simulation->class[i]);
-    put_totals(simulation);
-    each_note(result, put_note, NULL);
+            put_class(result, &simulation->class[i], out);
+    put_totals(simulation, out);
+    each_note(result, put_note, out);
+}
+
+static void print_page(const struct result *result)
+{
+    struct muster_terminal_page page;
+    muster_terminal_page_begin(&page);
+    put_text(result, page.out);
+    muster_terminal_page_end(&page);
 }
 
 /* ---- JSON ---- */
@@ -329,7 +339,7 @@ static int simulate(const struct muster_policy_file *file, const struct simulate
     if (rc == 0 && muster_simulation_finish(&simulation))
         rc = muster_fail_memory(err, "the classes of operations");
     if (rc == 0)
-        options->format == MUSTER_POLICY_AS_JSON ? put_json(&result) : put_text(&result);
+        options->format == MUSTER_POLICY_AS_JSON ? put_json(&result) : print_page(&result);
     muster_simulation_free(&simulation);
     return rc;
 }

@@ -3,11 +3,15 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 
-enum { OPTIONS_MAX = 32, HELP_COLUMN = 30, HELP_WIDTH = 100 };
+enum { OPTIONS_MAX = 32, HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_TWO_COLUMNS = 80 };
+#define HELP_BESIDE "                              " /* HELP_COLUMN blanks */
+#define HELP_BELOW  "        "
 
 /* getopt_long's view of a table. Long options return FIRST_LONG + index, so that those without a
  * letter need none. */
@@ -163,8 +167,8 @@ static int set(const struct muster_cmd *cmd, const struct muster_opt *opt, const
 /* Runs are named plainly where others would look for an option. */
 static int wrong_dir(const struct muster_cmd *cmd, const char *option)
 {
-    return muster_opt_wrong(cmd, "unknown option %s: the run directory, RUN, is named without an option",
-                            option);
+    return muster_opt_wrong(
+        cmd, "unknown option %s: the run directory, RUN, is named without an option", option);
 }
 
 static bool takes_run(const struct muster_cmd *cmd)
@@ -174,9 +178,8 @@ static bool takes_run(const struct muster_cmd *cmd)
 
 static int wrong_letter(const struct muster_cmd *cmd, int letter)
 {
-    return letter == 'd' && takes_run(cmd)
-               ? wrong_dir(cmd, "-d")
-               : muster_opt_wrong(cmd, "unknown option -%c", letter);
+    return letter == 'd' && takes_run(cmd) ? wrong_dir(cmd, "-d")
+                                           : muster_opt_wrong(cmd, "unknown option -%c", letter);
 }
 
 static int wrong_long(const struct parser *parser, const struct muster_cmd *cmd, const char *word)
@@ -269,24 +272,20 @@ int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, vo
     return -1;
 }
 
-/* Wraps at blanks; every further line begins in HELP_COLUMN. */
-static void put_wrapped(FILE *out, const char *text)
+/* Where there is no room for two columns, what an option does stands below it. */
+static void put_row(FILE *out, unsigned width, const char *left, const char *help)
 {
-    while (strlen(text) > HELP_WIDTH - HELP_COLUMN) {
-        size_t n = HELP_WIDTH - HELP_COLUMN;
-        while (n && text[n] != ' ') {
-            n--;
-        }
-        if (n == 0) {
-            break;
-        }
-        fprintf(out, "%.*s\n%*s", (int)n, text, HELP_COLUMN, "");
-        text += n + 1;
-    }
-    fprintf(out, "%s\n", text);
+    char first[128];
+    bool beside = width >= HELP_TWO_COLUMNS;
+    snprintf(first, sizeof first, "  %-*s  ", HELP_COLUMN - 4, left);
+    if (!beside)
+        fprintf(out, "  %s\n", left);
+    muster_terminal_wrap(out, width, beside ? first : HELP_BELOW, beside ? HELP_BESIDE : HELP_BELOW,
+                         help);
 }
 
-static void help_line(FILE *out, char letter, const char *name, const char *value, const char *help)
+static void help_line(FILE *out, unsigned width, char letter, const char *name, const char *value,
+                      const char *help)
 {
     char left[64];
     char dash[8] = "    ";
@@ -294,18 +293,19 @@ static void help_line(FILE *out, char letter, const char *name, const char *valu
         snprintf(dash, sizeof dash, "-%c, ", letter);
     }
     snprintf(left, sizeof left, "%s--%s%s%s", dash, name, value ? " " : "", value ? value : "");
-    fprintf(out, "  %-*s  ", HELP_COLUMN - 4, left);
-    put_wrapped(out, help);
+    put_row(out, width, left, help);
 }
 
-static void help_subs(const struct muster_cmd *cmd, FILE *out)
+static void help_subs(const struct muster_cmd *cmd, unsigned width, FILE *out)
 {
+    char more[128];
     for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
-        fprintf(out, "  %-*s  ", HELP_COLUMN - 4, muster_cmd_name(*sub));
-        put_wrapped(out, (*sub)->summary);
+        put_row(out, width, muster_cmd_name(*sub), (*sub)->summary);
     }
-    fprintf(out, "\n`muster %s %s --help` tells more of each.\n", cmd->name,
-            muster_cmd_name(cmd->subs[0]));
+    snprintf(more, sizeof more, "`muster %s %s --help` tells more of each.", cmd->name,
+             muster_cmd_name(cmd->subs[0]));
+    fputc('\n', out);
+    muster_terminal_wrap(out, width, "", "", more);
 }
 
 void muster_opt_describe(int argc, char **argv, char *to, size_t size)
@@ -315,22 +315,37 @@ void muster_opt_describe(int argc, char **argv, char *to, size_t size)
         used += (size_t)snprintf(to + used, size - used, " %s", argv[i]);
 }
 
+/* As wide as the terminal, where somebody reads at one; else what fits most. */
+static unsigned help_width(void)
+{
+    const struct muster_terminal terminal = muster_terminal_of(STDOUT_FILENO);
+    return terminal.fit && terminal.width < HELP_WIDTH ? terminal.width : HELP_WIDTH;
+}
+
 void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
 {
-    fprintf(out, "muster %s: %s\n\nusage: muster %s %s\n\n", cmd->name, cmd->summary, cmd->name,
-            cmd->usage);
+    unsigned width = help_width();
+    char text[512];
+    snprintf(text, sizeof text, "muster %s: %s", cmd->name, cmd->summary);
+    muster_terminal_wrap(out, width, "", "  ", text);
+    snprintf(text, sizeof text, "usage: muster %s %s", cmd->name, cmd->usage);
+    fputc('\n', out);
+    muster_terminal_wrap(out, width, "", "  ", text);
+    fputc('\n', out);
     for (const struct muster_opt *opt = cmd->options; opt && opt->name; opt++) {
-        help_line(out, opt->letter, opt->name, opt->value, opt->help);
+        help_line(out, width, opt->letter, opt->name, opt->value, opt->help);
     }
-    help_line(out, 'h', "help", NULL, "print this");
+    help_line(out, width, 'h', "help", NULL, "print this");
     if (cmd->subs) {
         fputc('\n', out);
-        help_subs(cmd, out);
+        help_subs(cmd, width, out);
     }
     if (cmd->about) {
-        fprintf(out, "\n%s", cmd->about);
+        fputc('\n', out);
+        muster_terminal_prose(out, width, cmd->about);
     }
     if (cmd->examples) {
-        fprintf(out, "\nexamples:\n%s", cmd->examples);
+        fputs("\nexamples:\n", out);
+        muster_terminal_prose(out, width, cmd->examples);
     }
 }

@@ -54,5 +54,7 @@ int muster_settings_parse(struct muster_settings *settings, const char *file, co
 
 /* For `muster help config`: a table of all settings. */
 void muster_settings_help(FILE *out);
+/* What goes for all of them. */
+extern const char *const muster_settings_more;
 
 #endif

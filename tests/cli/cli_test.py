@@ -7,6 +7,7 @@ import fcntl
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,13 @@ class Help(Case):
             self.assertIn("--help", done.stdout)
             self.assertEqual(self.muster("help", name).stdout, done.stdout)
             self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def test_in_a_narrow_terminal_only_commands_are_wider(self):
+        for call in (["help"], ["help", "config"], *([name, "--help"] for name in self.COMMANDS), ["doctor", "--passive"]):
+            done = self.muster(*call, env={"COLUMNS": "60"})
+            wide = [line for line in done.stdout.splitlines() if len(line) > 60 and " " in line.strip()]
+            self.assertFalse([line for line in wide if not re.match("  (muster|srun|mpirun|sudo|[A-Z_]+=)", line)],
+                             call)
 
     def test_config_topic_names_every_variable(self):
         done = self.muster("help", "config")

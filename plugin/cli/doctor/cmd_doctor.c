@@ -11,6 +11,7 @@
 
 #include "allreduce/allreduce.h"
 #include "base/host.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/doctor/cmd_doctor.h"
 #include "cli/progress.h"
@@ -88,6 +89,16 @@ void muster_doctor_host_read(struct muster_host *host)
         snprintf(host->id, sizeof host->id, "%s %s", name, boot);
 }
 
+void muster_doctor_print(const struct muster_checks *checks, const struct muster_causes *causes,
+                         bool all, const char *more)
+{
+    struct muster_terminal_page page;
+    muster_terminal_page_begin(&page);
+    muster_checks_text(checks, causes, all, page.out);
+    fputs(more, page.out);
+    muster_terminal_page_end(&page);
+}
+
 static int print(const struct doctor_options *given, struct muster_checks *checks, FILE *out,
                  struct muster_err *err)
 {
@@ -105,7 +116,7 @@ static int print(const struct doctor_options *given, struct muster_checks *check
             checks, &causes,
             &(struct muster_checks_place){host.name, host.id, place.rank, place.local_rank}, out);
     else
-        muster_checks_text(checks, &causes, given->all, out);
+        muster_doctor_print(checks, &causes, given->all, "");
     return muster_checks_exit(checks);
 }
 
@@ -137,7 +148,8 @@ int muster_doctor_report(const struct doctor_options *given, FILE *out, struct m
                         : given->active                       ? MUSTER_DOCTOR_ACTIVE
                                                               : MUSTER_DOCTOR_AUTO,
         };
-        struct muster_progress *progress = muster_progress_begin("doctor", "looking at this host", 0);
+        struct muster_progress *progress =
+            muster_progress_begin("doctor", "looking at this host", 0);
         status = muster_doctor_examine(doctor, err);
         muster_progress_end(progress);
         if (status == 0)
@@ -181,8 +193,14 @@ static int compare(char *const *files, int n, const struct doctor_options *given
         muster_comparison_explain(comparison, given->symptom);
     for (int i = 0; i < n && rc == 0; i++)
         rc = add_file(comparison, files[i], err);
-    if (rc == 0)
-        rc = muster_comparison_print(comparison, given->format == MUSTER_DOCTOR_JSON, stdout, err);
+    if (rc == 0 && given->format == MUSTER_DOCTOR_JSON) {
+        rc = muster_comparison_print(comparison, true, stdout, err);
+    } else if (rc == 0) {
+        struct muster_terminal_page page;
+        muster_terminal_page_begin(&page);
+        rc = muster_comparison_print(comparison, false, page.out, err);
+        muster_terminal_page_end(&page);
+    }
     muster_comparison_free(comparison);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "base/host.h"
 #include "cli/cmd.h"
 #include "doctor/hosts/hosts.h"
+#include "doctor/rules/causes.h"
 
 enum { MUSTER_DOCTOR_TEXT, MUSTER_DOCTOR_JSON };
 
@@ -21,7 +22,11 @@ struct doctor_options {
 
 /* This host, or the one that MUSTER_PROCFS is from. */
 void muster_doctor_host_read(struct muster_host *host);
-/* Examines this host and prints what was found: 1 with a problem, else 0; -1 with err. */
+/* As text, and `more` behind it, to standard output. */
+void muster_doctor_print(const struct muster_checks *checks, const struct muster_causes *causes,
+                         bool all, const char *more);
+/* Examines this host and prints what was found, JSON to `out`, text to standard output: 1 with a
+ * problem, else 0; -1 with err. */
 int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err);
 /* `muster doctor --hosts`, with the hosts' names. Returns the exit status. */
 int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_options *given,

@@ -112,10 +112,13 @@ static void print_text(const struct doctor_options *given, const struct muster_c
                        const char *differences, const struct muster_hosts_result *result)
 {
     const struct muster_causes none = {.n = 0};
-    muster_checks_text(checks, &none, given->all, stdout);
-    printf("\n%s", differences);
-    printf("%u hosts: reports %.1f s, connections %.1f s, bandwidth and loss %.1f s\n",
-           result->here, result->report_s, result->reach_s, result->measure_s);
+    char *more;
+    if (asprintf(
+            &more, "\n%s%u hosts: reports %.1f s, connections %.1f s, bandwidth and loss %.1f s\n",
+            differences, result->here, result->report_s, result->reach_s, result->measure_s) < 0)
+        more = NULL;
+    muster_doctor_print(checks, &none, given->all, more ? more : differences);
+    free(more);
 }
 
 static json_t *json_of_hosts(const struct muster_hosts_result *result)
@@ -341,10 +344,9 @@ static int join(void *arg)
     const struct joining *joining = arg;
     struct muster_hosts_self self = {.member = (unsigned)joining->place->rank};
     struct muster_err err;
-    int rc = joining->rendezvous
-                 ? join_at(joining, &self, &err)
-                 : muster_hosts_share_join(joining->share, joining->place->job, self.member,
-                                           &self.channel, &err);
+    int rc = joining->rendezvous ? join_at(joining, &self, &err)
+                                 : muster_hosts_share_join(joining->share, joining->place->job,
+                                                           self.member, &self.channel, &err);
     if (rc == 0 && be_member(joining->given, &self, &err) == 0)
         return MUSTER_STATUS_OK;
     fprintf(stderr, "muster doctor: %s\n", err.text);
@@ -363,11 +365,10 @@ static int lead_shared(const struct joining *joining, struct muster_err *err)
     pid_t pid;
     int rc = muster_arena_check(&arena, err, "the variables");
     if (rc == 0)
-        rc = joining->rendezvous
-                 ? muster_hosts_meet_lead(joining->rendezvous, joining->place->job, leader.n,
-                                          &leader.channel, err)
-                 : muster_hosts_share_lead(joining->share, joining->place->job, leader.n,
-                                           &leader.channel, err);
+        rc = joining->rendezvous ? muster_hosts_meet_lead(joining->rendezvous, joining->place->job,
+                                                          leader.n, &leader.channel, err)
+                                 : muster_hosts_share_lead(joining->share, joining->place->job,
+                                                           leader.n, &leader.channel, err);
     if (rc == 0 && muster_child_start(&child, &pid, err)) {
         leader.channel.close(leader.channel.self);
         rc = -1;

@@ -32,6 +32,37 @@ static void lines_are_wrapped_between_words(void **state)
     expect_wrapped(10, "h\xc3\xa9h\xc3\xa9 h\xc3\xa9h", "- h\xc3\xa9h\xc3\xa9 h\xc3\xa9h\n");
 }
 
+static void expect_printed(void (*print)(FILE *, unsigned, const char *), const char *text,
+                           const char *expected)
+{
+    char *made = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
+    assert_non_null(out);
+    print(out, 12, text);
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(made, expected);
+    free(made);
+}
+
+static void lines_keep_their_indentation(void **state)
+{
+    (void)state;
+    expect_printed(muster_terminal_lines, "short\n  - one two three\n\nlast",
+                   "short\n  - one two\n    three\n\nlast");
+    expect_printed(muster_terminal_lines, "name          of it", "name        \n  of it\n");
+    expect_printed(muster_terminal_lines, "h\xc3\xa9h\xc3\xa9 h\xc3\xa9h\xc3\xa9 he\n",
+                   "h\xc3\xa9h\xc3\xa9 h\xc3\xa9h\xc3\xa9 he\n");
+}
+
+static void prose_flows_and_commands_stay(void **state)
+{
+    (void)state;
+    expect_printed(muster_terminal_prose, "one two three\nfour\n\n  a command to be copied\nend\n",
+                   "one two\nthree four\n\n  a command to be copied\nend\n");
+    expect_printed(muster_terminal_prose, "one\ntwo\n", "one\ntwo\n");
+}
+
 static void text_is_cut_between_letters(void **state)
 {
     char text[64] = "h\xc3\xa9h\xc3\xa9h\xc3\xa9";
@@ -65,8 +96,8 @@ static void ages_are_told_in_one_unit(void **state)
     static const struct {
         uint64_t s;
         const char *text;
-    } cases[] = {{0, "now"},          {1, "1 s ago"},        {119, "119 s ago"}, {180, "3 min ago"},
-                 {7200, "2 hours ago"}, {172800, "2 days ago"}};
+    } cases[] = {{0, "now"},         {1, "1 s ago"},        {119, "119 s ago"},
+                 {180, "3 min ago"}, {7200, "2 hours ago"}, {172800, "2 days ago"}};
     char text[32];
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -95,6 +126,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_wrapped_between_words),
+        cmocka_unit_test(lines_keep_their_indentation),
+        cmocka_unit_test(prose_flows_and_commands_stay),
         cmocka_unit_test(text_is_cut_between_letters),
         cmocka_unit_test(a_copy_ends_with_a_whole_letter),
         cmocka_unit_test(ages_are_told_in_one_unit),
