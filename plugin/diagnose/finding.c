@@ -172,6 +172,8 @@ void muster_finding_json(const struct muster_finding *finding, struct muster_jso
     json_comms(json, finding);
     json_ranks(json, "victims", finding->victim, finding->victims);
     muster_json_str(json, "host", finding->host[0] ? finding->host : NULL);
+    if (finding->to_host[0])
+        muster_json_str(json, "to_host", finding->to_host);
     json_or_null(json, "gpu", finding->gpu);
     json_op(json, finding);
     muster_json_str(json, "mode", muster_finding_mode_name(finding->mode));

@@ -48,8 +48,9 @@ struct muster_finding {
     unsigned ranks;
     int32_t victim[MUSTER_FINDING_RANKS];
     unsigned victims;
-    char host[128]; /* of the first guilty rank */
-    int32_t gpu;    /* its GPU; -1: not known */
+    char host[128];    /* of the first guilty rank */
+    char to_host[128]; /* slow_transfer: of the rank that it goes to; "": not known */
+    int32_t gpu;       /* of the first guilty rank; -1: not known */
     bool has_op;
     struct {
         uint8_t func, dtype;
@@ -61,14 +62,15 @@ struct muster_finding {
     enum muster_finding_cause cause; /* the same */
     uint64_t since_unix_ns;
     bool resolved;
-    bool retracted;    /* told while the job ran, and withdrawn: more operations do not bear it out */
-    double cost_s;     /* lost so far by those who waited */
-    double cost_share; /* of the run */
+    bool retracted; /* told while the job ran, and withdrawn: more operations do not bear it out */
+    double cost_s;  /* lost so far by those who waited */
+    double cost_share;              /* of the run */
     double cost_low_s, cost_high_s; /* four of five true costs lie between; 0: not known */
     double cost_run_s; /* cost_share of the whole run, what was not timed included; 0: not known */
     double gpu_hours;  /* cost_run_s of all GPUs of the job; 0: not known */
-    char where[MUSTER_FINDING_WHERE]; /* "before the first of 3 AllReduce of each step"; "": not known */
-    uint32_t every_steps; /* late at a beat of so many steps; 0: at none */
+    char where[MUSTER_FINDING_WHERE]; /* "before the first of 3 AllReduce of each step"; "": not
+                                         known */
+    uint32_t every_steps;             /* late at a beat of so many steps; 0: at none */
     double every_s;
     struct muster_finding_stretch stretch[MUSTER_FINDING_STRETCHES]; /* in time */
     unsigned stretches;
@@ -89,7 +91,7 @@ struct muster_finding_clean {
 struct muster_findings {
     struct muster_finding *finding;
     size_t n;
-    struct muster_finding_clean clean; /* compared 0: there is no such communicator */
+    struct muster_finding_clean clean;          /* compared 0: there is no such communicator */
     struct muster_finding_lines not_observable; /* of the whole run */
 };
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "diagnose/finding.h"
@@ -80,10 +81,12 @@ static void put_victims(struct text *text, const struct muster_finding *finding)
 static void put_cost(struct text *text, const struct muster_finding *finding)
 {
     if (finding->cost_share > 0)
-        put(text, "; in the operations that were timed the job lost %.2g %% of its time to that (%.3g s)",
+        put(text,
+            "; in the operations that were timed the job lost %.2g %% of its time to that (%.3g s)",
             100 * finding->cost_share, finding->cost_s);
     else
-        put(text, "; in the operations that were timed the job lost %.3g s to that", finding->cost_s);
+        put(text, "; in the operations that were timed the job lost %.3g s to that",
+            finding->cost_s);
 }
 
 static void put_absent(struct text *text, const struct muster_finding *finding)
@@ -98,7 +101,7 @@ static void put_dead(struct text *text, const struct muster_finding *finding)
 {
     put_culprits(text, finding);
     put(text, finding->ranks > 1 ? " are gone (killed or crashed) and never entered "
-                               : " is gone (killed or crashed) and never entered ");
+                                 : " is gone (killed or crashed) and never entered ");
     put_op(text, finding);
     put_victims(text, finding);
 }
@@ -137,7 +140,8 @@ static void put_stuck(struct text *text, const struct muster_finding *finding)
 static void put_order(struct text *text, const struct muster_finding *finding)
 {
     put_culprits(text, finding);
-    put(text, " started communicators %016" PRIx64 " and %016" PRIx64
+    put(text,
+        " started communicators %016" PRIx64 " and %016" PRIx64
         " in the opposite order to the others",
         finding->comms[0], finding->comms[1]);
     put_victims(text, finding);
@@ -232,11 +236,23 @@ static void put_alike(struct text *text, const struct muster_finding *finding)
     put_price(text, finding);
 }
 
+/* A host that both ends are on is named once, behind them. */
+static void put_transfer_ends(struct text *text, const struct muster_finding *finding)
+{
+    bool apart = finding->to_host[0] && strcmp(finding->host, finding->to_host) != 0;
+    put(text, "the transfer from rank %" PRId32, finding->rank[0]);
+    if (apart)
+        put(text, " (host %s)", finding->host);
+    put(text, " to rank %" PRId32, finding->rank[1]);
+    if (finding->to_host[0])
+        put(text, " (host %s)", finding->to_host);
+    put(text, " is slow in ");
+}
+
 static void put_transfer(struct text *text, const struct muster_finding *finding)
 {
     if (finding->ranks >= 2)
-        put(text, "the transfer from rank %" PRId32 " to rank %" PRId32 " is slow in ",
-            finding->rank[0], finding->rank[1]);
+        put_transfer_ends(text, finding);
     else
         put(text, "transfers are slow in ");
     put_op(text, finding);

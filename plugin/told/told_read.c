@@ -91,9 +91,11 @@ static void words_of(const json_t *object, struct muster_finding *finding)
             finding->cause = c;
     }
     muster_text_copy(finding->host, sizeof finding->host, text_of(object, "host"));
+    muster_text_copy(finding->to_host, sizeof finding->to_host, text_of(object, "to_host"));
     muster_text_copy(finding->advice, sizeof finding->advice, text_of(object, "advice"));
     muster_text_copy(finding->where, sizeof finding->where, text_of(object, "where"));
     muster_text_clean(finding->host, sizeof finding->host);
+    muster_text_clean(finding->to_host, sizeof finding->to_host);
     muster_text_clean(finding->where, sizeof finding->where);
     muster_text_clean(finding->advice, sizeof finding->advice);
 }

@@ -150,19 +150,33 @@ static void say_late(struct muster_verdict_writer *writer, const struct muster_v
     say_cause(writer, finding);
 }
 
+/* "rank 1 (node0)" and "rank 2 (node1)"; a host that both are on stands behind the second. */
+static void put_ends(char *from, char *to, size_t size, const struct muster_finding *finding)
+{
+    bool same = strcmp(finding->host, finding->to_host) == 0;
+    snprintf(from, size, "rank %" PRId32, finding->rank[0]);
+    snprintf(to, size, "rank %" PRId32, finding->rank[1]);
+    if (finding->host[0] && !same) {
+        snprintf(from, size, "rank %" PRId32 " (%s)", finding->rank[0], finding->host);
+    }
+    if (finding->to_host[0]) {
+        snprintf(to, size, "rank %" PRId32 " (%s%s)", finding->rank[1], same ? "both on " : "",
+                 finding->to_host);
+    }
+}
+
 static void say_transfer(struct muster_verdict_writer *writer, const struct muster_view *view,
                          const struct muster_finding *finding)
 {
-    char loss[96];
+    char loss[96], from[192], to[192];
     put_loss(loss, sizeof loss, view, finding);
     if (finding->ranks >= 2) {
-        muster_verdict_word(writer,
-                            "The transfer from rank %" PRId32 " to rank %" PRId32
-                            " (host %s) holds this job back: it loses %s.",
-                            finding->rank[0], finding->rank[1], finding->host, loss);
-        muster_verdict_word(
-            writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ": the job loses %s.",
-            finding->rank[0], finding->rank[1], loss);
+        put_ends(from, to, sizeof from, finding);
+        muster_verdict_word(writer, "The transfer from %s to %s holds this job back: it loses %s.",
+                            from, to, loss);
+        muster_verdict_word(writer, "Slow transfer from %s to %s: the job loses %s.", from, to,
+                            loss);
+        muster_verdict_word(writer, "Slow transfer from %s to %s.", from, to);
         muster_verdict_word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".",
                             finding->rank[0], finding->rank[1]);
     } else {

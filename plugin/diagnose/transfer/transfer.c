@@ -150,6 +150,7 @@ static void word(const struct muster_view *view, const struct crossing *own,
     finding->rank[1] = to->rank;
     finding->ranks = 2;
     muster_text_copy(finding->host, sizeof finding->host, from->host);
+    muster_text_copy(finding->to_host, sizeof finding->to_host, to->host);
     finding->gpu = from->gpu_index;
     muster_transfer_op(view, comm, moved->longest, moved->first, finding);
     finding->confidence = muster_confidence_transfer();

@@ -43,6 +43,7 @@ void muster_transfer_name(const struct muster_view *view, uint32_t c, uint32_t f
         finding->ranks = 2;
         finding->gpu = view->gpu[one->gpu].gpu_index;
         host = view->gpu[one->gpu].host;
+        muster_text_copy(finding->to_host, sizeof finding->to_host, view->gpu[two->gpu].host);
     }
     muster_text_copy(finding->host, sizeof finding->host, host ? host : "");
     if (!pair && comm->members == 2) {

@@ -95,6 +95,35 @@ static void ranks_that_disagree_are_named_with_what_they_called(void **state)
     muster_view_free(&view);
 }
 
+static void a_slow_transfer_names_both_ends(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    char sentence[512];
+    (void)state;
+    fill(&view, RANKS);
+    struct muster_finding *finding = add(&findings, MUSTER_FINDING_SLOW_TRANSFER, 1);
+    finding->rank[1] = 2;
+    finding->ranks = 2;
+    snprintf(finding->host, sizeof finding->host, "node0");
+    snprintf(finding->to_host, sizeof finding->to_host, "node1");
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_memory_equal(verdict.line[0], "The transfer from rank 1 (node0) to rank 2 (node1) ", 51);
+    muster_verdict_of(&view, &findings, 40, &verdict);
+    assert_string_equal(verdict.line[0], "Slow transfer from rank 1 to rank 2.");
+    muster_finding_sentence(finding, sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "from rank 1 (host node0) to rank 2 (host node1) is slow"));
+    snprintf(finding->to_host, sizeof finding->to_host, "node0");
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_memory_equal(verdict.line[0], "The transfer from rank 1 to rank 2 (both on node0) ", 51);
+    finding->to_host[0] = '\0'; /* told by an older muster */
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_memory_equal(verdict.line[0], "The transfer from rank 1 (node0) to rank 2 holds", 48);
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
 /* Operations that follow each other; one rank after another comes `late_ns` late. */
 static void fill_taking_turns(struct muster_view *view, uint64_t late_ns)
 {
@@ -211,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_named_in_three_lines),
         cmocka_unit_test(ranks_that_disagree_are_named_with_what_they_called),
+        cmocka_unit_test(a_slow_transfer_names_both_ends),
         cmocka_unit_test(waiting_that_nobody_is_named_for_is_said),
         cmocka_unit_test(a_hang_goes_before_what_is_slow),
         cmocka_unit_test(nobody_is_said_only_where_somebody_would_have_been_found),
