@@ -17,6 +17,7 @@
 #include "oplog/log_reader.h"
 #include "run/refresh.h"
 #include "run/run_process.h"
+#include "run/trace_folder.h"
 #include "segment/reap.h"
 #include "segment/run_dir.h"
 #include "segment/segment_reader.h"
@@ -208,12 +209,21 @@ static void load_named(struct load *load, const char *name)
 {
     struct stat file;
     uint64_t pid;
+    char folder[MUSTER_SEG_PATH];
+    size_t before = load->files;
+    bool known = true;
     add_source(load, name);
     if (stat(name, &file) == 0 && S_ISDIR(file.st_mode))
         load_dir(load, name);
     else if (muster_text_u64(name, &pid))
         load_pid(load, pid);
-    else if (!load_unmade(load, name))
+    else
+        known = load_unmade(load, name);
+    if (load->files == before && muster_trace_folder(name, folder, sizeof(folder)))
+        muster_run_note(load->run,
+                        "%s: recorded calls, not a run; `muster replay %s` plays them and reports",
+                        name, folder);
+    else if (!known)
         muster_run_note(load->run, "%s: neither a run directory nor a pid", name);
 }
 

@@ -1,5 +1,6 @@
 #include "doctor/rules/checks_print.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -185,24 +186,34 @@ static const char *why_no_gpu(const struct muster_checks *checks)
     return NULL;
 }
 
+enum state { STATE_OK, STATE_WARNING, STATE_PROBLEM, STATE_NOT_KNOWN };
+
 /* What was not checked may be wrong, so that nobody is told that all is well then. */
+static enum state state_of(const struct muster_checks *checks, const int count[STATES])
+{
+    return count[MUSTER_CHECK_PROBLEM]                     ? STATE_PROBLEM
+           : count[MUSTER_CHECK_WARNING]                   ? STATE_WARNING
+           : why_no_gpu(checks) || !count[MUSTER_CHECK_OK] ? STATE_NOT_KNOWN
+                                                           : STATE_OK;
+}
+
 static void put_verdict(const struct muster_checks *checks, FILE *out)
 {
     int count[STATES];
     count_states(checks, count);
     int problems = count[MUSTER_CHECK_PROBLEM], warnings = count[MUSTER_CHECK_WARNING];
-    const char *no_gpu = why_no_gpu(checks);
+    enum state state = state_of(checks, count);
     bool between = checks->n && strncmp(checks->at[0].id, "hosts.", 6) == 0;
     const char *looked_at = between ? "What is between these hosts" : "This host";
-    if (problems)
+    if (state == STATE_PROBLEM)
         fprintf(out, "%s would spoil a job: %d problem%s", looked_at, problems,
                 problems == 1 ? "" : "s");
-    else if (warnings)
+    else if (state == STATE_WARNING)
         fprintf(out, "%s can run a job, perhaps not well: %d warning%s", looked_at, warnings,
                 warnings == 1 ? "" : "s");
-    else if (no_gpu)
-        fprintf(out, "Not known whether this host can run a job: %s", no_gpu);
-    else if (count[MUSTER_CHECK_OK])
+    else if (state == STATE_NOT_KNOWN && why_no_gpu(checks))
+        fprintf(out, "Not known whether this host can run a job: %s", why_no_gpu(checks));
+    else if (state == STATE_OK)
         fprintf(out, "Nothing is wrong %s as far as was checked",
                 between ? "between these hosts" : "with this host");
     else
@@ -267,6 +278,31 @@ static void json_causes(struct muster_json *json, const struct muster_checks *ch
     muster_json_end(json);
 }
 
+static void json_summary(struct muster_json *json, const struct muster_checks *checks)
+{
+    static const char *const words[] = {"ok", "warning", "problem", "not_known"};
+    int count[STATES];
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    count_states(checks, count);
+    if (out) {
+        put_verdict(checks, out);
+        fclose(out);
+    }
+    if (text)
+        text[strcspn(text, "\n")] = '\0';
+    muster_json_object(json, "summary");
+    muster_json_str(json, "state", words[state_of(checks, count)]);
+    muster_json_str(json, "text", text);
+    muster_json_i64(json, "problems", count[MUSTER_CHECK_PROBLEM]);
+    muster_json_i64(json, "warnings", count[MUSTER_CHECK_WARNING]);
+    muster_json_i64(json, "ok", count[MUSTER_CHECK_OK]);
+    muster_json_i64(json, "unchecked", count[MUSTER_CHECK_UNCHECKED]);
+    muster_json_end(json);
+    free(text);
+}
+
 static void json_check(struct muster_json *json, const struct muster_check *check)
 {
     muster_json_object(json, NULL);
@@ -303,6 +339,7 @@ void muster_checks_json(const struct muster_checks *checks, const struct muster_
         muster_json_i64(&json, "rank", place->rank);
     if (place->local_rank >= 0)
         muster_json_i64(&json, "local_rank", place->local_rank);
+    json_summary(&json, checks);
     json_causes(&json, checks, causes);
     muster_json_array(&json, "checks");
     for (int i = 0; i < checks->n; i++)

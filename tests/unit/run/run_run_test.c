@@ -394,9 +394,18 @@ static void expect_nothing(const struct fixture *fixture, const char *name, cons
 static void nothing_to_read_is_an_error_in_words(void **state)
 {
     struct fixture *fixture = *state;
+    char calls[512], why[640];
     expect_nothing(fixture, fixture->run, "nothing that muster recorded is there");
     expect_nothing(fixture, "/nowhere", "neither a run directory nor a pid");
     expect_nothing(fixture, "4000000", "no segment of this pid");
+    snprintf(calls, sizeof calls, "%s/rank-0.jsonl", fixture->run);
+    expect_nothing(fixture, calls, "neither a run directory nor a pid");
+    fclose(fopen(calls, "w"));
+    snprintf(why, sizeof why, "recorded calls, not a run; `muster replay %s` plays them",
+             fixture->run);
+    expect_nothing(fixture, fixture->run, why);
+    expect_nothing(fixture, calls, why);
+    unlink(calls);
     expect_nothing(fixture, NULL, "No job recorded by muster is running here");
 }
 
