@@ -20,16 +20,16 @@
 #include "cli/replay_rank.h"
 #include "config/settings.h"
 #include "launch/child.h"
+#include "launch/family.h"
 #include "launch/locate.h"
-#include "run/run.h"
-#include "segment/reap.h"
 
 /* Recordings of hosts with clocks of their own start hours apart; within this they are aligned. */
 #define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)
 /* Until every rank has its go. */
 #define HEAD_START_NS (20 * MUSTER_NS_PER_MS)
 /* Between being told to end and being killed: the plugin's own 2 s at exit, and as much again. */
-#define GRACE_NS (5 * MUSTER_NS_PER_S)
+#define GRACE_MS 5000
+#define GRACE_NS (GRACE_MS * MUSTER_NS_PER_MS)
 
 struct options {
     const char *plugin, *speed, *out;
@@ -419,6 +419,7 @@ static int play(struct replay *replay)
     sigprocmask(SIG_BLOCK, &replay->signals, &replay->inherited);
     sigaction(SIGPIPE, &ignore, &sigpipe);
     struct muster_progress *progress = NULL;
+    muster_family_adopt();
     bool ready = spawn_all(replay) == 0 && hear_all(replay) == 0;
     if (ready) {
         start_all(replay);
@@ -430,8 +431,9 @@ static int play(struct replay *replay)
     sigaction(SIGPIPE, &sigpipe, NULL);
     bool well = reap_all(replay, !ready, &stop_signal);
     muster_progress_end(progress);
-    /* Of ranks that were killed, as their recording says or by a signal. */
-    muster_reap(muster_run_segment_dir(&(struct muster_run_query){0}));
+    /* What a plugin started; and the segments of ranks that were killed, as their recording says or
+     * by a signal. */
+    muster_family_end(NULL, GRACE_MS);
     if (stop_signal) {
         die_of(replay, stop_signal);
     }

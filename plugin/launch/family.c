@@ -88,7 +88,7 @@ static unsigned signal_all(const char *run_dir, int number)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0) {
     }
-    return signal_children(number) + signal_recorded(run_dir, number);
+    return signal_children(number) + (run_dir ? signal_recorded(run_dir, number) : 0);
 }
 
 /* Whether all are gone within `ms`. Each look finds those whose parent has just ended. */

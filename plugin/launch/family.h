@@ -10,8 +10,9 @@
 void muster_family_adopt(void);
 
 /* After the command's own end: ends all children of this process, and every process of this user on
- * this host that records into `run_dir`; by SIGTERM, `grace_ms` later by SIGKILL. Takes leave of the
- * children, and puts the segments that they leave into their run directories. */
+ * this host that records into `run_dir` (NULL: the children alone, where others may record into the
+ * run); by SIGTERM, `grace_ms` later by SIGKILL. Takes leave of the children, and puts the segments
+ * that they leave into their run directories. */
 void muster_family_end(const char *run_dir, unsigned grace_ms);
 
 #endif

@@ -445,6 +445,18 @@ class Recorded(Case):
         self.assertRegex(done.stderr, r"(?m)^Rank 2 \(\S+\) holds this job back: ")
         self.assertEqual(os.listdir(self.folder.name), ["there"])
 
+    def test_a_replay_ends_what_its_plugin_started(self):
+        """Also what has a session of its own."""
+        pids = os.path.join(self.folder.name, "pids")
+        done = self.muster("replay", os.environ["MUSTER_TEST_RECORDING"], "--speed", "max", "--dir", "out", "--plugin",
+                           os.environ["MUSTER_TEST_PROFILER"], env={"STARTING_PIDS": pids})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(pids) as file:
+            started = [int(line) for line in file]
+        self.assertGreaterEqual(len(started), 4)
+        for pid in started:
+            self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+
     def test_formats_agree(self):
         recording = os.environ.get("MUSTER_TEST_RECORDING")
         done = self.muster("run", "--dir", "out", "--timing", "full", "--", MUSTER, "replay",
