@@ -49,7 +49,7 @@ static struct muster_op make_op(uint64_t i, uint64_t rank, uint64_t number, bool
         .proto = MUSTER_PROTO_SIMPLE,
         .channels = 24,
         .source = MUSTER_SOURCE_GPU,
-        .flags = MUSTER_OP_IN_BLOCK,
+        .flags = MUSTER_OP_IN_WINDOW,
     };
     *clock_ns = op.end_ns;
     return op;

@@ -72,7 +72,7 @@ static struct muster_op make_op(uint64_t number, unsigned rank, uint64_t late_ns
         .proto = MUSTER_PROTO_SIMPLE,
         .channels = 24,
         .source = MUSTER_SOURCE_GPU,
-        .flags = MUSTER_OP_IN_BLOCK,
+        .flags = MUSTER_OP_IN_WINDOW,
     };
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/levels.h"
+#include "record/sampling.h"
 #include "record/price.h"
 
 static const char usage[] = "usage: joint_share [--seconds N]\n"
@@ -20,10 +20,10 @@ enum { RANKS = 64, JOBS = 8, CPUS = 16, SPREAD = 8, BYTES = 1 << 20 };
 
 struct rank {
     struct muster_meter meter;
-    struct muster_level common, own;
+    struct muster_sampling common, own;
     double own_rate; /* operations of its own for each common one */
     double own_calls;
-    bool timed; /* the common communicator's block */
+    bool timed; /* the common communicator's window */
 };
 
 struct job {
@@ -32,7 +32,7 @@ struct job {
 };
 
 struct share {
-    uint64_t blocks, timed, jointly; /* of a communicator; timed: by its first rank */
+    uint64_t windows, timed, jointly; /* of a communicator; timed: by its first rank */
     uint64_t pairs;                  /* timed by its first two ranks */
 };
 
@@ -42,21 +42,21 @@ static double draw(struct job *job)
     return (double)(job->random >> 8) / (1 << 24);
 }
 
-static void turn(struct muster_level *level, struct muster_meter *meter, uint64_t now_ns)
+static void turn(struct muster_sampling *level, struct muster_meter *meter, uint64_t now_ns)
 {
-    level->price_ns += MUSTER_BLOCK * muster_price_ns(BYTES, CPUS);
-    muster_level_turn(level, meter, now_ns);
+    level->price_ns += MUSTER_SAMPLING_WINDOW * muster_price_ns(BYTES, CPUS);
+    muster_sampling_next(level, meter, now_ns);
 }
 
-/* One block of the common communicator, and what each rank does beside it. */
-static void run_block(struct job *job, unsigned ranks, uint64_t id, uint64_t block, uint64_t now_ns)
+/* One window of the common communicator, and what each rank does beside it. */
+static void run_window(struct job *job, unsigned ranks, uint64_t id, uint64_t window, uint64_t now_ns)
 {
     for (unsigned r = 0; r < ranks; r++) {
         struct rank *rank = &job->rank[r];
         turn(&rank->common, &rank->meter, now_ns);
         for (rank->own_calls += rank->own_rate; rank->own_calls >= 1; rank->own_calls--)
             turn(&rank->own, &rank->meter, now_ns);
-        rank->timed = muster_block_timed(id, block, rank->common.level);
+        rank->timed = muster_sampling_takes(id, window, rank->common.level);
     }
 }
 
@@ -65,7 +65,7 @@ static void count(const struct job *job, unsigned ranks, struct share *share)
     unsigned timed = 0;
     for (unsigned r = 0; r < ranks; r++)
         timed += job->rank[r].timed;
-    share->blocks++;
+    share->windows++;
     share->timed += job->rank[0].timed;
     share->pairs += job->rank[0].timed && job->rank[1].timed;
     share->jointly += timed == ranks;
@@ -81,12 +81,12 @@ static struct share run_jobs(unsigned ranks, uint64_t rate, uint64_t seconds)
         job.random = seed;
         for (unsigned r = 0; r < ranks; r++)
             job.rank[r].own_rate = r == 0 ? 0 : draw(&job) * (SPREAD - 1);
-        uint64_t block_ns = MUSTER_BLOCK * MUSTER_NS_PER_S / rate;
-        uint64_t blocks = seconds * MUSTER_NS_PER_S / block_ns;
-        for (uint64_t b = 0; b < blocks; b++) {
-            run_block(&job, ranks, seed * 0x9e3779b97f4a7c15ull, b,
-                      MUSTER_NS_PER_S + b * block_ns);
-            if (b >= blocks / 4) /* the levels have been chosen */
+        uint64_t window_ns = MUSTER_SAMPLING_WINDOW * MUSTER_NS_PER_S / rate;
+        uint64_t windows = seconds * MUSTER_NS_PER_S / window_ns;
+        for (uint64_t b = 0; b < windows; b++) {
+            run_window(&job, ranks, seed * 0x9e3779b97f4a7c15ull, b,
+                      MUSTER_NS_PER_S + b * window_ns);
+            if (b >= windows / 4) /* the levels have been chosen */
                 count(&job, ranks, &share);
         }
     }
@@ -116,15 +116,15 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    printf("# percent of a communicator's blocks; its first rank calls nothing else, the others up to "
+    printf("# percent of a communicator's windows; its first rank calls nothing else, the others up to "
            "%d times as much\n%-9s %-6s %16s %20s %10s\n",
            SPREAD - 1, "calls/s", "ranks", "timed by first", "by the first two", "by all");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         for (unsigned ranks = 2; ranks <= RANKS; ranks *= 2) {
             struct share share = run_jobs(ranks, rates[i], seconds);
             printf("%-9llu %-6u %16.2f %20.2f %10.2f\n", (unsigned long long)rates[i], ranks,
-                   percent(share.timed, share.blocks), percent(share.pairs, share.blocks),
-                   percent(share.jointly, share.blocks));
+                   percent(share.timed, share.windows), percent(share.pairs, share.windows),
+                   percent(share.jointly, share.windows));
             fflush(stdout);
         }
     return 0;

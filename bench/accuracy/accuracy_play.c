@@ -181,7 +181,7 @@ static void emit(struct play *play, unsigned r, const struct position *position,
         .proto = MUSTER_PROTO_SIMPLE,
         .channels = 8,
         .source = gpu ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE,
-        .flags = (uint16_t)((gpu ? MUSTER_OP_IN_BLOCK : 0) |
+        .flags = (uint16_t)((gpu ? MUSTER_OP_IN_WINDOW : 0) |
                             (part->number <= 3 ? MUSTER_OP_UNSCORED : 0)),
     };
     rank->last_call_ns = call_ns;

@@ -303,7 +303,7 @@ static void put_slot(struct show *show, const struct hang_call *call, uint32_t u
     slot->dtype = call->dtype;
     slot->p2p = hang_is_p2p(call->stream);
     slot->channels = HANG_CHANNELS;
-    slot->flags = by_kernels(show, call) ? MUSTER_OP_IN_BLOCK : 0;
+    slot->flags = by_kernels(show, call) ? MUSTER_OP_IN_WINDOW : 0;
     if (launched && begun && by_kernels(show, call)) {
         slot->started = HANG_CHANNELS;
         slot->ended = (uint32_t)(call->number % HANG_CHANNELS) / 2;

@@ -100,7 +100,7 @@ static void emit(struct writer *writer, const struct launch *launch, bool timed,
         .channels = 8,
         .source = timed ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE,
     };
-    op.flags = (uint16_t)((timed ? MUSTER_OP_IN_BLOCK : 0) | (graph ? MUSTER_OP_GRAPH : 0) |
+    op.flags = (uint16_t)((timed ? MUSTER_OP_IN_WINDOW : 0) | (graph ? MUSTER_OP_GRAPH : 0) |
                           (op.number < MUSTER_WARM_UP ? MUSTER_OP_UNSCORED : 0));
     if (chance_unit(bits_of(writer, 9, rank, when + peer_bits)) < writer->job->lost)
         return;

@@ -4,15 +4,15 @@
 
 #include "base/clock.h"
 
-/* A level's blocks are random: over so long even a sparse one has some. */
-#define WINDOW_NS (4 * MUSTER_NS_PER_S)
+/* A level's windows are random: over so long even a sparse one has some. */
+#define PERIOD_NS (4 * MUSTER_NS_PER_S)
 #define CALM_NS   (10 * MUSTER_NS_PER_S)
 
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
 {
     bool takes = false;
-    for (unsigned level = 0; level <= MUSTER_LEVEL_MOST; level++) {
-        if (!muster_block_timed(comm_id, number / MUSTER_BLOCK, level))
+    for (unsigned level = 0; level <= MUSTER_SAMPLING_SPARSEST; level++) {
+        if (!muster_sampling_takes(comm_id, number / MUSTER_SAMPLING_WINDOW, level))
             break;
         thinning->seen[level]++;
         takes |= level == thinning->level;
@@ -24,7 +24,7 @@ static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns
 {
     unsigned level = 0;
     uint64_t most = bytes * took_ns / MUSTER_NS_PER_S / MUSTER_THINNING_OP_BYTES;
-    while (level < MUSTER_LEVEL_MOST && thinning->seen[level] > most)
+    while (level < MUSTER_SAMPLING_SPARSEST && thinning->seen[level] > most)
         level++;
     return level;
 }
@@ -37,9 +37,9 @@ void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, uns
         memset(thinning->seen, 0, sizeof thinning->seen);
         return;
     }
-    /* A window that is full before its time need not be waited for. */
-    unsigned level = fitting(thinning, took < WINDOW_NS ? WINDOW_NS : took, bytes);
-    if (level <= thinning->level && took < WINDOW_NS)
+    /* A period that is full before its time need not be waited for. */
+    unsigned level = fitting(thinning, took < PERIOD_NS ? PERIOD_NS : took, bytes);
+    if (level <= thinning->level && took < PERIOD_NS)
         return;
     if (level > thinning->level) {
         thinning->level = level;

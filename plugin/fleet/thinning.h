@@ -1,7 +1,7 @@
 /*
- * Which of a rank's timed operations are told: those of the densest nested level (record/levels.h)
+ * Which of a rank's timed operations are told: those of the densest nested level (record/sampling.h)
  * whose operations fit the bytes that a rank has. Ranks that choose different levels share the
- * sparser one's blocks, so nothing is agreed. One thread.
+ * sparser one's windows, so nothing is agreed. One thread.
  */
 #ifndef MUSTER_FLEET_THINNING_H
 #define MUSTER_FLEET_THINNING_H
@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/levels.h"
+#include "record/sampling.h"
 
 enum { MUSTER_THINNING_OP_BYTES = 8 }; /* an operation, as a rule: seven, and now and then a class */
 
 struct muster_thinning {
     unsigned level;
-    uint64_t since_ns, calm_ns; /* begin of the window; since when a denser level would do */
-    uint64_t seen[MUSTER_LEVEL_MOST + 1]; /* operations in it that each level tells */
+    uint64_t since_ns, calm_ns; /* begin of the period; since when a denser level would do */
+    uint64_t seen[MUSTER_SAMPLING_SPARSEST + 1]; /* operations in it that each level tells */
 };
 
 /* Whether the level tells the operation, which is counted. */

@@ -174,7 +174,7 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
     bool played = identity->replay_speed != 0;
     struct muster_recorder_options options = {.timing = (enum muster_timing)identity->timing,
                                               .kernels = plugin.kernels,
-                                              .marks = identity->mark,
+                                              .probes = identity->mark,
                                               .cuda = plugin.has_cuda ? &plugin.cuda : NULL,
                                               .played = played && identity->armed,
                                               .host_times = !played,

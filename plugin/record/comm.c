@@ -36,7 +36,7 @@ bool muster_comm_renew(struct muster_comm *comm, const struct muster_event_init 
     atomic_store_explicit(&comm->works, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->drifts, false, memory_order_relaxed);
     atomic_store_explicit(&comm->tie.seconds, 0, memory_order_relaxed);
-    comm->level = (struct muster_level){0};
+    comm->sampling = (struct muster_sampling){0};
     comm->group = (struct muster_group){0};
     atomic_store_explicit(&comm->launched, true, memory_order_relaxed);
     comm->send_groups = 0;

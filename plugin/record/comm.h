@@ -12,7 +12,7 @@
 
 #include "base/event.h"
 #include "record/launches.h"
-#include "record/levels.h"
+#include "record/sampling.h"
 #include "segment/layout.h"
 
 enum {
@@ -30,7 +30,7 @@ struct muster_channel {
 
 /* What is launched together: from a group's first call on. The calling thread's. */
 struct muster_group {
-    bool timed;     /* a block of one of its operations is */
+    bool timed;     /* the window of one of its operations is */
     bool sends;     /* it holds sends or receives */
     uint32_t works; /* of the communicator before it: muster_comm.works */
     uint64_t bytes; /* of the largest operation */
@@ -56,8 +56,8 @@ struct muster_comm {
     _Atomic uint64_t ended_ns;            /* call of the newest operation whose kernels ended */
     struct muster_gpu_context *gpu;       /* NULL: nothing is known of launches */
     /* The launching thread's. */
-    struct muster_level level;
-    bool block_timed, send_block_timed;
+    struct muster_sampling sampling;
+    bool window_timed, send_window_timed;
     uint64_t send_groups; /* group calls with sends or receives: their operation numbers */
     struct muster_group group;
     void *launch_stream;          /* between a launch's start and stop */

@@ -41,7 +41,7 @@ static bool over_for(const struct muster_comm *comm, uint64_t now, uint64_t ns)
     return at != 0 && age(now, at) >= ns;
 }
 
-/* A mark behind its launch is over, or a later operation's kernels are. */
+/* A probe behind its launch is over, or a later operation's kernels are. */
 static bool ended_unseen(const struct muster_comm *comm, const struct muster_seg_slot *slot)
 {
     uint64_t ended = atomic_load_explicit(&comm->calls->launches_ended, memory_order_relaxed);
@@ -131,7 +131,7 @@ static enum verdict judge_parts(struct muster_recorder *recorder, struct muster_
 {
     uint64_t touched = atomic_load_explicit(&slot->touched_ns, memory_order_relaxed);
     bool quiet = age(now, touched) >= QUIET_NS;
-    bool timed = slot->flags & MUSTER_OP_IN_BLOCK;
+    bool timed = slot->flags & MUSTER_OP_IN_WINDOW;
     enum verdict events = judge_launch(recorder, slot, quiet, launch);
     if (events == KEEP)
         return over_for(comm, now, MUSTER_NS_PER_S) ? RETIRE_EARLY : KEEP;
@@ -272,7 +272,7 @@ static void leave_entry(struct muster_recorder *recorder, const struct muster_se
         struct muster_comm *comm = atomic_load_explicit(&recorder->comm[i], memory_order_relaxed);
         if (!comm || comm->calls != entry)
             continue;
-        /* Marks of it that are still in flight mean nothing any more. */
+        /* Probes of it that are still in flight mean nothing any more. */
         uint32_t generation = atomic_load_explicit(&comm->generation, memory_order_relaxed);
         atomic_store_explicit(&comm->generation, (generation + 1) & MUSTER_GENERATION_MASK,
                               memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include "record/launch_state.h"
 #include "record/recorder.h"
 
-enum { BEGIN, END, MARK };
+enum { BEGIN, END, PROBE };
 enum { SKIPPED = 32 }; /* communicators that are waited for, remembered in one look */
 #define PAUSE_NS      100000
 #define PAUSE_MOST_NS (2 * MUSTER_NS_PER_MS)
@@ -123,7 +123,7 @@ static bool look_at(struct look *look, struct muster_launch *launch)
         return true;
     }
     int code =
-        launch->timed ? read_times(look, launch) : look->cuda->event_query(launch->event[MARK]);
+        launch->timed ? read_times(look, launch) : look->cuda->event_query(launch->event[PROBE]);
     if (code == MUSTER_CUDA_NOT_READY) {
         wait_longer(look, launch);
         return true;
@@ -254,10 +254,10 @@ static void ask_locked(struct muster_launches *launches)
     int code = 0;
     pthread_cond_signal(&launches->asked);
     while (code == 0 && launches->answers < mine &&
-           !atomic_load_explicit(&launches->stuck, memory_order_relaxed))
+           !atomic_load_explicit(&launches->stalled, memory_order_relaxed))
         code = pthread_cond_timedwait(&launches->answered, &launches->lock, &until);
     if (code)
-        atomic_store_explicit(&launches->stuck, true, memory_order_relaxed);
+        atomic_store_explicit(&launches->stalled, true, memory_order_relaxed);
 }
 
 void muster_completion_settle(struct muster_launches *launches)
@@ -285,7 +285,7 @@ static void turn(struct muster_launches *launches)
     uint64_t asks = launches->asks;
     uint64_t pause = muster_completion_poll(launches);
     launches->answers = asks;
-    atomic_store_explicit(&launches->stuck, false, memory_order_relaxed);
+    atomic_store_explicit(&launches->stalled, false, memory_order_relaxed);
     pthread_cond_broadcast(&launches->answered);
     struct timespec until = muster_realtime_in(pause);
     if (launches->asks == asks)

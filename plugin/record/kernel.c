@@ -41,7 +41,7 @@ static bool is_unwanted(const struct muster_recorder *recorder, const void *pare
         return true;
     uint32_t word = atomic_load_explicit(&recorder->seg->slot_state[h.index], memory_order_acquire);
     return word != muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED) ||
-           !(recorder->seg->slot[h.index].flags & MUSTER_OP_IN_BLOCK);
+           !(recorder->seg->slot[h.index].flags & MUSTER_OP_IN_WINDOW);
 }
 
 static void tell_time(struct muster_recorder *recorder, uint64_t stamp)
@@ -151,7 +151,7 @@ void muster_kernel_shown(struct muster_recorder *recorder, struct muster_comm *c
 {
     if (!muster_recorder_kernels(recorder))
         return;
-    slot->flags |= MUSTER_OP_IN_BLOCK;
+    slot->flags |= MUSTER_OP_IN_WINDOW;
     bool replayed = slot->flags & MUSTER_OP_GRAPH;
     bool lost = slot->p2p && !replayed && !newest;
     if (replayed)

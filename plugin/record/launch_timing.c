@@ -3,7 +3,7 @@
 #include "record/kernel.h"
 #include "record/price.h"
 
-/* The blocks of sends are drawn apart from those of collectives. */
+/* The windows of sends are drawn apart from those of collectives. */
 #define SENDS 0x5e4d5e4d5e4d5e4dull
 
 /* A replay's calls come at any speed; the stamps that were recorded tell its time. */
@@ -27,18 +27,18 @@ static void join_group(struct muster_recorder *recorder, struct muster_comm *com
         comm->group.bytes = bytes;
 }
 
-static bool take_block(struct muster_recorder *recorder, struct muster_comm *comm, uint64_t id,
-                       uint64_t block)
+static bool take_window(struct muster_recorder *recorder, struct muster_comm *comm, uint64_t id,
+                        uint64_t window)
 {
-    unsigned before = comm->level.level;
-    unsigned level = muster_level_turn(&comm->level, &recorder->meter, now_ns(recorder));
+    unsigned before = comm->sampling.level;
+    unsigned level = muster_sampling_next(&comm->sampling, &recorder->meter, now_ns(recorder));
     if (level != before) {
         uint64_t since = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
         uint32_t rate = atomic_load_explicit(&recorder->meter.rate, memory_order_relaxed);
         atomic_store_explicit(&comm->calls->timing, muster_seg_timing_pack(level, since, rate),
                               memory_order_relaxed);
     }
-    return muster_block_timed(id, block, level);
+    return muster_sampling_takes(id, window, level);
 }
 
 void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -47,9 +47,9 @@ void muster_timing_collective(struct muster_recorder *recorder, struct muster_co
     join_group(recorder, comm, op);
     if (!comm->gpu || recorder->options.timing != MUSTER_TIMING_AUTO)
         return;
-    if (number % MUSTER_BLOCK == 0)
-        comm->block_timed = take_block(recorder, comm, comm->id, number / MUSTER_BLOCK);
-    comm->group.timed |= comm->block_timed;
+    if (number % MUSTER_SAMPLING_WINDOW == 0)
+        comm->window_timed = take_window(recorder, comm, comm->id, number / MUSTER_SAMPLING_WINDOW);
+    comm->group.timed |= comm->window_timed;
 }
 
 void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -60,10 +60,10 @@ void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *co
         return;
     comm->group.sends = true;
     uint64_t number = comm->send_groups++;
-    if (number % MUSTER_BLOCK == 0)
-        comm->send_block_timed =
-            take_block(recorder, comm, comm->id ^ SENDS, number / MUSTER_BLOCK);
-    comm->group.timed |= comm->send_block_timed;
+    if (number % MUSTER_SAMPLING_WINDOW == 0)
+        comm->send_window_timed =
+            take_window(recorder, comm, comm->id ^ SENDS, number / MUSTER_SAMPLING_WINDOW);
+    comm->group.timed |= comm->send_window_timed;
 }
 
 static bool is_timed(const struct muster_recorder *recorder, const struct muster_comm *comm)
@@ -84,7 +84,7 @@ void muster_timing_launch_begins(struct muster_recorder *recorder, struct muster
                                  void *stream)
 {
     bool full = false;
-    comm->level.price_ns += muster_price_ns(comm->group.bytes, recorder->options.cpus);
+    comm->sampling.price_ns += muster_price_ns(comm->group.bytes, recorder->options.cpus);
     comm->launch_stream = stream;
     comm->launch = is_timed(recorder, comm)
                        ? muster_launch_begin(&recorder->launches, comm, stream, &full)
@@ -104,7 +104,7 @@ void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_c
         comm->launch_ticket =
             muster_launch_end(&recorder->launches, comm->launch, comm, comm->launch_stream, number,
                               muster_fast_now_ns(&recorder->clock));
-    else if (recorder->options.marks)
+    else if (recorder->options.probes)
         comm->launch_ticket =
             muster_launch_probe(&recorder->launches, comm, comm->launch_stream, number, called);
     else
@@ -135,7 +135,7 @@ void muster_timing_shown(struct muster_recorder *recorder, struct muster_comm *c
     slot->ticket = comm->launch_ticket;
     slot->gpu = (uint8_t)(comm->gpu - recorder->launches.gpu);
     if (comm->launch_timed)
-        slot->flags |= MUSTER_OP_IN_BLOCK;
+        slot->flags |= MUSTER_OP_IN_WINDOW;
 }
 
 struct muster_gpu_context *muster_timing_context(struct muster_recorder *recorder,

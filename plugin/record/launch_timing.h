@@ -1,6 +1,6 @@
 /*
  * Which launches are timed, between NCCL's callbacks and the events around launches: all of them,
- * none, or those with an operation in a timed block (record/levels.h). Numbered are a
+ * none, or those with an operation in a timed window (record/sampling.h). Numbered are a
  * communicator's collectives, and its group calls with sends or receives; nothing that differs
  * between ranks is asked.
  */

@@ -8,7 +8,7 @@
 #include "record/launch_state.h"
 
 enum { TRIES = 4 }; /* places looked at before a launch goes untimed */
-enum { BEGIN, END, MARK };
+enum { BEGIN, END, PROBE };
 
 static bool make_events(const struct muster_launches *launches, struct muster_gpu_context *gpu)
 {
@@ -16,7 +16,7 @@ static bool make_events(const struct muster_launches *launches, struct muster_gp
         void **event = gpu->launch[i].event;
         if (launches->cuda.event_create(&event[BEGIN], MUSTER_CUDA_EVENT_DEFAULT) != 0 ||
             launches->cuda.event_create(&event[END], MUSTER_CUDA_EVENT_DEFAULT) != 0 ||
-            launches->cuda.event_create(&event[MARK], MUSTER_CUDA_EVENT_DISABLE_TIMING) != 0)
+            launches->cuda.event_create(&event[PROBE], MUSTER_CUDA_EVENT_DISABLE_TIMING) != 0)
             return false;
     }
     return true;
@@ -31,11 +31,11 @@ void muster_launches_init(struct muster_launches *launches)
 
 bool muster_launches_lock(struct muster_launches *launches)
 {
-    if (atomic_load_explicit(&launches->stuck, memory_order_relaxed))
+    if (atomic_load_explicit(&launches->stalled, memory_order_relaxed))
         return pthread_mutex_trylock(&launches->lock) == 0;
     struct timespec until = muster_realtime_in(MUSTER_LAUNCHES_WAIT_NS);
     bool locked = pthread_mutex_timedlock(&launches->lock, &until) == 0;
-    atomic_store_explicit(&launches->stuck, !locked, memory_order_relaxed);
+    atomic_store_explicit(&launches->stalled, !locked, memory_order_relaxed);
     return locked;
 }
 
@@ -210,13 +210,13 @@ uint32_t muster_launch_end(struct muster_launches *launches, struct muster_launc
     return hand_over(launch, comm, true, number, now_ns, LAUNCH_RECORDED);
 }
 
-/* The communicators that launch share the process's marks: each in its own time, so that none that
+/* The communicators that launch share the process's probes: each in its own time, so that none that
  * always launches first takes all of them. */
 static bool take_turn(const struct muster_launches *launches, struct muster_comm *comm,
                       uint64_t now_ns)
 {
     uint32_t active = atomic_load_explicit(&launches->active, memory_order_relaxed);
-    if (now_ns < comm->probed_ns + (uint64_t)MUSTER_MARK_INTERVAL_NS * (active ? active : 1))
+    if (now_ns < comm->probed_ns + (uint64_t)MUSTER_PROBE_INTERVAL_NS * (active ? active : 1))
         return false;
     comm->probed_ns = now_ns;
     return true;
@@ -229,7 +229,7 @@ uint32_t muster_launch_probe(struct muster_launches *launches, struct muster_com
     if (!gpu->context || !take_turn(launches, comm, now_ns) || !may_record(launches, gpu, stream))
         return 0;
     struct muster_launch *launch = take(gpu);
-    if (!launch || !record(launches, launch, MARK, stream))
+    if (!launch || !record(launches, launch, PROBE, stream))
         return 0;
     atomic_store_explicit(&comm->calls->launches_probed, number, memory_order_relaxed);
     return hand_over(launch, comm, false, number, now_ns, LAUNCH_RECORDED);

@@ -27,13 +27,13 @@ enum {
     MUSTER_GPU_CONTEXTS = 16, /* of one process, with communicators at a time */
 };
 
-/* How long ago the last mark of a process has to be, times the communicators that launch. One costs
+/* How long ago the last probe of a process has to be, times the communicators that launch. One costs
  * NCCL's thread 0.67 us (docs/cost.md). -D for experiments. */
-#ifndef MUSTER_MARK_INTERVAL_NS
-#define MUSTER_MARK_INTERVAL_NS 100000
+#ifndef MUSTER_PROBE_INTERVAL_NS
+#define MUSTER_PROBE_INTERVAL_NS 100000
 #endif
 
-/* How long NCCL's thread waits for the completion thread, once: while that is stuck in a broken
+/* How long NCCL's thread waits for the completion thread, once: while that hangs in a broken
  * driver nobody waits for it again. A starved machine needs a second (8 processes a core). */
 #define MUSTER_LAUNCHES_WAIT_NS 1000000000
 
@@ -51,12 +51,12 @@ struct muster_launch {
     _Atomic uint32_t ticket;
     _Atomic uint32_t passed_by; /* the newest ticket that found the place taken */
     _Atomic uint32_t result;
-    _Atomic bool timed;   /* two events; else a mark */
+    _Atomic bool timed;   /* two events; else a probe */
     uint32_t generation;  /* of the communicator's handles */
     uint64_t number;      /* among the communicator's launches */
     uint64_t recorded_ns; /* host */
     struct muster_comm *comm;
-    void *event[3];                    /* begin and end, timed; mark, untimed */
+    void *event[3];                    /* begin and end, timed; probe, untimed */
     _Atomic uint64_t begin_ns, end_ns; /* GPU */
     _Atomic uint64_t over_ns;          /* host: when it was seen to be over */
     /* In a replay: kernel stamps that began and ended. */
@@ -85,7 +85,7 @@ struct muster_launches {
     pthread_mutex_t lock;
     pthread_cond_t asked, answered; /* one more look of the thread */
     uint64_t asks, answers;
-    _Atomic bool stuck;      /* a wait for the thread was in vain, and it has not come by since */
+    _Atomic bool stalled;    /* a wait for the thread was in vain, and it has not come by since */
     _Atomic bool stopped;    /* the process ends */
     _Atomic uint32_t active; /* communicators that launched lately; 0 counts as 1 */
     struct muster_gpu_context gpu[MUSTER_GPU_CONTEXTS];
@@ -111,7 +111,7 @@ uint32_t muster_launch_end(struct muster_launches *launches, struct muster_launc
                            struct muster_comm *comm, void *stream, uint64_t number,
                            uint64_t now_ns);
 
-/* Behind a launch that is not timed: leaves a mark if it is the communicator's turn. Returns its
+/* Behind a launch that is not timed: leaves a probe if it is the communicator's turn. Returns its
  * ticket; 0: none. */
 uint32_t muster_launch_probe(struct muster_launches *launches, struct muster_comm *comm,
                              void *stream, uint64_t number, uint64_t now_ns);

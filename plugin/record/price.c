@@ -5,7 +5,7 @@
 /* Time that an all-reduce of a loop of nothing else takes longer with a pair of timed events: two
  * H200, NCCL 2.28.3, 2.28.9 and 2.30.7, the median of eight tables, which agree within 0.5 us.
  * Between two sizes the larger's price holds. A price that is twice too high times half of the
- * blocks where all could be timed. */
+ * windows where all could be timed. */
 static const struct {
     uint64_t bytes;
     uint64_t ns;

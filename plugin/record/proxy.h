@@ -1,6 +1,6 @@
 /*
  * Network proxy operations in flight: NCCL's progress thread announces one per channel and peer,
- * and inside timed blocks each of its steps with what it waits for. Their slots are private memory;
+ * and inside timed windows each of its steps with what it waits for. Their slots are private memory;
  * the drain thread adds finished ones to the segment's `net`.
  */
 #ifndef MUSTER_RECORD_PROXY_H

@@ -39,7 +39,7 @@ struct muster_recorder_options {
     struct muster_log_writer *log;         /* NULL: none */
     enum muster_timing timing;     /* which launches are timed */
     bool kernels;                  /* NCCL stamps all kernels: `channels` */
-    bool marks;                    /* marks behind launches that are not timed */
+    bool probes;                   /* completion probes behind launches that are not timed */
     const struct muster_cuda *cuda; /* NULL: no driver */
     bool played;                   /* a replay: NCCL's recorded stamps stand for events */
     bool host_times;               /* false in a replay: host times mean nothing */

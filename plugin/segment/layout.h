@@ -86,7 +86,7 @@ struct muster_seg_identity {
     uint32_t timing;       /* enum muster_timing as configured */
     uint32_t replay_speed; /* 0: a live job. N: replayed N times as fast; UINT32_MAX: max */
     uint8_t rank_source;   /* enum muster_rank_source */
-    uint8_t mark;          /* completion marks on */
+    uint8_t mark;          /* completion probes on */
     uint8_t armed;         /* kernel timing possible here; if not: why_not_armed */
     uint8_t log_enabled;
     char why_not_armed[128];
@@ -132,12 +132,12 @@ struct muster_seg_comm {
     _Atomic uint64_t launches;        /* kernels that NCCL launched for it; 0: not watched */
     _Atomic uint64_t launches_ended;  /* of them, known to have ended */
     _Atomic uint64_t ended_ns;        /* when that was seen; monotonic */
-    _Atomic uint64_t launches_probed; /* the newest launch with a completion mark behind it */
+    _Atomic uint64_t launches_probed; /* the newest launch with a completion probe behind it */
     _Atomic uint64_t called_ns;       /* newest operation's call; monotonic */
     _Atomic uint64_t timing;          /* muster_seg_timing_pack; 0: everything is timed */
 };
 
-/* Which share of a communicator's blocks is timed: 1 in 2^level since operation `since`, because
+/* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`, because
  * the process had `rate` operations a second. One word, so that it is never torn. */
 static inline uint64_t muster_seg_timing_pack(unsigned level, uint64_t since, uint32_t rate)
 {

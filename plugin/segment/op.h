@@ -10,7 +10,7 @@
 enum muster_op_flags {
     MUSTER_OP_GRAPH = 1 << 0,      /* replayed from a CUDA graph; numbered apart from eager ones */
     MUSTER_OP_API_ONLY = 1 << 1,   /* seen as a call only: NCCL shows no launch for its kernel */
-    MUSTER_OP_IN_BLOCK = 1 << 2,   /* its launch is timed, by events or by its kernels' stamps */
+    MUSTER_OP_IN_WINDOW = 1 << 2,  /* its launch is timed, by events or by its kernels' stamps */
     MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up: never judged */
     MUSTER_OP_INCOMPLETE = 1 << 4, /* retired before all it announced had ended: no times */
 };

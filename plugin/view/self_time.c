@@ -1,7 +1,7 @@
 /*
  * Self time: from the latest end of this GPU's earlier operations, in any communicator, to the
  * start of this one, on that GPU's own clock (docs/diagnosis.md). What came before is known only
- * where the call before was timed too: the first operation of a timed block has no self time, nor
+ * where the call before was timed too: the first operation of a timed window has no self time, nor
  * has what follows a hole in the numbers. What a rank sends to itself runs beside the rest of its
  * group, which is timed: it hides nothing.
  */

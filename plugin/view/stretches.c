@@ -6,7 +6,7 @@
 #include "base/array.h"
 
 enum {
-    BLOCK_OPS = 64, /* as `auto` times: record/levels.h */
+    BLOCK_OPS = 64, /* as `auto` times: record/sampling.h */
     KEPT = 64,      /* stretches of the run: what came and went between two is not seen */
 };
 

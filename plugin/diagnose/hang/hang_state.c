@@ -183,7 +183,7 @@ static void take_slot(struct muster_arena *arena, struct muster_hang_member *mem
         post(arena, member, &op, open);
     member->proxies_open |= proxies;
     member->queued |=
-        state == MUSTER_SLOT_LAUNCHED && (slot->flags & MUSTER_OP_IN_BLOCK) && slot->started == 0;
+        state == MUSTER_SLOT_LAUNCHED && (slot->flags & MUSTER_OP_IN_WINDOW) && slot->started == 0;
     if (state == MUSTER_SLOT_CALLED && slot->number + 1 == member->calls)
         member->in_call_ns = slot->enqueue_ns;
     if (!open || slot->number < member->done)

@@ -103,7 +103,7 @@ static void add_op(struct reader *reader, const char *word, long begin_us, long 
                            .proto = MUSTER_PROTO_SIMPLE,
                            .channels = 8,
                            .source = MUSTER_SOURCE_GPU,
-                           .flags = MUSTER_OP_IN_BLOCK};
+                           .flags = MUSTER_OP_IN_WINDOW};
     op.flags |= op.number < MUSTER_WARM_UP ? MUSTER_OP_UNSCORED : 0;
     muster_view_add_op(&reader->view, reader->member[kind->among], &op);
 }

@@ -94,11 +94,11 @@ static void *begin(struct testbed *testbed, enum muster_timing timing)
     memset(&gpu, 0, sizeof gpu);
     gpu.id = 7;
     struct muster_recorder_options options = {
-        .timing = timing, .marks = true, .host_times = true, .cpus = 8};
+        .timing = timing, .probes = true, .host_times = true, .cpus = 8};
     testbed_open_with(testbed, &options);
     testbed->rec->launches.cuda = driver;
     testbed->rec->launches.possible = true;
-    testbed->rec->launches.stuck = true; /* no thread: nobody waits for it */
+    testbed->rec->launches.stalled = true; /* no thread: nobody waits for it */
     return testbed_comm(testbed, 0xabc, 4, 1, 5);
 }
 
@@ -162,11 +162,11 @@ static void a_played_operation_is_over_when_its_stamps_are_there(void **state)
     (void)state;
     struct testbed testbed;
     const struct muster_recorder_options options = {
-        .timing = MUSTER_TIMING_FULL, .marks = true, .played = true, .cpus = 8};
+        .timing = MUSTER_TIMING_FULL, .probes = true, .played = true, .cpus = 8};
     memset(&gpu, 0, sizeof gpu);
     testbed_open_with(&testbed, &options);
     testbed.rec->launches.possible = true;
-    testbed.rec->launches.stuck = true; /* no thread: nobody waits for it */
+    testbed.rec->launches.stalled = true; /* no thread: nobody waits for it */
     void *ctx = testbed_comm(&testbed, 0xabc, 4, 1, 5), *kernel[8];
     struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 1);
     testbed_group(&testbed, ctx, false);
@@ -254,7 +254,7 @@ static void auto_times_the_first_block_and_what_its_price_allows(void **state)
     (void)state;
     struct testbed testbed;
     void *ctx = begin(&testbed, MUSTER_TIMING_AUTO);
-    for (unsigned i = 0; i < MUSTER_BLOCK; i++) {
+    for (unsigned i = 0; i < MUSTER_SAMPLING_WINDOW; i++) {
         step(&testbed, ctx, 0.01);
         all_over(&testbed);
         assert_int_equal(testbed_last(&testbed)->source, MUSTER_SOURCE_EVENT);
@@ -262,19 +262,19 @@ static void auto_times_the_first_block_and_what_its_price_allows(void **state)
     /* As if it had been an endless loop. */
     atomic_store(&testbed.rec->meter.load_ppm, 1000000);
     atomic_store(&testbed.rec->meter.rate, 31000);
-    atomic_store(&testbed.rec->meter.window_ns, UINT64_MAX / 2);
+    atomic_store(&testbed.rec->meter.since_ns, UINT64_MAX / 2);
     unsigned timed = 0;
-    for (unsigned i = 0; i < 512 * MUSTER_BLOCK; i++) {
+    for (unsigned i = 0; i < 512 * MUSTER_SAMPLING_WINDOW; i++) {
         step(&testbed, ctx, 0.01);
         all_over(&testbed);
         bool is = testbed_last(&testbed)->source == MUSTER_SOURCE_EVENT;
-        assert_int_equal(is, muster_block_timed(0xabc, 1 + i / MUSTER_BLOCK, 8));
+        assert_int_equal(is, muster_sampling_takes(0xabc, 1 + i / MUSTER_SAMPLING_WINDOW, 8));
         timed += is;
     }
-    assert_in_range(timed, MUSTER_BLOCK, 3 * MUSTER_BLOCK);
+    assert_in_range(timed, MUSTER_SAMPLING_WINDOW, 3 * MUSTER_SAMPLING_WINDOW);
     uint64_t word = atomic_load(&entry(&testbed)->timing);
     assert_int_equal(muster_seg_timing_level(word), 8);
-    assert_int_equal(muster_seg_timing_since(word), MUSTER_BLOCK + 1);
+    assert_int_equal(muster_seg_timing_since(word), MUSTER_SAMPLING_WINDOW + 1);
     assert_int_equal(muster_seg_timing_rate(word), 31000);
     testbed_close(&testbed);
 }
@@ -294,7 +294,7 @@ static void light_leaves_marks_alone(void **state)
     testbed_close(&testbed);
 }
 
-/* Whoever launches first after each pause would have all marks. */
+/* Whoever launches first after each pause would have all probes. */
 static void communicators_share_the_marks(void **state)
 {
     (void)state;

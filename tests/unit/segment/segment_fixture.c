@@ -75,7 +75,7 @@ struct muster_op fixture_op(uint64_t n)
         .proto = MUSTER_PROTO_SIMPLE,
         .channels = 16,
         .source = MUSTER_SOURCE_GPU,
-        .flags = MUSTER_OP_IN_BLOCK,
+        .flags = MUSTER_OP_IN_WINDOW,
     };
 }
 

@@ -6,35 +6,35 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "record/levels.h"
+#include "record/sampling.h"
 #include "record/price.h"
 
 static const uint64_t ids[] = {0, 1, 0xc0ffee, 0x123456789abcdef0ull};
 
-static void each_level_times_one_block_of_each_run(void **state)
+static void each_level_times_one_window_of_each_run(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        for (unsigned level = 0; level <= MUSTER_LEVEL_MOST; level++)
+        for (unsigned level = 0; level <= MUSTER_SAMPLING_SPARSEST; level++)
             for (uint64_t run = 0; run < 40; run++) {
                 unsigned timed = 0;
                 for (uint64_t b = run << level; b < (run + 1) << level; b++)
-                    timed += muster_block_timed(ids[i], b, level);
+                    timed += muster_sampling_takes(ids[i], b, level);
                 assert_int_equal(timed, 1);
             }
 }
 
-static void a_levels_blocks_are_among_those_of_the_level_above(void **state)
+static void a_levels_windows_are_among_those_of_the_level_above(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (uint64_t b = 0; b < 5000; b++)
-            for (unsigned level = 1; level <= MUSTER_LEVEL_MOST; level++)
-                if (muster_block_timed(ids[i], b, level))
-                    assert_true(muster_block_timed(ids[i], b, level - 1));
+            for (unsigned level = 1; level <= MUSTER_SAMPLING_SPARSEST; level++)
+                if (muster_sampling_takes(ids[i], b, level))
+                    assert_true(muster_sampling_takes(ids[i], b, level - 1));
 }
 
-/* A step of any number of blocks meets timed ones at all of its places. */
+/* A step of any number of windows meets timed ones at all of its places. */
 static void no_period_of_a_step_is_blind(void **state)
 {
     (void)state;
@@ -42,28 +42,28 @@ static void no_period_of_a_step_is_blind(void **state)
         for (unsigned place = 0; place < period; place++) {
             unsigned timed = 0;
             for (uint64_t b = place; b < 4000; b += period)
-                timed += muster_block_timed(0xfeed, b, 3);
+                timed += muster_sampling_takes(0xfeed, b, 3);
             assert_in_range(timed, 4000 / period / 16, 4000 / period / 4);
         }
 }
 
-/* Blocks of 64 launches at this price, `gap_ns` from one launch to the next; the level after each
+/* Windows of 64 launches at this price, `gap_ns` from one launch to the next; the level after each
  * second. */
-static unsigned run_for(struct muster_level *level, struct muster_meter *meter, uint64_t *now,
+static unsigned run_for(struct muster_sampling *level, struct muster_meter *meter, uint64_t *now,
                         uint64_t seconds, uint64_t gap_ns, uint64_t price_ns)
 {
     uint64_t until = *now + seconds * MUSTER_NS_PER_S;
     while (*now < until) {
-        level->price_ns += MUSTER_BLOCK * price_ns;
-        *now += MUSTER_BLOCK * gap_ns;
-        muster_level_turn(level, meter, *now);
+        level->price_ns += MUSTER_SAMPLING_WINDOW * price_ns;
+        *now += MUSTER_SAMPLING_WINDOW * gap_ns;
+        muster_sampling_next(level, meter, *now);
     }
     return level->level;
 }
 
 static void a_training_job_is_timed_whole(void **state)
 {
-    struct muster_level level = {0};
+    struct muster_sampling level = {0};
     struct muster_meter meter = {0};
     uint64_t now = MUSTER_NS_PER_S;
     (void)state;
@@ -73,15 +73,15 @@ static void a_training_job_is_timed_whole(void **state)
 
 static void a_burst_of_a_step_is_no_loop(void **state)
 {
-    struct muster_level level = {0};
+    struct muster_sampling level = {0};
     struct muster_meter meter = {0};
     uint64_t now = MUSTER_NS_PER_S;
     (void)state;
     for (unsigned step = 0; step < 50; step++) {
-        for (unsigned block = 0; block < 4; block++) {
-            level.price_ns += MUSTER_BLOCK * 7000ull;
-            now += MUSTER_BLOCK * 10000ull;
-            assert_int_equal(muster_level_turn(&level, &meter, now), 0);
+        for (unsigned window = 0; window < 4; window++) {
+            level.price_ns += MUSTER_SAMPLING_WINDOW * 7000ull;
+            now += MUSTER_SAMPLING_WINDOW * 10000ull;
+            assert_int_equal(muster_sampling_next(&level, &meter, now), 0);
         }
         now += MUSTER_NS_PER_S;
     }
@@ -89,25 +89,25 @@ static void a_burst_of_a_step_is_no_loop(void **state)
 
 static void a_loop_of_small_operations_is_thinned_at_once(void **state)
 {
-    struct muster_level level = {0};
+    struct muster_sampling level = {0};
     struct muster_meter meter = {0};
     uint64_t now = MUSTER_NS_PER_S;
     unsigned launches = 0;
     (void)state;
     while (level.level == 0 && launches < 100000) {
-        level.price_ns += MUSTER_BLOCK * 3000ull;
-        now += MUSTER_BLOCK * 10000ull;
-        launches += MUSTER_BLOCK;
-        muster_level_turn(&level, &meter, now);
+        level.price_ns += MUSTER_SAMPLING_WINDOW * 3000ull;
+        now += MUSTER_SAMPLING_WINDOW * 10000ull;
+        launches += MUSTER_SAMPLING_WINDOW;
+        muster_sampling_next(&level, &meter, now);
     }
-    /* 30 % of the time: one block in 64 keeps it under 0.5 % */
+    /* 30 % of the time: one window in 64 keeps it under 0.5 % */
     assert_int_equal(level.level, 6);
     assert_in_range(launches, 1000, 15000);
 }
 
 static void denser_comes_a_step_in_ten_seconds(void **state)
 {
-    struct muster_level level = {0};
+    struct muster_sampling level = {0};
     struct muster_meter meter = {0};
     uint64_t now = MUSTER_NS_PER_S;
     (void)state;
@@ -121,16 +121,16 @@ static void denser_comes_a_step_in_ten_seconds(void **state)
 /* Two communicators, each of which alone would be timed whole. */
 static void all_communicators_of_the_process_pay(void **state)
 {
-    struct muster_level a = {0}, b = {0};
+    struct muster_sampling a = {0}, b = {0};
     struct muster_meter meter = {0};
     uint64_t now = MUSTER_NS_PER_S;
     (void)state;
     for (unsigned i = 0; i < 400; i++) {
-        a.price_ns += MUSTER_BLOCK * 7000ull;
-        b.price_ns += MUSTER_BLOCK * 7000ull;
-        now += MUSTER_BLOCK * MUSTER_NS_PER_S / 600;
-        muster_level_turn(&a, &meter, now);
-        muster_level_turn(&b, &meter, now);
+        a.price_ns += MUSTER_SAMPLING_WINDOW * 7000ull;
+        b.price_ns += MUSTER_SAMPLING_WINDOW * 7000ull;
+        now += MUSTER_SAMPLING_WINDOW * MUSTER_NS_PER_S / 600;
+        muster_sampling_next(&a, &meter, now);
+        muster_sampling_next(&b, &meter, now);
     }
     assert_int_equal(a.level, 1);
     assert_int_equal(b.level, 1);
@@ -138,12 +138,12 @@ static void all_communicators_of_the_process_pay(void **state)
 
 static void a_clock_that_stands_still_changes_nothing(void **state)
 {
-    struct muster_level level = {0};
+    struct muster_sampling level = {0};
     struct muster_meter meter = {0};
     (void)state;
     for (unsigned i = 0; i < 1000; i++) {
-        level.price_ns += MUSTER_BLOCK * 7000ull;
-        assert_int_equal(muster_level_turn(&level, &meter, 0), 0);
+        level.price_ns += MUSTER_SAMPLING_WINDOW * 7000ull;
+        assert_int_equal(muster_sampling_next(&level, &meter, 0), 0);
     }
 }
 
@@ -162,8 +162,8 @@ static void larger_operations_cost_no_less_to_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_level_times_one_block_of_each_run),
-        cmocka_unit_test(a_levels_blocks_are_among_those_of_the_level_above),
+        cmocka_unit_test(each_level_times_one_window_of_each_run),
+        cmocka_unit_test(a_levels_windows_are_among_those_of_the_level_above),
         cmocka_unit_test(no_period_of_a_step_is_blind),
         cmocka_unit_test(a_training_job_is_timed_whole),
         cmocka_unit_test(a_burst_of_a_step_is_no_loop),
