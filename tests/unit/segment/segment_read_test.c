@@ -208,7 +208,7 @@ static void holes_of_a_file_are_zeros(void **state)
     for (size_t at = 0; at < sizeof(*segment); at += 4096) {
         size_t n = sizeof(*segment) - at < 4096 ? sizeof(*segment) - at : 4096;
         const char *page = (const char *)segment + at;
-        if (page[0] || memcmp(page, page + 1, n - 1))
+        if (page[0] || memcmp(page, page + 1, n - 1) != 0)
             assert_int_equal(pwrite(fd, page, n, (off_t)at), n);
     }
     close(fd);
