@@ -10,6 +10,8 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_network(doctor);
     muster_doctor_names(doctor);
     muster_doctor_firewall(doctor);
+    muster_doctor_ranks(doctor);
+    muster_doctor_kernel(doctor);
     muster_doctor_shm(doctor);
     muster_doctor_limits(doctor);
     muster_doctor_threads(doctor);
@@ -21,6 +23,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_gpus(doctor);
     muster_doctor_sharing(doctor);
     muster_doctor_rdma(doctor);
+    muster_doctor_hca(doctor);
     muster_doctor_ports(doctor);
     muster_doctor_pcie(doctor);
     muster_doctor_fabric(doctor);

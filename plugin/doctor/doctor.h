@@ -48,6 +48,10 @@ void muster_doctor_environment(struct muster_doctor *doctor);
 void muster_doctor_network(struct muster_doctor *doctor);
 void muster_doctor_names(struct muster_doctor *doctor);
 void muster_doctor_firewall(struct muster_doctor *doctor);
+/* The kernel's version and settings. */
+void muster_doctor_kernel(struct muster_doctor *doctor);
+/* The launcher's numbers. */
+void muster_doctor_ranks(struct muster_doctor *doctor);
 void muster_doctor_shm(struct muster_doctor *doctor);
 void muster_doctor_limits(struct muster_doctor *doctor);
 void muster_doctor_threads(struct muster_doctor *doctor);
@@ -61,8 +65,12 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor);
 void muster_doctor_versions(struct muster_doctor *doctor);
 void muster_doctor_driver(struct muster_doctor *doctor);
 void muster_doctor_gpus(struct muster_doctor *doctor);
+/* Adds to gpu.fabric; NVML answers. */
+void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *check);
 void muster_doctor_sharing(struct muster_doctor *doctor);
 void muster_doctor_rdma(struct muster_doctor *doctor);
+/* Ports that NCCL takes. */
+void muster_doctor_hca(struct muster_doctor *doctor);
 void muster_doctor_ports(struct muster_doctor *doctor);
 void muster_doctor_pcie(struct muster_doctor *doctor);
 void muster_doctor_fabric(struct muster_doctor *doctor);

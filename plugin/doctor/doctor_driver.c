@@ -42,6 +42,11 @@ static const char *what_to_do(const struct signs *signs, const char *why)
     if (strstr(why, "no answer"))
         return "a driver that hangs: look for Xid and D-state processes, end what holds the GPUs, "
                "reset them or reboot; an NVLink bridge that is not fully plugged in does that, too";
+    if (strstr(why, "Unknown Error"))
+        return "in a container: systemctl daemon-reload on the host took its devices away: start "
+               "it "
+               "again, and use docker's cgroupfs driver or name the devices (--device "
+               "/dev/nvidia0)";
     if (strstr(why, "mismatch"))
         return "the library is of another version than the loaded module: reload it or reboot";
     if (strstr(why, "libnvidia-ml"))
@@ -56,6 +61,29 @@ static const char *what_to_do(const struct signs *signs, const char *why)
                  "be built again (dkms status)";
 }
 
+/* NVML does without /dev/nvidia-uvm, CUDA does not ("unknown error" at its start). Outside of
+ * containers its first use makes the file. */
+static void evaluate_memory_file(const struct muster_doctor *doctor, struct muster_check *check,
+                                 int files)
+{
+    if (files == 0 || count(doctor->devfs, "nvidia-uvm") > 0)
+        return;
+    if (muster_doctor_container(doctor)) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check,
+                           "the container has GPUs but no /dev/nvidia-uvm: CUDA does not start");
+        muster_check_advice(
+            check, "docker: --gpus all (or --device /dev/nvidia-uvm) after nvidia-modprobe "
+                   "-u -c 0 on the host");
+    } else {
+        muster_check_suspect(check,
+                             "there is no /dev/nvidia-uvm, without which CUDA does not start");
+        muster_check_advice(check,
+                            "nvidia-modprobe -u -c 0, or modprobe nvidia-uvm: is the module of the "
+                            "driver's version?");
+    }
+}
+
 void muster_doctor_driver(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "gpu.driver", "F35,F49");
@@ -64,6 +92,7 @@ void muster_doctor_driver(struct muster_doctor *doctor)
     muster_check_expected(check, "an NVIDIA driver that answers");
     if (doctor->survey->nvml) {
         muster_check_found(check, "driver %s answers", doctor->survey->nvml->driver);
+        evaluate_memory_file(doctor, check, signs.files);
         return;
     }
     bool hangs = strstr(why, "no answer") != NULL;

@@ -23,8 +23,10 @@ struct environment {
 
 static bool is_ours(const char *name)
 {
-    static const char *const prefixes[] = {"NCCL", "TORCH_", "CUDA_", "NCLL",    "NCL_", "NCC_",
-                                           "NNCL", "CNCL",   "nccl",  "ENABLE_", "Nccl"};
+    static const char *const prefixes[] = {"NCCL",         "TORCH_",  "CUDA_", "NCLL",
+                                           "NCL_",         "NCC_",    "NNCL",  "CNCL",
+                                           "nccl",         "ENABLE_", "Nccl",  "PYTORCH_CUDA_ALLOC",
+                                           "PYTORCH_ALLOC"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -71,6 +73,25 @@ static void read_conf(struct environment *environment, struct muster_check *chec
     }
 }
 
+/* A description of another machine in place of what NCCL would see. */
+static void evaluate_topology_file(struct muster_check *check)
+{
+    const char *file = muster_env("NCCL_TOPO_FILE");
+    if (!file)
+        return;
+    if (access(file, R_OK)) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "NCCL_TOPO_FILE=%.200s: %s", file, strerror(errno));
+        muster_check_advice(check,
+                            "unset NCCL_TOPO_FILE, or give every host and container that file");
+        return;
+    }
+    muster_check_suspect(check, "NCCL_TOPO_FILE=%.120s takes the place of what NCCL would see",
+                         file);
+    muster_check_advice(check,
+                        "is it of this type of machine? Unset it, and see whether the job works");
+}
+
 /* NCCL_CONF_FILE instead of ~/.nccl.conf, then /etc/nccl.conf. */
 static void read_files(struct muster_doctor *doctor, struct environment *environment)
 {
@@ -87,7 +108,9 @@ static void read_files(struct muster_doctor *doctor, struct environment *environ
         snprintf(path, sizeof path, "%s/.nccl.conf", home);
         read_conf(environment, check, path);
     }
-    read_conf(environment, check, "/etc/nccl.conf");
+    snprintf(path, sizeof path, "%s/etc/nccl.conf", doctor->root);
+    read_conf(environment, check, path);
+    evaluate_topology_file(check);
     if (access("/var/run/nvidia-topologyd/virtualTopology.xml", R_OK) == 0)
         muster_check_evidence(check, "/var/run/nvidia-topologyd/virtualTopology.xml replaces the "
                                      "PCI topology");
@@ -159,6 +182,49 @@ static void add_remarks(struct muster_doctor *doctor, const struct muster_env_re
     }
 }
 
+/* Variables that are fine for most jobs, and were the cause where one hung or did not start. */
+static void suspect_variables(struct muster_check *check, const struct muster_env_input *input)
+{
+    static const struct {
+        const char *name, *value, *text, *advice;
+    } suspects[] = {
+        {"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
+         "memory that grows in place, which NCCL of that time cannot register or share",
+         "without expandable_segments, or NCCL_GRAPH_REGISTER=0"},
+        {"PYTORCH_ALLOC_CONF", "expandable_segments:True",
+         "memory that grows in place, which NCCL of that time cannot register or share",
+         "without expandable_segments, or NCCL_GRAPH_REGISTER=0"},
+        {"NCCL_P2P_LEVEL", "SYS", "P2P between sockets, whether or not this machine carries it",
+         "unset it"},
+        {"NCCL_P2P_LEVEL", "5", "P2P between sockets, whether or not this machine carries it",
+         "unset it"},
+        {"NCCL_NET_GDR_LEVEL", "SYS",
+         "NICs reach GPUs across sockets, whether or not this machine "
+         "carries it",
+         "unset it"},
+        {"NCCL_CROSS_NIC", "1",
+         "connections between NICs of different rails, which some networks do "
+         "not join",
+         "NCCL_CROSS_NIC=0"},
+        {"NCCL_NVLS_ENABLE", "1", "NVLink SHARP even where it fails, in place of a way round",
+         "unset it"},
+        {"TORCH_NCCL_USE_COMM_NONBLOCKING", "1",
+         "communicators that are set up behind the program's "
+         "back",
+         "unset it"},
+        {"CUDA_MODULE_LOADING", "LAZY",
+         "kernels that are loaded while others run and wait for them", "CUDA_MODULE_LOADING=EAGER"},
+    };
+    for (size_t i = 0; i < sizeof suspects / sizeof *suspects && !check->suspect[0]; i++) {
+        const struct muster_env_variable *of = muster_env_find(input, suspects[i].name);
+        if (!of || !strstr(of->value, suspects[i].value) ||
+            (strlen(suspects[i].value) < 5 && strcmp(of->value, suspects[i].value) != 0))
+            continue;
+        muster_check_suspect(check, "%s=%.60s: %s", of->name, of->value, suspects[i].text);
+        muster_check_advice(check, "%s, and see whether the job works", suspects[i].advice);
+    }
+}
+
 static bool has_entries(const char *root, const char *below)
 {
     char path[PATH_MAX];
@@ -201,4 +267,5 @@ void muster_doctor_environment(struct muster_doctor *doctor)
     };
     muster_env_evaluate(&input, remarks);
     add_remarks(doctor, remarks);
+    suspect_variables(muster_checks_find(doctor->checks, "env.unsafe"), &input);
 }

@@ -47,6 +47,20 @@ static void evaluate_visible(struct muster_check *check, const struct muster_mac
     }
 }
 
+/* NCCL takes them all, but works at the pace of the weakest, and choices differ by architecture. */
+static void suspect_models(struct muster_check *check, const struct muster_nvml *nvml)
+{
+    for (int i = 1; i < nvml->gpus; i++)
+        if (nvml->gpu[i].name[0] && strcmp(nvml->gpu[i].name, nvml->gpu[0].name) != 0) {
+            muster_check_suspect(check, "GPUs of several models: %.60s and %.60s",
+                                 nvml->gpu[0].name, nvml->gpu[i].name);
+            muster_check_advice(check,
+                                "try the job on GPUs of one model (CUDA_VISIBLE_DEVICES with "
+                                "CUDA_DEVICE_ORDER=PCI_BUS_ID)");
+            return;
+        }
+}
+
 static void check_present(struct muster_doctor *doctor)
 {
     struct muster_check *check =
@@ -59,6 +73,7 @@ static void check_present(struct muster_doctor *doctor)
         answering += nvml->gpu[i].uuid[0] != '\0';
     muster_check_found(check, "%d x %s", answering, nvml->gpus ? nvml->gpu[0].name : "no GPU");
     evaluate_visible(check, doctor->survey->machine);
+    suspect_models(check, nvml);
     if (answering < nvml->gpus) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_evidence(check, "%d GPUs do not answer", nvml->gpus - answering);
@@ -96,6 +111,7 @@ static void check_fabric(struct muster_doctor *doctor)
                                        "its restart the GPUs need a reset");
         }
     }
+    muster_doctor_manager(doctor, check);
 }
 
 /* Drivers tell of a link in microseconds. They train one that has half a contact again and again
@@ -319,6 +335,31 @@ static void check_use(struct muster_doctor *doctor)
     }
 }
 
+/* A framework's worker, its parent and a second rank are processes of their own. */
+static void check_mode(struct muster_doctor *doctor)
+{
+    enum { PROHIBITED = 2 };
+    struct muster_check *check =
+        muster_doctor_begin_gpu(doctor, "gpu.mode", "F17", "compute mode Default");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    if (!nvml)
+        return;
+    muster_check_found(check, "any process may use the GPUs");
+    for (int i = 0; i < nvml->gpus; i++) {
+        if (nvml->gpu[i].compute_mode <= 0)
+            continue;
+        muster_check_evidence(check, "GPU %d: compute mode %d", i, nvml->gpu[i].compute_mode);
+        muster_check_advice(check, "nvidia-smi -c DEFAULT");
+        if (nvml->gpu[i].compute_mode == PROHIBITED) {
+            muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+            muster_check_found(check, "GPUs that no process may use (compute mode Prohibited)");
+        } else {
+            muster_check_suspect(check, "GPUs that one process alone may use (compute mode "
+                                        "Exclusive): a second one is refused");
+        }
+    }
+}
+
 static void check_p2p(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.p2p_status", "F43,F46",
@@ -346,6 +387,24 @@ static void check_p2p(struct muster_doctor *doctor)
     }
 }
 
+/* GPUs that are passed through reach each other by way of the host's IOMMU, if at all. */
+static void suspect_virtual(struct muster_doctor *doctor, struct muster_check *check, bool linked)
+{
+    const struct muster_machine *machine = doctor->survey->machine;
+    char *text = muster_doctor_room(doctor);
+    bool wsl = muster_doctor_read_proc(doctor, "version", text) &&
+               (strstr(text, "microsoft") || strstr(text, "WSL"));
+    if ((!machine->virtual_machine && !wsl) || machine->gpus < 2 || linked)
+        return;
+    muster_check_suspect(check,
+                         wsl ? "Windows' subsystem for Linux: P2P between GPUs does not work "
+                               "there"
+                             : "GPUs that are passed through to a virtual machine: P2P between "
+                               "them depends on the host's IOMMU, ACS and BIOS");
+    muster_check_advice(check, "NCCL_P2P_DISABLE=1 shows whether it is that; p2p.kernel (--active) "
+                               "tests each pair");
+}
+
 static void check_virtual(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "gpu.virtual", "F47,F48");
@@ -364,6 +423,7 @@ static void check_virtual(struct muster_doctor *doctor)
                                        "profile may lack");
         }
     bool linked = machine->gpus > 1 && machine->nvlinks[0][1] > 0;
+    suspect_virtual(doctor, check, linked);
     if (machine->hidden && machine->gpus > 1 && !file) {
         if (!linked)
             muster_check_worse(check, MUSTER_CHECK_WARNING);
@@ -410,6 +470,7 @@ void muster_doctor_gpus(struct muster_doctor *doctor)
     check_clocks(doctor);
     check_memory(doctor);
     check_mig(doctor);
+    check_mode(doctor);
     check_use(doctor);
     check_p2p(doctor);
     check_virtual(doctor);

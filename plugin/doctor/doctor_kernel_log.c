@@ -12,19 +12,126 @@
 enum { RECORDS_MAX = 100000 };
 
 struct findings {
-    struct muster_check *xid, *oom, *dma;
+    struct muster_check *xid, *oom, *dma, *faults_seen;
+    const struct xid *worst;
     int xids, killed, faults;
 };
 
+/* What an Xid means: NVIDIA's own list of them, by what to do about it. */
+struct xid {
+    int number;
+    const char *meaning, *advice;
+    int rank; /* the greatest is told first */
+};
+
+#define RESET "reset the GPU or reboot; where it comes back, replace it"
+#define LINKS "reset the GPUs and switches; where it comes back: the bridge, the baseboard, the GPU"
+
+static const struct xid xids[] = {
+    {13, "a program's kernel went out of its memory", "the program's own fault: compute-sanitizer",
+     1},
+    {31, "a program's kernel used an address that is not mapped",
+     "the program's own fault (compute-sanitizer), or a peer that ended first", 1},
+    {43, "a program's own error ended its work on a GPU", "look at what that program said first",
+     1},
+    {48, "memory of a GPU lost two bits", RESET, 6},
+    {62, "the GPU's own controller stopped", RESET, 5},
+    {63, "a row of a GPU's memory is to be replaced", "reset the GPU when the job is over", 4},
+    {64, "a row of a GPU's memory could not be replaced", "replace the GPU", 6},
+    {74, "an NVLink failed", LINKS, 7},
+    {79, "a GPU fell off the bus",
+     "power, cooling and seating of that GPU; reboot, else replace it", 9},
+    {92, "corrected memory errors come often", "watch it, or drain the host", 3},
+    {94, "a program met memory that was lost", "start it again; reset the GPU when there is time",
+     5},
+    {95, "memory of a GPU is lost beyond the program that used it", RESET, 7},
+    {119, "the GPU's system processor (GSP) did not answer",
+     "reset the GPU and upgrade the driver; NVreg_EnableGpuFirmware=0 avoids it", 8},
+    {120, "the GPU's system processor (GSP) failed", "reset the GPU and upgrade the driver", 8},
+    {121, "the link between GPU and CPU had errors", LINKS, 4},
+    {137, "a GPU used another one's memory that was gone",
+     "the program's own fault, or a peer ended "
+     "first",
+     2},
+    {140, "memory of a GPU lost bits that were not noticed at once", RESET, 6},
+    {145, "an NVLink failed", LINKS, 7},
+    {149, "an NVLink failed", LINKS, 7},
+};
+
+static const struct xid *find_xid(const char *text)
+{
+    const char *at = strstr(text, "): ");
+    int number = at ? atoi(at + 3) : 0;
+    for (size_t i = 0; i < sizeof xids / sizeof *xids; i++)
+        if (xids[i].number == number)
+            return &xids[i];
+    return NULL;
+}
+
 /* Xid 45 follows other errors: it names no culprit. */
+static void take_xid(struct findings *to, const char *text)
+{
+    const struct xid *xid = find_xid(text);
+    if (strstr(text, "): 45,"))
+        return;
+    muster_check_evidence(to->xid, "%.150s%s%s", text, xid ? ": " : "", xid ? xid->meaning : "");
+    to->xids++;
+    if (xid && (!to->worst || xid->rank > to->worst->rank))
+        to->worst = xid;
+}
+
+/* What else breaks a job, by the words that the kernel and its drivers have for it. */
+static void take_fault(struct muster_check *check, const char *line)
+{
+    static const struct {
+        const char *words, *found, *advice;
+    } faults[] = {
+        {"table full, dropping packet",
+         "the table of tracked connections was full: connections were "
+         "dropped",
+         "raise net.netfilter.nf_conntrack_max"},
+        {"severity=Uncorrected", "PCIe devices had errors that could not be corrected",
+         "seating, riser and slot of that device; its firmware"},
+        {"severity=Corrected", "PCIe devices have errors that are corrected again and again",
+         "seating, riser and slot of that device; a link at a lower generation until then"},
+        {"NETDEV WATCHDOG", "a network card stopped sending", "its firmware and driver; its cable"},
+        {"Cable unplugged", "a network card's cable was unplugged", "plug it in, or replace it"},
+        {"Bad or shorted cable", "a network card's cable is bad", "replace it"},
+        {"High Temperature", "a network card's module is too hot", "cooling of that port"},
+        {"device's health compromised", "a network card's firmware stopped",
+         "reset or replace the card, "
+         "and update its firmware"},
+        {"blocked for more than", "a process was stuck in the kernel for minutes",
+         "what it waits for stands in the kernel log: storage, a driver"},
+        {"soft lockup", "a CPU was stuck in the kernel", "the driver that the kernel log names"},
+        {"Machine check events", "the processor or its memory had errors",
+         "mcelog or rasdaemon tells "
+         "which; drain the host"},
+        {"RmInitAdapter failed", "the driver could not start a GPU",
+         "reset or reseat that GPU; the "
+         "driver's version; the BIOS (above 4G decoding, resizable BAR)"},
+        {"API mismatch", "the driver's library is of another version than its module",
+         "reload the module, or reboot"},
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        if (!strstr(line, faults[i].words))
+            continue;
+        muster_check_evidence(check, "%.150s", line);
+        if (check->status == MUSTER_CHECK_OK) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_found(check, "%s", faults[i].found);
+            muster_check_advice(check, "%s", faults[i].advice);
+        }
+    }
+}
+
 static void take_line(struct findings *to, const char *line)
 {
     static const char *const faults[] = {"DMAR: [DMA", "IO_PAGE_FAULT", "arm-smmu"};
     const char *xid = strstr(line, "NVRM: Xid"), *killed = strstr(line, "Killed process");
-    if (xid && !strstr(xid, "): 45,")) {
-        muster_check_evidence(to->xid, "%.150s", xid);
-        to->xids++;
-    }
+    if (xid)
+        take_xid(to, xid);
+    take_fault(to->faults_seen, line);
     if (killed) {
         muster_check_evidence(to->oom, "%s%.150s",
                               strstr(line, "emory cgroup") ? "in its cgroup: " : "", killed);
@@ -81,13 +188,22 @@ static bool read_log(struct muster_doctor *doctor, struct findings *to, char *te
     return true;
 }
 
-static void evaluate_xids(struct muster_check *check, int xids)
+static void evaluate_xids(struct muster_check *check, const struct findings *of)
 {
-    muster_check_found(check, xids ? "%d Xid events since boot" : "no Xid event", xids);
-    if (xids) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "drain the host and look at the GPUs named");
+    if (of->xids == 0) {
+        muster_check_found(check, "no Xid event");
+        return;
     }
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    if (of->worst && of->xids == 1)
+        muster_check_found(check, "%s (Xid %d)", of->worst->meaning, of->worst->number);
+    else if (of->worst)
+        muster_check_found(check, "%s (Xid %d), of %d Xid events since boot", of->worst->meaning,
+                           of->worst->number, of->xids);
+    else
+        muster_check_found(check, "%d Xid events since boot", of->xids);
+    muster_check_advice(
+        check, "%s", of->worst ? of->worst->advice : "drain the host and look at the GPUs named");
 }
 
 /* Kills of this process' own cgroup; -1: unknown. */
@@ -153,17 +269,22 @@ void muster_doctor_kernel_log(struct muster_doctor *doctor)
         .xid = muster_check_begin(doctor->checks, "host.kernel_log", "F51,F52"),
         .oom = muster_check_begin(doctor->checks, "host.oom", "F11"),
         .dma = muster_check_begin(doctor->checks, "host.dma_faults", "F43,F62"),
+        .faults_seen = muster_check_begin(doctor->checks, "host.faults", "F25,F51,F54,F58"),
     };
+    muster_check_expected(found.faults_seen, "no fault of PCIe, network cards, memory or drivers");
+    muster_check_found(found.faults_seen, "no such fault");
     bool read = read_log(doctor, &found, text, &why);
     const char *no_log = read ? NULL : why;
     muster_check_expected(found.xid, "no Xid of an NVIDIA GPU but 45");
     if (read)
-        evaluate_xids(found.xid, found.xids);
+        evaluate_xids(found.xid, &found);
     else
         muster_check_unchecked(found.xid,
                                "the kernel log cannot be read here (%s): a missing Xid "
                                "proves nothing",
                                why);
+    if (!read)
+        muster_check_unchecked(found.faults_seen, "the kernel log cannot be read here (%s)", why);
     evaluate_killed(doctor, &found, text, no_log);
     evaluate_faults(found.dma, found.faults, no_log);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -98,16 +99,59 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     }
 }
 
-/* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides. */
+/* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides.
+ */
 static void suspect_further(struct muster_check *check, const struct muster_interfaces *interfaces,
                             const struct muster_interface *at)
 {
     if (check->suspect[0] || !is_odd(at) || !has_real(interfaces))
         return;
-    muster_check_suspect(check, "NCCL's data also takes %s, a virtual interface that leads to no "
-                                "other host",
+    muster_check_suspect(check,
+                         "NCCL's data also takes %s, a virtual interface that leads to no "
+                         "other host",
                          at->name);
     muster_check_advice(check, "name the interface that other hosts reach in NCCL_SOCKET_IFNAME");
+}
+
+/* 10^6 bits a second, as its driver says; 0: unknown, or down. */
+static long long speed_of(const struct muster_doctor *doctor, const char *name)
+{
+    long long speed = muster_sysfs_number(doctor->sysfs, 0, "class/net/%s/speed", name);
+    return speed > 0 && speed < 10000000 ? speed : 0;
+}
+
+/* As management networks are slower than what data should take; RDMA takes its own ports. */
+static void evaluate_speed(const struct muster_doctor *doctor, struct muster_check *check,
+                           const struct muster_interfaces *interfaces, int chosen)
+{
+    enum { MUCH_FASTER = 8, SLOW_MBPS = 1000 };
+    const struct muster_interface *first = &interfaces->at[chosen];
+    const char *net = getenv("NCCL_NET"), *off = getenv("NCCL_IB_DISABLE");
+    bool rdma = muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0 &&
+                !(off && strcmp(off, "1") == 0) && !(net && strcasecmp(net, "Socket") == 0);
+    long long own = speed_of(doctor, first->name), best = 0;
+    const char *name = "";
+    for (int i = 0; i < interfaces->n; i++)
+        if (!interfaces->at[i].is_virtual && interfaces->at[i].flags & IFF_RUNNING &&
+            speed_of(doctor, interfaces->at[i].name) > best) {
+            best = speed_of(doctor, interfaces->at[i].name);
+            name = interfaces->at[i].name;
+        }
+    if (own)
+        muster_check_evidence(check, "%s: %lld Mb/s", first->name, own);
+    if (rdma || !muster_doctor_several_hosts() || check->status != MUSTER_CHECK_OK)
+        return;
+    if (own && best >= MUCH_FASTER * own) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "NCCL's data goes over %s at %lld Mb/s, and %s has %lld",
+                           first->name, own, name, best);
+        muster_check_advice(check, "NCCL_SOCKET_IFNAME=%s on all hosts, or RDMA", name);
+    } else if ((own && own <= SLOW_MBPS) || strncmp(first->name, "wl", 2) == 0) {
+        muster_check_suspect(check, "NCCL's data goes over %s, which is slow", first->name);
+        muster_check_advice(check,
+                            "a faster network between the hosts: gradients of a large model take "
+                            "minutes over this one");
+    }
 }
 
 static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
@@ -140,12 +184,37 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         }
         evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
                         muster_doctor_several_hosts());
+        evaluate_speed(doctor, check, interfaces, choice.at[0]);
     }
     for (int i = 0; i < interfaces->n; i++)
         if (!(interfaces->at[i].flags & IFF_RUNNING)) {
             muster_doctor_address(&interfaces->at[i], text, sizeof text);
             muster_check_evidence(check, "not running, left out: %s", text);
         }
+}
+
+/* A container's frames that are larger than what its host, or an overlay below it, lets through. */
+static void suspect_mtu(const struct muster_doctor *doctor, struct muster_check *check,
+                        const struct muster_interfaces *interfaces,
+                        const struct muster_interface *chosen)
+{
+    for (int i = 0; i < interfaces->n; i++) {
+        const struct muster_interface *at = &interfaces->at[i];
+        if (!is_odd(at) || muster_interfaces_loopback(at) || at->mtu <= chosen->mtu || !chosen->mtu)
+            continue;
+        muster_check_suspect(check, "%s has MTU %u, and %s, below it, %u", at->name, at->mtu,
+                             chosen->name, chosen->mtu);
+        muster_check_advice(check, "docker: \"mtu\" in daemon.json, at most the interface's own");
+        return;
+    }
+    if (muster_doctor_container(doctor) && chosen->is_virtual && chosen->mtu >= 1500) {
+        muster_check_suspect(check,
+                             "a container's interface with MTU %u: an overlay or a cloud's "
+                             "network below it may let less through",
+                             chosen->mtu);
+        muster_check_advice(check, "muster doctor --hosts sends full frames between the hosts "
+                                   "(hosts.frames)");
+    }
 }
 
 /* For `compare`: what is too large for another host on the way is lost without a word. */
@@ -166,7 +235,9 @@ static void check_mtu(struct muster_doctor *doctor, const struct muster_interfac
     }
     if (*list)
         muster_check_found(check, "MTU %s", list);
-    else
+    if (choice.n)
+        suspect_mtu(doctor, check, interfaces, &interfaces->at[choice.at[0]]);
+    if (!*list)
         muster_check_unchecked(check, "no interface with an MTU that can be read");
 }
 

@@ -5,9 +5,9 @@
 
 #include "base/env.h"
 #include "doctor/doctor.h"
-#include "launch/library_trust.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
+#include "launch/library_trust.h"
 #include "topology/sysfs.h"
 
 static void print_version(int code, char *text, size_t size)
@@ -16,6 +16,49 @@ static void print_version(int code, char *text, size_t size)
         snprintf(text, size, "%d.%d.%d", code / 10000, code / 100 % 100, code % 100);
     else
         snprintf(text, size, "unknown version");
+}
+
+/* Of release 2.19, of whatever patch. */
+static int release(int version)
+{
+    return version / 100;
+}
+
+/* A library that stands in LD_LIBRARY_PATH or LD_PRELOAD comes before the framework's own, which
+ * was linked to what a newer one has ("undefined symbol: ncclCommRegister"). */
+static void evaluate_older(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    const struct muster_nccl_library *loaded = &doctor->library[doctor->loaded];
+    char old[32], newer[32];
+    for (int i = 0; i < doctor->libraries; i++) {
+        const struct muster_nccl_library *other = &doctor->library[i];
+        if (!loaded->version || release(other->version) <= release(loaded->version) ||
+            !strstr(other->path, "/nvidia/nccl/"))
+            continue;
+        print_version(loaded->version, old, sizeof old);
+        print_version(other->version, newer, sizeof newer);
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "NCCL %s is loaded, before the framework's own %s", old, newer);
+        muster_check_advice(check,
+                            "take %.150s out of LD_LIBRARY_PATH, LD_PRELOAD or the system, or "
+                            "put the framework's folder first",
+                            loaded->path);
+        return;
+    }
+}
+
+/* Libraries that stand between a program and CUDA or NCCL. */
+static void suspect_preload(struct muster_check *check, const char *preload)
+{
+    static const char *const names[] = {"libvgpu",   "libcuda", "libnvidia-ml", "nccl",
+                                        "libgemini", "libhami", "libnvshare"};
+    for (size_t i = 0; preload && i < sizeof names / sizeof *names; i++)
+        if (strstr(preload, names[i])) {
+            muster_check_suspect(check, "LD_PRELOAD puts %.100s between the job and its libraries",
+                                 preload);
+            muster_check_advice(check, "try the job without LD_PRELOAD");
+            return;
+        }
 }
 
 static void check_loaded(struct muster_doctor *doctor)
@@ -45,7 +88,11 @@ static void check_loaded(struct muster_doctor *doctor)
                               "NCCL_VERSION=%.40s is what the image was built with, not what "
                               "is loaded",
                               image);
-    if (seen && doctor->loaded >= 0) {
+    if (doctor->loaded >= 0)
+        evaluate_older(doctor, check);
+    if (check->status == MUSTER_CHECK_OK)
+        suspect_preload(check, preload);
+    if (seen && doctor->loaded >= 0 && check->status != MUSTER_CHECK_PROBLEM) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "several versions are installed: see that every rank loads the "
                                    "same. Frameworks may bring another; --nccl PATH judges that");
@@ -112,6 +159,32 @@ static int load_plugin(void *arg, int fd, struct muster_err *err)
     return library ? muster_bounded_write(fd, "ok", 2, err) : muster_fail(err, "%s", dlerror());
 }
 
+/* NCCL loads libnccl-net.so from anywhere unasked, and it need not heed NCCL's own variables. */
+static void suspect_net_library(struct muster_check *check)
+{
+    char paths[4096], path[PATH_MAX], magic[4] = "", *rest;
+    snprintf(paths, sizeof paths, "%s", getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
+    for (char *folder = strtok_r(paths, ":", &rest); folder; folder = strtok_r(NULL, ":", &rest)) {
+        snprintf(path, sizeof path, "%s/libnccl-net.so", folder);
+        FILE *file = fopen(path, "re");
+        bool library = file && fread(magic, 1, sizeof magic, file) == sizeof magic &&
+                       memcmp(magic, "\177ELF", sizeof magic) == 0;
+        if (file)
+            fclose(file);
+        if (!library)
+            continue;
+        muster_check_evidence(check, "%s is loaded unasked", path);
+        muster_check_suspect(check,
+                             "NCCL takes the network plugin %.120s: hosts without it, or with "
+                             "another one, cannot talk to this one",
+                             path);
+        muster_check_advice(
+            check, "NCCL_NET_PLUGIN=none on all hosts shows whether it is that; of HPC-X's "
+                   "plugin NCCL_IBEXT_DISABLE=1 does what NCCL_IB_DISABLE does of NCCL's");
+        return;
+    }
+}
+
 static void check_net_plugin(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.plugin", "F63");
@@ -120,6 +193,8 @@ static void check_net_plugin(struct muster_doctor *doctor)
     struct muster_err err;
     size_t n;
     muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
+    if (!given)
+        suspect_net_library(check);
     if (!given || strcmp(given, "none") == 0) {
         muster_check_found(check, "NCCL_NET_PLUGIN names none");
         return;

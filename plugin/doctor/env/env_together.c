@@ -210,6 +210,20 @@ static void evaluate_versions(const struct muster_env_input *input,
     if (input->nccl == 22602 && NUMBER("NCCL_CUMEM_ENABLE", -2) == 0)
         muster_env_remark(remarks, MUSTER_ENV_UNSAFE, true, GIVEN("NCCL_CUMEM_ENABLE"),
                           "NCCL 2.26.2 hangs in send and receive with it");
+    if (GIVEN("NCCL_GRAPH_FILE") && *GIVEN("NCCL_GRAPH_FILE")->value)
+        muster_env_remark(
+            remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_GRAPH_FILE"),
+            "for debugging: a search result of another machine, another number of GPUs "
+            "or another NCCL fails or is slow");
+    if (NUMBER("NCCL_IGNORE_DISABLED_P2P", 0) == 1)
+        muster_env_remark(remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_IGNORE_DISABLED_P2P"),
+                          "hides that P2P over NVLink does not work here");
+    if (NUMBER("NCCL_P2P_USE_CUDA_MEMCPY", 0) == 1)
+        muster_env_remark(remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_P2P_USE_CUDA_MEMCPY"),
+                          "hangs were seen with it");
+    if (NUMBER("NCCL_COLLNET_ENABLE", 0) == 1 && !input->infiniband)
+        contradiction(remarks, GIVEN("NCCL_COLLNET_ENABLE"),
+                      "needs SHARP's plugin and switches; this host has no RDMA device");
     if (NUMBER("NCCL_MULTI_RANK_GPU_ENABLE", 0) == 1)
         muster_env_remark(remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_MULTI_RANK_GPU_ENABLE"),
                           "two ranks on one GPU by mistake are no longer refused");

@@ -85,6 +85,21 @@ char muster_judging_pair(char end)
 
 /* ---- reports ---- */
 
+/* Ranks beside the first one of a host, which listens for them all. */
+static unsigned count_beside(const struct muster_hosts_result *result)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < result->here; i++) {
+        const struct muster_hosts_member *own = &result->seen[i].member;
+        bool beside = false;
+        for (unsigned j = 0; j < result->here && !own->addresses && !beside; j++)
+            beside =
+                result->seen[j].member.addresses && strcmp(result->seen[j].member.id, own->id) == 0;
+        n += beside;
+    }
+    return n;
+}
+
 static void judge_reports(struct muster_judging *judging)
 {
     const struct muster_hosts_result *result = judging->result;
@@ -93,6 +108,9 @@ static void judge_reports(struct muster_judging *judging)
     muster_check_expected(check, "a report of every host");
     if (missing)
         muster_check_found(check, "%u of %u hosts did not report", missing, result->n);
+    else if (count_beside(result))
+        muster_check_found(check, "%u hosts, %u processes", result->n - count_beside(result),
+                           result->n);
     else
         muster_check_found(check, "%u hosts", result->n);
     for (unsigned i = result->here; i < result->n; i++) {

@@ -38,9 +38,14 @@ void muster_hosts_place_read(struct muster_hosts_place *place)
                                        "TORCHELASTIC_RESTART_COUNT",
                                        "JOB_NAME",
                                        NULL};
-    long world = number_of(worlds);
-    *place = (struct muster_hosts_place){.rank = (int)number_of(ranks),
-                                         .local_rank = (int)number_of(locals),
+    /* torchrun's workers inherit the numbers of the task that started torchrun */
+    static const char *const torch_rank[] = {"RANK", NULL},
+                             *const torch_local[] = {"LOCAL_RANK", NULL},
+                             *const torch_world[] = {"WORLD_SIZE", NULL};
+    bool torch = getenv("TORCHELASTIC_RUN_ID") != NULL;
+    long world = number_of(torch ? torch_world : worlds);
+    *place = (struct muster_hosts_place){.rank = (int)number_of(torch ? torch_rank : ranks),
+                                         .local_rank = (int)number_of(torch ? torch_local : locals),
                                          .world = world > 0 ? (unsigned)world : 0};
     size_t n = 0;
     for (size_t i = 0; jobs[i]; i++) {

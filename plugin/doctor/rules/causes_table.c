@@ -9,9 +9,9 @@
 /* What fails where CUDA or the driver does not work at all. */
 #define STARTS "p2p.kernel p2p.copy allreduce.small allreduce.large init_error hang_absent"
 /* What a host does to all of its ranks, or all hosts to a job that is set up alike. */
-#define LATE   "late_rank late_host"
-#define HELD   LATE " all_wait"
-#define SLOW   "p2p.bandwidth slow_transfer path_degraded"
+#define LATE "late_rank late_host"
+#define HELD LATE " all_wait"
+#define SLOW "p2p.bandwidth slow_transfer path_degraded"
 
 const char *const muster_symptoms[] = {"p2p.kernel", "p2p.copy", "p2p.bandwidth", "allreduce.small",
                                        "allreduce.large", "gpu.p2p_status",
@@ -19,7 +19,7 @@ const char *const muster_symptoms[] = {"p2p.kernel", "p2p.copy", "p2p.bandwidth"
                                        "init_error", "wrong_result", NULL};
 
 const struct muster_cause_row muster_cause_rows[] = {
-    {"env.files", "policy_divergence", 4},
+    {"env.files", "policy_divergence slow_transfer path_missing init_error", 4},
     {"env.set", "", 0},
     {"env.unread", "init_error", 1},
     {"env.misspelt", "init_error slow_transfer policy_divergence", 2},
@@ -30,20 +30,26 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"env.contradiction", "init_error slow_transfer path_missing", 4},
     {"env.costly", SLOW " path_missing", 6},
     {"env.unsafe", "wrong_result hang_stuck allreduce.small allreduce.large", 6},
+    {"env.unsafe", "init_error", 5},
     {"net.interface", "init_error hang_stuck", 8},
+    {"net.interface", "slow_transfer", 7},
     {"net.oob", "init_error hang_stuck", 8},
     {"net.mtu", "hang_stuck slow_transfer", 3},
     {"net.pattern", "init_error hang_stuck slow_transfer", 4},
     {"net.subnet", "hang_stuck slow_transfer init_error", 4},
+    {"net.kernel", "hang_stuck init_error hang_absent slow_transfer", 7},
     {"net.master", "init_error hang_absent", 8},
+    {"job.ranks", "init_error hang_absent", 8},
     {"net.ports", "init_error hang_stuck", 4},
     {"net.plugin", "slow_transfer init_error path_missing", 7},
+    {"net.plugin", "hang_stuck", 4},
     {"net.names", "init_error hang_absent hang_stuck", 8},
     {"net.firewall", "init_error hang_stuck hang_absent", 6},
     {"limit.shm", "init_error allreduce.small allreduce.large hang_dead", 8},
     {"limit.shm_stale", "init_error allreduce.small allreduce.large", 9},
     {"limit.memlock", "init_error allreduce.small", 8},
     {"limit.nofile", "init_error hang_dead", 7},
+    {"limit.processes", "init_error hang_dead", 8},
     {"limit.stack", "init_error hang_dead", 6},
     {"limit.cpu_quota", HELD " slow_transfer", 8},
     {"limit.cpus", HELD " slow_transfer", 7},
@@ -54,6 +60,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"limit.near", LATE " slow_transfer path_degraded", 6},
     {"host.numa", LATE " slow_transfer", 3},
     {"limit.service", "init_error hang_dead", 5},
+    {"host.kernel", "hang_stuck wrong_result init_error p2p.kernel p2p.copy allreduce.large", 3},
+    {"host.tuning", LATE " slow_transfer", 3},
     {"host.clock", LATE " slow_transfer", 5},
     {"host.hugepages", LATE " hang_dead", 4},
     {"host.container", "", 0},
@@ -63,8 +71,10 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"host.identity", "init_error hang_stuck", 4},
     {"host.cumem", "init_error allreduce.small allreduce.large", 6},
     {"host.dma_faults", TESTS " slow_transfer", 9},
+    {"host.faults", TESTS " hang_dead init_error slow_transfer path_degraded " LATE, 6},
     {"host.kernel_log", TESTS " hang_dead init_error " LATE, 7},
-    {"version.nccl", "init_error hang_mismatch mismatch hang_stuck policy_divergence", 4},
+    {"version.nccl", "hang_mismatch mismatch hang_stuck policy_divergence", 4},
+    {"version.nccl", "init_error", 6},
     {"version.nccl_bad",
      "init_error hang_stuck wrong_result slow_transfer allreduce.small "
      "allreduce.large",
@@ -80,6 +90,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.driver", STARTS " path_missing", 9},
     {"gpu.driver", "hang_stuck", 7},
     {"gpu.present", STARTS " hang_dead", 7},
+    {"gpu.present", "hang_stuck late_rank slow_transfer", 3},
+    {"gpu.mode", STARTS, 8},
     {"gpu.fabric", STARTS " hang_stuck", 9},
     {"gpu.nvlink", TESTS " slow_transfer path_degraded path_missing", 8},
     {"gpu.pcie", SLOW, 7},
@@ -88,6 +100,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.ecc", PAIRS " init_error hang_dead", 8},
     {"gpu.mig", "init_error allreduce.small gpu.p2p_status path_missing", 7},
     {"gpu.in_use", "late_rank init_error allreduce.large", 5},
+    {"gpu.virtual", "p2p.kernel p2p.copy allreduce.large hang_stuck wrong_result", 5},
     {"gpu.virtual", "gpu.p2p_status p2p.bandwidth slow_transfer path_missing init_error", 5},
     {"gpu.iommu", TESTS " slow_transfer", 6},
     {"gpu.acs", TESTS " slow_transfer", 8},
@@ -95,6 +108,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.imex", "init_error path_missing slow_transfer", 6},
     {"ib.ports", "slow_transfer hang_stuck init_error path_degraded", 6},
     {"ib.gid", "init_error hang_stuck slow_transfer", 7},
+    {"ib.hca", "slow_transfer init_error hang_stuck path_degraded path_missing", 7},
     {"ib.devices", "slow_transfer init_error path_missing", 8},
     {"ib.gdr", "slow_transfer path_missing", 7},
     {"ib.subnet", "init_error slow_transfer path_missing path_degraded", 9},

@@ -20,7 +20,7 @@ enum muster_check_status {
     MUSTER_CHECK_PROBLEM,
 };
 
-enum { MUSTER_CHECKS = 96, MUSTER_CHECK_EVIDENCE = 64 };
+enum { MUSTER_CHECKS = 128, MUSTER_CHECK_EVIDENCE = 64 };
 
 struct muster_check {
     const char *id, *class_id;

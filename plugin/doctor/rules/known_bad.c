@@ -11,7 +11,7 @@ const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nv
     bool consumer = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
     if (!consumer || nvlink)
         return NULL;
-    if (strncmp(driver, "545.23.08", 9) == 0 || strncmp(driver, "545.29.02", 9) == 0)
+    if (strncmp(driver, "545.", 4) == 0)
         return "this driver's P2P is broken on GeForce GPUs: 535.154.05 or 570 and later";
     if (strncmp(driver, "560.", 4) == 0)
         return "hangs were reported with driver 560 on GeForce GPUs: 570 and later";

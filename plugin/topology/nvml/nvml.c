@@ -139,6 +139,7 @@ static void read_gpu(const struct muster_nvml_api *api, void *device, struct mus
     gpu->pcie_replays = whole(api->replays, device, -1);
     gpu->virtualization = whole(api->virtualization, device, -1);
     gpu->persistence = whole(api->persistence, device, -1);
+    gpu->compute_mode = whole(api->compute_mode, device, -1);
     read_links(api, device, gpu);
     muster_nvml_state(api, device, gpu);
     read_use(api, device, gpu);

@@ -36,7 +36,7 @@ struct muster_nvml_gpu {
     int pcie_generation, pcie_max_generation, pcie_width, pcie_max_width; /* 0: unknown */
     int64_t pcie_replays;
     struct muster_nvml_link link[MUSTER_NVML_LINKS];
-    uint32_t links_ms; /* that the driver took to tell of its links */
+    uint32_t links_ms;  /* that the driver took to tell of its links */
     uint32_t link_mbps; /* of one link, one direction, in 10^6 bytes; 0: unknown */
     int mig;            /* 0, 1; -1 */
     int utilization, temperature;
@@ -51,6 +51,7 @@ struct muster_nvml_gpu {
     int fabric_status;                  /* NVML's result code of it */
     int virtualization;                 /* 0 none, 1 passthrough, 2 vGPU; -1 */
     int persistence;                    /* 0, 1; -1 */
+    int compute_mode;                   /* 0 any process, 2 none, 3 one process; -1 */
 };
 
 struct muster_nvml {

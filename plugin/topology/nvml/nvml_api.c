@@ -32,6 +32,7 @@ static const struct {
     SYMBOL("nvmlDeviceGetPcieReplayCounter", replays),
     SYMBOL("nvmlDeviceGetVirtualizationMode", virtualization),
     SYMBOL("nvmlDeviceGetPersistenceMode", persistence),
+    SYMBOL("nvmlDeviceGetComputeMode", compute_mode),
     SYMBOL("nvmlDeviceGetNvLinkState", link_state),
     SYMBOL("nvmlDeviceGetNvLinkVersion", link_version),
     SYMBOL("nvmlDeviceGetNvLinkRemotePciInfo_v2", link_remote),

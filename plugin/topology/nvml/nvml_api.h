@@ -70,7 +70,8 @@ struct muster_nvml_api {
     get_text name, uuid;
     int (*pci)(void *device, struct nvml_pci *pci);
     int (*capability)(void *device, int *major, int *minor);
-    get_int generation, max_generation, width, max_width, replays, virtualization, persistence;
+    get_int generation, max_generation, width, max_width, replays, virtualization, persistence,
+        compute_mode;
     int (*link_state)(void *device, unsigned link, int *active);
     int (*link_version)(void *device, unsigned link, unsigned *version);
     int (*link_remote)(void *device, unsigned link, struct nvml_pci *pci);

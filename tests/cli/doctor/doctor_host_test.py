@@ -81,7 +81,7 @@ class Doctor(Case):
         self.put("proc/kmsg", "[1.0] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off\n"
                  "[2.0] NVRM: Xid (PCI:0000:17:00): 45, pid=1, Ch 8\nother\n")
         check = self.doctor()["host.kernel_log"]
-        self.assertEqual((check["status"], check["found"]), ("warning", "1 Xid events since boot"))
+        self.assertEqual((check["status"], check["found"]), ("warning", "a GPU fell off the bus (Xid 79)"))
         self.assertIn("79", check["evidence"][0])
         self.put("proc/kmsg", "[1.0] quiet\n")
         self.assertEqual(self.doctor()["host.kernel_log"]["status"], "ok")
@@ -143,7 +143,7 @@ class Doctor(Case):
                          r"\d+ of \d+ checks could not run\.$")
         self.assertLessEqual(len(verdict), 100)
         self.assertRegex(second, r"^not run: gpu, version \(\d+ checks\): no NVIDIA GPU seen here; .*"
-                         r"ib \(11 checks\): no "
+                         r"ib \(12 checks\): no "
                          "RDMA device; .*--passive")
 
     def test_a_driver_that_does_not_answer(self):

@@ -78,6 +78,7 @@ static bool set_number(struct fake_gpu *gpu, const char *key, const char *value)
         {"mig", &gpu->mig},
         {"virtualization", &gpu->virtualization},
         {"persistence", &gpu->persistence},
+        {"compute_mode", &gpu->compute_mode},
     };
     const struct {
         const char *key;

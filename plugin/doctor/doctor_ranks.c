@@ -1,0 +1,94 @@
+/* The numbers that a launcher, or a script in its place, gave this process: against each other, and
+ * against the GPUs that it sees. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/text.h"
+#include "doctor/doctor.h"
+#include "doctor/visible.h"
+
+/* -1: not set, or no number. */
+static long long number(const char *name)
+{
+    const char *text = muster_env(name);
+    uint64_t n;
+    return text && muster_text_u64(text, &n) && n < UINT32_MAX ? (long long)n : -1;
+}
+
+static void compare(struct muster_check *check, const char *rank, const char *size)
+{
+    if (number(rank) < 0 || number(size) < 0 || number(rank) < number(size))
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "%s=%lld, but %s=%lld: ranks count from 0", rank, number(rank), size,
+                       number(size));
+    muster_check_advice(check,
+                        "let one launcher set all of them, and unset what an earlier one, or "
+                        "a script, left");
+}
+
+static void evaluate_sizes(struct muster_check *check)
+{
+    long long world = number("WORLD_SIZE"), local = number("LOCAL_WORLD_SIZE");
+    const char *port = muster_env("MASTER_PORT");
+    compare(check, "RANK", "WORLD_SIZE");
+    compare(check, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+    if (world >= 0 && local > world) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "LOCAL_WORLD_SIZE=%lld of WORLD_SIZE=%lld", local, world);
+        muster_check_advice(check, "WORLD_SIZE counts the ranks of all hosts");
+    }
+    if (port && (number("MASTER_PORT") < 1 || number("MASTER_PORT") > 65535)) {
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_found(check, "MASTER_PORT=%.40s is no port", port);
+        muster_check_advice(check, "a number from 1024 to 65535, the same on all hosts");
+    }
+}
+
+/* Slurm's tasks may start ranks of their own: then they are fewer, which is fine. */
+static void suspect_slurm(struct muster_check *check)
+{
+    long long world = number("WORLD_SIZE"), tasks = number("SLURM_NTASKS");
+    if (world <= tasks || tasks <= 0 || muster_env("TORCHELASTIC_RUN_ID") ||
+        number("SLURM_PROCID") < 0)
+        return;
+    muster_check_suspect(check,
+                         "WORLD_SIZE=%lld, but Slurm starts %lld tasks: the others may never "
+                         "come",
+                         world, tasks);
+    muster_check_advice(check, "--ntasks-per-node must be the ranks of a host, unless each task "
+                               "starts several (torchrun)");
+}
+
+/* As with Slurm's --gpus-per-task: programs that take GPU LOCAL_RANK fail ("invalid device
+ * ordinal"), and NCCL cannot map what the other ranks have where a cgroup hides it. */
+static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    struct muster_visible visible;
+    long long local = number("LOCAL_RANK") >= 0 ? number("LOCAL_RANK") : number("SLURM_LOCALID");
+    bool per_task = muster_env("SLURM_GPUS_PER_TASK") != NULL;
+    muster_visible_gpus(doctor->survey->machine, muster_env("CUDA_VISIBLE_DEVICES"),
+                        muster_env("CUDA_DEVICE_ORDER"), &visible);
+    bool beyond = visible.known && visible.n > 0 && local >= visible.n;
+    if (!beyond && !(per_task && doctor->local_ranks > 1))
+        return;
+    muster_check_suspect(check,
+                         "each rank sees %s: what takes GPU LOCAL_RANK fails, and NCCL may "
+                         "not reach the GPUs of its peers",
+                         per_task ? "the GPU of --gpus-per-task alone"
+                                  : "fewer GPUs than its number");
+    muster_check_advice(check, "Slurm: --gpus-per-node (or --gres) in place of --gpus-per-task, or "
+                               "--gpu-bind=none; else unset CUDA_VISIBLE_DEVICES");
+}
+
+void muster_doctor_ranks(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "job.ranks", "F17,F36");
+    muster_check_expected(check, "numbers of ranks and hosts that fit each other");
+    muster_check_found(check,
+                       muster_doctor_world() ? "nothing against them" : "no launcher's numbers");
+    suspect_slurm(check);
+    suspect_one_gpu(doctor, check);
+    evaluate_sizes(check);
+}
