@@ -26,7 +26,7 @@ static bool is_ours(const char *name)
     static const char *const prefixes[] = {"NCCL",         "TORCH_",  "CUDA_", "NCLL",
                                            "NCL_",         "NCC_",    "NNCL",  "CNCL",
                                            "nccl",         "ENABLE_", "Nccl",  "PYTORCH_CUDA_ALLOC",
-                                           "PYTORCH_ALLOC"};
+                                           "PYTORCH_ALLOC", "FI_"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -212,6 +212,13 @@ static void suspect_variables(struct muster_check *check, const struct muster_en
          "communicators that are set up behind the program's "
          "back",
          "unset it"},
+        {"CUDA_LAUNCH_BLOCKING", "1",
+         "each kernel is waited for, and ranks that start two operations in another order wait for "
+         "ever",
+         "unset it"},
+        {"FI_PROVIDER", "tcp", "libfabric is kept off the fabric", "unset it, or efa"},
+        {"FI_PROVIDER", "sockets", "libfabric is kept off the fabric", "unset it, or efa"},
+        {"FI_EFA_USE_DEVICE_RDMA", "1", "RDMA that not every EFA device has", "unset it"},
         {"CUDA_MODULE_LOADING", "LAZY",
          "kernels that are loaded while others run and wait for them", "CUDA_MODULE_LOADING=EAGER"},
     };

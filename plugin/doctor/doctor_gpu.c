@@ -239,6 +239,7 @@ static void check_clocks(struct muster_doctor *doctor)
         {MUSTER_CLOCK_POWER_BRAKE, "power brake", true},
         {MUSTER_CLOCK_SW_THERMAL, "thermal limit", true},
         {MUSTER_CLOCK_SW_POWER_CAP, "power cap", false},
+        {MUSTER_CLOCK_APPLICATIONS, "clocks that somebody set (nvidia-smi -ac, -lgc)", false},
     };
     const struct muster_nvml *nvml = doctor->survey->nvml;
     if (!nvml)
@@ -251,6 +252,8 @@ static void check_clocks(struct muster_doctor *doctor)
             muster_check_evidence(check, "GPU %d: %s, %d MHz of %d, %d C", i, reasons[j].text,
                                   nvml->gpu[i].sm_mhz, nvml->gpu[i].sm_max_mhz,
                                   nvml->gpu[i].temperature);
+            if (!reasons[j].grave)
+                muster_check_suspect(check, "GPU %d: %s", i, reasons[j].text);
             if (reasons[j].grave) {
                 muster_check_worse(check, MUSTER_CHECK_WARNING);
                 muster_check_found(check, "clocks are limited");

@@ -100,6 +100,26 @@ static void tell(struct muster_check *check, const struct muster_known_nccl *bug
     muster_check_advice(check, "%s", bug->fix);
 }
 
+/* A bug of few versions that depends on the program is a suspect where a job fails: of several the
+ * one of the fewest versions. */
+static void suspect_narrow(struct muster_check *check, int version, unsigned has)
+{
+    enum { NARROW = 300 };
+    const struct muster_known_nccl *best = NULL;
+    for (size_t i = 0; i < muster_known_nccl_n; i++) {
+        const struct muster_known_nccl *bug = &muster_known_nccl[i];
+        bool better = bug->last - bug->first < (best ? best->last - best->first : NARROW);
+        if (bug->weight == MUSTER_KNOWN_SOMETIMES && better &&
+            muster_known_nccl_holds(bug, version, has))
+            best = bug;
+    }
+    if (!best || check->status != MUSTER_CHECK_OK)
+        return;
+    muster_check_suspect(check, "this NCCL %.100s, with some programs (%.40s)", best->what,
+                         best->source);
+    muster_check_advice(check, "%s", best->fix);
+}
+
 static void tell_too_new(const struct muster_doctor *doctor, struct muster_check *check,
                          int version)
 {
@@ -132,4 +152,5 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
         if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
             tell(check, &muster_known_nccl[i]);
     tell_too_new(doctor, check, version);
+    suspect_narrow(check, version, has);
 }

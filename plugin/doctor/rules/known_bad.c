@@ -8,13 +8,13 @@ const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nv
 {
     if (strstr(gpu, "V100") && atof(driver) > 0 && atof(driver) < 396.26)
         return "drivers before 396.26 deadlock on V100 with CUDA 9 and later: a newer one";
+    if (!nvlink && strncmp(driver, "560.", 4) == 0)
+        return "hangs were reported with driver 560 on GPUs without NVLink: 570 and later";
     bool consumer = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
     if (!consumer || nvlink)
         return NULL;
     if (strncmp(driver, "545.", 4) == 0)
         return "this driver's P2P is broken on GeForce GPUs: 535.154.05 or 570 and later";
-    if (strncmp(driver, "560.", 4) == 0)
-        return "hangs were reported with driver 560 on GeForce GPUs: 570 and later";
     if (strstr(gpu, "RTX 4090") && strncmp(driver, "525.", 4) == 0)
         return "drivers of that time report P2P on RTX 4090 that does not work";
     return NULL;

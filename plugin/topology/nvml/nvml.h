@@ -66,6 +66,7 @@ struct muster_nvml {
 
 /* Clock event reasons that mean a GPU is held back by more than idleness or a wish. */
 enum {
+    MUSTER_CLOCK_APPLICATIONS = 0x2, /* a wish: worth a word where a rank is late */
     MUSTER_CLOCK_SW_POWER_CAP = 0x4,
     MUSTER_CLOCK_HW_SLOWDOWN = 0x8,
     MUSTER_CLOCK_SW_THERMAL = 0x20,

@@ -215,6 +215,9 @@ class Settings(Case):
         self.expect_suspect("env.unsafe", "hang_stuck", "grows in place",
                             PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:64,expandable_segments:True")
         self.expect_suspect("env.unsafe", "init_error", "different rails", NCCL_CROSS_NIC="1")
+        self.expect_suspect("env.unsafe", "hang_stuck", "each kernel is waited for", CUDA_LAUNCH_BLOCKING="1")
+        self.expect_suspect("env.unsafe", "init_error", "kept off the fabric", FI_PROVIDER="tcp")
+        self.assertEqual(self.suspect("env.unsafe", "init_error", FI_PROVIDER="efa")["status"], "ok")
         self.assertEqual(self.suspect("env.unsafe", "init_error", NCCL_CROSS_NIC="0")["status"], "ok")
 
     def test_a_library_between_the_job_and_cuda(self):
@@ -257,6 +260,20 @@ class Gpus(GpuCase):
                                 nvml="gpu * compute_mode 3")["gpu.mode"]
         self.assertEqual(exclusive["status"], "warning")
         self.assertIn("one process alone", exclusive["found"])
+
+    def test_clocks_that_somebody_set(self):
+        symptom = ("--passive", "--only", "gpu.clocks", "--symptom", "late_rank")
+        self.assertEqual(self.doctor(*symptom)["gpu.clocks"]["status"], "ok")
+        self.assertEqual(self.doctor("--passive", nvml="gpu 1 limits 2")["gpu.clocks"]["status"], "ok")
+        self.assertIn("GPU 1: clocks that somebody set", self.doctor(*symptom, nvml="gpu 1 limits 2")["gpu.clocks"]["found"])
+
+    def test_a_bug_that_depends_on_the_program(self):
+        symptom = ("--passive", "--only", "version.nccl_bad", "--symptom", "wrong_result")
+        self.assertEqual(self.doctor(*symptom)["version.nccl_bad"]["status"], "ok")
+        self.assertEqual(self.doctor("--passive", FAKE_NCCL="22803")["version.nccl_bad"]["status"], "ok")
+        check = self.doctor(*symptom, FAKE_NCCL="22803")["version.nccl_bad"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("with some programs (notes of 2.28.7)", check["found"])
 
     def test_gpus_of_several_models(self):
         symptom = ("--passive", "--only", "gpu.present", "--symptom", "hang_stuck")

@@ -176,6 +176,9 @@ static void drivers_known_to_be_bad_are_named(void **state)
     assert_null(muster_known_bad_driver("545.23.08", "NVIDIA H200", false));
     assert_null(muster_known_bad_driver("535.154.05", "NVIDIA GeForce RTX 3090", false));
     assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA GeForce RTX 4090", false));
+    assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA RTX A6000", false));
+    assert_null(muster_known_bad_driver("560.35.03", "NVIDIA H100 80GB HBM3", true));
+    assert_non_null(muster_known_bad_driver("545.29.06", "NVIDIA GeForce RTX 3090", false));
     assert_non_null(muster_known_bad_driver("390.30", "Tesla V100-SXM2-16GB", true));
     assert_null(muster_known_bad_driver("396.26", "Tesla V100-SXM2-16GB", true));
     assert_non_null(muster_known_too_new(12, 22501));
