@@ -137,9 +137,17 @@ static int add_library(struct muster_doctor *doctor, const char *path)
     return doctor->libraries++;
 }
 
-static void take_file(void *doctor, const char *path)
+/* What this machine has is no part of a recorded host. */
+static bool is_of_this_machine(const struct muster_doctor *doctor, const char *path)
 {
-    add_library(doctor, path);
+    return doctor->root[0] && (strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/opt/", 5) == 0);
+}
+
+static void take_file(void *arg, const char *path)
+{
+    struct muster_doctor *doctor = arg;
+    if (!is_of_this_machine(doctor, path))
+        add_library(doctor, path);
 }
 
 static void find_all(struct muster_doctor *doctor)

@@ -24,12 +24,29 @@ static int release(int version)
     return version / 100;
 }
 
-/* A library that stands in LD_LIBRARY_PATH or LD_PRELOAD comes before the framework's own, which
+/* Whether a folder of LD_LIBRARY_PATH holds it: the system's own stands behind a framework's. */
+static bool is_put_first(const char *library)
+{
+    char paths[4096], real[PATH_MAX], *rest;
+    snprintf(paths, sizeof paths, "%s", getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
+    for (char *folder = strtok_r(paths, ":", &rest); folder; folder = strtok_r(NULL, ":", &rest)) {
+        size_t n = realpath(folder, real) ? strlen(real) : 0;
+        if (n && strncmp(library, real, n) == 0 && library[n] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* A library in LD_PRELOAD, and mostly one in LD_LIBRARY_PATH, comes before the framework's own, which
  * was linked to what a newer one has ("undefined symbol: ncclCommRegister"). */
 static void evaluate_older(const struct muster_doctor *doctor, struct muster_check *check)
 {
     const struct muster_nccl_library *loaded = &doctor->library[doctor->loaded];
+    const char *preload = getenv("LD_PRELOAD");
     char old[32], newer[32];
+    bool preloaded = preload && strstr(preload, "libnccl");
+    if (!preloaded && !is_put_first(loaded->path))
+        return;
     for (int i = 0; i < doctor->libraries; i++) {
         const struct muster_nccl_library *other = &doctor->library[i];
         if (!loaded->version || release(other->version) <= release(loaded->version) ||
@@ -37,11 +54,11 @@ static void evaluate_older(const struct muster_doctor *doctor, struct muster_che
             continue;
         print_version(loaded->version, old, sizeof old);
         print_version(other->version, newer, sizeof newer);
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+        muster_check_worse(check, preloaded ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
         muster_check_found(check, "NCCL %s is loaded, before the framework's own %s", old, newer);
         muster_check_advice(check,
-                            "take %.150s out of LD_LIBRARY_PATH, LD_PRELOAD or the system, or "
-                            "put the framework's folder first",
+                            "take %.150s out of LD_LIBRARY_PATH or LD_PRELOAD, or put the "
+                            "framework's folder first",
                             loaded->path);
         return;
     }
@@ -92,7 +109,7 @@ static void check_loaded(struct muster_doctor *doctor)
         evaluate_older(doctor, check);
     if (check->status == MUSTER_CHECK_OK)
         suspect_preload(check, preload);
-    if (seen && doctor->loaded >= 0 && check->status != MUSTER_CHECK_PROBLEM) {
+    if (seen && doctor->loaded >= 0 && check->status == MUSTER_CHECK_OK) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "several versions are installed: see that every rank loads the "
                                    "same. Frameworks may bring another; --nccl PATH judges that");

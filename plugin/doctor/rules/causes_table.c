@@ -74,8 +74,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"host.dma_faults", TESTS " slow_transfer", 9},
     {"host.faults", TESTS " hang_dead init_error slow_transfer path_degraded " LATE, 6},
     {"host.kernel_log", TESTS " hang_dead init_error " LATE, 7},
-    {"version.nccl", "hang_mismatch mismatch hang_stuck policy_divergence", 4},
-    {"version.nccl", "init_error", 6},
+    {"version.nccl", "init_error hang_mismatch mismatch hang_stuck policy_divergence", 4},
     {"version.nccl_bad",
      "init_error hang_stuck wrong_result slow_transfer allreduce.small "
      "allreduce.large",
