@@ -149,6 +149,10 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     FILE *out = fopen("/dev/null", "w");
     muster_doctor_network(&doctor);
     muster_doctor_driver(&doctor);
+    muster_doctor_firewall(&doctor);
+    muster_doctor_kernel(&doctor);
+    muster_doctor_ranks(&doctor);
+    muster_doctor_hca(&doctor);
     muster_doctor_shm(&doctor);
     muster_doctor_limits(&doctor);
     muster_doctor_host(&doctor);
