@@ -170,7 +170,7 @@ function showOnly() {
 
 function showUnseen() {
   const parts = sides.map(([name, , more]) => [name, [...new Set(more.notes)]]).filter(([, notes]) => notes.length);
-  panel("unseen", "What was not seen", "", parts.length ? parts.map(([name, notes]) => [el("h3", {}, name), el("ul", {}, notes.map(note => el("li", {}, note)))])
+  panel("unseen", "What was not seen", "", parts.length ? parts.map(([name, notes]) => [el("h3", {}, name), unseenAndFine(notes)])
     : el("p", {}, "Nothing that muster knows of."));
 }
 

@@ -227,7 +227,7 @@ class HeatMap {
     ink.textAlign = "right";
     let free = -1;
     const put = row => {
-      const y = (row - v.row + 0.5) * this.cellHeight;
+      const y = Math.max(7, (row - v.row + 0.5) * this.cellHeight); /* rows may be thinner than a letter */
       ink.fillStyle = colour(this.guilty.has(row) ? "--guilty" : "--text");
       ink.fillText((this.guilty.has(row) ? "▶ " : "") + clean(this.rows[row]), this.left - 6, y, this.left - 8);
       return y;
@@ -332,7 +332,7 @@ class HeatMap {
       node.addEventListener("click", act);
       return node;
     };
-    return el("p", {}, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
+    return el("p", {class: "controls"}, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
       button("Whole run", () => this.whole()),
       el("span", {class: "quiet"}, "drag over the map, or arrow keys, + − 0"));
   }

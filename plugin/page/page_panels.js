@@ -22,6 +22,14 @@ function findingArticle(item) {
     el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }
 
+/* What was not seen, and apart from it what was looked at and is fine. */
+function unseenAndFine(lines) {
+  const list = some => el("ul", {}, some.map(line => el("li", {}, line.replace(/^ok: /, ""))));
+  const fine = lines.filter(line => line.startsWith("ok: ")), other = lines.filter(line => !line.startsWith("ok: "));
+  return [other.length ? list(other) : el("p", {}, "Nothing that muster knows of."),
+    fine.length ? [el("p", {}, el("b", {}, "Looked at, and fine:")), list(fine)] : null];
+}
+
 function showVerdict(lines, guilty) {
   const verdict = document.getElementById("verdict");
   verdict.replaceChildren(...lines.map((line, i) => el("span", {class: i ? "more" : "first"}, line)));

@@ -13,6 +13,12 @@ function rankWord(i) {
   return ranks[i].rank === null ? `process ${ranks[i].pid}` : `rank ${ranks[i].rank}`;
 }
 
+/* Those that lie in one place of a picture. */
+function ranksWord(at) {
+  const some = at.slice(0, 4).map(i => ranks[i].rank === null ? "?" : ranks[i].rank).sort((a, b) => a - b).join(", ");
+  return at.length === 1 ? rankWord(at[0]) : `ranks ${some}` + (at.length > 4 ? ` and ${at.length - 4} more` : "");
+}
+
 function hostWord(i) { return costs[i].host || "a host not known"; }
 
 function whoIs(i) {
@@ -97,8 +103,8 @@ function showHeat() {
     groups: ranks.map((rank, i) => hostWord(i)), timeOf: bin => moment(bin / heat.bins * heat.length_us)}) : null;
   panel("heat", "What each rank cost the others, over time", chained + " Clocks of GPUs are laid beside each other for this " +
     "picture; a cell may stand a few microseconds off.",
-    map ? [map.controls(), el("figure", {}, map.canvas, el("figcaption", {}, "A row is a rank, by host. The darker, the longer " +
-      `the others waited for it; the darkest cell: ${time(map.most)} of waiting in ${time(heat.length_us / heat.bins)}.`)), map.text]
+    map ? [map.controls(), el("figure", {}, map.canvas, el("figcaption", {}, "A row is a rank, by host. The stronger the colour, the longer " +
+      `the others waited for it; the strongest: ${time(map.most)} of waiting in ${time(heat.length_us / heat.bins)}.`)), map.text]
       : el("p", {}, "Nobody waited for anybody in what was compared."),
     later("As a table", () => table("What each rank cost the others", ["<rank", "<host", "GPU", "cost the others", "waited itself",
       "own time", "last in", "compared"], order.map(i => [rankWord(i), hostWord(i),
@@ -126,13 +132,15 @@ function showMatrix() {
     panel("matrix", "Who waited for whom", "", el("p", {}, "Nobody waited for anybody in what was compared."));
     return;
   }
-  const rest = matrix.columns.length < ranks.length;
+  /* Nobody waited for the ranks of the other columns. */
+  const shown = matrix.columns.map((i, c) => c).filter(c => matrix.us.some(row => row[c] > 0));
+  const rest = matrix.us.some(row => row[matrix.columns.length] > 0);
+  const used = [...shown, ...(rest ? [matrix.columns.length] : [])];
   const most = Math.max(...matrix.us.map(row => Math.max(...row)));
-  const used = matrix.us[0].map((value, c) => c < matrix.columns.length || rest);
   const totals = matrix.us[0].map((value, c) => sum(matrix.us.map(row => row[c])));
-  const head = ["<waited", ...matrix.columns.map(i => el("th", {scope: "col", class: guilty.has(i) ? "guilty" : null},
+  const head = ["<waited", ...shown.map(c => matrix.columns[c]).map(i => el("th", {scope: "col", class: guilty.has(i) ? "guilty" : null},
     "for " + rankWord(i))), rest ? "for all others" : null, "sum"].filter(name => name !== null);
-  const line = (word, values, all) => [word, ...values.filter((value, c) => used[c]).map(all), inUnit(sum(values))];
+  const line = (word, values, all) => [word, ...used.map(c => all(values[c])), inUnit(sum(values))];
   const rows = matrix.us.map((row, r) => line(rowWord(r), row, us => shaded(us, most)));
   rows.push(line("sum", totals, us => el("td", {}, el("b", {}, inUnit(us)))));
   const grid = el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Who waited for whom"},
@@ -141,7 +149,8 @@ function showMatrix() {
       el("tbody", {}, rows.map(row => el("tr", {}, row.map((value, i) => value instanceof Element ? value
         : el(i ? "td" : "th", i ? {} : {scope: "row"}, value)))))));
   panel("matrix", "Who waited for whom", chained, el("p", {}, `${unit.word}; the sum of all is the headline's ${inUnit(waited)}.` +
-    (rest ? ` The ${matrix.columns.length} ranks that cost most have a column.` : "")), el("figure", {}, grid));
+    (rest ? ` The ${shown.length} ranks that cost most have a column.`
+      : shown.length < ranks.length ? " Nobody waited for the ranks without a column." : "")), el("figure", {}, grid));
 }
 
 function showScatter() {
@@ -157,20 +166,24 @@ function showScatter() {
     return {low: from, high, name, word: time, ticks: linearTicks(from, high, 7)};
   };
   const named = new Set([...guilty, ...[...points].sort((a, b) => costs[b.i].cost_us - costs[a.i].cost_us).slice(0, 3).map(p => p.i)]);
-  const taken = [];
   const picture = plot("Scatter: each rank's own time an operation against its waiting an operation. Who holds others back has " +
     "much of the first and little of the second.",
     axis(points.map(p => p.x), "own time before an operation, mean"), axis(points.map(p => p.y), "waiting in it, mean"),
-    (frame, px, py, box) => [...points].sort((a, b) => guilty.has(b.i) - guilty.has(a.i)).forEach(p => {
-      frame.append(svg("circle", {class: guilty.has(p.i) ? "dot guilty" : "dot", cx: px(p.x), cy: py(p.y), r: points.length > 200 ? 3 : 5,
-        "data-tip": `${whoIs(p.i)}: own time ${time(p.x)}, waiting ${time(p.y)} an operation; cost the others ${time(costs[p.i].cost_us)}`}));
-      if (named.has(p.i) && taken.every(at => Math.hypot((px(p.x) - at[0]) / 4, py(p.y) - at[1]) > 13)) {
-        const end = px(p.x) > box.right - 80;
-        taken.push([px(p.x), py(p.y)]);
-        frame.append(svg("text", {class: guilty.has(p.i) ? "guilty" : null, x: px(p.x) + (end ? -8 : 8), y: py(p.y) + 4,
-          "text-anchor": end ? "end" : "start"}, rankWord(p.i)));
-      }
-    }));
+    (frame, px, py, box) => {
+      const labels = [];
+      [...points].sort((a, b) => guilty.has(b.i) - guilty.has(a.i) || named.has(b.i) - named.has(a.i)).forEach(p => {
+        const near = labels.find(at => Math.hypot((px(p.x) - at.x) / 4, py(p.y) - at.y) <= 13);
+        if (near) near.ranks.push(p.i);
+        else if (named.has(p.i)) labels.push({x: px(p.x), y: py(p.y), ranks: [p.i]});
+        frame.append(svg("circle", {class: guilty.has(p.i) ? "dot guilty" : "dot", cx: px(p.x), cy: py(p.y), r: points.length > 200 ? 3 : 5,
+          "data-tip": `${whoIs(p.i)}: own time ${time(p.x)}, waiting ${time(p.y)} an operation; cost the others ${time(costs[p.i].cost_us)}`}));
+      });
+      labels.forEach(label => {
+        const end = label.x > box.right - 110, blamed = label.ranks.some(i => guilty.has(i));
+        frame.append(svg("text", {class: blamed ? "guilty" : null, x: label.x + (end ? -8 : 8), y: label.y + 4,
+          "text-anchor": end ? "end" : "start"}, ranksWord(label.ranks)));
+      });
+    });
   panel("scatter", "Own time against waiting", "own time is known only where the operation before was timed too; unequal work, as of " +
     "pipeline stages, is own time as well.", el("figure", {}, picture, el("figcaption", {},
     "A dot is a rank. Who holds the others back lies at the right and low; who waits lies at the left and high.")));
@@ -236,8 +249,7 @@ function showBandwidth() {
 
 function showUnseen() {
   const lines = [...new Set([...report.gaps, ...page.not_observable])];
-  panel("unseen", "What was not seen", "", lines.length ? el("ul", {}, lines.map(line => el("li", {}, line)))
-    : el("p", {}, "Nothing that muster knows of."));
+  panel("unseen", "What was not seen", "", unseenAndFine(lines));
 }
 
 function showRun() {

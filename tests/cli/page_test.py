@@ -371,9 +371,24 @@ class Browser(unittest.TestCase):
                 self.assertIn("<h3>" + item["text"].replace("&", "&amp;") + "</h3>", dom)
                 for line in item["finding"]["evidence"]:
                     self.assertEqual(re.sub("<script.*?</script>", "", dom, flags=re.S).count(line), 1, "said twice")
+            self.assertNotIn("<li>ok: ", dom, "what is fine is not among what was not seen")
+            if recording == "late-tpdp":
+                self.assertIn(">ranks 0, 2, 3</text>", dom)  # three dots in one place
             if recording == "clean":
                 self.assertEqual(own["findings"], [])
                 self.assertEqual(own["state"], "nobody")
+
+    def test_only_ranks_that_somebody_waited_for_have_a_column(self):
+        made, _ = make(tempfile.mkdtemp(dir=self.folder.name), "late-gpu")
+        page, text = made + ".alone.html", read(made)
+        rows = json.loads(Parts(text).data["muster-page"])["matrix"]["us"]
+        for row in rows:
+            row[1:] = [0] * (len(row) - 1)
+        with open(page, "w", encoding="utf-8") as file:
+            file.write(re.sub(r'"us":\[\[.*?\]\]', '"us":' + json.dumps(rows), text))
+        dom, _ = self.check(page)
+        matrix = re.search(r'<section id="matrix".*?</section>', dom, re.S)[0]
+        self.assertEqual(len(re.findall(r'<th scope="col"[^>]*>for ', matrix)), 1)
 
     def test_the_page_of_two_runs(self):
         page, _, data = make_comparison(self.folder.name, "clean", "late-gpu", "--limit", "5")
