@@ -174,6 +174,11 @@ static int by_own(const void *left, const void *right)
     return own_a != own_b ? (own_a > own_b ? -1 : 1) : 0;
 }
 
+double muster_compare_least_us(const struct muster_compared *compared)
+{
+    return isnan(compared->usual_us) ? 0 : MUSTER_COMPARE_LEAST * compared->usual_us;
+}
+
 /* Where all ranks are those of the other run: a rank of a larger job does other work. */
 static int compare_ranks(struct muster_compared *compared, struct draws *draws)
 {
@@ -192,7 +197,7 @@ static int compare_ranks(struct muster_compared *compared, struct draws *draws)
         if (find_change(&own.a->own_us, &own.b->own_us, false, 1000003 + i, draws, &own.own) ||
             find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost))
             return -1;
-        double least = MUSTER_COMPARE_LEAST * compared->usual_us;
+        double least = muster_compare_least_us(compared);
         own.told = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
         compared->rank[compared->ranks++] = own;
     }

@@ -38,7 +38,7 @@ struct muster_compared {
     struct muster_compare_side side[2]; /* A, B */
     enum muster_compare_measure by;     /* what `whole` rests on: beat, or transfer without beats */
     struct muster_change whole;         /* a share, weighted by A's operations */
-    double usual_us;                    /* A's mean of it */
+    double usual_us;                    /* A's mean of it; NAN: not known */
     struct muster_compared_class *class; /* worst first */
     size_t classes;
     size_t only[2];                    /* classes that only A, only B has */
@@ -75,5 +75,9 @@ bool muster_compare_rank_is_only(const struct muster_compared *compared, unsigne
 void muster_compare_text(const struct muster_compared *compared, double limit,
                          const struct muster_terminal *terminal, FILE *out);
 void muster_compare_json(const struct muster_compared *compared, double limit, FILE *out);
+
+/* From which change of a rank's time on it counts, of changes that are certain; 0 where nothing tells
+ * how long operations take. */
+double muster_compare_least_us(const struct muster_compared *compared);
 
 #endif

@@ -64,7 +64,7 @@ static void say_whole(const struct muster_compared *compared, bool counts,
     char *line = next_line(verdict), why[MUSTER_COMPARE_LINE / 2];
     if (!whole->known) {
         muster_compare_put_unknown(why, sizeof why, compared);
-        snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower is not known: %s.", why);
+        snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower as a whole is not known: %s.", why);
     } else if (!counts)
         snprintf(line, MUSTER_COMPARE_LINE,
                  "No difference that counts: %.1f %% (%.1f to %.1f), by %s.", 100 * whole->value,
@@ -103,10 +103,10 @@ static void say_rank(const struct muster_compared *compared, struct muster_compa
 {
     const struct muster_compared_rank *most = NULL;
     char before[32], after[32];
-    double sign = compared->whole.value > 0 ? 1 : -1;
+    double sign = compared->whole.known && compared->whole.value <= 0 ? -1 : 1;
     for (size_t i = 0; i < compared->ranks; i++) {
         const struct muster_compared_rank *rank = &compared->rank[i];
-        if (muster_change_is(&rank->cost, MUSTER_COMPARE_LEAST * compared->usual_us) &&
+        if (muster_change_is(&rank->cost, muster_compare_least_us(compared)) &&
             sign * rank->cost.value > 0 &&
             (!most || sign * rank->cost.value > sign * most->cost.value))
             most = rank;
@@ -128,6 +128,6 @@ void muster_compare_verdict_of(const struct muster_compared *compared,
     say_whole(compared, counts, verdict);
     if (counts && compared->classes)
         say_where(compared, verdict);
-    if (counts)
+    if (counts || !compared->whole.known)
         say_rank(compared, verdict);
 }

@@ -47,7 +47,7 @@ static void put_least(struct muster_json *json, const struct muster_compared *co
 {
     muster_json_object(json, "least");
     muster_json_real(json, "share", MUSTER_COMPARE_LEAST, 6);
-    muster_json_real(json, "us", MUSTER_COMPARE_LEAST * compared->usual_us, 3);
+    muster_json_real(json, "us", muster_compare_least_us(compared), 3);
     muster_json_end(json);
 }
 

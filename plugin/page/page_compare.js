@@ -147,7 +147,8 @@ function showRanks() {
     return;
   }
   panel("ranks", title, wrong, rankFigure("cost", "The others waited for it",
-    `Hollow: A, full: B, an operation. Red: certainly more, by ${known(page.least.us)} or more. Blue: certainly less by as much. ` +
+    `Hollow: A, full: B, an operation. Red: certainly more${page.least.us > 0 ? `, by ${time(page.least.us)} or more` : ""}. ` +
+    `Blue: certainly less${page.least.us > 0 ? " by as much" : ""}. ` +
     "Grey: not certain, or too little to count." + more),
     rankFigure("own", "Its own time", "What a rank does from its earlier operations to the start of the next: hollow A, full B." + more),
     later("As a table", () => table("Ranks of both runs", ["<rank", "<host in A", "<host in B", "others waited A", "B", "<change", "own time A", "B", "<change"],

@@ -106,6 +106,12 @@ class Compare(unittest.TestCase):
         done = self.compare(run, run, "--limit", "5", "--format", "json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["worse"]), (2, None))
 
+    def test_who_is_waited_for_more_is_said_where_the_whole_is_not_known(self):
+        done = self.compare("clean", self.replay("late-tpdp", "late-tpdp"))
+        text = " ".join(done.stdout.split())
+        self.assertIn("Whether B is slower as a whole is not known", text)
+        self.assertRegex(text, r"For rank 1 \(node0\) the others waited [\d.]+ us an operation in A, [\d.]+ (us|ms) in B\.")
+
     def test_what_cannot_be_compared_is_refused_with_a_reason(self):
         done = self.compare("clean", "kinds-2rank")
         if done.returncode == 0:
