@@ -221,7 +221,7 @@ static void load_named(struct load *load, const char *name)
         known = load_unmade(load, name);
     if (load->files == before && muster_trace_folder(name, folder, sizeof(folder)))
         muster_run_note(load->run,
-                        "%s: recorded calls, not a run; `muster replay %s` plays them and reports",
+                        "%s: recorded calls, not a run; `muster replay %s` makes a run of them",
                         name, folder);
     else if (!known)
         muster_run_note(load->run, "%s: neither a run directory nor a pid", name);

@@ -401,7 +401,7 @@ static void nothing_to_read_is_an_error_in_words(void **state)
     snprintf(calls, sizeof calls, "%s/rank-0.jsonl", fixture->run);
     expect_nothing(fixture, calls, "neither a run directory nor a pid");
     fclose(fopen(calls, "w"));
-    snprintf(why, sizeof why, "recorded calls, not a run; `muster replay %s` plays them",
+    snprintf(why, sizeof why, "recorded calls, not a run; `muster replay %s` makes a run of them",
              fixture->run);
     expect_nothing(fixture, fixture->run, why);
     expect_nothing(fixture, calls, why);
