@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +151,7 @@ static void add_log_of(struct load *load, const struct muster_seg_identity *iden
 static void load_pid(struct load *load, uint64_t pid)
 {
     size_t before = load->files;
+    bool lives = pid <= INT_MAX && pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
         if (!identity_of(load, &load->found[i], &identity) || identity.pid != pid)
@@ -158,8 +161,10 @@ static void load_pid(struct load *load, uint64_t pid)
     }
     if (load->files == before)
         muster_run_note(load->run,
-                        "%llu: no segment of this pid is there; if the process is over, "
-                        "name its run directory",
+                        lives ? "%llu: this process records nothing. muster cannot attach to a "
+                                "job that was started without it: muster run -- COMMAND"
+                              : "%llu: no process of this number is here, and nothing that it "
+                                "recorded; name its run directory",
                         (unsigned long long)pid);
 }
 

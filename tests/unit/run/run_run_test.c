@@ -397,7 +397,8 @@ static void nothing_to_read_is_an_error_in_words(void **state)
     char calls[512], why[640];
     expect_nothing(fixture, fixture->run, "nothing that muster recorded is there");
     expect_nothing(fixture, "/nowhere", "neither a run directory nor a pid");
-    expect_nothing(fixture, "4000000", "no segment of this pid");
+    expect_nothing(fixture, "4200000", "no process of this number is here");
+    expect_nothing(fixture, "1", "cannot attach to a job that was started without it");
     snprintf(calls, sizeof calls, "%s/rank-0.jsonl", fixture->run);
     expect_nothing(fixture, calls, "neither a run directory nor a pid");
     fclose(fopen(calls, "w"));
