@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "segment/crc32c.h"
+#include "oplog/crc32c.h"
 
 void muster_log_put_bytes(struct muster_log_sink *sink, const void *data, size_t bytes)
 {

@@ -7,7 +7,7 @@
 #include "oplog/log_encode.h"
 #include "oplog/log_image.h"
 #include "oplog/log_reader.h"
-#include "segment/crc32c.h"
+#include "oplog/crc32c.h"
 #include "segment/image.h"
 
 static const struct muster_log_comm dp = {

@@ -1,4 +1,4 @@
-#include "segment/crc32c.h"
+#include "oplog/crc32c.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* CRC-32C (Castagnoli), as in RFC 3720 appendix B.4: "123456789" gives 0xe3069283. */
-#ifndef MUSTER_SEGMENT_CRC32C_H
-#define MUSTER_SEGMENT_CRC32C_H
+#ifndef MUSTER_OPLOG_CRC32C_H
+#define MUSTER_OPLOG_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>
