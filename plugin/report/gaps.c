@@ -343,7 +343,7 @@ static bool partly_seen(const struct muster_report_comm *comm)
 
 static bool recorded_twice(const struct muster_report_comm *comm)
 {
-    return comm->twice;
+    return comm->duplicate_rank;
 }
 
 static bool silent_single(const struct muster_report_comm *comm)
@@ -438,9 +438,9 @@ int muster_build_gaps(struct muster_build *build)
             "different ones",
             build->report->mismatched);
     }
-    if (build->strays) {
+    if (build->unattributed) {
         say(&gaps, "%" PRIu64 " operations belong to communicators that nothing describes",
-            build->strays);
+            build->unattributed);
     }
     if (build->view->left_out) {
         say(&gaps,

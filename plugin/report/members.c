@@ -43,7 +43,7 @@ static int make_comms(struct muster_build *build)
         *comm = (struct muster_report_comm){.id = from->id,
                                             .nranks = from->nranks,
                                             .nnodes = from->nnodes,
-                                            .twice = from->id && from->twice};
+                                            .duplicate_rank = from->id && from->duplicate_rank};
         for (uint32_t i = 0; i < from->members; i++) {
             const struct muster_view_member *own = &view->member[from->first_member + i];
             comm->seen += i == 0 || own[-1].rank != own->rank;

@@ -76,7 +76,7 @@ struct muster_report_comm {
     uint64_t nranks;  /* 0: not known */
     uint64_t nnodes;
     uint64_t seen; /* ranks recorded */
-    bool twice;    /* a rank was recorded twice: not compared */
+    bool duplicate_rank;    /* a rank was recorded twice: not compared */
     bool full;     /* every rank is seen */
     uint64_t ops;
 };

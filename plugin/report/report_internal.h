@@ -57,7 +57,7 @@ struct muster_build {
     size_t classes;
     struct muster_hashmap class_at; /* index */
     struct muster_samples transfer; /* of jointly timed operations, by class */
-    uint64_t strays; /* operations of a communicator that nothing describes */
+    uint64_t unattributed; /* operations of a communicator that nothing describes */
 };
 
 /* members.c: who is there. Fills the report's comm and rank. -1: out of memory. */

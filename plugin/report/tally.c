@@ -47,7 +47,7 @@ static void note(struct muster_build *build, uint32_t at, const struct muster_pl
     class->nranks = place->nranks;
     class->channels = row->channels;
     build->report->comm[place->comm].ops += row->count;
-    build->strays += place->stray ? row->count : 0;
+    build->unattributed += place->stray ? row->count : 0;
 }
 
 static void note_to_itself(struct muster_totals *rank, const struct muster_place *place,

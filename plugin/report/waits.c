@@ -70,7 +70,7 @@ int muster_build_waits(struct muster_build *build)
     for (uint32_t c = 0; c < build->view->comms && result == 0; c++) {
         const struct muster_report_comm *comm = &build->report->comm[c + 1];
         /* A rank that is alone in its communicator waits for nobody, and all of it is seen. */
-        if (comm->id && !comm->twice && (comm->seen >= 2 || comm->full)) {
+        if (comm->id && !comm->duplicate_rank && (comm->seen >= 2 || comm->full)) {
             result = read_comm(build, c, comm->full);
         }
     }

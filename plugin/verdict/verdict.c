@@ -381,7 +381,7 @@ static bool find_short_fall(const struct muster_view *view, struct short_fall *f
 {
     for (size_t c = 0; c < view->comms && view->run; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        if (comm->id && !comm->twice && comm->members >= 2 && comm->members == comm->nranks &&
+        if (comm->id && !comm->duplicate_rank && comm->members >= 2 && comm->members == comm->nranks &&
             calls_differ(view, comm, found)) {
             return true;
         }

@@ -2,7 +2,7 @@
 
 bool muster_joint_possible(const struct muster_view_comm *comm)
 {
-    return comm->id && comm->members >= 2 && !comm->twice;
+    return comm->id && comm->members >= 2 && !comm->duplicate_rank;
 }
 
 bool muster_joint_takes_common_end(const struct muster_view *view, const struct muster_view_op *op)

@@ -151,7 +151,7 @@ static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
     };
     uint32_t at = class_of(view, &class);
     if (at >= MUSTER_VIEW_CLASSES) {
-        view->strays++; /* or out of memory, which shows in finish */
+        view->unattributed++; /* or out of memory, which shows in finish */
         return;
     }
     struct muster_view_op *own = add(view, &view->op, &view->ops, sizeof *own);
@@ -181,7 +181,7 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
 {
     const struct muster_view_index *index = view->index;
     if (!index || member >= index->feeds || view->ops >= MUSTER_VIEW_NONE) {
-        view->strays++;
+        view->unattributed++;
         return;
     }
     put(view, member, index->feed[member].nranks, op);
@@ -190,7 +190,7 @@ void muster_view_add_op(struct muster_view *view, uint32_t member, const struct 
 void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
 {
     if (member >= view->members || view->ops >= MUSTER_VIEW_NONE) {
-        view->strays++;
+        view->unattributed++;
         return;
     }
     put(view, member, view->member[member].nranks, op);
@@ -272,7 +272,7 @@ static int by_comm(const void *left, const void *right)
 static void join(struct muster_view_comm *comm, const struct muster_view_feed *feed,
                  const struct muster_view_feed *before)
 {
-    comm->twice |= before && before->rank == feed->rank;
+    comm->duplicate_rank |= before && before->rank == feed->rank;
     comm->members++;
     comm->nranks = comm->nranks ? comm->nranks : feed->nranks;
     comm->nnodes = comm->nnodes ? comm->nnodes : feed->nnodes;

@@ -63,7 +63,7 @@ struct muster_view_comm {
     uint64_t id;
     uint32_t nranks; /* 0: not known */
     uint32_t nnodes;
-    bool twice; /* a rank stands in it twice: its ranks are not compared */
+    bool duplicate_rank; /* a rank stands in it twice: its ranks are not compared */
     char name[MUSTER_SEG_NAME];
     uint32_t first_member, members; /* after finish; by rank. members: ranks seen */
 };
@@ -135,7 +135,7 @@ struct muster_view {
     const struct muster_run *run; /* that it was made from; NULL: fed by hand */
     uint64_t every;    /* of a run of too many operations one in so many stretches is here; else 1, or 0 */
     uint64_t left_out; /* operations of the other stretches */
-    uint64_t strays; /* operations of communicators that nothing describes */
+    uint64_t unattributed; /* operations of communicators that nothing describes */
     bool failed;     /* out of memory while feeding; finish tells */
     struct muster_view_index *index;
 };

@@ -27,7 +27,7 @@ static void drop_remains(struct muster_hang_comm *comm)
         bool again = kept > 0 && comm->member[kept - 1].comm_rank == member->comm_rank;
         if (again && member->over)
             continue;
-        comm->twice |= again;
+        comm->duplicate_rank |= again;
         comm->member[kept++] = *member;
     }
     comm->members = kept;
@@ -66,7 +66,7 @@ static void report_twice(const struct muster_hang_cases *cases, const struct mus
 
 static bool readable(const struct muster_hang_comm *comm, const struct muster_hang_facts *facts)
 {
-    return !comm->twice && comm->members > 0 && facts->over < comm->members;
+    return !comm->duplicate_rank && comm->members > 0 && facts->over < comm->members;
 }
 
 /* A process that is gone outranks all. Looked for twice: who is known to be gone from one
@@ -77,7 +77,7 @@ static bool evaluate_dead(struct muster_hang_cases *cases, struct muster_hang_st
     for (size_t i = 0; i < 2 * view->comms; i++) {
         size_t c = i % view->comms, before = cases->n;
         struct muster_hang_comm *comm = &view->comm[c];
-        if (comm->twice && i == c)
+        if (comm->duplicate_rank && i == c)
             report_twice(cases, comm);
         if (dead[c] || !readable(comm, &cases->facts[c]))
             continue;

@@ -330,7 +330,7 @@ static bool drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_st
         }
     }
     for (size_t c = 0; c < view->comms && whole; c++) {
-        if (!view->comm[c].twice)
+        if (!view->comm[c].duplicate_rank)
             doubt(&view->comm[c], &cases->facts[c], suspect, cases, doubted);
     }
     for (size_t i = 0; i < cases->n && whole; i++) {

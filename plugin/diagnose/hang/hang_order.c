@@ -213,7 +213,7 @@ static bool try_others(struct muster_hang_cases *cases, struct muster_hang_state
     for (size_t c = 0; place && shared && c < view->comms && !found; c++) {
         struct muster_hang_comm *other = &view->comm[c];
         const struct muster_hang_facts *there = &cases->facts[c];
-        if (other == hang->comm || other->twice || other->members > hang->comm->members ||
+        if (other == hang->comm || other->duplicate_rank || other->members > hang->comm->members ||
             there->idle || there->over)
             continue;
         uint32_t n = share(hang->comm, other, place, shared);
@@ -254,7 +254,7 @@ bool muster_hang_find_orders(struct muster_hang_cases *cases, struct muster_hang
     for (size_t i = 0; i < cases->n; i++) {
         struct muster_hang_case *hang = &cases->at[i];
         for (size_t c = 0; c < view->comms && is_live(hang, MUSTER_FINDING_HANG_ABSENT); c++) {
-            if (&view->comm[c] == hang->comm || view->comm[c].twice ||
+            if (&view->comm[c] == hang->comm || view->comm[c].duplicate_rank ||
                 !went_ahead(hang, &view->comm[c], &cases->facts[c]))
                 continue;
             drop_same(cases, i);

@@ -206,7 +206,7 @@ bool muster_hang_scan(struct muster_hang_cases *cases, struct muster_hang_state 
         return false;
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_hang_comm *comm = &view->comm[c];
-        if (comm->twice || comm->members == 0)
+        if (comm->duplicate_rank || comm->members == 0)
             continue;
         cases->facts[c] = scan(comm);
         for (uint32_t i = 0; i < comm->members; i++)

@@ -82,7 +82,7 @@ struct muster_hang_comm {
     uint32_t nranks;                   /* 0: not known */
     struct muster_hang_member *member; /* by comm_rank */
     uint32_t members;
-    bool twice; /* a rank is in it twice: a used hash came back, or a process was restarted */
+    bool duplicate_rank; /* a rank is in it twice: a used hash came back, or a process was restarted */
 };
 
 struct muster_hang_state {

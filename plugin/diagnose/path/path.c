@@ -89,7 +89,7 @@ static void scan_net(struct muster_path_scan *scan, const struct muster_view_net
     const struct muster_view_member *b = member_of(view, a->comm, net->peer);
     struct muster_path_pair pair;
     if (!net->send || net->count == 0 || !b || scan->host[a->gpu] != scan->host[b->gpu] ||
-        a->gpu == b->gpu || view->comm[a->comm].twice) {
+        a->gpu == b->gpu || view->comm[a->comm].duplicate_rank) {
         return;
     }
     if (!muster_path_pair(&view->gpu[a->gpu], &view->gpu[b->gpu], &pair)) {
@@ -169,7 +169,7 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
         .next = muster_arena_array(&memory, view->members + 1, sizeof(uint32_t)),
         .first = muster_arena_array(&memory, view->gpus + 1, sizeof(uint32_t))};
     for (uint32_t c = 0; c < view->comms && !memory.failed; c++) {
-        if (view->comm[c].id && !view->comm[c].twice) {
+        if (view->comm[c].id && !view->comm[c].duplicate_rank) {
             scan_pairs(&scan, c);
         }
     }

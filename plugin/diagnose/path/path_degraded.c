@@ -21,7 +21,7 @@ static const struct muster_view_net *net_abroad(const struct muster_path_scan *s
         const struct muster_view_net *net = &view->net[i];
         const struct muster_view_member *from = &view->member[net->member];
         const struct muster_view_comm *comm = &view->comm[from->comm];
-        if (from->gpu != gpu || net->count == 0 || comm->twice) {
+        if (from->gpu != gpu || net->count == 0 || comm->duplicate_rank) {
             continue;
         }
         for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
@@ -55,7 +55,7 @@ static uint32_t neighbour(const struct muster_path_scan *scan, uint32_t gpu, boo
     for (size_t i = 0; i < view->members; i++) {
         const struct muster_view_member *own = &view->member[i];
         const struct muster_view_comm *comm = &view->comm[own->comm];
-        if (own->gpu != gpu || own->ops == 0 || comm->id == 0 || comm->twice ||
+        if (own->gpu != gpu || own->ops == 0 || comm->id == 0 || comm->duplicate_rank ||
             (best != MUSTER_VIEW_NONE && comm->nranks <= view->comm[best].nranks)) {
             continue;
         }
@@ -214,7 +214,7 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
     const struct muster_view *view = scan->view;
     const struct muster_view_comm *comm = &view->comm[c];
     struct muster_path_pair pair, slowest = {.peer = NULL};
-    if (!comm->id || comm->twice || comm->members != comm->nranks) {
+    if (!comm->id || comm->duplicate_rank || comm->members != comm->nranks) {
         return 0;
     }
     for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {

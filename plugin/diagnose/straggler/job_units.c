@@ -122,7 +122,7 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
         .seat = MUSTER_NO_UNIT,
         .own = MUSTER_NO_UNIT,
         .own_ns = MUSTER_NO_SHORT,
-        .scored = muster_view_scored(op) && !comm->twice,
+        .scored = muster_view_scored(op) && !comm->duplicate_rank,
     };
     return (uint32_t)graph->units++;
 }

@@ -136,7 +136,7 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[verdict[c].comm];
-        if (verdict[c].guilty || own->nranks == 1 || own->twice || own->members < 2 || !own->id) {
+        if (verdict[c].guilty || own->nranks == 1 || own->duplicate_rank || own->members < 2 || !own->id) {
             continue;
         }
         note_clean(own, &verdict[c], covered, &findings->clean);

@@ -192,7 +192,7 @@ static int add(struct muster_simulation *simulation, const struct muster_view *v
             result = read_member(&reading, member);
     }
     if (simulate && !sha256)
-        simulation->unknown += view->strays;
+        simulation->unknown += view->unattributed;
     return result == 0 && !sha256 ? measure(&reading) : result;
 }
 

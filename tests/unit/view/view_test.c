@@ -157,8 +157,8 @@ static void test_a_rank_fed_twice_marks_its_communicator(void **state)
     muster_view_add_member(&view, gpu, 8, 0, 2, 1, "");
     finish(&view);
     assert_int_equal(view.comms, 2);
-    assert_true(view.comm[0].twice);
-    assert_false(view.comm[1].twice);
+    assert_true(view.comm[0].duplicate_rank);
+    assert_false(view.comm[1].duplicate_rank);
     muster_view_free(&view);
 }
 
@@ -169,7 +169,7 @@ static void test_operations_of_nobody_are_counted(void **state)
     struct muster_op op = op_at(0, 1, 2);
     muster_view_add_op(&one.view, 99, &op);
     finish(&one.view);
-    assert_int_equal(one.view.strays, 1);
+    assert_int_equal(one.view.unattributed, 1);
     assert_int_equal(one.view.ops, 0);
     muster_view_free(&one.view);
 }
@@ -204,7 +204,7 @@ static void test_ranks_of_one_process_are_told_apart(void **state)
     assert_int_equal(muster_view_of_run(&run, &view, &err), 0);
     assert_int_equal(view.gpus, 2);
     assert_int_equal(view.comms, 1);
-    assert_false(view.comm[0].twice);
+    assert_false(view.comm[0].duplicate_rank);
     assert_int_equal(view.gpu[view.member[0].gpu].rank, 0);
     assert_int_equal(view.gpu[view.member[1].gpu].rank, 1);
     assert_int_equal(view.member[0].ops + view.member[1].ops, 2);
@@ -337,11 +337,11 @@ static void test_of_a_long_run_all_ranks_keep_the_same_stretches(void **state)
     for (uint32_t i = last->first_op + 1; i < last->first_op + last->ops; i++)
         breaks += view.op[i].number != view.op[i - 1].number + 1u;
     assert_in_range(breaks, 8, LONG_OPS / 64 / 2); /* evenly over the run, in whole blocks */
-    assert_int_equal(view.left_out + view.ops + view.strays, LONG_RANKS * LONG_OPS);
+    assert_int_equal(view.left_out + view.ops + view.unattributed, LONG_RANKS * LONG_OPS);
     muster_view_free(&view);
     assert_int_equal(muster_view_of_run_within(&run, LONG_RANKS * LONG_OPS, &view, &err), 0);
     assert_int_equal(view.left_out, 0);
-    assert_int_equal(view.ops + view.strays, LONG_RANKS * LONG_OPS);
+    assert_int_equal(view.ops + view.unattributed, LONG_RANKS * LONG_OPS);
     muster_view_free(&view);
     for (int32_t r = 0; r < LONG_RANKS; r++) {
         free(process[r].segment);
