@@ -193,6 +193,7 @@ struct job {
     uint8_t level; /* auto: one block in 2^level is timed; ranks may differ by one */
     bool level_differs;
     bool seen[JOB_RANKS_MAX];
+    bool blind;     /* no rank has GPU times; what would have been timed counts as hit */
     double lost;    /* share of operations that the log has not */
     bool by_events; /* times by CUDA events, to half a microsecond; else the GPU's stamps */
 };

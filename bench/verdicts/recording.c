@@ -168,7 +168,7 @@ static void write_launch(void *arg, const struct launch *launch)
     if (!writer->job->seen[launch->rank])
         return;
     bool timed = is_timed(writer, launch->rank, recording_comm(writer->job, group, first), number);
-    emit_launch(writer, launch, timed);
+    emit_launch(writer, launch, timed && !writer->job->blind);
     if (timed && number >= MUSTER_WARM_UP)
         count_hits(writer, launch, first);
 }

@@ -18,7 +18,7 @@
 static const char usage[] =
     "usage: verdicts [--from SEED] [--to SEED] [--category WORD] [--family WORD] [--without WORD]\n"
     "                [--ranks N] [--case N] [--live] [--null N] [--csv FILE] [--say]\n"
-    "                [--reach] [--floor PERCENT]\n"
+    "                [--no-gpu-times] [--reach] [--floor PERCENT]\n"
     "--from, --to      seeds, both included (default 1000 to 1009); each is a case of each\n"
     "                  category. Those from 1000 on judge: choose no constant by them\n"
     "--category WORD   of this category only\n"
@@ -28,6 +28,7 @@ static const char usage[] =
     "--ranks N         so many ranks, 8 to 1024, a power of 2 (default: as the case has it)\n"
     "--case N          one case, seed * 100 + category, with its truth and all that was said\n"
     "--live            what is told while the job runs: each host's leader, once a second\n"
+    "--no-gpu-times   no rank has any, as before NCCL 2.28.3\n"
     "--null N          N live runs with nothing wrong, of all families; any word fails\n"
     "--csv FILE        a line a finding, and a line a fault that was not named\n"
     "--say             print each case with something wrong or missing\n"
@@ -39,7 +40,7 @@ struct options {
     uint64_t from, to, ranks, one, null, floor; /* floor: percent; 0: none */
     int category, family, without; /* -1: any, none */
     const char *csv;
-    bool say, single, live, reach;
+    bool say, single, live, reach, no_gpu_times;
 };
 
 static int parse_ranks(const char *text, uint64_t *ranks)
@@ -79,6 +80,9 @@ static int parse_one(int option, struct options *options)
         return 0;
     case 'o':
         return muster_text_u64(optarg, &options->floor) ? 0 : -1;
+    case 'b':
+        options->no_gpu_times = true;
+        return 0;
     case 'l':
         options->live = true;
         return 0;
@@ -104,6 +108,7 @@ static int parse(int argc, char **argv, struct options *options)
                                           {"live", no_argument, NULL, 'l'},
                                           {"reach", no_argument, NULL, 'g'},
                                           {"null", required_argument, NULL, 'n'},
+                                          {"no-gpu-times", no_argument, NULL, 'b'},
                                           {"floor", required_argument, NULL, 'o'},
                                           {NULL, 0, NULL, 0}};
     *options =
@@ -131,6 +136,7 @@ static void draw(const struct options *options, uint64_t seed, unsigned category
              (unsigned)options->ranks, job);
     job->step_ns = simulate(job, 0, PROBED, NULL, NULL) / PROBED;
     job_draw_faults(job);
+    job->blind = options->no_gpu_times;
 }
 
 static void score_case(struct bench *bench, uint64_t seed, const struct job *job)

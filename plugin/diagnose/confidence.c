@@ -17,6 +17,12 @@ double muster_confidence_late(bool chained)
     return chained ? share((struct row){61, 61}) : share((struct row){174, 174});
 }
 
+double muster_confidence_late_calls(void)
+{
+    /* bench/verdicts --no-gpu-times, seeds 1 to 60. */
+    return share((struct row){113, 114});
+}
+
 double muster_confidence_alike(void)
 {
     /* bench/verdicts, seeds 1 to 40. */

@@ -24,6 +24,9 @@ enum muster_divergence { MUSTER_DIVERGENCE_POLICIES, MUSTER_DIVERGENCE_CHOICES }
  * pipelines and rings, where peers of the culprit may seem to be late. */
 double muster_confidence_late(bool chained);
 
+/* A late rank by when hosts called, without GPU times. */
+double muster_confidence_late_calls(void);
+
 /* All ranks wait alike: in a job where they do. */
 double muster_confidence_alike(void);
 

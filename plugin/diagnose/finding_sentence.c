@@ -80,13 +80,12 @@ static void put_victims(struct text *text, const struct muster_finding *finding)
 
 static void put_cost(struct text *text, const struct muster_finding *finding)
 {
+    const char *of = finding->by_calls ? "by when hosts called" : "in the operations that were timed";
     if (finding->cost_share > 0)
-        put(text,
-            "; in the operations that were timed the job lost %.2g %% of its time to that (%.3g s)",
+        put(text, "; %s the job lost %.2g %% of its time to that (%.3g s)", of,
             100 * finding->cost_share, finding->cost_s);
     else
-        put(text, "; in the operations that were timed the job lost %.3g s to that",
-            finding->cost_s);
+        put(text, "; %s the job lost %.3g s to that", of, finding->cost_s);
 }
 
 static void put_absent(struct text *text, const struct muster_finding *finding)

@@ -176,8 +176,7 @@ static void set_rows(const struct muster_graph *graph, struct rows *rows)
     rows->hit = row_length(hit[0], hit[1]);
 }
 
-/* The rate of the others, at its highest that so few hits do not speak against. */
-static double rate_of(double hits, double n)
+double muster_rate_most(double hits, double n)
 {
     double rate = (hits + 0.5 + RATE_SIGMAS * sqrt(hits)) / (n + 1);
     return rate < RATE_MOST ? rate : RATE_MOST;
@@ -189,10 +188,10 @@ static double log_e_of(const struct muster_seat *seat, const struct muster_posit
 {
     double self = seat->guilty ? 0 : 1, log_e[1 + MUSTER_FARS];
     double slices = position->slices - self * seat->slices;
-    double p = rate_of(position->hits - self * seat->hits, position->windows - self * seat->windows);
+    double p = muster_rate_most(position->hits - self * seat->hits, position->windows - self * seat->windows);
     log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        p = rate_of(position->far[k] - self * seat->far[k], slices);
+        p = muster_rate_most(position->far[k] - self * seat->far[k], slices);
         log_e[1 + k] = muster_log_e(seat->far[k] / rows->far[k], seat->slices / rows->far[k], p);
     }
     return log_mean(log_e, 1 + MUSTER_FARS);
@@ -228,7 +227,17 @@ static int by_evidence(const void *left, const void *right)
     return *a > *b ? -1 : *a < *b;
 }
 
-/* e-BH: the most of them whose evidence is as high as their number demands. */
+double muster_least_e(double *log_e, size_t n, double false_share)
+{
+    double least = INFINITY;
+    qsort(log_e, n, sizeof *log_e, by_evidence);
+    for (size_t k = n; k > 0 && least == INFINITY; k--) {
+        double demand = log((double)n / (false_share * (double)k));
+        least = log_e[k - 1] >= demand ? log_e[k - 1] : least;
+    }
+    return least;
+}
+
 static void name_guilty(struct muster_graph *graph, double *sorted)
 {
     size_t n = 0;
@@ -237,12 +246,7 @@ static void name_guilty(struct muster_graph *graph, double *sorted)
             sorted[n++] = graph->seat[s].log_e;
         }
     }
-    qsort(sorted, n, sizeof *sorted, by_evidence);
-    double least = INFINITY;
-    for (size_t k = n; k > 0 && least == INFINITY; k--) {
-        double demand = log((double)n / (FALSE_SHARE * (double)k));
-        least = sorted[k - 1] >= demand ? sorted[k - 1] : least;
-    }
+    double least = muster_least_e(sorted, n, FALSE_SHARE);
     for (size_t s = 0; s < graph->seats; s++) {
         graph->seat[s].guilty = graph->seat[s].windows && graph->seat[s].log_e >= least;
     }

@@ -20,4 +20,11 @@ int64_t muster_seat_limit_ns(int64_t usual_ns);
 /* log of the e-value of so many hits in so many windows, if p is the rate of the others. */
 double muster_log_e(double hits, double windows, double p);
 
+/* The rate of so many hits in n windows, at its highest that so few do not speak against. */
+double muster_rate_most(double hits, double n);
+
+/* e-BH: those of n whose log e-value is as high as this are named, the most of whom `false_share` is
+ * kept; INFINITY: none. Sorts them. */
+double muster_least_e(double *log_e, size_t n, double false_share);
+
 #endif

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/late_calls.h"
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 
@@ -34,6 +35,9 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
     }
     if (!memory.failed) {
         muster_straggler_describe(&graph, &suspects, span, findings);
+    }
+    if (!memory.failed) {
+        muster_late_calls_find(view, &memory, findings);
     }
     if (!memory.failed && !suspects.n) {
         muster_straggler_alike(&graph, span, findings);
