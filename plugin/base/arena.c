@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    BLOCK = 64 << 10, /* bytes shared by what is small */
+    FIRST = 4 << 10,  /* bytes shared by what is small: of the first such block */
+    BLOCK = 64 << 10, /* and at most */
     OWN = 16 << 10,   /* from here on a request has a block of its own, which can grow in place */
 };
 
@@ -50,6 +51,15 @@ static struct muster_arena_block *new_block(struct muster_arena *arena, size_t s
     return block;
 }
 
+/* Of the next block that is shared, with room for a request: arenas of little are many. */
+static size_t shared_bytes(const struct muster_arena *arena, size_t request)
+{
+    size_t size = arena->block ? 4 * arena->block->size : FIRST;
+    while (size < request)
+        size *= 4;
+    return size < BLOCK ? size : BLOCK;
+}
+
 static void *get(struct muster_arena *arena, size_t bytes)
 {
     if (bytes >= OWN) {
@@ -62,7 +72,7 @@ static void *get(struct muster_arena *arena, size_t bytes)
     size_t rounded = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
     struct muster_arena_block *block = arena->block;
     if (!block || block->size - block->used < rounded)
-        block = new_block(arena, BLOCK, true);
+        block = new_block(arena, shared_bytes(arena, rounded), true);
     if (!block)
         return NULL;
     void *at = (unsigned char *)block->bytes + block->used;
