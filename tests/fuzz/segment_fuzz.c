@@ -1,17 +1,16 @@
 /*
  * Any bytes as a segment. The first byte chooses: 0, the rest is the file as it is; else the rest
- * are changes to a good segment, each an offset of 3 bytes, a length of 1 and so many bytes. Odd:
- * it is read from memory; else as a file: 4 and its multiples in parts, as those do that follow a
- * living process, the others whole, and as one that is being written. What comes out is brought to
- * a consistent state as for a report.
+ * are changes to a good segment (changed_segment.h). Odd: it is read from memory; else as a file: 4
+ * and its multiples in parts, as those do that follow a living process, the others whole, and as one
+ * that is being written. What comes out is brought to a consistent state as for a report.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "changed_segment.h"
 #include "run/run_process.h"
-#include "segment/image.h"
 #include "segment/segment_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -84,20 +83,6 @@ static void read_file(const void *file, size_t bytes, bool in_parts)
         read_whole(path);
 }
 
-static void change(uint8_t *file, const uint8_t *data, size_t bytes)
-{
-    while (bytes > 4) {
-        size_t at = (size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2], n = data[3];
-        data += 4;
-        bytes -= 4;
-        n = n < bytes ? n : bytes;
-        if (at + n <= sizeof(struct muster_segment))
-            memcpy(file + at, data, n);
-        data += n;
-        bytes -= n;
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes == 0)
@@ -108,11 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         read_file(data + 1, bytes - 1, true);
         return 0;
     }
-    struct muster_seg_identity identity = {.rank = 1, .run_dir = "/run", .file_stem = "host-1"};
-    struct muster_segment *file = aligned_alloc(64, sizeof(*file));
-    memset(file, 0, sizeof(*file));
-    muster_segment_init(file, &identity);
-    change((uint8_t *)file, data + 1, bytes - 1);
+    struct muster_segment *file = muster_fuzz_changed_segment(data + 1, bytes - 1);
     if (data[0] % 2)
         parse(file, sizeof(*file));
     else

@@ -1,0 +1,92 @@
+/*
+ * Segments of other users, as the agent reads them: at one scrape as the input's first half says,
+ * at the next as the second. Whatever they hold, each line of the page is one that Prometheus
+ * takes, and no total of a run falls.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_metrics.h"
+#include "changed_segment.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static char path[] = "/dev/shm/muster-fuzz-XXXXXX";
+
+static void leave(void)
+{
+    unlink(path);
+}
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void put_segment(const uint8_t *changes, size_t bytes)
+{
+    static int fd = -1;
+    if (fd < 0 && (fd = mkstemp(path)) >= 0)
+        atexit(leave);
+    struct muster_segment *segment = muster_fuzz_changed_segment(changes, bytes);
+    require(pwrite(fd, segment, sizeof *segment, 0) == (ssize_t)sizeof *segment);
+    free(segment);
+}
+
+/* A name, labels in quotes that end, a blank, and a number. */
+static bool is_sample(const char *line, const char *end)
+{
+    const char *at = line + strspn(line, "abcdefghijklmnopqrstuvwxyz_");
+    bool quoted = false;
+    if (at > line && *at == '{') {
+        for (at++; at < end && (quoted || *at != '}'); at++) {
+            quoted ^= *at == '"';
+            at += quoted && *at == '\\';
+        }
+        at++;
+    }
+    return at < end && *at == ' ' && at + 1 + strspn(at + 1, "0123456789.e+-") == end;
+}
+
+static void check_page(const struct muster_agent_sample *sample, bool open_metrics)
+{
+    static const struct muster_agent_news none;
+    char *page;
+    size_t n;
+    FILE *out = open_memstream(&page, &n);
+    require(out != NULL);
+    muster_agent_metrics(NULL, sample, &none, 1, open_metrics, out);
+    fclose(out);
+    for (const char *line = page, *end; line < page + n; line = end + 1) {
+        end = memchr(line, '\n', n - (size_t)(line - page));
+        require(end && (line[0] == '#' || is_sample(line, end)));
+    }
+    free(page);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    const struct muster_found found = {.path = path, .alive = true, .uid = 1000};
+    struct muster_agent_sample sample = {0};
+    struct muster_agent_totals before = {0}, after;
+    size_t half = bytes / 2;
+    put_segment(data, half);
+    require(muster_agent_sample_take(&sample, &found, 1));
+    if (sample.processes == 1)
+        muster_agent_totals_of(&sample, 0, &before);
+    check_page(&sample, false);
+    bool same_run = sample.processes == 1;
+    put_segment(data + half, bytes - half);
+    require(muster_agent_sample_take(&sample, &found, 1));
+    if (same_run && sample.processes == 1 && sample.runs == 1) {
+        muster_agent_totals_of(&sample, 0, &after);
+        require(muster_agent_all(&after).operations >= muster_agent_all(&before).operations ||
+                muster_agent_all(&before).operations > UINT64_MAX / 2);
+    }
+    check_page(&sample, true);
+    muster_agent_sample_free(&sample);
+    return 0;
+}
