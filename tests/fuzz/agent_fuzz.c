@@ -1,7 +1,7 @@
 /*
  * Segments of other users, as the agent reads them: at one scrape as the input's first half says,
  * at the next as the second. Whatever they hold, each line of the page is one that Prometheus
- * takes, and no total of a run falls.
+ * takes, and no total of a run falls. The input is a client's Accept header, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +67,17 @@ static void check_page(const struct muster_agent_sample *sample, bool open_metri
     free(page);
 }
 
+static void ask_format(const uint8_t *data, size_t bytes)
+{
+    char *accept = strndup((const char *)data, bytes);
+    require(accept);
+    muster_exposition_wants_open_metrics(accept);
+    free(accept);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    ask_format(data, bytes);
     const struct muster_found found = {.path = path, .alive = true, .uid = 1000};
     struct muster_agent_sample sample = {0};
     struct muster_agent_totals before = {0}, after;
