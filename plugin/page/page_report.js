@@ -173,14 +173,14 @@ function showScatter() {
       const labels = [];
       [...points].sort((a, b) => guilty.has(b.i) - guilty.has(a.i) || named.has(b.i) - named.has(a.i)).forEach(p => {
         const near = labels.find(at => Math.hypot((px(p.x) - at.x) / 4, py(p.y) - at.y) <= 13);
-        if (near) near.ranks.push(p.i);
-        else if (named.has(p.i)) labels.push({x: px(p.x), y: py(p.y), ranks: [p.i]});
+        if (near) Object.assign(near, {left: Math.min(near.left, px(p.x)), right: Math.max(near.right, px(p.x)), ranks: [...near.ranks, p.i]});
+        else if (named.has(p.i)) labels.push({x: px(p.x), y: py(p.y), left: px(p.x), right: px(p.x), ranks: [p.i]});
         frame.append(svg("circle", {class: guilty.has(p.i) ? "dot guilty" : "dot", cx: px(p.x), cy: py(p.y), r: points.length > 200 ? 3 : 5,
           "data-tip": `${whoIs(p.i)}: own time ${time(p.x)}, waiting ${time(p.y)} an operation; cost the others ${time(costs[p.i].cost_us)}`}));
       });
       labels.forEach(label => {
         const end = label.x > box.right - 110, blamed = label.ranks.some(i => guilty.has(i));
-        frame.append(svg("text", {class: blamed ? "guilty" : null, x: label.x + (end ? -8 : 8), y: label.y + 4,
+        frame.append(svg("text", {class: blamed ? "guilty" : null, x: end ? label.left - 8 : label.right + 8, y: label.y + 4,
           "text-anchor": end ? "end" : "start"}, ranksWord(label.ranks)));
       });
     });
