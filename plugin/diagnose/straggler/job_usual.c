@@ -72,7 +72,7 @@ static int64_t waited_ns(const struct muster_graph *graph, uint32_t u)
     const struct muster_unit *unit = &graph->unit[u];
     uint32_t before = muster_unit_before(graph, unit, unit->edge);
     uint32_t last = muster_unit_last(graph, unit);
-    if (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_CALL ||
+    if (!graph->waited_ns || unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_CALL ||
         last == MUSTER_NO_UNIT || last < before) {
         return 0;
     }
