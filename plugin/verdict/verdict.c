@@ -53,24 +53,22 @@ struct scale {
     double covered_s, run_s;
 };
 
-static struct scale scale_of(const struct muster_view *view)
+static struct scale scale_of(const struct muster_view *view, struct muster_arena *memory)
 {
-    struct muster_arena memory = {0};
-    const struct muster_view_span *span = muster_view_spans(view, &memory);
+    const struct muster_view_span *span = muster_view_spans(view, memory);
     struct scale scale = {0, 0};
     for (size_t g = 0; span && g < view->gpus; g++) {
         double covered = (double)span[g].covered_ns / (double)MUSTER_NS_PER_S;
         double run = (double)span[g].length_ns / (double)MUSTER_NS_PER_S;
         scale = covered > scale.covered_s ? (struct scale){covered, run} : scale;
     }
-    muster_arena_free(&memory);
     return scale;
 }
 
 static void put_loss(char *to, size_t size, const struct muster_view *view,
-                     const struct muster_finding *finding)
+                     const struct muster_finding *finding, struct muster_arena *memory)
 {
-    struct scale scale = scale_of(view);
+    struct scale scale = scale_of(view, memory);
     bool sampled = scale.covered_s < 0.9 * scale.run_s;
     if (!(finding->cost_share > 0)) {
         snprintf(to, size, "%.3g s", finding->cost_s);
@@ -131,7 +129,7 @@ static void say_late(struct muster_verdict_writer *writer, const struct muster_v
     char who[192], loss[96], rank[96];
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
-    put_loss(loss, sizeof loss, view, finding);
+    put_loss(loss, sizeof loss, view, finding, &writer->memory);
     bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *s = finding->ranks == 1 || host ? "s" : "";
     if (finding->mode == MUSTER_MODE_MOVES) {
@@ -169,7 +167,7 @@ static void say_transfer(struct muster_verdict_writer *writer, const struct must
                          const struct muster_finding *finding)
 {
     char loss[96], from[192], to[192];
-    put_loss(loss, sizeof loss, view, finding);
+    put_loss(loss, sizeof loss, view, finding, &writer->memory);
     if (finding->ranks >= 2) {
         put_ends(from, to, sizeof from, finding);
         muster_verdict_word(writer, "The transfer from %s to %s holds this job back: it loses %s.",
@@ -453,6 +451,19 @@ static void say_unknown(struct muster_verdict_writer *writer, const struct muste
     }
 }
 
+/* What was said without all that it rests on is taken back; a finding stands. */
+static void say_no_memory(struct muster_verdict_writer *writer)
+{
+    struct muster_verdict *verdict = writer->verdict;
+    *verdict = (struct muster_verdict){
+        .finding = verdict->finding,
+        .state = verdict->finding ? MUSTER_VERDICT_HELD : MUSTER_VERDICT_UNKNOWN,
+        .no_memory = true,
+    };
+    muster_verdict_word(writer, "No verdict: out of memory. Next: again, where more is free.");
+    muster_verdict_end_line(writer);
+}
+
 /* A hang before all else, then what costs most; paths and choices last. */
 static const struct muster_finding *heaviest(const struct muster_findings *findings)
 {
@@ -488,11 +499,15 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
     } else if (findings->clean.least_ns) {
         verdict->state = MUSTER_VERDICT_NOBODY;
         say_nobody(&writer, &findings->clean);
-        say_waited(&writer, muster_verdict_waited(view));
+        say_waited(&writer, muster_verdict_waited(view, &writer.memory));
     } else {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
         say_unknown(&writer, view, &findings->clean);
     }
+    if (writer.memory.failed) {
+        say_no_memory(&writer);
+    }
+    muster_arena_free(&writer.memory);
 }
 
 void muster_verdict_json(const struct muster_verdict *verdict, struct muster_json *json)

@@ -24,6 +24,7 @@ struct muster_verdict {
     const struct muster_finding *finding; /* the one that it is about; NULL: none */
     char line[MUSTER_VERDICT_LINES][MUSTER_VERDICT_LINE];
     unsigned lines;
+    bool no_memory; /* which the line says in place of all else */
 };
 
 /* In lines of at most `width` columns; 0: as long as they are. Findings that are over do not count.

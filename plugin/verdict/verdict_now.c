@@ -112,7 +112,12 @@ bool muster_verdict_say_now(struct muster_verdict_writer *writer, const struct m
     struct muster_whereabouts all = {0};
     struct muster_err err;
     struct waiting waiting = {0};
-    if (view->run && muster_whereabouts_of(view, &all, &err) == 0) {
+    if (!view->run) {
+        return false;
+    }
+    if (muster_whereabouts_of(view, &all, &err)) {
+        writer->memory.failed = true;
+    } else {
         waiting = find_waiting(&all);
         if (!waiting.ranks) {
             waiting = find_stuck(&all);

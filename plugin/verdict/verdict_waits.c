@@ -18,16 +18,14 @@ static double waited_in(const struct muster_view *view, uint32_t comm, struct mu
     return waited_ns;
 }
 
-double muster_verdict_waited(const struct muster_view *view)
+double muster_verdict_waited(const struct muster_view *view, struct muster_arena *memory)
 {
-    struct muster_arena memory = {0};
-    const struct muster_view_span *span = muster_view_spans(view, &memory);
+    const struct muster_view_span *span = muster_view_spans(view, memory);
     double waited_ns = 0, covered_ns = 0;
     for (size_t g = 0; span && g < view->gpus; g++)
         covered_ns += (double)span[g].covered_ns;
     for (uint32_t c = 0; covered_ns > 0 && c < view->comms; c++)
         if (muster_joint_possible(&view->comm[c]) && view->comm[c].members == view->comm[c].nranks)
-            waited_ns += waited_in(view, c, &memory);
-    muster_arena_free(&memory);
+            waited_ns += waited_in(view, c, memory);
     return covered_ns > 0 ? waited_ns / covered_ns : 0;
 }

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "verdict/verdict.h"
 
 struct muster_verdict_writer {
+    struct muster_arena memory; /* of what the verdict rests on, which is taken back if it failed */
     struct muster_verdict *verdict;
     unsigned width; /* 0: any */
     bool fits;      /* the line under way fits as it is */
