@@ -1,7 +1,6 @@
 #include "base/arena.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,14 +133,21 @@ const char *muster_arena_format(struct muster_arena *arena, const char *format, 
 {
     va_list values;
     va_start(values, format);
-    int length = vsnprintf(NULL, 0, format, values);
+    const char *text = muster_arena_vformat(arena, format, values);
     va_end(values);
+    return text;
+}
+
+const char *muster_arena_vformat(struct muster_arena *arena, const char *format, va_list values)
+{
+    va_list again;
+    va_copy(again, values);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     char *text = length < 0 ? failed(arena) : get(arena, (size_t)length + 1);
     if (!text)
         return "";
-    va_start(values, format);
     vsnprintf(text, (size_t)length + 1, format, values);
-    va_end(values);
     return text;
 }
 

@@ -7,6 +7,7 @@
 #ifndef MUSTER_BASE_ARENA_H
 #define MUSTER_BASE_ARENA_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -30,10 +31,12 @@ void *muster_arena_array(struct muster_arena *arena, size_t n, size_t size);
  * one is added. */
 void *muster_arena_add(struct muster_arena *arena, void *array, size_t *n, size_t size);
 
-/* A copy of a text or of its first bytes, or a formatted one. Never NULL: "" without memory. */
+/* A copy of a text, or a formatted one. Never NULL: "" without memory. */
 const char *muster_arena_text(struct muster_arena *arena, const char *text);
 __attribute__((format(printf, 2, 3))) const char *muster_arena_format(struct muster_arena *arena,
                                                                       const char *format, ...);
+__attribute__((format(printf, 2, 0))) const char *
+muster_arena_vformat(struct muster_arena *arena, const char *format, va_list values);
 
 /* 0, or -1 and an error of want of memory for `what` if any request failed. */
 int muster_arena_check(const struct muster_arena *arena, struct muster_err *err, const char *what);

@@ -319,8 +319,7 @@ static int add_run(struct muster_simulation *simulation, const char *path, bool 
         return -1;
     int result = muster_view_of_run_aligned(&run, &view, err);
     if (result == 0) {
-        if (muster_simulation_add(simulation, &view, simulate))
-            result = muster_fail_memory(err, path);
+        muster_simulation_add(simulation, &view, simulate);
         muster_view_free(&view);
     }
     muster_run_free(&run);

@@ -152,7 +152,6 @@ static int print_view(const struct muster_view *view, const struct muster_findin
                       struct muster_err *err)
 {
     struct muster_report report;
-    struct muster_report_rules rules = {0};
     const struct said said = {view, findings};
     bool of_rules = request->choice == MUSTER_SHOW_RULE || request->format == MUSTER_FORMAT_JSON;
     if (muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
@@ -161,12 +160,11 @@ static int print_view(const struct muster_view *view, const struct muster_findin
     if (findings) {
         muster_verdict_mark(view, findings, &report);
     }
-    int result = of_rules ? muster_report_rules_add(&rules, view, &report, err) : 0;
+    int result = of_rules ? muster_report_rules_add(view, &report, err) : 0;
     if (result == 0) {
         result = print(&report, request, &said, out, err);
     }
     muster_report_free(&report);
-    muster_report_rules_free(&rules);
     return result;
 }
 
@@ -242,7 +240,6 @@ static int make_page(const struct muster_view *view, const struct muster_finding
                      const struct muster_report_request *request, struct muster_err *err)
 {
     struct muster_report report;
-    struct muster_report_rules rules = {0};
     struct muster_page_made made;
     const struct said said = {view, findings};
     const struct muster_page_request page = {
@@ -257,7 +254,7 @@ static int make_page(const struct muster_view *view, const struct muster_finding
     }
     struct muster_progress *progress = muster_progress_begin("report", "drawing the page", 0);
     muster_verdict_mark(view, findings, &report);
-    int result = muster_report_rules_add(&rules, view, &report, err);
+    int result = muster_report_rules_add(view, &report, err);
     if (result == 0) {
         result = muster_page_write(view, &report, findings, &page, &made, err);
     }
@@ -268,7 +265,6 @@ static int make_page(const struct muster_view *view, const struct muster_finding
                 made.left_out ? "; rows of the tables that would not fit are left out" : "");
     }
     muster_report_free(&report);
-    muster_report_rules_free(&rules);
     return result;
 }
 

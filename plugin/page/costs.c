@@ -71,21 +71,15 @@ static uint32_t gpu_of(const struct muster_joint *joint, uint32_t i)
 }
 
 /* Keeps it if it is among the worst: those that are kept stand with the worst first. */
-static int keep_strip(struct muster_costs *costs, const struct muster_joint *joint, uint32_t last,
-                      uint64_t wait_ns)
+static void keep_strip(struct muster_costs *costs, const struct muster_joint *joint, uint32_t last,
+                       uint64_t wait_ns)
 {
     uint32_t members = joint->comm->members, at = costs->strips;
-    if (wait_ns == 0)
-        return 0;
-    if (at == MUSTER_COST_STRIPS) {
-        if (wait_ns <= costs->strip[at - 1].wait_ns)
-            return 0;
-        free(costs->strip[--at].op);
-        costs->strips--;
-    }
-    uint32_t *op = calloc(members, sizeof *op);
-    if (!op)
-        return -1;
+    if (wait_ns == 0 || (at == MUSTER_COST_STRIPS && wait_ns <= costs->strip[at - 1].wait_ns))
+        return;
+    at -= at == MUSTER_COST_STRIPS;
+    costs->strips = at + 1;
+    uint32_t *op = costs->strip[at].op; /* nobody's, or of the one that gives way */
     for (uint32_t i = 0; i < members; i++)
         op[i] = joint->op[i] ? (uint32_t)(joint->op[i] - joint->view->op) : MUSTER_VIEW_NONE;
     for (; at > 0 && costs->strip[at - 1].wait_ns < wait_ns; at--)
@@ -97,8 +91,6 @@ static int keep_strip(struct muster_costs *costs, const struct muster_joint *joi
         .op = op,
         .longest_ns = muster_joint_span(joint).longest_ns,
     };
-    costs->strips++;
-    return 0;
 }
 
 static void charge(struct muster_costs *costs, const struct muster_joint *joint, uint32_t last,
@@ -120,7 +112,7 @@ static void charge(struct muster_costs *costs, const struct muster_joint *joint,
     costs->joint++;
 }
 
-static int read_op(struct muster_costs *costs, const struct muster_joint *joint)
+static void read_op(struct muster_costs *costs, const struct muster_joint *joint)
 {
     uint64_t shortest = muster_joint_span(joint).shortest_ns, sum = 0;
     uint32_t last = 0;
@@ -142,57 +134,79 @@ static int read_op(struct muster_costs *costs, const struct muster_joint *joint)
         sum += wait;
     }
     charge(costs, joint, last, sum);
-    return keep_strip(costs, joint, last, sum);
+    keep_strip(costs, joint, last, sum);
 }
 
 /* Where all ranks of the communicator are seen: as the report's waited_us. */
-static int read_comm(struct muster_costs *costs, uint32_t comm)
+static void read_comm(struct muster_costs *costs, uint32_t comm)
 {
     const struct muster_view_comm *of = &costs->view->comm[comm];
     const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
                                            .least = of->members};
     struct muster_joint joint;
-    int result = 0;
     if (!muster_joint_possible(of) || of->members != of->nranks)
-        return 0;
+        return;
     muster_joint_begin(&joint, costs->view, comm, &rule, &costs->memory);
-    while (result == 0 && muster_joint_next(&joint))
-        result = read_op(costs, &joint);
-    return costs->memory.failed ? -1 : result;
+    while (muster_joint_next(&joint))
+        read_op(costs, &joint);
+}
+
+static int by_cost(const void *left, const void *right, void *costs_)
+{
+    const struct muster_costs *costs = costs_;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    uint64_t cost_a = costs->gpu[a].cost_ns, cost_b = costs->gpu[b].cost_ns;
+    return cost_a != cost_b ? (cost_a > cost_b ? -1 : 1) : a < b ? -1 : a > b;
+}
+
+/* All that is filled later, in the costs' memory. */
+static void make_room(struct muster_costs *costs)
+{
+    struct muster_arena *memory = &costs->memory;
+    size_t gpus = costs->view->gpus, most = 0;
+    for (uint32_t c = 0; c < costs->view->comms; c++)
+        most = costs->view->comm[c].members > most ? costs->view->comm[c].members : most;
+    costs->gpu = muster_arena_array(memory, gpus + 1, sizeof *costs->gpu);
+    costs->worst_first = muster_arena_array(memory, gpus + 1, sizeof *costs->worst_first);
+    costs->cell = muster_arena_array(memory, gpus * costs->bins + 1, sizeof *costs->cell);
+    for (uint32_t i = 0; i < MUSTER_COST_STRIPS; i++)
+        costs->strip[i].op = muster_arena_array(memory, most + 1, sizeof *costs->strip[i].op);
+    if (costs->gpu)
+        number_rows(costs);
+    costs->waited = muster_arena_array(memory, gpus * costs->rows + 1, sizeof *costs->waited);
+}
+
+static void read_all(struct muster_costs *costs)
+{
+    find_axis(costs);
+    for (uint32_t c = 0; c < costs->view->comms; c++)
+        read_comm(costs, c);
+    for (uint32_t g = 0; g < costs->view->gpus; g++)
+        costs->worst_first[g] = g;
+    qsort_r(costs->worst_first, costs->view->gpus, sizeof *costs->worst_first, by_cost, costs);
 }
 
 int muster_costs_find(const struct muster_view *view, struct muster_costs *costs,
                       struct muster_err *err)
 {
     *costs = (struct muster_costs){.view = view, .bins = bins_of(view->gpus)};
-    costs->gpu = calloc(view->gpus + 1, sizeof *costs->gpu);
-    costs->cell = calloc(view->gpus * costs->bins + 1, sizeof *costs->cell);
-    if (costs->gpu)
-        number_rows(costs);
-    costs->waited = calloc(view->gpus * costs->rows + 1, sizeof *costs->waited);
-    costs->self_ns = muster_view_self_ns(view);
-    bool whole = costs->gpu && costs->cell && costs->waited && costs->self_ns &&
-                 muster_gpu_clocks_align(view, &costs->clocks, err) == 0;
-    if (whole)
-        find_axis(costs);
-    for (uint32_t c = 0; whole && c < view->comms; c++)
-        whole = read_comm(costs, c) == 0;
-    free(costs->self_ns);
+    make_room(costs);
+    uint64_t *self_ns = muster_view_self_ns(view);
+    costs->self_ns = self_ns;
+    costs->memory.failed |= !self_ns || muster_gpu_clocks_align(view, &costs->clocks, err) != 0;
+    if (!costs->memory.failed)
+        read_all(costs);
+    free(self_ns);
     costs->self_ns = NULL;
-    if (whole)
-        return 0;
-    muster_costs_free(costs);
-    return muster_fail_memory(err, "what ranks cost each other");
+    int result = muster_arena_check(&costs->memory, err, "what ranks cost each other");
+    if (result)
+        muster_costs_free(costs);
+    return result;
 }
 
 void muster_costs_free(struct muster_costs *costs)
 {
-    for (uint32_t i = 0; i < costs->strips; i++)
-        free(costs->strip[i].op);
     muster_gpu_clocks_free(&costs->clocks);
-    free(costs->gpu);
-    free(costs->cell);
-    free(costs->waited);
     muster_arena_free(&costs->memory);
     *costs = (struct muster_costs){0};
 }

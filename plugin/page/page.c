@@ -1,7 +1,6 @@
 #include "page/page.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -20,24 +19,18 @@ static int print_report(struct muster_report *report, const struct muster_page_r
     report->ops = ops < OPS_MOST ? ops : OPS_MOST;
     report->nets = nets < NETS_MOST ? nets : NETS_MOST;
     made->left_out = ops - report->ops + nets - report->nets;
-    int result = 0;
-    if (made->left_out) {
-        char text[128];
-        snprintf(text, sizeof text,
-                 "%" PRIu64 " rows of this page's tables are left out, so that it stays small",
-                 made->left_out);
-        result = muster_report_add_gap(report, text);
-    }
+    if (made->left_out)
+        muster_report_add_gap(
+            report, "%" PRIu64 " rows of this page's tables are left out, so that it stays small",
+            made->left_out);
+    int result = muster_arena_check(&report->memory, err, "a page");
     FILE *out = result ? NULL : open_memstream(&file->data, &file->data_bytes);
     if (out)
         muster_report_json(report, request->more, request->said, out);
-    if (!muster_text_close(out, &file->data))
-        result = -1;
-    for (; report->gaps > gaps; report->gaps--)
-        free(report->gap[report->gaps - 1]);
+    report->gaps = gaps;
     report->ops = ops;
     report->nets = nets;
-    return result ? muster_fail_memory(err, "a page") : 0;
+    return muster_text_close(out, &file->data) ? 0 : muster_fail_memory(err, "a page");
 }
 
 static int print_page(const struct muster_page_content *content, struct muster_page_file *file,
@@ -81,7 +74,8 @@ int muster_page_write(const struct muster_view *view, struct muster_report *repo
     muster_verdict_of(view, findings, 0, &verdict);
     for (; file.lines < verdict.lines; file.lines++)
         file.line[file.lines] = verdict.line[file.lines];
-    int result = fill_file(&content, report, &file, made, err);
+    int result = verdict.no_memory ? muster_fail_memory(err, "a page")
+                                   : fill_file(&content, report, &file, made, err);
     if (result == 0)
         result = muster_page_file_write(&file, request->path, &made->bytes, err);
     muster_page_file_free(&file);

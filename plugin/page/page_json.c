@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -140,27 +139,12 @@ static void put_heat(struct muster_json *json, const struct muster_costs *costs)
 
 /* ---- who waited for whom ---- */
 
-static int by_cost(const void *left, const void *right, void *costs_)
-{
-    const struct muster_costs *costs = costs_;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    uint64_t cost_a = costs->gpu[a].cost_ns, cost_b = costs->gpu[b].cost_ns;
-    return cost_a != cost_b ? (cost_a > cost_b ? -1 : 1) : a < b ? -1 : a > b;
-}
-
 /* The ranks that cost most, and all others in one column behind them. */
 static void put_matrix(struct muster_json *json, const struct muster_costs *costs)
 {
     uint32_t gpus = (uint32_t)costs->view->gpus;
-    uint32_t *order = calloc(gpus + 1, sizeof *order);
+    const uint32_t *order = costs->worst_first;
     uint32_t columns = gpus < COLUMNS_MOST ? gpus : COLUMNS_MOST;
-    if (!order) {
-        muster_json_null(json, "matrix");
-        return;
-    }
-    for (uint32_t g = 0; g < gpus; g++)
-        order[g] = g;
-    qsort_r(order, gpus, sizeof *order, by_cost, (void *)(uintptr_t)costs);
     muster_json_object(json, "matrix");
     muster_json_array(json, "columns");
     for (uint32_t c = 0; c < columns; c++)
@@ -183,7 +167,6 @@ static void put_matrix(struct muster_json *json, const struct muster_costs *cost
     }
     muster_json_end(json);
     muster_json_end(json);
-    free(order);
 }
 
 /* ---- the worst operations ---- */

@@ -1,10 +1,8 @@
 /* The rows of the report under way: finding the class of an operation, and adding up what belongs
  * to a row. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "report/report_internal.h"
 #include "view/aligned.h"
@@ -19,12 +17,16 @@ uint32_t muster_build_class(struct muster_build *build, const struct muster_clas
     if (at != SIZE_MAX) {
         return (uint32_t)at;
     }
-    if (!make || !muster_grow(&build->class, build->classes, sizeof *build->class) ||
-        !muster_hashmap_put(&build->class_at, key, build->classes)) {
+    if (!make) {
         return MUSTER_NO_CLASS;
     }
-    build->class[build->classes] = (struct muster_class){.key = *key};
-    return (uint32_t)build->classes++;
+    struct muster_arena *memory = &build->memory;
+    struct muster_class *class =
+        muster_arena_add(memory, &build->class, &build->classes, sizeof *class);
+    class->key = *key;
+    memory->failed =
+        memory->failed || !muster_hashmap_put(&build->class_at, key, build->classes - 1);
+    return memory->failed ? MUSTER_NO_CLASS : (uint32_t)(build->classes - 1);
 }
 
 /* ---- totals ---- */
@@ -41,7 +43,8 @@ static void add_estimate(struct muster_totals *totals, const struct muster_seg_r
     totals->common += muster_joint_ends_together(row->func) ? row->count : 0;
 }
 
-int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row)
+void muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row,
+                           struct muster_arena *memory)
 {
     uint8_t source = row->timed         ? MUSTER_SOURCE_GPU
                      : row->event_timed ? MUSTER_SOURCE_EVENT
@@ -49,9 +52,9 @@ int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_
                      : row->host_timed  ? MUSTER_SOURCE_HOST
                                         : MUSTER_SOURCE_NONE;
     if (source && !totals->hist) {
-        totals->hist = calloc(1, sizeof *totals->hist);
+        totals->hist = muster_arena_array(memory, 1, sizeof *totals->hist);
         if (!totals->hist) {
-            return -1;
+            return;
         }
     }
     totals->count += row->count;
@@ -71,7 +74,6 @@ int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_
     if (source && source == totals->source) {
         muster_hist_merge(totals->hist, &row->hist);
     }
-    return 0;
 }
 
 void muster_totals_quantiles(const struct muster_totals *totals, const uint64_t *value, size_t n,

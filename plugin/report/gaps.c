@@ -2,51 +2,39 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/sort.h"
 #include "report/report_internal.h"
 
 enum { LIST_MAX = 12 }; /* ranks or communicators named in one sentence */
-
-struct gaps {
-    struct muster_report *report;
-    const struct muster_build *build;
-    bool failed;
-};
-
-static void add_gap(struct gaps *gaps, char *text)
-{
-    struct muster_report *report = gaps->report;
-    if (!muster_grow(&report->gap, report->gaps, sizeof *report->gap)) {
-        gaps->failed = true;
-        free(text);
-        return;
-    }
-    report->gap[report->gaps++] = text;
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct gaps *gaps, const char *fmt, ...)
-{
-    va_list args;
-    char *text;
-    va_start(args, fmt);
-    int made = vasprintf(&text, fmt, args);
-    va_end(args);
-    if (made < 0) {
-        gaps->failed = true;
-    } else {
-        add_gap(gaps, text);
-    }
-}
 
 struct ranks {
     int64_t *rank;
     size_t n;
     char text[256]; /* "rank 3" or "ranks 0-3, 7 and 12 more" */
 };
+
+struct gaps {
+    struct muster_report *report;
+    struct muster_arena *memory; /* of what is needed on the way */
+    struct ranks ranks;          /* of the sentence under way; room for all that are seen */
+};
+
+__attribute__((format(printf, 2, 0))) static void add_gap(struct muster_report *report,
+                                                          const char *fmt, va_list args)
+{
+    const char **gap = muster_arena_add(&report->memory, &report->gap, &report->gaps, sizeof *gap);
+    *gap = muster_arena_vformat(&report->memory, fmt, args);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct gaps *gaps, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_gap(gaps->report, fmt, args);
+    va_end(args);
+}
 
 /* Sorts them and words the list; -1 stands for a rank that is not known. */
 static void describe_ranks(struct ranks *ranks)
@@ -89,35 +77,27 @@ static void report_sum(struct gaps *gaps,
                        const char *sentence)
 {
     const struct muster_report *report = gaps->report;
-    struct ranks ranks = {.rank = malloc((report->ranks + 1) * sizeof *ranks.rank)};
+    struct ranks *ranks = &gaps->ranks;
     uint64_t sum = 0;
-    if (!ranks.rank) {
-        gaps->failed = true;
-        return;
-    }
+    ranks->n = 0;
     for (size_t i = 0; i < report->ranks; i++) {
         uint64_t n = of(&report->rank[i], arg);
         if (n) {
-            ranks.rank[ranks.n++] = report->rank[i].rank;
+            ranks->rank[ranks->n++] = report->rank[i].rank;
             sum += n;
         }
     }
     if (sum) {
-        describe_ranks(&ranks);
-        say(gaps, "%" PRIu64 " %s (%s)", sum, sentence, ranks.text);
+        describe_ranks(ranks);
+        say(gaps, "%" PRIu64 " %s (%s)", sum, sentence, ranks->text);
     }
-    free(ranks.rank);
 }
 
 /* One sentence for each distinct text that `of` gives: "<ranks>: <text>". */
 static void report_each(struct gaps *gaps, const char *(*of)(const struct muster_report_rank *))
 {
     const struct muster_report *report = gaps->report;
-    struct ranks ranks = {.rank = malloc((report->ranks + 1) * sizeof *ranks.rank)};
-    if (!ranks.rank) {
-        gaps->failed = true;
-        return;
-    }
+    struct ranks *ranks = &gaps->ranks;
     for (size_t i = 0; i < report->ranks; i++) {
         const char *text = of(&report->rank[i]);
         bool said = !text;
@@ -125,19 +105,18 @@ static void report_each(struct gaps *gaps, const char *(*of)(const struct muster
             const char *earlier = of(&report->rank[j]);
             said = earlier && strcmp(earlier, text) == 0;
         }
-        ranks.n = 0;
+        ranks->n = 0;
         for (size_t j = i; j < report->ranks && !said; j++) {
             const char *same = of(&report->rank[j]);
             if (same && strcmp(same, text) == 0) {
-                ranks.rank[ranks.n++] = report->rank[j].rank;
+                ranks->rank[ranks->n++] = report->rank[j].rank;
             }
         }
         if (!said) {
-            describe_ranks(&ranks);
-            say(gaps, "%s: %s", ranks.text, text);
+            describe_ranks(ranks);
+            say(gaps, "%s: %s", ranks->text, text);
         }
     }
-    free(ranks.rank);
 }
 
 static const char *why_no_times(const struct muster_report_rank *rank)
@@ -286,29 +265,25 @@ static void report_ranks_missing(struct gaps *gaps)
     if (world <= (int64_t)report->ranks || world > 1 << 24) {
         return;
     }
-    bool *seen = calloc((size_t)world, sizeof *seen);
-    struct ranks ranks = {.rank = malloc((size_t)world * sizeof *ranks.rank)};
-    if (!seen || !ranks.rank) {
-        gaps->failed = true;
-        goto out;
-    }
-    for (size_t i = 0; i < report->ranks; i++) {
+    struct muster_arena memory = {0};
+    bool *seen = muster_arena_array(&memory, (size_t)world, sizeof *seen);
+    struct ranks ranks = {.rank = NULL};
+    for (size_t i = 0; seen && i < report->ranks; i++) {
         if (report->rank[i].rank >= 0 && report->rank[i].rank < world) {
             seen[report->rank[i].rank] = true;
         }
     }
-    for (int64_t i = 0; i < world; i++) {
+    for (int64_t i = 0; seen && i < world; i++) {
         if (!seen[i]) {
-            ranks.rank[ranks.n++] = i;
+            int64_t *missing = muster_arena_add(&memory, &ranks.rank, &ranks.n, sizeof *missing);
+            *missing = i;
         }
     }
     if (ranks.n) {
         describe_ranks(&ranks);
         say(gaps, "not observed of the job's %" PRId64 ": %s", world, ranks.text);
     }
-out:
-    free(seen);
-    free(ranks.rank);
+    muster_arena_end(&memory, gaps->memory);
 }
 
 /* "communicators 1a2b (dp), 3c4d and 5 more" of those that `is`; the number is returned. */
@@ -422,10 +397,14 @@ static void report_recording(struct gaps *gaps)
                "communicators had no entry of their own and are counted together as \"other\"");
 }
 
-int muster_build_gaps(struct muster_build *build)
+void muster_build_gaps(struct muster_build *build)
 {
-    struct gaps gaps = {.report = build->report, .build = build};
+    struct gaps gaps = {.report = build->report, .memory = &build->memory};
     const struct muster_run *run = build->run;
+    gaps.ranks.rank =
+        muster_arena_array(gaps.memory, build->report->ranks + 1, sizeof *gaps.ranks.rank);
+    if (!gaps.ranks.rank)
+        return;
     report_each(&gaps, why_replay);
     report_ranks_missing(&gaps);
     report_each(&gaps, why_no_times);
@@ -451,16 +430,12 @@ int muster_build_gaps(struct muster_build *build)
     for (size_t i = 0; i < run->notes; i++) {
         say(&gaps, "%s", run->note[i]);
     }
-    return gaps.failed ? -1 : 0;
 }
 
-int muster_report_add_gap(struct muster_report *report, const char *text)
+void muster_report_add_gap(struct muster_report *report, const char *fmt, ...)
 {
-    char *copy = strdup(text);
-    if (!copy || !muster_grow(&report->gap, report->gaps, sizeof *report->gap)) {
-        free(copy);
-        return -1;
-    }
-    report->gap[report->gaps++] = copy;
-    return 0;
+    va_list args;
+    va_start(args, fmt);
+    add_gap(report, fmt, args);
+    va_end(args);
 }

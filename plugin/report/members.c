@@ -1,7 +1,6 @@
 /* Which communicators and ranks a run holds, as the view has them. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report/report_internal.h"
@@ -27,13 +26,13 @@ static const char *name_of(const struct muster_build *build, const struct muster
 }
 
 /* The report's communicator c + 1 is the view's c; the first is `other`. */
-static int make_comms(struct muster_build *build)
+static bool make_comms(struct muster_build *build)
 {
     const struct muster_view *view = build->view;
     struct muster_report *report = build->report;
-    report->comm = calloc(view->comms + 1, sizeof *report->comm);
+    report->comm = muster_arena_array(&report->memory, view->comms + 1, sizeof *report->comm);
     if (!report->comm) {
-        return -1;
+        return false;
     }
     report->comm[0] = (struct muster_report_comm){.name = "other"};
     report->comms = view->comms + 1;
@@ -51,7 +50,7 @@ static int make_comms(struct muster_build *build)
         }
         comm->full = comm->nranks && comm->seen == comm->nranks;
     }
-    return 0;
+    return true;
 }
 
 /* ---- ranks ---- */
@@ -122,20 +121,23 @@ static void describe_text(struct muster_report_rank *rank)
 }
 
 /* The report's ranks are the view's GPUs, in their order. */
-static int make_ranks(struct muster_build *build)
+static bool make_ranks(struct muster_build *build)
 {
+    struct muster_arena *memory = &build->memory;
+    size_t processes = build->run->processes;
     const struct muster_view *view = build->view;
     struct muster_report *report = build->report;
-    report->rank = calloc(view->gpus + 1, sizeof *report->rank);
-    build->first_entry = calloc(build->run->processes + 1, sizeof *build->first_entry);
-    build->first_member = calloc(build->run->processes + 2, sizeof *build->first_member);
-    if (!report->rank || !build->first_entry || !build->first_member) {
-        return -1;
+    report->rank = muster_arena_array(&report->memory, view->gpus + 1, sizeof *report->rank);
+    build->rank = muster_arena_array(memory, view->gpus + 1, sizeof *build->rank);
+    build->first_entry = muster_arena_array(memory, processes + 1, sizeof *build->first_entry);
+    build->first_member = muster_arena_array(memory, processes + 2, sizeof *build->first_member);
+    if (!report->rank || memory->failed) {
+        return false;
     }
     for (size_t m = 0; m < view->members; m++) {
         build->first_member[view->gpu[view->member[m].gpu].process + 1]++;
     }
-    for (size_t p = 0; p < build->run->processes; p++) {
+    for (size_t p = 0; p < processes; p++) {
         build->first_member[p + 1] += build->first_member[p];
     }
     report->ranks = view->gpus;
@@ -148,12 +150,12 @@ static int make_ranks(struct muster_build *build)
         report->rank[g].first_of_process = first;
         build->first_entry[p] = first ? g : build->first_entry[p];
     }
-    return 0;
+    return true;
 }
 
-int muster_build_members(struct muster_build *build)
+bool muster_build_members(struct muster_build *build)
 {
-    return make_comms(build) || make_ranks(build) ? -1 : 0;
+    return make_comms(build) && make_ranks(build);
 }
 
 struct muster_place muster_build_place(const struct muster_build *build, uint32_t process,

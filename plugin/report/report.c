@@ -26,12 +26,11 @@ static void estimate(struct muster_report_rank *rank, const struct muster_totals
     rank->late_run_us = rank->late_us * factor;
 }
 
-static int finish_ranks(struct muster_build *build)
+static void finish_ranks(struct muster_build *build)
 {
     struct muster_report *report = build->report;
-    struct muster_times times = {.value = NULL};
-    int result = 0;
-    for (uint32_t r = 0; r < report->ranks && result == 0; r++) {
+    for (uint32_t r = 0; r < report->ranks; r++) {
+        struct muster_arena memory = {0};
         struct muster_report_rank *rank = &report->rank[r];
         const struct muster_totals *totals = &build->rank[r];
         rank->ops = totals->count;
@@ -45,14 +44,13 @@ static int finish_ranks(struct muster_build *build)
         rank->share = could_be ? (double)rank->timed_ops / (double)could_be : NAN;
         rank->busy_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN;
         estimate(rank, totals);
-        result = muster_build_rank_times(build, r, &times);
+        struct muster_times times = muster_build_rank_times(build, r, &memory);
         muster_totals_quantiles(totals, times.value, times.n, &rank->p50_us, &rank->p99_us);
+        muster_arena_end(&memory, &build->memory);
         for (size_t d = 0; d < MUSTER_DROPS; d++) {
             rank->drops_total += rank->drops[d];
         }
     }
-    free(times.value);
-    return result;
 }
 
 static void finish_op(const struct muster_build *build, const struct muster_class *class,
@@ -122,16 +120,15 @@ static int by_cost(const void *left, const void *right)
     return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
 
-static int finish_ops(struct muster_build *build)
+static void fill_ops(struct muster_build *build, struct muster_arena *memory)
 {
     struct muster_report *report = build->report;
-    struct muster_sample_groups own = {0};
-    struct muster_sample_groups transfer = {0};
-    report->op = calloc(build->classes + 1, sizeof *report->op);
-    if (!report->op || muster_build_class_times(build, &own) ||
-        muster_samples_group(&build->transfer, build->classes, &transfer)) {
-        muster_sample_groups_free(&own);
-        return -1;
+    struct muster_sample_groups own = muster_build_class_times(build, memory);
+    struct muster_sample_groups transfer =
+        muster_samples_group(&build->transfer, build->classes, memory);
+    report->op = muster_arena_array(&report->memory, build->classes + 1, sizeof *report->op);
+    if (!report->op || memory->failed) {
+        return;
     }
     for (size_t c = 0; c < build->classes; c++) {
         const struct muster_class *class = &build->class[c];
@@ -148,9 +145,13 @@ static int finish_ops(struct muster_build *build)
     }
     report->ops = build->classes;
     qsort(report->op, report->ops, sizeof *report->op, by_cost);
-    muster_sample_groups_free(&own);
-    muster_sample_groups_free(&transfer);
-    return 0;
+}
+
+static void finish_ops(struct muster_build *build)
+{
+    struct muster_arena memory = {0};
+    fill_ops(build, &memory);
+    muster_arena_end(&memory, &build->memory);
 }
 
 static void add_net(struct muster_build *build, uint32_t p, const struct muster_seg_net *net)
@@ -159,7 +160,9 @@ static void add_net(struct muster_build *build, uint32_t p, const struct muster_
     struct muster_place place = muster_build_place(build, p, net->comm);
     const struct muster_report_comm *comm = &report->comm[place.comm];
     bool steps = net->steps;
-    report->net[report->nets++] = (struct muster_report_net){
+    struct muster_report_net *row =
+        muster_arena_add(&report->memory, &report->net, &report->nets, sizeof *row);
+    *row = (struct muster_report_net){
         .comm = comm->id,
         .comm_name = comm->name,
         .rank = place.rank,
@@ -174,19 +177,9 @@ static void add_net(struct muster_build *build, uint32_t p, const struct muster_
     };
 }
 
-static int finish_nets(struct muster_build *build)
+static void finish_nets(struct muster_build *build)
 {
     const struct muster_run *run = build->run;
-    size_t room = 1;
-    for (size_t p = 0; p < run->processes; p++) {
-        for (size_t i = 0; i < MUSTER_SEG_NETS; i++) {
-            room += run->process[p].segment->net[i].comm != 0;
-        }
-    }
-    build->report->net = calloc(room, sizeof *build->report->net);
-    if (!build->report->net) {
-        return -1;
-    }
     for (uint32_t p = 0; p < run->processes; p++) {
         for (size_t i = 0; i < MUSTER_SEG_NETS; i++) {
             if (run->process[p].segment->net[i].comm) {
@@ -194,44 +187,31 @@ static int finish_nets(struct muster_build *build)
             }
         }
     }
-    return 0;
 }
 
-static void build_free(struct muster_build *build)
+static void fill(struct muster_build *build)
 {
-    for (size_t i = 0; i < build->classes; i++) {
-        free(build->class[i].totals.hist);
-    }
-    for (size_t i = 0; build->rank && i < build->report->ranks; i++) {
-        free(build->rank[i].hist);
-    }
-    free(build->first_member);
-    free(build->first_entry);
-    free(build->rank);
-    free(build->class);
-    muster_hashmap_free(&build->class_at);
-    muster_samples_free(&build->transfer);
-    muster_arena_free(&build->memory);
+    if (!muster_build_members(build))
+        return;
+    muster_build_tally(build);
+    finish_ranks(build);
+    finish_ops(build);
+    finish_nets(build);
+    muster_build_tags(build);
+    muster_build_gaps(build);
 }
 
 int muster_report_build(const struct muster_view *view, enum muster_report_by by,
                         struct muster_report *report, struct muster_err *err)
 {
-    const struct muster_run *run = view->run;
-    struct muster_report made = {.run = run, .by = by};
-    struct muster_build build = {.run = run, .view = view, .report = &made};
-    int result = 0;
-    if (muster_build_members(&build) || muster_build_tally(&build) || finish_ranks(&build) ||
-        finish_ops(&build) || finish_nets(&build) || muster_build_tags(&build) ||
-        muster_build_gaps(&build)) {
-        result = muster_fail(err, "out of memory for the report of %zu processes", run->processes);
-    }
-    build_free(&build);
-    if (result) {
-        muster_report_free(&made);
-    } else {
-        *report = made;
-    }
+    *report = (struct muster_report){.run = view->run, .by = by};
+    struct muster_build build = {.run = view->run, .view = view, .report = report};
+    fill(&build);
+    muster_hashmap_free(&build.class_at);
+    muster_arena_end(&build.memory, &report->memory);
+    int result = muster_arena_check(&report->memory, err, "the report");
+    if (result)
+        muster_report_free(report);
     return result;
 }
 
@@ -249,15 +229,6 @@ int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
 
 void muster_report_free(struct muster_report *report)
 {
-    for (size_t i = 0; i < report->gaps; i++) {
-        free(report->gap[i]);
-    }
-    free(report->gap);
-    free(report->rank);
-    free(report->comm);
-    free(report->op);
-    free(report->net);
-    free(report->rule);
-    free(report->tag);
+    muster_arena_free(&report->memory);
     *report = (struct muster_report){0};
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "run/run.h"
 #include "view/view.h"
@@ -135,6 +136,7 @@ struct muster_report_tag {
 };
 
 struct muster_report {
+    struct muster_arena memory; /* of all that follows; whoever adds rows checks it */
     const struct muster_run *run;
     enum muster_report_by by;
     struct muster_report_rank *rank; /* in the order of the run's processes, then GPUs */
@@ -149,7 +151,7 @@ struct muster_report {
     size_t rules;
     struct muster_report_tag *tag; /* by tag */
     size_t tags;
-    char **gap; /* what could not be seen and why: sentences without full stop */
+    const char **gap; /* what could not be seen and why: sentences without full stop */
     size_t gaps;
     uint64_t joint;      /* operations timed on all ranks that are seen, each counted once */
     uint64_t mismatched; /* left out of them: ranks called different things */
@@ -163,7 +165,7 @@ int muster_report_build(const struct muster_view *view, enum muster_report_by by
 int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
                          struct muster_report *report, struct muster_err *err);
 void muster_report_free(struct muster_report *report);
-/* Adds a copy. -1: out of memory. */
-int muster_report_add_gap(struct muster_report *report, const char *text);
+__attribute__((format(printf, 2, 3))) void muster_report_add_gap(struct muster_report *report,
+                                                                 const char *fmt, ...);
 
 #endif

@@ -60,8 +60,11 @@ struct muster_build {
     uint64_t unattributed; /* operations of a communicator that nothing describes */
 };
 
-/* members.c: who is there. Fills the report's comm and rank. -1: out of memory. */
-int muster_build_members(struct muster_build *build);
+/* Without memory, `memory` or the report's has failed, and less is filled. */
+
+/* members.c: who is there. Fills the report's comm and rank, and makes room for the totals of
+ * these. False: no memory, and nothing else may be called. */
+bool muster_build_members(struct muster_build *build);
 struct muster_place muster_build_place(const struct muster_build *build, uint32_t process,
                                        uint32_t uid);
 
@@ -69,37 +72,38 @@ struct muster_place muster_build_place(const struct muster_build *build, uint32_
 uint32_t muster_build_class(struct muster_build *build, const struct muster_class_key *key,
                             bool make);
 
-/* classes.c: adds a segment's row. -1: out of memory. */
-int muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row);
+/* classes.c: adds a segment's row. */
+void muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row,
+                           struct muster_arena *memory);
 /* p50 and p99 in us of n values, if they are all that `totals` counts, else of its histogram;
  * NAN where nothing is timed. The first value is value[0]. */
 void muster_totals_quantiles(const struct muster_totals *totals, const uint64_t *value, size_t n,
                              double *p50_us, double *p99_us);
-/* tally.c: counts everything, compares the ranks. -1: out of memory. */
-int muster_build_tally(struct muster_build *build);
+/* tally.c: counts everything, compares the ranks. */
+void muster_build_tally(struct muster_build *build);
 /* The row that the report makes of operations like `own`, of that rank in that communicator, which
  * is that entry of the report's ranks (MUSTER_NO_ENTRY: of all). */
 struct muster_class_key muster_build_key(const struct muster_build *build, uint32_t comm,
                                          int32_t rank, uint32_t entry,
                                          const struct muster_class_key *own);
-/* The durations of one rank's operations, by the source of its row; the caller frees value, once.
- * -1: out of memory. */
+/* The durations of one rank's operations, by the source of its row. */
 struct muster_times {
     uint64_t *value;
     size_t n;
 };
-int muster_build_rank_times(const struct muster_build *build, uint32_t rank,
-                            struct muster_times *times);
-/* Of each class, by the source of its row. -1: out of memory. */
-int muster_build_class_times(struct muster_build *build, struct muster_sample_groups *groups);
+struct muster_times muster_build_rank_times(const struct muster_build *build, uint32_t rank,
+                                            struct muster_arena *memory);
+/* Of each class, by the source of its row. */
+struct muster_sample_groups muster_build_class_times(struct muster_build *build,
+                                                     struct muster_arena *memory);
 
-/* waits.c: compares what all ranks timed. -1: out of memory. */
-int muster_build_waits(struct muster_build *build);
+/* waits.c: compares what all ranks timed. */
+void muster_build_waits(struct muster_build *build);
 
-/* user_tags.c: fills the report's tags. -1: out of memory. */
-int muster_build_tags(struct muster_build *build);
+/* user_tags.c: fills the report's tags. */
+void muster_build_tags(struct muster_build *build);
 
-/* gaps.c. -1: out of memory. */
-int muster_build_gaps(struct muster_build *build);
+/* gaps.c */
+void muster_build_gaps(struct muster_build *build);
 
 #endif

@@ -1,35 +1,22 @@
 #include "report/samples.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
-
-int muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns)
+void muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns,
+                        struct muster_arena *memory)
 {
-    if (!muster_grow(&samples->at, samples->n, sizeof *samples->at)) {
-        return -1;
-    }
-    samples->at[samples->n++] = (struct muster_sample){.owner = owner, .ns = ns};
-    return 0;
+    struct muster_sample *sample =
+        muster_arena_add(memory, &samples->at, &samples->n, sizeof *sample);
+    *sample = (struct muster_sample){.owner = owner, .ns = ns};
 }
 
-void muster_samples_free(struct muster_samples *samples)
+struct muster_sample_groups muster_samples_group(const struct muster_samples *samples,
+                                                 size_t owners, struct muster_arena *memory)
 {
-    free(samples->at);
-    *samples = (struct muster_samples){0};
-}
-
-int muster_samples_group(const struct muster_samples *samples, size_t owners,
-                         struct muster_sample_groups *groups)
-{
-    size_t *first = calloc(owners + 2, sizeof *first);
-    uint64_t *value = malloc((samples->n + 1) * sizeof *value);
+    size_t *first = muster_arena_array(memory, owners + 2, sizeof *first);
+    uint64_t *value = muster_arena_array(memory, samples->n + 1, sizeof *value);
     if (!first || !value) {
-        free(first);
-        free(value);
-        return -1;
+        return (struct muster_sample_groups){0};
     }
     /* counted one place further on, so that filling leaves first[o] where owner o begins */
     for (size_t i = 0; i < samples->n; i++) {
@@ -45,15 +32,7 @@ int muster_samples_group(const struct muster_samples *samples, size_t owners,
             value[first[samples->at[i].owner + 1]++] = samples->at[i].ns;
         }
     }
-    *groups = (struct muster_sample_groups){.value = value, .first = first};
-    return 0;
-}
-
-void muster_sample_groups_free(struct muster_sample_groups *groups)
-{
-    free(groups->value);
-    free(groups->first);
-    *groups = (struct muster_sample_groups){0};
+    return (struct muster_sample_groups){.value = value, .first = first};
 }
 
 uint64_t muster_quantile_exact(const uint64_t *value, size_t n, double q)

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+
 struct muster_sample {
     uint32_t owner;
     uint64_t ns;
@@ -15,9 +17,9 @@ struct muster_samples {
     size_t n;
 };
 
-/* -1: out of memory. */
-int muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns);
-void muster_samples_free(struct muster_samples *samples);
+/* `memory` is always the same for the same samples, as they move when they grow. */
+void muster_samples_add(struct muster_samples *samples, uint32_t owner, uint64_t ns,
+                        struct muster_arena *memory);
 
 /* The samples of owner o, unordered, are value[first[o]] to value[first[o + 1] - 1]. */
 struct muster_sample_groups {
@@ -25,10 +27,9 @@ struct muster_sample_groups {
     size_t *first; /* owners + 1 entries */
 };
 
-/* Groups what belongs to owners below `owners`; -1: out of memory. */
-int muster_samples_group(const struct muster_samples *samples, size_t owners,
-                         struct muster_sample_groups *groups);
-void muster_sample_groups_free(struct muster_sample_groups *groups);
+/* What belongs to owners below `owners`. Both are NULL without memory. */
+struct muster_sample_groups muster_samples_group(const struct muster_samples *samples,
+                                                 size_t owners, struct muster_arena *memory);
 
 /* Quantile q in (0, 1] by nearest rank: the ceil(q * n)-th smallest of n >= 1 values. Linear in
  * n, whatever their order. */

@@ -1,7 +1,4 @@
 /* Adding up rows, and collecting the durations that are known one by one. */
-#include <stdlib.h>
-
-#include "base/array.h"
 #include "report/report_internal.h"
 
 struct muster_class_key muster_build_key(const struct muster_build *build, uint32_t comm,
@@ -58,7 +55,7 @@ static void note_to_itself(struct muster_totals *rank, const struct muster_place
         rank->to_itself += row->count - timed;
 }
 
-static int count_rows(struct muster_build *build, uint32_t p)
+static void count_rows(struct muster_build *build, uint32_t p)
 {
     const struct muster_segment *segment = build->run->process[p].segment;
     for (size_t i = 0; i < MUSTER_SEG_ROWS; i++) {
@@ -74,14 +71,14 @@ static int count_rows(struct muster_build *build, uint32_t p)
                                        .peer = row->peer};
         struct muster_class_key key = muster_build_key(build, place.comm, place.rank, place.entry, &own);
         uint32_t class = muster_build_class(build, &key, true);
-        if (class == MUSTER_NO_CLASS || muster_totals_add_row(&build->class[class].totals, row) ||
-            muster_totals_add_row(&build->rank[place.entry], row)) {
-            return -1;
+        if (class == MUSTER_NO_CLASS) {
+            return;
         }
+        muster_totals_add_row(&build->class[class].totals, row, &build->memory);
+        muster_totals_add_row(&build->rank[place.entry], row, &build->memory);
         note(build, class, &place, row);
         note_to_itself(&build->rank[place.entry], &place, row);
     }
-    return 0;
 }
 
 static void add_segment_counts(struct muster_build *build, uint32_t p)
@@ -110,43 +107,39 @@ static void add_segment_counts(struct muster_build *build, uint32_t p)
     }
 }
 
-int muster_build_tally(struct muster_build *build)
+void muster_build_tally(struct muster_build *build)
 {
-    build->rank = calloc(build->report->ranks + 1, sizeof *build->rank);
-    if (!build->rank) {
-        return -1;
-    }
     for (uint32_t p = 0; p < build->run->processes; p++) {
         add_segment_counts(build, p);
-        if (count_rows(build, p)) {
-            return -1;
-        }
+        count_rows(build, p);
     }
-    return muster_build_waits(build);
+    muster_build_waits(build);
 }
 
 /* ---- durations ---- */
 
-int muster_build_rank_times(const struct muster_build *build, uint32_t rank,
-                            struct muster_times *times)
+struct muster_times muster_build_rank_times(const struct muster_build *build, uint32_t rank,
+                                            struct muster_arena *memory)
 {
     const struct muster_view *view = build->view;
     uint32_t p = view->gpu[rank].process;
-    times->n = 0;
+    struct muster_times times = {0};
+    size_t most = 0;
+    for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++) {
+        most += view->member[view->by_uid[m]].ops;
+    }
+    times.value = muster_arena_array(memory, most, sizeof *times.value);
     for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++) {
         const struct muster_view_member *own = &view->member[view->by_uid[m]];
-        for (uint32_t i = own->first_op; own->gpu == rank && i < own->first_op + own->ops; i++) {
+        bool counts = times.value && own->gpu == rank;
+        for (uint32_t i = own->first_op; counts && i < own->first_op + own->ops; i++) {
             const struct muster_view_op *op = &view->op[i];
-            if (!op->source || op->source != build->rank[rank].source) {
-                continue;
+            if (op->source && op->source == build->rank[rank].source) {
+                times.value[times.n++] = op->end_ns - op->begin_ns;
             }
-            if (!muster_grow(&times->value, times->n, sizeof *times->value)) {
-                return -1;
-            }
-            times->value[times->n++] = op->end_ns - op->begin_ns;
         }
     }
-    return 0;
+    return times;
 }
 
 /* The class that the last operation of a view's class was found to be of. */
@@ -180,9 +173,9 @@ static uint32_t class_of(struct muster_build *build, const struct muster_view_op
                : MUSTER_NO_CLASS;
 }
 
-static struct known *nothing_known(const struct muster_view *view)
+static struct known *nothing_known(const struct muster_view *view, struct muster_arena *memory)
 {
-    struct known *known = calloc(view->classes + 1, sizeof *known);
+    struct known *known = muster_arena_array(memory, view->classes + 1, sizeof *known);
     for (size_t i = 0; known && i < view->classes; i++) {
         known[i] = (struct known){MUSTER_VIEW_NONE, MUSTER_NO_CLASS};
     }
@@ -208,24 +201,19 @@ static size_t count_times(struct muster_build *build, struct known *known, size_
     return n;
 }
 
-int muster_build_class_times(struct muster_build *build, struct muster_sample_groups *groups)
+struct muster_sample_groups muster_build_class_times(struct muster_build *build,
+                                                     struct muster_arena *memory)
 {
     const struct muster_view *view = build->view;
-    struct known *known = nothing_known(view);
-    size_t *first = calloc(build->classes + 2, sizeof *first);
+    struct known *known = nothing_known(view, memory);
+    size_t *first = muster_arena_array(memory, build->classes + 2, sizeof *first);
     size_t n = known && first ? count_times(build, known, first) : 0;
-    uint64_t *value = known && first ? malloc((n + 1) * sizeof *value) : NULL;
+    uint64_t *value = known && first ? muster_arena_array(memory, n + 1, sizeof *value) : NULL;
     for (size_t i = 0; value && i < view->ops; i++) {
         uint32_t class = class_of(build, &view->op[i], known);
         if (class != MUSTER_NO_CLASS) {
             value[first[class + 1]++] = view->op[i].end_ns - view->op[i].begin_ns;
         }
     }
-    free(known);
-    if (!value) {
-        free(first);
-        return -1;
-    }
-    *groups = (struct muster_sample_groups){.value = value, .first = first};
-    return 0;
+    return (struct muster_sample_groups){.value = value, .first = first};
 }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "report/report_internal.h"
 
 /* A tag of one process, on its way to its row. */
@@ -20,32 +19,31 @@ static int by_tag(const void *left, const void *right)
     return a->process < b->process ? -1 : a->process > b->process;
 }
 
-static int find_parts(const struct muster_run *run, struct tag_part **part, size_t *parts)
+static struct tag_part *find_parts(const struct muster_run *run, size_t *parts,
+                                   struct muster_arena *memory)
 {
+    struct tag_part *part = NULL;
     for (uint32_t p = 0; p < run->processes; p++) {
         for (unsigned i = 0; i < MUSTER_SEG_TAGS; i++) {
             const struct muster_seg_tag *tag = &run->process[p].segment->tag[i];
             if (!tag->count)
                 continue;
-            if (!muster_grow(part, *parts, sizeof **part))
-                return -1;
-            (*part)[(*parts)++] = (struct tag_part){tag->tag, p, i};
+            struct tag_part *made = muster_arena_add(memory, &part, parts, sizeof *part);
+            *made = (struct tag_part){tag->tag, p, i};
         }
     }
     if (*parts)
-        qsort(*part, *parts, sizeof **part, by_tag);
-    return 0;
+        qsort(part, *parts, sizeof *part, by_tag);
+    return part;
 }
 
 /* The row of each tag, and for each entry of each process which row it is. */
-static int make_rows(struct muster_build *build, const struct tag_part *part, size_t parts,
-                     uint32_t *row_of)
+static void make_rows(struct muster_build *build, const struct tag_part *part, size_t parts,
+                      uint32_t *row_of)
 {
     struct muster_report *report = build->report;
-    report->tag = calloc(parts + 1, sizeof *report->tag);
-    if (!report->tag)
-        return -1;
-    for (size_t i = 0; i < parts; i++) {
+    report->tag = muster_arena_array(&report->memory, parts, sizeof *report->tag);
+    for (size_t i = 0; report->tag && i < parts; i++) {
         const struct muster_seg_tag *from =
             &build->run->process[part[i].process].segment->tag[part[i].entry];
         if (i == 0 || part[i - 1].tag != part[i].tag)
@@ -57,12 +55,11 @@ static int make_rows(struct muster_build *build, const struct tag_part *part, si
         row->bytes += from->bytes;
         row_of[part[i].process * MUSTER_SEG_TAGS + part[i].entry] = (uint32_t)(row - report->tag);
     }
-    return 0;
 }
 
 /* The times of tagged operations, by row: those of the GPUs' own clocks. */
-static int collect(const struct muster_build *build, const uint32_t *row_of,
-                   struct muster_samples *samples)
+static void collect(struct muster_build *build, const uint32_t *row_of,
+                    struct muster_samples *samples)
 {
     const struct muster_view *view = build->view;
     for (size_t i = 0; i < view->ops; i++) {
@@ -72,18 +69,16 @@ static int collect(const struct muster_build *build, const uint32_t *row_of,
             continue;
         uint32_t p = view->gpu[view->member[op->member].gpu].process;
         uint32_t row = row_of[p * MUSTER_SEG_TAGS + tag - 1];
-        if (row != MUSTER_NO_CLASS && muster_samples_add(samples, row, op->end_ns - op->begin_ns))
-            return -1;
+        if (row != MUSTER_NO_CLASS)
+            muster_samples_add(samples, row, op->end_ns - op->begin_ns, &build->memory);
     }
-    return 0;
 }
 
-static int add_times(struct muster_report *report, struct muster_samples *samples)
+static void add_times(struct muster_report *report, const struct muster_samples *samples,
+                      struct muster_arena *memory)
 {
-    struct muster_sample_groups groups = {0};
-    if (muster_samples_group(samples, report->tags, &groups))
-        return -1;
-    for (size_t t = 0; t < report->tags; t++) {
+    struct muster_sample_groups groups = muster_samples_group(samples, report->tags, memory);
+    for (size_t t = 0; groups.value && t < report->tags; t++) {
         struct muster_report_tag *row = &report->tag[t];
         uint64_t *value = groups.value + groups.first[t], sum = 0;
         row->timed_ops = groups.first[t + 1] - groups.first[t];
@@ -95,31 +90,19 @@ static int add_times(struct muster_report *report, struct muster_samples *sample
             row->p99_us = (double)muster_quantile_exact(value, row->timed_ops, 0.99) / 1e3;
         }
     }
-    muster_sample_groups_free(&groups);
-    return 0;
 }
 
-int muster_build_tags(struct muster_build *build)
+void muster_build_tags(struct muster_build *build)
 {
-    struct tag_part *part = NULL;
-    size_t parts = 0;
-    if (find_parts(build->run, &part, &parts)) {
-        free(part);
-        return -1;
-    }
-    if (!parts)
-        return 0;
+    size_t parts = 0, entries = build->run->processes * MUSTER_SEG_TAGS;
+    const struct tag_part *part = find_parts(build->run, &parts, &build->memory);
     struct muster_samples samples = {0};
-    size_t entries = build->run->processes * MUSTER_SEG_TAGS;
-    uint32_t *row_of = malloc(entries * sizeof *row_of);
-    for (size_t i = 0; row_of && i < entries; i++)
+    uint32_t *row_of = parts ? muster_arena_array(&build->memory, entries, sizeof *row_of) : NULL;
+    if (!row_of)
+        return;
+    for (size_t i = 0; i < entries; i++)
         row_of[i] = MUSTER_NO_CLASS;
-    int result = !row_of || make_rows(build, part, parts, row_of) ||
-                         collect(build, row_of, &samples) || add_times(build->report, &samples)
-                     ? -1
-                     : 0;
-    muster_samples_free(&samples);
-    free(row_of);
-    free(part);
-    return result;
+    make_rows(build, part, parts, row_of);
+    collect(build, row_of, &samples);
+    add_times(build->report, &samples, &build->memory);
 }

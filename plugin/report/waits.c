@@ -26,7 +26,7 @@ static uint32_t class_of(struct muster_build *build, const struct muster_joint *
 }
 
 /* The same operation on all ranks that are seen. */
-static int compare(struct muster_build *build, const struct muster_joint *joint, bool full)
+static void compare(struct muster_build *build, const struct muster_joint *joint, bool full)
 {
     struct muster_report *report = build->report;
     struct muster_joint_span span = muster_joint_span(joint);
@@ -42,37 +42,35 @@ static int compare(struct muster_build *build, const struct muster_joint *joint,
             add(&rank->wait_us, ns - span.shortest_ns);
         }
     }
-    return full ? muster_samples_add(&build->transfer, class_of(build, joint), span.shortest_ns)
-                : 0;
+    if (full) {
+        muster_samples_add(&build->transfer, class_of(build, joint), span.shortest_ns,
+                           &build->memory);
+    }
 }
 
-static int read_comm(struct muster_build *build, uint32_t comm, bool full)
+static void read_comm(struct muster_build *build, uint32_t comm, bool full)
 {
     const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
                                            .least = build->view->comm[comm].members,
                                            .unlike = true};
     struct muster_joint joint;
-    int result = 0;
     muster_joint_begin(&joint, build->view, comm, &rule, &build->memory);
-    while (result == 0 && muster_joint_next(&joint)) {
+    while (muster_joint_next(&joint)) {
         if (joint.alike) {
-            result = compare(build, &joint, full);
+            compare(build, &joint, full);
         } else {
             build->report->mismatched++;
         }
     }
-    return build->memory.failed ? -1 : result;
 }
 
-int muster_build_waits(struct muster_build *build)
+void muster_build_waits(struct muster_build *build)
 {
-    int result = 0;
-    for (uint32_t c = 0; c < build->view->comms && result == 0; c++) {
+    for (uint32_t c = 0; c < build->view->comms; c++) {
         const struct muster_report_comm *comm = &build->report->comm[c + 1];
         /* A rank that is alone in its communicator waits for nobody, and all of it is seen. */
         if (comm->id && !comm->duplicate_rank && (comm->seen >= 2 || comm->full)) {
-            result = read_comm(build, c, comm->full);
+            read_comm(build, c, comm->full);
         }
     }
-    return result;
 }

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/sort.h"
 #include "view/aligned.h"
 
@@ -16,18 +15,24 @@ struct window {
 struct aligning {
     const struct muster_view *view;
     struct muster_gpu_clocks *clocks;
-    struct window *window; /* one a GPU */
-    uint64_t *stray;       /* of the GPU's samples, one a window */
+};
+
+/* A GPU on its way to a place beside another one. */
+struct laying {
+    struct muster_gpu_clocks *clocks;
+    struct muster_gpu_clock *clock;
+    struct window window;
+    struct muster_arena memory; /* of `stray` */
+    uint64_t *stray;            /* of its samples, one a window */
     size_t strays;
 };
 
-static bool add_point(struct muster_gpu_clock *clock, uint64_t gpu_ns, int64_t offset_ns)
+static void add_point(struct muster_gpu_clocks *clocks, struct muster_gpu_clock *clock,
+                      uint64_t gpu_ns, int64_t offset_ns)
 {
-    if (!muster_grow(&clock->point, clock->points, sizeof(*clock->point)))
-        return false;
-    clock->point[clock->points++] =
-        (struct muster_clock_point){.gpu_ns = gpu_ns, .offset_ns = offset_ns};
-    return true;
+    struct muster_clock_point *point =
+        muster_arena_add(&clocks->memory, &clock->point, &clock->points, sizeof *point);
+    *point = (struct muster_clock_point){.gpu_ns = gpu_ns, .offset_ns = offset_ns};
 }
 
 int64_t muster_gpu_clock_offset(const struct muster_gpu_clock *clock, uint64_t gpu_ns)
@@ -49,14 +54,13 @@ static int64_t call_minus_begin(const struct muster_view_op *op)
 }
 
 /* The tightest call of each window. Of calls without times the GPU's clock is the axis. */
-static bool lay_by_calls(struct aligning *aligning, uint32_t gpu)
+static void lay_by_calls(struct aligning *aligning, uint32_t gpu)
 {
     const struct muster_view_gpu *of = &aligning->view->gpu[gpu];
     struct muster_gpu_clock *clock = &aligning->clocks->gpu[gpu];
-    clock->method = MUSTER_CLOCK_CALLS;
     if (!of->host_times)
-        return add_point(clock, 0, 0);
-    for (uint32_t i = 0; i < of->ordered; i += MUSTER_CLOCK_WINDOW) {
+        add_point(aligning->clocks, clock, 0, 0);
+    for (uint32_t i = 0; of->host_times && i < of->ordered; i += MUSTER_CLOCK_WINDOW) {
         uint32_t end =
             of->ordered - i > MUSTER_CLOCK_WINDOW ? i + MUSTER_CLOCK_WINDOW : of->ordered;
         const struct muster_view_op *first = &aligning->view->op[of->order[i]];
@@ -65,10 +69,9 @@ static bool lay_by_calls(struct aligning *aligning, uint32_t gpu)
             int64_t next = call_minus_begin(&aligning->view->op[of->order[j]]);
             offset = next > offset ? next : offset;
         }
-        if (!add_point(clock, first->begin_ns, offset))
-            return false;
+        add_point(aligning->clocks, clock, first->begin_ns, offset);
     }
-    return true;
+    clock->method = clock->points ? MUSTER_CLOCK_CALLS : MUSTER_CLOCK_UNKNOWN;
 }
 
 /* The next collective of a member at or behind `at` that all ranks leave together; NULL: none. */
@@ -93,63 +96,60 @@ static int order_of(const struct muster_view_op *a, const struct muster_view_op 
 }
 
 /* A window is full, or the last one ends. */
-static bool end_window(struct aligning *aligning, struct muster_gpu_clock *clock,
-                       struct window *window)
+static void end_window(struct laying *laying)
 {
+    struct window *window = &laying->window;
     if (window->n == 0)
-        return true;
+        return;
     muster_sort_i64(window->sample, window->n);
     int64_t offset = window->sample[window->n / 2];
     for (unsigned i = 0; i < window->n; i++)
         window->sample[i] = llabs(window->sample[i] - offset);
     muster_sort_i64(window->sample, window->n);
-    if (!muster_grow(&aligning->stray, aligning->strays, sizeof(*aligning->stray)) ||
-        !add_point(clock, window->first_ns, offset))
-        return false;
-    aligning->stray[aligning->strays++] = (uint64_t)window->sample[window->n / 2];
+    uint64_t *stray =
+        muster_arena_add(&laying->memory, &laying->stray, &laying->strays, sizeof *stray);
+    *stray = (uint64_t)window->sample[window->n / 2];
+    add_point(laying->clocks, laying->clock, window->first_ns, offset);
     window->n = 0;
-    return true;
 }
 
-static bool add_sample(struct aligning *aligning, struct muster_gpu_clock *clock,
-                       struct window *window, const struct muster_view_op *here, int64_t offset_ns)
+static void add_sample(struct laying *laying, const struct muster_view_op *here, int64_t offset_ns)
 {
+    struct window *window = &laying->window;
     if (window->n == 0)
         window->first_ns = here->begin_ns;
     window->sample[window->n++] = offset_ns;
-    return window->n < MUSTER_CLOCK_WINDOW || end_window(aligning, clock, window);
+    if (window->n == MUSTER_CLOCK_WINDOW)
+        end_window(laying);
 }
 
 /* Lays a member's GPU beside that of another one whose clock is known. Only these two are read: a
  * communicator of n ranks is gone through once, not n times. */
-static bool lay_by_ends(struct aligning *aligning, const struct muster_view_member *from,
+static void lay_by_ends(struct aligning *aligning, const struct muster_view_member *from,
                         const struct muster_view_member *to)
 {
     const struct muster_view *view = aligning->view;
     const struct muster_gpu_clock *beside = &aligning->clocks->gpu[from->gpu];
     struct muster_gpu_clock *clock = &aligning->clocks->gpu[to->gpu];
-    struct window *window = &aligning->window[to->gpu];
+    struct laying laying = {.clocks = aligning->clocks, .clock = clock};
     uint32_t at_there = 0, at_here = 0;
     const struct muster_view_op *there, *here;
-    bool good = true;
-    aligning->strays = 0;
-    while (good && (there = next_end(view, from, &at_there)) &&
-           (here = next_end(view, to, &at_here))) {
+    while ((there = next_end(view, from, &at_there)) && (here = next_end(view, to, &at_here))) {
         int order = order_of(there, here);
         at_there += order <= 0;
         at_here += order >= 0;
         if (order != 0 || there->func != here->func || there->count != here->count)
             continue;
-        good = add_sample(aligning, clock, window, here,
-                          (int64_t)there->end_ns + muster_gpu_clock_offset(beside, there->end_ns) -
-                              (int64_t)here->end_ns);
+        add_sample(&laying, here,
+                   (int64_t)there->end_ns + muster_gpu_clock_offset(beside, there->end_ns) -
+                       (int64_t)here->end_ns);
     }
-    good = good && end_window(aligning, clock, window);
+    end_window(&laying);
     if (clock->points) {
         clock->method = MUSTER_CLOCK_ENDS;
-        clock->residual_ns = muster_upper_median_u64(aligning->stray, aligning->strays);
+        clock->residual_ns = muster_upper_median_u64(laying.stray, laying.strays);
     }
-    return good;
+    muster_arena_end(&laying.memory, &aligning->clocks->memory);
 }
 
 static bool is_known(const struct aligning *aligning, const struct muster_view_member *member)
@@ -157,11 +157,11 @@ static bool is_known(const struct aligning *aligning, const struct muster_view_m
     return aligning->clocks->gpu[member->gpu].method != MUSTER_CLOCK_UNKNOWN;
 }
 
-/* One round through the communicators; *more: a clock became known. */
-static bool spread(struct aligning *aligning, bool *more)
+/* One round through the communicators; whether a clock became known. */
+static bool spread(struct aligning *aligning)
 {
     const struct muster_view *view = aligning->view;
-    *more = false;
+    bool more = false;
     for (uint32_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
         const struct muster_view_member *member = &view->member[comm->first_member];
@@ -173,12 +173,11 @@ static bool spread(struct aligning *aligning, bool *more)
         for (uint32_t to = 0; to < comm->members; to++) {
             if (is_known(aligning, &member[to]))
                 continue;
-            if (!lay_by_ends(aligning, &member[from], &member[to]))
-                return false;
-            *more |= is_known(aligning, &member[to]);
+            lay_by_ends(aligning, &member[from], &member[to]);
+            more |= is_known(aligning, &member[to]);
         }
     }
-    return true;
+    return more;
 }
 
 static uint32_t busiest(const struct muster_view *view)
@@ -194,45 +193,33 @@ static uint32_t busiest(const struct muster_view *view)
     return best;
 }
 
-static bool align_all(struct aligning *aligning)
+static void align_all(struct aligning *aligning)
 {
     struct muster_gpu_clocks *clocks = aligning->clocks;
-    bool more = true;
-    if (!lay_by_calls(aligning, clocks->leader))
-        return false;
-    while (more)
-        if (!spread(aligning, &more))
-            return false;
+    lay_by_calls(aligning, clocks->leader);
+    while (spread(aligning)) {
+    }
     for (uint32_t i = 0; i < clocks->gpus; i++)
-        if (clocks->gpu[i].method == MUSTER_CLOCK_UNKNOWN && aligning->view->gpu[i].ordered &&
-            !lay_by_calls(aligning, i))
-            return false;
-    return true;
+        if (clocks->gpu[i].method == MUSTER_CLOCK_UNKNOWN && aligning->view->gpu[i].ordered)
+            lay_by_calls(aligning, i);
 }
 
 int muster_gpu_clocks_align(const struct muster_view *view, struct muster_gpu_clocks *clocks,
                             struct muster_err *err)
 {
     struct aligning aligning = {.view = view, .clocks = clocks};
-    clocks->gpus = view->gpus;
-    clocks->leader = busiest(view);
-    clocks->gpu = calloc(view->gpus + 1, sizeof(*clocks->gpu));
-    aligning.window = calloc(view->gpus + 1, sizeof(*aligning.window));
-    bool good = clocks->gpu && aligning.window;
-    if (good && clocks->leader != MUSTER_VIEW_NONE)
-        good = align_all(&aligning);
-    free(aligning.window);
-    free(aligning.stray);
-    if (good)
-        return 0;
-    muster_gpu_clocks_free(clocks);
-    return muster_fail_memory(err, "the clocks of the GPUs");
+    *clocks = (struct muster_gpu_clocks){.gpus = view->gpus, .leader = busiest(view)};
+    clocks->gpu = muster_arena_array(&clocks->memory, view->gpus + 1, sizeof(*clocks->gpu));
+    if (clocks->gpu && clocks->leader != MUSTER_VIEW_NONE)
+        align_all(&aligning);
+    int result = muster_arena_check(&clocks->memory, err, "the clocks of the GPUs");
+    if (result)
+        muster_gpu_clocks_free(clocks);
+    return result;
 }
 
 void muster_gpu_clocks_free(struct muster_gpu_clocks *clocks)
 {
-    for (size_t i = 0; clocks->gpu && i < clocks->gpus; i++)
-        free(clocks->gpu[i].point);
-    free(clocks->gpu);
+    muster_arena_free(&clocks->memory);
     *clocks = (struct muster_gpu_clocks){.leader = MUSTER_VIEW_NONE};
 }

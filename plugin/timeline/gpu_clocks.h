@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "view/view.h"
 
@@ -39,6 +40,7 @@ struct muster_gpu_clock {
 };
 
 struct muster_gpu_clocks {
+    struct muster_arena memory;   /* of all that follows */
     struct muster_gpu_clock *gpu; /* one each of the view's */
     size_t gpus;
     uint32_t leader; /* MUSTER_VIEW_NONE: no operation has GPU times */

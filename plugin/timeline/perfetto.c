@@ -383,7 +383,8 @@ bool muster_perfetto_write(const struct muster_timeline *timeline, FILE *out)
     const struct muster_view *view = timeline->view;
     struct writing writing = {
         .timeline = timeline, .to = {.out = out}, .member = (uint32_t)view->members};
-    writing.named = calloc(view->classes + 1, sizeof(*writing.named));
+    struct muster_perfetto_out *to = &writing.to;
+    writing.named = muster_arena_array(&to->memory, view->classes + 1, sizeof(*writing.named));
     if (!writing.named)
         return false;
     if (timeline->clocks.leader != MUSTER_VIEW_NONE)
@@ -399,8 +400,8 @@ bool muster_perfetto_write(const struct muster_timeline *timeline, FILE *out)
         .track = member_track(&writing, (uint32_t)view->members),
         .gpu_track = gpu_track(0),
     };
-    bool good = muster_perfetto_put_counters(timeline, &first, &writing.to);
-    good = muster_perfetto_finish(&writing.to) && good;
-    free(writing.named);
+    muster_perfetto_put_counters(timeline, &first, to);
+    bool good = muster_perfetto_finish(to) && !to->memory.failed;
+    muster_arena_free(&to->memory);
     return good;
 }

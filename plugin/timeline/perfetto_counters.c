@@ -1,7 +1,6 @@
 #include "timeline/perfetto_counters.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -227,18 +226,16 @@ static void put_gpu(struct counting *counting)
     put_value(counting, BANDWIDTH, counting->end_ns, 0);
 }
 
-bool muster_perfetto_put_counters(const struct muster_timeline *timeline,
+void muster_perfetto_put_counters(const struct muster_timeline *timeline,
                                   const struct muster_perfetto_free *first,
                                   struct muster_perfetto_out *to)
 {
     const struct muster_view *view = timeline->view;
     struct counting counting = {.timeline = timeline, .first = first, .to = to};
     find_width(&counting);
-    if (!counting.bins)
-        return true;
-    counting.bin = calloc(counting.bins, sizeof(*counting.bin));
-    if (!counting.bin)
-        return false;
+    counting.bin = muster_arena_array(&to->memory, counting.bins, sizeof(*counting.bin));
+    if (!counting.bins || !counting.bin)
+        return;
     for (; counting.gpu < view->gpus; counting.gpu++) {
         if (!view->gpu[counting.gpu].ordered)
             continue;
@@ -248,6 +245,4 @@ bool muster_perfetto_put_counters(const struct muster_timeline *timeline,
                 add_member(&counting, &view->member[m]);
         put_gpu(&counting);
     }
-    free(counting.bin);
-    return true;
 }

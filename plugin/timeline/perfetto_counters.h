@@ -5,8 +5,6 @@
 #ifndef MUSTER_TIMELINE_PERFETTO_COUNTERS_H
 #define MUSTER_TIMELINE_PERFETTO_COUNTERS_H
 
-#include <stdbool.h>
-
 #include "timeline/perfetto_packet.h"
 #include "timeline/timeline_internal.h"
 
@@ -16,9 +14,8 @@ struct muster_perfetto_free {
     uint64_t track, gpu_track;
 };
 
-/* Time is cut into some hundred bins, of which a value is written only where it changed. False: no
- * memory. */
-bool muster_perfetto_put_counters(const struct muster_timeline *timeline,
+/* Time is cut into some hundred bins, of which a value is written only where it changed. */
+void muster_perfetto_put_counters(const struct muster_timeline *timeline,
                                   const struct muster_perfetto_free *first,
                                   struct muster_perfetto_out *to);
 

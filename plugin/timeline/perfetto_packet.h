@@ -8,11 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "timeline/protobuf.h"
 
 /* Zeroed but for `out`. */
 struct muster_perfetto_out {
     FILE *out;
+    struct muster_arena memory;    /* freed by its owner, who asks then whether it failed */
     struct muster_protobuf packet; /* those of the batch, the one at hand last */
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/sort.h"
 #include "base/text.h"
 
@@ -19,10 +19,11 @@ struct seen {
 };
 
 struct laying {
+    struct muster_arena memory;
     const struct muster_timeline *timeline;
     struct seen *seen;
     size_t n;
-    int64_t *sample;
+    int64_t *sample; /* at most one for each that was seen */
     size_t samples;
 };
 
@@ -52,23 +53,21 @@ static bool time_of(const json_t *event, int64_t *ns)
 }
 
 /* Kernels only: what the CPU called is no operation's begin. */
-static bool add_event(struct laying *laying, const json_t *event)
+static void add_event(struct laying *laying, const json_t *event)
 {
     const char *category = json_string_value(json_object_get(event, "cat"));
     const json_t *args = json_object_get(event, "args");
     struct seen seen = {.group =
                             json_string_value(json_object_get(args, "Process Group Description"))};
     if (!category || strcmp(category, "kernel") != 0 || !seen.group)
-        return true;
+        return;
     seen.sequence = whole_number(args, "Seq");
     seen.elements = whole_number(args, "In msg nelems");
     seen.ranks = whole_number(args, "Group size");
     if (seen.sequence < 0 || !time_of(event, &seen.at_ns))
-        return true;
-    if (!muster_grow(&laying->seen, laying->n, sizeof seen))
-        return false;
-    laying->seen[laying->n++] = seen;
-    return true;
+        return;
+    struct seen *kept = muster_arena_add(&laying->memory, &laying->seen, &laying->n, sizeof seen);
+    *kept = seen;
 }
 
 /* Whether a member may be that rank's part of the group. A communicator's name is its description,
@@ -105,7 +104,7 @@ static const struct muster_view_op *op_of(const struct muster_view *view,
 }
 
 /* What the begins differ by if the member is the group and torch counts `shift` more than we do. */
-static bool sample(struct laying *laying, const struct muster_view_member *member,
+static void sample(struct laying *laying, const struct muster_view_member *member,
                    const char *group, int64_t shift)
 {
     const struct muster_view *view = laying->timeline->view;
@@ -116,12 +115,9 @@ static bool sample(struct laying *laying, const struct muster_view_member *membe
             strcmp(seen->group, group) == 0 ? op_of(view, member, seen->sequence - shift) : NULL;
         if (!op || (seen->elements >= 0 && (uint64_t)seen->elements != op->count))
             continue;
-        if (!muster_grow(&laying->sample, laying->samples, sizeof *laying->sample))
-            return false;
         laying->sample[laying->samples++] =
             (int64_t)muster_timeline_at(laying->timeline, member->gpu, op->begin_ns) - seen->at_ns;
     }
-    return true;
 }
 
 /* Keeps the offset if the differences stray less than those kept before. */
@@ -152,23 +148,22 @@ static bool is_first_of_group(const struct laying *laying, size_t i)
 }
 
 /* Each group with each member that may be it, in each way of counting. */
-static bool find_offset(struct laying *laying, struct muster_timeline_beside *beside)
+static void find_offset(struct laying *laying, struct muster_timeline_beside *beside)
 {
     const struct muster_view *view = laying->timeline->view;
-    for (size_t i = 0; i < laying->n; i++) {
+    laying->sample = muster_arena_array(&laying->memory, laying->n + 1, sizeof *laying->sample);
+    for (size_t i = 0; laying->sample && i < laying->n; i++) {
         if (!is_first_of_group(laying, i))
             continue;
         for (size_t m = 0; m < view->members; m++) {
             if (!may_be(view, &view->member[m], beside->rank, &laying->seen[i]))
                 continue;
             for (int64_t shift = -SHIFT_MOST; shift <= SHIFT_MOST; shift++) {
-                if (!sample(laying, &view->member[m], laying->seen[i].group, shift))
-                    return false;
+                sample(laying, &view->member[m], laying->seen[i].group, shift);
                 keep_best(laying, beside);
             }
         }
     }
-    return true;
 }
 
 int muster_torch_lay(const struct muster_timeline *timeline, const char *name, const char *json,
@@ -182,20 +177,18 @@ int muster_torch_lay(const struct muster_timeline *timeline, const char *name, c
                            wrong.line, wrong.column, wrong.text,
                            bytes > 1 && json[0] == '\x1f' ? ", not gzipped: gunzip it first" : "");
     const json_t *events = json_object_get(trace, "traceEvents");
-    bool good = true;
     size_t at;
     const json_t *event;
     beside->rank = whole_number(json_object_get(trace, "distributedInfo"), "rank");
     beside->matched = 0;
-    json_array_foreach(events, at, event) good = good && add_event(&laying, event);
+    json_array_foreach(events, at, event) add_event(&laying, event);
     beside->operations = laying.n;
-    good = good && find_offset(&laying, beside);
-    free(laying.seen);
-    free(laying.sample);
-    bool is_trace = json_is_array(events);
+    find_offset(&laying, beside);
+    int result = muster_arena_check(&laying.memory, err, name);
+    muster_arena_free(&laying.memory);
+    if (!json_is_array(events))
+        result = muster_fail(
+            err, "%s: no \"traceEvents\" in it: expected a trace of torch.profiler", name);
     json_decref(trace);
-    if (!is_trace)
-        return muster_fail(err, "%s: no \"traceEvents\" in it: expected a trace of torch.profiler",
-                           name);
-    return good ? 0 : muster_fail_memory(err, name);
+    return result;
 }

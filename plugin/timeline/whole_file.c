@@ -10,15 +10,9 @@
 int muster_whole_begin(struct muster_whole_file *file, const char *path, struct muster_err *err)
 {
     *file = (struct muster_whole_file){.path = path};
-    if (asprintf(&file->part, "%s.part", path) < 0)
-        return muster_fail_memory(err, path);
+    snprintf(file->part, sizeof file->part, "%s.part", path);
     file->out = fopen(file->part, "we");
-    if (!file->out) {
-        muster_fail(err, "%s: %s", file->part, strerror(errno));
-        free(file->part);
-        return -1;
-    }
-    return 0;
+    return file->out ? 0 : muster_fail(err, "%s: %s", file->part, strerror(errno));
 }
 
 int muster_whole_end(struct muster_whole_file *file, bool good, struct muster_err *err)
@@ -28,7 +22,6 @@ int muster_whole_end(struct muster_whole_file *file, bool good, struct muster_er
         result = muster_fail(err, "%s: %s", file->path, strerror(errno));
     if (result || !good)
         unlink(file->part);
-    free(file->part);
     return result;
 }
 

@@ -2,6 +2,7 @@
 #ifndef MUSTER_TIMELINE_WHOLE_FILE_H
 #define MUSTER_TIMELINE_WHOLE_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 struct muster_whole_file {
     const char *path; /* the caller's, until the end */
-    char *part;
+    char part[PATH_MAX + sizeof ".part"]; /* longer ones cannot be opened */
     FILE *out;
 };
 

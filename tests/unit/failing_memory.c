@@ -17,13 +17,19 @@ char *__wrap_strdup(const char *text);
 void __wrap_free(void *memory);
 
 static long left = -1; /* allocations until they fail; negative: none does */
-static bool refused;
+static bool refused, once;
 static long live;
 
 void failing_memory_begin(long n)
 {
     left = n;
-    refused = false;
+    refused = once = false;
+}
+
+void failing_memory_once(long n)
+{
+    failing_memory_begin(n);
+    once = true;
 }
 
 bool failing_memory_end(void)
@@ -46,6 +52,7 @@ static bool refuse(void)
         return false;
     }
     refused = true;
+    left = once ? -1 : 0;
     errno = ENOMEM;
     return true;
 }

@@ -7,6 +7,8 @@
 
 /* `left` allocations from now on succeed, all later ones fail, until failing_memory_end. */
 void failing_memory_begin(long left);
+/* The same, but only the first of these fails: what it was for must be missed by itself. */
+void failing_memory_once(long left);
 /* Whether one failed. */
 bool failing_memory_end(void);
 /* Blocks allocated and not freed. */

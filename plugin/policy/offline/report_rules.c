@@ -2,16 +2,15 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "config/document.h"
 #include "policy/offline/simulate.h"
 
 /* Processes with the same policy in the same state. */
 struct group {
     const struct muster_seg_policy *first;
+    const char *hex; /* of its policy */
     uint64_t processes;
     uint64_t hits[MUSTER_SEG_RULES], not_offered[MUSTER_SEG_RULES];
     struct muster_simulation ran;
@@ -19,11 +18,11 @@ struct group {
 };
 
 struct job {
+    struct muster_arena memory; /* of what is needed on the way */
     const struct muster_run *run;
     const struct muster_view *view;
     struct muster_report *report;
-    struct muster_report_rules *rules;
-    struct group *group;
+    struct group **group;
     size_t groups;
 };
 
@@ -38,12 +37,18 @@ static bool is_of(const struct group *group, const struct muster_seg_policy *pol
 static struct group *find_group(struct job *job, const struct muster_seg_policy *policy)
 {
     for (size_t i = 0; i < job->groups; i++)
-        if (is_of(&job->group[i], policy))
-            return &job->group[i];
-    if (!muster_grow(&job->group, job->groups, sizeof *job->group))
+        if (is_of(job->group[i], policy))
+            return job->group[i];
+    struct group *group = muster_arena_array(&job->memory, 1, sizeof *group);
+    if (!group)
         return NULL;
-    job->group[job->groups] = (struct group){.first = policy};
-    return &job->group[job->groups++];
+    struct group **place = muster_arena_add(&job->memory, &job->group, &job->groups, sizeof *place);
+    *place = group;
+    char hex[MUSTER_POLICY_HEX];
+    muster_policy_hex(hex, policy->sha256);
+    group->first = policy;
+    group->hex = muster_arena_text(&job->report->memory, hex);
+    return group;
 }
 
 static unsigned entries_of(const struct muster_seg_policy *policy)
@@ -51,20 +56,17 @@ static unsigned entries_of(const struct muster_seg_policy *policy)
     return policy->rules < MUSTER_SEG_RULES ? policy->rules : MUSTER_SEG_RULES;
 }
 
-static int count_process(struct job *job, const struct muster_process *process)
+static void count_process(struct job *job, const struct muster_process *process)
 {
     const struct muster_seg_policy *policy = &process->segment->policy;
-    if (policy->state == MUSTER_POLICY_NONE)
-        return 0;
-    struct group *group = find_group(job, policy);
+    struct group *group = policy->state == MUSTER_POLICY_NONE ? NULL : find_group(job, policy);
     if (!group)
-        return -1;
+        return;
     group->processes++;
     for (unsigned i = 0; i < entries_of(policy); i++) {
         group->hits[i] += policy->rule[i].hits;
         group->not_offered[i] += policy->rule[i].not_offered;
     }
-    return 0;
 }
 
 /* ---- What ran ---- */
@@ -99,39 +101,38 @@ static struct muster_policy *load_policy(const struct job *job, const struct mus
     return policy;
 }
 
-static int report_unknown(const struct job *job, const struct group *group)
+static void report_unknown(const struct job *job, const struct group *group)
 {
-    char text[200], hex[MUSTER_POLICY_HEX];
-    muster_policy_hex(hex, group->first->sha256);
-    snprintf(text, sizeof text,
-             "what ran under each rule: the run directory holds no policy-%.8s.yaml", hex);
-    return muster_report_add_gap(job->report, text);
+    muster_report_add_gap(job->report,
+                          "what ran under each rule: the run directory holds no policy-%.8s.yaml",
+                          group->hex);
 }
 
-static int find_ran(const struct job *job, struct group *group)
+static void find_ran(struct job *job, struct group *group)
 {
     if (group->first->state != MUSTER_POLICY_ACTIVE)
-        return 0;
+        return;
     group->policy = load_policy(job, group->first);
-    if (!group->policy)
-        return report_unknown(job, group);
+    if (!group->policy) {
+        report_unknown(job, group);
+        return;
+    }
     group->ran.policy = group->policy;
-    return muster_simulation_count(&group->ran, job->view, group->first->sha256) ||
-                   muster_simulation_finish(&group->ran)
-               ? -1
-               : 0;
+    muster_simulation_count(&group->ran, job->view, group->first->sha256);
+    job->memory.failed |= muster_simulation_finish(&group->ran) != 0;
 }
 
 /* ---- Rows ---- */
 
+/* Never NULL. */
 static struct muster_report_rule *add_row(const struct job *job, const struct group *group,
                                           const struct muster_seg_rule *rule)
 {
     struct muster_report *report = job->report;
-    if (!muster_grow(&report->rule, report->rules, sizeof *report->rule))
-        return NULL;
-    report->rule[report->rules] = (struct muster_report_rule){
-        .sha256 = job->rules->hex[group - job->group],
+    struct muster_report_rule *row =
+        muster_arena_add(&report->memory, &report->rule, &report->rules, sizeof *row);
+    *row = (struct muster_report_rule){
+        .sha256 = group->hex,
         .state = muster_policy_state_name(group->first->state),
         .processes = group->processes,
         .rule = rule ? rule->name : NULL,
@@ -140,11 +141,11 @@ static struct muster_report_rule *add_row(const struct job *job, const struct gr
         .not_offered = -1,
         .count = group->policy ? 0 : -1,
     };
-    return &report->rule[report->rules++];
+    return row;
 }
 
 /* The row of the rule, from `first` on, in which this variant stands; the first that holds none
- * yet, or a new one. NULL: out of memory. */
+ * yet, or a new one. */
 static struct muster_report_rule *row_of(const struct job *job, const struct group *group,
                                          const struct muster_seg_rule *rule, size_t first,
                                          struct muster_variant variant)
@@ -159,13 +160,11 @@ static struct muster_report_rule *row_of(const struct job *job, const struct gro
     return add_row(job, group, rule);
 }
 
-static int add_rule(const struct job *job, const struct group *group, unsigned entry)
+static void add_rule(const struct job *job, const struct group *group, unsigned entry)
 {
     const struct muster_seg_rule *rule = &group->first->rule[entry];
     size_t first = job->report->rules;
     struct muster_report_rule *row = add_row(job, group, rule);
-    if (!row)
-        return -1;
     row->hits = (int64_t)group->hits[entry];
     row->not_offered = (int64_t)group->not_offered[entry];
     for (size_t i = 0; i < group->ran.classes; i++) {
@@ -174,55 +173,35 @@ static int add_rule(const struct job *job, const struct group *group, unsigned e
         if (cell->rule < 0 || muster_seg_rule_entry((uint32_t)cell->rule) != entry)
             continue;
         row = row_of(job, group, rule, first, cell->ran);
-        if (!row)
-            return -1;
         row->algo = muster_algo_word(cell->ran.algo);
         row->proto = muster_proto_word(cell->ran.proto);
         row->channels = cell->ran.channels;
         row->count += (int64_t) class->ops;
     }
-    return 0;
 }
 
-static int add_group(const struct job *job, const struct group *group)
+static void add_group(const struct job *job, const struct group *group)
 {
-    muster_policy_hex(job->rules->hex[group - job->group], group->first->sha256);
     if (group->first->state != MUSTER_POLICY_ACTIVE)
-        return add_row(job, group, NULL) ? 0 : -1;
-    for (unsigned i = 0; i < entries_of(group->first); i++)
-        if (add_rule(job, group, i))
-            return -1;
-    return 0;
+        add_row(job, group, NULL);
+    else
+        for (unsigned i = 0; i < entries_of(group->first); i++)
+            add_rule(job, group, i);
 }
 
-static int build(struct job *job)
+int muster_report_rules_add(const struct muster_view *view, struct muster_report *report,
+                            struct muster_err *err)
 {
-    for (size_t i = 0; i < job->run->processes; i++)
-        if (count_process(job, &job->run->process[i]))
-            return -1;
-    job->rules->hex = calloc(job->groups + 1, sizeof *job->rules->hex);
-    if (!job->rules->hex)
-        return -1;
-    for (size_t i = 0; i < job->groups; i++)
-        if (find_ran(job, &job->group[i]) || add_group(job, &job->group[i]))
-            return -1;
-    return 0;
-}
-
-int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_view *view,
-                            struct muster_report *report, struct muster_err *err)
-{
-    struct job job = {.run = view->run, .view = view, .report = report, .rules = rules};
-    int result = build(&job) ? muster_fail(err, "out of memory for the rows by rule") : 0;
+    struct job job = {.run = view->run, .view = view, .report = report};
+    for (size_t i = 0; i < job.run->processes; i++)
+        count_process(&job, &job.run->process[i]);
     for (size_t i = 0; i < job.groups; i++) {
-        muster_simulation_free(&job.group[i].ran);
-        muster_policy_free(job.group[i].policy);
+        struct group *group = job.group[i];
+        find_ran(&job, group);
+        add_group(&job, group);
+        muster_simulation_free(&group->ran);
+        muster_policy_free(group->policy);
     }
-    free(job.group);
-    return result;
-}
-
-void muster_report_rules_free(struct muster_report_rules *rules)
-{
-    free(rules->hex);
+    muster_arena_end(&job.memory, &report->memory);
+    return muster_arena_check(&report->memory, err, "the rows by rule");
 }

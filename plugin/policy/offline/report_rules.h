@@ -6,14 +6,8 @@
 #include "base/err.h"
 #include "report/report.h"
 
-/* Texts that the rows refer to: to be freed after the report. */
-struct muster_report_rules {
-    char (*hex)[65];
-};
-
-/* Makes report->rule; what is not known becomes a gap. -1: out of memory. */
-int muster_report_rules_add(struct muster_report_rules *rules, const struct muster_view *view,
-                            struct muster_report *report, struct muster_err *err);
-void muster_report_rules_free(struct muster_report_rules *rules);
+/* Makes report->rule; what is not known becomes a gap. -1: no memory. */
+int muster_report_rules_add(const struct muster_view *view, struct muster_report *report,
+                            struct muster_err *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "policy/offline/policy_asked.h"
 #include "segment/rows.h"
 
@@ -50,12 +49,14 @@ static uint32_t find_cell(struct muster_simulation *simulation, const struct mus
     size_t at = muster_hashmap_find(&simulation->cell_at, &key);
     if (at != SIZE_MAX)
         return (uint32_t)at;
-    if (!muster_grow(&simulation->cell, simulation->cells, sizeof *simulation->cell) ||
-        !muster_hashmap_put(&simulation->cell_at, &key, simulation->cells))
-        return NO_CELL;
-    simulation->cell[simulation->cells] = *cell;
-    place(simulation, &simulation->cell[simulation->cells]);
-    return (uint32_t)simulation->cells++;
+    struct muster_arena *memory = &simulation->memory;
+    struct muster_sim_cell *made =
+        muster_arena_add(memory, &simulation->cell, &simulation->cells, sizeof *made);
+    *made = *cell;
+    place(simulation, made);
+    memory->failed =
+        memory->failed || !muster_hashmap_put(&simulation->cell_at, &key, simulation->cells - 1);
+    return memory->failed ? NO_CELL : (uint32_t)(simulation->cells - 1);
 }
 
 /* ---- Reading a run ---- */
@@ -99,7 +100,7 @@ static struct muster_op op_of(const struct muster_view *view, const struct muste
                               .count = op->count};
 }
 
-static int read_member(struct reading *reading, const struct muster_view_member *member)
+static void read_member(struct reading *reading, const struct muster_view_member *member)
 {
     const struct muster_view *view = reading->view;
     const struct muster_process *process = &view->run->process[view->gpu[member->gpu].process];
@@ -110,13 +111,9 @@ static int read_member(struct reading *reading, const struct muster_view_member 
         enum muster_asked asked;
         uint32_t at = cell_of(reading, process, &op, &comm, &asked);
         count(reading, asked);
-        if (asked != MUSTER_ASKED)
-            continue;
-        if (at == NO_CELL)
-            return -1;
-        reading->simulation->cell[at].ops += reading->simulate;
+        if (at != NO_CELL)
+            reading->simulation->cell[at].ops += reading->simulate;
     }
-    return 0;
 }
 
 /* ---- Measuring a run ---- */
@@ -151,24 +148,25 @@ static int add_clock(void *to, const struct muster_joint *joint, double us, size
     if (!is_whole(joint))
         return 0;
     uint32_t at = cell_of(reading, &view->run->process[gpu->process], &op, &comm, &asked);
-    if (asked != MUSTER_ASKED)
+    if (at == NO_CELL)
         return 0;
-    if (at == NO_CELL || muster_samples_add(&reading->simulation->clocks, at, to_ns(us)))
-        return -1;
+    struct muster_simulation *simulation = reading->simulation;
+    muster_samples_add(&simulation->clocks, at, to_ns(us), &simulation->memory);
     *place = at;
     return 0;
 }
 
 static int add_beat(void *to, size_t place, double us)
 {
-    struct reading *reading = to;
-    return muster_samples_add(&reading->simulation->beats, (uint32_t)place, to_ns(us));
+    struct muster_simulation *simulation = ((struct reading *)to)->simulation;
+    muster_samples_add(&simulation->beats, (uint32_t)place, to_ns(us), &simulation->memory);
+    return 0;
 }
 
-static int measure(struct reading *reading)
+static void measure(struct reading *reading)
 {
     const struct muster_step_period_reader reader = {reading, add_clock, add_beat};
-    return muster_step_period_read(reading->view, &reader);
+    reading->simulation->memory.failed |= muster_step_period_read(reading->view, &reader) != 0;
 }
 
 static bool has_policy(const struct muster_process *process, const uint8_t *sha256)
@@ -177,53 +175,51 @@ static bool has_policy(const struct muster_process *process, const uint8_t *sha2
            memcmp(process->segment->policy.sha256, sha256, MUSTER_POLICY_SHA256) == 0;
 }
 
-static int add(struct muster_simulation *simulation, const struct muster_view *view, bool simulate,
-               const uint8_t *sha256)
+static void add(struct muster_simulation *simulation, const struct muster_view *view, bool simulate,
+                const uint8_t *sha256)
 {
     struct reading reading = {.simulation = simulation, .view = view, .simulate = simulate};
     const struct muster_process *process = view->run->process;
-    int result = 0;
     for (size_t p = 0; p < view->run->processes && simulate; p++)
         if (!sha256 || has_policy(&process[p], sha256))
             simulation->missing += process[p].ops_missing;
-    for (size_t m = 0; m < view->members && result == 0; m++) {
+    for (size_t m = 0; m < view->members; m++) {
         const struct muster_view_member *member = &view->member[m];
         if (!sha256 || has_policy(&process[view->gpu[member->gpu].process], sha256))
-            result = read_member(&reading, member);
+            read_member(&reading, member);
     }
     if (simulate && !sha256)
         simulation->unknown += view->unattributed;
-    return result == 0 && !sha256 ? measure(&reading) : result;
+    if (!sha256)
+        measure(&reading);
 }
 
-int muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
-                          bool simulate)
+void muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
+                           bool simulate)
 {
-    return add(simulation, view, simulate, NULL);
+    add(simulation, view, simulate, NULL);
 }
 
-int muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
-                            const uint8_t *sha256)
+void muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
+                             const uint8_t *sha256)
 {
-    return add(simulation, view, true, sha256);
+    add(simulation, view, true, sha256);
 }
 
 /* ---- Classes ---- */
 
 /* The median of each cell's samples; 0: too few. */
-static int set_medians(struct muster_simulation *simulation, const struct muster_samples *samples,
-                       enum muster_step_period by)
+static void set_medians(struct muster_simulation *simulation, const struct muster_samples *samples,
+                        enum muster_step_period by)
 {
-    struct muster_sample_groups groups;
-    if (muster_samples_group(samples, simulation->cells, &groups))
-        return -1;
-    for (size_t i = 0; i < simulation->cells; i++) {
+    struct muster_arena memory = {0};
+    struct muster_sample_groups groups = muster_samples_group(samples, simulation->cells, &memory);
+    for (size_t i = 0; groups.value && i < simulation->cells; i++) {
         size_t first = groups.first[i], n = groups.first[i + 1] - first;
         if (n >= MUSTER_PERIOD_OPS)
             simulation->cell[i].median_ns[by] = muster_quantile_exact(groups.value + first, n, 0.5);
     }
-    muster_sample_groups_free(&groups);
-    return 0;
+    muster_arena_end(&memory, &simulation->memory);
 }
 
 static int compare(const uint64_t keys[][2], size_t n)
@@ -395,9 +391,11 @@ static void find_effects(struct muster_simulation *simulation, size_t at)
 
 int muster_simulation_finish(struct muster_simulation *simulation)
 {
-    simulation->class = calloc(simulation->cells + 1, sizeof *simulation->class);
-    if (!simulation->class || set_medians(simulation, &simulation->clocks, MUSTER_PERIOD_CLOCK) ||
-        set_medians(simulation, &simulation->beats, MUSTER_PERIOD_BEAT))
+    simulation->class =
+        muster_arena_array(&simulation->memory, simulation->cells + 1, sizeof *simulation->class);
+    set_medians(simulation, &simulation->clocks, MUSTER_PERIOD_CLOCK);
+    set_medians(simulation, &simulation->beats, MUSTER_PERIOD_BEAT);
+    if (simulation->memory.failed)
         return -1;
     if (simulation->cells)
         qsort(simulation->cell, simulation->cells, sizeof *simulation->cell, by_size);
@@ -415,9 +413,6 @@ int muster_simulation_finish(struct muster_simulation *simulation)
 
 void muster_simulation_free(struct muster_simulation *simulation)
 {
-    free(simulation->cell);
     muster_hashmap_free(&simulation->cell_at);
-    free(simulation->class);
-    muster_samples_free(&simulation->clocks);
-    muster_samples_free(&simulation->beats);
+    muster_arena_free(&simulation->memory);
 }

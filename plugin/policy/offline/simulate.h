@@ -68,6 +68,7 @@ struct muster_sim_class {
 };
 
 struct muster_simulation {
+    struct muster_arena memory; /* of all that follows */
     const struct muster_policy *policy;
     uint64_t nvlink_domains;
     struct muster_sim_cell *cell;
@@ -80,14 +81,13 @@ struct muster_simulation {
     uint64_t missing;               /* known by class only */
 };
 
-/* Adds the view of a run: the first is the one to simulate, the others only measured. -1: out of
- * memory. */
-int muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
-                          bool simulate);
-/* Only counts what processes with the policy of that hash recorded. -1: out of memory. */
-int muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
-                            const uint8_t *sha256);
-/* Makes the classes. -1: out of memory. */
+/* Adds the view of a run: the first is the one to simulate, the others only measured. */
+void muster_simulation_add(struct muster_simulation *simulation, const struct muster_view *view,
+                           bool simulate);
+/* Only counts what processes with the policy of that hash recorded. */
+void muster_simulation_count(struct muster_simulation *simulation, const struct muster_view *view,
+                             const uint8_t *sha256);
+/* Makes the classes. -1: no memory, for them or for what was added. */
 int muster_simulation_finish(struct muster_simulation *simulation);
 void muster_simulation_free(struct muster_simulation *simulation);
 

@@ -24,7 +24,6 @@ static const char text[] = "muster: 1\n"
 struct job {
     struct muster_run *run;
     struct muster_report report;
-    struct muster_report_rules rules;
     char dir[64], file[128];
 };
 
@@ -90,14 +89,13 @@ static void make(struct job *job)
     struct muster_err err;
     job->report = fixture_report(job->run, MUSTER_BY_OP);
     assert_int_equal(muster_view_of_run_aligned(job->run, &view, &err), 0);
-    assert_int_equal(muster_report_rules_add(&job->rules, &view, &job->report, &err), 0);
+    assert_int_equal(muster_report_rules_add(&view, &job->report, &err), 0);
     muster_view_free(&view);
 }
 
 static void tear_down(struct job *job)
 {
     muster_report_free(&job->report);
-    muster_report_rules_free(&job->rules);
     fixture_free(job->run);
     if (job->file[0])
         unlink(job->file);

@@ -32,14 +32,15 @@ static void quantiles_hold_for_extreme_values(void **state)
 
 static void samples_come_back_by_owner(void **state)
 {
+    struct muster_arena memory = {0};
     struct muster_samples samples = {0};
-    struct muster_sample_groups groups;
     (void)state;
     for (uint32_t i = 0; i < 3000; i++) {
-        assert_int_equal(muster_samples_add(&samples, i % 3, i), 0);
+        muster_samples_add(&samples, i % 3, i, &memory);
     }
-    assert_int_equal(muster_samples_add(&samples, 77, 1), 0); /* nobody's */
-    assert_int_equal(muster_samples_group(&samples, 4, &groups), 0);
+    muster_samples_add(&samples, 77, 1, &memory); /* nobody's */
+    struct muster_sample_groups groups = muster_samples_group(&samples, 4, &memory);
+    assert_int_equal(muster_arena_check(&memory, NULL, "samples"), 0);
     for (size_t owner = 0; owner < 3; owner++) {
         assert_int_equal(groups.first[owner + 1] - groups.first[owner], 1000);
         for (size_t i = groups.first[owner]; i < groups.first[owner + 1]; i++) {
@@ -47,8 +48,7 @@ static void samples_come_back_by_owner(void **state)
         }
     }
     assert_int_equal(groups.first[4], groups.first[3]);
-    muster_sample_groups_free(&groups);
-    muster_samples_free(&samples);
+    muster_arena_free(&memory);
 }
 
 int main(void)
