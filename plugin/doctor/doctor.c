@@ -30,8 +30,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_runtime(doctor);
     muster_doctor_active(doctor);
     muster_checks_end(doctor->checks);
-    int rc = muster_arena_check(&arena, err, "the checks");
-    muster_arena_free(&arena);
+    muster_arena_end(&arena, &doctor->checks->memory);
     doctor->memory = NULL;
-    return rc;
+    return muster_arena_check(&doctor->checks->memory, err, "the checks");
 }

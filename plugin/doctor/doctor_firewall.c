@@ -61,7 +61,7 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
     struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
     struct muster_choice choice;
     struct muster_err err;
-    char *bytes, text[96];
+    char text[96];
     size_t n;
     if (interfaces)
         muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
@@ -70,13 +70,11 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
         !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
         struct muster_interface *to = &interfaces->at[choice.at[0]];
         muster_doctor_address(to, text, sizeof text);
-        if (muster_bounded("a connection", connect_work, to, CONNECT_MS, &bytes, &n, &err)) {
+        if (muster_bounded("a connection", connect_work, to, CONNECT_MS, NULL, &n, &err)) {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
             muster_check_found(check, "not even this host reaches its own address");
             muster_check_evidence(check, "%s: %s", text, err.text);
             muster_check_advice(check, "a firewall on this host keeps NCCL's connections out");
-        } else {
-            free(bytes);
         }
     }
 }

@@ -2,7 +2,6 @@
  * NCCL opens for them. */
 #include <dlfcn.h>
 #include <glob.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -179,17 +178,14 @@ static int load_work(void *arg, int fd, struct muster_err *err)
 static void need_library(struct muster_check *check, const char *name, const char *package)
 {
     struct muster_err err;
-    char *bytes, file[512];
+    char file[512];
     size_t n;
     if (!muster_library_may_load(name, file, sizeof file)) {
         muster_check_evidence(check, "%s: not loaded by root, as others can change it", file);
         return;
     }
-    if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, &bytes, &n, &err) ==
-        0) {
-        free(bytes);
+    if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, NULL, &n, &err) == 0)
         return;
-    }
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "a library is missing that NCCL opens for RDMA");
     muster_check_evidence(check, "%s", err.text);

@@ -167,10 +167,10 @@ int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsig
                    char **bytes, size_t *n, struct muster_err *err)
 {
     char *answer = NULL;
-    if (muster_bounded_partly(what, work, arg, deadline_ms, 0, &answer, n, err)) {
+    int rc = muster_bounded_partly(what, work, arg, deadline_ms, 0, &answer, n, err);
+    if (rc == 0 && bytes)
+        *bytes = answer;
+    else
         free(answer);
-        return -1;
-    }
-    *bytes = answer;
-    return 0;
+    return rc;
 }

@@ -13,8 +13,8 @@ enum { MUSTER_BOUNDED_MAX = 64 << 20 };
  * the caller. The child and all that it starts are killed at the deadline. */
 typedef int muster_bounded_work(void *arg, int fd, struct muster_err *err);
 
-/* The answer goes to *bytes (free it; terminated by a zero byte that *n does not count). `what`
- * names it in errors. */
+/* The answer goes to *bytes (free it; terminated by a zero byte that *n does not count); `bytes`
+ * NULL: it is not wanted. `what` names it in errors. */
 int muster_bounded(const char *what, muster_bounded_work *work, void *arg, unsigned deadline_ms,
                    char **bytes, size_t *n, struct muster_err *err);
 

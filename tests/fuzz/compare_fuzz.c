@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char fine[] =
         "{\"version\":1,\"host\":\"b\",\"checks\":[{\"id\":\"net.interface\","
         "\"status\":\"ok\",\"found\":\"eth0\",\"evidence\":[\"x\"]}]}";
-    struct muster_comparison *comparison = muster_comparison_new();
     struct muster_err err = {""};
+    struct muster_comparison *comparison = muster_comparison_new(&err);
     const uint8_t *cut = memchr(data, 0, size);
     size_t first = cut ? (size_t)(cut - data) : size;
     FILE *out = fopen("/dev/null", "w");

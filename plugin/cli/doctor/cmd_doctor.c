@@ -129,12 +129,11 @@ static bool wants_tests(const struct doctor_options *given)
 int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err)
 {
     struct muster_survey survey;
-    struct muster_checks *checks = calloc(1, sizeof *checks);
-    struct muster_doctor *doctor = calloc(1, sizeof *doctor);
-    int status = -1;
-    if (!checks || !doctor)
-        muster_fail_memory(err, "the checks");
-    else if (muster_survey_live(&survey, err) == 0) {
+    struct muster_arena memory = {0};
+    struct muster_checks *checks = muster_arena_array(&memory, 1, sizeof *checks);
+    struct muster_doctor *doctor = muster_arena_array(&memory, 1, sizeof *doctor);
+    int status = muster_arena_check(&memory, err, "the checks");
+    if (status == 0 && (status = muster_survey_live(&survey, err)) == 0) {
         *doctor = (struct muster_doctor){
             .checks = checks,
             .survey = &survey,
@@ -157,8 +156,7 @@ int muster_doctor_report(const struct doctor_options *given, FILE *out, struct m
         muster_checks_free(checks);
         muster_survey_free(&survey);
     }
-    free(checks);
-    free(doctor);
+    muster_arena_free(&memory);
     return status;
 }
 
@@ -187,8 +185,8 @@ static int add_file(struct muster_comparison *comparison, const char *path, stru
 static int compare(char *const *files, int n, const struct doctor_options *given,
                    struct muster_err *err)
 {
-    struct muster_comparison *comparison = muster_comparison_new();
-    int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
+    struct muster_comparison *comparison = muster_comparison_new(err);
+    int rc = comparison ? 0 : -1;
     if (rc == 0)
         muster_comparison_explain(comparison, given->symptom);
     for (int i = 0; i < n && rc == 0; i++)

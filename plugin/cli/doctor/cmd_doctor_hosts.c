@@ -89,8 +89,8 @@ static int compare(const struct muster_hosts_result *result, struct muster_check
                    const struct doctor_options *given, FILE *out, struct muster_err *err)
 {
     const struct muster_check *reach = muster_checks_find(checks, "hosts.reach");
-    struct muster_comparison *comparison = muster_comparison_new();
-    int rc = comparison ? 0 : muster_fail_memory(err, "the comparison");
+    struct muster_comparison *comparison = muster_comparison_new(err);
+    int rc = comparison ? 0 : -1;
     if (rc == 0)
         muster_comparison_explain(comparison, given->symptom);
     for (unsigned i = 0; rc == 0 && i < result->here; i++) {
@@ -173,7 +173,7 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
     bool json = given->format == MUSTER_DOCTOR_JSON;
     char *differences = NULL;
     size_t size = 0;
-    struct muster_checks *checks = calloc(1, sizeof *checks);
+    struct muster_checks *checks = muster_arena_array(&result->arena, 1, sizeof *checks);
     FILE *out = open_memstream(&differences, &size);
     int rc = checks && out ? muster_hosts_judge(result, checks, err)
                            : muster_fail_memory(err, "the report");
@@ -188,7 +188,6 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
         rc = differ | muster_checks_exit(checks);
     if (checks)
         muster_checks_free(checks);
-    free(checks);
     free(differences);
     return rc;
 }

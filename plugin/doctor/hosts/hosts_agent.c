@@ -21,11 +21,11 @@ struct member {
     struct muster_hosts_reach *reach; /* NULL: before and after */
     struct muster_hosts_rdma *rdma;   /* likewise, and without RDMA */
     bool listens, reached, ended;
-    struct muster_arena plan; /* the others, until a new plan comes */
+    struct muster_arena memory; /* of what stays until the end */
+    struct muster_arena plan;   /* the others, and what was found of them */
     struct muster_hosts_message others;
-    unsigned at;     /* this one's place among them */
-    char *ends;      /* copies of what reach found */
-    unsigned *bytes; /* likewise */
+    unsigned at;                       /* this one's place among them */
+    struct muster_hosts_message found; /* by reach */
 };
 
 static unsigned mtu_of(const char *name)
@@ -40,10 +40,10 @@ static unsigned mtu_of(const char *name)
 }
 
 /* The addresses that NCCL will take here. */
-static void choose(struct muster_hosts_member *own)
+static void choose(struct muster_hosts_member *own, struct muster_arena *memory)
 {
     struct muster_choice choice;
-    struct muster_interfaces *interfaces = calloc(1, sizeof *interfaces);
+    struct muster_interfaces *interfaces = muster_arena_array(memory, 1, sizeof *interfaces);
     if (interfaces && muster_interfaces_read(interfaces) == 0) {
         muster_interfaces_choose(interfaces, getenv("NCCL_SOCKET_IFNAME"),
                                  getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
@@ -53,7 +53,6 @@ static void choose(struct muster_hosts_member *own)
             to->mtu = mtu_of(to->name);
         }
     }
-    free(interfaces);
 }
 
 static void read_range(unsigned *low, unsigned *high)
@@ -91,9 +90,9 @@ static void open_network(struct member *member, struct muster_err *err)
     if (muster_hosts_ear_open(&member->ear, own, low, high, err))
         return;
     member->listens = true;
-    choose(own);
+    choose(own, &member->memory);
     member->reach = muster_hosts_reach_new(&member->ear, err);
-    member->rdma = muster_hosts_rdma_new(member->self->sysfs, own->token, &none);
+    member->rdma = muster_hosts_rdma_new(member->self->sysfs, own->token, &member->memory, &none);
     if (member->rdma)
         muster_hosts_rdma_hello(member->rdma, own);
     else
@@ -127,7 +126,8 @@ static int begin(struct member *member, const struct muster_hosts_message *messa
 
 static int plan(struct member *member, const char *text, size_t size, struct muster_err *err)
 {
-    muster_arena_free(&member->plan);
+    if (member->others.members)
+        return muster_fail(err, "told twice whom to connect to: versions of muster differ?");
     if (muster_hosts_read(text, size, &member->plan, &member->others, err))
         return -1;
     const struct muster_hosts_message *others = &member->others;
@@ -138,25 +138,20 @@ static int plan(struct member *member, const char *text, size_t size, struct mus
         return 0; /* not asked: too late, or without a network of its own */
     if (member->rdma)
         muster_hosts_rdma_begin(member->rdma, others->members, others->n, member->at);
-    return muster_hosts_reach_begin(member->reach, others->members, others->n, member->at,
-                                    others->timeout_ms, err);
+    muster_hosts_reach_begin(member->reach, others->members, others->n, member->at,
+                             others->timeout_ms, &member->plan);
+    return muster_arena_check(&member->plan, err, "the connections");
 }
 
 /* All connections have ended: says so, and answers others until the leader goes on. */
 static int tell_reached(struct member *member, struct muster_err *err)
 {
-    struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACHED_ALL};
-    muster_hosts_reach_result(member->reach, &message);
-    message.rdma_ends = member->rdma ? muster_hosts_rdma_ends(member->rdma) : "";
-    free(member->ends);
-    free(member->bytes);
-    member->ends = strdup(message.ends);
-    member->bytes = calloc(message.n + 1, sizeof *member->bytes);
-    if (!member->ends || !member->bytes)
-        return muster_fail_memory(err, "what was reached");
-    memcpy(member->bytes, message.frame_bytes, message.n * sizeof *member->bytes);
+    struct muster_hosts_message *found = &member->found;
+    *found = (struct muster_hosts_message){.kind = MUSTER_HOSTS_REACHED_ALL};
+    muster_hosts_reach_result(member->reach, found);
+    found->rdma_ends = member->rdma ? muster_hosts_rdma_ends(member->rdma) : "";
     member->reached = true;
-    return send_message(member, &message, err);
+    return send_message(member, found, err);
 }
 
 static int measure(struct member *member, const struct muster_hosts_message *rounds,
@@ -166,7 +161,7 @@ static int measure(struct member *member, const struct muster_hosts_message *rou
     struct muster_hosts_message measured = {.kind = MUSTER_HOSTS_MEASURED};
     muster_hosts_reach_free(member->reach);
     member->reach = NULL;
-    muster_hosts_rdma_free(member->rdma);
+    muster_hosts_rdma_end(member->rdma);
     member->rdma = NULL;
     if (!member->reached)
         return 0;
@@ -175,8 +170,8 @@ static int measure(struct member *member, const struct muster_hosts_message *rou
         .members = member->others.members,
         .n = member->others.n,
         .self = member->at,
-        .ends = member->ends,
-        .frame_bytes = member->bytes,
+        .ends = member->found.ends,
+        .frame_bytes = member->found.frame_bytes,
         .ms = rounds->ms,
     };
     muster_hosts_measure(&measuring, rounds, &arena, &measured);
@@ -239,11 +234,10 @@ int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_
         send_message(&member, &failure, &lost);
     }
     muster_hosts_reach_free(member.reach);
-    muster_hosts_rdma_free(member.rdma);
+    muster_hosts_rdma_end(member.rdma);
     if (member.listens)
         muster_hosts_ear_close(&member.ear);
     muster_arena_free(&member.plan);
-    free(member.ends);
-    free(member.bytes);
+    muster_arena_free(&member.memory);
     return rc;
 }

@@ -1,7 +1,5 @@
 #include "doctor/hosts/hosts_frames.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 
 enum {
@@ -35,19 +33,22 @@ struct muster_hosts_frames {
 
 struct muster_hosts_frames *muster_hosts_frames_new(const struct muster_hosts_ear *ear,
                                                     const struct muster_hosts_member *members,
-                                                    unsigned n, unsigned self)
+                                                    unsigned n, unsigned self,
+                                                    struct muster_arena *memory)
 {
-    struct muster_hosts_frames *frames = calloc(1, sizeof *frames);
-    if (!frames)
+    struct muster_hosts_frames *frames = muster_arena_array(memory, 1, sizeof *frames);
+    struct ask *ask = muster_arena_array(memory, n, sizeof *ask);
+    char *ends = muster_arena_array(memory, n + 1ul, 1);
+    unsigned *bytes = muster_arena_array(memory, n, sizeof *bytes);
+    if (memory->failed)
         return NULL;
-    *frames = (struct muster_hosts_frames){.ear = ear, .members = members, .n = n, .self = self};
-    frames->ask = calloc(n, sizeof *frames->ask);
-    frames->ends = calloc(n + 1, 1);
-    frames->bytes = calloc(n, sizeof *frames->bytes);
-    if (!frames->ask || !frames->ends || !frames->bytes) {
-        muster_hosts_frames_free(frames);
-        return NULL;
-    }
+    *frames = (struct muster_hosts_frames){.ear = ear,
+                                           .members = members,
+                                           .n = n,
+                                           .self = self,
+                                           .ask = ask,
+                                           .ends = ends,
+                                           .bytes = bytes};
     for (unsigned i = 0; i < n; i++) {
         unsigned own = members[self].address[0].mtu, other = members[i].address[0].mtu;
         bool asked = i != self && ear->udp >= 0 && members[i].frames && members[i].addresses &&
@@ -170,14 +171,4 @@ void muster_hosts_frames_result(const struct muster_hosts_frames *frames,
 {
     message->frame_ends = frames->ends;
     message->frame_bytes = frames->bytes;
-}
-
-void muster_hosts_frames_free(struct muster_hosts_frames *frames)
-{
-    if (!frames)
-        return;
-    free(frames->ask);
-    free(frames->ends);
-    free(frames->bytes);
-    free(frames);
 }

@@ -7,9 +7,11 @@
 
 struct muster_hosts_frames; /* opaque */
 
+/* NULL: no memory. */
 struct muster_hosts_frames *muster_hosts_frames_new(const struct muster_hosts_ear *ear,
                                                     const struct muster_hosts_member *members,
-                                                    unsigned n, unsigned self);
+                                                    unsigned n, unsigned self,
+                                                    struct muster_arena *memory);
 /* Sends what is due. True: nothing is left to wait for. */
 bool muster_hosts_frames_step(struct muster_hosts_frames *frames, uint64_t now_ns);
 /* An answer came. */
@@ -17,6 +19,5 @@ void muster_hosts_frames_answer(struct muster_hosts_frames *frames,
                                 const struct muster_hosts_packet *packet);
 void muster_hosts_frames_result(const struct muster_hosts_frames *frames,
                                 struct muster_hosts_message *message);
-void muster_hosts_frames_free(struct muster_hosts_frames *frames);
 
 #endif

@@ -405,5 +405,6 @@ int muster_hosts_judge(struct muster_hosts_result *result, struct muster_checks 
     muster_hosts_judge_bandwidth(&judging);
     muster_hosts_judge_loss(&judging);
     muster_checks_end(checks);
+    judging.arena->failed |= checks->memory.failed;
     return muster_arena_check(judging.arena, err, "the pairs");
 }

@@ -1,6 +1,5 @@
 /* The leader: asks all members the same in turn and keeps what each says. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -143,8 +142,8 @@ static int reach(struct lead *lead, struct muster_err *err)
     struct muster_hosts_result *result = lead->result;
     struct muster_hosts_member *members =
         muster_arena_array(lead->arena, result->here + 1ul, sizeof *members);
-    if (!members)
-        return muster_fail_memory(err, "the hosts");
+    if (muster_arena_check(lead->arena, err, "the hosts"))
+        return -1;
     for (unsigned i = 0; i < result->here; i++)
         members[i] = result->seen[i].member;
     const struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACH,
@@ -177,8 +176,8 @@ static int measure(struct lead *lead, struct muster_err *err)
     struct muster_hosts_result *result = lead->result;
     unsigned n = result->here, rounds = muster_hosts_rounds(n);
     int *partner = muster_arena_array(lead->arena, (size_t)rounds * n + 1, sizeof *partner);
-    if (!partner)
-        return muster_fail_memory(err, "the rounds");
+    if (muster_arena_check(lead->arena, err, "the rounds"))
+        return -1;
     for (unsigned r = 0; r < rounds; r++)
         for (unsigned i = 0; i < n; i++) {
             int with = muster_hosts_partner(n, r, i);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "doctor/hosts/hosts_channel.h"
@@ -45,6 +46,7 @@ struct line {
 };
 
 struct meet {
+    struct muster_arena memory; /* of all of it, but what streams grow and what is said */
     unsigned members;
     char key[96];
     int listener;
@@ -108,15 +110,14 @@ static void forget(struct line *line)
 static void meet_close(void *self)
 {
     struct meet *meet = self;
-    for (unsigned i = 0; meet->line && i < meet->lines; i++)
+    for (unsigned i = 0; i < meet->lines; i++)
         forget(&meet->line[i]);
     for (unsigned i = 0; i < meet->messages; i++)
         free(meet->said[i].bytes);
     if (meet->listener >= 0)
         close(meet->listener);
-    free(meet->line);
-    free(meet->poll);
-    free(meet);
+    struct muster_arena memory = meet->memory;
+    muster_arena_free(&memory);
 }
 
 /* A peer that has gone without a word is noticed within a minute. */
@@ -344,19 +345,17 @@ static int listen_at(uint16_t port, struct muster_err *err)
 static struct meet *meet_new(const char *key, unsigned members, unsigned lines,
                              struct muster_err *err)
 {
-    struct meet *meet = calloc(1, sizeof *meet);
-    if (meet) {
-        *meet = (struct meet){.members = members, .lines = lines, .listener = -1};
-        muster_text_copy(meet->key, sizeof meet->key, key);
-        meet->line = calloc(lines, sizeof *meet->line);
-        meet->poll = calloc(lines + 1ul, sizeof *meet->poll);
-    }
-    if (!meet || !meet->line || !meet->poll) {
-        if (meet)
-            meet_close(meet);
-        muster_fail_memory(err, "the connections");
+    struct muster_arena memory = {0};
+    struct meet *meet = muster_arena_array(&memory, 1, sizeof *meet);
+    struct line *line = muster_arena_array(&memory, lines, sizeof *line);
+    struct pollfd *poll = muster_arena_array(&memory, lines + 1ul, sizeof *poll);
+    if (muster_arena_check(&memory, err, "the connections")) {
+        muster_arena_free(&memory);
         return NULL;
     }
+    *meet = (struct meet){memory,         .members = members, .lines = lines,
+                          .listener = -1, .line = line,       .poll = poll};
+    muster_text_copy(meet->key, sizeof meet->key, key);
     for (unsigned i = 0; i < lines; i++)
         meet->line[i] = (struct line){.fd = -1, .member = -1};
     return meet;

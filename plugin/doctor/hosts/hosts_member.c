@@ -132,6 +132,16 @@ static void write_measured(json_t *object, const struct muster_hosts_message *me
     json_object_set_new(object, "flows", flows);
 }
 
+/* "": no memory, as the arena tells. */
+static const char *text_of_json(const json_t *json, size_t flags, struct muster_arena *arena)
+{
+    char *text = json_dumps(json, flags);
+    const char *kept = muster_arena_text(arena, text ? text : "");
+    arena->failed |= !text;
+    free(text);
+    return kept;
+}
+
 const char *muster_hosts_write(const struct muster_hosts_message *message,
                                struct muster_arena *arena)
 {
@@ -164,9 +174,7 @@ const char *muster_hosts_write(const struct muster_hosts_message *message,
     case MUSTER_HOSTS_END:
         break;
     }
-    char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
-    const char *line = muster_arena_text(arena, text ? text : "");
-    free(text);
+    const char *line = text_of_json(object, JSON_COMPACT | JSON_ENSURE_ASCII, arena);
     json_decref(object);
     return line;
 }
@@ -285,9 +293,8 @@ static int read_begin(json_t *object, struct muster_arena *arena,
 static int read_hello(json_t *object, struct muster_arena *arena,
                       struct muster_hosts_message *message, struct muster_err *err)
 {
-    char *report = json_dumps(json_object_get(object, "report"), JSON_COMPACT | JSON_ENCODE_ANY);
-    message->report = muster_arena_text(arena, report ? report : "null");
-    free(report);
+    const json_t *report = json_object_get(object, "report");
+    message->report = report ? text_of_json(report, JSON_COMPACT | JSON_ENCODE_ANY, arena) : "null";
     return read_member(json_object_get(object, "member"), &message->member, err);
 }
 
@@ -299,14 +306,12 @@ static int read_reach(json_t *object, struct muster_arena *arena,
     if (n > MUSTER_HOSTS_MAX)
         return muster_fail(err, "more than %d hosts", MUSTER_HOSTS_MAX);
     struct muster_hosts_member *members = muster_arena_array(arena, n + 1, sizeof *members);
-    if (!members)
-        return muster_fail_memory(err, "the hosts");
+    message->members = members;
     json_array_foreach(json_object_get(object, "members"), i, at)
     {
-        if (read_member(at, &members[i], err))
+        if (members && read_member(at, &members[i], err))
             return -1;
     }
-    message->members = members;
     message->n = (unsigned)n;
     message->timeout_ms =
         (unsigned)number_in(json_object_get(object, "timeout_ms"), 1, 60000, 3000);
@@ -342,11 +347,9 @@ static int read_measure(json_t *object, struct muster_arena *arena,
     if (n > MUSTER_HOSTS_MAX || count > 64)
         return muster_fail(err, "%zu rounds of %zu hosts", count, n);
     int *partner = muster_arena_array(arena, n * count + 1, sizeof *partner);
-    if (!partner)
-        return muster_fail_memory(err, "the rounds");
     json_array_foreach(rounds, r, round)
     {
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; partner && i < n; i++)
             partner[r * n + i] = (int)number_in(json_array_get(round, i), 0, (long long)n - 1, -1);
     }
     message->partner = partner;
@@ -368,14 +371,16 @@ static void read_flow(const json_t *at, struct muster_hosts_flow *flow)
 }
 
 static int read_measured(json_t *object, struct muster_arena *arena,
-                         struct muster_hosts_message *message, struct muster_err *err)
+                         struct muster_hosts_message *message)
 {
     size_t i, n = json_array_size(json_object_get(object, "flows"));
     json_t *at;
     struct muster_hosts_flow *flow = muster_arena_array(arena, n + 1, sizeof *flow);
-    if (!flow)
-        return muster_fail_memory(err, "what was measured");
-    json_array_foreach(json_object_get(object, "flows"), i, at) read_flow(at, &flow[i]);
+    json_array_foreach(json_object_get(object, "flows"), i, at)
+    {
+        if (flow)
+            read_flow(at, &flow[i]);
+    }
     message->flow = flow;
     message->flows = n;
     return 0;
@@ -401,7 +406,7 @@ static int read_object(json_t *object, struct muster_arena *arena,
     case MUSTER_HOSTS_MEASURE:
         return read_measure(object, arena, message, err);
     case MUSTER_HOSTS_MEASURED:
-        return read_measured(object, arena, message, err);
+        return read_measured(object, arena, message);
     case MUSTER_HOSTS_END:
         return 0;
     case MUSTER_HOSTS_FAILURE:

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +52,7 @@ struct back {
 };
 
 struct pings {
+    struct muster_arena memory;
     struct muster_verbs *verbs;
     int fd;
     uint64_t token; /* of this member */
@@ -240,10 +240,10 @@ static bool take_plan(struct pings *pings)
     if (pings->plan.n || !read_whole(pings->fd, &pings->plan, sizeof pings->plan) ||
         pings->plan.n > MUSTER_HOSTS_MAX || pings->plan.self >= pings->plan.n)
         return false;
-    pings->peer = calloc(pings->plan.n, sizeof *pings->peer);
-    pings->ask = calloc((size_t)pings->plan.n * PORTS, sizeof *pings->ask);
-    if (!pings->peer || !pings->ask ||
-        !read_whole(pings->fd, pings->peer, pings->plan.n * sizeof *pings->peer))
+    struct muster_arena *memory = &pings->memory;
+    pings->peer = muster_arena_array(memory, pings->plan.n, sizeof *pings->peer);
+    pings->ask = muster_arena_array(memory, (size_t)pings->plan.n * PORTS, sizeof *pings->ask);
+    if (memory->failed || !read_whole(pings->fd, pings->peer, pings->plan.n * sizeof *pings->peer))
         return false;
     for (size_t i = 0; i < (size_t)pings->plan.n * PORTS; i++)
         pings->ask[i].end = MUSTER_HOSTS_UNTESTED;
@@ -289,11 +289,10 @@ int muster_hosts_pings_run(const char *sysfs, uint64_t token, int fd)
     pings.ports = pings.verbs ? muster_verbs_ports(pings.verbs) : 0;
     for (hello.ports = 0; hello.ports < pings.ports; hello.ports++)
         hello.port[hello.ports] = *muster_verbs_address(pings.verbs, hello.ports);
-    pings.back = calloc((size_t)MUSTER_HOSTS_MAX * PORTS, sizeof *pings.back);
+    pings.back =
+        muster_arena_array(&pings.memory, (size_t)MUSTER_HOSTS_MAX * PORTS, sizeof *pings.back);
     if (muster_bounded_write(fd, &hello, sizeof hello, &err) == 0 && pings.ports && pings.back)
         serve(&pings);
-    free(pings.back);
-    free(pings.peer);
-    free(pings.ask);
+    muster_arena_free(&pings.memory);
     return 0;
 }

@@ -25,6 +25,7 @@ struct peer {
 };
 
 struct pipes {
+    struct muster_arena memory; /* of all of it, but what streams grow */
     struct peer *peer;
     unsigned peers, members, own; /* own: this member's number */
     bool leads;
@@ -54,12 +55,10 @@ static void pipes_close(void *self)
         muster_hosts_stream_free(&peer->stream);
         muster_hosts_stream_free(&peer->errors);
     }
-    for (unsigned i = 0; pipes->text && i < pipes->members; i++)
+    for (unsigned i = 0; i < pipes->members; i++)
         free(pipes->text[i].bytes);
-    free(pipes->text);
-    free(pipes->poll);
-    free(pipes->peer);
-    free(pipes);
+    struct muster_arena memory = pipes->memory;
+    muster_arena_free(&memory);
 }
 
 static void lose(struct peer *peer, const char *why)
@@ -189,19 +188,16 @@ static const char *pipes_lost(void *self, unsigned member)
 static struct pipes *pipes_new(unsigned peers, unsigned members,
                                struct muster_hosts_channel *channel, struct muster_err *err)
 {
-    struct pipes *pipes = calloc(1, sizeof *pipes);
-    if (pipes) {
-        pipes->members = members;
-        pipes->peer = calloc(peers, sizeof *pipes->peer);
-        pipes->poll = calloc(2ul * peers, sizeof *pipes->poll);
-        pipes->text = calloc(members, sizeof *pipes->text);
-    }
-    if (!pipes || !pipes->peer || !pipes->poll || !pipes->text) {
-        if (pipes)
-            pipes_close(pipes);
-        muster_fail_memory(err, "the hosts");
+    struct muster_arena memory = {0};
+    struct pipes *pipes = muster_arena_array(&memory, 1, sizeof *pipes);
+    struct peer *peer = muster_arena_array(&memory, peers, sizeof *peer);
+    struct pollfd *poll = muster_arena_array(&memory, 2ul * peers, sizeof *poll);
+    struct muster_hosts_text *text = muster_arena_array(&memory, members, sizeof *text);
+    if (muster_arena_check(&memory, err, "the hosts")) {
+        muster_arena_free(&memory);
         return NULL;
     }
+    *pipes = (struct pipes){memory, .members = members, .peer = peer, .poll = poll, .text = text};
     *channel =
         (struct muster_hosts_channel){pipes, pipes_send, pipes_take, pipes_lost, pipes_close};
     return pipes;

@@ -26,6 +26,7 @@ enum {
 };
 
 struct muster_hosts_rdma {
+    struct muster_arena *memory;
     const char *sysfs;
     uint64_t token;
     int fd, childs; /* both ends; the child's is closed here once it runs */
@@ -93,21 +94,15 @@ static int start(struct muster_hosts_rdma *rdma, struct muster_err *err)
 }
 
 struct muster_hosts_rdma *muster_hosts_rdma_new(const char *sysfs, uint64_t token,
-                                                struct muster_err *err)
+                                                struct muster_arena *memory, struct muster_err *err)
 {
     if (is_not_wanted(sysfs, err))
         return NULL;
-    struct muster_hosts_rdma *rdma = calloc(1, sizeof *rdma);
-    if (!rdma) {
-        muster_fail_memory(err, "RDMA ports");
+    struct muster_hosts_rdma *rdma = muster_arena_array(memory, 1, sizeof *rdma);
+    if (muster_arena_check(memory, err, "RDMA ports"))
         return NULL;
-    }
-    rdma->sysfs = sysfs;
-    rdma->token = token;
-    if (start(rdma, err) == 0)
-        return rdma;
-    free(rdma);
-    return NULL;
+    *rdma = (struct muster_hosts_rdma){.memory = memory, .sysfs = sysfs, .token = token};
+    return start(rdma, err) == 0 ? rdma : NULL;
 }
 
 /* What came until `n` bytes were there or the time was over. */
@@ -166,19 +161,18 @@ void muster_hosts_rdma_begin(struct muster_hosts_rdma *rdma,
                              const struct muster_hosts_member *members, unsigned n, unsigned self)
 {
     const struct muster_hosts_pings_plan plan = {n, self};
-    struct muster_hosts_pings_peer *peer = calloc(n, sizeof *peer);
+    struct muster_hosts_pings_peer *peer = muster_arena_array(rdma->memory, n, sizeof *peer);
     for (unsigned i = 0; peer && i < n; i++) {
         peer[i].token = members[i].token;
         peer[i].ports = members[i].rdmas;
         memcpy(peer[i].port, members[i].rdma, sizeof peer[i].port);
         rdma->wanted += members[i].rdmas;
     }
-    rdma->ends = calloc(rdma->wanted + 1, 1);
+    rdma->ends = muster_arena_array(rdma->memory, rdma->wanted + 1, 1);
     rdma->asked = !rdma->over && peer && rdma->ends && send_all(rdma->fd, &plan, sizeof plan) &&
                   send_all(rdma->fd, peer, n * sizeof *peer);
     rdma->over = !rdma->asked;
     rdma->end_ns = muster_now_ns() + ALL_MS * MUSTER_NS_PER_MS;
-    free(peer);
 }
 
 bool muster_hosts_rdma_step(struct muster_hosts_rdma *rdma)
@@ -199,12 +193,10 @@ const char *muster_hosts_rdma_ends(const struct muster_hosts_rdma *rdma)
     return rdma->asked ? rdma->ends : "";
 }
 
-void muster_hosts_rdma_free(struct muster_hosts_rdma *rdma)
+void muster_hosts_rdma_end(struct muster_hosts_rdma *rdma)
 {
     if (!rdma)
         return;
     close(rdma->fd);
     muster_child_kill(rdma->pid, NULL);
-    free(rdma->ends);
-    free(rdma);
 }

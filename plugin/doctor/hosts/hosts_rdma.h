@@ -11,8 +11,9 @@
 struct muster_hosts_rdma; /* opaque */
 
 /* Begins to open the ports that NCCL takes; `sysfs` stands for /sys; `token`: the member's. NULL:
- * there are none, or they cannot be used, and err says why. */
+ * there are none, or they cannot be used, and err says why. All of it is in `memory`. */
 struct muster_hosts_rdma *muster_hosts_rdma_new(const char *sysfs, uint64_t token,
+                                                struct muster_arena *memory,
                                                 struct muster_err *err);
 /* Where they can be reached, into *member: rdma and no_rdma. Waits some seconds at most. */
 void muster_hosts_rdma_hello(struct muster_hosts_rdma *rdma, struct muster_hosts_member *member);
@@ -24,6 +25,6 @@ bool muster_hosts_rdma_step(struct muster_hosts_rdma *rdma);
 /* Of each member its ports, one after the other, a letter each; "": nothing was asked. */
 const char *muster_hosts_rdma_ends(const struct muster_hosts_rdma *rdma);
 /* Ends the child; others are not answered any more. NULL passes. */
-void muster_hosts_rdma_free(struct muster_hosts_rdma *rdma);
+void muster_hosts_rdma_end(struct muster_hosts_rdma *rdma);
 
 #endif

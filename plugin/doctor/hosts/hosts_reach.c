@@ -308,26 +308,25 @@ struct muster_hosts_reach *muster_hosts_reach_new(const struct muster_hosts_ear 
     return reach;
 }
 
-int muster_hosts_reach_begin(struct muster_hosts_reach *reach,
-                             const struct muster_hosts_member *members, unsigned n, unsigned self,
-                             unsigned timeout_ms, struct muster_err *err)
+void muster_hosts_reach_begin(struct muster_hosts_reach *reach,
+                              const struct muster_hosts_member *members, unsigned n, unsigned self,
+                              unsigned timeout_ms, struct muster_arena *memory)
 {
     size_t all = 0;
     reach->members = members;
     reach->self = self;
     reach->timeout_ms = timeout_ms;
-    reach->first = calloc(n + 1, sizeof *reach->first);
+    reach->first = muster_arena_array(memory, n + 1ul, sizeof *reach->first);
     for (unsigned i = 0; reach->first && i < n; i++) {
         reach->first[i] = all;
         all += muster_hosts_targets(&members[i]);
     }
-    reach->ends = calloc(all + 1, 1);
-    reach->frames = muster_hosts_frames_new(reach->ear, members, n, self);
-    if (!reach->first || !reach->ends || !reach->frames)
-        return muster_fail_memory(err, "the connections");
+    reach->ends = muster_arena_array(memory, all + 1, 1);
+    reach->frames = muster_hosts_frames_new(reach->ear, members, n, self, memory);
+    if (memory->failed)
+        return;
     memset(reach->ends, MUSTER_HOSTS_UNTESTED, all);
     reach->n = n;
-    return 0;
 }
 
 void muster_hosts_reach_result(const struct muster_hosts_reach *reach,
@@ -345,8 +344,5 @@ void muster_hosts_reach_free(struct muster_hosts_reach *reach)
     while (reach->lines.next != &reach->lines)
         drop(reach, reach->lines.next); /* NOLINT(clang-analyzer-unix.Malloc): next is another */
     close(reach->epoll);
-    muster_hosts_frames_free(reach->frames);
-    free(reach->first);
-    free(reach->ends);
     free(reach);
 }

@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "doctor/hosts/hosts_channel.h"
 
 enum { POLL_MS = 100, MESSAGE_MAX = 64 << 20, JOIN_MS = 120000 };
 
 struct share {
+    struct muster_arena memory; /* of all of it, but `text` */
     char folder[PATH_MAX - 128];
     char meeting[24]; /* of this run of the leader: what a dead one left is not read */
     unsigned members, own, sent;
@@ -36,9 +38,9 @@ static void share_close(void *self)
         closedir(dir);
         rmdir(share->folder);
     }
-    free(share->taken);
     free(share->text);
-    free(share);
+    struct muster_arena memory = share->memory;
+    muster_arena_free(&memory);
 }
 
 static int write_file(const struct share *share, const char *name, const char *text,
@@ -178,12 +180,14 @@ static const char *share_lost(void *self, unsigned member)
 static int share_new(const char *below, const char *key, unsigned members,
                      struct muster_hosts_channel *channel, struct muster_err *err)
 {
-    struct share *share = calloc(1, sizeof *share);
-    if (!share || !(share->taken = calloc(members, sizeof *share->taken))) {
-        free(share);
-        return muster_fail_memory(err, "the shared folder");
+    struct muster_arena memory = {0};
+    struct share *share = muster_arena_array(&memory, 1, sizeof *share);
+    unsigned *taken = muster_arena_array(&memory, members, sizeof *taken);
+    if (muster_arena_check(&memory, err, "the shared folder")) {
+        muster_arena_free(&memory);
+        return -1;
     }
-    share->members = members;
+    *share = (struct share){memory, .members = members, .taken = taken};
     share->give_up_ns = muster_now_ns() + JOIN_MS * MUSTER_NS_PER_MS;
     *channel =
         (struct muster_hosts_channel){share, share_send, share_take, share_lost, share_close};

@@ -1,6 +1,5 @@
 #include "doctor/rules/causes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/finding_kinds.h"
@@ -311,13 +310,11 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
         return -1;
     add_failed(causes, checks);
     unsigned all = 0, sets = 1u << causes->symptoms;
-    struct candidate *candidate = calloc(MUSTER_CHECKS + 1, sizeof *candidate);
-    struct best *best = calloc(sets, sizeof *best);
-    if (!candidate || !best) {
-        free(candidate);
-        free(best);
-        return muster_fail_memory(err, "the causes");
-    }
+    struct muster_arena *memory = &checks->memory;
+    struct candidate *candidate = muster_arena_array(memory, MUSTER_CHECKS + 1, sizeof *candidate);
+    struct best *best = muster_arena_array(memory, sets, sizeof *best);
+    if (muster_arena_check(memory, err, "the checks"))
+        return -1;
     int n = find_candidates(checks, causes, candidate);
     for (int i = 0; i < n; i++)
         all |= candidate[i].explains;
@@ -327,7 +324,5 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
     causes->unexplained = (sets - 1) & ~all;
     raise(checks, causes);
     add_suspects(causes, checks);
-    free(candidate);
-    free(best);
     return 0;
 }

@@ -1,7 +1,6 @@
 #include "doctor/rules/checks.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,7 +23,8 @@ struct muster_check *muster_check_begin(struct muster_checks *checks, const char
     if (checks->n < MUSTER_CHECKS)
         checks->n++;
     struct muster_check *check = &checks->at[checks->n - 1];
-    *check = (struct muster_check){.id = id, .class_id = class_id, .begin_ns = muster_now_ns()};
+    *check = (struct muster_check){
+        .id = id, .class_id = class_id, .begin_ns = muster_now_ns(), .memory = &checks->memory};
     return check;
 }
 
@@ -36,17 +36,9 @@ struct muster_check *muster_checks_find(struct muster_checks *checks, const char
     return NULL;
 }
 
-static void drop(struct muster_check *check)
-{
-    for (int i = 0; i < check->evidences; i++)
-        free(check->evidence[i]);
-    check->evidences = 0;
-}
-
 void muster_checks_free(struct muster_checks *checks)
 {
-    for (int i = 0; i < checks->n; i++)
-        drop(&checks->at[i]);
+    muster_arena_free(&checks->memory);
     checks->n = 0;
 }
 
@@ -85,12 +77,9 @@ int muster_checks_keep(struct muster_checks *checks, const char *only, struct mu
         if (only[at + length] == '\0')
             break;
     }
-    for (int i = 0; i < checks->n; i++) {
+    for (int i = 0; i < checks->n; i++)
         if (is_kept(only, checks->at[i].id))
             checks->at[kept++] = checks->at[i];
-        else
-            drop(&checks->at[i]);
-    }
     checks->n = kept;
     return 0;
 }
@@ -132,16 +121,13 @@ void muster_check_unchecked(struct muster_check *check, const char *fmt, ...)
 void muster_check_evidence(struct muster_check *check, const char *fmt, ...)
 {
     va_list args;
-    char *text = NULL;
     if (check->evidences == MUSTER_CHECK_EVIDENCE) {
         check->left_out++;
         return;
     }
     va_start(args, fmt);
-    int n = vasprintf(&text, fmt, args);
+    check->evidence[check->evidences++] = muster_arena_vformat(check->memory, fmt, args);
     va_end(args);
-    if (n >= 0)
-        check->evidence[check->evidences++] = text;
 }
 
 void muster_check_worse(struct muster_check *check, enum muster_check_status status)

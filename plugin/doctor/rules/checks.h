@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 
 enum muster_check_status {
@@ -27,14 +28,16 @@ struct muster_check {
     enum muster_check_status status;
     char found[384], expected[192], advice[320];
     char suspect[192]; /* what is fine by itself, but what a failing job should have looked at */
-    char *evidence[MUSTER_CHECK_EVIDENCE];
+    const char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
     int left_out; /* lines of evidence beyond those */
     uint64_t begin_ns; /* 0: its time has ended */
     double ms;
+    struct muster_arena *memory; /* of the evidence: the checks' */
 };
 
 struct muster_checks {
+    struct muster_arena memory; /* asked at the end whether it failed */
     struct muster_check at[MUSTER_CHECKS];
     int n;
 };

@@ -64,9 +64,14 @@ static const char *text_of(json_t *object, const char *key)
     return text ? text : "";
 }
 
-struct muster_comparison *muster_comparison_new(void)
+struct muster_comparison *muster_comparison_new(struct muster_err *err)
 {
-    return calloc(1, sizeof(struct muster_comparison));
+    struct muster_arena memory = {0};
+    struct muster_comparison *comparison = muster_arena_array(&memory, 1, sizeof *comparison);
+    if (muster_arena_check(&memory, err, "the comparison"))
+        return NULL;
+    comparison->arena = memory;
+    return comparison;
 }
 
 void muster_comparison_tell_shared(struct muster_comparison *comparison)
@@ -143,8 +148,10 @@ int muster_comparison_add(struct muster_comparison *comparison, const char *name
 static const char *value_of(struct muster_arena *arena, json_t *check, const char *id)
 {
     char *evidence = NULL;
-    if (strcmp(id, "env.set") == 0 || strcmp(id, "env.files") == 0)
+    bool settings = strcmp(id, "env.set") == 0 || strcmp(id, "env.files") == 0;
+    if (settings)
         evidence = json_dumps(json_object_get(check, "evidence"), JSON_COMPACT | JSON_ENCODE_ANY);
+    arena->failed |= json_object_get(check, "evidence") && settings && !evidence;
     const char *value = muster_arena_format(arena, "%s\n%s\n%s", text_of(check, "status"),
                                             text_of(check, "found"), evidence ? evidence : "");
     free(evidence);
@@ -355,22 +362,22 @@ struct lines {
     size_t n;
 };
 
-static int collect_lines(const struct row *row, int hosts, struct lines *lines)
+static struct lines collect_lines(const struct row *row, int hosts, struct muster_arena *memory)
 {
-    size_t n = 0, k;
+    struct lines lines = {0};
+    size_t k;
     json_t *line;
     for (int i = 0; i < hosts; i++)
-        n += json_array_size(json_object_get(row->answer[i].check, "evidence"));
-    *lines = (struct lines){calloc(n + 1, sizeof *lines->at), 0};
-    for (int i = 0; lines->at && i < hosts; i++)
         json_array_foreach(json_object_get(row->answer[i].check, "evidence"), k, line)
         {
-            if (json_is_string(line))
-                lines->at[lines->n++] = json_string_value(line);
+            if (!json_is_string(line))
+                continue;
+            const char **at = muster_arena_add(memory, &lines.at, &lines.n, sizeof *at);
+            *at = json_string_value(line);
         }
-    if (lines->at)
-        qsort(lines->at, lines->n, sizeof *lines->at, by_text);
-    return lines->at ? 0 : -1;
+    if (lines.n)
+        qsort(lines.at, lines.n, sizeof *lines.at, by_text);
+    return lines;
 }
 
 static bool is_everywhere(const struct lines *lines, const char *line, int hosts)
@@ -421,11 +428,11 @@ static void put_fix(const struct row *row, int hosts, FILE *out)
 static void put_row(struct muster_comparison *comparison, const struct row *row, FILE *out)
 {
     static const char *const ranks[] = {"", "differs", "should be equal", "problem"};
-    struct lines lines;
+    struct muster_arena memory = {0};
     int shown = 0;
     fprintf(out, "%s: %s\n", ranks[row->rank], row->id);
     int hosts = (int)comparison->hosts;
-    bool collected = collect_lines(row, hosts, &lines) == 0;
+    struct lines lines = collect_lines(row, hosts, &memory);
     for (size_t i = 0; i < comparison->hosts; i++) {
         json_t *check = row->answer[i].check;
         if (row->answer[i].group != shown)
@@ -441,10 +448,9 @@ static void put_row(struct muster_comparison *comparison, const struct row *row,
         fprintf(out, ": %s%s%s\n", check ? text_of(check, "status") : "not checked",
                 check && *text_of(check, "found") ? ", " : "",
                 check ? text_of(check, "found") : "");
-        if (collected)
-            put_own_evidence(&row->answer[i], &lines, hosts, out);
+        put_own_evidence(&row->answer[i], &lines, hosts, out);
     }
-    free(lines.at);
+    muster_arena_end(&memory, &comparison->arena);
     if (row->explains)
         fprintf(out, "    may explain: %s\n", comparison->symptoms);
     put_fix(row, hosts, out);
@@ -533,6 +539,8 @@ int muster_comparison_print(struct muster_comparison *comparison, bool json, FIL
         put_json(comparison, out);
     else
         put_text(comparison, out);
+    if (muster_arena_check(&comparison->arena, err, "the comparison"))
+        return -1;
     int worst = 0;
     for (int i = 0; i < comparison->rows; i++)
         worst = comparison->row[i].rank > worst ? comparison->row[i].rank : worst;
@@ -545,6 +553,6 @@ void muster_comparison_free(struct muster_comparison *comparison)
         return;
     for (size_t i = 0; i < comparison->hosts; i++)
         json_decref(comparison->host[i].report);
-    muster_arena_free(&comparison->arena);
-    free(comparison);
+    struct muster_arena memory = comparison->arena; /* which it is in, too */
+    muster_arena_free(&memory);
 }

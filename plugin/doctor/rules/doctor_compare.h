@@ -10,7 +10,8 @@
 struct muster_comparison; /* opaque */
 
 /* Loads one report from text; `name` is for errors. Hosts are compared in the order of loading. */
-struct muster_comparison *muster_comparison_new(void);
+/* NULL: no memory. */
+struct muster_comparison *muster_comparison_new(struct muster_err *err);
 int muster_comparison_add(struct muster_comparison *comparison, const char *name, const char *text,
                           size_t size, struct muster_err *err);
 /* Problems that all hosts have are told as well. */

@@ -20,7 +20,7 @@ static int compare_after(const char *symptoms, const char *const *reports, int n
                          struct muster_err *err)
 {
     size_t size;
-    struct muster_comparison *comparison = muster_comparison_new();
+    struct muster_comparison *comparison = muster_comparison_new(err);
     int rc = 0;
     assert_non_null(comparison);
     muster_comparison_explain(comparison, symptoms);
