@@ -91,12 +91,13 @@ static void count_finding(void *arg, const struct muster_finding *finding)
 static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_found *found,
                          size_t n, bool at_once, uint64_t *ever)
 {
-    struct muster_agent_job **of = calloc(n + 1, sizeof(struct muster_agent_job *));
-    struct muster_found *own = calloc(n + 1, sizeof *own);
+    struct muster_arena memory = {0};
+    struct muster_agent_job **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     size_t kept = 0;
-    if (of && own)
+    if (!memory.failed)
         find_jobs(watch, found, n, of);
-    for (size_t i = 0; of && own && i < watch->jobs; i++) {
+    for (size_t i = 0; !memory.failed && i < watch->jobs; i++) {
         struct muster_agent_job *job = watch->job[i];
         size_t mine = 0;
         for (size_t k = 0; k < n; k++)
@@ -108,10 +109,9 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
         else
             muster_agent_job_free(job);
     }
-    if (of && own)
+    if (!memory.failed)
         watch->jobs = kept;
-    free(of);
-    free(own);
+    muster_arena_free(&memory);
 }
 
 /* ---- news ---- */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/cmd.h"
@@ -74,6 +75,7 @@ struct replay {
     const struct muster_cmd *cmd;
     char plugin[PATH_MAX], out[PATH_MAX];
     char speed[24], hold[24];
+    struct muster_arena memory; /* of the ranks */
     struct rank *rank;
     size_t ranks;
     sigset_t signals; /* blocked here, waited for */
@@ -111,7 +113,7 @@ static int list_folder(struct replay *replay, const char *folder)
         muster_fail(&err, "%s: %s", folder, strerror(errno));
         return complain(replay, err.text);
     }
-    replay->rank = calloc((size_t)n + 1, sizeof *replay->rank);
+    replay->rank = muster_arena_array(&replay->memory, (size_t)n + 1, sizeof *replay->rank);
     for (int i = 0; i < n; i++) {
         if (replay->rank) {
             snprintf(replay->rank[replay->ranks++].path, PATH_MAX, "%s/%s", folder,
@@ -133,7 +135,7 @@ static int list_files(struct replay *replay, const char *path)
     if (stat(path, &st) || !S_ISREG(st.st_mode)) {
         return list_folder(replay, path);
     }
-    replay->rank = calloc(1, sizeof *replay->rank);
+    replay->rank = muster_arena_array(&replay->memory, 1, sizeof *replay->rank);
     if (!replay->rank) {
         return no_memory(replay);
     }
@@ -457,7 +459,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
     if (set_speed(&replay, given.speed) || list_files(&replay, argv[at]) ||
         find_plugin(&replay, given.plugin) || read_settings(&replay, &settings)) {
-        free(replay.rank);
+        muster_arena_free(&replay.memory);
         return MUSTER_STATUS_USAGE;
     }
     set_out(&replay, given.out, settings.dir);
@@ -467,7 +469,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     } else if (status == MUSTER_STATUS_OK && !given.out) {
         fprintf(stderr, "muster replay: recorded in %s\n", replay.out);
     }
-    free(replay.rank);
+    muster_arena_free(&replay.memory);
     return status;
 }
 

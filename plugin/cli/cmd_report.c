@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/diagnose/diagnose_look.h"
@@ -211,10 +212,16 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
 {
     struct muster_findings findings = {0};
     struct muster_timeline_count count = {0};
-    char *paths = strdup(request->with ? request->with : "");
-    struct muster_timeline_beside *beside = calloc(paths ? strlen(paths) + 1 : 1, sizeof *beside);
-    int result = paths && beside ? muster_diagnose_slow(view, &findings, err)
-                                 : muster_fail_memory(err, request->perfetto);
+    struct muster_arena memory = {0};
+    const char *with = request->with ? request->with : "";
+    char *paths = muster_arena_array(&memory, strlen(with) + 1, 1);
+    struct muster_timeline_beside *beside =
+        muster_arena_array(&memory, strlen(with) + 1, sizeof *beside);
+    int result = muster_arena_check(&memory, err, request->perfetto);
+    if (result == 0) {
+        strcpy(paths, with);
+        result = muster_diagnose_slow(view, &findings, err);
+    }
     if (result == 0) {
         const struct muster_timeline_request drawn = {request->perfetto, request->whole, beside,
                                                       split_paths(paths, beside)};
@@ -230,8 +237,7 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
         }
     }
     muster_findings_free(&findings);
-    free(beside);
-    free(paths);
+    muster_arena_free(&memory);
     return result;
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "diagnose/diagnose.h"
@@ -25,6 +25,7 @@ struct standing {
 
 struct muster_judge {
     uint64_t hang_ns, slow_due_ns, hang_due_ns, judged_ns, again_ns, timed, silenced;
+    struct muster_arena memory; /* of `standing`, until the next look */
     struct standing *standing;
     size_t standings;
     struct muster_hashmap by_id;
@@ -52,7 +53,7 @@ void muster_judge_free(struct muster_judge *judge)
     muster_watch_free(&judge->slow);
     muster_watch_free(&judge->paths);
     muster_hashmap_free(&judge->by_id);
-    free(judge->standing);
+    muster_arena_free(&judge->memory);
     free(judge);
 }
 
@@ -137,11 +138,13 @@ static struct standing *standing_of(struct muster_judge *judge, uint64_t id)
     size_t at = muster_hashmap_find(&judge->by_id, &id);
     if (at != SIZE_MAX)
         return &judge->standing[at];
-    if (!muster_grow(&judge->standing, judge->standings, sizeof *judge->standing) ||
-        !muster_hashmap_put(&judge->by_id, &id, judge->standings))
-        return NULL;
-    judge->standing[judge->standings] = (struct standing){.id = id};
-    return &judge->standing[judge->standings++];
+    struct muster_arena *memory = &judge->memory;
+    struct standing *standing =
+        muster_arena_add(memory, &judge->standing, &judge->standings, sizeof *standing);
+    standing->id = id;
+    memory->failed =
+        memory->failed || !muster_hashmap_put(&judge->by_id, &id, judge->standings - 1);
+    return memory->failed ? NULL : standing;
 }
 
 /* Of all living members together: changes when one of them moves. */
@@ -168,9 +171,11 @@ static bool mark_process(struct muster_judge *judge, const struct muster_join_pr
 static bool mark_all(struct muster_judge *judge, const struct muster_join *join, uint64_t now_ns,
                      bool *moved)
 {
-    struct standing *before = judge->standing;
+    struct muster_arena memory = judge->memory; /* of those before */
+    const struct standing *before = judge->standing;
     struct muster_hashmap by_id = judge->by_id;
     bool whole = true;
+    judge->memory = (struct muster_arena){0};
     judge->standing = NULL;
     judge->standings = 0;
     judge->by_id = (struct muster_hashmap){.key_bytes = sizeof(uint64_t)};
@@ -186,7 +191,7 @@ static bool mark_all(struct muster_judge *judge, const struct muster_join *join,
         standing->since_ns = same ? before[at].since_ns : now_ns;
         *moved |= !same;
     }
-    free(before);
+    muster_arena_free(&memory);
     muster_hashmap_free(&by_id);
     return whole;
 }

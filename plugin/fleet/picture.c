@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/nccl_types.h"
 #include "base/text.h"
 
@@ -21,6 +21,7 @@ struct shown_comm {
 };
 
 struct picture {
+    struct muster_arena memory; /* without it there is less */
     const struct muster_join *join;
     uint64_t now_ns, server_ns;
     struct shown_rank *rank;
@@ -48,15 +49,18 @@ static struct shown_comm *comm_of(struct picture *picture, const struct muster_s
     size_t at = muster_hashmap_find(&picture->by_id, &from->id);
     if (at != SIZE_MAX)
         return &picture->comm[at];
-    if (!muster_grow(&picture->comm, picture->comms, sizeof *picture->comm) ||
-        !muster_hashmap_put(&picture->by_id, &from->id, picture->comms))
+    struct muster_arena *memory = &picture->memory;
+    if (memory->failed)
         return NULL;
-    struct shown_comm *comm = &picture->comm[picture->comms++];
+    struct shown_comm *comm =
+        muster_arena_add(memory, &picture->comm, &picture->comms, sizeof *comm);
     *comm = (struct shown_comm){.id = from->id,
                                 .name = from->name,
                                 .least = UINT64_MAX,
                                 .called_ns = UINT64_MAX,
                                 .behind = -1};
+    memory->failed =
+        memory->failed || !muster_hashmap_put(&picture->by_id, &from->id, picture->comms - 1);
     return comm;
 }
 
@@ -224,9 +228,9 @@ void muster_picture_write(const struct muster_join *join, const struct muster_ra
     struct picture picture = {.join = join,
                               .now_ns = now_ns,
                               .server_ns = muster_join_server_ns(join, now_ns),
-                              .rank = calloc(join->processes + 1, sizeof *picture.rank),
                               .by_id = {.key_bytes = sizeof(uint64_t)},
                               .progress_ns = UINT64_MAX};
+    picture.rank = muster_arena_array(&picture.memory, join->processes + 1, sizeof *picture.rank);
     for (size_t i = 0; picture.rank && i < join->processes; i++)
         take_process(&picture, costs, i);
     if (picture.rank && picture.ranks)
@@ -235,6 +239,5 @@ void muster_picture_write(const struct muster_join *join, const struct muster_ra
         qsort(picture.comm, picture.comms, sizeof *picture.comm, by_distance);
     write_all(&picture, json);
     muster_hashmap_free(&picture.by_id);
-    free(picture.rank);
-    free(picture.comm);
+    muster_arena_free(&picture.memory);
 }

@@ -1,7 +1,5 @@
 #include "fleet/rank_costs.h"
 
-#include <stdlib.h>
-
 #include "view/aligned.h"
 
 /* Where the run's processes are in the join: it has them in the same order, without some. */
@@ -54,19 +52,17 @@ bool muster_rank_costs_take(struct muster_rank_costs *costs, const struct muster
 {
     struct muster_arena memory = {0};
     const size_t *place = places_of(join, run, &memory);
-    free(costs->cost);
-    *costs = (struct muster_rank_costs){.cost = calloc(join->processes + 1, sizeof *costs->cost),
-                                   .n = join->processes};
-    costs->n = costs->cost ? costs->n : 0;
+    muster_rank_costs_free(costs);
+    costs->cost = muster_arena_array(&costs->memory, join->processes + 1, sizeof *costs->cost);
+    costs->n = costs->cost ? join->processes : 0;
     if (place && costs->cost)
         add_all(costs, place, view, &memory);
-    bool whole = costs->cost && !memory.failed;
-    muster_arena_free(&memory);
-    return whole;
+    muster_arena_end(&memory, &costs->memory);
+    return !costs->memory.failed;
 }
 
 void muster_rank_costs_free(struct muster_rank_costs *costs)
 {
-    free(costs->cost);
+    muster_arena_free(&costs->memory);
     *costs = (struct muster_rank_costs){0};
 }

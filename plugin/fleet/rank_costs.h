@@ -3,6 +3,7 @@
 #ifndef MUSTER_FLEET_RANK_COSTS_H
 #define MUSTER_FLEET_RANK_COSTS_H
 
+#include "base/arena.h"
 #include "fleet/join.h"
 #include "view/view.h"
 
@@ -13,6 +14,7 @@ struct muster_rank_cost {
 };
 
 struct muster_rank_costs {
+    struct muster_arena memory;
     struct muster_rank_cost *cost; /* one of each process of the join */
     size_t n;
 };

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/text.h"
 
 enum { COMMS = 1 << 16, RANKS = 1 << 20, NAMED = 4 };
@@ -17,10 +17,11 @@ static const char *const funcs[MUSTER_RAS_FUNCS] = {"Broadcast", "Reduce", "AllG
 /* ---- reading ---- */
 
 /* NCCL 2.28.7 and 2.28.9 leave out commas between missing ranks. Where one object follows another
- * nothing else can be meant. The caller frees. */
-static char *with_commas(const char *text, size_t bytes, size_t *n)
+ * nothing else can be meant.  */
+static const char *with_commas(const char *text, size_t bytes, size_t *n,
+                               struct muster_arena *memory)
 {
-    char *copy = malloc(2 * bytes + 1);
+    char *copy = muster_arena_array(memory, 2 * bytes + 1, 1);
     bool in_text = false, closed = false;
     *n = 0;
     for (size_t i = 0; copy && i < bytes; i++) {
@@ -52,15 +53,15 @@ static void read_status(const json_t *from, bool missing, struct muster_ras_rank
                                                                              : MUSTER_RAS_SILENT;
 }
 
-static bool add_ranks(const json_t *list, bool missing, struct muster_ras_comm *to)
+static void add_ranks(const json_t *list, bool missing, struct muster_ras_comm *to,
+                      struct muster_arena *memory)
 {
     size_t i;
     json_t *from;
     json_array_foreach(list, i, from)
     {
-        if (to->ranks == RANKS || !muster_grow(&to->rank, to->ranks, sizeof *to->rank))
-            return false;
-        struct muster_ras_rank *rank = &to->rank[to->ranks++];
+        struct muster_ras_rank *rank =
+            muster_arena_add(memory, &to->rank, &to->ranks, sizeof *rank);
         const char *host = json_string_value(json_object_get(from, "host"));
         const json_t *counts = json_object_get(from, "collective_counts");
         *rank = (struct muster_ras_rank){.rank = (int32_t)number(from, "rank"),
@@ -70,7 +71,6 @@ static bool add_ranks(const json_t *list, bool missing, struct muster_ras_comm *
         for (unsigned f = 0; f < MUSTER_RAS_FUNCS; f++)
             rank->launched[f] = (uint64_t)number(counts, funcs[f]);
     }
-    return true;
 }
 
 static int read_comms(const json_t *list, struct muster_ras_report *report, struct muster_err *err)
@@ -80,16 +80,19 @@ static int read_comms(const json_t *list, struct muster_ras_report *report, stru
     json_array_foreach(list, i, from)
     {
         const char *hash = json_string_value(json_object_get(from, "hash"));
-        if (report->comms == COMMS ||
-            !muster_grow(&report->comm, report->comms, sizeof *report->comm))
-            return muster_fail_memory(err, "what RAS says");
-        struct muster_ras_comm *to = &report->comm[report->comms++];
+        const json_t *here = json_object_get(from, "ranks");
+        const json_t *missing = json_object_get(from, "missing_ranks");
+        if (report->comms == COMMS || json_array_size(here) + json_array_size(missing) > RANKS)
+            return muster_fail(err, "RAS tells of more than %d communicators, or %d ranks of one",
+                               COMMS, RANKS);
+        struct muster_arena *memory = &report->memory;
+        struct muster_ras_comm *to =
+            muster_arena_add(memory, &report->comm, &report->comms, sizeof *to);
         *to = (struct muster_ras_comm){.hash = hash ? strtoull(hash, NULL, 16) : 0};
-        if (!add_ranks(json_object_get(from, "ranks"), false, to) ||
-            !add_ranks(json_object_get(from, "missing_ranks"), true, to))
-            return muster_fail_memory(err, "what RAS says");
+        add_ranks(here, false, to, memory);
+        add_ranks(missing, true, to, memory);
     }
-    return 0;
+    return muster_arena_check(&report->memory, err, "what RAS says");
 }
 
 int muster_ras_read(const char *name, const char *text, size_t bytes,
@@ -98,11 +101,12 @@ int muster_ras_read(const char *name, const char *text, size_t bytes,
     json_error_t wrong;
     size_t n;
     *report = (struct muster_ras_report){0};
-    char *whole = with_commas(text, bytes, &n);
-    if (!whole)
-        return muster_fail_memory(err, "what RAS says");
+    struct muster_arena memory = {0};
+    const char *whole = with_commas(text, bytes, &n, &memory);
+    if (muster_arena_check(&memory, err, "what RAS says"))
+        return -1;
     json_t *read = json_loadb(whole, n, 0, &wrong);
-    free(whole);
+    muster_arena_free(&memory);
     if (!read)
         return muster_fail(err, "%s:%d:%d: no report of NCCL's RAS as JSON: %s", name, wrong.line,
                            wrong.column, wrong.text);
@@ -116,9 +120,7 @@ int muster_ras_read(const char *name, const char *text, size_t bytes,
 
 void muster_ras_free(struct muster_ras_report *report)
 {
-    for (size_t i = 0; i < report->comms; i++)
-        free(report->comm[i].rank);
-    free(report->comm);
+    muster_arena_free(&report->memory);
     *report = (struct muster_ras_report){0};
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "diagnose/finding.h"
 
@@ -30,6 +31,7 @@ struct muster_ras_comm {
 };
 
 struct muster_ras_report {
+    struct muster_arena memory;
     struct muster_ras_comm *comm;
     size_t comms;
 };

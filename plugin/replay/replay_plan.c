@@ -1,7 +1,5 @@
 #include "replay/replay_plan.h"
 
-#include <stdlib.h>
-
 struct maker {
     struct muster_plan *plan;
     const struct muster_trace *trace;
@@ -92,30 +90,28 @@ static size_t count_starts(const struct muster_trace *trace)
 int muster_plan_make(struct muster_plan *plan, const struct muster_trace *trace,
                      struct muster_err *err)
 {
-    struct muster_plan made = {
-        .event_of = calloc(trace->calls + 1, sizeof *made.event_of),
-        .context_of = calloc(trace->calls + 1, sizeof *made.context_of),
-        .event = calloc(count_starts(trace) + 1, sizeof *made.event),
-    };
+    struct muster_plan made = {0};
+    struct muster_arena *memory = &made.memory;
     struct maker maker = {.plan = &made, .trace = trace};
-    bool ok = made.event_of && made.context_of && made.event;
-    for (size_t i = 0; ok && i < trace->calls; i++) {
-        ok = add_call(&maker, i);
+    made.event_of = muster_arena_array(memory, trace->calls + 1, sizeof *made.event_of);
+    made.context_of = muster_arena_array(memory, trace->calls + 1, sizeof *made.context_of);
+    made.event = muster_arena_array(memory, count_starts(trace) + 1, sizeof *made.event);
+    for (size_t i = 0; !memory->failed && i < trace->calls; i++) {
+        memory->failed = !add_call(&maker, i);
     }
     muster_ids_free(&maker.handles);
     muster_ids_free(&maker.contexts);
-    if (!ok) {
+    int result = muster_arena_check(memory, err, "the trace's events");
+    if (result) {
         muster_plan_free(&made);
-        return muster_fail_memory(err, "the trace's events");
+    } else {
+        *plan = made;
     }
-    *plan = made;
-    return 0;
+    return result;
 }
 
 void muster_plan_free(struct muster_plan *plan)
 {
-    free(plan->event_of);
-    free(plan->context_of);
-    free(plan->event);
+    muster_arena_free(&plan->memory);
     *plan = (struct muster_plan){0};
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "replay/replay_ids.h"
 #include "trace/trace.h"
 
@@ -27,6 +28,7 @@ struct muster_plan_event {
 };
 
 struct muster_plan {
+    struct muster_arena memory; /* of all that follows */
     uint32_t *event_of;   /* by call: event, or context of init and fini; NONE: none */
     uint32_t *context_of; /* by call: of a start */
     struct muster_plan_event *event;

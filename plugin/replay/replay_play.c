@@ -1,7 +1,6 @@
 #include "replay/replay_play.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -303,9 +302,9 @@ int muster_trace_play(const struct muster_trace *trace, const struct muster_driv
     if (muster_plan_make(&player.plan, trace, err)) {
         return -1;
     }
-    player.context = calloc(player.plan.contexts + 1, sizeof *player.context);
-    int failed = player.context ? play_all(&player, err) : muster_fail_memory(err, "the player");
-    free(player.context);
+    struct muster_arena *memory = &player.plan.memory;
+    player.context = muster_arena_array(memory, player.plan.contexts + 1, sizeof *player.context);
+    int failed = muster_arena_check(memory, err, "the player") ? -1 : play_all(&player, err);
     muster_plan_free(&player.plan);
     return failed;
 }

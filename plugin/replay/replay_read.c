@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/text.h"
 #include "nccl/nccl_names.h"
 #include "replay/replay_ids.h"
@@ -255,16 +255,9 @@ static int add_call(struct reader *reader, const struct muster_line *line)
         return muster_fail(line->err, "%s:%zu: more than %zu calls", line->file, line->number,
                            CALLS_MAX);
     }
-    if (!muster_grow(&trace->call, trace->calls, sizeof *trace->call)) {
-        return out_of_memory(line);
-    }
-    struct muster_trace_call *call = &trace->call[trace->calls];
-    memset(call, 0, sizeof *call);
-    if (read_call(reader, line, call)) {
-        return -1;
-    }
-    trace->calls++;
-    return 0;
+    struct muster_trace_call *call =
+        muster_arena_add(&trace->memory, &trace->call, &trace->calls, sizeof *call);
+    return read_call(reader, line, call);
 }
 
 static int no_object(const struct muster_line *line, const char *found)
@@ -324,15 +317,17 @@ int muster_trace_parse(const char *name, const char *text, size_t bytes, struct 
                        bool *truncated, struct muster_err *err)
 {
     bool cut = false;
-    struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader || !(reader->words.text = malloc(bytes + 1))) {
-        free(reader);
-        return muster_fail_memory(err, name);
+    struct muster_arena own = {0};
+    struct reader *reader = muster_arena_array(&own, 1, sizeof *reader);
+    if (muster_arena_check(&own, err, name)) {
+        return -1;
     }
     struct muster_line line = {.file = name, .words = &reader->words, .err = err};
-    reader->trace.text = reader->words.text;
-    int failed = read_lines(reader, &line, text, bytes, &cut);
-    if (failed) {
+    struct muster_arena *memory = &reader->trace.memory;
+    reader->words.text = muster_arena_array(memory, bytes + 1, 1);
+    int failed = memory->failed ? 0 : read_lines(reader, &line, text, bytes, &cut);
+    if (failed || muster_arena_check(memory, err, name)) {
+        failed = -1;
         muster_trace_free(&reader->trace);
     } else {
         *trace = reader->trace;
@@ -340,7 +335,7 @@ int muster_trace_parse(const char *name, const char *text, size_t bytes, struct 
     }
     muster_ids_free(&reader->handles);
     muster_ids_free(&reader->contexts);
-    free(reader);
+    muster_arena_free(&own);
     return failed;
 }
 
@@ -363,7 +358,6 @@ int muster_trace_read(const char *path, struct muster_trace *trace, bool *trunca
 
 void muster_trace_free(struct muster_trace *trace)
 {
-    free(trace->call);
-    free(trace->text);
+    muster_arena_free(&trace->memory);
     *trace = (struct muster_trace){0};
 }

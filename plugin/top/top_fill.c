@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/hashmap.h"
 #include "base/text.h"
 #include "top/top_job.h"
@@ -104,13 +104,15 @@ static struct muster_top_comm *comm_of(struct muster_top_filled *filled, struct 
     size_t at = muster_hashmap_find(map, &part->id);
     if (at != SIZE_MAX)
         return &filled->comm[at];
-    if (!muster_grow(&filled->comm, top->comms, sizeof *filled->comm) ||
-        !muster_hashmap_put(map, &part->id, top->comms))
+    struct muster_arena *memory = &filled->memory;
+    if (memory->failed)
         return NULL;
-    struct muster_top_comm *comm = &filled->comm[top->comms++];
+    struct muster_top_comm *comm =
+        muster_arena_add(memory, &filled->comm, &top->comms, sizeof *comm);
     *comm = (struct muster_top_comm){
         .id = part->id, .nranks = part->nranks, .behind = -1, .since_s = NAN};
     memcpy(comm->name, part->name, sizeof comm->name);
+    memory->failed = memory->failed || !muster_hashmap_put(map, &part->id, top->comms - 1);
     return comm;
 }
 
@@ -154,10 +156,13 @@ static void add_class(struct muster_top_filled *filled, struct muster_top *top,
     const uint8_t key[] = {from->func, from->algo, from->proto, from->size_log2};
     size_t at = muster_hashmap_find(map, key);
     if (at == SIZE_MAX) {
-        if (!muster_grow(&filled->class, top->classes, sizeof *filled->class) ||
-            !muster_hashmap_put(map, key, top->classes))
+        struct muster_arena *memory = &filled->memory;
+        if (memory->failed)
             return;
-        filled->class[top->classes++] = *from;
+        struct muster_top_class *class =
+            muster_arena_add(memory, &filled->class, &top->classes, sizeof *class);
+        *class = *from;
+        memory->failed = memory->failed || !muster_hashmap_put(map, key, top->classes - 1);
         return;
     }
     if (!filled->class || at >= top->classes)
@@ -263,9 +268,7 @@ static void fill_header(const struct muster_top_job *job, struct muster_top *top
 
 void muster_top_filled_free(struct muster_top_filled *filled)
 {
-    free(filled->rank);
-    free(filled->comm);
-    free(filled->class);
+    muster_arena_free(&filled->memory);
     filled->rank = NULL;
     filled->comm = NULL;
     filled->class = NULL;
@@ -277,7 +280,7 @@ void muster_top_fill(const struct muster_top_job *job, struct muster_top_filled 
     muster_top_filled_free(filled);
     top->state = job->alive ? MUSTER_TOP_RUNS : MUSTER_TOP_ENDED;
     muster_text_copy(top->run, sizeof top->run, job->who.run_dir);
-    filled->rank = calloc(job->processes + 1, sizeof *filled->rank);
+    filled->rank = muster_arena_array(&filled->memory, job->processes + 1, sizeof *filled->rank);
     for (size_t i = 0; filled->rank && i < job->processes; i++)
         fill_rank(job, &job->process[i], &filled->rank[top->ranks++]);
     fill_header(job, top);

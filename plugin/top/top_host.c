@@ -204,23 +204,23 @@ size_t muster_top_host_look(struct muster_top_host *host)
     const char *dir = host->options.segment_dir;
     size_t n = host->options.all ? muster_find_all_segments(dir, &found)
                                  : muster_find_segments(dir, &found);
-    struct muster_top_job **of = calloc(n + 1, sizeof(struct muster_top_job *));
-    struct muster_found *own = calloc(n + 1, sizeof *own);
+    struct muster_arena memory = {0};
+    struct muster_top_job **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     for (size_t j = 0; j < host->jobs; j++)
         for (size_t i = 0; i < host->job[j].processes; i++)
             host->job[j].process[i].alive = false;
     host->looks++;
-    for (size_t i = 0; of && own && i < n; i++)
+    for (size_t i = 0; !memory.failed && i < n; i++)
         of[i] = job_of_segment(host, &found[i]);
-    for (size_t j = 0; of && own && j < host->jobs; j++) {
+    for (size_t j = 0; !memory.failed && j < host->jobs; j++) {
         size_t mine = 0;
         for (size_t i = 0; i < n; i++)
             if (of[i] == &host->job[j])
                 own[mine++] = found[i];
         look_at(host, &host->job[j], own, mine);
     }
-    free(of);
-    free(own);
+    muster_arena_free(&memory);
     muster_found_free(found, n);
     return host->jobs;
 }

@@ -3,6 +3,7 @@
 #ifndef MUSTER_TOP_TOP_JOB_H
 #define MUSTER_TOP_TOP_JOB_H
 
+#include "base/arena.h"
 #include "top/top_process.h"
 
 enum { MUSTER_TOP_FINDINGS = 32 };
@@ -20,6 +21,7 @@ struct muster_top_job {
 
 /* Memory of what was filled last. */
 struct muster_top_filled {
+    struct muster_arena memory;
     struct muster_top_rank *rank;
     struct muster_top_comm *comm;
     struct muster_top_class *class;

@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-
 int muster_machine_new(struct muster_machine **machine, struct muster_err *err)
 {
-    *machine = calloc(1, sizeof **machine);
-    return *machine ? 0 : muster_fail_memory(err, "the machine");
+    struct muster_arena memory = {0};
+    *machine = muster_arena_array(&memory, 1, sizeof **machine);
+    if (muster_arena_check(&memory, err, "the machine"))
+        return -1;
+    (*machine)->memory = memory;
+    return 0;
 }
 
 void muster_machine_free(struct muster_machine *machine)
 {
-    if (machine)
-        free(machine->node);
-    free(machine);
+    struct muster_arena memory = machine ? machine->memory : (struct muster_arena){0};
+    muster_arena_free(&memory);
 }
 
 int muster_machine_add(struct muster_machine *machine, int parent, enum muster_node_kind kind,
@@ -26,9 +27,12 @@ int muster_machine_add(struct muster_machine *machine, int parent, enum muster_n
 {
     if (machine->nodes == MUSTER_MACHINE_NODES)
         return muster_fail(err, "more than %d PCI devices", MUSTER_MACHINE_NODES);
-    if (!muster_grow(&machine->node, (size_t)machine->nodes, sizeof *machine->node))
-        return muster_fail_memory(err, "PCI devices");
-    machine->node[machine->nodes] = (struct muster_node){.parent = parent, .kind = kind};
+    size_t nodes = (size_t)machine->nodes;
+    struct muster_node *node =
+        muster_arena_add(&machine->memory, &machine->node, &nodes, sizeof *node);
+    *node = (struct muster_node){.parent = parent, .kind = kind};
+    if (muster_arena_check(&machine->memory, err, "PCI devices"))
+        return -1;
     return machine->nodes++;
 }
 

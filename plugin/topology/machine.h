@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/pcie.h"
 
@@ -68,6 +69,7 @@ struct muster_nic {
 };
 
 struct muster_machine {
+    struct muster_arena memory; /* of the machine itself, too */
     char source[128]; /* "hwloc 2.9.0", "/sys", "file.xml" */
     struct muster_node *node;
     int nodes;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/event.h"
 
@@ -46,10 +47,10 @@ struct muster_trace_call {
 };
 
 struct muster_trace {
+    struct muster_arena memory; /* of all that follows */
     struct muster_trace_meta meta;
     struct muster_trace_call *call;
     size_t calls;
-    char *text; /* backs the strings of the calls */
 };
 
 /* Reads a plain or .xz file. err: "file:line: ..." with what was expected. A last line cut short

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "fleet/fleet_name.h"
 #include "fleet/gather.h"
@@ -84,12 +84,12 @@ static void look(struct muster_publish *publish)
     struct muster_found *found;
     size_t n = publish->options.all ? muster_find_all_segments(publish->options.segment_dir, &found)
                                     : muster_find_segments(publish->options.segment_dir, &found);
-    struct muster_gather **of = calloc(n + 1, sizeof(struct muster_gather *));
-    struct muster_found *own = calloc(n + 1, sizeof *own);
-    if (of && own)
+    struct muster_arena memory = {0};
+    struct muster_gather **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
+    if (!memory.failed)
         look_at_jobs(publish, found, n, of, own);
-    free(of);
-    free(own);
+    muster_arena_free(&memory);
     muster_found_free(found, n);
 }
 
