@@ -92,7 +92,8 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
                          size_t n, bool at_once, uint64_t *ever)
 {
     struct muster_arena memory = {0};
-    struct muster_agent_job **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_agent_job **of =
+        muster_arena_array(&memory, n + 1, sizeof(struct muster_agent_job *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     size_t kept = 0;
     if (!memory.failed)

@@ -205,7 +205,8 @@ size_t muster_top_host_look(struct muster_top_host *host)
     size_t n = host->options.all ? muster_find_all_segments(dir, &found)
                                  : muster_find_segments(dir, &found);
     struct muster_arena memory = {0};
-    struct muster_top_job **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_top_job **of =
+        muster_arena_array(&memory, n + 1, sizeof(struct muster_top_job *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     for (size_t j = 0; j < host->jobs; j++)
         for (size_t i = 0; i < host->job[j].processes; i++)

@@ -85,7 +85,7 @@ static void look(struct muster_publish *publish)
     size_t n = publish->options.all ? muster_find_all_segments(publish->options.segment_dir, &found)
                                     : muster_find_segments(publish->options.segment_dir, &found);
     struct muster_arena memory = {0};
-    struct muster_gather **of = muster_arena_array(&memory, n + 1, sizeof *of);
+    struct muster_gather **of = muster_arena_array(&memory, n + 1, sizeof(struct muster_gather *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     if (!memory.failed)
         look_at_jobs(publish, found, n, of, own);

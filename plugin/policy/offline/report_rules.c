@@ -42,7 +42,8 @@ static struct group *find_group(struct job *job, const struct muster_seg_policy 
     struct group *group = muster_arena_array(&job->memory, 1, sizeof *group);
     if (!group)
         return NULL;
-    struct group **place = muster_arena_add(&job->memory, &job->group, &job->groups, sizeof *place);
+    struct group **place =
+        muster_arena_add(&job->memory, &job->group, &job->groups, sizeof(struct group *));
     *place = group;
     char hex[MUSTER_POLICY_HEX];
     muster_policy_hex(hex, policy->sha256);
