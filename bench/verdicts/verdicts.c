@@ -157,7 +157,8 @@ static void score_case(struct bench *bench, uint64_t seed, const struct job *job
     score_add(&bench->score, job, &truth, &recorded, &judged);
     if (bench->csv)
         score_csv(seed, job, &truth, &recorded, &judged, bench->csv);
-    if (options->single || (options->say && score_is_bad(job, &truth, &judged))) {
+    bool word = job->faults == 0 && live.n > 0;
+    if (options->single || (options->say && (word || score_is_bad(job, &truth, &judged)))) {
         printf("case %" PRIu64 "\n", seed * 100 + job->category);
         score_explain(job, &truth, &recorded, &judged, options->single, stdout);
         score_live_say(job, &live, stdout);
