@@ -16,7 +16,7 @@
 #include "diagnose/watch.h"
 
 enum {
-    OPS_ALL = 16384,
+    OPS_ALL = 32768,
     OPS_MOST = 4096,
     NEW_LEAST = 16
 }; /* as in plugin/diagnose/live/live_slow.c */
@@ -28,7 +28,8 @@ struct play {
     struct muster_process *process; /* the run as far as it is in the windows */
     uint64_t timed;                 /* when it was judged last */
     struct muster_watch watch;
-    unsigned looks, second;
+    struct muster_windows windows;
+    unsigned looks, halved, second;
 };
 
 static void report(void *arg, const struct muster_finding *finding)
@@ -44,7 +45,7 @@ static uint64_t take(struct play *play, uint64_t until_ns)
 {
     size_t processes = play->run->processes, most = OPS_ALL / processes;
     uint64_t timed = 0;
-    bool halved;
+    bool halved = false;
     for (size_t i = 0; i < processes; i++) {
         const struct muster_process *whole = &play->run->process[i];
         struct muster_window *window = &play->window[i];
@@ -59,6 +60,7 @@ static uint64_t take(struct play *play, uint64_t until_ns)
         play->process[i].ops = window->n;
         timed += window->timed;
     }
+    play->halved += halved;
     return timed;
 }
 
@@ -67,12 +69,15 @@ static bool is_late(const struct muster_finding *finding)
     return finding->kind == MUSTER_FINDING_LATE_RANK;
 }
 
-static int diagnose(const struct muster_run *run, struct muster_findings *findings,
-                    struct muster_err *err)
+/* `play`: NULL, when the run is over. */
+static int diagnose(struct play *play, const struct muster_run *run,
+                    struct muster_findings *findings, struct muster_err *err)
 {
     struct muster_view view;
     if (muster_view_of_run(run, &view, err) != 0)
         return -1;
+    if (play)
+        muster_windows_take(&play->windows, play->halved, &view);
     int rc = muster_diagnose_slow(&view, findings, err);
     muster_view_free(&view);
     return rc;
@@ -83,7 +88,7 @@ static void evaluate(struct play *play)
     struct muster_run part = {.process = play->process, .processes = play->run->processes};
     struct muster_findings now = {0};
     size_t kept = 0;
-    if (diagnose(&part, &now, NULL) != 0)
+    if (diagnose(play, &part, &now, NULL) != 0)
         exit(2);
     for (size_t i = 0; i < now.n; i++) {
         if (is_late(&now.finding[i]))
@@ -141,7 +146,7 @@ static bool one(const char *name)
     struct muster_findings after = {0};
     struct muster_run run;
     struct muster_err err;
-    if (muster_run_load(&query, &run, &err) != 0 || diagnose(&run, &after, &err) != 0) {
+    if (muster_run_load(&query, &run, &err) != 0 || diagnose(NULL, &run, &after, &err) != 0) {
         fprintf(stderr, "live_play: %s\n", err.text);
         exit(2);
     }

@@ -258,7 +258,7 @@ static void look(struct leader *leader)
     if (!muster_live_slow_judge(&leader->slow, leader->refreshed, &leader->peers, now_ns, &now, NULL,
                                 NULL))
         exit(2);
-    muster_watch_window(&leader->watch, leader->slow.since_unix_ns);
+    muster_watch_window(&leader->watch, leader->slow.windows.since_unix_ns);
     muster_watch_slow(&leader->watch, &now, false, tell, leader);
     muster_findings_free(&now);
 }

@@ -202,7 +202,7 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
         job->compared[job->compareds++] = (struct muster_agent_compared){0};
     }
     if (muster_live_slow_judge(&job->slow, job->run, &job->peers, now_ns, &now, compare_new, job)) {
-        muster_watch_window(&job->watch, job->slow.since_unix_ns);
+        muster_watch_window(&job->watch, job->slow.windows.since_unix_ns);
         muster_watch_slow(&job->watch, &now, at_once, tell, arg);
         muster_watch_update(&job->paths, &now, tell, arg);
         muster_watch_drop_over(&job->watch, &now, NULL, NULL);

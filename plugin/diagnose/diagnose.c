@@ -117,6 +117,14 @@ int muster_diagnose_slow(const struct muster_view *view, struct muster_findings 
     return rc;
 }
 
+void muster_windows_take(struct muster_windows *windows, uint64_t since_unix_ns,
+                         struct muster_view *view)
+{
+    windows->judged += windows->judged == 0 || windows->since_unix_ns != since_unix_ns;
+    windows->since_unix_ns = since_unix_ns;
+    view->window = windows->judged;
+}
+
 int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
                          struct muster_findings *findings, struct muster_err *err)
 {

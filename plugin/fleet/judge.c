@@ -30,6 +30,7 @@ struct muster_judge {
     size_t standings;
     struct muster_hashmap by_id;
     struct muster_watch hangs, slow, paths;
+    struct muster_windows windows;
     struct muster_rank_costs costs;
 };
 
@@ -92,6 +93,7 @@ static bool judge_slow(struct muster_judge *judge, struct muster_join *join, uin
         return false;
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
+        muster_windows_take(&judge->windows, now_ns, &view);
         whole = muster_diagnose_slow(&view, &now, NULL) == 0 &&
                 muster_rank_costs_take(&judge->costs, join, &run, &view);
         muster_view_free(&view);

@@ -135,6 +135,7 @@ struct muster_view {
     const struct muster_run *run; /* that it was made from; NULL: fed by hand */
     uint64_t every;    /* of a run of too many operations one in so many stretches is here; else 1, or 0 */
     uint64_t left_out; /* operations of the other stretches */
+    uint64_t window;   /* of a run that goes on the k-th that is judged (diagnose.h); 0: the run is over */
     uint64_t unattributed; /* operations of communicators that nothing describes */
     bool failed;     /* out of memory while feeding; finish tells */
     struct muster_view_index *index;

@@ -165,7 +165,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
                   .live = options.live,
                   .streamed = true},
         .hang_ns = muster_look_hang_ns(options.hang_seconds),
-        .told = !options.follow, /* who follows was told of all that as it came */
+        .follows = options.follow,
     };
     if (options.follow && options.fleet.ras)
         return muster_opt_wrong(self, "--ras asks once, not with --follow");

@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "cli/job_heading.h"
 #include "config/settings.h"
-#include "diagnose/diagnose.h"
 #include "diagnose/evidence.h"
 #include "diagnose/whereabouts.h"
 #include "report/report_output.h"
+#include "run/refresh.h"
 #include "told/told.h"
 #include "verdict/verdict.h"
 
@@ -64,11 +64,14 @@ int muster_look_take(struct muster_look *look, const struct muster_look_how *how
     if (look->job)
         muster_live_query(look->job, &dir, &query);
     if (muster_run_refresh(&query, &look->run, err) != 0 ||
-        muster_view_of_run(&look->run, &look->view, err) != 0 ||
-        muster_diagnose_view(&look->view, how->hang_ns, &look->findings, err) != 0)
+        muster_view_of_run(&look->run, &look->view, err) != 0)
+        return -1;
+    if (how->follows && muster_run_alive(&look->run) > 0)
+        muster_windows_take(&look->windows, muster_run_since_unix_ns(&look->run), &look->view);
+    if (muster_diagnose_view(&look->view, how->hang_ns, &look->findings, err) != 0)
         return -1;
     add_evidence(&look->run, &look->findings);
-    return how->told ? muster_told_add(&look->run, &look->findings, err) : 0;
+    return how->follows ? 0 : muster_told_add(&look->run, &look->findings, err);
 }
 
 void muster_look_end(struct muster_look *look)

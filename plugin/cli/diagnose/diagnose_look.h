@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/terminal.h"
-#include "diagnose/finding.h"
+#include "diagnose/diagnose.h"
 #include "run/run.h"
 #include "view/view.h"
 
@@ -19,13 +19,14 @@ struct muster_look {
     struct muster_run run;             /* zeroed, or of the last time */
     struct muster_view view;
     struct muster_findings findings;
+    struct muster_windows windows; /* of the looks before */
 };
 
 /* How to look: the same each time. */
 struct muster_look_how {
     struct muster_run_query query;
     uint64_t hang_ns; /* how long nothing may move */
-    bool told;        /* also what the job told while it ran */
+    bool follows; /* again and again, while it runs; else also what the job told meanwhile */
 };
 
 /* How long nothing may move before it is a hang: `seconds`, or as configured where they are 0. */

@@ -262,7 +262,7 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
     if (!live->finds_slow || !muster_live_slow_due(&live->slow, live->run, now_ns, waiting))
         return;
     if (muster_live_slow_judge(&live->slow, live->run, &live->peers, now_ns, &now, NULL, NULL)) {
-        muster_watch_window(&live->watch, live->slow.since_unix_ns);
+        muster_watch_window(&live->watch, live->slow.windows.since_unix_ns);
         muster_watch_slow(&live->watch, &now, false, emit, live);
         muster_watch_update(&live->paths, &now, emit, live);
     }

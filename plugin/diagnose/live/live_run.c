@@ -13,7 +13,7 @@
 #include "view/view.h"
 
 enum {
-    OPS_ALL = 16384,  /* in all windows together */
+    OPS_ALL = 32768,  /* in all windows together */
     TAKE_SHARE = 500, /* one part in so many of a processor's time is for taking */
 };
 #define PAUSE_LEAST_NS (100 * MUSTER_NS_PER_MS)

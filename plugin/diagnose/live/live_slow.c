@@ -1,7 +1,6 @@
 #include "diagnose/live/live_slow.h"
 
 #include "base/clock.h"
-#include "diagnose/diagnose.h"
 #include "run/refresh.h"
 
 enum {
@@ -36,7 +35,7 @@ bool muster_live_slow_judge(struct muster_live_slow *slow, struct muster_live_ru
     const struct muster_run *run = muster_live_run_latest(live, peers);
     bool whole = run && muster_view_of_run(run, &view, NULL) == 0;
     if (whole) {
-        slow->since_unix_ns = muster_run_since_unix_ns(run);
+        muster_windows_take(&slow->windows, muster_run_since_unix_ns(run), &view);
         whole = muster_diagnose_slow(&view, findings, NULL) == 0;
         if (look)
             look(arg, &view);

@@ -6,15 +6,14 @@
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
 
-#include "diagnose/finding.h"
+#include "diagnose/diagnose.h"
 #include "diagnose/live/live_run.h"
 
 /* When it was judged; zeroed to begin with. */
 struct muster_live_slow {
     uint64_t judged_ns, rest_ns;
     uint64_t timed;         /* operations, until then */
-    uint64_t since_unix_ns; /* since when all of what was judged is in the windows; 0: since the
-                               beginning */
+    struct muster_windows windows;
 };
 
 /* Whether enough came since the last time, and it is not too early for what it costs; `waiting`: or

@@ -12,6 +12,7 @@
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
 #define ROWS_MOST   0.8
+#define ROWS_LEAST  2.0 /* while the job runs: what was seen is too little to show that rows are shorter */
 #define FLOOR_NS    16000
 #define WINDOW_NS   200000000ull /* twice what a GPU's clock keeps its state for */
 #define SLICE_NS    1000000ull   /* who loses a processor waits about as long: one event */
@@ -54,6 +55,7 @@ double muster_log_e(double hits, double windows, double p)
 /* Delays that count as one bet. */
 struct rows {
     double far[MUSTER_FARS], hit;
+    bool others; /* and those of the others, against whom a rank is held */
 };
 
 static bool is_beyond(const struct muster_window *window, double share)
@@ -163,6 +165,7 @@ static void add_rows(double hits, double rows, double n, double *together, doubl
 static void set_rows(const struct muster_graph *graph, struct rows *rows)
 {
     double far[MUSTER_FARS][2] = {{0}}, hit[2] = {0, 0};
+    double least = graph->view->window ? ROWS_LEAST : 1;
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         for (unsigned k = 0; k < MUSTER_FARS; k++) {
@@ -171,9 +174,10 @@ static void set_rows(const struct muster_graph *graph, struct rows *rows)
         add_rows(seat->hits, seat->hit_rows, seat->windows, &hit[0], &hit[1]);
     }
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        rows->far[k] = row_length(far[k][0], far[k][1]);
+        rows->far[k] = fmax(least, row_length(far[k][0], far[k][1]));
     }
-    rows->hit = row_length(hit[0], hit[1]);
+    rows->hit = fmax(least, row_length(hit[0], hit[1]));
+    rows->others = graph->view->window > 0;
 }
 
 double muster_rate_most(double hits, double n)
@@ -188,10 +192,13 @@ static double log_e_of(const struct muster_seat *seat, const struct muster_posit
 {
     double self = seat->guilty ? 0 : 1, log_e[1 + MUSTER_FARS];
     double slices = position->slices - self * seat->slices;
-    double p = muster_rate_most(position->hits - self * seat->hits, position->windows - self * seat->windows);
+    double row = rows->others ? rows->hit : 1;
+    double p = muster_rate_most((position->hits - self * seat->hits) / row,
+                       (position->windows - self * seat->windows) / row);
     log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        p = muster_rate_most(position->far[k] - self * seat->far[k], slices);
+        row = rows->others ? rows->far[k] : 1;
+        p = muster_rate_most((position->far[k] - self * seat->far[k]) / row, slices / row);
         log_e[1 + k] = muster_log_e(seat->far[k] / rows->far[k], seat->slices / rows->far[k], p);
     }
     return log_mean(log_e, 1 + MUSTER_FARS);
@@ -238,6 +245,14 @@ double muster_least_e(double *log_e, size_t n, double false_share)
     return least;
 }
 
+/* Window k of a run that goes on may spend 1 / (k (k + 1)) of the share of false ones: so all of them,
+ * however many the job lives through, spend it once. */
+static double false_share(const struct muster_view *view)
+{
+    double k = (double)view->window;
+    return view->window ? FALSE_SHARE / (k * (k + 1)) : FALSE_SHARE;
+}
+
 static void name_guilty(struct muster_graph *graph, double *sorted)
 {
     size_t n = 0;
@@ -246,7 +261,7 @@ static void name_guilty(struct muster_graph *graph, double *sorted)
             sorted[n++] = graph->seat[s].log_e;
         }
     }
-    double least = muster_least_e(sorted, n, FALSE_SHARE);
+    double least = muster_least_e(sorted, n, false_share(graph->view));
     for (size_t s = 0; s < graph->seats; s++) {
         graph->seat[s].guilty = graph->seat[s].windows && graph->seat[s].log_e >= least;
     }

@@ -84,6 +84,36 @@ static void test_late_rank_with_its_cost(void **state)
     ranks_end(&ranks);
 }
 
+/* How many are named where rank 2 is late in each of so many steps, in the k-th window of a run that
+ * goes on; 0: of one that is over. */
+static size_t named_in(unsigned steps, uint64_t window)
+{
+    struct ranks ranks = four();
+    for (unsigned s = 0; s < steps; s++) {
+        ranks_work(&ranks, 2, 500 * US);
+        step(&ranks, 0);
+    }
+    ranks.view.window = window;
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    size_t n = findings.n;
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+    return n;
+}
+
+/* What would do once the run is over may have been one state of a clock, seen while it lasted; and
+ * the more windows there were, the more each has to show. */
+static void test_while_the_job_runs_its_windows_share_one_error_rate(void **state)
+{
+    (void)state;
+    enum { FEW = 8, MORE = 16, MANY = 36 };
+    assert_int_equal(named_in(FEW, 0), 1);
+    assert_int_equal(named_in(FEW, 1), 0);
+    assert_int_equal(named_in(MORE, 1), 1);
+    assert_int_equal(named_in(MORE, 1000000), 0);
+    assert_int_equal(named_in(MANY, 1000000), 1);
+}
+
 static void test_clean_verdict_says_what_it_would_have_seen(void **state)
 {
     (void)state;
@@ -516,6 +546,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_rank_with_its_cost),
+        cmocka_unit_test(test_while_the_job_runs_its_windows_share_one_error_rate),
         cmocka_unit_test(test_sampling_is_said_where_it_left_something_out),
         cmocka_unit_test(test_clean_verdict_says_what_it_would_have_seen),
         cmocka_unit_test(test_too_few_operations_say_so),
