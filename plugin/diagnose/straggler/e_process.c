@@ -194,7 +194,7 @@ static double log_e_of(const struct muster_seat *seat, const struct muster_posit
     double slices = position->slices - self * seat->slices;
     double row = rows->others ? rows->hit : 1;
     double p = muster_rate_most((position->hits - self * seat->hits) / row,
-                       (position->windows - self * seat->windows) / row);
+                                (position->windows - self * seat->windows) / row);
     log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
         row = rows->others ? rows->far[k] : 1;
