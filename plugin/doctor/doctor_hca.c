@@ -79,7 +79,9 @@ static const struct port *taken_by_prefix(const char *list, const struct ports *
         for (int j = 0; j < ports->n; j++) {
             const char *name = ports->at[i].device, *spelt = strstr(list, name);
             size_t n = strlen(name);
-            char behind = spelt ? spelt[n] : 'x';
+            char behind = 'x';
+            if (spelt)
+                behind = spelt[n];
             if ((behind == '\0' || behind == ',' || behind == ':') &&
                 strlen(ports->at[j].device) > n && strncmp(ports->at[j].device, name, n) == 0)
                 return &ports->at[j];
