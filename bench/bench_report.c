@@ -35,7 +35,7 @@ enum {
     ROUNDS_MAX = 101,
     SIZES = 5,
     BURST = 1024, /* operations put without a pause: an eighth of the log's queue */
-    PAUSE_US = 500,
+    PAUSE_US = 4000,
     AT_ONCE = 16,
     FINISH_MS = 60000,
     STEP_NS = 200000,
