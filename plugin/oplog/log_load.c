@@ -43,12 +43,11 @@ static void note_left_out(struct muster_log_bytes *log, uint64_t at, const uint8
     log->damaged++;
 }
 
-/* The slot with the next byte that was ever written; `size` where there is none. */
-static uint64_t next_slot(const struct loading *loading, uint64_t at)
+uint64_t muster_log_next_slot(int fd, uint64_t at, uint64_t size)
 {
-    off_t data = lseek(loading->fd, (off_t)at, SEEK_DATA);
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
     if (data < 0) /* a file system that cannot tell has no holes */
-        return errno == ENXIO ? loading->size : at;
+        return errno == ENXIO ? size : at;
     return at + ((uint64_t)data - at) / MUSTER_LOG_SLOT_BYTES * MUSTER_LOG_SLOT_BYTES;
 }
 
@@ -88,7 +87,7 @@ static int load(struct loading *loading, struct muster_err *err)
     log->bytes = (size_t)got;
     uint64_t at = MUSTER_LOG_HEADER_BYTES;
     while (more && log->bytes >= MUSTER_LOG_HEADER_BYTES &&
-           (at = next_slot(loading, at)) < loading->size) {
+           (at = muster_log_next_slot(loading->fd, at, loading->size)) < loading->size) {
         if (load_slot(loading, at, &more, err) != 0)
             return -1;
         at += MUSTER_LOG_SLOT_BYTES;

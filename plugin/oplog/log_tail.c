@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "oplog/log_decode.h"
+#include "oplog/log_load.h"
 #include "oplog/log_scan.h"
 #include "segment/image.h"
 #include "segment/segment_check.h"
@@ -42,7 +43,9 @@ static uint64_t oldest_newer(const struct look *look)
 {
     uint64_t found = 0;
     uint32_t sequence, least = 0;
-    for (uint64_t at = MUSTER_LOG_HEADER_BYTES; at < look->size; at += MUSTER_LOG_SLOT_BYTES) {
+    for (uint64_t at = MUSTER_LOG_HEADER_BYTES;
+         (at = muster_log_next_slot(look->fd, at, look->size)) < look->size;
+         at += MUSTER_LOG_SLOT_BYTES) {
         if (!is_newer(look, at, &sequence) || (found && sequence >= least))
             continue;
         found = at;
@@ -115,18 +118,29 @@ static bool read_slot(struct look *look, uint64_t at)
     return moved;
 }
 
+/* Where the log goes on behind a slot; 0: nowhere. */
+static uint64_t goes_on(const struct look *look, uint64_t at, bool moved)
+{
+    uint64_t next = next_slot(look, at);
+    /* The slot in between may be damaged where it begins. */
+    if (!next && !moved && look->changed_ns != look->tail->changed_ns)
+        next = oldest_newer(look);
+    return next;
+}
+
+/* Forward, as far as slots begin with something new; back once, where the log begins again, and once
+ * to what lies elsewhere: slots that only seem newer must not keep it here. */
 static void read_slots(struct look *look)
 {
     struct muster_log_tail *tail = look->tail;
     uint64_t at = tail->any ? tail->at : oldest_newer(look);
-    uint64_t left = look->size / MUSTER_LOG_SLOT_BYTES + 2; /* each once, whatever they say */
+    unsigned back = 0;
     bool moved = false;
-    while (at && left-- > 0 && !tail->log.no_memory) {
+    while (at && back <= 2 && !tail->log.no_memory) {
         moved |= read_slot(look, at);
-        at = next_slot(look, at);
-        /* The slot in between may be damaged where it begins. */
-        if (!at && !moved && look->changed_ns != tail->changed_ns)
-            at = oldest_newer(look);
+        uint64_t next = goes_on(look, at, moved);
+        back += next <= at;
+        at = next;
     }
     tail->changed_ns = look->changed_ns;
 }

@@ -10,6 +10,7 @@
 
 #include "oplog/log_encode.h"
 #include "oplog/log_reader.h"
+#include "oplog/log_tail.h"
 
 enum { OPS = 9, MIB = 1 << 20 };
 
@@ -97,6 +98,72 @@ static void a_sparse_terabyte_costs_what_was_written(void **state)
     assert_int_equal(log.damaged, 0);
     assert_in_range(most_kib() - before, 0, 64 * 1024);
     muster_log_free(&log);
+    remove_log(&file);
+}
+
+static unsigned reads;
+
+ssize_t __real_pread(int fd, void *to, size_t bytes, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at);
+
+ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at)
+{
+    reads++;
+    return __real_pread(fd, to, bytes, at);
+}
+
+static bool count_ops(void *to, const struct muster_op *op, size_t n)
+{
+    (void)op;
+    *(size_t *)to += n;
+    return true;
+}
+
+/* The operations that a look at a log finds which somebody still writes, in at most 50 reads. */
+static size_t look_at(const struct file *file, struct muster_log_tail *tail)
+{
+    struct muster_err err;
+    size_t ops = 0;
+    reads = 0;
+    if (muster_log_tail_read(tail, file->path, count_ops, &ops, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_in_range(reads, 1, 50);
+    return ops;
+}
+
+static void a_look_at_a_sparse_terabyte_costs_what_was_written(void **state)
+{
+    (void)state;
+    struct file file = make_log();
+    struct muster_log_tail tail = {0};
+    if (ftruncate(file.fd, 1ll << 40) != 0)
+        skip(); /* a file system with a smaller limit */
+    assert_int_equal(look_at(&file, &tail), OPS);
+    /* Behind the hole: not where the log goes on, but all that is new. */
+    put_frame(&file, MUSTER_LOG_HEADER_BYTES + (600ull << 30), 1);
+    assert_int_equal(look_at(&file, &tail), OPS);
+    assert_int_equal(look_at(&file, &tail), 0);
+    muster_log_tail_free(&tail);
+    remove_log(&file);
+}
+
+static void slots_that_only_seem_newer_do_not_keep_a_look(void **state)
+{
+    (void)state;
+    struct file file = make_log();
+    struct muster_log_tail tail = {0};
+    struct muster_log_frame seems = {
+        .magic = MUSTER_LOG_FRAME_MAGIC, .sequence = 9, .length = 64};
+    assert_int_equal(look_at(&file, &tail), OPS);
+    if (ftruncate(file.fd, 1ll << 40) != 0)
+        skip(); /* a file system with a smaller limit */
+    static const uint64_t places[] = {0, MUSTER_LOG_SLOT_BYTES, 100ull << 30, 200ull << 30};
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pwrite(file.fd, &seems, sizeof seems,
+                                (off_t)(MUSTER_LOG_HEADER_BYTES + places[i])),
+                         sizeof seems);
+    assert_int_equal(look_at(&file, &tail), 0);
+    muster_log_tail_free(&tail);
     remove_log(&file);
 }
 
@@ -190,6 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sparse_terabyte_costs_what_was_written),
+        cmocka_unit_test(a_look_at_a_sparse_terabyte_costs_what_was_written),
+        cmocka_unit_test(slots_that_only_seem_newer_do_not_keep_a_look),
         cmocka_unit_test(zeros_and_rubbish_behind_a_log_take_no_memory),
         cmocka_unit_test(damage_behind_a_hole_is_placed_in_the_file),
         cmocka_unit_test(a_log_that_grows_ends_where_it_ended_when_it_was_opened),
