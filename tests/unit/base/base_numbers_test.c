@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,9 +142,69 @@ static void signed_numbers_stand_in_their_order(void **state)
     muster_sort_i64(NULL, 0);
 }
 
+enum { MANY = 3000, SHAPES = 7 };
+
+static double shaped(unsigned shape, unsigned i, unsigned n)
+{
+    switch (shape) {
+    case 0: return (double)i;                                  /* in order */
+    case 1: return -(double)i;                                 /* the other way round */
+    case 2: return (double)(i % 7);                            /* a saw */
+    case 3: return (double)(i < n / 2 ? i : n - i);            /* a roof */
+    case 4: return i % 2 ? INFINITY : -INFINITY;
+    case 5: return 5;                                          /* one value */
+    default: return (double)(i * 2654435761u % 1000003) - 5e5; /* as drawn */
+    }
+}
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void numbers_of_any_order_are_sorted(void **state)
+{
+    (void)state;
+    static double value[MANY], expected[MANY];
+    for (unsigned shape = 0; shape < SHAPES; shape++) {
+        for (unsigned n = 1; n <= MANY; n = n < 60 ? n + 1 : 7 * n) {
+            for (unsigned i = 0; i < n; i++)
+                value[i] = expected[i] = shaped(shape, i, n);
+            qsort(expected, n, sizeof *expected, by_value);
+            muster_sort_double(value, n);
+            assert_memory_equal(value, expected, n * sizeof *value);
+        }
+    }
+}
+
+/* The median of first, middle and last is always the second smallest: such numbers are left to a heap. */
+static void numbers_that_are_against_it_are_sorted_all_the_same(void **state)
+{
+    (void)state;
+    static uint64_t value[MANY];
+    static unsigned at[MANY]; /* where what lies there by now was at first */
+    uint64_t next = 0;
+    for (unsigned i = 0; i < MANY; i++)
+        at[i] = i;
+    for (unsigned from = 0; from + 2 < MANY; from += 2) {
+        unsigned middle = from + (MANY - from) / 2;
+        value[at[from]] = next++;
+        value[at[middle]] = next++;
+        at[middle] = at[from + 1]; /* the smallest two are now in front */
+    }
+    value[at[MANY - 2]] = next++;
+    value[at[MANY - 1]] = next++;
+    muster_sort_u64(value, MANY);
+    for (unsigned i = 1; i < MANY; i++)
+        assert_true(value[i - 1] <= value[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_of_any_order_are_sorted),
+        cmocka_unit_test(numbers_that_are_against_it_are_sorted_all_the_same),
         cmocka_unit_test(buckets_hold_what_lies_between_their_bounds),
         cmocka_unit_test(quantiles_are_within_an_eighth),
         cmocka_unit_test(merged_counts_do_not_wrap),
