@@ -244,7 +244,8 @@ void muster_filter_read_nft(const char *line, const struct muster_filter_packet 
             known |= strcmp(word, about[i]) == 0;
         for (size_t i = 0; i < sizeof skipped / sizeof *skipped; i++)
             if (strcmp(word, skipped[i]) == 0) {
-                at = take_word(at, value) ? take_word(at, value) : at;
+                const char *behind = take_word(at, value);
+                at = behind ? behind : at;
                 known = true;
             }
         for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
