@@ -32,7 +32,7 @@ static struct tag_part *find_parts(const struct muster_run *run, size_t *parts,
             *made = (struct tag_part){tag->tag, p, i};
         }
     }
-    if (*parts)
+    if (part)
         qsort(part, *parts, sizeof *part, by_tag);
     return part;
 }
@@ -43,7 +43,7 @@ static void make_rows(struct muster_build *build, const struct tag_part *part, s
 {
     struct muster_report *report = build->report;
     report->tag = muster_arena_array(&report->memory, parts, sizeof *report->tag);
-    for (size_t i = 0; report->tag && i < parts; i++) {
+    for (size_t i = 0; part && report->tag && i < parts; i++) {
         const struct muster_seg_tag *from =
             &build->run->process[part[i].process].segment->tag[part[i].entry];
         if (i == 0 || part[i - 1].tag != part[i].tag)

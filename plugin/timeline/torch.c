@@ -181,7 +181,10 @@ int muster_torch_lay(const struct muster_timeline *timeline, const char *name, c
     const json_t *event;
     beside->rank = whole_number(json_object_get(trace, "distributedInfo"), "rank");
     beside->matched = 0;
-    json_array_foreach(events, at, event) add_event(&laying, event);
+    json_array_foreach(events, at, event)
+    {
+        add_event(&laying, event);
+    }
     beside->operations = laying.n;
     find_offset(&laying, beside);
     int result = muster_arena_check(&laying.memory, err, name);
