@@ -154,12 +154,15 @@ static bool is_within(uint32_t ticket, uint32_t from, uint32_t end)
 }
 
 /* Nothing will come of the ticket any more: its launch is over, or it found the place taken, or a
- * later one has it. A ticket that was drawn and has no place yet leaves the last lap's there. */
+ * later one has it. A ticket that was drawn and has no place yet leaves the last lap's there; whose
+ * a place is that is being filled need not be seen yet. */
 static bool is_over(const struct muster_launch *launch, uint32_t ticket, uint32_t next)
 {
     /* Acquire: pairs with the release in take; a place that has the ticket is taken, or was. */
     uint32_t its = atomic_load_explicit(&launch->ticket, memory_order_acquire);
     uint32_t state = atomic_load_explicit(&launch->state, memory_order_relaxed);
+    if (state == LAUNCH_FILLING)
+        return false;
     if (its == ticket)
         return state == LAUNCH_FREE || state == LAUNCH_ANCHOR;
     return is_within(its, ticket, next) ||
