@@ -245,9 +245,7 @@ double muster_least_e(double *log_e, size_t n, double false_share)
     return least;
 }
 
-/* Window k of a run that goes on may spend 1 / (k (k + 1)) of the share of false ones: so all of them,
- * however many the job lives through, spend it once. */
-static double false_share(const struct muster_view *view)
+double muster_false_share(const struct muster_view *view)
 {
     double k = (double)view->window;
     return view->window ? FALSE_SHARE / (k * (k + 1)) : FALSE_SHARE;
@@ -261,7 +259,7 @@ static void name_guilty(struct muster_graph *graph, double *sorted)
             sorted[n++] = graph->seat[s].log_e;
         }
     }
-    double least = muster_least_e(sorted, n, false_share(graph->view));
+    double least = muster_least_e(sorted, n, muster_false_share(graph->view));
     for (size_t s = 0; s < graph->seats; s++) {
         graph->seat[s].guilty = graph->seat[s].windows && graph->seat[s].log_e >= least;
     }

@@ -23,6 +23,10 @@ double muster_log_e(double hits, double windows, double p);
 /* The rate of so many hits in n windows, at its highest that so few do not speak against. */
 double muster_rate_most(double hits, double n);
 
+/* The share of false ones among those named. Window k of a run that goes on may spend 1 / (k (k + 1))
+ * of it: so all of them, however many the job lives through, spend it once. */
+double muster_false_share(const struct muster_view *view);
+
 /* e-BH: those of n whose log e-value is as high as this are named, the most of whom `false_share` is
  * kept; INFINITY: none. Sorts them. */
 double muster_least_e(double *log_e, size_t n, double false_share);

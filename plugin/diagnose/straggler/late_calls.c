@@ -11,7 +11,6 @@
 #include "view/aligned.h"
 
 #define WAITS       0.8  /* of the changes if hosts had gone on by themselves: they waited in between */
-#define FALSE_SHARE 0.01 /* q of e-BH */
 #define WORTH       0.01 /* of the time: it rests on less than what GPU times show */
 #define RARELY      1.25 /* times as often as its GPU's rarest place that is no exception, at most: once
                             a step */
@@ -483,7 +482,7 @@ static void name(struct search *search, struct muster_arena *memory,
         return;
     }
     weigh(search, pool, sorted, &n);
-    double least = muster_least_e(sorted, n, FALSE_SHARE);
+    double least = muster_least_e(sorted, n, muster_false_share(view));
     for (size_t m = 0; m < view->members; m++) {
         struct muster_late_caller *own = &search->caller[m];
         if (is_worth(own) && own->log_e >= least && is_most(search, m, least)) {
