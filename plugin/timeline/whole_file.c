@@ -1,6 +1,7 @@
 #include "timeline/whole_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,12 @@ char *muster_whole_read(const char *path, size_t most, size_t *bytes, struct mus
 {
     struct stat st;
     char *read = NULL;
-    FILE *in = fopen(path, "re");
-    if (!in || fstat(fileno(in), &st))
+    /* A pipe without a writer is refused like any other that is no file, not waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !in)
+        close(fd);
+    if (!in || fstat(fd, &st))
         muster_fail(err, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > most)
         muster_fail(err, "%s: expected a file of at most %zu MiB", path, most >> 20);
