@@ -219,7 +219,7 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
         muster_arena_array(&memory, strlen(with) + 1, sizeof *beside);
     int result = muster_arena_check(&memory, err, request->perfetto);
     if (result == 0) {
-        strcpy(paths, with);
+        memcpy(paths, with, strlen(with) + 1);
         result = muster_diagnose_slow(view, &findings, err);
     }
     if (result == 0) {
