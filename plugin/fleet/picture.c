@@ -217,7 +217,7 @@ static void write_all(const struct picture *picture, struct muster_json *json)
         write_rank(picture, &picture->rank[i], json);
     muster_json_end(json);
     muster_json_array(json, "communicators");
-    for (size_t i = 0; i < picture->comms && i < MUSTER_PICTURE_COMMS; i++)
+    for (size_t i = 0; picture->comm && i < picture->comms && i < MUSTER_PICTURE_COMMS; i++)
         write_comm(&picture->comm[i], json);
     muster_json_end(json);
 }
