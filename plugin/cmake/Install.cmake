@@ -13,5 +13,5 @@ install(FILES config/default.yaml config/flaky-network.yaml config/no-p2p.yaml
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
 # For those who watch many hosts: docs/fleet.md.
-install(DIRECTORY config/enroot config/grafana config/kubernetes config/nats config/prometheus config/slurm config/systemd
+install(DIRECTORY config/enroot config/grafana config/hooks config/kubernetes config/nats config/prometheus config/slurm config/systemd
   DESTINATION ${CMAKE_INSTALL_DATADIR}/muster USE_SOURCE_PERMISSIONS)
