@@ -16,7 +16,7 @@
 
 enum { MUSTER_AGENT_FINDINGS = 64 };
 
-/* One guilty rank of a finding that holds. */
+/* One culprit of a finding that holds. */
 struct muster_agent_finding {
     char run[MUSTER_AGENT_NAME];
     uint32_t uid;

@@ -310,14 +310,14 @@ static uint64_t grown(uint64_t before, uint64_t after)
 #define FIELD(evidence, offset)                                                                    \
     (*(const uint64_t *)(const void *)((const char *)(evidence) + (offset)))
 
-/* By how much it grew for the guilty one, if that is at least `least` and four times what it grew
+/* By how much it grew for the culprit, if that is at least `least` and four times what it grew
  * for any other in as long a time; else 0. */
-static uint64_t stands_out(const struct muster_evidence guilty[2],
+static uint64_t stands_out(const struct muster_evidence culprit[2],
                            const struct muster_evidence (*others)[2], unsigned n, size_t offset,
                            uint64_t least)
 {
-    uint64_t mine = grown(FIELD(&guilty[0], offset), FIELD(&guilty[1], offset));
-    double lasted = (double)grown(guilty[0].at_ns, guilty[1].at_ns);
+    uint64_t mine = grown(FIELD(&culprit[0], offset), FIELD(&culprit[1], offset));
+    double lasted = (double)grown(culprit[0].at_ns, culprit[1].at_ns);
     if (mine < least)
         return 0;
     for (unsigned i = 0; i < n; i++) {
@@ -330,19 +330,19 @@ static uint64_t stands_out(const struct muster_evidence guilty[2],
     return mine;
 }
 
-static void compare_cpu(const struct muster_evidence guilty[2],
+static void compare_cpu(const struct muster_evidence culprit[2],
                         const struct muster_evidence (*others)[2], unsigned n,
                         struct muster_finding_lines *lines)
 {
-    double s = (double)(guilty[1].at_ns - guilty[0].at_ns) / 1e9;
+    double s = (double)(culprit[1].at_ns - culprit[0].at_ns) / 1e9;
     uint64_t grew =
-        stands_out(guilty, others, n, offsetof(struct muster_evidence, throttled_us), 10000);
-    if (grew && guilty[1].quota_percent != MUSTER_EVIDENCE_NONE)
+        stands_out(culprit, others, n, offsetof(struct muster_evidence, throttled_us), 10000);
+    if (grew && culprit[1].quota_percent != MUSTER_EVIDENCE_NONE)
         muster_finding_say(lines,
                            "its cgroup throttled it for %.2f s of %.0f s (quota: %.2f CPUs), the "
                            "others not",
-                           (double)grew / 1e6, s, (double)guilty[1].quota_percent / 100);
-    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, wait_ns), 50000000);
+                           (double)grew / 1e6, s, (double)culprit[1].quota_percent / 100);
+    grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, wait_ns), 50000000);
     if (grew)
         muster_finding_say(lines,
                            "its threads were ready and had no CPU for %.2f s of %.0f s, the "
@@ -351,66 +351,66 @@ static void compare_cpu(const struct muster_evidence guilty[2],
     uint64_t least = MUSTER_EVIDENCE_NONE;
     for (unsigned i = 0; i < n; i++)
         least = others[i][1].cpus < least ? others[i][1].cpus : least;
-    if (n > 0 && least != MUSTER_EVIDENCE_NONE && guilty[1].cpus < least)
+    if (n > 0 && least != MUSTER_EVIDENCE_NONE && culprit[1].cpus < least)
         muster_finding_say(lines, "it may use %" PRIu64 " CPUs, the others at least %" PRIu64,
-                           guilty[1].cpus, least);
+                           culprit[1].cpus, least);
 }
 
 /* What it does instead. */
-static void compare_work(const struct muster_evidence guilty[2],
+static void compare_work(const struct muster_evidence culprit[2],
                          const struct muster_evidence (*others)[2], unsigned n,
                          struct muster_finding_lines *lines)
 {
     static const uint64_t much = 64 << 20;
-    double s = (double)(guilty[1].at_ns - guilty[0].at_ns) / 1e9;
+    double s = (double)(culprit[1].at_ns - culprit[0].at_ns) / 1e9;
     char size[32];
     uint64_t grew =
-        stands_out(guilty, others, n, offsetof(struct muster_evidence, main_run_ns), 1000000000);
+        stands_out(culprit, others, n, offsetof(struct muster_evidence, main_run_ns), 1000000000);
     if (grew)
         muster_finding_say(lines,
                            "its main thread ran for %.1f s of %.0f s, the others' did not: it "
                            "computes on its host",
                            (double)grew / 1e9, s);
-    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, read_bytes), much);
+    grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, read_bytes), much);
     if (grew) {
         muster_text_bytes(size, sizeof size, grew);
         muster_finding_say(lines, "it read %s from storage in %.0f s, the others did not", size, s);
     }
-    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, written_bytes), much);
+    grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, written_bytes), much);
     if (grew) {
         muster_text_bytes(size, sizeof size, grew);
         muster_finding_say(lines, "it wrote %s to storage in %.0f s, the others did not", size, s);
     }
 }
 
-void muster_evidence_compare(const struct muster_evidence guilty[2],
+void muster_evidence_compare(const struct muster_evidence culprit[2],
                              const struct muster_evidence (*others)[2], unsigned n,
                              struct muster_finding_lines *lines)
 {
-    compare_cpu(guilty, others, n, lines);
-    compare_work(guilty, others, n, lines);
-    uint64_t grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, oom_kills), 1);
+    compare_cpu(culprit, others, n, lines);
+    compare_work(culprit, others, n, lines);
+    uint64_t grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, oom_kills), 1);
     if (grew)
         muster_finding_say(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
                            grew);
-    grew = stands_out(guilty, others, n, offsetof(struct muster_evidence, memory_limited), 1);
+    grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, memory_limited), 1);
     if (grew)
         muster_finding_say(lines, "its cgroup met its memory limit %" PRIu64 " times", grew);
-    if (guilty[1].state == 'D')
+    if (culprit[1].state == 'D')
         muster_finding_say(lines, "it sleeps uninterruptibly (state D) in %s",
-                           guilty[1].wchan[0] ? guilty[1].wchan : "the kernel");
+                           culprit[1].wchan[0] ? culprit[1].wchan : "the kernel");
     /* The host's counters are the same for all its ranks: they hint, they accuse nobody. */
     static const char *const kind[] = {"CPU", "memory", "I/O"};
-    uint64_t us = grown(guilty[0].at_ns, guilty[1].at_ns) / 1000;
+    uint64_t us = grown(culprit[0].at_ns, culprit[1].at_ns) / 1000;
     for (int i = 0; i < 3; i++) {
-        uint64_t stall = grown(guilty[0].stall_us[i], guilty[1].stall_us[i]);
+        uint64_t stall = grown(culprit[0].stall_us[i], culprit[1].stall_us[i]);
         if (us > 0 && stall > us / 10)
             muster_finding_say(lines, "its host: tasks waited for %s %.0f %% of the time (PSI)",
                                kind[i], 100.0 * (double)stall / (double)us);
     }
-    if ((grew = grown(guilty[0].swapped_in, guilty[1].swapped_in)) > 0)
+    if ((grew = grown(culprit[0].swapped_in, culprit[1].swapped_in)) > 0)
         muster_finding_say(lines, "its host: %" PRIu64 " pages swapped in", grew);
-    if ((grew = grown(guilty[0].net_drops, guilty[1].net_drops)) > 0)
+    if ((grew = grown(culprit[0].net_drops, culprit[1].net_drops)) > 0)
         muster_finding_say(lines, "its host: %" PRIu64 " packets dropped", grew);
 }
 

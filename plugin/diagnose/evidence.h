@@ -40,9 +40,9 @@ struct muster_evidence {
 void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pid,
                           struct muster_evidence *evidence);
 
-/* Says what grew between two readings of the guilty process and did not grow likewise for the
+/* Says what grew between two readings of the culprit's process and did not grow likewise for the
  * others (n pairs; n may be 0). */
-void muster_evidence_compare(const struct muster_evidence guilty[2],
+void muster_evidence_compare(const struct muster_evidence culprit[2],
                              const struct muster_evidence (*others)[2], unsigned n,
                              struct muster_finding_lines *lines);
 

@@ -28,7 +28,7 @@ enum muster_finding_cause { MUSTER_CAUSE_UNKNOWN, MUSTER_CAUSE_GPU, MUSTER_CAUSE
 enum { MUSTER_FINDING_LINES = 16, MUSTER_FINDING_LINE = 256, MUSTER_FINDING_RANKS = 64 };
 enum { MUSTER_FINDING_STRETCHES = 16, MUSTER_FINDING_WHERE = 96 };
 
-/* A guilty rank is late from when to when, but for a fiftieth of its lateness on either side. */
+/* A culprit is late from when to when, but for a fiftieth of its lateness on either side. */
 struct muster_finding_stretch {
     int32_t rank;
     uint64_t since_unix_ns, until_unix_ns;
@@ -44,13 +44,13 @@ struct muster_finding {
     uint64_t comm;                      /* NCCL's id */
     char comm_name[MUSTER_SEG_NAME];    /* as the job calls it; "": not known */
     uint64_t comms[2];                  /* hang_order: both; else 0 */
-    int32_t rank[MUSTER_FINDING_RANKS]; /* guilty global ranks, the guiltiest first */
+    int32_t rank[MUSTER_FINDING_RANKS]; /* global ranks of the culprits, the worst first */
     unsigned ranks;
     int32_t victim[MUSTER_FINDING_RANKS];
     unsigned victims;
-    char host[128];    /* of the first guilty rank */
+    char host[128];    /* of the first culprit */
     char to_host[128]; /* slow_transfer: of the rank that it goes to; "": not known */
-    int32_t gpu;       /* of the first guilty rank; -1: not known */
+    int32_t gpu;       /* of the first culprit; -1: not known */
     bool has_op;
     struct {
         uint8_t func, dtype;

@@ -20,7 +20,7 @@ struct muster_watch {
 /* Told once when a finding is new, and once when it is resolved or retracted. */
 typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 
-/* Same kind, communicator, operation and first guilty rank. */
+/* Same kind, communicator, operation and first culprit. */
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
 
 /* `now`: all that holds at this moment. A known hang that is not among it is resolved, or, if the
@@ -47,7 +47,7 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
                        muster_watch_emit *tell, void *arg);
 
 /* For those who show what holds now: a known late_rank or slow_transfer of which `now`, three times in a
- * row, has none of that kind with that first guilty rank, in whatever communicator, is resolved. What was
+ * row, has none of that kind with that first culprit, in whatever communicator, is resolved. What was
  * retracted is over already, and is not told again. After muster_watch_slow; `tell` may be NULL. */
 void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
                             muster_watch_emit *tell, void *arg);

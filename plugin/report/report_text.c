@@ -136,7 +136,7 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
 {
     size_t last = 0;
     char text[CELL];
-    bool guilty = row && grid->table == &muster_rank_table &&
+    bool culprit = row && grid->table == &muster_rank_table &&
                   ((const struct muster_report_rank *)row)->guilt;
     for (size_t c = 0; c < grid->table->columns; c++) {
         const struct muster_column *column = &grid->table->column[c];
@@ -149,7 +149,7 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
             last = c;
         }
     }
-    fputs(guilty ? grid->show->terminal.style ? "\033[1m>" : ">" : "", out);
+    fputs(culprit ? grid->show->terminal.style ? "\033[1m>" : ">" : "", out);
     for (size_t c = 0, first = 1; c <= last; c++) {
         const struct muster_column *column = &grid->table->column[c];
         if (!grid->width[c]) {
@@ -161,10 +161,10 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
             muster_text_copy(text, CELL, unit ? column->unit : column->head);
         }
         size_t width = c == last && column->type == MUSTER_CELL_STR ? 0 : grid->width[c];
-        put(out, column, width > 0 && first && guilty ? width - 1 : width, text);
+        put(out, column, width > 0 && first && culprit ? width - 1 : width, text);
         first = 0;
     }
-    fputs(guilty && grid->show->terminal.style ? "\033[0m\n" : "\n", out);
+    fputs(culprit && grid->show->terminal.style ? "\033[0m\n" : "\n", out);
 }
 
 /* Leaves columns out until a line fits, where somebody reads at that width; how many. */

@@ -41,7 +41,7 @@ struct muster_top_rank {
     uint64_t waited_ns;
     double trend[MUSTER_TOP_TREND]; /* made others wait, us an operation; the newest last */
     unsigned trends;
-    bool guilty; /* a finding names it */
+    bool culprit; /* a finding names it */
 };
 
 struct muster_top_comm {

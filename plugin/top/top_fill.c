@@ -236,7 +236,7 @@ static void fill_findings(struct muster_top_filled *filled, const struct muster_
         bool blames = muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_PATH;
         for (unsigned i = 0; blames && i < finding->ranks; i++)
             for (size_t r = 0; r < top->ranks; r++)
-                filled->rank[r].guilty |= filled->rank[r].rank == finding->rank[i];
+                filled->rank[r].culprit |= filled->rank[r].rank == finding->rank[i];
     }
 }
 

@@ -185,7 +185,7 @@ static int take_findings(struct muster_top_fleet *fleet, char *const *line, size
     for (size_t f = 0; f < kept; f++)
         for (unsigned i = 0; i < fleet->found.finding[f].ranks; i++)
             for (size_t r = 0; r < fleet->top.ranks; r++)
-                fleet->rank[r].guilty |= fleet->rank[r].rank == fleet->found.finding[f].rank[i];
+                fleet->rank[r].culprit |= fleet->rank[r].rank == fleet->found.finding[f].rank[i];
     return 0;
 }
 

@@ -118,8 +118,8 @@ void muster_top_page_ranks(const struct muster_top *top, struct muster_top_view 
             snprintf(name, sizeof name, "  %-16.16s", rank->host);
         if (waited)
             snprintf(lost, sizeof lost, " %10s", wait);
-        muster_screen_say(screen, style_of(view, i, rank->guilty),
-                          "%s %5" PRId32 " %3s%s%s %12s  %s  %s", rank->guilty ? ">" : " ",
+        muster_screen_say(screen, style_of(view, i, rank->culprit),
+                          "%s %5" PRId32 " %3s%s%s %12s  %s  %s", rank->culprit ? ">" : " ",
                           rank->rank, gpu, name, lost, made, bars, call);
     }
 }

@@ -22,8 +22,8 @@ static int by_rank(const void *left, const void *right)
 static int by_cost(const void *left, const void *right)
 {
     const struct muster_top_rank *a = left, *b = right;
-    if (a->guilty != b->guilty)
-        return b->guilty - a->guilty;
+    if (a->culprit != b->culprit)
+        return b->culprit - a->culprit;
     if (a->made_wait_ns != b->made_wait_ns)
         return a->made_wait_ns > b->made_wait_ns ? -1 : 1;
     return by_rank(left, right);

@@ -22,7 +22,7 @@ enum muster_top_page {
 };
 
 enum muster_top_order {
-    MUSTER_TOP_BY_COST, /* guilty ranks first, then by what they made others wait */
+    MUSTER_TOP_BY_COST, /* culprits first, then by what they made others wait */
     MUSTER_TOP_BY_RANK,
     MUSTER_TOP_BY_WAITED,
     MUSTER_TOP_BY_CALL, /* the longest in its call first */

@@ -30,7 +30,7 @@ static bool is_over(const struct muster_finding *finding)
     return finding->resolved || finding->retracted;
 }
 
-static const char *guilty_word(const struct muster_finding *finding)
+static const char *culprit_word(const struct muster_finding *finding)
 {
     switch (muster_finding_rows[finding->kind].scope) {
     case MUSTER_SCOPE_HANG:
@@ -53,7 +53,7 @@ static void mark(const struct muster_view *view, const struct muster_finding *fi
     bool waits = muster_finding_rows[finding->kind].scope <= MUSTER_SCOPE_SLOW;
     if (has(finding->rank, finding->ranks, rank->rank)) {
         rank->guilt = rank->guilt ? rank->guilt : number;
-        snprintf(rank->verdict_text, sizeof rank->verdict_text, "%s", guilty_word(finding));
+        snprintf(rank->verdict_text, sizeof rank->verdict_text, "%s", culprit_word(finding));
     } else if (!rank->guilt && !rank->verdict && waits && finding->ranks &&
                (finding->victims ? has(finding->victim, finding->victims, rank->rank)
                                  : is_member(view, finding->comm, g))) {

@@ -87,7 +87,7 @@ void muster_live_evidence_add(struct muster_live_evidence *evidence,
                               const struct muster_live_peers *peers, uint64_t now_ns,
                               struct muster_finding *finding)
 {
-    struct muster_evidence guilty[2], others[OTHERS][2];
+    struct muster_evidence culprit[2], others[OTHERS][2];
     size_t at = culprit_of(peers, finding);
     unsigned n = 0;
     if (at == SIZE_MAX || !make_room(evidence, peers->n, now_ns, peers))
@@ -95,12 +95,12 @@ void muster_live_evidence_add(struct muster_live_evidence *evidence,
     if (finding->kind == MUSTER_FINDING_HANG_ABSENT)
         muster_evidence_absent(&here, peers->peer[at].identity.pid, finding->rank[0],
                                &finding->evidence);
-    pair_of(evidence, peers, at, now_ns, guilty);
+    pair_of(evidence, peers, at, now_ns, culprit);
     for (size_t i = 0; i < peers->n && n < OTHERS; i++) {
         if (i != at && peers->peer[i].alive && muster_live_holds(&peers->peer[i], finding->comm))
             pair_of(evidence, peers, i, now_ns, others[n++]);
     }
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, n,
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, n,
                             &finding->evidence);
 }
 

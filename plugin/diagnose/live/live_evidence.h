@@ -17,7 +17,7 @@ struct muster_live_evidence {
  * many or where reading takes long. */
 void muster_live_evidence_sample(struct muster_live_evidence *evidence,
                                  const struct muster_live_peers *peers, uint64_t now_ns);
-/* Adds to the finding what is known of its first guilty rank, if that lives on this host. */
+/* Adds to the finding what is known of its first culprit, if that lives on this host. */
 void muster_live_evidence_add(struct muster_live_evidence *evidence,
                               const struct muster_live_peers *peers, uint64_t now_ns,
                               struct muster_finding *finding);

@@ -14,7 +14,7 @@
 int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err);
 
-/* Adds to findings of late ranks and slow transfers what is known of the guilty rank's GPU and of
+/* Adds to findings of late ranks and slow transfers what is known of the culprit's GPU and of
  * the network interface. */
 int muster_path_cite(const struct muster_view *view, struct muster_findings *findings,
                      struct muster_err *err);

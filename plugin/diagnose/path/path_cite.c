@@ -15,9 +15,9 @@ enum {
     OTHERS_MAX = 1024,
 };
 
-/* The guilty rank's GPU against the others of the communicator. */
+/* The culprit's GPU against the others of the communicator. */
 struct crowd {
-    const struct muster_view_gpu *guilty;
+    const struct muster_view_gpu *culprit;
     const struct muster_view_gpu *other[OTHERS_MAX];
     unsigned n;
 };
@@ -76,7 +76,7 @@ static double grown(const struct muster_fact_use *use, unsigned which)
 
 static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *lines)
 {
-    const struct muster_view_gpu *gpu = crowd->guilty;
+    const struct muster_view_gpu *gpu = crowd->culprit;
     bool any = false;
     for (unsigned i = 0; i < MUSTER_LIMITS; i++) {
         double own = limited(gpu->use, i), others = typical(crowd, limited, i);
@@ -95,7 +95,7 @@ static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *
 
 static bool cite_clock(const struct crowd *crowd, struct muster_finding_lines *lines)
 {
-    const struct muster_view_gpu *gpu = crowd->guilty;
+    const struct muster_view_gpu *gpu = crowd->culprit;
     double own = clock_of(gpu->use, 0), others = typical(crowd, clock_of, 0);
     if (own <= 0 || others <= 0 || own * 100 >= others * CLOCK_PERCENT) {
         return false;
@@ -111,7 +111,7 @@ static bool cite_errors(const struct crowd *crowd, struct muster_finding_lines *
 {
     static const char *const words[] = {"uncorrected ECC errors", "corrected ECC errors",
                                         "PCIe replays", "NVLink recoveries"};
-    const struct muster_view_gpu *gpu = crowd->guilty;
+    const struct muster_view_gpu *gpu = crowd->culprit;
     bool any = false;
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
         double own = grown(gpu->use, i), others = typical(crowd, grown, i);
@@ -133,7 +133,7 @@ static bool cite_errors(const struct crowd *crowd, struct muster_finding_lines *
 
 static bool cite_sharing(const struct crowd *crowd, struct muster_finding_lines *lines)
 {
-    const struct muster_view_gpu *gpu = crowd->guilty;
+    const struct muster_view_gpu *gpu = crowd->culprit;
     double own = shared(gpu->use, 0), others = typical(crowd, shared, 0);
     if (own < HALF || own < others + SHARE) {
         return false;
@@ -148,7 +148,7 @@ static bool cite_sharing(const struct crowd *crowd, struct muster_finding_lines 
 /* A GPU that spins in a collective is fully used and draws little: it waits for somebody. */
 static void cite_waiting(const struct crowd *crowd, struct muster_finding_lines *lines)
 {
-    const struct muster_view_gpu *gpu = crowd->guilty;
+    const struct muster_view_gpu *gpu = crowd->culprit;
     double own = waits(gpu->use, 0), others = typical(crowd, waits, 0);
     if (others >= HALF && own + SHARE <= others) {
         muster_finding_say(lines,
@@ -171,12 +171,12 @@ static void cite_gpu(const struct crowd *crowd, struct muster_finding_lines *lin
     any |= cite_clock(crowd, lines);
     any |= cite_errors(crowd, lines);
     any |= cite_sharing(crowd, lines);
-    if (!any && crowd->n > 0 && crowd->guilty->use->samples >= ENOUGH) {
+    if (!any && crowd->n > 0 && crowd->culprit->use->samples >= ENOUGH) {
         muster_finding_say(lines,
                            "GPU %s of rank %" PRId32 ": clocks, limits and errors as of the others "
                            "(%" PRIu32 " samples)",
-                           crowd->guilty->fact->pci, crowd->guilty->rank,
-                           crowd->guilty->use->samples);
+                           crowd->culprit->fact->pci, crowd->culprit->rank,
+                           crowd->culprit->use->samples);
     }
     cite_waiting(crowd, lines);
 }
@@ -184,7 +184,7 @@ static void cite_gpu(const struct crowd *crowd, struct muster_finding_lines *lin
 static bool gather(const struct muster_view *view, const struct muster_view_comm *comm,
                    int32_t rank, struct crowd *crowd)
 {
-    crowd->guilty = NULL;
+    crowd->culprit = NULL;
     crowd->n = 0;
     for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
         const struct muster_view_gpu *gpu = &view->gpu[view->member[m].gpu];
@@ -192,12 +192,12 @@ static bool gather(const struct muster_view *view, const struct muster_view_comm
             continue;
         }
         if (gpu->rank == rank) {
-            crowd->guilty = gpu;
+            crowd->culprit = gpu;
         } else if (crowd->n < OTHERS_MAX) {
             crowd->other[crowd->n++] = gpu;
         }
     }
-    return crowd->guilty != NULL;
+    return crowd->culprit != NULL;
 }
 
 static const struct muster_view_gpu *gpu_of(const struct muster_view *view,

@@ -186,11 +186,11 @@ double muster_rate_most(double hits, double n)
     return rate < RATE_MOST ? rate : RATE_MOST;
 }
 
-/* Against the rate of the others at the position, without those that are guilty. */
+/* Against the rate of the others at the position, without the culprits. */
 static double log_e_of(const struct muster_seat *seat, const struct muster_position *position,
                        const struct rows *rows)
 {
-    double self = seat->guilty ? 0 : 1, log_e[1 + MUSTER_FARS];
+    double self = seat->culprit ? 0 : 1, log_e[1 + MUSTER_FARS];
     double slices = position->slices - self * seat->slices;
     double row = rows->others ? rows->hit : 1;
     double p = muster_rate_most((position->hits - self * seat->hits) / row,
@@ -214,7 +214,7 @@ static void set_evidence(struct muster_graph *graph, const struct rows *rows)
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         struct muster_position *position = &graph->position[seat->position];
-        double count = seat->guilty ? 0 : 1;
+        double count = seat->culprit ? 0 : 1;
         position->hits += count * seat->hits;
         position->windows += count * seat->windows;
         position->slices += count * seat->slices;
@@ -251,7 +251,7 @@ double muster_false_share(const struct muster_view *view)
     return view->window ? FALSE_SHARE / (k * (k + 1)) : FALSE_SHARE;
 }
 
-static void name_guilty(struct muster_graph *graph, double *sorted)
+static void name_culprits(struct muster_graph *graph, double *sorted)
 {
     size_t n = 0;
     for (size_t s = 0; s < graph->seats; s++) {
@@ -261,7 +261,7 @@ static void name_guilty(struct muster_graph *graph, double *sorted)
     }
     double least = muster_least_e(sorted, n, muster_false_share(graph->view));
     for (size_t s = 0; s < graph->seats; s++) {
-        graph->seat[s].guilty = graph->seat[s].windows && graph->seat[s].log_e >= least;
+        graph->seat[s].culprit = graph->seat[s].windows && graph->seat[s].log_e >= least;
     }
 }
 
@@ -278,6 +278,6 @@ void muster_seats_judge(struct muster_graph *graph)
     set_rows(graph, &rows);
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_evidence(graph, &rows);
-        name_guilty(graph, sorted);
+        name_culprits(graph, sorted);
     }
 }

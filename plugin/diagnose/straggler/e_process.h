@@ -11,7 +11,7 @@
 
 #include "diagnose/straggler/job_graph.h"
 
-/* Sets hits, windows, log_e and guilty of all seats. */
+/* Sets hits, windows, log_e and culprit of all seats. */
 void muster_seats_judge(struct muster_graph *graph);
 
 /* From how much on a unit is late: beyond what GPUs of a kind, and clocks, differ by. */

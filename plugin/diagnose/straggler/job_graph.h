@@ -103,7 +103,7 @@ struct muster_seat {
     uint32_t far_rows[MUSTER_FARS], hit_rows; /* of them: the one before was, too */
     bool was_far[MUSTER_FARS], was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
-    bool guilty;
+    bool culprit;
     double log_e;
     double excess_ns; /* sum of what was beyond the usual time */
     uint32_t first_late; /* unit */
@@ -120,7 +120,7 @@ struct muster_position {
     uint32_t unit;   /* one of it */
     uint32_t at_once, host_known; /* units whose GPU waited for the call */
     uint8_t edge;
-    /* Of its seats that are not guilty. */
+    /* Of its seats that are no culprits. */
     double windows, hits, slices, far[MUSTER_FARS];
     int64_t ready_ns;     /* mean own time where that is seen, from begin to begin */
 };

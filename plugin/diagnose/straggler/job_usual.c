@@ -176,7 +176,7 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
     return muster_unit_own(graph, unit, MUSTER_EDGE_CALL) - scratch[n / 2];
 }
 
-/* The lower median: half of the ranks may be guilty together. */
+/* The lower median: half of the ranks may be late together. */
 static int64_t usual_of(struct pool *pool)
 {
     muster_sort_i64(pool->own, pool->n);

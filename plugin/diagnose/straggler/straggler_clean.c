@@ -18,7 +18,7 @@ struct verdict {
     uint32_t comm;
     uint64_t compared, carried;
     double usual_ns; /* sum */
-    bool guilty;
+    bool culprit;
 };
 
 static int by_compared(const void *left, const void *right)
@@ -45,8 +45,8 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
             const struct muster_seat *seat = &graph->seat[unit->seat];
             judged += unit->judged;
             carried |= unit->carried;
-            verdict[turn->comm].guilty |=
-                seat->guilty && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
+            verdict[turn->comm].culprit |=
+                seat->culprit && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
             if (unit->judged && judged == 1) {
                 verdict[turn->comm].usual_ns += (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
             }
@@ -136,7 +136,7 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[verdict[c].comm];
-        if (verdict[c].guilty || own->nranks == 1 || own->duplicate_rank || own->members < 2 || !own->id) {
+        if (verdict[c].culprit || own->nranks == 1 || own->duplicate_rank || own->members < 2 || !own->id) {
             continue;
         }
         note_clean(own, &verdict[c], covered, &findings->clean);

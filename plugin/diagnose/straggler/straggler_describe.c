@@ -38,12 +38,12 @@ struct detail {
 };
 
 static void look_at(const struct muster_graph *graph, const uint8_t *group,
-                    const struct muster_unit *unit, bool guilty, struct detail *detail)
+                    const struct muster_unit *unit, bool culprit, struct detail *detail)
 {
     int64_t excess = muster_unit_excess_ns(graph, unit);
     int64_t usual = muster_unit_own_ns(graph, unit) - excess;
-    bool late = guilty && unit->judged && excess > muster_seat_limit_ns(usual);
-    if (guilty && unit->judged) {
+    bool late = culprit && unit->judged && excess > muster_seat_limit_ns(usual);
+    if (culprit && unit->judged) {
         detail->first = detail->first ? detail->first : late ? unit : NULL;
         detail->turns += detail->first != NULL;
         detail->late += late;
@@ -62,13 +62,13 @@ static void look(const struct muster_graph *graph, const struct muster_suspects 
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             if (suspects->group[muster_unit_gpu(graph, unit)] == s) {
-                look_at(graph, suspects->group, unit, graph->seat[unit->seat].guilty, detail);
+                look_at(graph, suspects->group, unit, graph->seat[unit->seat].culprit, detail);
             }
         }
     }
     for (size_t i = 0; i < graph->seats; i++) {
         const struct muster_seat *seat = &graph->seat[i];
-        if (seat->position == detail->position && !seat->guilty) {
+        if (seat->position == detail->position && !seat->culprit) {
             late += seat->late;
             turns += seat->turns;
         }

@@ -46,7 +46,7 @@ static void collect(const struct muster_graph *graph, const struct muster_suspec
         const struct muster_unit *unit = &graph->unit[u];
         uint32_t gpu = graph->seat[unit->seat].gpu;
         first = gpu == graph->seat[first->seat].gpu ? first : unit;
-        if (suspects->group[gpu] != s || !unit->judged || !graph->seat[unit->seat].guilty) {
+        if (suspects->group[gpu] != s || !unit->judged || !graph->seat[unit->seat].culprit) {
             continue;
         }
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
@@ -184,7 +184,7 @@ static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
                 continue;
             }
             struct part *own = &part[(at - begin) * PARTS / (end - begin + 1)];
-            bool late = unit->judged && graph->seat[unit->seat].guilty;
+            bool late = unit->judged && graph->seat[unit->seat].culprit;
             int64_t excess_ns = late ? muster_unit_excess_ns(graph, unit) : 0;
             own->excess_ns += excess_ns > 0 ? (double)excess_ns : 0;
             own->covered_ns += covered_ns(graph, unit);

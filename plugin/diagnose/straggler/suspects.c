@@ -21,7 +21,7 @@ static void collect(const struct muster_graph *graph, struct muster_suspect *of_
     for (uint32_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         struct muster_suspect *own = &of_gpu[seat->gpu];
-        if (!seat->guilty || !seat->late) {
+        if (!seat->culprit || !seat->late) {
             continue;
         }
         bool most = own->seat == MUSTER_NO_UNIT ||

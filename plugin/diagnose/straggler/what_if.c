@@ -177,7 +177,7 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
         const struct muster_unit *unit = &graph->unit[u];
         const struct muster_seat *seat = &graph->seat[unit->seat];
         uint8_t own = group[muster_unit_gpu(graph, unit)];
-        if (unit->judged && !seat->guilty && !(own < 32 && (usual >> own & 1))) {
+        if (unit->judged && !seat->culprit && !(own < 32 && (usual >> own & 1))) {
             what_if->other_ns[seat->position] = muster_unit_excess_ns(graph, unit);
             return;
         }

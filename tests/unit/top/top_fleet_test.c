@@ -40,7 +40,7 @@ static void a_job_of_two_hosts_is_shown(void **state)
     assert_int_equal(top.findings, 1); /* what is over holds nobody back */
     assert_int_equal(top.finding[0].rank[0], 9);
     assert_int_equal(top.ranks, 1);
-    assert_true(top.rank[0].guilty && top.rank[0].alive);
+    assert_true(top.rank[0].culprit && top.rank[0].alive);
     assert_float_equal(top.rank[0].ops_s, 40, 1e-9);
     assert_int_equal(top.rank[0].trends, 2);
     assert_float_equal(top.rank[0].trend[1], 50, 1e-9); /* us an operation */

@@ -20,7 +20,7 @@ static void make_rank(struct muster_top_rank *rank, size_t i)
                                      .waited_ns = i == MADE_LATE ? 0 : 4000000000 + i,
                                      .trend = {1, i == MADE_LATE ? 800 : 2},
                                      .trends = 2,
-                                     .guilty = i == MADE_LATE};
+                                     .culprit = i == MADE_LATE};
     snprintf(rank->host, sizeof rank->host, "node%zu", i / 8);
     snprintf(rank->call, sizeof rank->call, "AllReduce #%d (4 MiB)", 76);
 }
