@@ -193,6 +193,25 @@ static void need_library(struct muster_check *check, const char *name, const cha
                         package);
 }
 
+static bool is_efa(const struct muster_doctor *doctor, const struct muster_doctor_port *port)
+{
+    char type[64] = "";
+    muster_sysfs_line(doctor->sysfs, type, sizeof type, "class/infiniband/%s/node_type",
+                      port->device);
+    return strncmp(port->device, "efa", 3) == 0 || strncmp(port->device, "rdmap", 5) == 0 ||
+           strstr(type, "unspecified");
+}
+
+bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor)
+{
+    struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
+    int n = muster_doctor_list_ports(doctor, port);
+    for (int i = 0; i < n; i++)
+        if (is_efa(doctor, &port[i]))
+            return true;
+    return muster_doctor_entries(doctor->sysfs, "class/cxi") > 0;
+}
+
 static void check_libraries(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
     struct muster_check *check =
@@ -202,11 +221,7 @@ static void check_libraries(struct muster_doctor *doctor, const struct muster_do
         return;
     muster_check_found(check, "what NCCL opens for RDMA is here");
     for (int i = 0; i < n; i++) {
-        char driver[64] = "";
-        muster_sysfs_line(doctor->sysfs, driver, sizeof driver, "class/infiniband/%s/node_type",
-                          port[i].device);
-        efa |= strncmp(port[i].device, "efa", 3) == 0 || strncmp(port[i].device, "rdmap", 5) == 0 ||
-               strstr(driver, "unspecified");
+        efa |= is_efa(doctor, &port[i]);
         mlx5 |= strncmp(port[i].device, "mlx5", 4) == 0;
     }
     need_library(check, "libibverbs.so.1", "libibverbs1");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "doctor/doctor.h"
+#include "doctor/doctor_ports.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
 #include "launch/library_trust.h"
@@ -176,8 +176,9 @@ static int load_plugin(void *arg, int fd, struct muster_err *err)
     return library ? muster_bounded_write(fd, "ok", 2, err) : muster_fail(err, "%s", dlerror());
 }
 
-/* NCCL loads libnccl-net.so from anywhere unasked, and it need not heed NCCL's own variables. */
-static void suspect_net_library(struct muster_check *check)
+/* NCCL loads libnccl-net.so from anywhere unasked, and it need not heed NCCL's own variables. Its
+ * being there says little, and nothing where the network needs one. */
+static void suspect_net_library(const struct muster_doctor *doctor, struct muster_check *check)
 {
     char paths[4096], path[PATH_MAX], magic[4] = "", *rest;
     snprintf(paths, sizeof paths, "%s", getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
@@ -191,6 +192,11 @@ static void suspect_net_library(struct muster_check *check)
         if (!library)
             continue;
         muster_check_evidence(check, "%s is loaded unasked", path);
+        if (muster_doctor_needs_net_plugin(doctor))
+            return;
+        check->suspect_of = muster_doctor_several_hosts()
+                                ? "hang_stuck init_error slow_transfer path_missing"
+                                : "hang_stuck";
         muster_check_suspect(check,
                              "NCCL takes the network plugin %.120s: hosts without it, or with "
                              "another one, cannot talk to this one",
@@ -211,7 +217,7 @@ static void check_net_plugin(struct muster_doctor *doctor)
     size_t n;
     muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
     if (!given)
-        suspect_net_library(check);
+        suspect_net_library(doctor, check);
     if (!given || strcmp(given, "none") == 0) {
         muster_check_found(check, "NCCL_NET_PLUGIN names none");
         return;

@@ -4,7 +4,11 @@
 
 #include "base/finding_kinds.h"
 
-enum { GREATEST_WEIGHT = 10, COST_OF_A_CAUSE = GREATEST_WEIGHT * (MUSTER_SYMPTOMS + 1) };
+enum {
+    LEAST_WEIGHT = 1,
+    GREATEST_WEIGHT = 10,
+    COST_OF_A_CAUSE = GREATEST_WEIGHT * (MUSTER_SYMPTOMS + 1),
+};
 
 /* Whether `word` is one of the words in a list. */
 static bool has_word(const char *list, const char *word, const char *separators)
@@ -263,14 +267,21 @@ static void raise(struct muster_checks *checks, const struct muster_causes *caus
         }
 }
 
+static int suspect_weight(const struct muster_check *check, const char *symptom)
+{
+    if (!check->suspect[0] || is_seen(check))
+        return 0;
+    if (check->suspect_of)
+        return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT : 0;
+    return muster_cause_weight(check->id, symptom);
+}
+
 /* The suspect that weighs most for a symptom; -1: none. */
 static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
     int best = -1, most = 0;
     for (int i = 0; i < checks->n; i++) {
-        int weight = checks->at[i].suspect[0] && !is_seen(&checks->at[i])
-                         ? muster_cause_weight(checks->at[i].id, symptom)
-                         : 0;
+        int weight = suspect_weight(&checks->at[i], symptom);
         if (weight > most) {
             most = weight;
             best = i;

@@ -28,6 +28,9 @@ struct muster_check {
     enum muster_check_status status;
     char found[384], expected[192], advice[320];
     char suspect[192]; /* what is fine by itself, but what a failing job should have looked at */
+    /* Words: the suspect stands for these symptoms alone, behind every other one. NULL: for those
+     * of its rows of causes_table.c, as they weigh. */
+    const char *suspect_of;
     const char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
     int left_out; /* lines of evidence beyond those */

@@ -1,6 +1,7 @@
 """Checks of muster doctor that look at settings, launchers and logs: a host on which each fires, and one on
 which it does not."""
 
+import shutil
 import unittest
 
 from doctor_case import FAKES, Case, GpuCase
@@ -227,6 +228,23 @@ class Settings(Case):
         self.assertEqual(self.suspect("net.plugin", "hang_stuck", **path)["status"], "ok")
         self.put("lib/libnccl-net.so", "\x7fELF and more")
         self.expect_suspect("net.plugin", "hang_stuck", "lib/libnccl-net.so", **path)
+        self.assertEqual(self.suspect("net.plugin", "init_error", **path)["status"], "ok")  # on one host
+        path.update(TWO_HOSTS)
+        self.expect_suspect("net.plugin", "init_error", "lib/libnccl-net.so", **path)
+        self.put("proc/sys/kernel/osrelease", "4.15.0-20-generic\n")  # weighs more
+        both = self.doctor("--symptom", "hang_stuck", "--only", "net.plugin,host.kernel", **path)
+        self.assertEqual([both[id_]["status"] for id_ in ("host.kernel", "net.plugin")], ["warning", "ok"])
+
+    def test_a_library_that_the_network_needs(self):
+        (self.root / "lib").mkdir()
+        self.put("lib/libnccl-net.so", "\x7fELF and more")
+        path = {"LD_LIBRARY_PATH": str(self.root / "lib"), **TWO_HOSTS}
+        for device in ("sys/class/infiniband/rdmap0s6/ports/1/link_layer", "sys/class/cxi/cxi0/device/uevent"):
+            self.put(device, "Unspecified\n")
+            self.assertEqual(self.suspect("net.plugin", "slow_transfer", **path)["status"], "ok")
+            shutil.rmtree(self.root / "sys/class")
+        self.put("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n")
+        self.expect_suspect("net.plugin", "slow_transfer", "lib/libnccl-net.so", **path)
 
 
 class Gpus(GpuCase):
