@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/nccl_types.h"
 
 #define COUNTER(name, help)                                                                        \
     {                                                                                              \
@@ -244,7 +245,7 @@ static void put_version(char text[static LABEL_TEXT], uint32_t nccl)
 {
     text[0] = 0;
     if (nccl)
-        snprintf(text, LABEL_TEXT, "%u.%u.%u", nccl / 10000, nccl / 100 % 100, nccl % 100);
+        muster_nccl_version_text(text, LABEL_TEXT, nccl);
 }
 
 static void print_rank_info(struct print *print)

@@ -1,6 +1,6 @@
 #include "base/nccl_types.h"
 
-#include <stddef.h>
+#include <stdio.h>
 
 #define WORD(list, i) ((i) < sizeof(list) / sizeof((list)[0]) ? (list)[i] : (list)[0])
 
@@ -76,4 +76,16 @@ double muster_busbw_factor(unsigned func, uint32_t nranks)
     default:
         return 1;
     }
+}
+
+uint32_t muster_nccl_version_code(uint32_t said)
+{
+    enum { LEAST_OF_NOW = 10000 };
+    return said < LEAST_OF_NOW ? said / 1000 * 10000 + said % 1000 : said;
+}
+
+void muster_nccl_version_text(char *to, size_t size, uint32_t said)
+{
+    uint32_t code = muster_nccl_version_code(said);
+    snprintf(to, size, "%u.%u.%u", code / 10000, code / 100 % 100, code % 100);
 }

@@ -6,6 +6,7 @@
 #define MUSTER_BASE_NCCL_TYPES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -133,5 +134,11 @@ uint64_t muster_op_size_bytes(unsigned func, unsigned dtype, uint64_t count, uin
 /* Bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md): AllReduce 2(n-1)/n;
  * AllGather, ReduceScatter, AllToAll, Gather, Scatter (n-1)/n; all others 1. */
 double muster_busbw_factor(unsigned func, uint32_t nranks);
+
+/* A version as 10000 * X + 100 * Y + Z, of which the later is the greater. ncclGetVersion says 1000
+ * * X before 2.9, which is taken, too: 2408 is 20408. 0: unknown. */
+uint32_t muster_nccl_version_code(uint32_t said);
+/* "2.4.8" of either. */
+void muster_nccl_version_text(char *to, size_t size, uint32_t said);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "allreduce/allreduce.h"
 #include "base/env.h"
+#include "base/nccl_types.h"
 #include "cli/cmd.h"
 #include "cli/cmd_report.h"
 #include "demo/demo_recording.h"
@@ -94,10 +95,12 @@ static int run_job(const struct muster_allreduce_probe *probe, const char *nccl,
     static const char *const self[] = {"demo", NULL};
     struct muster_allreduce_result result[MUSTER_ALLREDUCE_SIZES];
     struct muster_allreduce_plan plan = make_plan(probe->gpus, nccl);
-    printf("A job on %d GPUs (%s), NCCL %d.%d.%d: %d training steps of %u all-reduces. Rank %d has "
+    char version[24];
+    muster_nccl_version_text(version, sizeof version, (uint32_t)probe->nccl);
+    printf("A job on %d GPUs (%s), NCCL %s: %d training steps of %u all-reduces. Rank %d has "
            "%d ms\nmore GPU work before each step.\n\n",
-           plan.gpus, probe->gpu, probe->nccl / 10000, probe->nccl / 100 % 100, probe->nccl % 100,
-           STEPS + WARMUP_STEPS, plan.sizes, plan.late_rank, LATE_US / 1000);
+           plan.gpus, probe->gpu, version, STEPS + WARMUP_STEPS, plan.sizes, plan.late_rank,
+           LATE_US / 1000);
     fflush(stdout);
     return muster_allreduce_run(&plan, self, JOB_S, result, err);
 }

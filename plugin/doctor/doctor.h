@@ -11,11 +11,12 @@
 #include "doctor/survey.h"
 #include "topology/interfaces.h"
 
+enum { MUSTER_NCCL_1 = 10000, MUSTER_NCCL_2 = 20000 }; /* version codes */
 enum { MUSTER_DOCTOR_LIBRARIES = 16, MUSTER_DOCTOR_FILE = 64 << 10, MUSTER_DOCTOR_CPU_WORDS = 64 };
 
 struct muster_nccl_library {
     char path[512];
-    int version; /* code; 0: its text does not say */
+    int version; /* code (base/nccl_types.h); 0: its text does not say */
     int cuda;    /* that it was built for, 13000; 0: its text does not say */
 };
 

@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "allreduce/gpu_api.h"
+#include "base/nccl_types.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "launch/library_trust.h"
 #include "launch/bounded.h"
+#include "launch/library_trust.h"
 #include "launch/nccl_files.h"
 
 enum { LOAD_MS = 15000, LIBRARY_MAX = 1 << 30, STRINGS_MAX = 4096, NAME_MAX_LENGTH = 96 };
@@ -106,12 +107,24 @@ size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
     return n;
 }
 
+/* NCCL 1 says no version. */
+static bool is_first_nccl(const char *path)
+{
+    void *library = path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+    return library && dlsym(library, "ncclCommInitRank") && !dlsym(library, "ncclGetVersion");
+}
+
 static int load_work(void *arg, int fd, struct muster_err *err)
 {
     const struct muster_doctor *doctor = arg;
     struct muster_nccl_library library = {.version = 0};
     struct muster_nccl nccl;
     struct link_map *map = NULL;
+    if (is_first_nccl(doctor->nccl)) {
+        library.version = MUSTER_NCCL_1;
+        muster_text_copy_path(library.path, sizeof library.path, doctor->nccl);
+        return muster_bounded_write(fd, &library, sizeof library, err);
+    }
     if (muster_nccl_open(&nccl, doctor->nccl, err) ||
         muster_nccl_check(&nccl, nccl.version(&library.version), "ncclGetVersion", err))
         return -1;
@@ -164,7 +177,8 @@ static void take_answer(struct muster_doctor *doctor, const char *bytes, size_t 
     library.path[sizeof library.path - 1] = '\0';
     doctor->loaded = add_library(doctor, library.path);
     if (doctor->loaded >= 0)
-        doctor->library[doctor->loaded].version = library.version;
+        doctor->library[doctor->loaded].version =
+            (int)muster_nccl_version_code((uint32_t)library.version);
 }
 
 static bool load(struct muster_doctor *doctor)

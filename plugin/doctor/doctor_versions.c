@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/nccl_types.h"
 #include "doctor/doctor_ports.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
@@ -12,8 +13,10 @@
 
 static void print_version(int code, char *text, size_t size)
 {
-    if (code)
-        snprintf(text, size, "%d.%d.%d", code / 10000, code / 100 % 100, code % 100);
+    if (code == MUSTER_NCCL_1)
+        snprintf(text, size, "1");
+    else if (code)
+        muster_nccl_version_text(text, size, (uint32_t)code);
     else
         snprintf(text, size, "unknown version");
 }
@@ -64,6 +67,16 @@ static void evaluate_older(const struct muster_doctor *doctor, struct muster_che
     }
 }
 
+/* No framework of today uses it, and nothing mends it. */
+static void evaluate_first(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    if (muster_doctor_version(doctor) >= MUSTER_NCCL_2)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_evidence(check, "it knows one host only, and no GPU after Pascal");
+    muster_check_advice(check, "upgrade to NCCL 2, and build the program with it");
+}
+
 /* Libraries that stand between a program and CUDA or NCCL. */
 static void suspect_preload(struct muster_check *check, const char *preload)
 {
@@ -107,6 +120,8 @@ static void check_loaded(struct muster_doctor *doctor)
                               image);
     if (doctor->loaded >= 0)
         evaluate_older(doctor, check);
+    if (muster_doctor_version(doctor))
+        evaluate_first(doctor, check);
     if (check->status == MUSTER_CHECK_OK)
         suspect_preload(check, preload);
     if (seen && doctor->loaded >= 0 && check->status == MUSTER_CHECK_OK) {

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/nccl_types.h"
 #include "base/text.h"
 #include "compare/compare_words.h"
 #include "page/page_file.h"
@@ -10,7 +11,7 @@ enum { A, B, SCHEMA = 1 };
 static void put_version(struct muster_json *json, uint32_t nccl)
 {
     char text[24];
-    snprintf(text, sizeof text, "%u.%u.%u", nccl / 10000, nccl / 100 % 100, nccl % 100);
+    muster_nccl_version_text(text, sizeof text, nccl);
     muster_json_str(json, NULL, nccl ? text : "not known");
 }
 

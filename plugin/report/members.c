@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nccl_types.h"
 #include "report/report_internal.h"
 #include "segment/identity.h"
 
@@ -108,8 +109,7 @@ static void describe_text(struct muster_report_rank *rank)
         rank->gpu_uuid_text = rank->gpu_uuid_start;
     }
     if (nccl) {
-        snprintf(rank->nccl_text, sizeof rank->nccl_text, "%u.%u.%u", nccl / 10000,
-                 nccl / 100 % 100, nccl % 100);
+        muster_nccl_version_text(rank->nccl_text, sizeof rank->nccl_text, nccl);
         rank->nccl = rank->nccl_text;
     }
     if (speed == UINT32_MAX) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/nccl_types.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "report/report_output.h"
@@ -34,12 +35,14 @@ static long count_hosts(const struct muster_run *run)
 
 static void put_nccl(const struct muster_run *run, FILE *out)
 {
+    char text[24];
     uint32_t nccl = run->processes ? run->process[0].identity.nccl : 0;
     for (size_t i = 0; i < run->processes; i++) {
         nccl = run->process[i].identity.nccl == nccl ? nccl : 0;
     }
     if (nccl) {
-        fprintf(out, ", NCCL %u.%u.%u", nccl / 10000, nccl / 100 % 100, nccl % 100);
+        muster_nccl_version_text(text, sizeof text, nccl);
+        fprintf(out, ", NCCL %s", text);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/nccl_types.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "top/screen_lines.h"
@@ -25,9 +26,12 @@ static void put_time(char *to, size_t size, double s)
 
 static void put_nccl(char *to, size_t size, uint32_t nccl)
 {
+    char version[24];
     to[0] = '\0';
-    if (nccl)
-        snprintf(to, size, ", NCCL %u.%u.%u", nccl / 10000, nccl / 100 % 100, nccl % 100);
+    if (!nccl)
+        return;
+    muster_nccl_version_text(version, sizeof version, nccl);
+    snprintf(to, size, ", NCCL %s", version);
 }
 
 static void title(const struct muster_top *top, const struct muster_top_view *view,

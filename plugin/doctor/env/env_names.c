@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nccl_types.h"
 #include "base/text.h"
 #include "doctor/env/env_rules.h"
 #include "doctor/env/env_table.h"
@@ -193,12 +194,13 @@ static void evaluate_removed(const struct muster_env_input *input,
                              const struct muster_env_removed *gone,
                              struct muster_env_remarks *remarks)
 {
+    char version[24];
     if (gone->last && input->nccl && input->nccl <= gone->last)
         return;
+    muster_nccl_version_text(version, sizeof version, (uint32_t)gone->last);
     if (gone->last)
         muster_env_remark(remarks, MUSTER_ENV_REMOVED, false, variable,
-                          "not read since NCCL %d.%d.%d%s%s", gone->last / 10000,
-                          gone->last / 100 % 100, gone->last % 100, *gone->instead ? "; use " : "",
+                          "not read since NCCL %s%s%s", version, *gone->instead ? "; use " : "",
                           gone->instead);
     else
         muster_env_remark(remarks, MUSTER_ENV_REMOVED, false, variable,
@@ -212,10 +214,12 @@ static void evaluate_known(const struct muster_env_input *input,
 {
     bool read = input->strings ? in_library(input, variable->name)
                                : input->nccl == 0 || input->nccl >= known->since;
-    if (!read)
-        muster_env_remark(remarks, MUSTER_ENV_UNREAD, false, variable,
-                          "not read by the NCCL here; it came with %d.%d.%d", known->since / 10000,
-                          known->since / 100 % 100, known->since % 100);
+    char version[24];
+    if (read)
+        return;
+    muster_nccl_version_text(version, sizeof version, (uint32_t)known->since);
+    muster_env_remark(remarks, MUSTER_ENV_UNREAD, false, variable,
+                      "not read by the NCCL here; it came with %s", version);
 }
 
 /* Names that somebody may have meant for NCCL. */
