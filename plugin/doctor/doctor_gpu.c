@@ -385,8 +385,9 @@ static void check_p2p(struct muster_doctor *doctor)
                                       : "a single GPU, or not told");
     if (refused) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "GeForce boards and some chipsets have none; else look at IOMMU "
-                                   "and ACS (gpu.iommu)");
+        muster_check_advice(check, "GeForce, L40S and A6000 boards and some chipsets have none; else "
+                                   "look at gpu.iommu and gpu.acs. Where a job fails (\"Cuda failure "
+                                   "217\"), NCCL_P2P_DISABLE=1 shows whether it is that");
     }
 }
 

@@ -162,17 +162,34 @@ struct candidate {
     unsigned explains;
 };
 
+/* A test that only warns, as of boards that have no P2P, is no step: it would take what sets it off
+ * for a cause of all else, before causes that weigh more. */
+static bool is_step(const struct muster_checks *checks, int symptom)
+{
+    return symptom < 0 || checks->at[symptom].status == MUSTER_CHECK_PROBLEM;
+}
+
 /* What explains a symptom that brings about another one explains that, too: no more directly than
  * either step. */
-static void follow(const struct muster_causes *causes, struct candidate *candidate)
+static void follow(const struct muster_checks *checks, const struct muster_causes *causes,
+                   struct candidate *candidate)
 {
     for (int via = 0; via < causes->symptoms; via++)
-        for (int to = 0; to < causes->symptoms && candidate->weight[via]; to++) {
+        for (int to = 0; to < causes->symptoms && candidate->weight[via] &&
+                         is_step(checks, causes->symptom[via].check);
+             to++) {
             int step = muster_cause_weight(causes->symptom[via].id, causes->symptom[to].id);
             int weight = step < candidate->weight[via] ? step : candidate->weight[via];
             if (via != to && weight > candidate->weight[to])
                 candidate->weight[to] = weight;
         }
+}
+
+/* What is wrong by itself stands a step before what only may be. */
+static int direct_weight(const struct muster_check *check, const char *symptom)
+{
+    int weight = muster_cause_weight(check->id, symptom);
+    return weight && check->status == MUSTER_CHECK_PROBLEM ? weight + 1 : weight;
 }
 
 static int find_candidates(const struct muster_checks *checks, const struct muster_causes *causes,
@@ -185,8 +202,8 @@ static int find_candidates(const struct muster_checks *checks, const struct must
         if (!is_seen(&checks->at[i]))
             continue;
         for (int j = 0; j < causes->symptoms; j++)
-            at->weight[j] = muster_cause_weight(checks->at[i].id, causes->symptom[j].id);
-        follow(causes, at);
+            at->weight[j] = direct_weight(&checks->at[i], causes->symptom[j].id);
+        follow(checks, causes, at);
         for (int j = 0; j < causes->symptoms; j++)
             at->explains |= at->weight[j] ? 1u << j : 0u;
         n += at->explains != 0;

@@ -1,8 +1,9 @@
 """muster doctor with GPUs that are none."""
 
+import json
 import unittest
 
-from doctor_case import GpuCase
+from doctor_case import FAKES, GpuCase
 
 
 class Gpus(GpuCase):
@@ -94,6 +95,37 @@ class Gpus(GpuCase):
             check = self.doctor("--passive", nvml=nvml)[id_]
             self.assertEqual(check["status"], status, f"{nvml}: {check}")
             self.assertTrue(check["advice"] or id_ == "gpu.pcie", check)
+
+    def test_boards_without_p2p(self):
+        """A cause where a job fails, behind those that say more."""
+        self.put("dev/shm.df", f"Filesystem 1B-blocks Used Available\nshm {1 << 36} 0 {1 << 36}\n")
+        for symptom in ("init_error", "hang_stuck"):
+            causes = self.causes(symptom, "p2p * * 5")
+            self.assertEqual(causes[0]["id"], "gpu.p2p_status")
+            self.assertEqual(self.causes(symptom), [])
+        check = self.doctor("--passive", nvml="p2p * * 5", gpus=2)["gpu.p2p_status"]
+        self.assertIn("NCCL_P2P_DISABLE=1", check["advice"])
+        for group in range(30):  # explains the refusal, and not that there is no room
+            self.put(f"sys/kernel/iommu_groups/{group}/type", "DMA\n")
+        self.put("dev/shm.df", "Filesystem 1B-blocks Used Available\nshm 65536 0 65536\n")
+        explained = {word: cause["id"] for cause in self.causes("init_error", "p2p * * 5")
+                     for word in cause["explains"]}
+        self.assertEqual(explained, {"init_error": "limit.shm", "gpu.p2p_status": "gpu.iommu"})
+
+    def test_boards_without_p2p_that_nccl_does_not_know(self):
+        """An NCCL that cannot work leads; one that may not work does not."""
+        self.put("dev/shm.df", f"Filesystem 1B-blocks Used Available\nshm {1 << 36} 0 {1 << 36}\n")
+        for version, first in (("22002", "version.nccl_bad"), ("22602", "gpu.p2p_status")):
+            causes = self.causes("init_error", "gpu * capability 12 0\np2p * * 5", FAKE_NCCL=version)
+            self.assertEqual(causes[0]["id"], first, causes)
+
+    def causes(self, symptom, nvml="", **env):
+        self.put("nvml", f"gpus 2\ngpu * utilization 0\n{nvml}\n")
+        done = self.muster("doctor", "--passive", "--symptom", symptom, "--format", "json",
+                           "--only", "gpu.p2p_status,gpu.iommu,limit.shm,version.nccl_bad",
+                           FAKE_NVML=str(self.root / "nvml"), FAKE_GPUS="2", LD_LIBRARY_PATH=FAKES,
+                           MUSTER_DEVFS=str(self.root / "dev"), **env)
+        return json.loads(done.stdout)["causes"]
 
     def test_links_that_are_all_down(self):
         """As of two boards without a bridge, unless the job hangs."""
