@@ -36,7 +36,10 @@ static bool is_ours(const char *name)
 static void add(struct environment *environment, const char *text)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || !is_ours(text) || environment->n == VARIABLES_MAX)
+    char name[96];
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : 0, text);
+    if (!equals || environment->n == VARIABLES_MAX ||
+        !(is_ours(text) || muster_env_prefix_typo(name)))
         return;
     environment->at[environment->n++] = (struct muster_env_variable){
         muster_arena_format(environment->memory, "%.*s", (int)(equals - text), text),

@@ -178,7 +178,15 @@ static void check_cuda(struct muster_doctor *doctor)
                               built % 1000 / 10, nvml->cuda / 1000, nvml->cuda % 1000 / 10);
     if (gap) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_advice(check, "a newer driver, or NCCL for CUDA %d", nvml->cuda / 1000);
+        muster_check_advice(check, "a newer driver, or NCCL for CUDA %d.%d", nvml->cuda / 1000,
+                            nvml->cuda % 1000 / 10);
+    } else if (muster_known_cuda_minor_gap(nvml->cuda, built)) {
+        muster_check_suspect(check, "NCCL was built for CUDA %d.%d, the driver gives %d.%d",
+                             built / 1000, built % 1000 / 10, nvml->cuda / 1000,
+                             nvml->cuda % 1000 / 10);
+        check->suspect_of = "init_error";
+        muster_check_advice(check, "mostly this works: try a newer driver, or NCCL for CUDA %d.%d",
+                            nvml->cuda / 1000, nvml->cuda % 1000 / 10);
     }
     if (compat && strstr(compat, "/compat"))
         muster_check_evidence(check, "forward compatibility is in LD_LIBRARY_PATH: then "

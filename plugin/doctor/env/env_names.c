@@ -222,6 +222,28 @@ static void evaluate_known(const struct muster_env_input *input,
                       "not read by the NCCL here; it came with %s", version);
 }
 
+/* The name with NCCL_ in the place of its first word, where NCCL reads that; NULL. */
+static const char *with_right_prefix(const char *name)
+{
+    static const char *const prefix[] = {"NCCL_A"}; /* long enough for two edits */
+    const char *rest = strchr(name, '_');
+    char word[8], right[96];
+    size_t n = rest ? (size_t)(rest - name) : 0;
+    bool others = n == 4 && starts(name + 1, "CCL"); /* RCCL, HCCL, OCCL, UCCL */
+    if (n < 2 || n > 6 || others || !strchr(rest + 1, '_') ||
+        snprintf(right, sizeof right, "NCCL%s", rest) >= (int)sizeof right)
+        return NULL;
+    snprintf(word, sizeof word, "%.*s_A", (int)n, name);
+    const struct muster_env_known *known = known_nccl(right);
+    return known && !starts(name, "NCCL_") && muster_text_nearest(word, prefix, 1) ? known->name
+                                                                                   : NULL;
+}
+
+bool muster_env_prefix_typo(const char *name)
+{
+    return with_right_prefix(name) != NULL;
+}
+
 /* Names that somebody may have meant for NCCL. */
 static bool looks_like_ours(const char *name)
 {
@@ -253,7 +275,7 @@ static void evaluate_name(const struct muster_env_input *input,
                           const struct muster_env_variable *variable,
                           struct muster_env_remarks *remarks)
 {
-    const char *name = variable->name, *near;
+    const char *name = variable->name, *near = with_right_prefix(name);
     const struct muster_env_known *known = known_nccl(name);
     const struct muster_env_removed *gone = removed(name);
     const struct muster_env_torch *torch = torch_of_legacy(name);
@@ -261,6 +283,11 @@ static void evaluate_name(const struct muster_env_input *input,
         evaluate_cuda(variable, remarks);
     if (torch)
         evaluate_legacy(input, variable, torch, remarks);
+    if (near) {
+        muster_env_remark(remarks, MUSTER_ENV_MISSPELT, false, variable,
+                          "read by nobody; did you mean %s?", near);
+        return;
+    }
     if (torch || known_torch(name) || !looks_like_ours(name) || belongs_to_others(name))
         return;
     if (known)

@@ -52,6 +52,10 @@ struct muster_env_remarks {
 
 void muster_env_evaluate(const struct muster_env_input *input, struct muster_env_remarks *remarks);
 
+/* A name that NCCL reads, but for a typo in its first word: CCL_NET_GDR_LEVEL. The names that
+ * others give their own libraries (RCCL_) are none. */
+bool muster_env_prefix_typo(const char *name);
+
 /* For the files of rules. */
 __attribute__((format(printf, 5, 6))) void muster_env_remark(struct muster_env_remarks *remarks,
                                                              enum muster_env_rule rule, bool grave,

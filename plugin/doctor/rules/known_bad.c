@@ -33,9 +33,17 @@ const char *muster_known_too_new(int major, int nccl)
     return NULL;
 }
 
+/* CUDA 11 brought the compatibility of minor versions. */
+bool muster_known_cuda_minor_gap(int driver_cuda, int library_cuda)
+{
+    return driver_cuda >= 11000 && library_cuda > driver_cuda &&
+           library_cuda / 1000 == driver_cuda / 1000;
+}
+
 const char *muster_known_cuda_gap(int driver_cuda, int library_cuda)
 {
-    if (driver_cuda == 0 || library_cuda == 0 || library_cuda / 1000 <= driver_cuda / 1000)
+    if (driver_cuda == 0 || library_cuda <= driver_cuda ||
+        muster_known_cuda_minor_gap(driver_cuda, library_cuda))
         return NULL;
     return "NCCL was built for a newer CUDA than the driver runs";
 }

@@ -10,7 +10,9 @@ const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nv
 /* GPUs newer than the library: compute capability against NCCL's version. */
 const char *muster_known_too_new(int major, int nccl);
 /* NCCL's "+cuda13.0" (13000) against the newest CUDA that the driver runs (12080): of one major
- * version, any driver will do. 0: unknown. NULL: no gap. */
+ * version from 11 on, any driver will do. 0: unknown. NULL: no gap. */
 const char *muster_known_cuda_gap(int driver_cuda, int library_cuda);
+/* Newer than the driver's, but of its major version, which mostly works. */
+bool muster_known_cuda_minor_gap(int driver_cuda, int library_cuda);
 
 #endif

@@ -558,16 +558,6 @@ class Gpus(GpuCase):
         self.assertIn("send and receive hang with NCCL_CUMEM_ENABLE=0", check["found"])
         self.assertNotEqual(self.doctor("--passive", FAKE_NCCL="22602")["version.nccl_bad"]["status"], "problem")
 
-    def test_a_driver_older_than_what_nccl_was_built_for(self):
-        self.put("lib/libnccl.so.2")
-        fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
-        built = fake.read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
-        (self.root / "lib/libnccl.so.2").write_bytes(built + b"\0NCCL version 2.28.9+cuda12.9\0")
-        given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"))
-        self.assertEqual(self.doctor(*given, nvml="cuda 12080")["version.cuda"]["status"], "ok")
-        check = self.doctor(*given, nvml="cuda 11080\ndriver 520.61.05")["version.cuda"]
-        self.assertEqual(check["status"], "problem", check)
-
     def test_gpudirect(self):
         self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
         self.expect("ib.gdr", "problem")

@@ -319,6 +319,12 @@ class Gpus(GpuCase):
         self.assertEqual(version["status"], "warning", version)
         self.assertIn("before the framework's own 2.30.7", version["found"])
 
+    def test_a_typo_in_the_name_of_nccl(self):
+        symptom = ("--symptom", "slow_transfer")
+        check = self.doctor(*symptom, CCL_NET_GDR_LEVEL="PHB")["env.misspelt"]
+        self.assertIn("did you mean NCCL_NET_GDR_LEVEL?", check["evidence"][0])
+        self.assertEqual(self.doctor(*symptom, HCCL_SOCKET_IFNAME="eth0")["env.misspelt"]["status"], "ok")
+
 
 if __name__ == "__main__":
     assert FAKES

@@ -34,6 +34,29 @@ class Versions(GpuCase):
         check = self.doctor("--passive", FAKE_NCCL="2408", nvml=volta)["version.nccl_bad"]
         self.assertNotIn("hangs at random", check["found"])
 
+    def built_for(self, cuda, *args, nvml):
+        self.put("lib/libnccl.so.2")
+        fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
+        built = fake.read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
+        (self.root / "lib/libnccl.so.2").write_bytes(built + f"\0NCCL version 2.28.9+cuda{cuda}\0".encode())
+        given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"))
+        return self.doctor(*given, *args, nvml=nvml)["version.cuda"]
+
+    def test_a_driver_older_than_what_nccl_was_built_for(self):
+        self.assertEqual(self.built_for("12.9", nvml="cuda 12080")["status"], "ok")
+        check = self.built_for("12.9", nvml="cuda 11080\ndriver 520.61.05")
+        self.assertEqual(check["status"], "problem", check)
+
+    def test_minor_versions_of_cuda(self):
+        check = self.built_for("9.1", nvml="cuda 9000\ndriver 384.111")
+        self.assertEqual((check["status"], check["advice"]), ("problem", "a newer driver, or NCCL for CUDA 9.0"))
+        self.assertEqual(self.built_for("9.0", nvml="cuda 9010\ndriver 390.30")["status"], "ok")
+        symptom = ("--symptom", "init_error", "--only", "version.cuda")
+        check = self.built_for("12.4", *symptom, nvml="cuda 12020\ndriver 535.104.05")
+        self.assertEqual((check["status"], check["found"]),
+                         ("warning", "NCCL was built for CUDA 12.4, the driver gives 12.2"))
+        self.assertEqual(self.built_for("12.2", *symptom, nvml="cuda 12040\ndriver 550.54.15")["status"], "ok")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -186,6 +186,11 @@ static void drivers_known_to_be_bad_are_named(void **state)
     assert_non_null(muster_known_cuda_gap(12020, 13000));
     assert_null(muster_known_cuda_gap(13000, 12090));
     assert_null(muster_known_cuda_gap(12020, 12090)); /* of one major version */
+    assert_non_null(muster_known_cuda_gap(9000, 9010));
+    assert_null(muster_known_cuda_gap(9010, 9000));
+    assert_true(muster_known_cuda_minor_gap(12020, 12040));
+    assert_false(muster_known_cuda_minor_gap(12040, 12020));
+    assert_false(muster_known_cuda_minor_gap(9000, 9010));
 }
 
 static const struct muster_known_nccl *find_bug(int version, unsigned has, const char *class_id)
