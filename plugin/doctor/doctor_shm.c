@@ -1,4 +1,4 @@
-/* Room in /dev/shm, and who took it. */
+/* Room in /dev/shm, who may write there, and who took it. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +133,22 @@ static bool read_room(const struct muster_doctor *doctor, uint64_t *size, uint64
     return true;
 }
 
+/* Others may not write: a job need not run as its owner, nor as who examines this host. */
+static bool check_mode(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/shm", doctor->devfs);
+    if (stat(path, &status) || !S_ISDIR(status.st_mode) || status.st_mode & S_IWOTH)
+        return false;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "/dev/shm that users other than its owner may not write");
+    muster_check_evidence(check, "mode %o, of user %u", (unsigned)status.st_mode & 07777u,
+                          (unsigned)status.st_uid);
+    muster_check_advice(check, "chmod 1777 /dev/shm, and mode=1777 where it is mounted");
+    return true;
+}
+
 /* Returns whether there is too little. */
 static bool check_room(struct muster_doctor *doctor)
 {
@@ -152,8 +168,9 @@ static bool check_room(struct muster_doctor *doctor)
     muster_check_expected(check, "%s free for %u ranks", want, doctor->local_ranks);
     muster_text_bytes(have, sizeof have, left);
     muster_check_evidence(check, "%s free", have);
-    if (left >= needed)
-        return false;
+    bool is_closed = check_mode(doctor, check);
+    if (is_closed || left >= needed)
+        return left < needed;
     muster_check_worse(check, left < 64u << 20 ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
     muster_check_advice(check, size < needed
                                    ? "docker: --shm-size=1g; Kubernetes: an emptyDir with medium "

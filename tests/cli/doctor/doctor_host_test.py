@@ -154,11 +154,22 @@ class Doctor(Case):
         self.assertIn("1 device files", check["evidence"][0])
         self.assertIn("NVIDIA_DRIVER_CAPABILITIES", check["advice"])
 
+    def test_shm_that_others_may_not_write(self):
+        """Also where root asks, who may."""
+        self.put("dev/shm.df", f"Filesystem 1B-blocks Used Available\nshm {64 << 30} 0 {64 << 30}\n")
+        (self.root / "dev/shm").mkdir()
+        env = {"MUSTER_DEVFS": str(self.root / "dev")}
+        for mode, status in ((0o755, "problem"), (0o1755, "problem"), (0o1777, "ok"), (0o777, "ok")):
+            (self.root / "dev/shm").chmod(mode)
+            check = self.expect("limit.shm", status, **env)
+            self.assertEqual("chmod 1777 /dev/shm" in check["advice"], status == "problem")
+
     def test_shm_full_of_dead_jobs(self):
         env = {"MUSTER_DEVFS": str(self.root / "dev")}
         df = "Filesystem 1B-blocks Used Available Use% Mounted on\nshm {} {} {} 1% /dev/shm\n"
         self.put("dev/shm.df", df.format(64 << 30, 0, 64 << 30))
         self.put("dev/shm/nccl-dead", "x" * 8192)
+        (self.root / "dev/shm").chmod(0o1777)
         self.put("dev/shm/nccl-live", "x" * 4096)
         self.put("dev/shm/torch_1", "x" * 4096)
         self.put("proc/77/maps", "7f00-7f01 rw-s 0 00:19 5   /dev/shm/nccl-live\n")
