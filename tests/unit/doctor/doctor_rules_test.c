@@ -213,6 +213,9 @@ static void known_bugs_hold_where_their_needs_do(void **state)
     assert_null(find_bug(22903, MUSTER_NCCL_ON_ARM | MUSTER_NCCL_HOSTS, "F52"));
     assert_non_null(find_bug(22203, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
     assert_null(find_bug(22304, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
+    const unsigned p5 = MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS;
+    assert_non_null(find_bug(21803, p5 | MUSTER_NCCL_RDMA, "F47"));
+    assert_null(find_bug(21803, p5, "F47"));
     assert_non_null(find_bug(22501, MUSTER_NCCL_ON_RTX50, "F72"));
     assert_null(find_bug(22501, MUSTER_NCCL_ON_HOPPER, "F72"));
 }
