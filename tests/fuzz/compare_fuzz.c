@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         if (cut)
             muster_comparison_add(comparison, "c", (const char *)cut + 1, size - first - 1, &err);
-        muster_comparison_print(comparison, size % 2 == 0, out, &err);
+        muster_comparison_print(comparison, false, out, &err);
+        muster_comparison_print(comparison, true, out, &err);
     } else if (comparison && out && strncmp(err.text, "fuzz", 4) != 0) {
         abort();
     }
