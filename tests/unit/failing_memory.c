@@ -1,7 +1,6 @@
 #include "failing_memory.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -61,6 +60,11 @@ static void *counted(void *memory)
 {
     live += memory != NULL;
     return memory;
+}
+
+void *failing_memory_spare(size_t size)
+{
+    return counted(__real_malloc(size));
 }
 
 void *__wrap_malloc(size_t size)

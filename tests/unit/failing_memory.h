@@ -4,6 +4,7 @@
 #define MUSTER_TESTS_UNIT_FAILING_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* `left` allocations from now on succeed, all later ones fail, until failing_memory_end. */
 void failing_memory_begin(long left);
@@ -11,6 +12,9 @@ void failing_memory_begin(long left);
 void failing_memory_once(long left);
 /* Whether one failed. */
 bool failing_memory_end(void);
+/* Memory that never runs out; free() frees it. For json_set_alloc_funcs: whether a library's own
+ * allocations come through here depends on how it is linked. */
+void *failing_memory_spare(size_t size);
 /* Blocks allocated and not freed. */
 long failing_memory_live(void);
 

@@ -1,10 +1,12 @@
 /* Every allocation fails by itself of what several hosts say to each other, of their comparison, of
  * the causes of what a job showed, and of evidence. */
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -152,5 +154,6 @@ int main(void)
         cmocka_unit_test(hosts_are_compared_by_all_they_say),
         cmocka_unit_test(evidence_and_causes_are_whole_or_fail),
     };
+    json_set_alloc_funcs(failing_memory_spare, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* Every allocation fails by itself of what is read of RAS. */
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -40,5 +42,6 @@ static void a_report_is_whole_or_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_report_is_whole_or_fails)};
+    json_set_alloc_funcs(failing_memory_spare, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

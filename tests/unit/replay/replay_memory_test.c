@@ -1,8 +1,10 @@
 /* Every allocation fails by itself of a recording that is read and planned. */
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -58,5 +60,6 @@ static void a_recording_is_planned_whole_or_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_recording_is_planned_whole_or_fails)};
+    json_set_alloc_funcs(failing_memory_spare, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
