@@ -49,22 +49,38 @@ static void note_shorter(struct muster_launch *launch, const struct muster_view_
     launch->least_ns = ns < launch->least_ns ? ns : launch->least_ns;
 }
 
+struct muster_sends muster_sends_of(const struct muster_view *view, uint32_t from, uint32_t to)
+{
+    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
+    return (struct muster_sends){
+        .view = view,
+        .out = muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank),
+        .in = muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank),
+    };
+}
+
+bool muster_sends_next(struct muster_sends *sends)
+{
+    bool pair = false;
+    while (!pair && sends->out.at < sends->out.end && sends->in.at < sends->in.end) {
+        sends->send = &sends->view->op[sends->out.at];
+        sends->receive = &sends->view->op[sends->in.at];
+        pair = sends->send->number == sends->receive->number;
+        sends->out.at += sends->send->number <= sends->receive->number;
+        sends->in.at += sends->receive->number <= sends->send->number;
+    }
+    return pair;
+}
+
 /* What both sides of each of the pair's sends took. */
 static void note_pair(const struct muster_view *view, uint32_t from, uint32_t to,
                       struct muster_launches *launches)
 {
-    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
-    struct muster_view_stream out =
-        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
-    struct muster_view_stream in =
-        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
-    while (out.at < out.end && in.at < in.end) {
-        const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
-        out.at += send->number <= receive->number;
-        in.at += receive->number <= send->number;
-        if (send->number == receive->number && has_times(send) && has_times(receive)) {
-            note_shorter(&launches->at[place_of(view, launches, send)], receive);
-            note_shorter(&launches->at[place_of(view, launches, receive)], send);
+    struct muster_sends pair = muster_sends_of(view, from, to);
+    while (muster_sends_next(&pair)) {
+        if (has_times(pair.send) && has_times(pair.receive)) {
+            note_shorter(&launches->at[place_of(view, launches, pair.send)], pair.receive);
+            note_shorter(&launches->at[place_of(view, launches, pair.receive)], pair.send);
         }
     }
 }

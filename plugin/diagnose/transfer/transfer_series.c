@@ -110,23 +110,16 @@ void muster_transfers_of_pair(const struct muster_view *view,
                               const struct muster_launches *launches, uint32_t from, uint32_t to,
                               struct muster_arena *memory, struct muster_transfers *transfers)
 {
-    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
-    struct muster_view_stream out =
-        muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank);
-    struct muster_view_stream in =
-        muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank);
-    while (out.at < out.end && in.at < in.end) {
-        const struct muster_view_op *send = &view->op[out.at], *receive = &view->op[in.at];
-        out.at += send->number <= receive->number;
-        in.at += receive->number <= send->number;
-        if (send->number != receive->number || !muster_view_scored(send) ||
-            !muster_view_scored(receive))
+    struct muster_sends pair = muster_sends_of(view, from, to);
+    while (muster_sends_next(&pair)) {
+        if (!muster_view_scored(pair.send) || !muster_view_scored(pair.receive))
             continue;
-        const struct muster_launch *sent = muster_launch_of(view, launches, send);
-        const struct muster_launch *received = muster_launch_of(view, launches, receive);
+        const struct muster_launch *sent = muster_launch_of(view, launches, pair.send);
+        const struct muster_launch *received = muster_launch_of(view, launches, pair.receive);
         if (sent && received) {
             bool shorter = sent->least_ns < received->least_ns;
-            add(memory, transfers, send, shorter ? sent->least_ns : received->least_ns, sent->load);
+            add(memory, transfers, pair.send, shorter ? sent->least_ns : received->least_ns,
+                sent->load);
         }
     }
     sort(transfers, memory);

@@ -9,21 +9,11 @@ import sys
 import tempfile
 import unittest
 
+from free_ports import two_free_ports
+
 MUSTER = sys.argv.pop(1)
 KEPT = {k: v for k, v in os.environ.items()
         if not k.startswith(("NCCL", "MASTER_", "SLURM_", "OMPI_", "PMI", "WORLD_", "RANK", "LOCAL_"))}
-
-
-def free_port():
-    """Two in a row that were free a moment ago."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("", 0))
-            try:
-                other.bind(("", one.getsockname()[1] + 1))
-            except (OSError, OverflowError):
-                continue
-            return one.getsockname()[1]
 
 
 class Meet(unittest.TestCase):
@@ -55,11 +45,11 @@ class Meet(unittest.TestCase):
         self.assertEqual([host["rank"] for host in report["hosts"]], list(range(world)))
 
     def test_at_a_place_that_is_given(self):
-        self.sound(self.all_of(3, "--rendezvous", f"localhost:{free_port()}"), 3)
+        self.sound(self.all_of(3, "--rendezvous", f"localhost:{two_free_ports()}"), 3)
 
     def test_at_the_port_behind_torchruns(self):
         """Which torchrun itself holds."""
-        port = free_port()
+        port = two_free_ports()
         with socket.socket() as torchrun:
             torchrun.bind(("", port))
             torchrun.listen()

@@ -5,11 +5,12 @@ Usage: hosts_standins_test.py MUSTER"""
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from free_ports import two_free_ports
 
 MUSTER = os.path.abspath(sys.argv.pop(1))
 KEPT = {k: v for k, v in os.environ.items()
@@ -113,18 +114,6 @@ os._exit(status if status >= 0 else 128 - status)
 '''
 
 
-def free_port():
-    """Two in a row that were free a moment ago."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("", 0))
-            try:
-                other.bind(("", one.getsockname()[1] + 1))
-            except (OSError, OverflowError):
-                continue
-            return one.getsockname()[1]
-
-
 class Standins(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -149,7 +138,7 @@ class Standins(unittest.TestCase):
 
     def torchrun(self, nodes, each, *options, args=(), port=None, **env):
         """What the agent of each node printed, and how it ended."""
-        port = port or free_port()
+        port = port or two_free_ports()
         agents = [subprocess.Popen(
             ["torchrun", "--nnodes", str(nodes), "--node-rank", str(node), "--nproc-per-node", str(each),
              "--master-addr", "127.0.0.1", "--master-port", str(port), *options, "--no-python", MUSTER, "doctor",
