@@ -56,17 +56,16 @@ static enum muster_report_rows rows_of(enum muster_report_choice choice)
 struct said {
     const struct muster_view *view;
     const struct muster_findings *findings; /* NULL: nobody looked */
+    struct muster_verdict verdict;          /* where somebody looked */
 };
 
 static void add_findings(const void *arg, struct muster_json *json)
 {
     const struct said *said = arg;
-    struct muster_verdict verdict;
     if (!said->findings) {
         return;
     }
-    muster_verdict_of(said->view, said->findings, 0, &verdict);
-    muster_verdict_json(&verdict, json);
+    muster_verdict_json(&said->verdict, json);
     muster_json_array(json, "findings");
     for (size_t i = 0; i < said->findings->n; i++) {
         muster_json_object(json, NULL);
@@ -85,7 +84,9 @@ static int print_text(const struct muster_report *report, const struct muster_re
                       const struct said *said, FILE *out)
 {
     if (said->findings) {
-        muster_verdict_print(said->view, said->findings, &show->terminal, out);
+        if (!muster_verdict_print(said->view, said->findings, &show->terminal, out)) {
+            return -1;
+        }
         fputc('\n', out);
     }
     if (muster_report_text(report, show, out)) {
@@ -148,14 +149,26 @@ static int print(const struct muster_report *report, const struct muster_report_
     return 0;
 }
 
+/* Who reads a report may not take want of memory for a verdict. */
+static int look(const struct muster_view *view, const struct muster_findings *findings,
+                struct said *said, struct muster_err *err)
+{
+    *said = (struct said){.view = view, .findings = findings};
+    if (findings) {
+        muster_verdict_of(view, findings, 0, &said->verdict);
+    }
+    return said->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
+}
+
 static int print_view(const struct muster_view *view, const struct muster_findings *findings,
                       const struct muster_report_request *request, FILE *out,
                       struct muster_err *err)
 {
     struct muster_report report;
-    const struct said said = {view, findings};
+    struct said said;
     bool of_rules = request->choice == MUSTER_SHOW_RULE || request->format == MUSTER_FORMAT_JSON;
-    if (muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
+    if (look(view, findings, &said, err) ||
+        muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
         return -1;
     }
     if (findings) {
@@ -247,7 +260,7 @@ static int make_page(const struct muster_view *view, const struct muster_finding
 {
     struct muster_report report;
     struct muster_page_made made;
-    const struct said said = {view, findings};
+    struct said said;
     const struct muster_page_request page = {
         .path = request->html,
         .command = request->command,
@@ -255,7 +268,8 @@ static int make_page(const struct muster_view *view, const struct muster_finding
         .more = add_findings,
         .said = &said,
     };
-    if (muster_report_build(view, MUSTER_BY_OP, &report, err)) {
+    if (look(view, findings, &said, err) ||
+        muster_report_build(view, MUSTER_BY_OP, &report, err)) {
         return -1;
     }
     struct muster_progress *progress = muster_progress_begin("report", "drawing the page", 0);

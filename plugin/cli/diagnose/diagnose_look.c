@@ -137,7 +137,7 @@ void muster_finding_print(const struct muster_finding *finding, const char *job,
     muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
 }
 
-void muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
+bool muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
                           const struct muster_terminal *terminal, FILE *out)
 {
     struct muster_verdict verdict;
@@ -149,6 +149,7 @@ void muster_verdict_print(const struct muster_view *view, const struct muster_fi
         bool bold = i == 0 && terminal->style;
         fprintf(out, "%s%s%s\n", bold ? colour : "", verdict.line[i], bold ? "\033[0m" : "");
     }
+    return !verdict.no_memory;
 }
 
 void muster_diagnose_append(const struct muster_findings *findings,

@@ -49,8 +49,8 @@ const char *muster_look_name(const struct muster_look *look);
 void muster_finding_print(const struct muster_finding *finding, const char *job,
                           const struct muster_terminal *terminal, FILE *out);
 
-/* Who holds the job back, in at most three lines. */
-void muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
+/* Who holds the job back, in at most three lines. False: there was no memory to tell, which they say. */
+bool muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
                           const struct muster_terminal *terminal, FILE *out);
 
 /* The findings of a view that the configuration wants to be shown; what keeps them from being found
