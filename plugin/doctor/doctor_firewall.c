@@ -16,6 +16,11 @@
 
 enum { CONNECT_MS = 2000, RULES_MS = 3000, PORTS_TRIED = 5 };
 
+static bool is_live(const struct muster_doctor *doctor)
+{
+    return strcmp(doctor->procfs, "/proc") == 0;
+}
+
 /* Whether a line of a file begins so. */
 static bool has_line(const struct muster_doctor *doctor, const char *path, const char *line)
 {
@@ -66,7 +71,7 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
     if (interfaces)
         muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
                                  muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
-    if (interfaces && choice.n && strcmp(doctor->procfs, "/proc") == 0 &&
+    if (interfaces && choice.n && is_live(doctor) &&
         !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
         struct muster_interface *to = &interfaces->at[choice.at[0]];
         muster_doctor_address(to, text, sizeof text);
@@ -77,11 +82,6 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
             muster_check_advice(check, "a firewall on this host keeps NCCL's connections out");
         }
     }
-}
-
-static bool is_live(const struct muster_doctor *doctor)
-{
-    return strcmp(doctor->procfs, "/proc") == 0;
 }
 
 /* Root alone: prints the rules. Both programs load the kernel's modules where they are not, so they

@@ -74,17 +74,11 @@ static void evaluate_conntrack(const struct muster_doctor *doctor, struct muster
 static long long reserved_ports(const char *list, unsigned long low, unsigned long high)
 {
     long long n = 0;
-    for (char *end; *list; list = *end == ',' ? end + 1 : end) {
-        unsigned long first = strtoul(list, &end, 10), last = first;
-        if (end == list)
-            break;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
+    unsigned long first, last;
+    while (*list && (list = muster_proc_range(list, &first, &last))) {
         first = first > low ? first : low;
         last = last < high ? last : high;
         n += last >= first ? (long long)(last - first) + 1 : 0;
-        if (*end != ',')
-            break;
     }
     return n;
 }

@@ -110,22 +110,27 @@ bool muster_proc_limit(const char *text, const char *name, uint64_t *soft)
     return false;
 }
 
+const char *muster_proc_range(const char *list, unsigned long *first, unsigned long *last)
+{
+    char *end;
+    *first = *last = strtoul(list, &end, 10);
+    if (end == list)
+        return NULL;
+    if (*end == '-')
+        *last = strtoul(end + 1, &end, 10);
+    return *end == ',' ? end + 1 : "";
+}
+
 int muster_proc_cpus(const char *list, uint64_t *set, size_t words)
 {
     int n = 0;
+    unsigned long first, last;
     memset(set, 0, words * sizeof *set);
-    for (char *end; *list; list = *end == ',' ? end + 1 : end) {
-        unsigned long first = strtoul(list, &end, 10), last = first;
-        if (end == list)
-            break;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
+    while (*list && (list = muster_proc_range(list, &first, &last))) {
         for (unsigned long cpu = first; cpu <= last && cpu < words * 64; cpu++) {
             n += !(set[cpu / 64] >> cpu % 64 & 1);
             set[cpu / 64] |= 1ull << cpu % 64;
         }
-        if (*end != ',')
-            break;
     }
     return n;
 }
