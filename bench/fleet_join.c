@@ -1,6 +1,6 @@
 /*
  * What a worker of a fleet costs, and how soon it names a late rank: messages as the agents of many
- * hosts would tell them, joined and judged, without NATS in between.
+ * hosts would tell them, joined and evaluated, without NATS in between.
  *
  * usage: fleet_join [HOSTS [SECONDS]]    8 ranks a host: a communicator of each host, one of equal
  * ranks of all hosts, one of all; half way through one rank becomes late by a tenth of a step.
@@ -12,16 +12,16 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "fleet/evaluator.h"
 #include "fleet/join.h"
-#include "fleet/judge.h"
 #include "fleet/wire.h"
 
 enum { RANKS = 8, COMMS = 3, STEPS = 3 /* a half second, of COMMS operations each */ };
-#define STEP_NS (MUSTER_NS_PER_S / 2 / STEPS)
-#define OWN_NS  (STEP_NS / 4) /* a rank's own work before each operation */
-#define SEND_NS MUSTER_NS_PER_MS
+#define STEP_NS  (MUSTER_NS_PER_S / 2 / STEPS)
+#define OWN_NS   (STEP_NS / 4) /* a rank's own work before each operation */
+#define SEND_NS  MUSTER_NS_PER_MS
 #define DELAY_NS (STEP_NS / 10)
-#define RUN     "/scratch/muster-bench"
+#define RUN      "/scratch/muster-bench"
 
 struct host {
     struct muster_wire_message message;
@@ -127,7 +127,8 @@ static void step(struct host *host, uint64_t half, uint64_t late_from, int late)
         for (unsigned s = 0; s < STEPS; s++)
             for (unsigned c = 0; c < COMMS; c++)
                 make_op(&host->op[i][process->ops++], half * STEPS + s, c, process->identity.rank,
-                        half < late_from ? -1 : late, shift + s * (half < late_from ? 0 : DELAY_NS), begin);
+                        half < late_from ? -1 : late, shift + s * (half < late_from ? 0 : DELAY_NS),
+                        begin);
         for (unsigned c = 0; c < COMMS; c++) {
             struct muster_seg_comm *comm = &host->comm[i][c].seg;
             host->comm[i][c].described = again;
@@ -139,7 +140,7 @@ static void step(struct host *host, uint64_t half, uint64_t late_from, int late)
 }
 
 struct cost {
-    uint64_t take_ns, judge_ns, bytes, longest_ns;
+    uint64_t take_ns, evaluate_ns, bytes, longest_ns;
 };
 
 static void play_half(struct host *host, unsigned hosts, uint64_t half, uint64_t late_from,
@@ -171,13 +172,13 @@ int main(int argc, char **argv)
     char name[MUSTER_FLEET_NAME];
     muster_fleet_name(name, 1000, RUN);
     struct muster_join *join = muster_join_new(name);
-    struct muster_judge *judge = muster_judge_new(10 * MUSTER_NS_PER_S);
+    struct muster_evaluator *evaluator = muster_evaluator_new(10 * MUSTER_NS_PER_S);
     struct host *host = calloc(1, sizeof *host);
     struct told told = {.late = (int)(hosts / 2 * RANKS + 3)};
     struct cost cost = {0};
     mallopt(M_MMAP_MAX, 0); /* as a worker does */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    if (!join || !judge || !host || hosts == 0) {
+    if (!join || !evaluator || !host || hosts == 0) {
         free(host);
         return 1;
     }
@@ -185,9 +186,9 @@ int main(int argc, char **argv)
         told.now_s = ((double)half + 1) / 2;
         play_half(host, hosts, half, seconds, told.late, join, &cost);
         uint64_t begin = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        muster_judge_look(judge, join, (half + 1) * (MUSTER_NS_PER_S / 2), note, &told);
+        muster_evaluator_look(evaluator, join, (half + 1) * (MUSTER_NS_PER_S / 2), note, &told);
         uint64_t took = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-        cost.judge_ns += took;
+        cost.evaluate_ns += took;
         cost.longest_ns = took > cost.longest_ns ? took : cost.longest_ns;
     }
     struct rusage use;
@@ -196,11 +197,11 @@ int main(int argc, char **argv)
            hosts, seconds, told.right ? told.first_s - seconds / 2.0 : -1.0, told.wrong);
     printf("  join %.3f, judge %.3f of a processor, one judgement at most %.2f s; %.0f bytes a "
            "second and rank; %ld MB\n",
-           (double)cost.take_ns / 1e9 / seconds, (double)cost.judge_ns / 1e9 / seconds,
+           (double)cost.take_ns / 1e9 / seconds, (double)cost.evaluate_ns / 1e9 / seconds,
            (double)cost.longest_ns / 1e9, (double)cost.bytes / seconds / (hosts * RANKS),
            use.ru_maxrss / 1024);
     free(host);
-    muster_judge_free(judge);
+    muster_evaluator_free(evaluator);
     muster_join_free(join);
     return told.right == 1 && told.wrong == 0 ? 0 : 1;
 }

@@ -101,13 +101,13 @@ static uint64_t cpu_ns(void)
     return muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* The leader's second: takes at its pace, then one judgement, as often as it allows itself. */
+/* The leader's second: takes at its pace, then one evaluation, as often as it allows itself. */
 static double measure(unsigned ranks, uint64_t per_s, bool full, unsigned seconds)
 {
     struct host host = {.dir = "/dev/shm/muster-live-cost-XXXXXX", .ranks = ranks};
     struct muster_live_run *run = muster_live_run_new();
     struct muster_live_slow slow = {0};
-    uint64_t take = 0, judge = 0, takes = 0, judged = 0;
+    uint64_t take = 0, evaluate = 0, takes = 0, evaluated = 0;
     if (!mkdtemp(host.dir) || !run)
         exit(2);
     host.peers.peer = calloc(ranks, sizeof *host.peers.peer);
@@ -129,17 +129,17 @@ static double measure(unsigned ranks, uint64_t per_s, bool full, unsigned second
         uint64_t now = (s + 1) * MUSTER_NS_PER_S, began = cpu_ns();
         struct muster_findings findings = {0};
         if (muster_live_slow_due(&slow, run, now, false)) {
-            muster_live_slow_judge(&slow, run, &host.peers, now, &findings, NULL, NULL);
-            judge += s < SKIP_S ? 0 : cpu_ns() - began;
-            judged += s >= SKIP_S;
+            muster_live_slow_evaluate(&slow, run, &host.peers, now, &findings, NULL, NULL);
+            evaluate += s < SKIP_S ? 0 : cpu_ns() - began;
+            evaluated += s >= SKIP_S;
         }
         muster_findings_free(&findings);
     }
-    double share = (double)(take + judge) / 1e7 / seconds;
+    double share = (double)(take + evaluate) / 1e7 / seconds;
     printf("| %u | %llu | %s | %.0f | %.2f | %u | %.3f |\n", ranks, (unsigned long long)per_s,
            full ? "full" : "auto", (double)take / (double)takes / 1e3,
-           judged ? (double)judge / (double)judged / 1e6 : 0.0, (unsigned)(judged * 100 / seconds),
-           share);
+           evaluated ? (double)evaluate / (double)evaluated / 1e6 : 0.0,
+           (unsigned)(evaluated * 100 / seconds), share);
     fflush(stdout);
     muster_live_run_free(run);
     close_host(&host);

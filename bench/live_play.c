@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
-#include "run/op_window.h"
 #include "diagnose/watch.h"
+#include "run/op_window.h"
 
 enum {
     OPS_ALL = 32768,
@@ -26,7 +26,7 @@ struct play {
     struct muster_window *window;
     size_t *at;                     /* operations taken, of each process */
     struct muster_process *process; /* the run as far as it is in the windows */
-    uint64_t timed;                 /* when it was judged last */
+    uint64_t timed;                 /* when it was evaluated last */
     struct muster_watch watch;
     struct muster_windows windows;
     unsigned looks, halved, second;

@@ -37,7 +37,7 @@ struct score {
     uint64_t diagnose_ns;
 };
 
-/* Percent. What is promised is judged by bench/verdicts; this keeps the old cases from getting
+/* Percent. What is promised is evaluated by bench/verdicts; this keeps the old cases from getting
  * worse. */
 enum { PRECISION = 98, RECALL = 95 };
 

@@ -218,7 +218,7 @@ def named(report):
     return list(dict.fromkeys(causes + others + problems))
 
 
-def judge(threads):
+def evaluate(threads):
     first = listed = 0
     for thread, build, symptom, cause in threads:
         with tempfile.TemporaryDirectory() as folder:
@@ -234,4 +234,4 @@ def judge(threads):
 
 
 if __name__ == "__main__":
-    judge(THREADS)
+    evaluate(THREADS)

@@ -422,7 +422,7 @@ def host_of(folder, build):
     return host
 
 
-def judge_all():
+def evaluate_all():
     first = listed = 0
     for thread, build, symptom, ids, words in THREADS:
         with tempfile.TemporaryDirectory() as folder:
@@ -460,4 +460,4 @@ if __name__ == "__main__":
     elif OPTIONS:
         report_one(OPTIONS[1])
     else:
-        judge_all()
+        evaluate_all()

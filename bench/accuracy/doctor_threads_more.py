@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from doctor_threads import FAKES, judge  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads import FAKES, evaluate  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def redirecting():
@@ -236,4 +236,4 @@ THREADS = (
 )
 
 if __name__ == "__main__":
-    judge(THREADS)
+    evaluate(THREADS)

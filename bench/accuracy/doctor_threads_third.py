@@ -9,7 +9,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from doctor_threads import judge  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads import evaluate  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def consumer(host, gpus, name, capability):
@@ -122,4 +122,4 @@ THREADS = (
 )
 
 if __name__ == "__main__":
-    judge(THREADS)
+    evaluate(THREADS)

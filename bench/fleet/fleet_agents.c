@@ -1,14 +1,14 @@
 /*
- * The agents of many hosts in one process, for fleet.py: what they tell is made first, and told over
- * a few connections to a real NATS as agents tell it, kept and sent again like theirs.
+ * The agents of many hosts in one process, for fleet.py: what they tell is made first, and told
+ * over a few connections to a real NATS as agents tell it, kept and sent again like theirs.
  *
  * usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] [--from T]
- *        [--offline]  joins and judges here, as fast as it goes, and tells when what is named
+ *        [--offline]  joins and evaluates here, as fast as it goes, and tells when what is named
  *        [--rough]    one in twenty hosts silent from 8 to 18 s, others killed from 18 to 24 s, a
  *                     quarter of all cut off from 26 to 32 s
  *
- * Says in a line of JSON what is going to happen when, waits for a line of input, tells, and says in
- * another line what became of it.
+ * Says in a line of JSON what is going to happen when, waits for a line of input, tells, and says
+ * in another line what became of it.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "fleet/evaluator.h"
 #include "fleet/fleet_name.h"
-#include "fleet/judge.h"
 #include "fleet/nats/sender.h"
 #include "fleet_job.h"
 #include "fleet_tape.h"
@@ -65,7 +65,8 @@ struct agents {
     pthread_t thread;
 };
 
-static void put_message(struct agents *agents, unsigned host, unsigned half, struct muster_wire_out *out)
+static void put_message(struct agents *agents, unsigned host, unsigned half,
+                        struct muster_wire_out *out)
 {
     const struct fleet_tape *tape = agents->tape;
     size_t i = (size_t)half * tape->hosts + host;
@@ -106,7 +107,8 @@ static void tell_due(struct agents *agents, unsigned half, unsigned slice)
         unsigned due = half + (host / CONNECTIONS % SLICES <= slice);
         if (is_cut_off(host, tape->hosts, half))
             continue;
-        for (; agents->next[host] < due && agents->next[host] < tape->halves; agents->next[host]++) {
+        for (; agents->next[host] < due && agents->next[host] < tape->halves;
+             agents->next[host]++) {
             unsigned at = agents->next[host];
             if (!is_killed(host, at) && !is_silent(host, at))
                 tell(agents, host, at);
@@ -118,7 +120,8 @@ static void *agents_main(void *arg)
 {
     struct agents *agents = arg;
     for (unsigned i = 0; i < (agents->tape->halves + 1) * SLICES; i++) {
-        uint64_t at_ns = agents->begin_ns + (i + SLICES) * (HALF_NS / SLICES), now = muster_now_ns();
+        uint64_t at_ns = agents->begin_ns + (i + SLICES) * (HALF_NS / SLICES),
+                 now = muster_now_ns();
         if (at_ns > now)
             usleep((useconds_t)((at_ns - now) / 1000));
         tell_due(agents, i / SLICES, i % SLICES);
@@ -141,8 +144,9 @@ struct options {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] "
-                    "[--from T] [--rough]\n");
+    fprintf(stderr,
+            "usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] "
+            "[--from T] [--rough]\n");
     return 2;
 }
 
@@ -172,15 +176,16 @@ static int read_options(int argc, char **argv, struct options *to)
             return usage();
         i++;
     }
-    bool good = (to->url || to->offline) && to->ranks >= JOB_HOST_GPUS && to->ranks <= JOB_RANKS_MAX &&
-                to->ranks % JOB_HOST_GPUS == 0 && to->seconds > 0 && to->seconds < 3600;
+    bool good = (to->url || to->offline) && to->ranks >= JOB_HOST_GPUS &&
+                to->ranks <= JOB_RANKS_MAX && to->ranks % JOB_HOST_GPUS == 0 && to->seconds > 0 &&
+                to->seconds < 3600;
     return good ? 0 : usage();
 }
 
 /* ---- without NATS: time is the job's, and what a look takes of a processor ---- */
 
 struct offline {
-    double now_s, judged_s, longest_s, joined_s;
+    double now_s, evaluated_s, longest_s, joined_s;
 };
 
 static void say_finding(void *arg, const struct muster_finding *finding)
@@ -188,7 +193,8 @@ static void say_finding(void *arg, const struct muster_finding *finding)
     const struct offline *offline = arg;
     char sentence[512];
     muster_finding_sentence(finding, sentence, sizeof sentence);
-    printf("%6.1f s %s%s\n", offline->now_s, finding->resolved || finding->retracted ? "over: " : "", sentence);
+    printf("%6.1f s %s%s\n", offline->now_s,
+           finding->resolved || finding->retracted ? "over: " : "", sentence);
 }
 
 static double spent_s(void)
@@ -196,7 +202,8 @@ static double spent_s(void)
     return (double)muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
 }
 
-static void join_half(struct agents *agents, unsigned half, struct muster_join *join, struct offline *offline)
+static void join_half(struct agents *agents, unsigned half, struct muster_join *join,
+                      struct offline *offline)
 {
     uint64_t at_ns = (half + 1) * HALF_NS;
     for (unsigned host = 0; host < agents->tape->hosts; host++) {
@@ -213,15 +220,16 @@ static void join_half(struct agents *agents, unsigned half, struct muster_join *
     }
 }
 
-static void judge_offline(const struct fleet_tape *tape)
+static void evaluate_offline(const struct fleet_tape *tape)
 {
     char name[MUSTER_FLEET_NAME];
     muster_fleet_name(name, 1000, RUN);
-    struct agents agents = {.tape = tape, .session = 1, .sequence = calloc(tape->hosts, sizeof(uint64_t))};
+    struct agents agents = {
+        .tape = tape, .session = 1, .sequence = calloc(tape->hosts, sizeof(uint64_t))};
     struct muster_join *join = muster_join_new(name);
-    struct muster_judge *judge = muster_judge_new(10 * MUSTER_NS_PER_S);
+    struct muster_evaluator *evaluator = muster_evaluator_new(10 * MUSTER_NS_PER_S);
     struct offline offline = {0};
-    if (!agents.sequence || !join || !judge)
+    if (!agents.sequence || !join || !evaluator)
         exit(2);
     mallopt(M_MMAP_MAX, 0); /* as a worker does */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -229,15 +237,15 @@ static void judge_offline(const struct fleet_tape *tape)
         offline.now_s = (half + 1) / 2.0;
         join_half(&agents, half, join, &offline);
         double begin_s = spent_s();
-        muster_judge_look(judge, join, (half + 1) * HALF_NS, say_finding, &offline);
+        muster_evaluator_look(evaluator, join, (half + 1) * HALF_NS, say_finding, &offline);
         double took_s = spent_s() - begin_s;
-        offline.judged_s += took_s;
+        offline.evaluated_s += took_s;
         offline.longest_s = took_s > offline.longest_s ? took_s : offline.longest_s;
     }
     printf("join %.3f, judge %.3f of a processor, one look at most %.2f s; %llu operations timed\n",
-           2 * offline.joined_s / tape->halves, 2 * offline.judged_s / tape->halves, offline.longest_s,
-           (unsigned long long)join->timed);
-    muster_judge_free(judge);
+           2 * offline.joined_s / tape->halves, 2 * offline.evaluated_s / tape->halves,
+           offline.longest_s, (unsigned long long)join->timed);
+    muster_evaluator_free(evaluator);
     muster_join_free(join);
     free(agents.sequence);
 }
@@ -247,7 +255,8 @@ static void start(struct agents *agents, unsigned c, const struct options *optio
 {
     char name[MUSTER_FLEET_NAME];
     struct muster_err err;
-    const struct muster_link_options link = {.nats = {.url = options->url}, .who = "fleet_agents", .log = stderr, .quiet = true};
+    const struct muster_link_options link = {
+        .nats = {.url = options->url}, .who = "fleet_agents", .log = stderr, .quiet = true};
     uint64_t session = muster_unix_ns() << 20;
     muster_fleet_name(name, 1000, RUN);
     *agents = (struct agents){.tape = tape, .first = c, .session = session};
@@ -287,9 +296,11 @@ static void play(const struct options *options, const struct fleet_tape *tape)
         free(agents[c].next);
         free(agents[c].sequence);
     }
-    printf("{\"told\": %llu, \"lost\": %llu, \"waiting\": %llu, \"bytes\": %llu, \"cpu_s\": %.2f}\n",
-           (unsigned long long)sum.there, (unsigned long long)sum.lost, (unsigned long long)sum.waiting,
-           (unsigned long long)sum.bytes, (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+    printf(
+        "{\"told\": %llu, \"lost\": %llu, \"waiting\": %llu, \"bytes\": %llu, \"cpu_s\": %.2f}\n",
+        (unsigned long long)sum.there, (unsigned long long)sum.lost,
+        (unsigned long long)sum.waiting, (unsigned long long)sum.bytes,
+        (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
 int main(int argc, char **argv)
@@ -302,15 +313,16 @@ int main(int argc, char **argv)
         return 2;
     fleet_job_make(options.ranks, options.seconds, options.fault, options.from_s, &job);
     fleet_tape_make(&job, 2 * options.seconds, begins, &tape);
-    printf("{\"ranks\": %u, \"guilty\": %d, \"guilty_ranks\": %u, \"step_s\": %.4f, \"due_s\": %.3f, "
-           "\"bytes_a_rank_and_second\": %.1f, \"cpu_s\": %.2f}\n",
-           job.ranks, job.faults ? (int)job.fault[0].first : -1, job.faults ? job.fault[0].ranks : 0,
-           job.step_ns / 1e9, fleet_job_cost_s(&job, DUE_NS),
-           (double)tape.bytes / options.seconds / job.ranks,
-           (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+    printf(
+        "{\"ranks\": %u, \"guilty\": %d, \"guilty_ranks\": %u, \"step_s\": %.4f, \"due_s\": %.3f, "
+        "\"bytes_a_rank_and_second\": %.1f, \"cpu_s\": %.2f}\n",
+        job.ranks, job.faults ? (int)job.fault[0].first : -1, job.faults ? job.fault[0].ranks : 0,
+        job.step_ns / 1e9, fleet_job_cost_s(&job, DUE_NS),
+        (double)tape.bytes / options.seconds / job.ranks,
+        (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
     fflush(stdout);
     if (options.offline)
-        judge_offline(&tape);
+        evaluate_offline(&tape);
     else if (fgets(line, sizeof line, stdin))
         play(&options, &tape);
     fleet_tape_free(&tape);

@@ -2,7 +2,7 @@
  * A generated training job: what each rank's host thread, compute stream and communication streams
  * do in a step, who talks with whom, how noisy it all is, and what is wrong with it. Written apart
  * from the detector: of muster it knows what an operation looks like, and nothing of how one is
- * judged. A job is a pure function of its seed and category. Times are in ns.
+ * evaluated. A job is a pure function of its seed and category. Times are in ns.
  */
 #ifndef MUSTER_BENCH_VERDICTS_JOB_H
 #define MUSTER_BENCH_VERDICTS_JOB_H

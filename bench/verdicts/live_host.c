@@ -255,8 +255,8 @@ static void look(struct leader *leader)
         return;
     for (size_t i = 0; i < leader->peers.n; i++)
         show_nets(leader->of[i], (leader->now_ns - 1e9) / leader->length_ns);
-    if (!muster_live_slow_judge(&leader->slow, leader->refreshed, &leader->peers, now_ns, &now, NULL,
-                                NULL))
+    if (!muster_live_slow_evaluate(&leader->slow, leader->refreshed, &leader->peers, now_ns, &now,
+                                   NULL, NULL))
         exit(2);
     muster_watch_window(&leader->watch, leader->slow.windows.since_unix_ns);
     muster_watch_slow(&leader->watch, &now, false, tell, leader);

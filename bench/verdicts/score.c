@@ -98,16 +98,16 @@ static unsigned innocents(const struct job *job, const struct muster_finding *fi
 }
 
 static void add_row(struct score_row *row, const struct job *job, const struct truth *truth,
-                    const struct judged *judged)
+                    const struct evaluated *evaluated)
 {
-    unsigned named = named_faults(job, &judged->findings), told = 0, faults;
+    unsigned named = named_faults(job, &evaluated->findings), told = 0, faults;
     row->cases++;
     for (unsigned f = 0; f < job->faults; f++) {
         row->due += truth->due[f];
         row->found += truth->due[f] && named >> f & 1;
     }
-    for (size_t i = 0; i < judged->findings.n; i++) {
-        const struct muster_finding *finding = &judged->findings.finding[i];
+    for (size_t i = 0; i < evaluated->findings.n; i++) {
+        const struct muster_finding *finding = &evaluated->findings.finding[i];
         enum verdict verdict = score_finding(job, finding, &faults);
         row->right += verdict == VERDICT_RIGHT;
         row->wrong += verdict == VERDICT_WRONG;
@@ -122,9 +122,9 @@ static void add_row(struct score_row *row, const struct job *job, const struct t
 static const double cost_of[SCORE_COSTS] = {-1, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
 static void add_power(struct score *score, const struct job *job, const struct truth *truth,
-                      const struct judged *judged)
+                      const struct evaluated *evaluated)
 {
-    unsigned named = named_faults(job, &judged->findings);
+    unsigned named = named_faults(job, &evaluated->findings);
     for (unsigned f = 0; f < job->faults; f++) {
         unsigned i = SCORE_COSTS - 1;
         while (i && truth_share(truth, f) < cost_of[i])
@@ -175,14 +175,14 @@ static void add_details(struct score *score, const struct job *job, const struct
 }
 
 void score_add(struct score *score, const struct job *job, const struct truth *truth,
-               const struct recorded *recorded, const struct judged *judged)
+               const struct recorded *recorded, const struct evaluated *evaluated)
 {
-    add_row(&score->all, job, truth, judged);
-    add_row(&score->category[job->category], job, truth, judged);
-    add_row(&score->family[job->family], job, truth, judged);
-    add_power(score, job, truth, judged);
-    for (size_t i = 0; i < judged->findings.n; i++) {
-        const struct muster_finding *finding = &judged->findings.finding[i];
+    add_row(&score->all, job, truth, evaluated);
+    add_row(&score->category[job->category], job, truth, evaluated);
+    add_row(&score->family[job->family], job, truth, evaluated);
+    add_power(score, job, truth, evaluated);
+    for (size_t i = 0; i < evaluated->findings.n; i++) {
+        const struct muster_finding *finding = &evaluated->findings.finding[i];
         unsigned faults;
         enum verdict verdict = score_finding(job, finding, &faults);
         if (verdict == VERDICT_RIGHT || verdict == VERDICT_WRONG)
@@ -191,12 +191,13 @@ void score_add(struct score *score, const struct job *job, const struct truth *t
             add_details(score, job, truth, finding, faults);
     }
     score->ops += recorded->ops;
-    score->busy_s += judged->busy_s;
+    score->busy_s += evaluated->busy_s;
 }
 
-bool score_is_bad(const struct job *job, const struct truth *truth, const struct judged *judged)
+bool score_is_bad(const struct job *job, const struct truth *truth,
+                  const struct evaluated *evaluated)
 {
     struct score_row row = {0};
-    add_row(&row, job, truth, judged);
+    add_row(&row, job, truth, evaluated);
     return row.wrong || row.found < row.due;
 }

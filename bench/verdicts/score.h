@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "judged.h"
+#include "evaluated.h"
 #include "truth.h"
 
 enum verdict { VERDICT_RIGHT, VERDICT_WRONG, VERDICT_NEUTRAL, VERDICT_NONE };
@@ -44,18 +44,19 @@ struct score {
 enum verdict score_finding(const struct job *job, const struct muster_finding *finding,
                            unsigned *faults);
 void score_add(struct score *score, const struct job *job, const struct truth *truth,
-               const struct recorded *recorded, const struct judged *judged);
+               const struct recorded *recorded, const struct evaluated *evaluated);
 /* Whether anything of the case is wrong or missing. */
-bool score_is_bad(const struct job *job, const struct truth *truth, const struct judged *judged);
+bool score_is_bad(const struct job *job, const struct truth *truth,
+                  const struct evaluated *evaluated);
 void score_print(struct score *score, FILE *out);
 /* What the case is, its truth, what was said. */
 void score_explain(const struct job *job, const struct truth *truth,
-                   const struct recorded *recorded, const struct judged *judged, bool evidence,
-                   FILE *out);
+                   const struct recorded *recorded, const struct evaluated *evaluated,
+                   bool evidence, FILE *out);
 /* What it says that the run lost, what was not timed included, as the truth is. */
 double score_cost_s(const struct muster_finding *finding);
 /* One line a finding, and one a fault that was not named; a header with NULL. */
 void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
-               const struct recorded *recorded, const struct judged *judged, FILE *out);
+               const struct recorded *recorded, const struct evaluated *evaluated, FILE *out);
 
 #endif

@@ -51,7 +51,7 @@ static void add_delays(struct score_live *score, const struct job *job, const st
 }
 
 void score_live_add(struct score_live *score, const struct job *job, const struct truth *truth,
-                    const struct live_run *run, const struct judged *after)
+                    const struct live_run *run, const struct evaluated *after)
 {
     score->clean += job->faults == 0;
     score->clean_told += job->faults == 0 && run->n > 0;
@@ -68,11 +68,11 @@ void score_live_add(struct score_live *score, const struct job *job, const struc
     add_delays(score, job, truth, run);
 }
 
-void score_live_judged(const struct live_run *run, struct judged *judged)
+void score_live_evaluated(const struct live_run *run, struct evaluated *evaluated)
 {
-    *judged = (struct judged){.busy_s = run->busy_s};
+    *evaluated = (struct evaluated){.busy_s = run->busy_s};
     for (unsigned i = 0; i < run->n; i++) {
-        struct muster_finding *finding = muster_findings_add(&judged->findings);
+        struct muster_finding *finding = muster_findings_add(&evaluated->findings);
         if (!finding)
             exit(2);
         *finding = run->told[i].finding;

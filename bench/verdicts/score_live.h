@@ -18,9 +18,9 @@ struct score_live {
 
 /* `after`: what was found offline. */
 void score_live_add(struct score_live *score, const struct job *job, const struct truth *truth,
-                    const struct live_run *run, const struct judged *after);
-/* The findings told, to be scored like those found afterwards; free with judged_free. */
-void score_live_judged(const struct live_run *run, struct judged *judged);
+                    const struct live_run *run, const struct evaluated *after);
+/* The findings told, to be scored like those found afterwards; free with evaluated_free. */
+void score_live_evaluated(const struct live_run *run, struct evaluated *evaluated);
 void score_live_say(const struct job *job, const struct live_run *run, FILE *out);
 void score_live_print(struct score_live *score, FILE *out);
 

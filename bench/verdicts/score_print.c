@@ -20,8 +20,9 @@ static void print_row(const char *word, const struct score_row *row, FILE *out)
 
 static void print_rows(const struct score *score, FILE *out)
 {
-    static const char head[] = "| cases | told | precision | recall | innocents named | all wait |\n"
-                               "|---|---|---|---|---|---|---|\n";
+    static const char head[] =
+        "| cases | told | precision | recall | innocents named | all wait |\n"
+        "|---|---|---|---|---|---|---|\n";
     fprintf(out, "| category %s", head);
     for (unsigned c = 0; c < CASES; c++) {
         if (score->category[c].cases)
@@ -68,10 +69,10 @@ static void print_costs(struct score *score, FILE *out)
             "\ncost said over true cost, %u findings: median %.2f, a tenth below %.2f, a tenth "
             "above %.2f; within 30 %%: %.3f\n",
             n, score->ratio[n / 2].value, score->ratio[n / 10].value,
-            score->ratio[n - 1 - n / 10].value,
-            share(near, n));
+            score->ratio[n - 1 - n / 10].value, share(near, n));
     if (score->causes) {
-        fprintf(out, "cause said (host or gpu) in %u of the %u of these that are of ranks, right %.3f\n",
+        fprintf(out,
+                "cause said (host or gpu) in %u of the %u of these that are of ranks, right %.3f\n",
                 score->causes, score->causes_due, share(score->causes_right, score->causes));
     }
 }
@@ -128,12 +129,13 @@ static void print_left_out(const struct score *score, unsigned family, FILE *out
             job_family_word(family), n, p, share(own->right, n), brier, low, high, within, costs);
 }
 
-/* What is fitted, the confidence and the interval of costs, fitted to the other families and judged
- * on this one. */
+/* What is fitted, the confidence and the interval of costs, fitted to the other families and
+ * evaluated on this one. */
 static void print_families(const struct score *score, FILE *out)
 {
-    fprintf(out, "\n| family left out | findings | confidence by the others | right | Brier | true "
-                 "cost over the one said, by the others | within |\n|---|---|---|---|---|---|---|\n");
+    fprintf(out,
+            "\n| family left out | findings | confidence by the others | right | Brier | true "
+            "cost over the one said, by the others | within |\n|---|---|---|---|---|---|---|\n");
     for (unsigned f = 0; f < FAMILIES; f++) {
         if (score->family[f].right + score->family[f].wrong)
             print_left_out(score, f, out);
@@ -184,8 +186,8 @@ static void explain_innocent(const struct job *job, const struct truth *truth,
 }
 
 void score_explain(const struct job *job, const struct truth *truth,
-                   const struct recorded *recorded, const struct judged *judged, bool evidence,
-                   FILE *out)
+                   const struct recorded *recorded, const struct evaluated *evaluated,
+                   bool evidence, FILE *out)
 {
     static const char *const words[] = {"right", "WRONG", "neutral", "no matter"};
     unsigned seen = 0, timing[3] = {0};
@@ -203,8 +205,8 @@ void score_explain(const struct job *job, const struct truth *truth,
             job->by_events ? ", by events" : "", recorded->ops, truth->run_s);
     for (unsigned f = 0; f < job->faults; f++)
         explain_fault(job, truth, recorded, f, out);
-    for (size_t i = 0; i < judged->findings.n; i++) {
-        const struct muster_finding *finding = &judged->findings.finding[i];
+    for (size_t i = 0; i < evaluated->findings.n; i++) {
+        const struct muster_finding *finding = &evaluated->findings.finding[i];
         unsigned faults;
         enum verdict verdict = score_finding(job, finding, &faults);
         muster_finding_sentence(finding, text, sizeof text);
@@ -230,7 +232,7 @@ static void csv_line(uint64_t seed, const struct job *job, const char *what, uns
 }
 
 void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
-               const struct recorded *recorded, const struct judged *judged, FILE *out)
+               const struct recorded *recorded, const struct evaluated *evaluated, FILE *out)
 {
     static const char *const words[] = {"right", "wrong", "neutral", "other"};
     unsigned named = 0, faults;
@@ -239,8 +241,8 @@ void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
                      "share_said,cost_over_run,confidence\n");
         return;
     }
-    for (size_t i = 0; i < judged->findings.n; i++) {
-        const struct muster_finding *finding = &judged->findings.finding[i];
+    for (size_t i = 0; i < evaluated->findings.n; i++) {
+        const struct muster_finding *finding = &evaluated->findings.finding[i];
         enum verdict verdict = score_finding(job, finding, &faults);
         unsigned f = faults ? (unsigned)__builtin_ctz(faults) : JOB_FAULTS_MAX;
         named |= faults;

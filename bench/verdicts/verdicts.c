@@ -2,8 +2,8 @@
  * verdicts: how often muster is right about who holds a job back, on generated jobs whose truth is
  * counterfactual (truth.h), by category, model family and size of the fault.
  *
- * Seeds from 1000 on judge. No constant of the detector, and none of its fitted tables, may be
- * chosen on them: tune on seeds below 1000, and judge once.
+ * Seeds from 1000 on are for the evaluation. No constant of the detector, and none of its fitted
+ * tables, may be chosen on them: tune on seeds below 1000, and evaluate once.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -34,11 +34,12 @@ static const char usage[] =
     "--say             print each case with something wrong or missing\n"
     "--reach           fail unless precision is at least 0.99, recall 0.95, and nobody innocent "
     "named\n"
-"--floor PERCENT   fail unless recall is at least that, precision 0.99, and nobody innocent named\n";
+    "--floor PERCENT   fail unless recall is at least that, precision 0.99, and nobody innocent "
+    "named\n";
 
 struct options {
     uint64_t from, to, ranks, one, null, floor; /* floor: percent; 0: none */
-    int category, family, without; /* -1: any, none */
+    int category, family, without;              /* -1: any, none */
     const char *csv;
     bool say, single, live, reach, no_gpu_times;
 };
@@ -144,27 +145,27 @@ static void score_case(struct bench *bench, uint64_t seed, const struct job *job
     const struct options *options = bench->options;
     struct truth truth;
     struct recorded recorded;
-    struct judged judged;
+    struct evaluated evaluated;
     struct live_run live = {0};
-    judge_run(job, &recorded, &judged);
+    evaluate_run(job, &recorded, &evaluated);
     truth_find(job, &recorded, &truth);
     if (options->live) {
         live_play(job, &recorded, &live);
-        score_live_add(&bench->live, job, &truth, &live, &judged);
-        judged_free(&judged);
-        score_live_judged(&live, &judged);
+        score_live_add(&bench->live, job, &truth, &live, &evaluated);
+        evaluated_free(&evaluated);
+        score_live_evaluated(&live, &evaluated);
     }
-    score_add(&bench->score, job, &truth, &recorded, &judged);
+    score_add(&bench->score, job, &truth, &recorded, &evaluated);
     if (bench->csv)
-        score_csv(seed, job, &truth, &recorded, &judged, bench->csv);
+        score_csv(seed, job, &truth, &recorded, &evaluated, bench->csv);
     bool word = job->faults == 0 && live.n > 0;
-    if (options->single || (options->say && (word || score_is_bad(job, &truth, &judged)))) {
+    if (options->single || (options->say && (word || score_is_bad(job, &truth, &evaluated)))) {
         printf("case %" PRIu64 "\n", seed * 100 + job->category);
-        score_explain(job, &truth, &recorded, &judged, options->single, stdout);
+        score_explain(job, &truth, &recorded, &evaluated, options->single, stdout);
         score_live_say(job, &live, stdout);
     }
     live_free(&live);
-    judged_free(&judged);
+    evaluated_free(&evaluated);
 }
 
 static void one_case(struct bench *bench, uint64_t seed, unsigned category, int family)

@@ -26,14 +26,14 @@ struct reached {
 struct muster_agent_job {
     struct muster_seg_identity who;
     uint32_t uid;
-    uint64_t hang_ns, judged_ns, again_ns;
+    uint64_t hang_ns, evaluated_ns, again_ns;
     uint64_t take_ns; /* when the rings are due */
     struct muster_live_peers peers;
     struct muster_live_policies policies;
     struct muster_live_run *run;
     struct muster_live_slow slow;
     struct muster_watch watch;
-    struct muster_watch paths;         /* what is wrong with the machine stays so */
+    struct muster_watch paths; /* what is wrong with the machine stays so */
     struct muster_live_motions motions;
     struct reached reached[COMMS];
     unsigned reacheds;
@@ -151,7 +151,7 @@ static void compare(struct muster_agent_job *job, const struct muster_joint *joi
     }
 }
 
-/* Each operation once, though it stays in the window for some judgements. */
+/* Each operation once, though it stays in the window for some evaluations. */
 static void compare_new(void *arg, const struct muster_view *view)
 {
     struct muster_agent_job *job = arg;
@@ -201,7 +201,8 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
             return;
         job->compared[job->compareds++] = (struct muster_agent_compared){0};
     }
-    if (muster_live_slow_judge(&job->slow, job->run, &job->peers, now_ns, &now, compare_new, job)) {
+    if (muster_live_slow_evaluate(&job->slow, job->run, &job->peers, now_ns, &now, compare_new,
+                                  job)) {
         muster_watch_window(&job->watch, job->slow.windows.since_unix_ns);
         muster_watch_slow(&job->watch, &now, at_once, tell, arg);
         muster_watch_update(&job->paths, &now, tell, arg);
@@ -213,12 +214,12 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
 /* ---- hangs ---- */
 
 /* Whether a communicator has stood still for long enough, or one that hung moves. */
-static bool worth_judging(struct muster_agent_job *job, uint64_t now_ns)
+static bool worth_evaluating(struct muster_agent_job *job, uint64_t now_ns)
 {
     bool moved =
         muster_live_motions_take(&job->motions, job->peers.peer, job->peers.n, NULL, now_ns);
-    bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->judged_ns, job->again_ns,
-                                       now_ns);
+    bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns,
+                                       job->again_ns, now_ns);
     if (moved)
         job->again_ns = AGAIN_NS;
     return due || (moved && muster_watch_hanging(&job->watch) > 0);
@@ -242,16 +243,16 @@ size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_f
     muster_live_peers_take(&job->peers, found, n, &job->who);
     size_t living = alive(job);
     muster_watch_alive(&job->watch, living);
-    bool judged = worth_judging(job, now_ns) || at_once;
-    if (judged) {
-        job->judged_ns = now_ns;
+    bool evaluated = worth_evaluating(job, now_ns) || at_once;
+    if (evaluated) {
+        job->evaluated_ns = now_ns;
         if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
             muster_watch_update(&job->watch, &now, tell, arg);
         if (now.n == 0 && job->again_ns < AGAIN_MOST_NS)
             job->again_ns *= 2;
         muster_findings_free(&now);
     }
-    if (muster_live_policies_scan(&job->policies, job->run, &job->peers, judged, &choices))
+    if (muster_live_policies_scan(&job->policies, job->run, &job->peers, evaluated, &choices))
         muster_watch_update(&job->policies.watch, &choices, tell, arg);
     muster_findings_free(&choices);
     take_rings(job, now_ns);

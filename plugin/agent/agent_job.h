@@ -1,5 +1,5 @@
 /*
- * Who is late and what hangs in one job, as far as this host shows it: the functions that judge
+ * Who is late and what hangs in one job, as far as this host shows it: the functions that evaluate
  * inside a job (diagnose/live), fed from outside. It reads the job's segments and nothing else of
  * it, keeps a bounded window of operations, and takes as little of a processor as they do. One
  * thread.
@@ -30,8 +30,8 @@ void muster_agent_job_on_read(struct muster_agent_job *job, muster_live_saw *saw
 /* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
 
-/* Looks at the job's segments, and judges what is due; `tell` is called
- * for each finding that is new. `at_once`: judges whatever there is, as there will be no other
+/* Looks at the job's segments, and evaluates what is due; `tell` is called
+ * for each finding that is new. `at_once`: evaluates whatever there is, as there will be no other
  * look. Returns how many of its processes live. */
 size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
                              size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *tell,

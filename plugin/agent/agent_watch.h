@@ -1,6 +1,6 @@
 /*
  * The agent's other half: a thread that watches every job of this host and keeps what it found
- * where a scrape may read it. A scrape never waits for a judgement.
+ * where a scrape may read it. A scrape never waits for an evaluation.
  */
 #ifndef MUSTER_AGENT_AGENT_WATCH_H
 #define MUSTER_AGENT_AGENT_WATCH_H

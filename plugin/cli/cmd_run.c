@@ -148,7 +148,7 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
 }
 
 /* To the second: file systems' clocks are coarser than ours. Which processes in it are this job's
- * is judged by each one's begin. */
+ * is evaluated by each one's begin. */
 static bool is_written_since(const char *dir, const struct muster_run_since *since,
                              struct stat *file)
 {

@@ -120,9 +120,9 @@ int muster_diagnose_slow(const struct muster_view *view, struct muster_findings 
 void muster_windows_take(struct muster_windows *windows, uint64_t since_unix_ns,
                          struct muster_view *view)
 {
-    windows->judged += windows->judged == 0 || windows->since_unix_ns != since_unix_ns;
+    windows->evaluated += windows->evaluated == 0 || windows->since_unix_ns != since_unix_ns;
     windows->since_unix_ns = since_unix_ns;
-    view->window = windows->judged;
+    view->window = windows->evaluated;
 }
 
 int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,

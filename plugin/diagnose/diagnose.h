@@ -18,14 +18,15 @@ int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
 int muster_diagnose_slow(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err);
 
-/* The windows of a run that is judged again and again while it goes on; zeroed to begin with. One
- * that begins where the last one did is no new one: evidence in it may be looked at at any time. */
+/* The windows of a run that is evaluated again and again while it goes on; zeroed to begin with.
+ * One that begins where the last one did is no new one: evidence in it may be looked at at any
+ * time. */
 struct muster_windows {
-    uint64_t judged, since_unix_ns;
+    uint64_t evaluated, since_unix_ns;
 };
 
-/* Says to the view which of them it is, before it is judged. `since_unix_ns`: since when it holds all
- * that it compares; 0: since the run began. */
+/* Says to the view which of them it is, before it is evaluated. `since_unix_ns`: since when it
+ * holds all that it compares; 0: since the run began. */
 void muster_windows_take(struct muster_windows *windows, uint64_t since_unix_ns,
                          struct muster_view *view);
 

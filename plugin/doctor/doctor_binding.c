@@ -15,9 +15,9 @@
 enum { RANKS_MAX = 64, PROCESSES_MAX = 4096, CPUS_PER_RANK = 2, NODES_MAX = 64 };
 
 struct bound {
-    unsigned rank;    /* on this host */
-    long pid;         /* 0: as the launcher will bind it */
-    const char *said; /* the CPUs, as the source says them */
+    unsigned rank;     /* on this host */
+    long pid;          /* 0: as the launcher will bind it */
+    const char *said;  /* the CPUs, as the source says them */
     char job[32];      /* its port, which ranks of one job share */
     char visible[128]; /* its CUDA_VISIBLE_DEVICES; "": not set */
     int cpus;
@@ -34,8 +34,8 @@ struct ranks {
 /* Of a rank's variables: its number by the innermost launcher that said one, and its job. */
 static void take_variable(const char *entry, struct bound *rank, size_t *by)
 {
-    static const char *const names[] = {"LOCAL_RANK=", "OMPI_COMM_WORLD_LOCAL_RANK=",
-                                        "MPI_LOCALRANKID=", "SLURM_LOCALID="};
+    static const char *const names[] = {
+        "LOCAL_RANK=", "OMPI_COMM_WORLD_LOCAL_RANK=", "MPI_LOCALRANKID=", "SLURM_LOCALID="};
     uint64_t number;
     for (size_t i = 0; i < sizeof names / sizeof *names && i < *by; i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0 &&
@@ -79,9 +79,8 @@ static void read_cpus(const struct muster_doctor *doctor, char *text, struct bou
 {
     char below[64];
     snprintf(below, sizeof below, "%ld/status", rank->pid);
-    const char *list = muster_doctor_read_proc(doctor, below, text)
-                           ? strstr(text, "Cpus_allowed_list:")
-                           : NULL;
+    const char *list =
+        muster_doctor_read_proc(doctor, below, text) ? strstr(text, "Cpus_allowed_list:") : NULL;
     if (!list)
         return;
     list += strlen("Cpus_allowed_list:");
@@ -149,9 +148,9 @@ static void find_planned(const struct muster_doctor *doctor, struct ranks *ranks
         if (masks)
             read_mask(at, length, rank);
         else
-            rank->cpus = muster_proc_cpus(
-                muster_arena_format(doctor->memory, "%.*s", (int)length, at), rank->set,
-                MUSTER_DOCTOR_CPU_WORDS);
+            rank->cpus =
+                muster_proc_cpus(muster_arena_format(doctor->memory, "%.*s", (int)length, at),
+                                 rank->set, MUSTER_DOCTOR_CPU_WORDS);
         at = at[length] && at[length + 1] ? at + length + 1 : list;
     }
 }
@@ -181,7 +180,7 @@ static int count_within(const struct ranks *ranks, int of, bool *first)
     return n;
 }
 
-static void judge(struct muster_check *check, const struct ranks *ranks, int online)
+static void evaluate(struct muster_check *check, const struct ranks *ranks, int online)
 {
     for (int i = 0; i < ranks->n; i++) {
         const struct bound *rank = &ranks->at[i];
@@ -222,7 +221,7 @@ static void check_binding(struct muster_doctor *doctor, const struct ranks *rank
         muster_check_found(check, "no ranks are bound here");
         return;
     }
-    judge(check, ranks, count_online(doctor));
+    evaluate(check, ranks, count_online(doctor));
     bool shared = check->status == MUSTER_CHECK_WARNING;
     muster_check_found(check, shared ? "ranks are bound to the same CPUs"
                                      : "no rank is bound to CPUs that others need");
@@ -272,9 +271,10 @@ static void check_near(struct muster_doctor *doctor, const struct ranks *ranks)
     if (!far)
         return;
     muster_check_worse(check, MUSTER_CHECK_WARNING);
-    muster_check_advice(check, "bind by the GPU's node (nvidia-smi topo -m; srun --gpu-bind=closest, "
-                               "numactl --cpunodebind by LOCAL_RANK): what its proxy threads copy "
-                               "crosses the sockets");
+    muster_check_advice(check,
+                        "bind by the GPU's node (nvidia-smi topo -m; srun --gpu-bind=closest, "
+                        "numactl --cpunodebind by LOCAL_RANK): what its proxy threads copy "
+                        "crosses the sockets");
 }
 
 /* ---- NUMA ---- */
@@ -325,11 +325,12 @@ static void check_numa(struct muster_doctor *doctor)
         muster_check_found(check, "NUMA nodes are not told");
         return;
     }
-    muster_check_found(check, "%d NUMA node%s on %d socket%s", nodes, nodes == 1 ? "" : "s", sockets,
-                       sockets == 1 ? "" : "s");
+    muster_check_found(check, "%d NUMA node%s on %d socket%s", nodes, nodes == 1 ? "" : "s",
+                       sockets, sockets == 1 ? "" : "s");
     if (nodes > sockets)
-        muster_check_evidence(check, "several nodes a socket (NPS, sub-NUMA clustering): a GPU is near "
-                                     "to the CPUs of one of them alone");
+        muster_check_evidence(check,
+                              "several nodes a socket (NPS, sub-NUMA clustering): a GPU is near "
+                              "to the CPUs of one of them alone");
     if (nodes > 1)
         list_gpus(check, doctor->survey->machine);
 }

@@ -186,8 +186,8 @@ static void tell_dropped(struct muster_check *check, const struct muster_filter_
 }
 
 /* What the rules do with the job's connections; true: they were read. */
-static bool judge_rules(struct muster_doctor *doctor, struct muster_check *check,
-                        const struct rules *rules)
+static bool evaluate_rules(struct muster_doctor *doctor, struct muster_check *check,
+                           const struct rules *rules)
 {
     struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
     struct muster_choice choice = {.n = 0};
@@ -251,7 +251,7 @@ void muster_doctor_firewall(struct muster_doctor *doctor)
     muster_check_expected(check, "no firewall between the hosts of a job, or one that lets them in "
                                  "on all ports (net.ports)");
     muster_check_found(check, active ? "%s is enabled here" : "none seen", active);
-    if (!judge_rules(doctor, check, &rules)) {
+    if (!evaluate_rules(doctor, check, &rules)) {
         if (rules.there || active)
             muster_check_evidence(check, "firewall rules not readable without root");
         if (active)

@@ -44,8 +44,8 @@ static struct express read_express(const struct muster_doctor *doctor, struct mu
     return express;
 }
 
-static void judge(struct muster_check *check, const struct muster_nic *nic,
-                  const struct express *express)
+static void evaluate(struct muster_check *check, const struct muster_nic *nic,
+                     const struct express *express)
 {
     muster_check_evidence(check, "%s: payload %u, read requests %u bytes%s",
                           nic->verbs[0] ? nic->verbs : nic->name, express->payload,
@@ -73,7 +73,7 @@ void muster_doctor_pcie(struct muster_doctor *doctor)
             seen++;
             if (!check->found[0])
                 muster_check_found(check, "as they should be");
-            judge(check, &machine->nic[i], &express);
+            evaluate(check, &machine->nic[i], &express);
         }
     }
     if (fabric == 0)

@@ -65,7 +65,7 @@ typedef void for_port(struct muster_check *check, const struct muster_doctor *do
 
 /* Returns how many ports there are. */
 static int each_port(struct muster_check *check, const struct muster_doctor *doctor,
-                     for_port *judge)
+                     for_port *evaluate)
 {
     char pattern[PATH_MAX];
     glob_t found;
@@ -78,7 +78,7 @@ static int each_port(struct muster_check *check, const struct muster_doctor *doc
         *port++ = '\0';
         char *ports = strrchr(found.gl_pathv[i], '/');
         *ports = '\0';
-        judge(check, doctor, strrchr(found.gl_pathv[i], '/') + 1, port);
+        evaluate(check, doctor, strrchr(found.gl_pathv[i], '/') + 1, port);
         n++;
     }
     globfree(&found);

@@ -1,8 +1,8 @@
 /*
  * One job as its hosts tell it: messages come in, a run comes out, as if all processes had been
- * recorded here, for the functions that judge runs. What a host told last is kept, a bounded window
- * of operations, nothing else. Time between hosts is the server's, which stamped each message when
- * it took it: no clock of any host is believed. One thread.
+ * recorded here, for the functions that evaluate runs. What a host told last is kept, a bounded
+ * window of operations, nothing else. Time between hosts is the server's, which stamped each
+ * message when it took it: no clock of any host is believed. One thread.
  */
 #ifndef MUSTER_FLEET_JOIN_H
 #define MUSTER_FLEET_JOIN_H
@@ -23,8 +23,8 @@ enum {
 
 struct muster_join_host {
     uint64_t instance, sequence;
-    uint64_t heard_ns; /* the server's time of its newest message */
-    uint64_t mono_ns;  /* its own, of that */
+    uint64_t heard_ns;    /* the server's time of its newest message */
+    uint64_t mono_ns;     /* its own, of that */
     int64_t to_server_ns; /* to be added to its clock: by the message that took least */
     uint64_t boot_hash;
     char host[128], hostname[64];
@@ -42,8 +42,9 @@ struct muster_join_process {
     size_t overs;
     struct muster_class_table *class;
     struct muster_join_net {
-        struct muster_seg_net told, mark, begin; /* now; when the window was halved last; where it begins */
-    } *net;
+        struct muster_seg_net told, mark,
+            begin; /* now; when the window was halved last; where it begins */
+    } * net;
     size_t nets;
 };
 
@@ -57,9 +58,9 @@ struct muster_join {
     size_t processes;
     struct muster_hashmap by_instance, by_process;
     uint64_t newest_ns, newest_at_ns; /* the server's time of the newest message; own clock then */
-    uint64_t timed;   /* operations with GPU times, ever */
+    uint64_t timed;                   /* operations with GPU times, ever */
     uint64_t messages, lost, refused; /* lost: that never came, by their sequence */
-    uint64_t unknown; /* processes and operations that nobody had described yet */
+    uint64_t unknown;                 /* processes and operations that nobody had described yet */
 };
 
 /* `name` of fleet_name.h. NULL: no memory. */
@@ -79,7 +80,7 @@ bool muster_join_hears(const struct muster_join *join, const struct muster_join_
 /* How much of the job is heard now. */
 struct muster_join_coverage {
     size_t hosts, silent_hosts;
-    size_t living; /* processes that are heard and not over */
+    size_t living;          /* processes that are heard and not over */
     size_t ranks, expected; /* heard; that there are, as they say themselves */
     uint64_t moved_ns;      /* the server's time when anything was called or ended last; 0: never */
 };

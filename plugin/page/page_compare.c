@@ -41,8 +41,8 @@ static void put_run(struct muster_json *json, const char *key,
     muster_json_end(json);
 }
 
-/* From which on a change counts, as muster_change_is judges: a share for kinds of operations, a time
- * an operation for ranks. */
+/* From which on a change counts, as muster_change_is evaluates: a share for kinds of operations, a
+ * time an operation for ranks. */
 static void put_least(struct muster_json *json, const struct muster_compared *compared)
 {
     muster_json_object(json, "least");

@@ -165,8 +165,8 @@ static uint8_t worse(uint8_t low, enum muster_fault_kind kind)
 }
 
 /* Which of its paths take a PCIe link that does less than it can. */
-static void judge_links(struct muster_fact_gpu *gpu, const struct muster_machine *machine, int at,
-                        const int *other)
+static void evaluate_links(struct muster_fact_gpu *gpu, const struct muster_machine *machine,
+                           int at, const int *other)
 {
     struct muster_faults *faults = calloc(1, sizeof *faults);
     if (!faults)
@@ -231,7 +231,7 @@ void muster_facts_gpu(struct muster_fact_gpu *gpu, const struct muster_fact_head
         describe_peer(&gpu->peer[gpu->peers++], machine, at, i);
     }
     if (!machine->hidden)
-        judge_links(gpu, machine, at, other);
+        evaluate_links(gpu, machine, at, other);
     describe_nics(gpu, head, machine, at);
 }
 

@@ -16,7 +16,7 @@
 
 enum {
     PERIOD_S = 10,   /* of looks; the first few come sooner: many jobs are short */
-    AGAIN_LOOKS = 4, /* then an idle GPU's links are judged once more, under load */
+    AGAIN_LOOKS = 4, /* then an idle GPU's links are evaluated once more, under load */
 };
 
 struct muster_sampler {
@@ -35,7 +35,7 @@ struct muster_sampler {
     int at[MUSTER_FACT_GPUS]; /* in `watch`; -1: not there */
     unsigned described;       /* of `pci`: in the segment */
     unsigned looks;
-    bool again; /* links of an idle GPU are to be judged once more */
+    bool again; /* links of an idle GPU are to be evaluated once more */
 };
 
 /* Copies an entry that begins with its seq; `from`'s own seq means nothing. */
@@ -123,7 +123,7 @@ static void describe(struct muster_sampler *sampler, unsigned which)
 }
 
 /* A GPU that works has its links at full speed, or they are slow. */
-static void judge_again(struct muster_sampler *sampler)
+static void evaluate_again(struct muster_sampler *sampler)
 {
     sampler->again = false;
     read_tree(sampler);
@@ -149,7 +149,7 @@ static void look(struct muster_sampler *sampler)
     }
     sampler->looks++;
     if (sampler->again && sampler->looks >= AGAIN_LOOKS)
-        judge_again(sampler);
+        evaluate_again(sampler);
 }
 
 /* 1 s, 2 s, 4 s, 8 s, then every 10 s; sooner if there is a new GPU. */

@@ -61,8 +61,8 @@ static bool is_played(const struct muster_seg_slot *slot, const struct muster_la
 }
 
 /* What the events around or behind the slot's launch say. */
-static enum verdict judge_launch(struct muster_recorder *recorder, struct muster_seg_slot *slot,
-                                 bool quiet, struct muster_launch_times *launch)
+static enum verdict evaluate_launch(struct muster_recorder *recorder, struct muster_seg_slot *slot,
+                                    bool quiet, struct muster_launch_times *launch)
 {
     struct muster_gpu_context *gpu = muster_timing_context(recorder, slot);
     if (!gpu)
@@ -89,8 +89,9 @@ static enum verdict judge_launch(struct muster_recorder *recorder, struct muster
 }
 
 /* NCCL stamps the operation's kernels. */
-static enum verdict judge_kernels(const struct muster_recorder *recorder, struct muster_comm *comm,
-                                  const struct muster_seg_slot *slot, bool quiet, uint64_t now)
+static enum verdict evaluate_kernels(const struct muster_recorder *recorder,
+                                     struct muster_comm *comm, const struct muster_seg_slot *slot,
+                                     bool quiet, uint64_t now)
 {
     uint32_t ended = atomic_load_explicit(&slot->ended, memory_order_acquire);
     uint32_t started = atomic_load_explicit(&slot->started, memory_order_relaxed);
@@ -111,8 +112,8 @@ static enum verdict judge_kernels(const struct muster_recorder *recorder, struct
     return given_up || (waited && (passed || crowded)) ? RETIRE_EARLY : KEEP;
 }
 
-static enum verdict judge_proxies(const struct muster_comm *comm,
-                                  const struct muster_seg_slot *slot, bool quiet, uint64_t now)
+static enum verdict evaluate_proxies(const struct muster_comm *comm,
+                                     const struct muster_seg_slot *slot, bool quiet, uint64_t now)
 {
     uint32_t ended = atomic_load_explicit(&slot->proxy_ended, memory_order_acquire);
     uint32_t started = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed);
@@ -125,34 +126,34 @@ static enum verdict judge_proxies(const struct muster_comm *comm,
     return over_for(comm, now, 0) || age(now, slot->enqueue_ns) > PATIENCE_NS ? RETIRE : KEEP;
 }
 
-static enum verdict judge_parts(struct muster_recorder *recorder, struct muster_comm *comm,
-                                struct muster_seg_slot *slot, uint64_t now,
-                                struct muster_launch_times *launch)
+static enum verdict evaluate_parts(struct muster_recorder *recorder, struct muster_comm *comm,
+                                   struct muster_seg_slot *slot, uint64_t now,
+                                   struct muster_launch_times *launch)
 {
     uint64_t touched = atomic_load_explicit(&slot->touched_ns, memory_order_relaxed);
     bool quiet = age(now, touched) >= QUIET_NS;
     bool timed = slot->flags & MUSTER_OP_IN_WINDOW;
-    enum verdict events = judge_launch(recorder, slot, quiet, launch);
+    enum verdict events = evaluate_launch(recorder, slot, quiet, launch);
     if (events == KEEP)
         return over_for(comm, now, MUSTER_NS_PER_S) ? RETIRE_EARLY : KEEP;
     if (muster_recorder_kernels(recorder) && timed)
-        return judge_kernels(recorder, comm, slot, quiet, now);
+        return evaluate_kernels(recorder, comm, slot, quiet, now);
     /* Kernels say more than the network's proxies, which may come long after. */
     if (timed && launch->timed && launch->result == MUSTER_LAUNCH_ENDED) {
         uint32_t open = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed) -
                         atomic_load_explicit(&slot->proxy_ended, memory_order_relaxed);
         return open && !over_for(comm, now, MUSTER_NS_PER_S) ? KEEP : RETIRE;
     }
-    return judge_proxies(comm, slot, quiet, now);
+    return evaluate_proxies(comm, slot, quiet, now);
 }
 
 /* A call without a launch: blocked in NCCL, or of a kind whose launch NCCL does not show (every
  * broadcast from 2.29 on). It is the latter once the communicator was called again, in another
  * group, or is finalized. Where room is needed a later call is enough: a launch that comes all the
  * same costs the operation its algorithm, a call that finds no slot is lost. */
-static enum verdict judge_call(const struct muster_recorder *recorder,
-                               const struct muster_comm *comm, const struct muster_seg_slot *slot,
-                               uint64_t now)
+static enum verdict evaluate_call(const struct muster_recorder *recorder,
+                                  const struct muster_comm *comm,
+                                  const struct muster_seg_slot *slot, uint64_t now)
 {
     bool later = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed) > slot->number + 1;
     bool other_group = atomic_load_explicit(&comm->groups, memory_order_relaxed) != slot->group;
@@ -255,8 +256,8 @@ static void scan_slot(struct muster_recorder *recorder, unsigned i, uint32_t wor
         atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_acquire);
     struct muster_launch_times launch = {.result = MUSTER_LAUNCH_LOST};
     enum verdict verdict = state == MUSTER_SLOT_CALLED
-                               ? judge_call(recorder, comm, slot, now)
-                               : judge_parts(recorder, comm, slot, now, &launch);
+                               ? evaluate_call(recorder, comm, slot, now)
+                               : evaluate_parts(recorder, comm, slot, now, &launch);
     if (verdict == KEEP)
         return;
     if (state == MUSTER_SLOT_CALLED && !muster_track_take_call(recorder, i, generation))

@@ -11,19 +11,19 @@ enum muster_op_flags {
     MUSTER_OP_GRAPH = 1 << 0,      /* replayed from a CUDA graph; numbered apart from eager ones */
     MUSTER_OP_API_ONLY = 1 << 1,   /* seen as a call only: NCCL shows no launch for its kernel */
     MUSTER_OP_IN_WINDOW = 1 << 2,  /* its launch is timed, by events or by its kernels' stamps */
-    MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up: never judged */
+    MUSTER_OP_UNSCORED = 1 << 3,   /* warm-up: never evaluated */
     MUSTER_OP_INCOMPLETE = 1 << 4, /* retired before all it announced had ended: no times */
 };
 
-/* The high byte of the flags: the operation's entry in muster_segment.tag of its process, plus 1; 0:
- * it has no tag. */
+/* The high byte of the flags: the operation's entry in muster_segment.tag of its process, plus 1;
+ * 0: it has no tag. */
 enum { MUSTER_OP_TAG_SHIFT = 8 };
 static inline unsigned muster_op_tag(uint16_t flags)
 {
     return flags >> MUSTER_OP_TAG_SHIFT;
 }
 
-enum { MUSTER_WARM_UP = 3 }; /* first operations of a communicator that are never judged */
+enum { MUSTER_WARM_UP = 3 }; /* first operations of a communicator that are never evaluated */
 
 struct muster_op {
     uint64_t number;     /* ordinal of the collective in its communicator, of a send or receive

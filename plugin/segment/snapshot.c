@@ -6,7 +6,8 @@
 
 enum { TRIES = 100 };
 
-/* The race is meant, and judged afterwards by seq or slot state: thread sanitizers cannot know. */
+/* The race is meant, and evaluated afterwards by seq or slot state: thread sanitizers cannot know.
+ */
 __attribute__((noinline, no_sanitize("thread"))) void muster_snapshot(void *to, const void *from,
                                                                       size_t bytes)
 {

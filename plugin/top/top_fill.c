@@ -226,7 +226,7 @@ static void fill_findings(struct muster_top_filled *filled, const struct muster_
                           struct muster_top *top)
 {
     struct gather gather = {.finding = filled->finding};
-    muster_agent_job_findings(job->judge, gather_finding, &gather);
+    muster_agent_job_findings(job->evaluator, gather_finding, &gather);
     top->finding = filled->finding;
     top->findings = gather.n;
     if (gather.n)

@@ -49,8 +49,8 @@ void muster_top_host_free(struct muster_top_host *host)
         for (size_t i = 0; i < host->job[j].processes; i++)
             muster_top_process_free(&host->job[j].process[i]);
         free(host->job[j].process);
-        if (host->job[j].judge)
-            muster_agent_job_free(host->job[j].judge);
+        if (host->job[j].evaluator)
+            muster_agent_job_free(host->job[j].evaluator);
     }
     if (host) {
         muster_top_filled_free(&host->filled);
@@ -66,15 +66,15 @@ static struct muster_top_job *job_of(struct muster_top_host *host,
                                      const struct muster_found *found)
 {
     for (size_t j = 0; j < host->jobs; j++)
-        if (muster_agent_job_is(host->job[j].judge, who, found->uid))
+        if (muster_agent_job_is(host->job[j].evaluator, who, found->uid))
             return &host->job[j];
     if (!found->alive || host->jobs == JOBS)
         return NULL;
     struct muster_top_job *job = &host->job[host->jobs];
     *job = (struct muster_top_job){.who = *who, .uid = found->uid};
-    job->judge = muster_agent_job_new(who, found->uid, host->options.hang_ns);
-    host->jobs += job->judge != NULL;
-    return job->judge ? job : NULL;
+    job->evaluator = muster_agent_job_new(who, found->uid, host->options.hang_ns);
+    host->jobs += job->evaluator != NULL;
+    return job->evaluator ? job : NULL;
 }
 
 static struct muster_top_process *process_of(struct muster_top_job *job, const char *path,
@@ -171,9 +171,9 @@ static void ignore(void *arg, const struct muster_finding *finding)
 
 static void take_compared(struct muster_top_job *job)
 {
-    for (size_t i = 0; i < muster_agent_job_peers(job->judge); i++) {
+    for (size_t i = 0; i < muster_agent_job_peers(job->evaluator); i++) {
         struct muster_agent_compared compared;
-        const struct muster_live_peer *peer = muster_agent_job_peer(job->judge, i, &compared);
+        const struct muster_live_peer *peer = muster_agent_job_peer(job->evaluator, i, &compared);
         for (size_t p = 0; p < job->processes; p++)
             if (strcmp(job->process[p].path, peer->path) == 0)
                 muster_top_process_compare(&job->process[p], &compared);
@@ -189,9 +189,9 @@ static void look_at(struct muster_top_host *host, struct muster_top_job *job,
     if (!was_alive && n == 0)
         return;
     struct seeing seeing = {host, job};
-    muster_agent_job_on_read(job->judge, saw, &seeing);
-    job->alive = muster_agent_job_look(job->judge, own, n, now, false, ignore, NULL);
-    muster_agent_job_on_read(job->judge, NULL, NULL);
+    muster_agent_job_on_read(job->evaluator, saw, &seeing);
+    job->alive = muster_agent_job_look(job->evaluator, own, n, now, false, ignore, NULL);
+    muster_agent_job_on_read(job->evaluator, NULL, NULL);
     if (job->alive)
         job->looked_ns = now;
     take_compared(job);
@@ -232,7 +232,7 @@ uint64_t muster_top_host_take(struct muster_top_host *host)
     for (size_t j = 0; j < host->jobs; j++) {
         if (!host->job[j].alive)
             continue;
-        uint64_t again = muster_agent_job_take(host->job[j].judge, muster_now_ns());
+        uint64_t again = muster_agent_job_take(host->job[j].evaluator, muster_now_ns());
         due = again < due ? again : due;
     }
     return due;

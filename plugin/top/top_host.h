@@ -1,6 +1,6 @@
 /*
  * The jobs that run on this host, for the screen: read from their segments, which are never
- * written; findings come from the functions that judge inside a job. A look reads the tables of
+ * written; findings come from the functions that evaluate inside a job. A look reads the tables of
  * calls of every process, and of some the sums of operations by turns, so that 64 ranks cost less
  * than one percent of a processor at a look a second. One thread.
  */

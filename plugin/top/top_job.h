@@ -9,7 +9,7 @@
 enum { MUSTER_TOP_FINDINGS = 32 };
 
 struct muster_top_job {
-    struct muster_agent_job *judge;
+    struct muster_agent_job *evaluator;
     struct muster_seg_identity who; /* of its first process */
     uint32_t uid;
     struct muster_top_process *process;

@@ -1,6 +1,7 @@
 /*
  * What is known of one machine: its PCI tree, GPUs, NICs and NVLink. Filled by the readers (hwloc's
- * XML, sysfs, NVML), judged by paths.h and faults.h. Plain data; muster_machine_free gives it back.
+ * XML, sysfs, NVML), evaluated by paths.h and faults.h. Plain data; muster_machine_free gives it
+ * back.
  */
 #ifndef MUSTER_TOPOLOGY_MACHINE_H
 #define MUSTER_TOPOLOGY_MACHINE_H
@@ -70,7 +71,7 @@ struct muster_nic {
 
 struct muster_machine {
     struct muster_arena memory; /* of the machine itself, too */
-    char source[128]; /* "hwloc 2.9.0", "/sys", "file.xml" */
+    char source[128];           /* "hwloc 2.9.0", "/sys", "file.xml" */
     struct muster_node *node;
     int nodes;
     struct muster_gpu gpu[MUSTER_MACHINE_GPUS];

@@ -78,7 +78,7 @@ static enum muster_path_class between_roots(const struct muster_machine *machine
     return x == 0 || y == 0 || (x & y) ? MUSTER_PATH_NODE : MUSTER_PATH_SYS;
 }
 
-/* Judged by what is known to be possible, not by an idle GPU's slowed link. */
+/* Evaluated by what is known to be possible, not by an idle GPU's slowed link. */
 static void find_narrowest(const struct muster_machine *machine, struct muster_path *path)
 {
     struct muster_link link;

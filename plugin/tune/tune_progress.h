@@ -1,5 +1,5 @@
-/* A search of `muster tune` under way, shared by its parts: screening and pairs (tune_search.c), all
- * rules together (tune_together.c). One thread. */
+/* A search of `muster tune` under way, shared by its parts: screening and pairs (tune_search.c),
+ * all rules together (tune_together.c). One thread. */
 #ifndef MUSTER_TUNE_TUNE_PROGRESS_H
 #define MUSTER_TUNE_TUNE_PROGRESS_H
 
@@ -8,10 +8,12 @@
 #include "tune/tune_whole.h"
 
 enum {
-    MUSTER_TUNE_RUNS = 256,                    /* whose durations are remembered */
-    MUSTER_TUNE_AGAIN = 4,                     /* candidates between two runs without a policy */
-    MUSTER_TUNE_WHOLE_RUNS = 2 * MUSTER_TUNE_PAIRS, /* runs that judge all rules together, at least */
-    MUSTER_TUNE_RESERVED = 6 + MUSTER_TUNE_WHOLE_RUNS,          /* runs that screening leaves: three pairs of each kind */
+    MUSTER_TUNE_RUNS = 256, /* whose durations are remembered */
+    MUSTER_TUNE_AGAIN = 4,  /* candidates between two runs without a policy */
+    MUSTER_TUNE_WHOLE_RUNS =
+        2 * MUSTER_TUNE_PAIRS, /* runs that evaluate all rules together, at least */
+    MUSTER_TUNE_RESERVED =
+        6 + MUSTER_TUNE_WHOLE_RUNS, /* runs that screening leaves: three pairs of each kind */
 };
 struct muster_tune_progress {
     const struct muster_tune_plan *plan;
@@ -28,7 +30,7 @@ struct muster_tune_progress {
     size_t rare;                   /* classes of the first run with too few operations */
     char when[32];
     const char *ending;
-    unsigned drops; /* rules that were dropped because others paid for them */
+    unsigned drops;                     /* rules that were dropped because others paid for them */
     char dropped[2 * MUSTER_TUNE_LINE]; /* what they did */
 };
 
@@ -43,7 +45,7 @@ int muster_tune_run_once(struct muster_tune_progress *search, const char *policy
 /* The same without a policy. */
 int muster_tune_run_base(struct muster_tune_progress *search, struct muster_tune_sample *sample);
 
-/* Judges the proven rules in pairs of runs of their own, and drops those that others pay for. */
+/* Evaluates the proven rules in pairs of runs of their own, and drops those that others pay for. */
 void muster_tune_together(struct muster_tune_progress *search);
 
 #endif

@@ -73,7 +73,7 @@ static void last_words(const struct muster_tune_progress *search)
 }
 
 int muster_tune_run_once(struct muster_tune_progress *search, const char *policy, const char *name,
-                    struct muster_tune_sample *sample)
+                         struct muster_tune_sample *sample)
 {
     struct muster_tune_ended ended;
     struct muster_err err;
@@ -128,7 +128,7 @@ static int write_file(struct muster_tune_progress *search)
         .ending = search->ending,
         .whole = {figure, meaning, search->dropped},
         .rare = search->rare,
-        .unjudged = muster_tune_unjudged(&search->tracks),
+        .unevaluated = muster_tune_unevaluated(&search->tracks),
     };
     if (muster_tune_rules_proven(&search->tracks, search->rule)) {
         muster_tune_whole_format(&search->whole, figure, meaning);
@@ -159,7 +159,8 @@ int muster_tune_run_base(struct muster_tune_progress *search, struct muster_tune
     return rc;
 }
 
-static void report_class(const struct muster_tune_progress *search, const struct muster_tune_point *point)
+static void report_class(const struct muster_tune_progress *search,
+                         const struct muster_tune_point *point)
 {
     char class[96], choice[64], us[32];
     bool beats = point->beat_us > 0;
@@ -167,14 +168,15 @@ static void report_class(const struct muster_tune_progress *search, const struct
     muster_tune_format_choice(choice, sizeof choice, &point->choice);
     muster_tune_format_us(us, sizeof us, beats ? point->beat_us : point->us);
     muster_tune_tell(search, "  %s: %s %s, %s, %u operations", class, us,
-         beats ? "from begin to begin" : "by the quickest rank's clock", choice, point->ops);
+                     beats ? "from begin to begin" : "by the quickest rank's clock", choice,
+                     point->ops);
 }
 
 static void report_left_out(const struct muster_tune_progress *search)
 {
     char text[192];
     muster_tune_format_left_out(text, sizeof text, search->rare,
-                                muster_tune_unjudged(&search->tracks));
+                                muster_tune_unevaluated(&search->tracks));
     if (text[0]) {
         muster_tune_tell(search, "not judged: %s", text);
     }
@@ -190,8 +192,8 @@ static int first_run(struct muster_tune_progress *search)
     rc = muster_tune_tracks_begin(&search->tracks, &sample);
     search->rule = rc ? NULL : calloc(search->tracks.n + 1, sizeof *search->rule);
     search->rare = sample.rare;
-    muster_tune_tell(search, "run 1 (%.1f s), without a policy: %zu classes of operations", search->seconds[0],
-         sample.points);
+    muster_tune_tell(search, "run 1 (%.1f s), without a policy: %zu classes of operations",
+                     search->seconds[0], sample.points);
     for (size_t i = 0; i < sample.points; i++) {
         report_class(search, &sample.point[i]);
     }
@@ -208,19 +210,19 @@ static void report_screened(const struct muster_tune_progress *search, const cha
         muster_tune_tell(search, "run %u, %s: not offered, or no change", search->runs, name);
         return;
     }
-    if (!seen->judged) {
-        muster_tune_tell(search, "run %u, %s: no comparable time in %zu classes", search->runs, name,
-             seen->ran);
+    if (!seen->evaluated) {
+        muster_tune_tell(search, "run %u, %s: no comparable time in %zu classes", search->runs,
+                         name, seen->ran);
         return;
     }
     muster_tune_format_class(class, sizeof class, &seen->best_class);
-    muster_tune_tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)", search->runs,
-         name, seen->quicker, seen->judged, seen->best, class);
+    muster_tune_tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)",
+                     search->runs, name, seen->quicker, seen->evaluated, seen->best, class);
 }
 
 /* Tries search->rule[0..rules); *sample is filled, and *quicker told, where it returns 0. */
-static int try_rules(struct muster_tune_progress *search, const char *name, size_t rules, uint32_t force,
-                     struct muster_tune_sample *sample, bool *quicker)
+static int try_rules(struct muster_tune_progress *search, const char *name, size_t rules,
+                     uint32_t force, struct muster_tune_sample *sample, bool *quicker)
 {
     char *text = muster_tune_text(search->rule, rules, force);
     if (!text) {
@@ -257,7 +259,8 @@ static int try_halved(struct muster_tune_progress *search, const char *of,
     return rc;
 }
 
-static int try_combination(struct muster_tune_progress *search, const struct muster_tune_choice *choice)
+static int try_combination(struct muster_tune_progress *search,
+                           const struct muster_tune_choice *choice)
 {
     struct muster_tune_sample sample;
     char name[64];
@@ -307,7 +310,9 @@ static int next_candidate(struct muster_tune_progress *search)
         search->ending = "the budget did not reach for all candidates";
         return 1;
     }
-    return search->tried++ % MUSTER_TUNE_AGAIN == MUSTER_TUNE_AGAIN - 1 && another_base(search) < 0 ? -1 : 0;
+    return search->tried++ % MUSTER_TUNE_AGAIN == MUSTER_TUNE_AGAIN - 1 && another_base(search) < 0
+               ? -1
+               : 0;
 }
 
 /* What is to be tried of the algorithms from `first` to `last`. */
@@ -367,7 +372,7 @@ static int try_special(struct muster_tune_progress *search, uint32_t combination
     }
     bool offered = muster_tune_any_ran(&sample, combinations);
     muster_tune_tell(search, "run %u, %s: %s", search->runs, name,
-         offered ? "offered, so each is tried" : "none is offered");
+                     offered ? "offered, so each is tried" : "none is offered");
     muster_tune_sample_free(&sample);
     return offered ? try_each(search, combinations) : 0;
 }
@@ -390,7 +395,8 @@ static int screen(struct muster_tune_progress *search)
 /* ---- rounds ---- */
 
 /* A run with a lane's rules. 1: it failed, and the lane is out. */
-static int run_lane(struct muster_tune_progress *search, unsigned lane, struct muster_tune_sample *sample)
+static int run_lane(struct muster_tune_progress *search, unsigned lane,
+                    struct muster_tune_sample *sample)
 {
     char name[48];
     size_t rules = muster_tune_rules_lane(&search->tracks, lane, search->rule);
@@ -443,7 +449,8 @@ static unsigned runs_of_round(const struct muster_tune_progress *search)
 static void spare(struct muster_tune_progress *search)
 {
     if (runs_of_round(search) > 2 &&
-        !muster_tune_fits(search, runs_of_round(search) * MUSTER_TUNE_PAIRS + MUSTER_TUNE_WHOLE_RUNS)) {
+        !muster_tune_fits(search,
+                          runs_of_round(search) * MUSTER_TUNE_PAIRS + MUSTER_TUNE_WHOLE_RUNS)) {
         muster_tune_tell(search, "the budget does not reach for the second best of each class");
         muster_tune_drop(&search->tracks, 1);
     }
@@ -468,8 +475,9 @@ static int pairs(struct muster_tune_progress *search)
             return -1;
         }
         muster_tune_tell(search, "pair %u of runs: %zu rules proven, %zu open", round + 1,
-             muster_tune_rules_proven(&search->tracks, search->rule),
-             muster_tune_open(&search->tracks, 0) + muster_tune_open(&search->tracks, 1));
+                         muster_tune_rules_proven(&search->tracks, search->rule),
+                         muster_tune_open(&search->tracks, 0) +
+                             muster_tune_open(&search->tracks, 1));
         if (write_file(search)) {
             return -1;
         }
@@ -499,7 +507,8 @@ static int search_all(struct muster_tune_progress *search)
 
 int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *err)
 {
-    struct muster_tune_progress search = {.plan = plan, .err = err, .begin_ns = muster_now_ns(), .ending = ""};
+    struct muster_tune_progress search = {
+        .plan = plan, .err = err, .begin_ns = muster_now_ns(), .ending = ""};
     const char *below = muster_env("TMPDIR");
     time_t now = time(NULL);
     struct tm utc;
@@ -511,8 +520,8 @@ int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *e
     muster_tune_watch_signals();
     int rc = search_all(&search);
     if (rc == 0) {
-        muster_tune_tell(&search, "%zu rules in %s after %u runs%s%s", rules_kept(&search), plan->output,
-             search.runs, search.ending[0] ? "; " : "", search.ending);
+        muster_tune_tell(&search, "%zu rules in %s after %u runs%s%s", rules_kept(&search),
+                         plan->output, search.runs, search.ending[0] ? "; " : "", search.ending);
     }
     muster_tune_tracks_free(&search.tracks);
     free(search.rule);

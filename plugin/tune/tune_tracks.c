@@ -115,12 +115,12 @@ static void evaluate(struct muster_tune_screened *seen, struct muster_tune_track
         .by = muster_step_period_of(beats, track->base.algo, point->choice.algo)};
     seen->ran++;
     if (option.by == MUSTER_PERIOD_NONE) {
-        track->unjudged = true;
+        track->unevaluated = true;
         return;
     }
     option.screened_us = point_us(point, option.by);
     double ratio = screened_ratio(track, &option);
-    seen->judged++;
+    seen->evaluated++;
     seen->quicker += ratio < 1;
     if (ratio < seen->best) {
         seen->best = ratio;
@@ -158,11 +158,11 @@ void muster_tune_settle(struct muster_tune_tracks *tracks)
     }
 }
 
-size_t muster_tune_unjudged(const struct muster_tune_tracks *tracks)
+size_t muster_tune_unevaluated(const struct muster_tune_tracks *tracks)
 {
     size_t n = 0;
     for (size_t i = 0; i < tracks->n; i++) {
-        n += tracks->track[i].unjudged;
+        n += tracks->track[i].unevaluated;
     }
     return n;
 }
@@ -298,7 +298,7 @@ static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_poi
     lane->out = lane->n >= MUSTER_TUNE_PAIRS && interval.low >= MUSTER_TUNE_WORTH;
 }
 
-/* Whether both show the time that the lane is judged by. */
+/* Whether both show the time that the lane is evaluated by. */
 static bool comparable(const struct muster_tune_lane *lane, const struct muster_tune_point *without,
                        const struct muster_tune_point *with)
 {

@@ -3,9 +3,9 @@
  * one run each showed, and how these did in pairs of runs. The screening only chooses; its runs are
  * in no interval. Pure: samples go in, rules come out.
  *
- * Everything is judged by the beat: what the operation costs the job, however its ranks end. Where
- * it is not known, the quickest rank's clock stands in from ring to ring, whose ranks end together;
- * with any other algorithm on either side there is nothing to compare.
+ * Everything is evaluated by the beat: what the operation costs the job, however its ranks end.
+ * Where it is not known, the quickest rank's clock stands in from ring to ring, whose ranks end
+ * together; with any other algorithm on either side there is nothing to compare.
  */
 #ifndef MUSTER_TUNE_TUNE_TRACKS_H
 #define MUSTER_TUNE_TUNE_TRACKS_H
@@ -41,8 +41,8 @@ struct muster_tune_track {
     double base_beat_us[MUSTER_TUNE_BASES];
     unsigned base_beats;
     struct muster_tune_lane lane[MUSTER_TUNE_LANES]; /* the best first */
-    bool harms; /* others pay for what it gains: it gets no rule */
-    bool unjudged;                                   /* something ran without a comparable time */
+    bool harms;       /* others pay for what it gains: it gets no rule */
+    bool unevaluated; /* something ran without a comparable time */
 };
 
 struct muster_tune_tracks {
@@ -59,10 +59,10 @@ void muster_tune_add_base(struct muster_tune_tracks *tracks, const struct muster
 
 /* What a run under a candidate showed. */
 struct muster_tune_screened {
-    size_t ran;     /* classes that ran as the candidate wants, and not as without it */
-    size_t judged;  /* of them, those with a comparable time */
-    size_t quicker; /* of these, those with a ratio below 1 to the runs without a policy so far */
-    double best;    /* ratio */
+    size_t ran;       /* classes that ran as the candidate wants, and not as without it */
+    size_t evaluated; /* of them, those with a comparable time */
+    size_t quicker;   /* of these, those with a ratio below 1 to the runs without a policy so far */
+    double best;      /* ratio */
     struct muster_tune_class best_class;
 };
 /* `rule`: what the candidate wants of each class, in the order of the tracks. */
@@ -74,7 +74,7 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
  * in the middle, which the first of them, that others may have disturbed, does not decide. */
 void muster_tune_settle(struct muster_tune_tracks *tracks);
 /* Classes in which something ran without a comparable time. */
-size_t muster_tune_unjudged(const struct muster_tune_tracks *tracks);
+size_t muster_tune_unevaluated(const struct muster_tune_tracks *tracks);
 /* Whether any class ran as one of the combinations. */
 bool muster_tune_any_ran(const struct muster_tune_sample *sample, uint32_t combinations);
 

@@ -50,19 +50,19 @@ void muster_tune_format_us(char *to, size_t size, double us)
     snprintf(to, size, "%.*f us", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
 }
 
-void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unjudged)
+void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unevaluated)
 {
     char few[80] = "", incomparable[80] = "";
     if (rare) {
         snprintf(few, sizeof few, "%zu class%s with fewer than %d operations a run", rare,
                  rare == 1 ? "" : "es", MUSTER_PERIOD_OPS);
     }
-    if (unjudged) {
+    if (unevaluated) {
         snprintf(incomparable, sizeof incomparable,
-                 "%zu class%s without a comparable time for what was tried", unjudged,
-                 unjudged == 1 ? "" : "es");
+                 "%zu class%s without a comparable time for what was tried", unevaluated,
+                 unevaluated == 1 ? "" : "es");
     }
-    snprintf(to, size, "%s%s%s", few, rare && unjudged ? "; " : "", incomparable);
+    snprintf(to, size, "%s%s%s", few, rare && unevaluated ? "; " : "", incomparable);
 }
 
 /* ---- comments ---- */
@@ -98,7 +98,7 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
         "# rule stands here only if the 95 % interval of its ratio is below 0.97 over at least 3 "
         "pairs.\n",
         out);
-    muster_tune_format_left_out(left_out, sizeof left_out, account->rare, account->unjudged);
+    muster_tune_format_left_out(left_out, sizeof left_out, account->rare, account->unevaluated);
     if (left_out[0]) {
         fprintf(out, "# Not judged: %s.\n", left_out);
     }

@@ -34,7 +34,7 @@ struct muster_tune_account {
     const char *ending;   /* "", or why it ended early */
     const char *whole[3]; /* what all rules together did, a line each; "" or NULL: none */
     size_t rare;          /* classes with too few operations */
-    size_t unjudged;      /* classes in which something that ran had no comparable time */
+    size_t unevaluated;   /* classes in which something that ran had no comparable time */
 };
 
 /* "all_reduce 64 KiB, 4 ranks, 1 node". */
@@ -47,8 +47,8 @@ void muster_tune_write(FILE *out, const struct muster_tune_account *account,
                        const struct muster_tune_rule *rule, size_t rules);
 /* "6088 us", "21.3 us". */
 void muster_tune_format_us(char *to, size_t size, double us);
-/* What is not judged: "1 class with fewer than 10 operations a run"; "": nothing is left out. */
-void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unjudged);
+/* What is not evaluated: "1 class with fewer than 10 operations a run"; "": nothing is left out. */
+void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unevaluated);
 /* One rule for everything that has one of the combinations (muster_policy_combination): the
  * cheapest way to try it everywhere. They are all of some algorithms with some protocols. */
 void muster_tune_write_force(FILE *out, uint32_t combinations);

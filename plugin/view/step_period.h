@@ -1,6 +1,6 @@
 /*
- * What operations take, as `muster tune` and `muster policy simulate` judge it. The beat: from the
- * start of an operation to that of its communicator's next one, each rank by its own clock, the
+ * What operations take, as `muster tune` and `muster policy simulate` evaluate it. The beat: from
+ * the start of an operation to that of its communicator's next one, each rank by its own clock, the
  * mean over ranks. It is what the operation costs the job, however its ranks end. The clock: what
  * the quickest rank shows, which waited for nobody; of a broadcast or reduce, whose ranks do not
  * end together, what the slowest one shows. Where ranks end one after the other, as in a tree, the

@@ -3,8 +3,8 @@
  * divergence, hang, simulate, tune, and diagnosis while the job runs. The recorded operations of
  * several ranks side by side, without where they came from.
  *
- * Made from a run (muster_view_of_run), or fed by hand (generators, tests); then finished, then only
- * read. What is compared is read through the iterator of view/aligned.h, communicator by
+ * Made from a run (muster_view_of_run), or fed by hand (generators, tests); then finished, then
+ * only read. What is compared is read through the iterator of view/aligned.h, communicator by
  * communicator, in the order of operation; sends and receives through muster_view_stream; what one
  * GPU did through muster_view_gpu.order. Who needs an operation in a longer context than that (what
  * its GPU did before) finds it by index.
@@ -13,8 +13,8 @@
  * host. Order: a member's operations stand by number, eager before replayed, whatever order they
  * were fed in; a hole in the numbers is an operation that was not recorded.
  *
- * Memory: 52 bytes an operation, members and GPUs apart; while it is being finished 32 more for each
- * operation of the busiest GPU. A view belongs to one thread, and keeps pointers into the run.
+ * Memory: 52 bytes an operation, members and GPUs apart; while it is being finished 32 more for
+ * each operation of the busiest GPU. A view belongs to one thread, and keeps pointers into the run.
  */
 #ifndef MUSTER_VIEW_VIEW_H
 #define MUSTER_VIEW_VIEW_H
@@ -25,8 +25,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "segment/op.h"
 #include "run/run.h"
+#include "segment/op.h"
 
 #define MUSTER_SELF_UNKNOWN   UINT64_MAX
 #define MUSTER_QUEUED_UNKNOWN UINT16_MAX
@@ -39,19 +39,19 @@ struct muster_view_gpu {
     int32_t gpu_index;
     const char *pci, *uuid; /* as the segment names it; NULL: not known */
     const char *host;       /* docs/reference/configuration.md; never NULL */
-    uint32_t process; /* of struct muster_run; of the feeder's own choice elsewhere */
-    uint8_t timing;   /* enum muster_timing */
-    bool host_times;  /* enqueue_ns means something: not replayed at full speed */
-    bool one_pace;    /* host and GPU times pass alike: not replayed faster than recorded */
+    uint32_t process;       /* of struct muster_run; of the feeder's own choice elsewhere */
+    uint8_t timing;         /* enum muster_timing */
+    bool host_times;        /* enqueue_ns means something: not replayed at full speed */
+    bool one_pace;          /* host and GPU times pass alike: not replayed faster than recorded */
     const struct muster_seg_policy *policy; /* of its process; NULL: not known */
     /* Of its process and of itself; NULL: nobody looked. In the run's memory. */
     const struct muster_facts *facts;
     const struct muster_fact_gpu *fact; /* with facts only */
     const struct muster_fact_use *use;  /* with fact only */
-    bool called;     /* a collective: whatever its NCCL was going to load is there */
-    uint64_t whole_from_ns; /* since then all that was called is known, on the clock of enqueue_ns; 0:
-                               since it began */
-    int64_t unix_ns; /* to be added to enqueue_ns for the time since 1970 */
+    bool called;            /* a collective: whatever its NCCL was going to load is there */
+    uint64_t whole_from_ns; /* since then all that was called is known, on the clock of enqueue_ns;
+                               0: since it began */
+    int64_t unix_ns;        /* to be added to enqueue_ns for the time since 1970 */
     /* Not in the view: dropped, lost, overwritten operations. */
     uint64_t missing;
     /* Set by finish: its operations with GPU times, by begin, over all communicators. */
@@ -70,10 +70,10 @@ struct muster_view_comm {
 
 /* One rank's part in one communicator. */
 struct muster_view_member {
-    uint32_t comm, gpu; /* indices */
-    int32_t rank;       /* in the communicator */
-    uint32_t nranks;    /* as this rank knows it; 0: not known */
-    uint32_t uid;       /* of the communicator in its process; 0: fed by hand */
+    uint32_t comm, gpu;                  /* indices */
+    int32_t rank;                        /* in the communicator */
+    uint32_t nranks;                     /* as this rank knows it; 0: not known */
+    uint32_t uid;                        /* of the communicator in its process; 0: fed by hand */
     const struct muster_seg_comm *entry; /* of its process's segment; NULL: it has none */
     uint32_t first_op, ops;
 };
@@ -92,18 +92,19 @@ struct muster_view_class {
 struct muster_view_op {
     uint64_t enqueue_ns;
     uint64_t begin_ns, end_ns; /* 0, 0: no times that can be true */
-    uint64_t number : 40; /* MUSTER_VIEW_NO_NUMBER: it has none */
-    uint64_t flags : 16;  /* enum muster_op_flags, and its tag */
+    uint64_t number : 40;      /* MUSTER_VIEW_NO_NUMBER: it has none */
+    uint64_t flags : 16;       /* enum muster_op_flags, and its tag */
     uint64_t channels : 8;
     uint64_t count : 40;
-    uint64_t queued : 16; /* from the call to the begin, beyond the soonest operation of this GPU, by
-                             what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
+    uint64_t
+        queued : 16; /* from the call to the begin, beyond the soonest operation of this GPU, by
+                        what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
     uint64_t func : 5;
     uint64_t source : 3;
     uint64_t class : 20;
     uint64_t member : 23; /* before finish: its handle; then its index */
     int64_t peer : 20;
-    bool self_known : 1;  /* timed, and what came before is known, too: it has a self time */
+    bool self_known : 1; /* timed, and what came before is known, too: it has a self time */
 };
 _Static_assert(sizeof(struct muster_view_op) == 48, "one for each operation of each rank");
 _Static_assert(MUSTER_FUNCS <= 32 && MUSTER_SOURCES < 8, "in their bits");
@@ -133,24 +134,26 @@ struct muster_view {
     uint32_t *by_uid; /* members by (process, uid): muster_view_member_of */
     size_t gpus, comms, members, classes, ops, nets;
     const struct muster_run *run; /* that it was made from; NULL: fed by hand */
-    uint64_t every;    /* of a run of too many operations one in so many stretches is here; else 1, or 0 */
+    uint64_t
+        every; /* of a run of too many operations one in so many stretches is here; else 1, or 0 */
     uint64_t left_out; /* operations of the other stretches */
-    uint64_t window;   /* of a run that goes on the k-th that is judged (diagnose.h); 0: the run is over */
+    uint64_t window; /* of a run that goes on the k-th that is evaluated (diagnose.h); 0: the run is
+                        over */
     uint64_t unattributed; /* operations of communicators that nothing describes */
-    bool failed;     /* out of memory while feeding; finish tells */
+    bool failed;           /* out of memory while feeding; finish tells */
     struct muster_view_index *index;
 };
 
-/* Of a run with more operations stretches are taken, evenly over it, the same of all ranks; with what
- * looking for late ranks takes beside them the first is below 2 GB, the last below 4 (docs/cost.md).
- * Eight ranks with full logs of the default size have 180 million. */
-#define MUSTER_VIEW_OPS_MOST     12000000ull
-#define MUSTER_VIEW_OPS_A_RANK   10000ull /* more where there are so many ranks, up to: */
-#define MUSTER_VIEW_OPS_LARGEST  45000000ull
+/* Of a run with more operations stretches are taken, evenly over it, the same of all ranks; with
+ * what looking for late ranks takes beside them the first is below 2 GB, the last below 4
+ * (docs/cost.md). Eight ranks with full logs of the default size have 180 million. */
+#define MUSTER_VIEW_OPS_MOST    12000000ull
+#define MUSTER_VIEW_OPS_A_RANK  10000ull /* more where there are so many ranks, up to: */
+#define MUSTER_VIEW_OPS_LARGEST 45000000ull
 
-/* Everything of the run, whose operations are read one process after another. On failure (no memory,
- * or a log that cannot be read any more) *view is empty. The view keeps pointers into the run: free
- * it first. */
+/* Everything of the run, whose operations are read one process after another. On failure (no
+ * memory, or a log that cannot be read any more) *view is empty. The view keeps pointers into the
+ * run: free it first. */
 int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
                        struct muster_err *err);
 
@@ -160,8 +163,8 @@ int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view 
                                struct muster_err *err);
 
 /* The same of at most some `most` operations. */
-int muster_view_of_run_within(const struct muster_run *run, uint64_t most,
-                              struct muster_view *view, struct muster_err *err);
+int muster_view_of_run_within(const struct muster_run *run, uint64_t most, struct muster_view *view,
+                              struct muster_err *err);
 
 /* Feeding by hand: a zeroed view; GPUs, then communicators' members, operations and network
  * totals in any order, then finish. Indices are those to be given later; what is out of memory
@@ -182,9 +185,9 @@ void muster_view_drop_ops(struct muster_view *view);
 
 void muster_view_free(struct muster_view *view);
 
-/* Of each operation its self time (docs/reference/words.md): 0 inside a unit of overlapping operations;
- * MUSTER_SELF_UNKNOWN: not timed, or what came before is not known. The caller frees. NULL: no
- * memory. */
+/* Of each operation its self time (docs/reference/words.md): 0 inside a unit of overlapping
+ * operations; MUSTER_SELF_UNKNOWN: not timed, or what came before is not known. The caller frees.
+ * NULL: no memory. */
 uint64_t *muster_view_self_ns(const struct muster_view *view);
 
 /* Sorts the members by GPU into `members`, which has room for all: those of GPU g stand from
@@ -192,7 +195,8 @@ uint64_t *muster_view_self_ns(const struct muster_view *view);
 const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members,
                                          struct muster_arena *memory);
 
-/* Of each GPU the number of its host: hosts in the order of their first GPU, from 0; the arena's. */
+/* Of each GPU the number of its host: hosts in the order of their first GPU, from 0; the arena's.
+ */
 uint32_t *muster_view_hosts(const struct muster_view *view, struct muster_arena *memory);
 
 /* The eager sends or receives between a member and one peer, by number: operations [at, end) of
@@ -212,7 +216,8 @@ const struct muster_view_member *muster_view_member_of(const struct muster_view 
 uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
                                         const struct muster_view_comm *comm);
 
-/* A send or receive from the rank to itself: a copy beside others of its group, that nothing times. */
+/* A send or receive from the rank to itself: a copy beside others of its group, that nothing times.
+ */
 static inline bool muster_view_to_itself(const struct muster_view *view,
                                          const struct muster_view_op *op)
 {

@@ -313,7 +313,7 @@ class Tune(Case):
         self.assertIn("# Dropped because others paid for what they gained: 1 rule, the last for all_reduce 1 MiB", text)
         self.assertRegex(text, r"# All rules together: 0\.\d+ of the time")
 
-    def test_a_class_that_runs_seldom_is_not_judged(self):
+    def test_a_class_that_runs_seldom_is_not_evaluated(self):
         done = self.tune("--budget", "60s", command=(STEERED, "2", "10"))
         self.assertEqual(done.returncode, 0, done.stderr)
         rules, text = self.rules()

@@ -60,7 +60,7 @@ static const char *body(const char *report)
 }
 
 /* The exit status is one of the command's own; failure is said in words. */
-static void judge_command(const struct driven *driven, const char *what)
+static void evaluate_command(const struct driven *driven, const char *what)
 {
     const struct fault_plan *plan = driven->plan;
 
@@ -73,10 +73,10 @@ static void judge_command(const struct driven *driven, const char *what)
 enum { FAILURES = sizeof(failures) / sizeof(failures[0]), MEMORY_FAILURES = 2 };
 
 typedef void prepare_fn(struct driven *driven);
-typedef void judge_fn(struct driven *driven, const char *what);
+typedef void evaluate_fn(struct driven *driven, const char *what);
 
 static void every_call(struct driven *driven, const char *const *argv, size_t kinds,
-                       prepare_fn *prepare, judge_fn *judge)
+                       prepare_fn *prepare, evaluate_fn *evaluate)
 {
     struct fault_plan *plan = driven->plan;
     char what[96];
@@ -91,7 +91,7 @@ static void every_call(struct driven *driven, const char *const *argv, size_t ki
             driven_run_again(driven, argv);
             snprintf(what, sizeof(what), "muster %s, call %llu, errno %d%s", argv[1],
                      (unsigned long long)plan->at, plan->error, plan->onwards ? " and on" : "");
-            judge(driven, what);
+            evaluate(driven, what);
             clean = driven_failed(driven) ? 0 : clean + 1;
             assert_true(plan->at < ENDLESS);
         }
@@ -106,7 +106,8 @@ static void every_call(struct driven *driven, const char *const *argv, size_t ki
 
 static char report[DRIVEN_TEXT];
 
-/* No format opens a file of its own: what a file operation that fails does to one it does to all. */
+/* No format opens a file of its own: what a file operation that fails does to one it does to all.
+ */
 static size_t kinds_of(size_t format)
 {
     return format == 0 ? FAILURES : MEMORY_FAILURES + 1;
@@ -117,9 +118,9 @@ static void nothing(struct driven *driven)
     driven_restart(driven);
 }
 
-static void judge_report(struct driven *driven, const char *what)
+static void evaluate_report(struct driven *driven, const char *what)
 {
-    judge_command(driven, what);
+    evaluate_command(driven, what);
     if (driven->status == 0 && !strcmp(body(driven->out), body(report)))
         return;
     /* Without memory nothing is known of the run, so nothing less than all of it is reported. */
@@ -148,7 +149,7 @@ static void a_report_is_right_or_says_what_failed(void **state)
         driven_run_again(driven, argv);
         assert_int_equal(driven->status, 0);
         memcpy(report, driven->out, sizeof(report));
-        every_call(driven, argv, kinds_of(i), nothing, judge_report);
+        every_call(driven, argv, kinds_of(i), nothing, evaluate_report);
     }
 }
 
@@ -168,11 +169,11 @@ static void write_recording(struct driven *driven)
     assert_int_equal(fclose(file), 0);
 }
 
-static void judge_replay(struct driven *driven, const char *what)
+static void evaluate_replay(struct driven *driven, const char *what)
 {
     struct driven_totals got;
 
-    judge_command(driven, what);
+    evaluate_command(driven, what);
     driven_totals(driven, &got);
     if (got.ops > 1)
         fail_msg("%s: %llu operations of 1", what, (unsigned long long)got.ops);
@@ -197,13 +198,13 @@ static void a_replay_plays_or_says_what_failed(void **state)
     assert_int_equal(driven->status, 0);
     driven_totals(driven, &got);
     assert_int_equal(got.ops, 1);
-    every_call(driven, argv, FAILURES, write_recording, judge_replay);
+    every_call(driven, argv, FAILURES, write_recording, evaluate_replay);
 }
 
 /* ---- run ---- */
 
 /* The job's own status, or a word why it was not started. Fork and exec may be refused as well. */
-static void judge_run(struct driven *driven, const char *what)
+static void evaluate_run(struct driven *driven, const char *what)
 {
     int status = WIFEXITED(driven->status) ? WEXITSTATUS(driven->status) : -1;
     struct driven_totals got;
@@ -231,7 +232,7 @@ static void a_run_passes_the_job_on_or_says_what_failed(void **state)
     driven_run_again(driven, argv);
     assert_int_equal(driven->status, 0);
     assert_non_null(strstr(driven->err, "AllReduce"));
-    every_call(driven, argv, FAILURES, driven_clear, judge_run);
+    every_call(driven, argv, FAILURES, driven_clear, evaluate_run);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "fault_folder.h"
-#include "segment/reap.h"
 #include "run/run.h"
+#include "segment/reap.h"
 
 enum { DEADLINE_S = 60 };
 
@@ -212,7 +212,7 @@ unsigned driven_leftovers(const struct driven *driven)
            folder_count(driven->run, true, NULL, 0) + folder_count(driven->moved, true, NULL, 0);
 }
 
-void driven_judge_job(const struct driven *driven, const char *what)
+void driven_evaluate_job(const struct driven *driven, const char *what)
 {
     const struct fault_plan *plan = driven->plan;
     struct driven_totals got;

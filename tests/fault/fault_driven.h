@@ -1,4 +1,4 @@
-/* Running a process in which one call fails by plan, and judging what it left. */
+/* Running a process in which one call fails by plan, and evaluating what it left. */
 #ifndef MUSTER_TESTS_FAULT_FAULT_DRIVEN_H
 #define MUSTER_TESTS_FAULT_FAULT_DRIVEN_H
 
@@ -66,6 +66,6 @@ unsigned driven_leftovers(const struct driven *driven);
 
 /* The plugin's promises after one run of the job: it left with 0; what was recorded is what was
  * issued, or less and said so; nothing is left for good. `what` stands in the failure. */
-void driven_judge_job(const struct driven *driven, const char *what);
+void driven_evaluate_job(const struct driven *driven, const char *what);
 
 #endif

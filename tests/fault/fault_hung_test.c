@@ -1,6 +1,7 @@
 /*
- * A file system that never answers, or each time after seconds. Nothing is timed closely: a job that
- * waited for it would not end by itself, and be killed after a minute, or take as long as one call.
+ * A file system that never answers, or each time after seconds. Nothing is timed closely: a job
+ * that waited for it would not end by itself, and be killed after a minute, or take as long as one
+ * call.
  */
 #include "fault_driven.h"
 
@@ -15,7 +16,7 @@ enum { ENDLESS = 1000 };
 static const char *const job[] = {MUSTER_TEST_JOB, "5", NULL};
 
 /* The job ended, and its segment, wherever it lies, holds all that it did. */
-static void judge(const struct driven *driven, const char *what)
+static void evaluate(const struct driven *driven, const char *what)
 {
     struct driven_totals got;
     if (driven->status != 0)
@@ -43,7 +44,7 @@ static void any_file_operation_may_never_return(void **state)
         clean = driven_failed(driven) ? 0 : clean + 1;
         snprintf(what, sizeof(what), "call %llu (%s) was held", (unsigned long long)plan->at,
                  plan->call);
-        judge(driven, what);
+        evaluate(driven, what);
     }
     assert_true(plan->at > 5);
     print_message("%llu file operations were held in turn\n", (unsigned long long)plan->at - 3);
@@ -59,7 +60,7 @@ static struct lived run_for(struct driven *driven, enum fault_family family)
     driven->plan->family = (int)family;
     driven_run(driven, job);
     uint64_t end = muster_now_ns();
-    judge(driven, family == FAULT_SLOW ? "every file operation took 5 s" : "nothing failed");
+    evaluate(driven, family == FAULT_SLOW ? "every file operation took 5 s" : "nothing failed");
     return (struct lived){.whole_s = (double)(end - begin) / 1e9,
                           .start_s = (double)driven->plan->start_ns / 1e9,
                           .end_s = (double)(end - driven->plan->done_at_ns) / 1e9};
@@ -78,10 +79,10 @@ static void every_file_operation_may_take_seconds(void **state)
     assert_true(driven_failed(driven));
     assert_true(slow.start_s < FAULT_SLOW_S);
     assert_true(slow.end_s < FAULT_SLOW_S);
-    print_message("a job of %.2f s took %.3f s more to make its communicators and %.2f s more to end "
-                  "where every file operation took %d s\n",
-                  quick.whole_s, slow.start_s - quick.start_s, slow.end_s - quick.end_s,
-                  FAULT_SLOW_S);
+    print_message(
+        "a job of %.2f s took %.3f s more to make its communicators and %.2f s more to end "
+        "where every file operation took %d s\n",
+        quick.whole_s, slow.start_s - quick.start_s, slow.end_s - quick.end_s, FAULT_SLOW_S);
 }
 
 static void a_mount_that_hangs_holds_nobody_up(void **state)
@@ -95,7 +96,7 @@ static void a_mount_that_hangs_holds_nobody_up(void **state)
     driven->timing = "light";
     driven_run_again(driven, job);
     hung_mount_close(&mount);
-    judge(driven, "the run directory's file system hung");
+    evaluate(driven, "the run directory's file system hung");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)

@@ -29,7 +29,7 @@ static void every_call(struct driven *driven, const struct fault_variant *varian
         driven_run(driven, argv);
         snprintf(what, sizeof(what), "v%s, call %llu, errno %d%s", variant->api,
                  (unsigned long long)plan->at, plan->error, plan->onwards ? " and on" : "");
-        driven_judge_job(driven, what);
+        driven_evaluate_job(driven, what);
         if (driven_lines(driven) > MAX_LINES)
             fail_msg("%s (%s) made a din: %s", what, plan->call, driven->err);
         clean = driven_failed(driven) ? 0 : clean + 1;

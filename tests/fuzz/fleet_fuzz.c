@@ -1,5 +1,5 @@
 /* Messages of agents from hostile bytes, each with its length in two bytes before it: what is read
- * becomes a job, and the job is judged. */
+ * becomes a job, and the job is evaluated. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static struct muster_join *join_of(const uint8_t *data, size_t size)
     return muster_join_new(name);
 }
 
-static void judge(struct muster_join *join, uint64_t now_ns)
+static void evaluate(struct muster_join *join, uint64_t now_ns)
 {
     struct muster_findings findings = {0};
     struct muster_run run;
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += bytes;
     }
     if (join)
-        judge(join, now_ns);
+        evaluate(join, now_ns);
     muster_join_free(join);
     return 0;
 }

@@ -93,7 +93,7 @@ class Tree:
         return programs, set(re.findall(r"\[  FAILED  \] (?:\S+: )?([a-z]\w+)", run.stdout))
 
 
-class Judge:
+class Evaluator:
     def __init__(self, tree):
         self.tree, self.known = tree, read_survivors(f"{HERE}/survivors")
         self.counts, self.wrong = {}, []
@@ -112,13 +112,13 @@ class Judge:
         with open(path, "w", encoding="utf-8") as file:
             file.write(mutant.apply(before))
         try:
-            verdict, detail = self.judge(mutant, stages)
+            verdict, detail = self.evaluate(mutant, stages)
         finally:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(before)
         self.say(mutant, verdict, detail, time.monotonic() - begin)
 
-    def judge(self, mutant, stages):
+    def evaluate(self, mutant, stages):
         for tests, named in stages:
             if not tests:
                 continue
@@ -148,26 +148,26 @@ class Judge:
 
 def mutate_rules(tree, wanted):
     rules, (mutants, _) = read_rules(f"{ROOT}/tests/abi/RULES"), read_table(f"{HERE}/rule-mutants")
-    programs, judge = programs_of_tests(), Judge(tree)
+    programs, evaluator = programs_of_tests(), Evaluator(tree)
     for rule, mutant in mutants.items():
         if wanted and rule not in wanted:
             continue
         named = rules[rule]
         own = sorted({programs.get(name, name) for name in named})
         wide = [name for name in tree.matching(WIDE) if name not in own]
-        judge.try_one(mutant, [(own, set(named)), (wide, set())])
-    return judge.end()
+        evaluator.try_one(mutant, [(own, set(named)), (wide, set())])
+    return evaluator.end()
 
 
 def mutate_operators(tree, n, seed):
     texts = {f"plugin/{room}/{os.path.basename(path)}": read(path) for room in ROOMS
              for path in glob.glob(f"{tree.source}/plugin/{room}/*.c")}
     print(f"{n} operators, seed {seed}")
-    judge = Judge(tree)
+    evaluator = Evaluator(tree)
     for mutant in draw(texts, n, seed):
         room = mutant.path.split("/")[1]
-        judge.try_one(mutant, [(tree.matching(f"^{room}_"), None), (tree.matching("^(host|plugin|oplog)_"), None)])
-    return judge.end()
+        evaluator.try_one(mutant, [(tree.matching(f"^{room}_"), None), (tree.matching("^(host|plugin|oplog)_"), None)])
+    return evaluator.end()
 
 
 def check():

@@ -70,7 +70,7 @@ def must_find(name):
     return "channels" if name == "late-graph" else "full"
 
 
-def judge(muster, recordings, name, timing):
+def evaluate(muster, recordings, name, timing):
     """(what to print, whether it is wrong)."""
     injected = INJECTED[name]
     with tempfile.TemporaryDirectory() as run:
@@ -91,7 +91,7 @@ def main(muster, recordings):
     # At full speed no time counts, so these may share the processors; the others need their pace.
     for together, workers in ((set(runs) - set(paced), os.cpu_count()), (paced, 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            for line, bad in pool.map(lambda run: judge(muster, recordings, *run),
+            for line, bad in pool.map(lambda run: evaluate(muster, recordings, *run),
                                       sorted(together)):
                 wrong += bad
                 print(line, flush=True)

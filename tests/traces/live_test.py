@@ -19,7 +19,7 @@ HOLD_S, DEADLINE_S = 5, 60
 LONGER_S = 15  # a slow transfer has to last
 
 # kinds-2rank is a known miss (diagnose_test.py): 9 operations are hit, in 3 bursts.
-# Recording: (kind, ranks) or None. Ranks of two hosts are judged by each host alone.
+# Recording: (kind, ranks) or None. Ranks of two hosts are evaluated by each host alone.
 CASES = {
     "late-gpu": ("late_rank", [2]),
     "late-cpu": ("late_rank", [3]),

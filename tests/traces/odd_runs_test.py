@@ -94,7 +94,7 @@ class Case(unittest.TestCase):
 
 
 class OddRuns(Case):
-    def test_a_rank_of_another_version_is_refused_and_the_others_are_judged(self):
+    def test_a_rank_of_another_version_is_refused_and_the_others_are_evaluated(self):
         run = self.place("run")
         self.play(folder_of("late-gpu"), run)
         stem = self.segments_of(run)[3]

@@ -175,7 +175,7 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
     size_t size = 0;
     struct muster_checks *checks = muster_arena_array(&result->arena, 1, sizeof *checks);
     FILE *out = open_memstream(&differences, &size);
-    int rc = checks && out ? muster_hosts_judge(result, checks, err)
+    int rc = checks && out ? muster_hosts_evaluate(result, checks, err)
                            : muster_fail_memory(err, "the report");
     int differ = rc == 0 ? compare(result, checks, given, out, err) : -1;
     if (!muster_text_close(out, &differences) || differ < 0)

@@ -74,7 +74,7 @@ struct muster_hang_member {
     uint32_t history_size;            /* a power of two, or 0 */
     struct muster_hang_pair *pair;
     uint32_t pairs, next_pair; /* where the next one is looked for first: peers come by turns */
-    uint32_t who; /* found while judging: the same rank has the same number everywhere */
+    uint32_t who; /* found while evaluating: the same rank has the same number everywhere */
 };
 
 struct muster_hang_comm {
@@ -82,7 +82,8 @@ struct muster_hang_comm {
     uint32_t nranks;                   /* 0: not known */
     struct muster_hang_member *member; /* by comm_rank */
     uint32_t members;
-    bool duplicate_rank; /* a rank is in it twice: a used hash came back, or a process was restarted */
+    bool duplicate_rank; /* a rank is in it twice: a used hash came back, or a process was restarted
+                          */
 };
 
 struct muster_hang_state {

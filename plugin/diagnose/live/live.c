@@ -25,9 +25,9 @@
 enum {
     FILE_MAX = 1 << 20,
     LINES_A_MINUTE = 10,
-    JUDGE_SHARE = 1000, /* one part in so many of a processor's time is for judging again */
+    EVALUATE_SHARE = 1000, /* one part in so many of a processor's time is for evaluating again */
 };
-#define SCAN_NS  MUSTER_NS_PER_S
+#define SCAN_NS MUSTER_NS_PER_S
 /* While nothing moves and nothing was found: again after 10 s, then after twice as long each time.
  * What would make a difference moves, and that is seen. */
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S)
@@ -45,15 +45,16 @@ struct muster_live {
     struct muster_live_policies policies;
     struct muster_live_run *run;
     struct muster_live_slow slow;
-    bool told_gpu;   /* that two ranks use one GPU */
-    bool finds_slow; /* somebody asked for late ranks, slow transfers or paths */
-    struct muster_live_peer self;       /* as its own memory tells it */
+    bool told_gpu;                /* that two ranks use one GPU */
+    bool finds_slow;              /* somebody asked for late ranks, slow transfers or paths */
+    struct muster_live_peer self; /* as its own memory tells it */
     struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
-    char leader[MUSTER_SEG_PATH + 300]; /* segment of one that goes before this process and is
-                                           awake; "": this one leads */
-    uint64_t judged_ns;                 /* the last time; 0: never */
+    char leader[MUSTER_SEG_PATH + 300];  /* segment of one that goes before this process and is
+                                            awake; "": this one leads */
+    uint64_t evaluated_ns;               /* the last time; 0: never */
     uint64_t again_ns;
-    struct muster_watch watch, paths; /* paths: what the machine could do, which stands for the run */
+    struct muster_watch watch,
+        paths;            /* paths: what the machine could do, which stands for the run */
     uint64_t abort_at_ns; /* 0: no reason to */
     struct muster_finding last_words;
     uint64_t minute_ns;
@@ -200,7 +201,7 @@ static void weigh_abort(struct muster_live *live, const struct muster_findings *
         live->abort_at_ns = 0;
 }
 
-/* After a judgement of this moment. */
+/* After an evaluation of this moment. */
 static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 {
     char text[480];
@@ -213,14 +214,14 @@ static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 
 /* ---- looking ---- */
 
-/* Whether there is something to judge: nothing has moved for the threshold, or something moves
+/* Whether there is something to evaluate: nothing has moved for the threshold, or something moves
  * again that was found to hang. */
-static bool worth_judging(struct muster_live *live, uint64_t now_ns)
+static bool worth_evaluating(struct muster_live *live, uint64_t now_ns)
 {
-    bool moved = muster_live_motions_take(&live->all, live->peers.peer, live->peers.n, &live->own,
-                                          now_ns);
-    bool due = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns, live->again_ns,
-                                       now_ns);
+    bool moved =
+        muster_live_motions_take(&live->all, live->peers.peer, live->peers.n, &live->own, now_ns);
+    bool due = muster_live_motions_due(&live->all, live->hang_ns, live->evaluated_ns,
+                                       live->again_ns, now_ns);
     /* A reason to abort is looked at again whenever something moves, and once more at its end. */
     bool doubted = live->abort_at_ns != 0 && (moved || now_ns >= live->abort_at_ns);
     return (due && (live->may_abort || leads(live))) || doubted ||
@@ -234,13 +235,13 @@ static bool has_to_look(struct muster_live *live, uint64_t now_ns)
     muster_live_motions_take(&live->own, &live->self, 1, NULL, now_ns);
     if (!live->leader[0] || !muster_live_is_awake(live->leader))
         return true;
-    return live->may_abort &&
-           (live->abort_at_ns != 0 ||
-            muster_live_motions_due(&live->own, live->hang_ns, live->judged_ns, live->again_ns,
-                                    now_ns));
+    return live->may_abort && (live->abort_at_ns != 0 ||
+                               muster_live_motions_due(&live->own, live->hang_ns,
+                                                       live->evaluated_ns, live->again_ns, now_ns));
 }
 
-/* What the leader tells is not for others to tell; should this process take over, it is new here. */
+/* What the leader tells is not for others to tell; should this process take over, it is new here.
+ */
 static void keep_led(const struct muster_live *live, struct muster_findings *now)
 {
     now->n = leads(live) ? now->n : 0;
@@ -261,7 +262,7 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
     take_slow(live);
     if (!live->finds_slow || !muster_live_slow_due(&live->slow, live->run, now_ns, waiting))
         return;
-    if (muster_live_slow_judge(&live->slow, live->run, &live->peers, now_ns, &now, NULL, NULL)) {
+    if (muster_live_slow_evaluate(&live->slow, live->run, &live->peers, now_ns, &now, NULL, NULL)) {
         muster_watch_window(&live->watch, live->slow.windows.since_unix_ns);
         muster_watch_slow(&live->watch, &now, false, emit, live);
         muster_watch_update(&live->paths, &now, emit, live);
@@ -278,23 +279,23 @@ static void find_divergence(struct muster_live *live, bool hanging)
     muster_findings_free(&now);
 }
 
-/* How long until the same is judged once more: what was found, as often as may be. */
+/* How long until the same is evaluated once more: what was found, as often as may be. */
 static uint64_t rest_ns(const struct muster_live *live, bool found, bool fresh, uint64_t cost_ns)
 {
     uint64_t longer = 2 * live->again_ns < AGAIN_MOST_NS ? 2 * live->again_ns : AGAIN_MOST_NS;
-    uint64_t least = JUDGE_SHARE * cost_ns;
+    uint64_t least = EVALUATE_SHARE * cost_ns;
     if (found)
         return AGAIN_NS;
     return fresh ? (least > AGAIN_NS ? least : AGAIN_NS) : (least > longer ? least : longer);
 }
 
-static void judge_hangs(struct muster_live *live, uint64_t now_ns)
+static void evaluate_hangs(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
     uint64_t cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    bool fresh = muster_live_motions_due(&live->all, live->hang_ns, live->judged_ns,
-                                         UINT64_MAX, now_ns);
-    live->judged_ns = now_ns;
+    bool fresh =
+        muster_live_motions_due(&live->all, live->hang_ns, live->evaluated_ns, UINT64_MAX, now_ns);
+    live->evaluated_ns = now_ns;
     if (muster_live_run_hangs(live->run, &live->peers, live->hang_ns, &now)) {
         cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
         live->again_ns = rest_ns(live, now.n > 0, fresh, cost_ns);
@@ -306,20 +307,21 @@ static void judge_hangs(struct muster_live *live, uint64_t now_ns)
     muster_findings_free(&now);
 }
 
-/* Once: it stays so while they live. NCCL refuses two ranks of one communicator on a GPU, but not of
- * two. */
+/* Once: it stays so while they live. NCCL refuses two ranks of one communicator on a GPU, but not
+ * of two. */
 static void tell_shared_gpu(struct muster_live *live)
 {
     const struct muster_live_peer *who[2];
     if (live->told_gpu || !muster_live_share_gpu(&live->peers, who))
         return;
     live->told_gpu = true;
-    muster_log(MUSTER_LOG_WARN,
-               "ranks %d and %d of this host use one GPU, %s (processes %u and %u): each waits while the "
-               "other's kernels run. Give each its own, by torch.cuda.set_device(LOCAL_RANK) or "
-               "CUDA_VISIBLE_DEVICES; parts of one GPU by MIG are meant to be so (gpu.shared)",
-               who[0]->identity.rank, who[1]->identity.rank, who[0]->gpu_uuid, who[0]->identity.pid,
-               who[1]->identity.pid);
+    muster_log(
+        MUSTER_LOG_WARN,
+        "ranks %d and %d of this host use one GPU, %s (processes %u and %u): each waits while the "
+        "other's kernels run. Give each its own, by torch.cuda.set_device(LOCAL_RANK) or "
+        "CUDA_VISIBLE_DEVICES; parts of one GPU by MIG are meant to be so (gpu.shared)",
+        who[0]->identity.rank, who[1]->identity.rank, who[0]->gpu_uuid, who[0]->identity.pid,
+        who[1]->identity.pid);
 }
 
 void muster_live_scan(struct muster_live *live, uint64_t now_ns)
@@ -332,13 +334,13 @@ void muster_live_scan(struct muster_live *live, uint64_t now_ns)
     choose_leader(live);
     if (!own_peer(live))
         return;
-    if (worth_judging(live, now_ns))
-        judge_hangs(live, now_ns);
+    if (worth_evaluating(live, now_ns))
+        evaluate_hangs(live, now_ns);
     if (!leads(live))
         return;
     tell_shared_gpu(live);
     muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
-    find_divergence(live, live->judged_ns == now_ns);
+    find_divergence(live, live->evaluated_ns == now_ns);
     find_slow(live, now_ns);
 }
 
@@ -366,7 +368,8 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
         enum muster_finding_scope scope = muster_finding_rows[i].scope;
         live->may_abort |= on[i].abort;
-        live->finds_slow |= is_reported(&on[i]) && (scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH);
+        live->finds_slow |=
+            is_reported(&on[i]) && (scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH);
     }
     return live;
 }

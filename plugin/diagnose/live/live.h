@@ -4,7 +4,7 @@
  * pread like any reader. Each other one looks at its own memory and at the heartbeat of one that
  * goes before it; at more only if it may have to end its process and its own ranks wait. Reading is
  * cheap (what is in use of the tables of calls) until nothing has moved for the threshold; then
- * everything is read and judged. What all of it costs: bench/scan_cost.c.
+ * everything is read and evaluated. What all of it costs: bench/scan_cost.c.
  */
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_H

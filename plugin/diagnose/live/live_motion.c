@@ -103,12 +103,12 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
 }
 
 bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
-                             uint64_t judged_ns, uint64_t again_ns, uint64_t now_ns)
+                             uint64_t evaluated_ns, uint64_t again_ns, uint64_t now_ns)
 {
     for (size_t i = 0; i < motions->n; i++) {
         uint64_t due = motions->motion[i].since_ns + hang_ns;
         if (motions->motion[i].seen && !motions->motion[i].idle && now_ns >= due &&
-            (judged_ns < due || now_ns - judged_ns >= again_ns))
+            (evaluated_ns < due || now_ns - evaluated_ns >= again_ns))
             return true;
     }
     return false;

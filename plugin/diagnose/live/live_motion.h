@@ -31,9 +31,9 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
                               const struct muster_live_motions *before, uint64_t now_ns);
 
 /* Whether one in which somebody may wait has stood still for `hang_ns`, and that was not so at
- * `judged_ns`, or that is `again_ns` ago. */
+ * `evaluated_ns`, or that is `again_ns` ago. */
 bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
-                             uint64_t judged_ns, uint64_t again_ns, uint64_t now_ns);
+                             uint64_t evaluated_ns, uint64_t again_ns, uint64_t now_ns);
 
 void muster_live_motions_free(struct muster_live_motions *motions);
 

@@ -81,18 +81,17 @@ static bool evaluate(struct muster_live_run *live, const struct muster_live_peer
     return whole;
 }
 
-bool muster_live_policies_scan(struct muster_live_policies *policies,
-                               struct muster_live_run *live,
+bool muster_live_policies_scan(struct muster_live_policies *policies, struct muster_live_run *live,
                                const struct muster_live_peers *peers, bool hanging,
                                struct muster_findings *findings)
 {
     bool differ;
     uint64_t seen = scan_one(peers, &differ);
     bool changed = seen != policies->seen;
-    bool due = differ && !changed && !policies->judged;
+    bool due = differ && !changed && !policies->evaluated;
     policies->seen = seen;
-    policies->judged = (policies->judged && !changed) || due;
-    policies->pending = differ && !policies->judged;
+    policies->evaluated = (policies->evaluated && !changed) || due;
+    policies->pending = differ && !policies->evaluated;
     if ((!due && !hanging) || !evaluate(live, peers, hanging, findings))
         return false;
     for (size_t i = 0; i < findings->n; i++) {

@@ -4,8 +4,8 @@
 #include "run/refresh.h"
 
 enum {
-    NEW_LEAST = 16,    /* operations timed since the last time, a process */
-    JUDGE_SHARE = 250, /* one part in so many of a processor's time is for judging */
+    NEW_LEAST = 16,       /* operations timed since the last time, a process */
+    EVALUATE_SHARE = 250, /* one part in so many of a processor's time is for evaluating */
 };
 
 static uint64_t cpu_ns(void)
@@ -18,20 +18,20 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, const struct must
 {
     size_t processes;
     uint64_t sum = muster_live_run_timed(run, &processes);
-    bool rested = now_ns - slow->judged_ns >= slow->rest_ns;
+    bool rested = now_ns - slow->evaluated_ns >= slow->rest_ns;
     return processes >= 2 && (waiting || (rested && sum - slow->timed >= NEW_LEAST * processes));
 }
 
-bool muster_live_slow_judge(struct muster_live_slow *slow, struct muster_live_run *live,
-                            const struct muster_live_peers *peers, uint64_t now_ns,
-                            struct muster_findings *findings, muster_live_slow_look *look,
-                            void *arg)
+bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live_run *live,
+                               const struct muster_live_peers *peers, uint64_t now_ns,
+                               struct muster_findings *findings, muster_live_slow_look *look,
+                               void *arg)
 {
     uint64_t cost = cpu_ns();
     size_t processes;
     struct muster_view view;
     slow->timed = muster_live_run_timed(live, &processes);
-    slow->judged_ns = now_ns;
+    slow->evaluated_ns = now_ns;
     const struct muster_run *run = muster_live_run_latest(live, peers);
     bool whole = run && muster_view_of_run(run, &view, NULL) == 0;
     if (whole) {
@@ -45,6 +45,6 @@ bool muster_live_slow_judge(struct muster_live_slow *slow, struct muster_live_ru
         muster_finding_say(&findings->finding[i].not_observable,
                            "judged while the job runs, by the latest operations of the ranks of "
                            "this host; what it cost counts in them alone");
-    slow->rest_ns = JUDGE_SHARE * (cpu_ns() - cost);
+    slow->rest_ns = EVALUATE_SHARE * (cpu_ns() - cost);
     return whole;
 }

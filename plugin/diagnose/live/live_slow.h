@@ -1,7 +1,8 @@
 /*
  * Late ranks and slow transfers while the job runs: the latest operations of this host's processes,
- * judged by the functions that judge a recorded run. One thread, the live diagnosis' own; looks
- * follow each other so slowly that all of it takes less than 0.6 % of a processor (bench/live_cost).
+ * evaluated by the functions that evaluate a recorded run. One thread, the live diagnosis' own;
+ * looks follow each other so slowly that all of it takes less than 0.6 % of a processor
+ * (bench/live_cost).
  */
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_SLOW_H
@@ -9,10 +10,10 @@
 #include "diagnose/diagnose.h"
 #include "diagnose/live/live_run.h"
 
-/* When it was judged; zeroed to begin with. */
+/* When it was evaluated; zeroed to begin with. */
 struct muster_live_slow {
-    uint64_t judged_ns, rest_ns;
-    uint64_t timed;         /* operations, until then */
+    uint64_t evaluated_ns, rest_ns;
+    uint64_t timed; /* operations, until then */
     struct muster_windows windows;
 };
 
@@ -21,12 +22,12 @@ struct muster_live_slow {
 bool muster_live_slow_due(const struct muster_live_slow *slow, const struct muster_live_run *run,
                           uint64_t now_ns, bool waiting);
 
-/* Adds what holds now to zeroed findings. `look`, unless NULL, sees the view that is judged. False:
- * no memory. */
+/* Adds what holds now to zeroed findings. `look`, unless NULL, sees the view that is evaluated.
+ * False: no memory. */
 typedef void muster_live_slow_look(void *arg, const struct muster_view *view);
-bool muster_live_slow_judge(struct muster_live_slow *slow, struct muster_live_run *live,
-                            const struct muster_live_peers *peers, uint64_t now_ns,
-                            struct muster_findings *findings, muster_live_slow_look *look,
-                            void *arg);
+bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live_run *live,
+                               const struct muster_live_peers *peers, uint64_t now_ns,
+                               struct muster_findings *findings, muster_live_slow_look *look,
+                               void *arg);
 
 #endif

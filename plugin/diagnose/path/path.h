@@ -10,7 +10,7 @@
 #include "diagnose/finding.h"
 #include "view/view.h"
 
-/* After the other judges of operations. -1 with err: no memory. */
+/* After the other detectors of operations. -1 with err: no memory. */
 int muster_diagnose_path(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err);
 

@@ -6,16 +6,18 @@
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
-#define HOSTS       0.5  /* besides, where a GPU waits for its host and one other alone does the same:
-                            by how much hosts differ shows by chance only */
+#define HOSTS                                                                                      \
+    0.5 /* besides, where a GPU waits for its host and one other alone does the same:              \
+           by how much hosts differ shows by chance only */
 #define RATE_SIGMAS 2.0
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
 #define ROWS_MOST   0.8
-#define ROWS_LEAST  2.0 /* while the job runs: what was seen is too little to show that rows are shorter */
-#define FLOOR_NS    16000
-#define WINDOW_NS   200000000ull /* twice what a GPU's clock keeps its state for */
-#define SLICE_NS    1000000ull   /* who loses a processor waits about as long: one event */
+#define ROWS_LEAST                                                                                 \
+    2.0 /* while the job runs: what was seen is too little to show that rows are shorter */
+#define FLOOR_NS  16000
+#define WINDOW_NS 200000000ull /* twice what a GPU's clock keeps its state for */
+#define SLICE_NS  1000000ull   /* who loses a processor waits about as long: one event */
 
 /* Of the same: twice what a GPU's clock does for a tenth of a second; and all of it, so that long
  * delays show among many short ones. */
@@ -100,7 +102,7 @@ static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uin
 {
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
-    if (!unit->judged) {
+    if (!unit->evaluated) {
         return;
     }
     uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
@@ -265,7 +267,7 @@ static void name_culprits(struct muster_graph *graph, double *sorted)
     }
 }
 
-void muster_seats_judge(struct muster_graph *graph)
+void muster_seats_evaluate(struct muster_graph *graph)
 {
     struct rows rows;
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);

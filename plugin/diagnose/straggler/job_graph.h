@@ -42,19 +42,19 @@ enum { MUSTER_FARS = 2 }; /* how far late is told apart: e_process.c */
 /* 28 bytes, as there is one for nearly every operation of every rank; what is not here stands in
  * the view, or in a table of the few that need it. Read through the functions below. */
 struct muster_unit {
-    uint32_t op;    /* the first of its operations, in the view; with `group`: in graph->group */
+    uint32_t op; /* the first of its operations, in the view; with `group`: in graph->group */
     uint32_t turn;
     uint32_t seat;  /* of a graph without seats: its label */
     uint32_t own;   /* unit before in its communicator, by begin; MUSTER_NO_UNIT: none */
     int32_t own_ns; /* by its edge; these two shortened (short_ns.h) */
     int32_t excess_ns;
-    int16_t last;   /* so many units before it, what ended last on its GPU; 0: none */
-    uint8_t known;  /* bit of each edge: nothing unseen lies between */
+    int16_t last;     /* so many units before it, what ended last on its GPU; 0: none */
+    uint8_t known;    /* bit of each edge: nothing unseen lies between */
     uint8_t edge : 3; /* enum muster_edge, after muster_graph_learn */
     bool scored : 1;
-    bool carried : 1; /* its host was behind from before, and took no longer */
-    bool judged : 1, stage : 1; /* compared with ranks that do the same; with other stages */
-    bool group : 1;   /* its times stand in graph->group */
+    bool carried : 1;              /* its host was behind from before, and took no longer */
+    bool evaluated : 1, stage : 1; /* compared with ranks that do the same; with other stages */
+    bool group : 1;                /* its times stand in graph->group */
 };
 _Static_assert(sizeof(struct muster_unit) == 28, "one for each operation of each rank");
 
@@ -88,14 +88,14 @@ struct muster_turn {
 struct muster_window {
     uint64_t since_ns;
     double excess_ns, usual_ns; /* sums */
-    double host_ns; /* of the usual: where the GPU waited for its host */
+    double host_ns;             /* of the usual: where the GPU waited for its host */
     uint32_t turns;             /* 0: not open */
 };
 
 /* One position of the step on one GPU. */
 struct muster_seat {
     uint32_t position, gpu; /* position: index */
-    uint32_t turns, late; /* late: beyond the limit */
+    uint32_t turns, late;   /* late: beyond the limit */
     /* Short windows; those later than any state of a GPU's clock explains, and by as much as all of
      * it usually takes. */
     uint32_t slices, far[MUSTER_FARS];
@@ -105,8 +105,8 @@ struct muster_seat {
     int64_t least_ns; /* from begin to end, of its shortest unit */
     bool culprit;
     double log_e;
-    double excess_ns; /* sum of what was beyond the usual time */
-    uint32_t first_late; /* unit */
+    double excess_ns;                   /* sum of what was beyond the usual time */
+    uint32_t first_late;                /* unit */
     struct muster_window slice, window; /* that are open */
     /* Learning: of each edge the last own time, and the sum of its changes. */
     int64_t own[MUSTER_EDGES];
@@ -117,12 +117,12 @@ struct muster_seat {
 struct muster_position {
     uint64_t label;
     uint32_t turns;
-    uint32_t unit;   /* one of it */
+    uint32_t unit;                /* one of it */
     uint32_t at_once, host_known; /* units whose GPU waited for the call */
     uint8_t edge;
     /* Of its seats that are no culprits. */
     double windows, hits, slices, far[MUSTER_FARS];
-    int64_t ready_ns;     /* mean own time where that is seen, from begin to begin */
+    int64_t ready_ns; /* mean own time where that is seen, from begin to begin */
 };
 
 struct muster_graph {
@@ -132,8 +132,8 @@ struct muster_graph {
     struct muster_unit *unit;
     struct muster_turn *turn;
     struct muster_unit_group *group;
-    uint64_t *label;   /* what units are told apart by, as long as they have no seats */
-    uint32_t *of_op;   /* of each operation of the view its unit */
+    uint64_t *label; /* what units are told apart by, as long as they have no seats */
+    uint32_t *of_op; /* of each operation of the view its unit */
     /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */
     uint32_t *first_partner, *partner;
     uint32_t *of_turn; /* units, turn by turn */
@@ -244,8 +244,8 @@ static inline int64_t muster_unit_own_ns(const struct muster_graph *graph,
     return muster_ns_of_short(&graph->long_ns, unit->own_ns);
 }
 
-/* Own time beyond the usual one of this turn, and beyond what it waited meanwhile; 0 where it is not
- * known. */
+/* Own time beyond the usual one of this turn, and beyond what it waited meanwhile; 0 where it is
+ * not known. */
 static inline int64_t muster_unit_excess_ns(const struct muster_graph *graph,
                                             const struct muster_unit *unit)
 {

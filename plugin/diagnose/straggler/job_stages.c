@@ -4,8 +4,8 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
-#define STAGES 1.5 /* stages may differ by so much by design, in each exchange and in all */
-#define TIMED  0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
+#define STAGES 1.5        /* stages may differ by so much by design, in each exchange and in all */
+#define TIMED  0.9        /* of the operations of a GPU: fewer do not tell what it did in all */
 enum { GRAIN_NS = 4000 }; /* below, times are alike */
 
 /* Own times of the units of one member that begin with one function; logs, so that a pause counts
@@ -19,7 +19,7 @@ static bool is_stage(const struct muster_graph *graph, const struct muster_unit 
                      uint32_t comm)
 {
     const struct muster_turn *turn = &graph->turn[unit->turn];
-    return turn->comm == comm && turn->p2p && !turn->alike && !unit->judged &&
+    return turn->comm == comm && turn->p2p && !turn->alike && !unit->evaluated &&
            unit->own_ns != MUSTER_NO_SHORT;
 }
 
@@ -139,7 +139,7 @@ void muster_graph_stages(struct muster_graph *graph)
             bool slow = of_gpu[muster_unit_gpu(graph, unit)] > STAGES * sum[comm];
             int64_t own_ns = muster_unit_own_ns(graph, unit);
             int64_t excess_ns = slow || own_ns < its ? own_ns - its : 0;
-            unit->judged = unit->stage = true;
+            unit->evaluated = unit->stage = true;
             muster_unit_set_excess(graph, unit, excess_ns, muster_unit_host(graph, unit));
         }
     }

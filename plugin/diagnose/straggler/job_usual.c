@@ -53,7 +53,8 @@ static void find_waits(struct muster_graph *graph)
     if (!any_reaches(graph)) {
         return;
     }
-    graph->waited_ns = muster_arena_array(graph->making, graph->units + 1, sizeof *graph->waited_ns);
+    graph->waited_ns =
+        muster_arena_array(graph->making, graph->units + 1, sizeof *graph->waited_ns);
     if (!graph->waited_ns) {
         return;
     }
@@ -118,7 +119,8 @@ static const char *host_of(const struct muster_graph *graph, const struct muster
 
 static uint64_t call_before_ns(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    return muster_unit_call_ns(graph, &graph->unit[muster_unit_before(graph, unit, MUSTER_EDGE_CALL)]);
+    return muster_unit_call_ns(graph,
+                               &graph->unit[muster_unit_before(graph, unit, MUSTER_EDGE_CALL)]);
 }
 
 /* The host of more than half of the pool's units; NULL: none. */
@@ -148,7 +150,8 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
 {
     const struct muster_view *view = graph->view;
     size_t n = 0, others = 0;
-    if (!muster_unit_waited_for_call(graph, unit) || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
+    if (!muster_unit_waited_for_call(graph, unit) ||
+        !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
         return INT64_MAX;
     }
     const char *host = host_of(graph, unit);
@@ -187,8 +190,9 @@ static int64_t usual_of(struct pool *pool)
 static int64_t gap_of(const struct muster_graph *graph, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
-    return muster_unit_knows(graph, unit, MUSTER_EDGE_OWN) ? muster_unit_own(graph, unit, MUSTER_EDGE_OWN)
-                                                    : INT64_MAX;
+    return muster_unit_knows(graph, unit, MUSTER_EDGE_OWN)
+               ? muster_unit_own(graph, unit, MUSTER_EDGE_OWN)
+               : INT64_MAX;
 }
 
 /* Of what the hosts' calls took of the own times, the usual; MUSTER_NO_OWN: not known. Sorts
@@ -222,8 +226,8 @@ struct usual {
     int64_t first; /* the gap of the first to come */
 };
 
-static void judge_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
-                       uint32_t u)
+static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
+                          uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
     int64_t waited = waited_ns(graph, u) - usual->wait;
@@ -239,7 +243,7 @@ static void judge_unit(struct muster_graph *graph, struct pool *pool, const stru
     if (meanwhile) {
         graph->more_waited[u] = muster_shorten_ns(&graph->long_ns, meanwhile);
     }
-    unit->judged = true;
+    unit->evaluated = true;
     int64_t host_ns = MUSTER_NO_OWN;
     if (excess >= MUSTER_GAP_NS) {
         host_ns = muster_unit_host(graph, unit);
@@ -254,7 +258,7 @@ static void judge_unit(struct muster_graph *graph, struct pool *pool, const stru
 
 /* Late is who took longer, less what it waited longer for others meanwhile, no later than it came
  * after the first to come, and no longer than anybody waited for it. */
-static void judge_pool(struct muster_graph *graph, struct pool *pool)
+static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
 {
     struct usual usual = {.first = INT64_MAX};
     if (pool->n < 2) {
@@ -275,7 +279,7 @@ static void judge_pool(struct muster_graph *graph, struct pool *pool)
         usual.first = gap < usual.first ? gap : usual.first;
     }
     for (size_t i = 0; i < pool->n; i++) {
-        judge_unit(graph, pool, &usual, pool->unit[i]);
+        evaluate_unit(graph, pool, &usual, pool->unit[i]);
     }
 }
 
@@ -329,8 +333,8 @@ static size_t largest_pool(const struct muster_keyed *run, size_t runs)
 }
 
 /* The pools of those runs. */
-static void judge_runs(struct muster_graph *graph, const struct runs *runs,
-                       struct muster_arena *memory)
+static void evaluate_runs(struct muster_graph *graph, const struct runs *runs,
+                          struct muster_arena *memory)
 {
     struct muster_keyed *spare = muster_arena_array(memory, runs->n + 1, sizeof *spare);
     if (memory->failed) {
@@ -345,7 +349,7 @@ static void judge_runs(struct muster_graph *graph, const struct runs *runs,
                sorted[i].mark[0] * sizeof *pool.unit);
         pool.n += sorted[i].mark[0];
         if (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key) {
-            judge_pool(graph, &pool);
+            evaluate_pool(graph, &pool);
             pool.n = 0;
         }
     }
@@ -371,7 +375,7 @@ void muster_graph_usual(struct muster_graph *graph)
                 add_runs(graph, &graph->turn[t], &scratch, &runs);
             }
         }
-        judge_runs(graph, &runs, &scratch);
+        evaluate_runs(graph, &runs, &scratch);
         muster_arena_end(&scratch, graph->memory);
     }
 }

@@ -28,7 +28,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
     const struct muster_view_span *span = muster_view_spans(view, &memory);
     muster_graph_make(&graph, view, &memory);
     if (!memory.failed) {
-        muster_seats_judge(&graph);
+        muster_seats_evaluate(&graph);
     }
     if (!memory.failed) {
         muster_suspects_find(&graph, span, &suspects);

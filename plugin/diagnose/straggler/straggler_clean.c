@@ -9,7 +9,7 @@
 enum {
     VERDICTS_MAX = 6, /* communicators whose clean verdict is told */
     FIFTH = 5,
-    CARRIED_WORTH = 20, /* one in so many operations is worth saying */
+    CARRIED_WORTH = 20,  /* one in so many operations is worth saying */
     COMPARED_LEAST = 20, /* operations: below nothing would have been named */
 };
 #define WORTH 0.005
@@ -38,20 +38,21 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
     }
     for (size_t t = 0; t < graph->turns; t++) {
         const struct muster_turn *turn = &graph->turn[t];
-        uint32_t judged = 0;
+        uint32_t evaluated = 0;
         bool carried = false;
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             const struct muster_seat *seat = &graph->seat[unit->seat];
-            judged += unit->judged;
+            evaluated += unit->evaluated;
             carried |= unit->carried;
             verdict[turn->comm].culprit |=
                 seat->culprit && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
-            if (unit->judged && judged == 1) {
-                verdict[turn->comm].usual_ns += (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
+            if (unit->evaluated && evaluated == 1) {
+                verdict[turn->comm].usual_ns +=
+                    (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
             }
         }
-        verdict[turn->comm].compared += judged > 0;
+        verdict[turn->comm].compared += evaluated > 0;
         verdict[turn->comm].carried += carried;
     }
 }
@@ -136,7 +137,8 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[verdict[c].comm];
-        if (verdict[c].culprit || own->nranks == 1 || own->duplicate_rank || own->members < 2 || !own->id) {
+        if (verdict[c].culprit || own->nranks == 1 || own->duplicate_rank || own->members < 2 ||
+            !own->id) {
             continue;
         }
         note_clean(own, &verdict[c], covered, &findings->clean);

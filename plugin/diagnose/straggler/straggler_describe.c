@@ -18,7 +18,7 @@
 /* Of bench/verdicts, seeds 1 to 20: true costs over those said, a tenth below and a tenth above. */
 #define COST_LOW  0.73
 #define COST_HIGH 1.85
-#define CARRIES    0.3 /* of the cost: who waits so much less without it is a victim */
+#define CARRIES   0.3 /* of the cost: who waits so much less without it is a victim */
 
 static double ms(double ns)
 {
@@ -28,11 +28,11 @@ static double ms(double ns)
 /* ---- what its operations tell ---- */
 
 struct detail {
-    uint32_t late, turns;   /* of the positions where it is late, since the first time */
-    double others;          /* late at the same positions: mean share */
+    uint32_t late, turns; /* of the positions where it is late, since the first time */
+    double others;        /* late at the same positions: mean share */
     struct muster_cause_tally tally;
     const struct muster_unit *first; /* late for the first time */
-    uint32_t position;      /* where it is late most */
+    uint32_t position;               /* where it is late most */
     enum muster_finding_cause cause;
     struct muster_when when;
 };
@@ -42,8 +42,8 @@ static void look_at(const struct muster_graph *graph, const uint8_t *group,
 {
     int64_t excess = muster_unit_excess_ns(graph, unit);
     int64_t usual = muster_unit_own_ns(graph, unit) - excess;
-    bool late = culprit && unit->judged && excess > muster_seat_limit_ns(usual);
-    if (culprit && unit->judged) {
+    bool late = culprit && unit->evaluated && excess > muster_seat_limit_ns(usual);
+    if (culprit && unit->evaluated) {
         detail->first = detail->first ? detail->first : late ? unit : NULL;
         detail->turns += detail->first != NULL;
         detail->late += late;
@@ -133,8 +133,7 @@ static void say_guilt(const struct muster_graph *graph, const struct muster_susp
     muster_finding_say(&finding->evidence,
                        "without that the job would have taken %.3f ms less, %.2f %% of the %.1f ms "
                        "that its timed operations cover",
-                       ms(own->gain_ns), 100 * own->share,
-                       ms((double)span[own->gpu].covered_ns));
+                       ms(own->gain_ns), 100 * own->share, ms((double)span[own->gpu].covered_ns));
 }
 
 static void say_host(const struct detail *detail, struct muster_finding *finding)
@@ -161,8 +160,8 @@ static void say_host(const struct detail *detail, struct muster_finding *finding
     }
 }
 
-/* Whether `auto` left out any of the member's operations. A rank's transfer to itself is a copy that
- * nothing times. */
+/* Whether `auto` left out any of the member's operations. A rank's transfer to itself is a copy
+ * that nothing times. */
 static bool is_sampled(const struct muster_view *view, const struct muster_view_member *member)
 {
     if (view->gpu[member->gpu].timing != MUSTER_TIMING_AUTO)
@@ -179,7 +178,8 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
                        struct muster_finding *finding)
 {
     const struct muster_view *view = graph->view;
-    const struct muster_view_comm *comm = &view->comm[view->member[muster_unit_member(graph, detail->first)].comm];
+    const struct muster_view_comm *comm =
+        &view->comm[view->member[muster_unit_member(graph, detail->first)].comm];
     const struct muster_view_gpu *gpu = &view->gpu[muster_unit_gpu(graph, detail->first)];
     struct muster_finding_lines *to = &finding->not_observable;
     uint64_t missing = 0;
@@ -208,7 +208,8 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
     if (!detail->tally.known) {
         const struct muster_view_op *op = &view->op[muster_unit_op(graph, detail->first)];
         muster_finding_say(to, "cause: %s",
-                           op->flags & MUSTER_OP_GRAPH ? "the host's calls of graph replays are not seen"
+                           op->flags & MUSTER_OP_GRAPH
+                               ? "the host's calls of graph replays are not seen"
                            : gpu->host_times ? "no other rank does the same there"
                                              : "host times mean nothing in a replay at full speed");
     }
@@ -228,10 +229,10 @@ static void advise(struct muster_finding *finding)
         host && finding->cause == MUSTER_CAUSE_GPU
             ? "look at what its GPUs share: power, cooling, clocks (nvidia-smi -q -d "
               "CLOCK,POWER,TEMPERATURE); `muster doctor` on that host; drain it if it stays so"
-        : host ? "look at what its ranks share: CPUs and their quota, memory, storage, another job; "
-                 "`muster doctor` on that host; drain it if it stays so"
-        :
-        finding->cause == MUSTER_CAUSE_HOST
+        : host
+            ? "look at what its ranks share: CPUs and their quota, memory, storage, another job; "
+              "`muster doctor` on that host; drain it if it stays so"
+        : finding->cause == MUSTER_CAUSE_HOST
             ? "look at its process: CPU time, data loading, I/O, others on its cores"
         : finding->cause == MUSTER_CAUSE_GPU
             ? "look at its GPU: clocks, power cap, temperature, other processes, more work than "
@@ -298,7 +299,7 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
     finding->every_steps = detail->when.every_steps;
     finding->every_s = detail->when.every_s;
     muster_where_of(graph, own->seat, finding->where, sizeof finding->where);
-    finding->mode = detail->late == 1 ? MUSTER_MODE_ONCE
+    finding->mode = detail->late == 1                            ? MUSTER_MODE_ONCE
                     : detail->late >= PERSISTENT * detail->turns ? MUSTER_MODE_PERSISTENT
                                                                  : MUSTER_MODE_INTERMITTENT;
     finding->cause = detail->cause;
@@ -332,7 +333,8 @@ static void add_cost(const struct muster_view *view, const struct muster_suspect
 }
 
 /* In time. */
-static void add_stretch(const struct muster_when *when, int32_t rank, struct muster_finding *finding)
+static void add_stretch(const struct muster_when *when, int32_t rank,
+                        struct muster_finding *finding)
 {
     unsigned at = finding->stretches;
     if (at == MUSTER_FINDING_STRETCHES) {
@@ -368,7 +370,7 @@ struct story {
 };
 
 static void tell(const struct story *story, size_t s, const struct detail *detail,
-                struct muster_findings *findings)
+                 struct muster_findings *findings)
 {
     const struct muster_graph *graph = story->graph;
     const struct muster_view *view = graph->view;
@@ -396,8 +398,8 @@ static void tell(const struct story *story, size_t s, const struct detail *detai
         add_victims(graph, story->suspects, s, comm, finding);
     }
     finding->mode = story->moves ? MUSTER_MODE_MOVES : finding->mode;
-    finding->since_unix_ns = story->moves ? finding->stretch[0].since_unix_ns
-                                          : finding->since_unix_ns;
+    finding->since_unix_ns =
+        story->moves ? finding->stretch[0].since_unix_ns : finding->since_unix_ns;
     advise(finding);
 }
 

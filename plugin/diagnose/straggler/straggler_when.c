@@ -6,12 +6,12 @@
 #include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
 
-#define EDGE  0.02 /* of its lateness, on either side: what chance adds */
-#define MUCH  0.5  /* of its upper quartile: below, it is no stroke of the beat */
-#define OVERLAP 0.1 /* of the shorter one: who is late after another one */
-#define WHOLE_RUN 0.9 /* of it was timed: the rest is a pause or the begin */
-#define EXACT 0.5  /* of the gaps between strokes are the beat */
-#define WHOLE 0.8  /* or a multiple of it: one was too short to be seen */
+#define EDGE      0.02 /* of its lateness, on either side: what chance adds */
+#define MUCH      0.5  /* of its upper quartile: below, it is no stroke of the beat */
+#define OVERLAP   0.1  /* of the shorter one: who is late after another one */
+#define WHOLE_RUN 0.9  /* of it was timed: the rest is a pause or the begin */
+#define EXACT     0.5  /* of the gaps between strokes are the beat */
+#define WHOLE     0.8  /* or a multiple of it: one was too short to be seen */
 enum { GAPS_LEAST = 5, BEAT_MOST = 4096, PARTS = 24 };
 
 struct late {
@@ -26,8 +26,8 @@ struct lates {
     uint64_t step; /* operations of its communicator from step to step */
 };
 
-/* By its GPU's clock, as the host's means nothing in a replay at full speed. `first`: what was timed
- * of its GPU first. */
+/* By its GPU's clock, as the host's means nothing in a replay at full speed. `first`: what was
+ * timed of its GPU first. */
 static uint64_t unix_of(const struct muster_graph *graph, const struct muster_unit *first,
                         const struct muster_unit *unit)
 {
@@ -46,7 +46,7 @@ static void collect(const struct muster_graph *graph, const struct muster_suspec
         const struct muster_unit *unit = &graph->unit[u];
         uint32_t gpu = graph->seat[unit->seat].gpu;
         first = gpu == graph->seat[first->seat].gpu ? first : unit;
-        if (suspects->group[gpu] != s || !unit->judged || !graph->seat[unit->seat].culprit) {
+        if (suspects->group[gpu] != s || !unit->evaluated || !graph->seat[unit->seat].culprit) {
             continue;
         }
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
@@ -137,7 +137,8 @@ static void set_beat(struct lates *lates, struct muster_arena *memory, struct mu
     for (size_t i = 0; i < n - 1; i++) {
         whole += beat && gap[i] % beat == 0;
     }
-    bool steps = beat % lates->step == 0 && beat / lates->step >= 2 && beat / lates->step <= BEAT_MOST;
+    bool steps =
+        beat % lates->step == 0 && beat / lates->step >= 2 && beat / lates->step <= BEAT_MOST;
     if (steps && (double)exact >= EXACT * (double)(n - 1) &&
         (double)whole >= WHOLE * (double)(n - 1)) {
         double lasted = (double)(lates->at[n - 1].unix_ns - lates->at[0].unix_ns);
@@ -184,7 +185,7 @@ static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
                 continue;
             }
             struct part *own = &part[(at - begin) * PARTS / (end - begin + 1)];
-            bool late = unit->judged && graph->seat[unit->seat].culprit;
+            bool late = unit->evaluated && graph->seat[unit->seat].culprit;
             int64_t excess_ns = late ? muster_unit_excess_ns(graph, unit) : 0;
             own->excess_ns += excess_ns > 0 ? (double)excess_ns : 0;
             own->covered_ns += covered_ns(graph, unit);
@@ -226,10 +227,10 @@ bool muster_when_moves(const struct muster_when *when, size_t n)
     for (size_t i = 0; i < n && moves; i++) {
         for (size_t k = i + 1; k < n && moves; k++) {
             const struct muster_when *a = &when[i], *b = &when[k];
-            uint64_t since = a->since_unix_ns > b->since_unix_ns ? a->since_unix_ns
-                                                                 : b->since_unix_ns;
-            uint64_t until = a->until_unix_ns < b->until_unix_ns ? a->until_unix_ns
-                                                                 : b->until_unix_ns;
+            uint64_t since =
+                a->since_unix_ns > b->since_unix_ns ? a->since_unix_ns : b->since_unix_ns;
+            uint64_t until =
+                a->until_unix_ns < b->until_unix_ns ? a->until_unix_ns : b->until_unix_ns;
             uint64_t one = a->until_unix_ns - a->since_unix_ns;
             uint64_t two = b->until_unix_ns - b->since_unix_ns;
             double shorter = (double)(one < two ? one : two);

@@ -87,7 +87,8 @@ static int64_t end_of(const struct muster_what_if *what_if, uint32_t u)
     return over->last_ns + over->transfer_ns;
 }
 
-/* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins. */
+/* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins.
+ */
 static int64_t local_ns(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
@@ -177,7 +178,7 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
         const struct muster_unit *unit = &graph->unit[u];
         const struct muster_seat *seat = &graph->seat[unit->seat];
         uint8_t own = group[muster_unit_gpu(graph, unit)];
-        if (unit->judged && !seat->culprit && !(own < 32 && (usual >> own & 1))) {
+        if (unit->evaluated && !seat->culprit && !(own < 32 && (usual >> own & 1))) {
             what_if->other_ns[seat->position] = muster_unit_excess_ns(graph, unit);
             return;
         }
@@ -216,7 +217,8 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
         const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
         int64_t ns = end_of(what_if, u) - begin_of(what_if, u);
         if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
-            of_gpu[muster_unit_gpu(graph, &graph->unit[u])] += (double)(ns - (int64_t)turn->transfer_ns);
+            of_gpu[muster_unit_gpu(graph, &graph->unit[u])] +=
+                (double)(ns - (int64_t)turn->transfer_ns);
         }
     }
 }

@@ -1,6 +1,6 @@
 /*
  * Several hosts at once: one member a host looks at itself and at its ways to all others; a leader
- * asks them and judges what they found.
+ * asks them and evaluates what they found.
  */
 #ifndef MUSTER_DOCTOR_HOSTS_HOSTS_H
 #define MUSTER_DOCTOR_HOSTS_HOSTS_H
@@ -78,7 +78,7 @@ int muster_hosts_lead_run(const struct muster_hosts_lead *lead, struct muster_ho
 void muster_hosts_result_free(struct muster_hosts_result *result);
 
 /* The checks hosts.*, of what was seen. Pure. */
-int muster_hosts_judge(struct muster_hosts_result *result, struct muster_checks *checks,
-                       struct muster_err *err);
+int muster_hosts_evaluate(struct muster_hosts_result *result, struct muster_checks *checks,
+                          struct muster_err *err);
 
 #endif

@@ -18,7 +18,7 @@ struct muster_filter_packet {
 enum muster_filter_verdict {
     MUSTER_FILTER_NONE, /* no rules of incoming packets */
     MUSTER_FILTER_PASSES,
-    MUSTER_FILTER_MAY_PASS, /* dropped unless a condition holds that cannot be judged here */
+    MUSTER_FILTER_MAY_PASS, /* dropped unless a condition holds that cannot be evaluated here */
     MUSTER_FILTER_DROPS,
 };
 

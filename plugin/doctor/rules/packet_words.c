@@ -147,7 +147,7 @@ static enum muster_filter_match any_of(char *list, one_of *is,
 
 struct condition {
     const char *word;
-    one_of *is; /* NULL: cannot be judged */
+    one_of *is; /* NULL: cannot be evaluated */
 };
 
 static void set_target(struct muster_filter_rule *rule, const char *target)

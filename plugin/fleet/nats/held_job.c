@@ -20,7 +20,7 @@
 struct muster_held_job {
     struct muster_held_by by;
     struct muster_join *join;
-    struct muster_judge *judge;
+    struct muster_evaluator *evaluator;
     natsSubscription *subscription;
     bool caught_up;
     uint64_t came_ns, state_ns, said_ns, caught_ns;
@@ -63,9 +63,9 @@ struct muster_held_job *muster_held_job_new(const struct muster_held_by *by, con
     }
     job->by = *by;
     job->join = muster_join_new(name);
-    job->judge = muster_judge_new(by->hang_ns);
+    job->evaluator = muster_evaluator_new(by->hang_ns);
     job->came_ns = muster_now_ns();
-    natsStatus s = job->join && job->judge ? subscribe(job) : NATS_NO_MEMORY;
+    natsStatus s = job->join && job->evaluator ? subscribe(job) : NATS_NO_MEMORY;
     if (s == NATS_OK && muster_board_read(by->board, name, inherit, job, err) == 0)
         return job;
     if (s != NATS_OK)
@@ -80,7 +80,7 @@ void muster_held_job_free(struct muster_held_job *job)
         return;
     natsSubscription_Destroy(job->subscription);
     muster_join_free(job->join);
-    muster_judge_free(job->judge);
+    muster_evaluator_free(job->evaluator);
     for (size_t i = 0; i < job->inheriteds; i++)
         free(job->inherited[i]);
     free(job->inherited);
@@ -97,9 +97,9 @@ const struct muster_join *muster_held_job_join(const struct muster_held_job *job
     return job->join;
 }
 
-const struct muster_judge *muster_held_job_judge(const struct muster_held_job *job)
+const struct muster_evaluator *muster_held_job_evaluator(const struct muster_held_job *job)
 {
-    return job->judge;
+    return job->evaluator;
 }
 
 /* ---- messages ---- */
@@ -209,7 +209,7 @@ static void resolve_inherited(struct muster_held_job *job)
 {
     for (size_t i = 0; i < job->inheriteds; i++) {
         struct search search = {job->join->name, job->inherited[i], false};
-        muster_judge_findings(job->judge, compare, &search);
+        muster_evaluator_findings(job->evaluator, compare, &search);
         if (!search.found)
             muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
         free(job->inherited[i]);
@@ -228,7 +228,7 @@ static void end_one(void *arg, const struct muster_finding *finding)
 
 void muster_held_job_end(struct muster_held_job *job)
 {
-    muster_judge_findings(job->judge, end_one, job);
+    muster_evaluator_findings(job->evaluator, end_one, job);
     for (size_t i = 0; i < job->inheriteds; i++)
         muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
 }
@@ -237,12 +237,12 @@ void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
 {
     if (!job->caught_up)
         return;
-    muster_judge_look(job->judge, job->join, now_ns, tell, job);
+    muster_evaluator_look(job->evaluator, job->join, now_ns, tell, job);
     if (job->inheriteds && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)
         resolve_inherited(job);
     if (now_ns - job->state_ns < STATE_NS)
         return;
     job->state_ns = now_ns;
-    muster_board_state(job->by.board, job->join, muster_judge_costs(job->judge), now_ns,
+    muster_board_state(job->by.board, job->join, muster_evaluator_costs(job->evaluator), now_ns,
                        job->by.worker);
 }

@@ -1,6 +1,6 @@
 /*
- * A job that this worker holds: reads what is kept of it and what comes, joins it, judges it, and
- * says what it finds. One thread, but for its figures.
+ * A job that this worker holds: reads what is kept of it and what comes, joins it, evaluates it,
+ * and says what it finds. One thread, but for its figures.
  */
 #ifndef MUSTER_FLEET_NATS_HELD_JOB_H
 #define MUSTER_FLEET_NATS_HELD_JOB_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fleet/evaluator.h"
 #include "fleet/join.h"
-#include "fleet/judge.h"
 #include "fleet/nats/board.h"
 #include "fleet/nats/hook_queue.h"
 
@@ -34,11 +34,11 @@ void muster_held_job_free(struct muster_held_job *job);
 
 const char *muster_held_job_name(const struct muster_held_job *job);
 const struct muster_join *muster_held_job_join(const struct muster_held_job *job);
-const struct muster_judge *muster_held_job_judge(const struct muster_held_job *job);
+const struct muster_evaluator *muster_held_job_evaluator(const struct muster_held_job *job);
 
 /* Takes what came, for a tenth of a second at most. Returns how many messages. */
 size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns);
-/* Judges it if everything kept has been read. */
+/* Evaluates it if everything kept has been read. */
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns);
 /* Nobody speaks of it any more: what was found of it is over. */
 void muster_held_job_end(struct muster_held_job *job);

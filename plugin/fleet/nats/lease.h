@@ -4,7 +4,7 @@
  * each half second and gives the job up after a second and a half without having been able to;
  * others take it when they have seen no change for as long, by their own monotonic clocks. The
  * holder counts from before his request, the others from after they heard of it: his time is over
- * first. A thread of its own renews, so that a long judgement loses nothing.
+ * first. A thread of its own renews, so that a long evaluation loses nothing.
  */
 #ifndef MUSTER_FLEET_NATS_LEASE_H
 #define MUSTER_FLEET_NATS_LEASE_H

@@ -1,7 +1,7 @@
 /*
- * `muster fleet`: a worker that judges jobs over all their hosts, each job leased to one worker. It
- * keeps nothing that is not kept by NATS: it may be ended and started anew at any time, and others
- * take its jobs over within two seconds.
+ * `muster fleet`: a worker that evaluates jobs over all their hosts, each job leased to one worker.
+ * It keeps nothing that is not kept by NATS: it may be ended and started anew at any time, and
+ * others take its jobs over within two seconds.
  */
 #ifndef MUSTER_FLEET_NATS_WORKER_H
 #define MUSTER_FLEET_NATS_WORKER_H
@@ -14,8 +14,8 @@
 
 struct muster_worker_options {
     struct muster_nats_access nats;
-    const char *listen; /* /metrics; "": nowhere */
-    const char *web;    /* agent_http.h */
+    const char *listen;                     /* /metrics; "": nowhere */
+    const char *web;                        /* agent_http.h */
     const struct muster_settings *settings; /* hang_seconds, on */
     FILE *log;
 };

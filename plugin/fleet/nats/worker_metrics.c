@@ -53,16 +53,16 @@ void muster_worker_picture_add(struct muster_worker_picture *picture,
     if (!last || !muster_grow(&picture->job, picture->jobs, sizeof *picture->job))
         return;
     struct muster_worker_job *job = &picture->job[picture->jobs];
-    *job = (struct muster_worker_job){.is = muster_join_coverage(join, now_ns),
-                                      .messages = join->messages,
-                                      .lost = join->lost,
-                                      .refused = join->refused,
-                                      .silenced =
-                                          muster_judge_silenced(muster_held_job_judge(held))};
+    *job = (struct muster_worker_job){
+        .is = muster_join_coverage(join, now_ns),
+        .messages = join->messages,
+        .lost = join->lost,
+        .refused = join->refused,
+        .silenced = muster_evaluator_silenced(muster_held_job_evaluator(held))};
     snprintf(job->run, sizeof job->run, "%s", last + 1);
     snprintf(job->uid, sizeof job->uid, "%u", join->uid);
     struct adding adding = {picture, picture->jobs++};
-    muster_judge_findings(muster_held_job_judge(held), add_finding, &adding);
+    muster_evaluator_findings(muster_held_job_evaluator(held), add_finding, &adding);
 }
 
 /* ---- printing ---- */
@@ -78,7 +78,8 @@ _Static_assert(sizeof(size_t) == sizeof(uint64_t), "one way to read figures");
 static void print_jobs(const struct muster_worker_picture *picture, struct muster_exposition *to)
 {
     static const struct figure figures[] = {
-        {{"muster_fleet_ranks", MUSTER_FAMILY_GAUGE, "Ranks of a run that are heard"}, OF(is.ranks)},
+        {{"muster_fleet_ranks", MUSTER_FAMILY_GAUGE, "Ranks of a run that are heard"},
+         OF(is.ranks)},
         {{"muster_fleet_ranks_expected", MUSTER_FAMILY_GAUGE, "Ranks that a run has, as they say"},
          OF(is.expected)},
         {{"muster_fleet_hosts", MUSTER_FAMILY_GAUGE, "Hosts of a run that were ever heard"},
@@ -102,7 +103,8 @@ static void print_jobs(const struct muster_worker_picture *picture, struct muste
         muster_exposition_family(to, &figures[f].family);
         for (size_t i = 0; i < picture->jobs; i++) {
             const struct muster_worker_job *job = &picture->job[i];
-            const struct muster_label label[] = {{"run", job->run}, {"uid", job->uid}, {NULL, NULL}};
+            const struct muster_label label[] = {
+                {"run", job->run}, {"uid", job->uid}, {NULL, NULL}};
             uint64_t value;
             memcpy(&value, (const char *)job + figures[f].offset, sizeof value);
             muster_exposition_count(to, "", label, value);
@@ -167,7 +169,8 @@ static void print_findings(const struct muster_worker_picture *picture,
         print_finding(picture, &picture->finding[i], true, to);
     muster_exposition_family(to, &ever);
     for (unsigned k = 0; k < MUSTER_FINDING_KINDS; k++) {
-        const struct muster_label label[] = {{"finding", muster_finding_rows[k].name}, {NULL, NULL}};
+        const struct muster_label label[] = {{"finding", muster_finding_rows[k].name},
+                                             {NULL, NULL}};
         muster_exposition_count(to, "", label, picture->ever[k]);
     }
 }
@@ -182,8 +185,7 @@ void muster_worker_print(const struct muster_worker_picture *picture, bool open_
                                                  MUSTER_FAMILY_GAUGE,
                                                  "Findings beyond the 256 that are told at once"};
     static const struct muster_family cpu = {"muster_fleet_cpu_seconds_total",
-                                             MUSTER_FAMILY_COUNTER,
-                                             "Processor time of the worker"};
+                                             MUSTER_FAMILY_COUNTER, "Processor time of the worker"};
     const struct muster_label none = {NULL, NULL};
     struct muster_exposition to;
     muster_exposition_begin(&to, out, open_metrics);

@@ -102,7 +102,7 @@ def mark_outside(pairs):
                               begin + row["muster_us"] > row["us"] + OUTSIDE_US)
 
 
-def judge(of_size, kind, mode):
+def evaluate(of_size, kind, mode):
     wrong = []
     if of_size["uncounted"]:
         wrong.append("%d operations are not recorded" % of_size["uncounted"])
@@ -144,7 +144,7 @@ def compare(own, recorded, mode, library, kind):
     mark_outside(pairs)
     for words in dict.fromkeys(pair[0]["words"] for pair in pairs):
         of_size = figures([pair for pair in pairs[5:] if pair[0]["words"] == words])
-        wrong = judge(of_size, kind, mode)
+        wrong = evaluate(of_size, kind, mode)
         bad += wrong
         print(HEAD % (mode, library, kind, 4 * words, of_size["operations"],
                       "%.0f%%" % (100 * of_size["timed"] / max(1, of_size["operations"])),

@@ -1,4 +1,4 @@
-"""event_accuracy.py's judgement of made operations. No GPU."""
+"""event_accuracy.py's evaluation of made operations. No GPU."""
 import os
 import random
 import sys

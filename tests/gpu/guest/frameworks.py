@@ -38,7 +38,7 @@ JOBS = {
 CASES = ["none", "none-again", "with"]
 
 
-def judge(name, result):
+def evaluate(name, result):
     """What is not as wanted, in words."""
     _, _, limit, share = JOBS[name]
     ratio, null = (result["ratios"].get(case) for case in ("with", "none-again"))
@@ -107,7 +107,7 @@ def main(arguments):
         end = begin + options.budget * (i + 1) / len(options.jobs)
         try:
             results[name] = step_overhead.compare(JOBS[name][1], turn_options(options, name), end)
-            wrong = judge(name, results[name])
+            wrong = evaluate(name, results[name])
         except turns.Failed as error:
             wrong = [str(error)]
         for line in wrong:

@@ -67,12 +67,12 @@ class Turns(unittest.TestCase):
         self.assertEqual(self.rank.wait(), 1)
 
 
-class Judge(unittest.TestCase):
+class Evaluate(unittest.TestCase):
     def wrong(self, job, ratio, timed, null=(0.999, 1.001)):
         made = {"ratios": {"with": {"ratio": ratio, "low": 0, "high": 2},
                            "none-again": {"ratio": 1, "low": null[0], "high": null[1]}},
                 "recorded": {"with": {"ops": 1000, "timed_ops": timed}}}
-        return frameworks.judge(job, made)
+        return frameworks.evaluate(job, made)
 
     def test_what_is_wanted_is_well(self):
         self.assertEqual(self.wrong("trainer", 1.0055, 900), [])

@@ -35,7 +35,7 @@ def names(findings):
                                    for f in findings)) or "nothing"
 
 
-def judge(cell, own, told, found):
+def evaluate(cell, own, told, found):
     """What is not as it should be, in words. found: afterwards."""
     lost_s = own["steps"] * (own["late_ms"] - own["step_ms"]) / 1e3
     due = cell["ms"] > 0 and lost_s >= WORTH * own["steps"] * own["late_ms"] / 1e3
@@ -109,7 +109,7 @@ def show(cell, own, told, diagnosed):
     listed = diagnosed["findings"]
     found = still(listed)
     lives = [f for _, f in told if not f["resolved"] and not f["retracted"]]
-    wrong = judge(cell, own, lives, found)
+    wrong = evaluate(cell, own, lives, found)
     first = next((at for at, f in told if f["kind"] in LATE), None)
     lost_s = own["steps"] * (own["late_ms"] - own["step_ms"]) / 1e3
     late = [f for f in found if f["kind"] in LATE]

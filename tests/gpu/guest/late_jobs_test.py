@@ -19,24 +19,24 @@ def finding(ranks, cost, kind="late_rank"):
     return {"kind": kind, "ranks": ranks, "cost_s": cost, "cost_run_s": cost}
 
 
-class Judge(unittest.TestCase):
+class Evaluate(unittest.TestCase):
     def test_the_late_rank_is_due_where_it_costs_a_hundredth(self):
         right = [finding([1], 0.5)]
-        self.assertEqual(late_jobs.judge(LATE, own(20, 25), right, right), [])
-        self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), [], right)), 1)
-        self.assertEqual(late_jobs.judge(LATE, own(20, 20.1), [], []), [])
+        self.assertEqual(late_jobs.evaluate(LATE, own(20, 25), right, right), [])
+        self.assertEqual(len(late_jobs.evaluate(LATE, own(20, 25), [], right)), 1)
+        self.assertEqual(late_jobs.evaluate(LATE, own(20, 20.1), [], []), [])
 
     def test_nobody_else_may_be_named(self):
         other = [finding([0], 0.5)]
-        self.assertEqual(len(late_jobs.judge(CLEAN, own(20, 20), other, other)), 2)
-        self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), other, [finding([1], 0.5)])), 1)
-        self.assertEqual(len(late_jobs.judge(CLEAN, own(20, 20), [],
+        self.assertEqual(len(late_jobs.evaluate(CLEAN, own(20, 20), other, other)), 2)
+        self.assertEqual(len(late_jobs.evaluate(LATE, own(20, 25), other, [finding([1], 0.5)])), 1)
+        self.assertEqual(len(late_jobs.evaluate(CLEAN, own(20, 20), [],
                                              [finding([0, 1], 1, "slow_transfer")])), 1)
 
     def test_the_cost_is_the_jobs_own_within_30_percent(self):
         for cost, wrong in ((0.4, 0), (0.6, 0), (0.3, 1), (0.7, 1)):
             found = [finding([1], cost)]
-            self.assertEqual(len(late_jobs.judge(LATE, own(20, 25), found, found)), wrong)
+            self.assertEqual(len(late_jobs.evaluate(LATE, own(20, 25), found, found)), wrong)
 
 
 if __name__ == "__main__":

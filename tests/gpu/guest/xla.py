@@ -55,7 +55,7 @@ def run_case(options, mode, name):
             report, answer.stderr.strip()
 
 
-def judge(calls, report):
+def evaluate(calls, report):
     """`calls`: by NCCL's account; a send and a receive are logged each."""
     recorded = collections.Counter()
     for row in report["ops"] if report else []:
@@ -93,7 +93,7 @@ def main(arguments):
                                                      job.stderr.strip()[-400:]), flush=True)
                 bad = True
                 continue
-            recorded, captured, missing = judge(calls, report)
+            recorded, captured, missing = evaluate(calls, report)
             bad |= missing > 0 or not said["right"]
             print("%-4s %s %s: JAX %s called %s" % (
                 "ok" if missing <= 0 else "FAIL", mode, name, said["jax"], said["called"]))

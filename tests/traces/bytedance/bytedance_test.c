@@ -164,7 +164,7 @@ static bool is_guilty(const struct known *job, int rank)
 }
 
 /* Whether the guilty are named, and nobody else. */
-static bool judge(const struct known *job, const struct muster_findings *findings)
+static bool evaluate(const struct known *job, const struct muster_findings *findings)
 {
     bool named[RANKS_MAX] = {false}, right = true;
     unsigned n = 0;
@@ -202,7 +202,7 @@ static bool one(const struct known *job, const char *folder)
         printf("%s: %s\n", path, err.text);
         exit(2);
     }
-    bool right = judge(job, &findings);
+    bool right = evaluate(job, &findings);
     printf("%s: %s\n", job->name, right ? "right" : "WRONG");
     muster_findings_free(&findings);
     muster_view_free(&reader->view);

@@ -88,7 +88,7 @@ static void send_to(struct testbed *testbed, unsigned from, int32_t to)
     muster_view_add_net(&testbed->ranks.view, testbed->ranks.member[0][from], &net);
 }
 
-static const struct muster_finding *judge(struct testbed *testbed)
+static const struct muster_finding *evaluate(struct testbed *testbed)
 {
     struct muster_err err;
     const struct muster_view *view = ranks_view(&testbed->ranks);
@@ -105,7 +105,7 @@ static void end(struct testbed *testbed)
 
 static void expect_nothing(struct testbed *testbed)
 {
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
     end(testbed);
 }
@@ -115,7 +115,7 @@ static void test_one_finding_stands_for_a_host(void **state)
     (void)state;
     struct testbed *testbed = begin(4);
     set_variable(testbed, 2, MUSTER_VAR_P2P_DISABLE, "1");
-    const struct muster_finding *finding = judge(testbed);
+    const struct muster_finding *finding = evaluate(testbed);
     assert_int_equal(testbed->findings.n, 1);
     assert_int_equal(finding->kind, MUSTER_FINDING_PATH_MISSING);
     assert_int_equal(finding->rank[0], 0);
@@ -133,7 +133,7 @@ static void test_each_host_has_its_own(void **state)
     testbed->ranks.view.gpu[2].host = testbed->ranks.view.gpu[3].host = "other";
     for (unsigned r = 0; r < 4; r++)
         set_variable(testbed, r, MUSTER_VAR_P2P_DISABLE, "1");
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 2);
     assert_string_equal(testbed->findings.finding[0].host, "host");
     assert_string_equal(testbed->findings.finding[1].host, "other");
@@ -186,7 +186,7 @@ static void test_levels(void **state)
         if (cases[i].class != MUSTER_PATH_NVLINK)
             by_pcie(testbed, cases[i].class, MUSTER_P2P_OK);
         set_variable(testbed, 1, MUSTER_VAR_P2P_LEVEL, cases[i].level);
-        judge(testbed);
+        evaluate(testbed);
         if (testbed->findings.n != cases[i].missing)
             fail_msg("class %d, level %s: %zu findings", cases[i].class, cases[i].level,
                      testbed->findings.n);
@@ -203,7 +203,7 @@ static void test_what_the_driver_refuses_on_pcie_is_not_expected(void **state)
     expect_nothing(testbed);
     testbed = begin(2);
     testbed->facts[0].gpu[0].peer[0].p2p = MUSTER_P2P_NOT_SUPPORTED;
-    assert_true(ranks_said(&judge(testbed)->evidence, "not supported"));
+    assert_true(ranks_said(&evaluate(testbed)->evidence, "not supported"));
     assert_int_equal(testbed->findings.n, 1);
     end(testbed);
 }
@@ -217,7 +217,7 @@ static void test_without_facts_there_are_no_findings(void **state)
         testbed->ranks.view.gpu[r].fact = NULL;
         testbed->ranks.view.gpu[r].use = NULL;
     }
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
     assert_int_equal(testbed->findings.not_observable.n, 0);
     end(testbed);
@@ -225,7 +225,7 @@ static void test_without_facts_there_are_no_findings(void **state)
     testbed = begin(2);
     testbed->ranks.view.gpu[0].fact = NULL;
     send_to(testbed, 0, 1);
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
     assert_true(ranks_said(&testbed->findings.not_observable, "could reach each other directly"));
     end(testbed);
@@ -235,7 +235,7 @@ static void test_without_facts_there_are_no_findings(void **state)
     set_variable(testbed, 0, MUSTER_VAR_P2P_DISABLE, "1");
     snprintf(testbed->facts[0].head.no_nvml, sizeof testbed->facts[0].head.no_nvml,
              "no NVML: gone");
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
     assert_true(ranks_said(&testbed->findings.not_observable, "no NVML: gone"));
     end(testbed);
@@ -248,7 +248,7 @@ static void test_gpus_that_do_not_see_each_other(void **state)
     testbed->facts[0].gpu[0].peers = 0;
     set_variable(testbed, 0, MUSTER_VAR_P2P_DISABLE, "1");
     send_to(testbed, 0, 1);
-    judge(testbed);
+    evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
     assert_true(ranks_said(&testbed->findings.not_observable, "rank 0 sends to another rank"));
     end(testbed);
@@ -265,7 +265,7 @@ static void test_a_slow_pcie_link_that_is_used(void **state)
         gpu->peer[0].low = (uint8_t)low;
         gpu->host_low = (uint8_t)low;
         snprintf(gpu->low, sizeof gpu->low, "%s", text);
-        judge(testbed);
+        evaluate(testbed);
         assert_int_equal(testbed->findings.n, low == MUSTER_FACT_LOW);
         assert_int_equal(ranks_said(&testbed->findings.not_observable, text),
                          low == MUSTER_FACT_LOW_IDLE);
@@ -289,7 +289,7 @@ static void test_a_slow_link_to_the_network(void **state)
             testbed->ranks.view.gpu[1].host = "other";
             send_to(testbed, 0, 1);
         }
-        judge(testbed);
+        evaluate(testbed);
         /* Over NVLink nobody takes it. */
         assert_int_equal(testbed->findings.n, abroad);
         end(testbed);
@@ -310,7 +310,7 @@ static void test_a_nic_of_the_other_socket(void **state)
         testbed->ranks.view.gpu[1].host = "other";
         if (abroad)
             send_to(testbed, 0, 1);
-        judge(testbed);
+        evaluate(testbed);
         assert_int_equal(testbed->findings.n, abroad);
         if (abroad) {
             const struct muster_finding *finding = &testbed->findings.finding[0];
@@ -329,7 +329,7 @@ static void test_links_lost_during_the_job(void **state)
     struct testbed *testbed = begin(2);
     testbed->facts[1].use[0].samples = 5;
     testbed->facts[1].use[0].last.nvlinks = 17;
-    const struct muster_finding *finding = judge(testbed);
+    const struct muster_finding *finding = evaluate(testbed);
     assert_int_equal(testbed->findings.n, 1);
     assert_int_equal(finding->kind, MUSTER_FINDING_PATH_DEGRADED);
     assert_int_equal(finding->rank[0], 1);
@@ -347,7 +347,7 @@ static void test_links_that_are_down_and_links_not_told(void **state)
         struct muster_fact_gpu *gpu = &testbed->facts[1].gpu[0];
         gpu->nvlinks = 6;
         gpu->nvlinks_present = down ? 18 : 6;
-        judge(testbed);
+        evaluate(testbed);
         assert_int_equal(testbed->findings.n, down);
         if (down)
             assert_true(ranks_said(&testbed->findings.finding[0].evidence, "6 active NVLinks"));

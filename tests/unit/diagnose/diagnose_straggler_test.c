@@ -47,7 +47,9 @@ static void test_sampling_is_said_where_it_left_something_out(void **state)
         }
         struct muster_findings findings = ranks_diagnose(&ranks);
         assert_int_equal(findings.n, 1);
-        assert_int_equal(ranks_said(&findings.finding[0].not_observable, "not all operations were timed"), untimed);
+        assert_int_equal(
+            ranks_said(&findings.finding[0].not_observable, "not all operations were timed"),
+            untimed);
         muster_findings_free(&findings);
         ranks_end(&ranks);
     }
@@ -78,14 +80,15 @@ static void test_late_rank_with_its_cost(void **state)
     assert_string_equal(finding->where, "before the first of 2 AllReduce of each step");
     assert_int_equal(finding->every_steps, 0);
     assert_true(finding->cost_low_s < finding->cost_s && finding->cost_s < finding->cost_high_s);
-    assert_true(finding->cost_run_s >= finding->cost_s && finding->cost_run_s < 1.1 * finding->cost_s);
+    assert_true(finding->cost_run_s >= finding->cost_s &&
+                finding->cost_run_s < 1.1 * finding->cost_s);
     assert_true(fabs(finding->gpu_hours - finding->cost_run_s * 4 / 3600) < 1e-12);
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
 
-/* How many are named where rank 2 is late in each of so many steps, in the k-th window of a run that
- * goes on; 0: of one that is over. */
+/* How many are named where rank 2 is late in each of so many steps, in the k-th window of a run
+ * that goes on; 0: of one that is over. */
 static size_t named_in(unsigned steps, uint64_t window)
 {
     struct ranks ranks = four();
@@ -124,7 +127,9 @@ static void test_clean_verdict_says_what_it_would_have_seen(void **state)
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
     /* Half of the operations follow a millisecond of work: a shorter delay is how GPUs differ. */
-    assert_true(ranks_said(&findings.not_observable, "nobody late in 57 compared operations; a 35 us delay in one operation of five"));
+    assert_true(ranks_said(
+        &findings.not_observable,
+        "nobody late in 57 compared operations; a 35 us delay in one operation of five"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -234,7 +239,8 @@ static void test_a_culprit_that_moves_is_a_list_over_time(void **state)
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(finding->stretch[i].rank, late[i]);
         assert_true(finding->stretch[i].since_unix_ns < finding->stretch[i].until_unix_ns);
-        assert_true(i == 0 || finding->stretch[i - 1].until_unix_ns <= finding->stretch[i].since_unix_ns);
+        assert_true(i == 0 ||
+                    finding->stretch[i - 1].until_unix_ns <= finding->stretch[i].since_unix_ns);
     }
     muster_findings_free(&findings);
     ranks_end(&ranks);
@@ -334,7 +340,7 @@ static void test_victims_of_other_communicators_are_named_as_such(void **state)
     ranks_end(&ranks);
 }
 
-static void test_what_may_not_be_judged_is_not(void **state)
+static void test_what_may_not_be_evaluated_is_not(void **state)
 {
     (void)state;
     static const uint16_t flags[] = {MUSTER_OP_UNSCORED, MUSTER_OP_INCOMPLETE};
@@ -426,9 +432,10 @@ static void add_exchange(struct ranks *ranks, unsigned rank, uint64_t number, ui
     }
 }
 
-/* Steps of 16 exchanges of two ranks and an all-reduce, one block of 64 exchanges in four timed, the
- * all-reduces not. One host calls every 20 to 68 us, the other every 60. Before the first exchange
- * of a step each is late by `noise_ns` in half of the steps, and rank 1 by 5 ms in the last fifth. */
+/* Steps of 16 exchanges of two ranks and an all-reduce, one block of 64 exchanges in four timed,
+ * the all-reduces not. One host calls every 20 to 68 us, the other every 60. Before the first
+ * exchange of a step each is late by `noise_ns` in half of the steps, and rank 1 by 5 ms in the
+ * last fifth. */
 static struct muster_findings two_experts(struct ranks *ranks, uint64_t noise_ns)
 {
     const uint64_t groups = 16 * 64 * 24;
@@ -558,7 +565,7 @@ int main(void)
         cmocka_unit_test(test_every_rank_waits_alike),
         cmocka_unit_test(test_a_slow_host_is_one_finding),
         cmocka_unit_test(test_victims_of_other_communicators_are_named_as_such),
-        cmocka_unit_test(test_what_may_not_be_judged_is_not),
+        cmocka_unit_test(test_what_may_not_be_evaluated_is_not),
         cmocka_unit_test(test_untimed_operations_give_no_finding),
         cmocka_unit_test(test_partial_view_is_said),
         cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),

@@ -42,7 +42,7 @@ static size_t split(char *text, struct muster_env_variable *variable)
     return n;
 }
 
-static void judge(const struct env_case *is, char *got, size_t size)
+static void evaluate(const struct env_case *is, char *got, size_t size)
 {
     static struct muster_env_remarks remarks;
     struct muster_env_variable variable[VARIABLES];
@@ -69,7 +69,7 @@ static void every_case_gets_its_remarks_and_no_others(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char got[1024];
-        judge(&cases[i], got, sizeof got);
+        evaluate(&cases[i], got, sizeof got);
         if (strcmp(got, cases[i].expect) != 0) {
             print_error("%s (NCCL %d): \"%s\", expected \"%s\"\n", cases[i].set, cases[i].nccl, got,
                         cases[i].expect);

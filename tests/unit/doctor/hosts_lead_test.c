@@ -166,7 +166,7 @@ static void examine(const struct network *network, struct muster_checks *checks)
         .ms = 1000,
         .quiet = true};
     assert_int_equal(muster_hosts_lead_run(&lead, &result, &err), 0);
-    assert_int_equal(muster_hosts_judge(&result, checks, &err), 0);
+    assert_int_equal(muster_hosts_evaluate(&result, checks, &err), 0);
     print_message("leader: reports %.2f s, connections %.2f s, measurements %.2f s\n",
                   result.report_s, result.reach_s, result.measure_s);
     muster_hosts_result_free(&result);

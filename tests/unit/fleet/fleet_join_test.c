@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet/evaluator.h"
 #include "fleet/join.h"
-#include "fleet/judge.h"
 #include "wire_made.h"
 
 enum { HOSTS = 2, HALVES = 24 };
@@ -36,7 +36,7 @@ static void note(void *arg, const struct muster_finding *finding)
 struct fleet {
     struct made *host[HOSTS];
     struct muster_join *join;
-    struct muster_judge *judge;
+    struct muster_evaluator *evaluator;
     struct told told;
     uint64_t at_ns;
     int64_t server_off_ns; /* how wrong the server's clock is */
@@ -49,7 +49,7 @@ static int begin(void **state)
     char name[MUSTER_FLEET_NAME];
     muster_fleet_name(name, 1000, MADE_RUN);
     fleet->join = muster_join_new(name);
-    fleet->judge = muster_judge_new(10 * MADE_SECOND);
+    fleet->evaluator = muster_evaluator_new(10 * MADE_SECOND);
     for (unsigned h = 0; h < HOSTS; h++)
         fleet->host[h] = made_new(h, HOSTS);
     *state = fleet;
@@ -62,7 +62,7 @@ static int end(void **state)
     for (unsigned h = 0; h < HOSTS; h++)
         free(fleet->host[h]);
     muster_join_free(fleet->join);
-    muster_judge_free(fleet->judge);
+    muster_evaluator_free(fleet->evaluator);
     free(fleet);
     return 0;
 }
@@ -91,7 +91,8 @@ static void half(struct fleet *fleet, int late, unsigned stopped)
         if (!fleet->mute[h])
             give(fleet, fleet->host[h]);
     }
-    assert_true(muster_judge_look(fleet->judge, fleet->join, fleet->at_ns, note, &fleet->told));
+    assert_true(
+        muster_evaluator_look(fleet->evaluator, fleet->join, fleet->at_ns, note, &fleet->told));
 }
 
 static void test_late_rank_of_the_other_host(void **state)
@@ -171,8 +172,8 @@ static void test_twice(void **state)
     assert_int_equal(fleet->join->processes, MADE_RANKS);
 }
 
-/* The server's clock is set, back by two hours and on by five: whoever tells meanwhile is heard, and
- * a host that falls silent then is still found to be. */
+/* The server's clock is set, back by two hours and on by five: whoever tells meanwhile is heard,
+ * and a host that falls silent then is still found to be. */
 static void test_the_servers_clock_jumps(void **state)
 {
     static const int64_t jumps_s[] = {0, -7200, 10800};
@@ -225,12 +226,13 @@ static void test_two_jobs_with_one_id(void **state)
     struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
     assert_int_equal(is.ranks, 8);
     assert_int_equal(is.expected, 8);
-    struct muster_rank_costs costs = *muster_judge_costs(fleet->judge);
+    struct muster_rank_costs costs = *muster_evaluator_costs(fleet->evaluator);
     for (size_t i = 0; i < costs.n; i++)
         assert_true(costs.cost[i].operations > 0); /* each is compared, inside of his own job */
 }
 
-/* A job that makes and ends twelve communicators a second, for a day: each is known while it lives. */
+/* A job that makes and ends twelve communicators a second, for a day: each is known while it lives.
+ */
 static void test_a_million_communicators(void **state)
 {
     enum { LIVE = 8, EACH = MUSTER_SEG_COMMS / 2 / LIVE * LIVE, ALL = 1000000 };

@@ -34,7 +34,7 @@ static int setup(void **state)
     made->job.process = calloc(RANKS, sizeof *made->job.process);
     made->job.processes = made->job.alive = RANKS;
     strcpy(made->job.who.run_dir, "/jobs/muster-7");
-    made->job.judge = muster_agent_job_new(&made->job.who, 1000, 10 * MUSTER_NS_PER_S);
+    made->job.evaluator = muster_agent_job_new(&made->job.who, 1000, 10 * MUSTER_NS_PER_S);
     for (unsigned r = 0; r < RANKS; r++) {
         struct muster_seg_comm *comm = &segment_of(made, r)->comm[0];
         made->job.process[r].who = (struct muster_seg_identity){.rank = (int32_t)r,
@@ -60,7 +60,7 @@ static int teardown(void **state)
     for (unsigned r = 0; r < RANKS; r++)
         muster_top_process_free(&made->job.process[r]);
     free(made->job.process);
-    muster_agent_job_free(made->job.judge);
+    muster_agent_job_free(made->job.evaluator);
     muster_top_filled_free(&made->filled);
     free(made);
     return 0;
@@ -156,7 +156,7 @@ static void sends_are_calls_too(void **state)
     assert_false(muster_top_process_asks(process));
     look(made, BEGIN_NS + MUSTER_NS_PER_S);
     assert_string_equal(made->top.rank[0].call, "Send to 12 #4 (1 MiB)");
-    assert_int_equal(made->top.rank[0].waits, -1); /* though rank 1 has called a collective */
+    assert_int_equal(made->top.rank[0].waits, -1);  /* though rank 1 has called a collective */
     assert_false(muster_top_process_asks(process)); /* nothing was called since */
     segment_of(made, 0)->comm[0].called_ns = BEGIN_NS + 2;
     look(made, BEGIN_NS + MUSTER_NS_PER_S);
@@ -256,7 +256,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_are_named_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(who_has_not_come_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(sends_are_calls_too, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_send_that_nobody_saw_is_one_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_send_that_nobody_saw_is_one_all_the_same, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_it_cost_is_a_trend, setup, teardown),
         cmocka_unit_test_setup_teardown(sums_are_of_all_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(an_odd_table_is_shown_as_unknown, setup, teardown),

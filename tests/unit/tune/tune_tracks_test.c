@@ -122,7 +122,7 @@ static void write_all(FILE *out, const void *n)
                                           .ending = "interrupted",
                                           .whole = {"", ""},
                                           .rare = 1,
-                                          .unjudged = 2};
+                                          .unevaluated = 2};
     muster_tune_write(out, &account, rule, *(const size_t *)n);
 }
 
@@ -272,7 +272,7 @@ static void what_only_seems_quicker_is_no_candidate(void **state)
     (void)state;
     struct muster_tune_screened seen = screen_beat(1, 101);
     assert_int_equal(seen.ran, 1);
-    assert_int_equal(seen.judged, 1);
+    assert_int_equal(seen.evaluated, 1);
     assert_int_equal(seen.quicker, 0);
     muster_tune_settle(&tracks);
     assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
@@ -340,8 +340,8 @@ static void between_rings_the_clock_stands_in_and_is_named(void **state)
     (void)state;
     char *text;
     begin_without_beats();
-    assert_int_equal(half_by_clock(ring_ll).judged, 1);
-    assert_int_equal(muster_tune_unjudged(&tracks), 0);
+    assert_int_equal(half_by_clock(ring_ll).evaluated, 1);
+    assert_int_equal(muster_tune_unevaluated(&tracks), 0);
     size_t n = muster_tune_rules_proven(&tracks, rule);
     assert_int_equal(n, 1);
     struct muster_policy *policy = parsed(write_all, &n, &text);
@@ -351,15 +351,15 @@ static void between_rings_the_clock_stands_in_and_is_named(void **state)
     free(text);
 }
 
-static void between_a_ring_and_a_tree_no_clock_judges(void **state)
+static void between_a_ring_and_a_tree_no_clock_decides(void **state)
 {
     (void)state;
     begin_without_beats();
     struct muster_tune_screened seen = half_by_clock(tree_ll);
     assert_int_equal(seen.ran, 1);
-    assert_int_equal(seen.judged, 0);
+    assert_int_equal(seen.evaluated, 0);
     assert_int_equal(seen.quicker, 0);
-    assert_int_equal(muster_tune_unjudged(&tracks), 1);
+    assert_int_equal(muster_tune_unevaluated(&tracks), 1);
     assert_int_equal(muster_tune_rules_lane(&tracks, 0, rule), 0);
     assert_int_equal(muster_tune_rules_proven(&tracks, rule), 0);
 }
@@ -565,7 +565,7 @@ int main(void)
         TEST(what_only_seems_quicker_is_no_candidate),
         TEST(a_ratio_is_that_of_beats),
         TEST(between_rings_the_clock_stands_in_and_is_named),
-        TEST(between_a_ring_and_a_tree_no_clock_judges),
+        TEST(between_a_ring_and_a_tree_no_clock_decides),
         TEST(a_pair_without_the_measure_does_not_count),
         TEST(a_disturbed_first_run_lets_nothing_slow_in),
         TEST(a_lucky_first_run_keeps_nothing_quick_out),

@@ -47,7 +47,7 @@ static void pairs(unsigned n, double small_with_us, double large_with_us)
     }
 }
 
-static enum muster_tune_verdict judged(void)
+static enum muster_tune_verdict evaluated(void)
 {
     muster_tune_whole_format(&whole, figure, meaning);
     return muster_tune_whole_evaluate(&whole, &interval);
@@ -58,8 +58,8 @@ static void a_rule_that_gains_and_a_whole_that_gains(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         pair_of(20, 100, 20, 88 + i % 2, 40);
-    assert_int_equal(judged(), MUSTER_TUNE_GAINS);
-    assert_true(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_GAINS);
+    assert_true(muster_tune_whole_keeps(evaluated()));
     assert_true(interval.low < 0.905 && 0.9 < interval.high && interval.high < 1);
     assert_string_equal(figure, "All rules together: 0.904 of the time, 95 % interval 0.897 to "
                                 "0.912, over 4 pairs of runs.");
@@ -71,8 +71,8 @@ static void what_others_pay_in_full_is_not_kept(void **state)
 {
     (void)state;
     pairs(5, 50, 70);
-    assert_int_equal(judged(), MUSTER_TUNE_MOVED);
-    assert_false(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_MOVED);
+    assert_false(muster_tune_whole_keeps(evaluated()));
     assert_true(interval.low <= 1 && interval.high >= 1);
     assert_string_equal(meaning, "The job as a whole was not seen to gain, and operations without "
                                  "a rule were slower: 1 rule not kept.");
@@ -82,8 +82,8 @@ static void what_others_pay_more_than_in_full_is_not_kept(void **state)
 {
     (void)state;
     pairs(5, 60, 70);
-    assert_int_equal(judged(), MUSTER_TUNE_SLOWER);
-    assert_false(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_SLOWER);
+    assert_false(muster_tune_whole_keeps(evaluated()));
     assert_non_null(strstr(figure, "All rules together: 1.08"));
     assert_string_equal(meaning, "The job as a whole was slower: 1 rule not kept.");
 }
@@ -93,8 +93,8 @@ static void what_others_pay_in_part_is_not_kept_either(void **state)
 {
     (void)state;
     pairs(5, 30, 70);
-    assert_int_equal(judged(), MUSTER_TUNE_HARMS);
-    assert_false(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_HARMS);
+    assert_false(muster_tune_whole_keeps(evaluated()));
     assert_string_equal(meaning, "With it all_reduce 4 KiB, 4 ranks, 1 node took 1.50 of its time: "
                                  "1 rule not kept.");
 }
@@ -104,7 +104,7 @@ static void a_class_that_scatters_by_two_percent_is_not_harmed(void **state)
     (void)state;
     for (int i = 0; i < 5; i++)
         pair_of(20, 100, i % 2 ? 20.9 : 20.1, 80 + i, 40);
-    assert_int_equal(judged(), MUSTER_TUNE_GAINS);
+    assert_int_equal(evaluated(), MUSTER_TUNE_GAINS);
     assert_null(muster_tune_whole_worst(&whole, &interval));
 }
 
@@ -117,10 +117,8 @@ static void chain_of(const uint8_t *sizes, size_t rules)
     begin(NULL);
     for (unsigned i = 0; i < CHAIN; i++) {
         unsigned before = (i + CHAIN - 1u) % CHAIN;
-        whole.part[i].class = (struct muster_tune_class){.func = MUSTER_FUNC_ALL_REDUCE,
-                                                         .size_log2 = (uint8_t)(10 + i),
-                                                         .ranks = 4,
-                                                         .nodes = 1};
+        whole.part[i].class = (struct muster_tune_class){
+            .func = MUSTER_FUNC_ALL_REDUCE, .size_log2 = (uint8_t)(10 + i), .ranks = 4, .nodes = 1};
         whole.part[i].after = whole.part[i].class;
         whole.part[i].after.size_log2 = (uint8_t)(10 + before);
     }
@@ -151,18 +149,18 @@ static void a_gain_that_is_not_seen_is_said(void **state)
     (void)state;
     for (int i = 0; i < 5; i++)
         pair_of(200, 10, i % 2 ? 210 : 191, 7, 40);
-    assert_int_equal(judged(), MUSTER_TUNE_UNSEEN);
-    assert_true(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_UNSEEN);
+    assert_true(muster_tune_whole_keeps(evaluated()));
     assert_string_equal(meaning, "The job as a whole was not seen to gain.");
 }
 
 static void two_pairs_are_too_few(void **state)
 {
     (void)state;
-    assert_int_equal(judged(), MUSTER_TUNE_UNKNOWN);
+    assert_int_equal(evaluated(), MUSTER_TUNE_UNKNOWN);
     pairs(2, 60, 120);
-    assert_int_equal(judged(), MUSTER_TUNE_UNKNOWN);
-    assert_true(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_UNKNOWN);
+    assert_true(muster_tune_whole_keeps(evaluated()));
     assert_string_equal(figure, "All rules together: not measured.");
     assert_non_null(strstr(meaning, "before you rely on it"));
 }
@@ -172,7 +170,7 @@ static void numbers_of_operations_are_those_of_one_side(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         pair_of(20, 100, 20, 90, 400);
-    judged();
+    evaluated();
     assert_true(interval.ratio > 0.916 && interval.ratio < 0.917);
 }
 
@@ -181,19 +179,19 @@ static void classes_that_one_run_lacks_do_not_count(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         pair_of(20, 100, 0, 90, 40);
-    judged();
+    evaluated();
     assert_true(interval.ratio > 0.899 && interval.ratio < 0.901);
     begin(NULL);
     for (int i = 0; i < 3; i++)
         pair_of(0, 0, 20, 100, 40);
-    assert_int_equal(judged(), MUSTER_TUNE_UNKNOWN);
+    assert_int_equal(evaluated(), MUSTER_TUNE_UNKNOWN);
 }
 
 static void more_pairs_than_there_is_room_for_are_left_out(void **state)
 {
     (void)state;
     pairs(3 * MUSTER_TUNE_WHOLES, 20, 80);
-    assert_int_equal(judged(), MUSTER_TUNE_GAINS);
+    assert_int_equal(evaluated(), MUSTER_TUNE_GAINS);
     assert_int_equal(interval.n, MUSTER_TUNE_WHOLES);
 }
 
@@ -202,8 +200,8 @@ static void a_command_that_fails_with_them_keeps_none(void **state)
     (void)state;
     pairs(5, 20, 80);
     whole.failed = true;
-    assert_int_equal(judged(), MUSTER_TUNE_BROKEN);
-    assert_false(muster_tune_whole_keeps(judged()));
+    assert_int_equal(evaluated(), MUSTER_TUNE_BROKEN);
+    assert_false(muster_tune_whole_keeps(evaluated()));
     assert_string_equal(meaning, "The command failed with them: 1 rule not kept.");
 }
 

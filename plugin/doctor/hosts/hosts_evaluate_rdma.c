@@ -1,7 +1,7 @@
 /* hosts.rdma: whether datagrams pass between the RDMA ports of all hosts. */
 #include <string.h>
 
-#include "doctor/hosts/hosts_judging.h"
+#include "doctor/hosts/hosts_evaluation.h"
 
 enum { LEAST_MTU = 256 };
 
@@ -34,24 +34,26 @@ static const char *meaning(char end)
     }
 }
 
-static char end_at(const struct muster_judging *judging, unsigned from, unsigned to, unsigned port)
+static char end_at(const struct muster_evaluation *evaluation, unsigned from, unsigned to,
+                   unsigned port)
 {
-    const char *ends = judging->result->seen[from].rdma_ends;
-    if (!ends || from == to || port >= muster_judging_member(judging, to)->rdmas)
+    const char *ends = evaluation->result->seen[from].rdma_ends;
+    if (!ends || from == to || port >= muster_evaluation_member(evaluation, to)->rdmas)
         return MUSTER_HOSTS_UNTESTED;
-    return ends[judging->first_rdma[to] + port];
+    return ends[evaluation->first_rdma[to] + port];
 }
 
-static void add_failing(struct muster_judging *judging, struct failing_list *list,
+static void add_failing(struct muster_evaluation *evaluation, struct failing_list *list,
                         const struct muster_fold *fold, unsigned port)
 {
-    const char *why = meaning(end_at(judging, fold->from, fold->to, port));
+    const char *why = meaning(end_at(evaluation, fold->from, fold->to, port));
     size_t i = 0;
     while (i < list->n &&
            (strcmp(list->at[i].text, fold->text) != 0 || strcmp(list->at[i].why, why) != 0))
         i++;
     if (i == list->n)
-        *(struct failing *)muster_arena_add(judging->arena, &list->at, &list->n, sizeof *list->at) =
+        *(struct failing *)muster_arena_add(evaluation->arena, &list->at, &list->n,
+                                            sizeof *list->at) =
             (struct failing){.text = fold->text, .why = why, .to = fold->to};
     if (i == list->n) /* no memory */
         return;
@@ -60,65 +62,66 @@ static void add_failing(struct muster_judging *judging, struct failing_list *lis
 }
 
 /* One port of every host after another; returns how many directed pairs of ports were tried. */
-static size_t find_failing(struct muster_judging *judging, struct failing_list *list)
+static size_t find_failing(struct muster_evaluation *evaluation, struct failing_list *list)
 {
-    const struct muster_fold_input input = {judging->n, judging->name, judging->subnet,
-                                            judging->bad};
+    const struct muster_fold_input input = {evaluation->n, evaluation->name, evaluation->subnet,
+                                            evaluation->bad};
     size_t tried = 0;
     for (unsigned port = 0; port < MUSTER_VERBS_PORTS; port++) {
         const struct muster_fold *fold;
         bool any = false;
-        for (unsigned i = 0; i < judging->n; i++)
-            for (unsigned j = 0; j < judging->n; j++) {
-                char end = end_at(judging, i, j, port);
-                char pair = muster_judging_pair(end);
+        for (unsigned i = 0; i < evaluation->n; i++)
+            for (unsigned j = 0; j < evaluation->n; j++) {
+                char end = end_at(evaluation, i, j, port);
+                char pair = muster_evaluation_pair(end);
                 tried += end != MUSTER_HOSTS_UNTESTED;
-                *muster_judging_bad(judging, i, j) = pair;
+                *muster_evaluation_bad(evaluation, i, j) = pair;
                 any |= pair == MUSTER_FOLD_BAD;
             }
-        size_t n = any ? muster_hosts_fold(&input, judging->arena, &fold) : 0;
+        size_t n = any ? muster_hosts_fold(&input, evaluation->arena, &fold) : 0;
         for (size_t i = 0; i < n; i++)
-            add_failing(judging, list, &fold[i], port);
+            add_failing(evaluation, list, &fold[i], port);
     }
     return tried;
 }
 
 /* "mlx5_0, mlx5_3": ports by their devices on a host that is not reached. */
-static const char *name_ports(const struct muster_judging *judging, const struct failing *failing)
+static const char *name_ports(const struct muster_evaluation *evaluation,
+                              const struct failing *failing)
 {
-    const struct muster_hosts_member *member = muster_judging_member(judging, failing->to);
+    const struct muster_hosts_member *member = muster_evaluation_member(evaluation, failing->to);
     const char *names = "";
     if (failing->ports == (1u << member->rdmas) - 1 && member->rdmas > 1)
         return "all ports";
     for (unsigned i = 0; i < member->rdmas; i++)
         if (failing->ports & 1u << i)
-            names = muster_arena_format(judging->arena, "%s%s%s", names, *names ? ", " : "",
+            names = muster_arena_format(evaluation->arena, "%s%s%s", names, *names ? ", " : "",
                                         member->rdma[i].device);
     return names;
 }
 
-static void tell_failing(struct muster_judging *judging, struct muster_check *check,
+static void tell_failing(struct muster_evaluation *evaluation, struct muster_check *check,
                          const struct failing_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         muster_check_evidence(check, "%s, %s (%zu pair%s of ports): %s",
-                              name_ports(judging, &list->at[i]), list->at[i].text,
+                              name_ports(evaluation, &list->at[i]), list->at[i].text,
                               list->at[i].pairs, list->at[i].pairs == 1 ? "" : "s",
                               list->at[i].why);
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-    muster_check_found(check, "%s, %s", name_ports(judging, &list->at[0]), list->at[0].text);
+    muster_check_found(check, "%s, %s", name_ports(evaluation, &list->at[0]), list->at[0].text);
     muster_check_advice(check, "RDMA fails there although TCP may not: look at ib.ports, ib.gid, "
                                "ib.pfc and ib.frames of these hosts, the switch's VLAN, MTU and "
                                "PFC, the P_Key; ib_send_bw between two of them shows the same");
 }
 
 /* A connection takes the smaller MTU of its ends, but only where each knows the other's. */
-static void compare_mtus(const struct muster_judging *judging, struct muster_check *check)
+static void compare_mtus(const struct muster_evaluation *evaluation, struct muster_check *check)
 {
     unsigned low = 0, high = 0, of_low = 0;
-    for (unsigned i = 0; i < judging->n; i++)
-        for (unsigned p = 0; p < muster_judging_member(judging, i)->rdmas; p++) {
-            unsigned mtu = muster_judging_member(judging, i)->rdma[p].mtu;
+    for (unsigned i = 0; i < evaluation->n; i++)
+        for (unsigned p = 0; p < muster_evaluation_member(evaluation, i)->rdmas; p++) {
+            unsigned mtu = muster_evaluation_member(evaluation, i)->rdma[p].mtu;
             if (mtu < LEAST_MTU)
                 continue;
             of_low = !low || mtu < low ? i : of_low;
@@ -128,7 +131,7 @@ static void compare_mtus(const struct muster_judging *judging, struct muster_che
     if (low == high)
         return;
     muster_check_worse(check, MUSTER_CHECK_WARNING);
-    muster_check_evidence(check, "RDMA MTUs from %u (host %s) to %u", low, judging->name[of_low],
+    muster_check_evidence(check, "RDMA MTUs from %u (host %s) to %u", low, evaluation->name[of_low],
                           high);
     if (check->status == MUSTER_CHECK_WARNING) {
         muster_check_found(check, "RDMA ports of different MTUs");
@@ -138,13 +141,13 @@ static void compare_mtus(const struct muster_judging *judging, struct muster_che
 }
 
 /* Hosts that have no port where others have some. */
-static unsigned tell_without(const struct muster_judging *judging, struct muster_check *check)
+static unsigned tell_without(const struct muster_evaluation *evaluation, struct muster_check *check)
 {
     unsigned without = 0, with = 0;
-    for (unsigned i = 0; i < judging->n; i++)
-        with += muster_judging_member(judging, i)->rdmas > 0;
-    for (unsigned i = 0; i < judging->n && with; i++) {
-        const struct muster_hosts_member *member = muster_judging_member(judging, i);
+    for (unsigned i = 0; i < evaluation->n; i++)
+        with += muster_evaluation_member(evaluation, i)->rdmas > 0;
+    for (unsigned i = 0; i < evaluation->n && with; i++) {
+        const struct muster_hosts_member *member = muster_evaluation_member(evaluation, i);
         if (member->rdmas || !member->addresses)
             continue;
         without++;
@@ -154,29 +157,29 @@ static unsigned tell_without(const struct muster_judging *judging, struct muster
 }
 
 /* Why no host has a port. */
-static const char *why_none(const struct muster_judging *judging)
+static const char *why_none(const struct muster_evaluation *evaluation)
 {
-    for (unsigned i = 0; i < judging->n; i++)
-        if (muster_judging_member(judging, i)->no_rdma[0])
-            return muster_judging_member(judging, i)->no_rdma;
+    for (unsigned i = 0; i < evaluation->n; i++)
+        if (muster_evaluation_member(evaluation, i)->no_rdma[0])
+            return muster_evaluation_member(evaluation, i)->no_rdma;
     return "no RDMA device";
 }
 
-void muster_hosts_judge_rdma(struct muster_judging *judging)
+void muster_hosts_evaluate_rdma(struct muster_evaluation *evaluation)
 {
     struct failing_list list = {0};
     struct muster_check *check =
-        muster_check_begin(judging->checks, "hosts.rdma", "F57,F59,F60,F63");
+        muster_check_begin(evaluation->checks, "hosts.rdma", "F57,F59,F60,F63");
     muster_check_expected(check, "full packets pass from RDMA ports to those of all other hosts, "
                                  "both ways, of one MTU");
-    size_t tried = find_failing(judging, &list);
-    unsigned without = tell_without(judging, check);
+    size_t tried = find_failing(evaluation, &list);
+    unsigned without = tell_without(evaluation, check);
     if (tried == 0 && !without) {
-        muster_check_unchecked(check, "%s", why_none(judging));
+        muster_check_unchecked(check, "%s", why_none(evaluation));
         return;
     }
     if (list.n)
-        tell_failing(judging, check, &list);
+        tell_failing(evaluation, check, &list);
     else if (!without)
         muster_check_found(check, "%zu pairs of ports", tried);
     if (without) {
@@ -189,5 +192,5 @@ void muster_hosts_judge_rdma(struct muster_judging *judging)
                                        "hosts that choose differently hang");
         }
     }
-    compare_mtus(judging, check);
+    compare_mtus(evaluation, check);
 }

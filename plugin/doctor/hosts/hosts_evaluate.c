@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/hosts/hosts_judging.h"
+#include "doctor/hosts/hosts_evaluation.h"
 
 enum { SHOWN = 24 };
 
@@ -41,27 +41,27 @@ static const char *meaning(char end)
     }
 }
 
-static const char *ends_of(const struct muster_judging *judging, unsigned from, unsigned to)
+static const char *ends_of(const struct muster_evaluation *evaluation, unsigned from, unsigned to)
 {
-    const char *ends = judging->result->seen[from].ends;
-    return ends ? ends + judging->first[to] : NULL;
+    const char *ends = evaluation->result->seen[from].ends;
+    return ends ? ends + evaluation->first[to] : NULL;
 }
 
-/* Folds what is marked in judging->bad into evidence; returns the pairs. */
-size_t muster_judging_fold(struct muster_judging *judging, struct muster_check *check,
-                           const char *(*why)(const struct muster_judging *, unsigned from,
-                                              unsigned to))
+/* Folds what is marked in evaluation->bad into evidence; returns the pairs. */
+size_t muster_evaluation_fold(struct muster_evaluation *evaluation, struct muster_check *check,
+                              const char *(*why)(const struct muster_evaluation *, unsigned from,
+                                                 unsigned to))
 {
-    const struct muster_fold_input input = {judging->n, judging->name, judging->subnet,
-                                            judging->bad};
+    const struct muster_fold_input input = {evaluation->n, evaluation->name, evaluation->subnet,
+                                            evaluation->bad};
     const struct muster_fold *fold;
-    size_t pairs = 0, n = muster_hosts_fold(&input, judging->arena, &fold);
+    size_t pairs = 0, n = muster_hosts_fold(&input, evaluation->arena, &fold);
     for (size_t i = 0; i < n; i++) {
         pairs += fold[i].pairs;
         if (i < SHOWN)
             muster_check_evidence(check, "%s (%zu pair%s): %s", fold[i].text, fold[i].pairs,
                                   fold[i].pairs == 1 ? "" : "s",
-                                  why(judging, fold[i].from, fold[i].to));
+                                  why(evaluation, fold[i].from, fold[i].to));
         else
             check->left_out++;
     }
@@ -70,12 +70,12 @@ size_t muster_judging_fold(struct muster_judging *judging, struct muster_check *
     return pairs;
 }
 
-void muster_judging_forget(struct muster_judging *judging)
+void muster_evaluation_forget(struct muster_evaluation *evaluation)
 {
-    memset(judging->bad, MUSTER_FOLD_UNKNOWN, (size_t)judging->n * judging->n);
+    memset(evaluation->bad, MUSTER_FOLD_UNKNOWN, (size_t)evaluation->n * evaluation->n);
 }
 
-char muster_judging_pair(char end)
+char muster_evaluation_pair(char end)
 {
     enum muster_fold_pair pair = end == MUSTER_HOSTS_REACHED    ? MUSTER_FOLD_GOOD
                                  : end == MUSTER_HOSTS_UNTESTED ? MUSTER_FOLD_UNKNOWN
@@ -100,10 +100,10 @@ static unsigned count_beside(const struct muster_hosts_result *result)
     return n;
 }
 
-static void judge_reports(struct muster_judging *judging)
+static void evaluate_reports(struct muster_evaluation *evaluation)
 {
-    const struct muster_hosts_result *result = judging->result;
-    struct muster_check *check = muster_check_begin(judging->checks, "hosts.reports", "F36");
+    const struct muster_hosts_result *result = evaluation->result;
+    struct muster_check *check = muster_check_begin(evaluation->checks, "hosts.reports", "F36");
     unsigned missing = result->n - result->here;
     muster_check_expected(check, "a report of every host");
     if (missing)
@@ -132,10 +132,10 @@ static void judge_reports(struct muster_judging *judging)
 /* ---- reach ---- */
 
 /* How a pair ended: reached if any target was; the first failure where none was. */
-static char end_of_pair(const struct muster_judging *judging, unsigned from, unsigned to)
+static char end_of_pair(const struct muster_evaluation *evaluation, unsigned from, unsigned to)
 {
-    const char *ends = ends_of(judging, from, to);
-    unsigned targets = muster_hosts_targets(muster_judging_member(judging, to));
+    const char *ends = ends_of(evaluation, from, to);
+    unsigned targets = muster_hosts_targets(muster_evaluation_member(evaluation, to));
     char failed = MUSTER_HOSTS_UNTESTED;
     for (unsigned t = 0; ends && from != to && t < targets; t++) {
         if (ends[t] == MUSTER_HOSTS_REACHED)
@@ -146,25 +146,26 @@ static char end_of_pair(const struct muster_judging *judging, unsigned from, uns
     return failed;
 }
 
-static const char *why_unreached(const struct muster_judging *judging, unsigned from, unsigned to)
+static const char *why_unreached(const struct muster_evaluation *evaluation, unsigned from,
+                                 unsigned to)
 {
-    return meaning(end_of_pair(judging, from, to));
+    return meaning(end_of_pair(evaluation, from, to));
 }
 
-static void judge_reach(struct muster_judging *judging)
+static void evaluate_reach(struct muster_evaluation *evaluation)
 {
     size_t tested = 0, bad;
     struct muster_check *check =
-        muster_check_begin(judging->checks, "hosts.reach", "F20,F23,F24,F25");
+        muster_check_begin(evaluation->checks, "hosts.reach", "F20,F23,F24,F25");
     muster_check_expected(check, "TCP connections between all pairs, both ways, on the interfaces "
                                  "that NCCL takes");
-    for (unsigned i = 0; i < judging->n; i++)
-        for (unsigned j = 0; j < judging->n; j++) {
-            char end = end_of_pair(judging, i, j);
+    for (unsigned i = 0; i < evaluation->n; i++)
+        for (unsigned j = 0; j < evaluation->n; j++) {
+            char end = end_of_pair(evaluation, i, j);
             tested += end != MUSTER_HOSTS_UNTESTED;
-            *muster_judging_bad(judging, i, j) = muster_judging_pair(end);
+            *muster_evaluation_bad(evaluation, i, j) = muster_evaluation_pair(end);
         }
-    bad = muster_judging_fold(judging, check, why_unreached);
+    bad = muster_evaluation_fold(evaluation, check, why_unreached);
     if (bad) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "see net.interface of these hosts: NCCL_SOCKET_IFNAME must name "
@@ -179,12 +180,13 @@ static void judge_reach(struct muster_judging *judging)
 /* ---- ports and further addresses ---- */
 
 /* How a pair that is reached at all ends at target t. */
-static char end_at(const struct muster_judging *judging, unsigned from, unsigned to, unsigned t)
+static char end_at(const struct muster_evaluation *evaluation, unsigned from, unsigned to,
+                   unsigned t)
 {
-    if (t >= muster_hosts_targets(muster_judging_member(judging, to)) ||
-        end_of_pair(judging, from, to) != MUSTER_HOSTS_REACHED)
+    if (t >= muster_hosts_targets(muster_evaluation_member(evaluation, to)) ||
+        end_of_pair(evaluation, from, to) != MUSTER_HOSTS_REACHED)
         return MUSTER_HOSTS_UNTESTED;
-    return ends_of(judging, from, to)[t];
+    return ends_of(evaluation, from, to)[t];
 }
 
 /* What fails at some targets: the same words for each are told once. */
@@ -200,15 +202,16 @@ struct closed_list {
     size_t n;
 };
 
-static void add_closed(struct muster_judging *judging, struct closed_list *list,
+static void add_closed(struct muster_evaluation *evaluation, struct closed_list *list,
                        const struct muster_fold *fold, unsigned t)
 {
-    const char *ends = ends_of(judging, fold->from, fold->to);
+    const char *ends = ends_of(evaluation, fold->from, fold->to);
     size_t i = 0;
     while (i < list->n && strcmp(list->at[i].text, fold->text) != 0)
         i++;
     if (i == list->n)
-        *(struct closed *)muster_arena_add(judging->arena, &list->at, &list->n, sizeof *list->at) =
+        *(struct closed *)muster_arena_add(evaluation->arena, &list->at, &list->n,
+                                           sizeof *list->at) =
             (struct closed){.text = fold->text, .why = meaning(ends[t]), .to = fold->to};
     if (i == list->n) /* no memory */
         return;
@@ -217,18 +220,19 @@ static void add_closed(struct muster_judging *judging, struct closed_list *list,
 }
 
 /* "ports 46884 to 60999, ": the quarters that failed, as one range of a host's. */
-static const char *name_ports(const struct muster_judging *judging, const struct closed *closed)
+static const char *name_ports(const struct muster_evaluation *evaluation,
+                              const struct closed *closed)
 {
-    const struct muster_hosts_member *member = muster_judging_member(judging, closed->to);
+    const struct muster_hosts_member *member = muster_evaluation_member(evaluation, closed->to);
     unsigned ports = closed->targets & ((1u << MUSTER_HOSTS_PORTS) - 1);
     unsigned quarter = (member->high - member->low + 1) / MUSTER_HOSTS_PORTS;
     if (!ports)
         return muster_arena_format(
-            judging->arena, "interface %s",
+            evaluation->arena, "interface %s",
             member->address[__builtin_ctz(closed->targets >> MUSTER_HOSTS_PORTS) + 1].name);
     unsigned first = (unsigned)__builtin_ctz(ports), last = 31u - (unsigned)__builtin_clz(ports);
     return muster_arena_format(
-        judging->arena, "ports %u to %u", member->low + first * quarter,
+        evaluation->arena, "ports %u to %u", member->low + first * quarter,
         last == MUSTER_HOSTS_PORTS - 1 ? member->high : member->low + (last + 1) * quarter - 1);
 }
 
@@ -241,53 +245,53 @@ static int most_closed(const void *a, const void *b)
                                               : strcmp(x->text, y->text);
 }
 
-static void find_closed(struct muster_judging *judging, struct closed_list *list)
+static void find_closed(struct muster_evaluation *evaluation, struct closed_list *list)
 {
-    const struct muster_fold_input input = {judging->n, judging->name, judging->subnet,
-                                            judging->bad};
+    const struct muster_fold_input input = {evaluation->n, evaluation->name, evaluation->subnet,
+                                            evaluation->bad};
     for (unsigned t = 0; t < MUSTER_HOSTS_TARGETS; t++) {
         const struct muster_fold *fold;
         bool any = false;
-        for (unsigned i = 0; i < judging->n; i++)
-            for (unsigned j = 0; j < judging->n; j++) {
-                char pair = muster_judging_pair(end_at(judging, i, j, t));
-                *muster_judging_bad(judging, i, j) = pair;
+        for (unsigned i = 0; i < evaluation->n; i++)
+            for (unsigned j = 0; j < evaluation->n; j++) {
+                char pair = muster_evaluation_pair(end_at(evaluation, i, j, t));
+                *muster_evaluation_bad(evaluation, i, j) = pair;
                 any |= pair == MUSTER_FOLD_BAD;
             }
-        size_t n = any ? muster_hosts_fold(&input, judging->arena, &fold) : 0;
+        size_t n = any ? muster_hosts_fold(&input, evaluation->arena, &fold) : 0;
         for (size_t i = 0; i < n && i < SHOWN; i++)
-            add_closed(judging, list, &fold[i], t);
+            add_closed(evaluation, list, &fold[i], t);
     }
     if (list->n)
         qsort(list->at, list->n, sizeof *list->at, most_closed);
 }
 
-static bool any_reached(const struct muster_judging *judging)
+static bool any_reached(const struct muster_evaluation *evaluation)
 {
-    for (unsigned i = 0; i < judging->n; i++)
-        for (unsigned j = 0; j < judging->n; j++)
-            if (end_of_pair(judging, i, j) == MUSTER_HOSTS_REACHED)
+    for (unsigned i = 0; i < evaluation->n; i++)
+        for (unsigned j = 0; j < evaluation->n; j++)
+            if (end_of_pair(evaluation, i, j) == MUSTER_HOSTS_REACHED)
                 return true;
     return false;
 }
 
-static void judge_ports(struct muster_judging *judging)
+static void evaluate_ports(struct muster_evaluation *evaluation)
 {
     struct closed_list list = {0};
-    struct muster_check *check = muster_check_begin(judging->checks, "hosts.ports", "F23,F25");
+    struct muster_check *check = muster_check_begin(evaluation->checks, "hosts.ports", "F23,F25");
     muster_check_expected(check, "every port of net.ports' range open between all hosts, on every "
                                  "interface that NCCL takes (a port of each quarter is tried)");
-    find_closed(judging, &list);
+    find_closed(evaluation, &list);
     for (size_t i = 0; i < list.n; i++)
-        muster_check_evidence(check, "%s, %s: %s", name_ports(judging, &list.at[i]),
+        muster_check_evidence(check, "%s, %s: %s", name_ports(evaluation, &list.at[i]),
                               list.at[i].text, list.at[i].why);
     if (list.n) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "%s, %s", name_ports(judging, &list.at[0]), list.at[0].text);
+        muster_check_found(check, "%s, %s", name_ports(evaluation, &list.at[0]), list.at[0].text);
         muster_check_advice(check, "NCCL listens on any port of the range: open all of it between "
                                    "these hosts (or narrow net.ipv4.ip_local_port_range to what is "
                                    "open); name the interfaces that work in NCCL_SOCKET_IFNAME");
-    } else if (any_reached(judging)) {
+    } else if (any_reached(evaluation)) {
         muster_check_found(check, "open");
     } else {
         muster_check_unchecked(check, "no host reaches another one");
@@ -296,50 +300,51 @@ static void judge_ports(struct muster_judging *judging)
 
 /* ---- frames ---- */
 
-static char frame_end(const struct muster_judging *judging, unsigned from, unsigned to)
+static char frame_end(const struct muster_evaluation *evaluation, unsigned from, unsigned to)
 {
-    const char *ends = judging->result->seen[from].frame_ends;
+    const char *ends = evaluation->result->seen[from].frame_ends;
     if (!ends)
         return MUSTER_HOSTS_UNTESTED;
     return ends[to];
 }
 
-static unsigned frame_wanted(const struct muster_judging *judging, unsigned from, unsigned to)
+static unsigned frame_wanted(const struct muster_evaluation *evaluation, unsigned from, unsigned to)
 {
-    unsigned a = muster_judging_member(judging, from)->address[0].mtu,
-             b = muster_judging_member(judging, to)->address[0].mtu;
+    unsigned a = muster_evaluation_member(evaluation, from)->address[0].mtu,
+             b = muster_evaluation_member(evaluation, to)->address[0].mtu;
     return a && b ? (a < b ? a : b) : a + b;
 }
 
-static const char *why_frames(const struct muster_judging *judging, unsigned from, unsigned to)
+static const char *why_frames(const struct muster_evaluation *evaluation, unsigned from,
+                              unsigned to)
 {
-    unsigned passed = judging->result->seen[from].frame_bytes[to];
-    return muster_arena_format(judging->arena,
+    unsigned passed = evaluation->result->seen[from].frame_bytes[to];
+    return muster_arena_format(evaluation->arena,
                                passed ? "frames of %u bytes are lost, %u pass"
                                       : "frames of %u bytes are lost, small ones pass",
-                               frame_wanted(judging, from, to), passed);
+                               frame_wanted(evaluation, from, to), passed);
 }
 
-static void judge_frames(struct muster_judging *judging)
+static void evaluate_frames(struct muster_evaluation *evaluation)
 {
     size_t tested = 0, silent = 0;
     unsigned low = 0, high = 0;
-    struct muster_check *check = muster_check_begin(judging->checks, "hosts.frames", "F26");
+    struct muster_check *check = muster_check_begin(evaluation->checks, "hosts.frames", "F26");
     muster_check_expected(check, "full frames of the smaller MTU of both ends pass both ways");
-    for (unsigned i = 0; i < judging->n; i++) {
-        unsigned mtu = muster_judging_member(judging, i)->address[0].mtu;
+    for (unsigned i = 0; i < evaluation->n; i++) {
+        unsigned mtu = muster_evaluation_member(evaluation, i)->address[0].mtu;
         low = mtu && (!low || mtu < low) ? mtu : low;
         high = mtu > high ? mtu : high;
-        for (unsigned j = 0; j < judging->n; j++) {
-            char end = frame_end(judging, i, j);
+        for (unsigned j = 0; j < evaluation->n; j++) {
+            char end = frame_end(evaluation, i, j);
             tested += end == MUSTER_HOSTS_REACHED || end == MUSTER_HOSTS_SMALLER;
             silent += end == MUSTER_HOSTS_SILENT;
             if (end == MUSTER_HOSTS_SILENT) /* says nothing about their size */
                 end = MUSTER_HOSTS_UNTESTED;
-            *muster_judging_bad(judging, i, j) = muster_judging_pair(end);
+            *muster_evaluation_bad(evaluation, i, j) = muster_evaluation_pair(end);
         }
     }
-    if (muster_judging_fold(judging, check, why_frames)) {
+    if (muster_evaluation_fold(evaluation, check, why_frames)) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_advice(check, "large transfers stall where small ones pass: give switches and "
                                    "tunnels on the way at least the hosts' MTU, or lower theirs");
@@ -358,53 +363,54 @@ static void judge_frames(struct muster_judging *judging)
 }
 
 /* Answers about another number of hosts or targets count as none. */
-static void drop_misfits(const struct muster_judging *judging, struct muster_hosts_seen *seen)
+static void drop_misfits(const struct muster_evaluation *evaluation, struct muster_hosts_seen *seen)
 {
-    if (seen->ends && strlen(seen->ends) != judging->first[judging->n])
+    if (seen->ends && strlen(seen->ends) != evaluation->first[evaluation->n])
         seen->ends = NULL;
-    if (seen->frame_ends && strlen(seen->frame_ends) != judging->n)
+    if (seen->frame_ends && strlen(seen->frame_ends) != evaluation->n)
         seen->frame_ends = NULL;
-    if (seen->rdma_ends && strlen(seen->rdma_ends) != judging->first_rdma[judging->n])
+    if (seen->rdma_ends && strlen(seen->rdma_ends) != evaluation->first_rdma[evaluation->n])
         seen->rdma_ends = NULL;
 }
 
-static void prepare(struct muster_judging *judging)
+static void prepare(struct muster_evaluation *evaluation)
 {
-    unsigned n = judging->n;
-    judging->name = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->name);
-    judging->subnet = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->subnet);
-    judging->first = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->first);
-    judging->first_rdma = muster_arena_array(judging->arena, n + 1ul, sizeof *judging->first_rdma);
-    judging->bad = muster_arena_array(judging->arena, (size_t)n * n + 1, 1);
-    if (judging->arena->failed)
+    unsigned n = evaluation->n;
+    evaluation->name = muster_arena_array(evaluation->arena, n + 1ul, sizeof *evaluation->name);
+    evaluation->subnet = muster_arena_array(evaluation->arena, n + 1ul, sizeof *evaluation->subnet);
+    evaluation->first = muster_arena_array(evaluation->arena, n + 1ul, sizeof *evaluation->first);
+    evaluation->first_rdma =
+        muster_arena_array(evaluation->arena, n + 1ul, sizeof *evaluation->first_rdma);
+    evaluation->bad = muster_arena_array(evaluation->arena, (size_t)n * n + 1, 1);
+    if (evaluation->arena->failed)
         return;
     for (unsigned i = 0; i < n; i++) {
-        const struct muster_hosts_member *member = muster_judging_member(judging, i);
-        judging->name[i] = member->name;
-        judging->subnet[i] = subnet_of(member, judging->arena);
-        judging->first[i + 1] = judging->first[i] + muster_hosts_targets(member);
-        judging->first_rdma[i + 1] = judging->first_rdma[i] + member->rdmas;
+        const struct muster_hosts_member *member = muster_evaluation_member(evaluation, i);
+        evaluation->name[i] = member->name;
+        evaluation->subnet[i] = subnet_of(member, evaluation->arena);
+        evaluation->first[i + 1] = evaluation->first[i] + muster_hosts_targets(member);
+        evaluation->first_rdma[i + 1] = evaluation->first_rdma[i] + member->rdmas;
     }
     for (unsigned i = 0; i < n; i++)
-        drop_misfits(judging, &judging->result->seen[i]);
+        drop_misfits(evaluation, &evaluation->result->seen[i]);
 }
 
-int muster_hosts_judge(struct muster_hosts_result *result, struct muster_checks *checks,
-                       struct muster_err *err)
+int muster_hosts_evaluate(struct muster_hosts_result *result, struct muster_checks *checks,
+                          struct muster_err *err)
 {
-    struct muster_judging judging = {
+    struct muster_evaluation evaluation = {
         .result = result, .checks = checks, .arena = &result->arena, .n = result->here};
-    prepare(&judging);
-    if (muster_arena_check(judging.arena, err, "the pairs"))
+    prepare(&evaluation);
+    if (muster_arena_check(evaluation.arena, err, "the pairs"))
         return -1;
-    judge_reports(&judging);
-    judge_reach(&judging);
-    judge_ports(&judging);
-    judge_frames(&judging);
-    muster_hosts_judge_rdma(&judging);
-    muster_hosts_judge_bandwidth(&judging);
-    muster_hosts_judge_loss(&judging);
+    evaluate_reports(&evaluation);
+    evaluate_reach(&evaluation);
+    evaluate_ports(&evaluation);
+    evaluate_frames(&evaluation);
+    muster_hosts_evaluate_rdma(&evaluation);
+    muster_hosts_evaluate_bandwidth(&evaluation);
+    muster_hosts_evaluate_loss(&evaluation);
     muster_checks_end(checks);
-    judging.arena->failed |= checks->memory.failed;
-    return muster_arena_check(judging.arena, err, "the pairs");
+    evaluation.arena->failed |= checks->memory.failed;
+    return muster_arena_check(evaluation.arena, err, "the pairs");
 }

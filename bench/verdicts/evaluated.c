@@ -1,4 +1,4 @@
-#include "judged.h"
+#include "evaluated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void add_rank(void *arg, unsigned rank, const char *host, enum job_timing
                                                  .host = name,
                                                  .process = rank,
                                                  .timing = word[timing],
-                                                 .host_times = true, .one_pace = true,
+                                                 .host_times = true,
+                                                 .one_pace = true,
                                                  .called = true,
                                                  .unix_ns = unix_ns});
 }
@@ -60,7 +61,7 @@ static void add_net(void *arg, unsigned rank, enum job_group group,
     muster_view_add_net(&feeder->view, feeder->member[rank][group], net);
 }
 
-void judge_run(const struct job *job, struct recorded *recorded, struct judged *judged)
+void evaluate_run(const struct job *job, struct recorded *recorded, struct evaluated *evaluated)
 {
     struct feeder *feeder = calloc(1, sizeof *feeder);
     struct muster_err err = {""};
@@ -69,21 +70,21 @@ void judge_run(const struct job *job, struct recorded *recorded, struct judged *
         exit(2);
     }
     const struct recording_sink sink = {feeder, add_rank, add_member, add_op, add_net};
-    memset(judged, 0, sizeof *judged);
+    memset(evaluated, 0, sizeof *evaluated);
     recording_make(job, &sink, recorded);
     uint64_t begin = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (muster_view_finish(&feeder->view, &err) ||
-        muster_straggler_find(&feeder->view, &judged->findings, &err) ||
-        muster_diagnose_transfer(&feeder->view, &judged->findings, &err)) {
+        muster_straggler_find(&feeder->view, &evaluated->findings, &err) ||
+        muster_diagnose_transfer(&feeder->view, &evaluated->findings, &err)) {
         fprintf(stderr, "verdicts: %s\n", err.text);
         exit(2);
     }
-    judged->busy_s = (double)(muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / 1e9;
+    evaluated->busy_s = (double)(muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / 1e9;
     muster_view_free(&feeder->view);
     free(feeder);
 }
 
-void judged_free(struct judged *judged)
+void evaluated_free(struct evaluated *evaluated)
 {
-    muster_findings_free(&judged->findings);
+    muster_findings_free(&evaluated->findings);
 }

@@ -1,0 +1,312 @@
+#include "fleet/evaluator.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "diagnose/diagnose.h"
+#include "diagnose/hang/hang.h"
+
+enum {
+    NEW_LEAST = 16, /* timed operations of a rank since the last evaluation, as inside a job */
+    HEARD_PERCENT = 90,
+};
+#define SLOW_NS       (500 * MUSTER_NS_PER_MS) /* at most so often */
+#define HANG_NS       MUSTER_NS_PER_S
+#define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
+#define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
+
+/* One communicator over all hosts. */
+struct standing {
+    uint64_t id, mark, since_ns;
+    uint32_t heard, nranks;
+};
+
+struct muster_evaluator {
+    uint64_t hang_ns, slow_due_ns, hang_due_ns, evaluated_ns, again_ns, timed, silenced;
+    struct muster_arena memory; /* of `standing`, until the next look */
+    struct standing *standing;
+    size_t standings;
+    struct muster_hashmap by_id;
+    struct muster_watch hangs, slow, paths;
+    struct muster_windows windows;
+    struct muster_rank_costs costs;
+};
+
+struct muster_evaluator *muster_evaluator_new(uint64_t hang_ns)
+{
+    struct muster_evaluator *evaluator = calloc(1, sizeof *evaluator);
+    if (!evaluator)
+        return NULL;
+    evaluator->hang_ns = hang_ns;
+    evaluator->again_ns = AGAIN_NS;
+    evaluator->by_id.key_bytes = sizeof(uint64_t);
+    return evaluator;
+}
+
+void muster_evaluator_free(struct muster_evaluator *evaluator)
+{
+    if (!evaluator)
+        return;
+    muster_rank_costs_free(&evaluator->costs);
+    muster_watch_free(&evaluator->hangs);
+    muster_watch_free(&evaluator->slow);
+    muster_watch_free(&evaluator->paths);
+    muster_hashmap_free(&evaluator->by_id);
+    muster_arena_free(&evaluator->memory);
+    free(evaluator);
+}
+
+const struct muster_rank_costs *muster_evaluator_costs(const struct muster_evaluator *evaluator)
+{
+    return &evaluator->costs;
+}
+
+uint64_t muster_evaluator_silenced(const struct muster_evaluator *evaluator)
+{
+    return evaluator->silenced;
+}
+
+/* The thread's own time: on a busy machine a look takes longer, and rests no longer for that. */
+static uint64_t spent_ns(void)
+{
+    return muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* What looking took is left to others for as long again. */
+static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns)
+{
+    uint64_t took = spent_ns() - begin_ns;
+    return now_ns + (2 * took > least_ns ? 2 * took : least_ns);
+}
+
+/* ---- late ranks and slow transfers ---- */
+
+static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join *join,
+                          uint64_t now_ns, muster_watch_emit *tell, void *arg)
+{
+    struct muster_findings now = {0};
+    struct muster_run run;
+    struct muster_view view;
+    if (!muster_join_run(join, now_ns, false, &run))
+        return false;
+    bool whole = muster_view_of_run(&run, &view, NULL) == 0;
+    if (whole) {
+        muster_windows_take(&evaluator->windows, now_ns, &view);
+        whole = muster_diagnose_slow(&view, &now, NULL) == 0 &&
+                muster_rank_costs_take(&evaluator->costs, join, &run, &view);
+        muster_view_free(&view);
+    }
+    if (whole) {
+        for (size_t i = 0; i < now.n; i++)
+            muster_finding_say(&now.finding[i].not_observable,
+                               "judged over all hosts while the job runs, by a share of its latest "
+                               "operations; what it cost counts in them alone");
+        muster_watch_slow(&evaluator->slow, &now, false, tell, arg);
+        muster_watch_update(&evaluator->paths, &now, tell, arg);
+        muster_watch_drop_over(&evaluator->slow, &now, tell, arg);
+    }
+    muster_findings_free(&now);
+    muster_join_run_free(&run);
+    return whole;
+}
+
+static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
+                      muster_watch_emit *tell, void *arg)
+{
+    struct muster_join_coverage is = muster_join_coverage(join, now_ns);
+    bool news = join->timed - evaluator->timed >= NEW_LEAST * (is.living ? is.living : 1);
+    if (now_ns < evaluator->slow_due_ns || (!news && evaluator->slow.maybe.n == 0))
+        return true;
+    if (is.ranks * 100 < is.expected * HEARD_PERCENT) {
+        evaluator->silenced++;
+        evaluator->slow_due_ns = now_ns + SLOW_NS;
+        return true;
+    }
+    uint64_t begin = spent_ns();
+    evaluator->timed = join->timed;
+    bool whole = evaluate_slow(evaluator, join, now_ns, tell, arg);
+    /* Who is suspected is looked at again at once: nobody is named by one look. */
+    evaluator->slow_due_ns = evaluator->slow.maybe.n > 0 ? now_ns + SLOW_NS + spent_ns() - begin
+                                                         : rest_until(begin, SLOW_NS, now_ns);
+    return whole;
+}
+
+/* ---- hangs ---- */
+
+static struct standing *standing_of(struct muster_evaluator *evaluator, uint64_t id)
+{
+    size_t at = muster_hashmap_find(&evaluator->by_id, &id);
+    if (at != SIZE_MAX)
+        return &evaluator->standing[at];
+    struct muster_arena *memory = &evaluator->memory;
+    struct standing *standing =
+        muster_arena_add(memory, &evaluator->standing, &evaluator->standings, sizeof *standing);
+    standing->id = id;
+    memory->failed =
+        memory->failed || !muster_hashmap_put(&evaluator->by_id, &id, evaluator->standings - 1);
+    return memory->failed ? NULL : standing;
+}
+
+/* Of all living members together: changes when one of them moves. */
+static bool mark_process(struct muster_evaluator *evaluator,
+                         const struct muster_join_process *process, size_t which)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && process->segment->comm[i].uid; i++) {
+        const struct muster_seg_comm *comm = &process->segment->comm[i];
+        if (comm->end_ns)
+            continue;
+        struct standing *standing = standing_of(evaluator, comm->id);
+        if (!standing)
+            return false;
+        uint64_t facts[] = {
+            which, comm->uid, comm->calls, comm->called_ns, comm->launches_ended, process->state};
+        standing->mark += muster_hash(MUSTER_HASH_SEED, facts, sizeof facts);
+        standing->heard++;
+        standing->nranks = comm->nranks > standing->nranks ? comm->nranks : standing->nranks;
+    }
+    return true;
+}
+
+/* Communicators as they stand, each with the time since which it stands so. */
+static bool mark_all(struct muster_evaluator *evaluator, const struct muster_join *join,
+                     uint64_t now_ns, bool *moved)
+{
+    struct muster_arena memory = evaluator->memory; /* of those before */
+    const struct standing *before = evaluator->standing;
+    struct muster_hashmap by_id = evaluator->by_id;
+    bool whole = true;
+    evaluator->memory = (struct muster_arena){0};
+    evaluator->standing = NULL;
+    evaluator->standings = 0;
+    evaluator->by_id = (struct muster_hashmap){.key_bytes = sizeof(uint64_t)};
+    for (size_t i = 0; whole && i < join->processes; i++) {
+        const struct muster_join_host *host = &join->host[join->process[i].host];
+        if (host->instance && muster_join_hears(join, host, now_ns))
+            whole = mark_process(evaluator, &join->process[i], i);
+    }
+    for (size_t i = 0; i < evaluator->standings; i++) {
+        struct standing *standing = &evaluator->standing[i];
+        size_t at = muster_hashmap_find(&by_id, &standing->id);
+        bool same = at != SIZE_MAX && before[at].mark == standing->mark;
+        standing->since_ns = same ? before[at].since_ns : now_ns;
+        *moved |= !same;
+    }
+    muster_arena_free(&memory);
+    muster_hashmap_free(&by_id);
+    return whole;
+}
+
+static bool worth_evaluating(const struct muster_evaluator *evaluator, uint64_t now_ns, bool moved)
+{
+    for (size_t i = 0; i < evaluator->standings; i++) {
+        uint64_t due = evaluator->standing[i].since_ns + evaluator->hang_ns;
+        if (now_ns >= due && (evaluator->evaluated_ns < due ||
+                              now_ns - evaluator->evaluated_ns >= evaluator->again_ns))
+            return true;
+    }
+    return moved && muster_watch_hanging(&evaluator->hangs) > 0;
+}
+
+static bool is_heard(const struct muster_evaluator *evaluator, uint64_t comm)
+{
+    size_t at = comm ? muster_hashmap_find(&evaluator->by_id, &comm) : SIZE_MAX;
+    return comm == 0 ||
+           (at != SIZE_MAX && evaluator->standing[at].heard >= evaluator->standing[at].nranks);
+}
+
+static bool is_heard_whole(const struct muster_evaluator *evaluator,
+                           const struct muster_finding *finding)
+{
+    return is_heard(evaluator, finding->comm) && is_heard(evaluator, finding->comms[0]) &&
+           is_heard(evaluator, finding->comms[1]);
+}
+
+/* Only what was seen whole; and what hung where nobody sees any more is not over for that. */
+static bool keep_heard(struct muster_evaluator *evaluator, struct muster_findings *now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < now->n; i++) {
+        if (is_heard_whole(evaluator, &now->finding[i]))
+            now->finding[kept++] = now->finding[i];
+        else
+            evaluator->silenced++;
+    }
+    now->n = kept;
+    for (size_t i = 0; i < evaluator->hangs.known.n; i++) {
+        const struct muster_finding *known = &evaluator->hangs.known.finding[i];
+        if (known->resolved || is_heard_whole(evaluator, known))
+            continue;
+        struct muster_finding *copy = muster_findings_add(now);
+        if (!copy)
+            return false;
+        *copy = *known;
+    }
+    return true;
+}
+
+static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_join *join,
+                           uint64_t now_ns, muster_watch_emit *tell, void *arg)
+{
+    struct muster_findings now = {0};
+    struct muster_run run;
+    struct muster_view view;
+    if (!muster_join_run(join, now_ns, true, &run))
+        return false;
+    bool whole = muster_view_of_run_aligned(&run, &view, NULL) == 0;
+    if (whole) {
+        whole = muster_hang_find(&view, evaluator->hang_ns, &now) && keep_heard(evaluator, &now);
+        muster_view_free(&view);
+    }
+    if (whole)
+        muster_watch_update(&evaluator->hangs, &now, tell, arg);
+    evaluator->again_ns = now.n > 0                             ? AGAIN_NS
+                          : evaluator->again_ns < AGAIN_MOST_NS ? 2 * evaluator->again_ns
+                                                                : evaluator->again_ns;
+    muster_findings_free(&now);
+    muster_join_run_free(&run);
+    return whole;
+}
+
+static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *join,
+                       uint64_t now_ns, muster_watch_emit *tell, void *arg)
+{
+    bool moved = false;
+    if (now_ns < evaluator->hang_due_ns)
+        return true;
+    uint64_t begin = spent_ns();
+    muster_watch_alive(&evaluator->hangs, muster_join_coverage(join, now_ns).living);
+    bool whole = mark_all(evaluator, join, now_ns, &moved);
+    evaluator->again_ns = moved ? AGAIN_NS : evaluator->again_ns;
+    if (whole && worth_evaluating(evaluator, now_ns, moved)) {
+        evaluator->evaluated_ns = now_ns;
+        whole = evaluate_hangs(evaluator, join, now_ns, tell, arg);
+    }
+    evaluator->hang_due_ns = rest_until(begin, HANG_NS, now_ns);
+    return whole;
+}
+
+/* ---- all ---- */
+
+bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_join *join,
+                           uint64_t now_ns, muster_watch_emit *tell, void *arg)
+{
+    bool hangs = look_hangs(evaluator, join, now_ns, tell, arg);
+    return look_slow(evaluator, join, now_ns, tell, arg) && hangs;
+}
+
+static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
+{
+    for (size_t i = 0; i < watch->known.n; i++)
+        if (!watch->known.finding[i].resolved && !watch->known.finding[i].retracted)
+            take(arg, &watch->known.finding[i]);
+}
+
+void muster_evaluator_findings(const struct muster_evaluator *evaluator, muster_watch_emit *take,
+                               void *arg)
+{
+    take_known(&evaluator->hangs, take, arg);
+    take_known(&evaluator->slow, take, arg);
+    take_known(&evaluator->paths, take, arg);
+}
