@@ -31,7 +31,7 @@ struct host {
     struct muster_wire_op op[RANKS][STEPS * COMMS];
 };
 
-struct told {
+struct noted {
     unsigned right, wrong;
     int late;
     double first_s, now_s;
@@ -39,13 +39,13 @@ struct told {
 
 static void note(void *arg, const struct muster_finding *finding)
 {
-    struct told *told = arg;
+    struct noted *noted = arg;
     if (finding->resolved)
         return;
-    bool right = finding->kind == MUSTER_FINDING_LATE_RANK && finding->rank[0] == told->late;
-    told->first_s = right && told->right == 0 ? told->now_s : told->first_s;
-    told->right += right;
-    told->wrong += !right;
+    bool right = finding->kind == MUSTER_FINDING_LATE_RANK && finding->rank[0] == noted->late;
+    noted->first_s = right && noted->right == 0 ? noted->now_s : noted->first_s;
+    noted->right += right;
+    noted->wrong += !right;
 }
 
 static void describe(struct host *host, unsigned h, unsigned hosts)
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     struct muster_join *join = muster_join_new(name);
     struct muster_evaluator *evaluator = muster_evaluator_new(10 * MUSTER_NS_PER_S);
     struct host *host = calloc(1, sizeof *host);
-    struct told told = {.late = (int)(hosts / 2 * RANKS + 3)};
+    struct noted noted = {.late = (int)(hosts / 2 * RANKS + 3)};
     struct cost cost = {0};
     mallopt(M_MMAP_MAX, 0); /* as a worker does */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -183,10 +183,10 @@ int main(int argc, char **argv)
         return 1;
     }
     for (uint64_t half = 0; half < 2 * seconds; half++) {
-        told.now_s = ((double)half + 1) / 2;
-        play_half(host, hosts, half, seconds, told.late, join, &cost);
+        noted.now_s = ((double)half + 1) / 2;
+        play_half(host, hosts, half, seconds, noted.late, join, &cost);
         uint64_t begin = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        muster_evaluator_look(evaluator, join, (half + 1) * (MUSTER_NS_PER_S / 2), note, &told);
+        muster_evaluator_look(evaluator, join, (half + 1) * (MUSTER_NS_PER_S / 2), note, &noted);
         uint64_t took = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
         cost.evaluate_ns += took;
         cost.longest_ns = took > cost.longest_ns ? took : cost.longest_ns;
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
     printf("%u ranks on %u hosts, %u s: named after %.1f s, %u other findings\n", hosts * RANKS,
-           hosts, seconds, told.right ? told.first_s - seconds / 2.0 : -1.0, told.wrong);
+           hosts, seconds, noted.right ? noted.first_s - seconds / 2.0 : -1.0, noted.wrong);
     printf("  join %.3f, judge %.3f of a processor, one judgement at most %.2f s; %.0f bytes a "
            "second and rank; %ld MB\n",
            (double)cost.take_ns / 1e9 / seconds, (double)cost.evaluate_ns / 1e9 / seconds,
@@ -203,5 +203,5 @@ int main(int argc, char **argv)
     free(host);
     muster_evaluator_free(evaluator);
     muster_join_free(join);
-    return told.right == 1 && told.wrong == 0 ? 0 : 1;
+    return noted.right == 1 && noted.wrong == 0 ? 0 : 1;
 }

@@ -152,7 +152,8 @@ static int one_case(const struct options *options, const struct models *models, 
     } else if (s.fault == FAULT_LATE && !s.culprit_hidden) {
         count_late(&outcome, &s, verdict, score);
     }
-    if (options->say && (verdict == WRONG || (verdict == MISSED && must_be_found(&outcome, &s)))) {
+    if (options->explain &&
+        (verdict == WRONG || (verdict == MISSED && must_be_found(&outcome, &s)))) {
         explain(&s, &findings, verdict);
     }
     if (options->evidence && findings.n) {

@@ -46,7 +46,7 @@ int options_parse(int argc, char **argv, const char *allowed, struct options *op
             options->large = true;
             break;
         case 's':
-            options->say = true;
+            options->explain = true;
             break;
         case 'r':
             options->reach = true;

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct options {
-    const char *models;        /* file */
-    uint64_t from, to, cases;  /* seeds, and cases of each; set before: the defaults */
-    bool large, say, evidence; /* many ranks; print what was wrong; print what backs findings */
-    bool reach;                /* fail where the goal is not reached */
+    const char *models;            /* file */
+    uint64_t from, to, cases;      /* seeds, and cases of each; set before: the defaults */
+    bool large, explain, evidence; /* many ranks; print what was wrong; print what backs findings */
+    bool reach;                    /* fail where the goal is not reached */
 };
 
 /* `allowed`: names of options, separated by spaces; one that is not among them is an error, as is

@@ -462,7 +462,7 @@ static void tally(const struct options *options, const struct job *job, bool in_
                    good ? "right" : "wrong");
         }
     }
-    if (options->say && (!right || missed)) {
+    if (options->explain && (!right || missed)) {
         explain(job, right, findings);
     }
 }

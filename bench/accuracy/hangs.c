@@ -145,7 +145,7 @@ static void one_case(const struct options *options, uint64_t seed, struct score 
     } else {
         score->n[hang.fault][hang.proof][verdict]++;
     }
-    if (options->say && verdict != RIGHT) {
+    if (options->explain && verdict != RIGHT) {
         explain(&hang, &truth, &findings, verdict);
     }
     if (options->evidence && findings.n) {

@@ -149,7 +149,7 @@ static void one_case(const struct options *options, const struct models *models,
         score->all[kind][i] += here;
         score->named[kind][i] += here && right && !missed;
     }
-    if (options->say && (!right || (missed && s.factor >= 3))) {
+    if (options->explain && (!right || (missed && s.factor >= 3))) {
         printf("%s: ", right ? "MISSED" : "WRONG");
         explain(&s, kind, &findings);
     }

@@ -92,7 +92,7 @@ static void put_message(struct agents *agents, unsigned host, unsigned half,
         exit(2);
 }
 
-static void tell(struct agents *agents, unsigned host, unsigned half)
+static void publish(struct agents *agents, unsigned host, unsigned half)
 {
     struct muster_wire_out out = {0};
     put_message(agents, host, half, &out);
@@ -100,7 +100,7 @@ static void tell(struct agents *agents, unsigned host, unsigned half)
 }
 
 /* What its hosts have to say by now. */
-static void tell_due(struct agents *agents, unsigned half, unsigned slice)
+static void publish_due(struct agents *agents, unsigned half, unsigned slice)
 {
     const struct fleet_tape *tape = agents->tape;
     for (unsigned host = agents->first; host < tape->hosts; host += CONNECTIONS) {
@@ -111,7 +111,7 @@ static void tell_due(struct agents *agents, unsigned half, unsigned slice)
              agents->next[host]++) {
             unsigned at = agents->next[host];
             if (!is_killed(host, at) && !is_silent(host, at))
-                tell(agents, host, at);
+                publish(agents, host, at);
         }
     }
 }
@@ -124,7 +124,7 @@ static void *agents_main(void *arg)
                  now = muster_now_ns();
         if (at_ns > now)
             usleep((useconds_t)((at_ns - now) / 1000));
-        tell_due(agents, i / SLICES, i % SLICES);
+        publish_due(agents, i / SLICES, i % SLICES);
         muster_sender_send(agents->sender);
     }
     for (int i = 0; i < 50 && muster_sender_figures(agents->sender).waiting > 0; i++) {
@@ -188,7 +188,7 @@ struct offline {
     double now_s, evaluated_s, longest_s, joined_s;
 };
 
-static void say_finding(void *arg, const struct muster_finding *finding)
+static void print_finding(void *arg, const struct muster_finding *finding)
 {
     const struct offline *offline = arg;
     char sentence[512];
@@ -237,7 +237,7 @@ static void evaluate_offline(const struct fleet_tape *tape)
         offline.now_s = (half + 1) / 2.0;
         join_half(&agents, half, join, &offline);
         double begin_s = spent_s();
-        muster_evaluator_look(evaluator, join, (half + 1) * HALF_NS, say_finding, &offline);
+        muster_evaluator_look(evaluator, join, (half + 1) * HALF_NS, print_finding, &offline);
         double took_s = spent_s() - begin_s;
         offline.evaluated_s += took_s;
         offline.longest_s = took_s > offline.longest_s ? took_s : offline.longest_s;

@@ -27,8 +27,8 @@ struct lane {
     unsigned half;
     struct muster_thinning thinning;
     struct muster_wire_class class[CLASSES];
-    unsigned classes, said; /* of them, since everything was said again */
-    uint64_t comm[GROUPS];  /* 0: it has none */
+    unsigned classes, published; /* of them, since everything was said again */
+    uint64_t comm[GROUPS];       /* 0: it has none */
     uint32_t rank[GROUPS], nranks[GROUPS], nnodes[GROUPS];
     unsigned turn;
 };
@@ -50,15 +50,16 @@ static void *must(void *memory)
 
 /* ---- recording ---- */
 
-static void take_rank(void *arg, unsigned rank, const char *host, enum job_timing timing, int64_t unix_ns)
+static void take_rank(void *arg, unsigned rank, const char *host, enum job_timing timing,
+                      int64_t unix_ns)
 {
     struct taping *taping = arg;
     (void)host, (void)timing;
     taping->host_ns[job_host(rank)] = 1700000000ull * MUSTER_NS_PER_S - (uint64_t)unix_ns;
 }
 
-static void take_member(void *arg, unsigned rank, enum job_group group, uint64_t comm, unsigned local,
-                        unsigned n, unsigned hosts)
+static void take_member(void *arg, unsigned rank, enum job_group group, uint64_t comm,
+                        unsigned local, unsigned n, unsigned hosts)
 {
     struct lane *lane = &((struct taping *)arg)->lane[rank];
     lane->comm[group] = comm;
@@ -94,7 +95,8 @@ static void go_to(const struct taping *taping, struct lane *lane, double over_ns
     }
 }
 
-static void take_op(void *arg, unsigned rank, enum job_group group, const struct muster_op *op, double over_ns)
+static void take_op(void *arg, unsigned rank, enum job_group group, const struct muster_op *op,
+                    double over_ns)
 {
     struct taping *taping = arg;
     struct lane *lane = &taping->lane[rank];
@@ -114,20 +116,21 @@ static void take_op(void *arg, unsigned rank, enum job_group group, const struct
     lane->now.ops = (uint32_t)lane->n;
 }
 
-static void take_net(void *arg, unsigned rank, enum job_group group, const struct muster_seg_net *net)
+static void take_net(void *arg, unsigned rank, enum job_group group,
+                     const struct muster_seg_net *net)
 {
     (void)arg, (void)rank, (void)group, (void)net; /* agents do not tell it */
 }
 
 /* ---- messages ---- */
 
-struct said {
+struct draft {
     struct muster_wire_message message;
     struct muster_wire_process process[JOB_HOST_GPUS];
     struct muster_wire_comm comm[JOB_HOST_GPUS][GROUPS];
 };
 
-static void say_comm(const struct lane *lane, const struct moment *now, unsigned g, bool again,
+static void put_comm(const struct lane *lane, const struct moment *now, unsigned g, bool again,
                      unsigned rank, struct muster_wire_process *process)
 {
     struct muster_wire_comm *to = &process->comm[process->comms++];
@@ -139,13 +142,15 @@ static void say_comm(const struct lane *lane, const struct moment *now, unsigned
     to->seg.nranks = lane->nranks[g];
     to->seg.nnodes = lane->nnodes[g];
     to->seg.gpu_index = (int32_t)(rank % JOB_HOST_GPUS);
-    snprintf(to->seg.gpu_uuid, sizeof to->seg.gpu_uuid, "GPU-%08x-0000-0000-0000-000000000000", rank);
-    to->seg.calls = to->seg.launches = to->seg.launches_ended = to->seg.launches_probed = now->calls[g];
+    snprintf(to->seg.gpu_uuid, sizeof to->seg.gpu_uuid, "GPU-%08x-0000-0000-0000-000000000000",
+             rank);
+    to->seg.calls = to->seg.launches = to->seg.launches_ended = to->seg.launches_probed =
+        now->calls[g];
     to->seg.called_ns = to->seg.ended_ns = now->called_ns;
 }
 
-static void say_rank(struct taping *taping, unsigned rank, unsigned half, bool again, uint64_t mono_ns,
-                     struct muster_wire_process *process)
+static void put_rank(struct taping *taping, unsigned rank, unsigned half, bool again,
+                     uint64_t mono_ns, struct muster_wire_process *process)
 {
     struct lane *lane = &taping->lane[rank];
     const struct moment *now = &lane->at[half];
@@ -160,59 +165,63 @@ static void say_rank(struct taping *taping, unsigned rank, unsigned half, bool a
     process->identity.world = (int32_t)taping->job->ranks;
     process->identity.timing = MUSTER_TIMING_AUTO;
     process->identity.begin_mono_ns = taping->host_ns[job_host(rank)];
-    for (unsigned k = 0, told = 0; k < GROUPS && (again || told < PLACES); k++) {
+    for (unsigned k = 0, places = 0; k < GROUPS && (again || places < PLACES); k++) {
         unsigned g = (lane->turn + k) % GROUPS;
         if (!lane->comm[g])
             continue;
-        say_comm(lane, now, g, again, rank, process);
-        told++;
+        put_comm(lane, now, g, again, rank, process);
+        places++;
     }
     lane->turn = (lane->turn + PLACES) % GROUPS;
-    lane->said = again ? 0 : lane->said;
+    lane->published = again ? 0 : lane->published;
     process->ops = now->ops - from;
     process->op = lane->op + from;
-    unsigned needed = lane->said;
+    unsigned needed = lane->published;
     for (size_t i = 0; i < process->ops; i++)
         needed = process->op[i].class >= needed ? process->op[i].class + 1 : needed;
-    process->class = lane->class + lane->said;
-    process->classes = needed - lane->said;
-    lane->said = needed;
+    process->class = lane->class + lane->published;
+    process->classes = needed - lane->published;
+    lane->published = needed;
 }
 
-static void say(struct taping *taping, unsigned host, unsigned half, bool again, struct said *said)
+static void put_message(struct taping *taping, unsigned host, unsigned half, bool again,
+                        struct draft *draft)
 {
     struct fleet_tape *tape = taping->tape;
     size_t i = (size_t)half * tape->hosts + host;
     struct muster_wire_out out = {0};
-    memset(said, 0, sizeof *said);
-    said->message.mono_ns = taping->host_ns[host] + BEGIN_NS + (half + 1) * HALF_NS;
+    memset(draft, 0, sizeof *draft);
+    draft->message.mono_ns = taping->host_ns[host] + BEGIN_NS + (half + 1) * HALF_NS;
     for (unsigned r = 0; r < JOB_HOST_GPUS; r++) {
-        said->process[r].comm = said->comm[r];
-        say_rank(taping, host * JOB_HOST_GPUS + r, half, again, said->message.mono_ns, &said->process[r]);
-        muster_wire_write_process(&said->message, &said->process[r], &out);
+        draft->process[r].comm = draft->comm[r];
+        put_rank(taping, host * JOB_HOST_GPUS + r, half, again, draft->message.mono_ns,
+                 &draft->process[r]);
+        muster_wire_write_process(&draft->message, &draft->process[r], &out);
     }
     if (out.failed || !muster_reserve(&tape->byte, &tape->room, tape->bytes + out.used, 1))
         must(NULL);
     tape->at[i] = tape->bytes;
     tape->again[i] = again;
-    tape->mono_ns[i] = said->message.mono_ns;
+    tape->mono_ns[i] = draft->message.mono_ns;
     memcpy(tape->byte + tape->bytes, out.byte, out.used);
     tape->bytes += out.used;
     free(out.byte);
 }
 
-static void say_all(struct taping *taping, fleet_begins *begins)
+static void put_all(struct taping *taping, fleet_begins *begins)
 {
     struct fleet_tape *tape = taping->tape;
-    struct said *said = must(malloc(sizeof *said));
+    struct draft *draft = must(malloc(sizeof *draft));
     for (unsigned half = 0; half < tape->halves; half++)
         for (unsigned host = 0; host < tape->hosts; host++)
-            say(taping, host, half, half % AGAIN == host % AGAIN || begins(host, half), said);
+            put_message(taping, host, half, half % AGAIN == host % AGAIN || begins(host, half),
+                        draft);
     tape->at[(size_t)tape->halves * tape->hosts] = tape->bytes;
-    free(said);
+    free(draft);
 }
 
-void fleet_tape_make(const struct job *job, unsigned halves, fleet_begins *begins, struct fleet_tape *tape)
+void fleet_tape_make(const struct job *job, unsigned halves, fleet_begins *begins,
+                     struct fleet_tape *tape)
 {
     struct taping taping = {.job = job, .tape = tape};
     const struct recording_sink sink = {&taping, take_rank, take_member, take_op, take_net};
@@ -229,7 +238,7 @@ void fleet_tape_make(const struct job *job, unsigned halves, fleet_begins *begin
     recording_make(job, &sink, &recorded);
     for (unsigned r = 0; r < job->ranks; r++)
         go_to(&taping, &taping.lane[r], (halves + 2.0) * HALF_NS + BEGIN_NS);
-    say_all(&taping, begins);
+    put_all(&taping, begins);
     for (unsigned r = 0; r < job->ranks; r++) {
         free(taping.lane[r].op);
         free(taping.lane[r].at);

@@ -220,21 +220,21 @@ static void show_nets(const struct process *process, double share)
     }
 }
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void emit(void *arg, const struct muster_finding *finding)
 {
     const struct leader *leader = arg;
     struct live_run *run = leader->run;
     for (size_t i = 0; i < run->n && finding->retracted; i++)
-        run->told[i].retracted |= muster_watch_same(&run->told[i].finding, finding);
+        run->emitted[i].retracted |= muster_watch_same(&run->emitted[i].finding, finding);
     if (finding->retracted || finding->resolved)
         return;
     if (run->n == run->room) {
         run->room = run->room ? 2 * run->room : 16;
-        run->told = realloc(run->told, run->room * sizeof *run->told);
-        if (!run->told)
+        run->emitted = realloc(run->emitted, run->room * sizeof *run->emitted);
+        if (!run->emitted)
             exit(2);
     }
-    run->told[run->n++] = (struct live_told){*finding, leader->now_ns / 1e9 - 1, false};
+    run->emitted[run->n++] = (struct live_emitted){*finding, leader->now_ns / 1e9 - 1, false};
 }
 
 static void take(struct leader *leader)
@@ -259,7 +259,7 @@ static void look(struct leader *leader)
                                    NULL, NULL))
         exit(2);
     muster_watch_window(&leader->watch, leader->slow.windows.since_unix_ns);
-    muster_watch_slow(&leader->watch, &now, false, tell, leader);
+    muster_watch_slow(&leader->watch, &now, false, emit, leader);
     muster_findings_free(&now);
 }
 
@@ -321,6 +321,6 @@ void live_play(const struct job *job, struct recorded *recorded, struct live_run
 
 void live_free(struct live_run *run)
 {
-    free(run->told);
+    free(run->emitted);
     *run = (struct live_run){0};
 }

@@ -9,14 +9,14 @@
 #include "diagnose/finding.h"
 #include "recording.h"
 
-struct live_told {
+struct live_emitted {
     struct muster_finding finding;
     double at_s; /* since the run began */
     bool retracted;
 };
 
 struct live_run {
-    struct live_told *told;
+    struct live_emitted *emitted;
     unsigned n, room;
     double busy_s;   /* of a processor, of the leaders of all hosts */
     double looked_s; /* of the job's time, of all hosts */

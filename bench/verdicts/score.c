@@ -100,7 +100,7 @@ static unsigned innocents(const struct job *job, const struct muster_finding *fi
 static void add_row(struct score_row *row, const struct job *job, const struct truth *truth,
                     const struct evaluated *evaluated)
 {
-    unsigned named = named_faults(job, &evaluated->findings), told = 0, faults;
+    unsigned named = named_faults(job, &evaluated->findings), emitted = 0, faults;
     row->cases++;
     for (unsigned f = 0; f < job->faults; f++) {
         row->due += truth->due[f];
@@ -113,10 +113,10 @@ static void add_row(struct score_row *row, const struct job *job, const struct t
         row->wrong += verdict == VERDICT_WRONG;
         row->neutral += verdict == VERDICT_NEUTRAL;
         row->victims += verdict == VERDICT_WRONG ? innocents(job, finding) : 0;
-        told += verdict != VERDICT_NONE;
+        emitted += verdict != VERDICT_NONE;
         row->alike += is_word(finding, "all_wait");
     }
-    row->told += told > 0;
+    row->emitted += emitted > 0;
 }
 
 static const double cost_of[SCORE_COSTS] = {-1, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};

@@ -15,7 +15,7 @@ enum verdict { VERDICT_RIGHT, VERDICT_WRONG, VERDICT_NEUTRAL, VERDICT_NONE };
 
 /* A row of a table. */
 struct score_row {
-    unsigned cases, told; /* told: cases with any finding that counts */
+    unsigned cases, emitted; /* told: cases with any finding that counts */
     unsigned due, found;
     unsigned right, wrong, neutral;
     unsigned victims; /* innocent ranks named */

@@ -16,10 +16,10 @@ static bool shares_rank(const struct muster_finding *a, const struct muster_find
     return a->ranks == 0 && b->comm == a->comm;
 }
 
-static bool holds(const struct muster_finding *told, const struct muster_findings *after)
+static bool holds(const struct muster_finding *emitted, const struct muster_findings *after)
 {
     for (size_t i = 0; i < after->n; i++) {
-        if (shares_rank(told, &after->finding[i]))
+        if (shares_rank(emitted, &after->finding[i]))
             return true;
     }
     return false;
@@ -40,11 +40,11 @@ static void add_delays(struct score_live *score, const struct job *job, const st
     unsigned named = 0;
     for (unsigned i = 0; i < run->n; i++) {
         unsigned faults;
-        if (score_finding(job, &run->told[i].finding, &faults) != VERDICT_RIGHT)
+        if (score_finding(job, &run->emitted[i].finding, &faults) != VERDICT_RIGHT)
             continue;
         for (unsigned f = 0; f < job->faults && score->delays < LIVE_DELAYS; f++) {
             if (truth->due[f] && faults >> f & ~named >> f & 1)
-                score->delay_s[score->delays++] = run->told[i].at_s - due_s(job, truth, f);
+                score->delay_s[score->delays++] = run->emitted[i].at_s - due_s(job, truth, f);
         }
         named |= faults;
     }
@@ -54,16 +54,16 @@ void score_live_add(struct score_live *score, const struct job *job, const struc
                     const struct live_run *run, const struct evaluated *after)
 {
     score->clean += job->faults == 0;
-    score->clean_told += job->faults == 0 && run->n > 0;
-    score->told += run->n;
+    score->clean_emitted += job->faults == 0 && run->n > 0;
+    score->emitted += run->n;
     score->busy_s += run->busy_s;
     score->looked_s += run->looked_s;
     for (unsigned i = 0; i < run->n; i++) {
-        const struct live_told *told = &run->told[i];
+        const struct live_emitted *emitted = &run->emitted[i];
         unsigned faults;
-        score->retracted += told->retracted;
-        score->wrong += score_finding(job, &told->finding, &faults) == VERDICT_WRONG;
-        score->gone += !holds(&told->finding, &after->findings);
+        score->retracted += emitted->retracted;
+        score->wrong += score_finding(job, &emitted->finding, &faults) == VERDICT_WRONG;
+        score->gone += !holds(&emitted->finding, &after->findings);
     }
     add_delays(score, job, truth, run);
 }
@@ -75,19 +75,19 @@ void score_live_evaluated(const struct live_run *run, struct evaluated *evaluate
         struct muster_finding *finding = muster_findings_add(&evaluated->findings);
         if (!finding)
             exit(2);
-        *finding = run->told[i].finding;
+        *finding = run->emitted[i].finding;
     }
 }
 
-void score_live_say(const struct job *job, const struct live_run *run, FILE *out)
+void score_live_explain(const struct job *job, const struct live_run *run, FILE *out)
 {
     char text[1024];
     for (unsigned i = 0; i < run->n; i++) {
         unsigned faults;
-        bool wrong = score_finding(job, &run->told[i].finding, &faults) == VERDICT_WRONG;
-        muster_finding_sentence(&run->told[i].finding, text, sizeof text);
-        fprintf(out, "  live, second %.0f%s%s: %s\n", run->told[i].at_s, wrong ? ", WRONG" : "",
-                run->told[i].retracted ? ", retracted" : "", text);
+        bool wrong = score_finding(job, &run->emitted[i].finding, &faults) == VERDICT_WRONG;
+        muster_finding_sentence(&run->emitted[i].finding, text, sizeof text);
+        fprintf(out, "  live, second %.0f%s%s: %s\n", run->emitted[i].at_s, wrong ? ", WRONG" : "",
+                run->emitted[i].retracted ? ", retracted" : "", text);
     }
 }
 
@@ -102,8 +102,8 @@ void score_live_print(struct score_live *score, FILE *out)
     fprintf(out,
             "\nlive: %u findings told, %u of them wrong, %u retracted, %u not found "
             "afterwards; %u clean runs, %u with anything told\n",
-            score->told, score->wrong, score->retracted, score->gone, score->clean,
-            score->clean_told);
+            score->emitted, score->wrong, score->retracted, score->gone, score->clean,
+            score->clean_emitted);
     if (score->delays) {
         unsigned n = score->delays;
         qsort(score->delay_s, n, sizeof *score->delay_s, by_value);

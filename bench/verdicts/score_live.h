@@ -9,9 +9,9 @@
 enum { LIVE_DELAYS = 16384 };
 
 struct score_live {
-    unsigned clean, clean_told; /* runs without a fault, and of them those with anything told */
-    unsigned told, retracted, wrong, gone; /* gone: not found afterwards by any of its ranks */
-    double delay_s[LIVE_DELAYS];           /* from when the fault had cost 0.1 s, 1 % of 10 s */
+    unsigned clean, clean_emitted; /* runs without a fault, and of them those with anything told */
+    unsigned emitted, retracted, wrong, gone; /* gone: not found afterwards by any of its ranks */
+    double delay_s[LIVE_DELAYS];              /* from when the fault had cost 0.1 s, 1 % of 10 s */
     unsigned delays;
     double busy_s, looked_s;
 };
@@ -21,7 +21,7 @@ void score_live_add(struct score_live *score, const struct job *job, const struc
                     const struct live_run *run, const struct evaluated *after);
 /* The findings told, to be scored like those found afterwards; free with evaluated_free. */
 void score_live_evaluated(const struct live_run *run, struct evaluated *evaluated);
-void score_live_say(const struct job *job, const struct live_run *run, FILE *out);
+void score_live_explain(const struct job *job, const struct live_run *run, FILE *out);
 void score_live_print(struct score_live *score, FILE *out);
 
 #endif

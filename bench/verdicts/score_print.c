@@ -10,7 +10,7 @@ static double share(unsigned n, unsigned of)
 
 static void print_row(const char *word, const struct score_row *row, FILE *out)
 {
-    fprintf(out, "| %-18s | %5u | %4u | ", word, row->cases, row->told);
+    fprintf(out, "| %-18s | %5u | %4u | ", word, row->cases, row->emitted);
     fprintf(out, row->right + row->wrong ? "%5.3f" : "    –",
             share(row->right, row->right + row->wrong));
     fprintf(out, " (%u of %u) | ", row->right, row->right + row->wrong);

@@ -41,7 +41,7 @@ struct options {
     uint64_t from, to, ranks, one, null, floor; /* floor: percent; 0: none */
     int category, family, without;              /* -1: any, none */
     const char *csv;
-    bool say, single, live, reach, no_gpu_times;
+    bool explain, single, live, reach, no_gpu_times;
 };
 
 static int parse_ranks(const char *text, uint64_t *ranks)
@@ -74,7 +74,7 @@ static int parse_one(int option, struct options *options)
         options->csv = optarg;
         return 0;
     case 's':
-        options->say = true;
+        options->explain = true;
         return 0;
     case 'g':
         options->reach = true;
@@ -159,10 +159,10 @@ static void score_case(struct bench *bench, uint64_t seed, const struct job *job
     if (bench->csv)
         score_csv(seed, job, &truth, &recorded, &evaluated, bench->csv);
     bool word = job->faults == 0 && live.n > 0;
-    if (options->single || (options->say && (word || score_is_bad(job, &truth, &evaluated)))) {
+    if (options->single || (options->explain && (word || score_is_bad(job, &truth, &evaluated)))) {
         printf("case %" PRIu64 "\n", seed * 100 + job->category);
         score_explain(job, &truth, &recorded, &evaluated, options->single, stdout);
-        score_live_say(job, &live, stdout);
+        score_live_explain(job, &live, stdout);
     }
     live_free(&live);
     evaluated_free(&evaluated);
@@ -198,7 +198,7 @@ static bool null_cases(struct bench *bench)
     }
     score_print(&bench->score, stdout);
     score_live_print(&bench->live, stdout);
-    return bench->live.clean_told == 0;
+    return bench->live.clean_emitted == 0;
 }
 
 static void all_cases(struct bench *bench)

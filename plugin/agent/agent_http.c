@@ -44,7 +44,7 @@ static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const 
     return result;
 }
 
-static enum MHD_Result say(struct MHD_Connection *to, unsigned status, const char *text)
+static enum MHD_Result answer_text(struct MHD_Connection *to, unsigned status, const char *text)
 {
     char copy[128];
     int n = snprintf(copy, sizeof copy, "%s\n", text);
@@ -58,7 +58,7 @@ static enum MHD_Result metrics(struct muster_http *http, struct MHD_Connection *
     char *text;
     size_t bytes;
     if (!http->page(http->arg, open, &text, &bytes))
-        return say(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+        return answer_text(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
     return answer(to, MHD_HTTP_OK, muster_exposition_media_type(open), text, bytes,
                   MHD_RESPMEM_MUST_FREE);
 }
@@ -68,14 +68,14 @@ static enum MHD_Result choose(struct muster_http *http, struct MHD_Connection *t
 {
     if (!muster_web_may(&http->web, MHD_lookup_connection_value(to, MHD_HEADER_KIND,
                                                                 MHD_HTTP_HEADER_AUTHORIZATION)))
-        return say(to, MHD_HTTP_UNAUTHORIZED, "who are you?");
+        return answer_text(to, MHD_HTTP_UNAUTHORIZED, "who are you?");
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        return say(to, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only");
+        return answer_text(to, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only");
     if (strcmp(url, "/metrics") == 0)
         return metrics(http, to);
     if (strcmp(url, "/") == 0 || strcmp(url, "/-/healthy") == 0)
-        return say(to, MHD_HTTP_OK, "muster agent; see /metrics");
-    return say(to, MHD_HTTP_NOT_FOUND, "not here; see /metrics");
+        return answer_text(to, MHD_HTTP_OK, "muster agent; see /metrics");
+    return answer_text(to, MHD_HTTP_NOT_FOUND, "not here; see /metrics");
 }
 
 static enum MHD_Result take(void *arg, struct MHD_Connection *to, const char *url,

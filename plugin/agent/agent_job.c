@@ -190,7 +190,7 @@ uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
 }
 
 static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_once,
-                      muster_watch_emit *tell, void *arg)
+                      muster_watch_emit *emit, void *arg)
 {
     struct muster_findings now = {0};
     bool waiting = job->watch.maybe.n > 0;
@@ -204,8 +204,8 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
     if (muster_live_slow_evaluate(&job->slow, job->run, &job->peers, now_ns, &now, compare_new,
                                   job)) {
         muster_watch_window(&job->watch, job->slow.windows.since_unix_ns);
-        muster_watch_slow(&job->watch, &now, at_once, tell, arg);
-        muster_watch_update(&job->paths, &now, tell, arg);
+        muster_watch_slow(&job->watch, &now, at_once, emit, arg);
+        muster_watch_update(&job->paths, &now, emit, arg);
         muster_watch_drop_over(&job->watch, &now, NULL, NULL);
     }
     muster_findings_free(&now);
@@ -236,7 +236,7 @@ static size_t alive(const struct muster_agent_job *job)
 }
 
 size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
-                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *tell,
+                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *emit,
                              void *arg)
 {
     struct muster_findings now = {0}, choices = {0};
@@ -247,16 +247,16 @@ size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_f
     if (evaluated) {
         job->evaluated_ns = now_ns;
         if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
-            muster_watch_update(&job->watch, &now, tell, arg);
+            muster_watch_update(&job->watch, &now, emit, arg);
         if (now.n == 0 && job->again_ns < AGAIN_MOST_NS)
             job->again_ns *= 2;
         muster_findings_free(&now);
     }
     if (muster_live_policies_scan(&job->policies, job->run, &job->peers, evaluated, &choices))
-        muster_watch_update(&job->policies.watch, &choices, tell, arg);
+        muster_watch_update(&job->policies.watch, &choices, emit, arg);
     muster_findings_free(&choices);
     take_rings(job, now_ns);
-    find_slow(job, now_ns, at_once, tell, arg);
+    find_slow(job, now_ns, at_once, emit, arg);
     return living;
 }
 

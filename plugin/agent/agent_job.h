@@ -30,11 +30,11 @@ void muster_agent_job_on_read(struct muster_agent_job *job, muster_live_saw *saw
 /* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
 
-/* Looks at the job's segments, and evaluates what is due; `tell` is called
+/* Looks at the job's segments, and evaluates what is due; `emit` is called
  * for each finding that is new. `at_once`: evaluates whatever there is, as there will be no other
  * look. Returns how many of its processes live. */
 size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
-                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *tell,
+                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *emit,
                              void *arg);
 
 /* Its run directory, whose last part names it, and its user. */

@@ -78,14 +78,14 @@ double muster_busbw_factor(unsigned func, uint32_t nranks)
     }
 }
 
-uint32_t muster_nccl_version_code(uint32_t said)
+uint32_t muster_nccl_version_code(uint32_t given)
 {
     enum { LEAST_OF_NOW = 10000 };
-    return said < LEAST_OF_NOW ? said / 1000 * 10000 + said % 1000 : said;
+    return given < LEAST_OF_NOW ? given / 1000 * 10000 + given % 1000 : given;
 }
 
-void muster_nccl_version_text(char *to, size_t size, uint32_t said)
+void muster_nccl_version_text(char *to, size_t size, uint32_t given)
 {
-    uint32_t code = muster_nccl_version_code(said);
+    uint32_t code = muster_nccl_version_code(given);
     snprintf(to, size, "%u.%u.%u", code / 10000, code / 100 % 100, code % 100);
 }

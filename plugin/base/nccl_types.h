@@ -137,8 +137,8 @@ double muster_busbw_factor(unsigned func, uint32_t nranks);
 
 /* A version as 10000 * X + 100 * Y + Z, of which the later is the greater. ncclGetVersion says 1000
  * * X before 2.9, which is taken, too: 2408 is 20408. 0: unknown. */
-uint32_t muster_nccl_version_code(uint32_t said);
+uint32_t muster_nccl_version_code(uint32_t given);
 /* "2.4.8" of either. */
-void muster_nccl_version_text(char *to, size_t size, uint32_t said);
+void muster_nccl_version_text(char *to, size_t size, uint32_t given);
 
 #endif

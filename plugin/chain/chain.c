@@ -64,7 +64,7 @@ static struct {
     struct muster_chain_comms comms;
     struct agreed agreed[NCCL_NEWEST_API + 1];
     pthread_mutex_t lock;
-    bool said_failure, said_kernels;
+    bool logged_failure, logged_kernels;
 } chain = {.comms.lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static unsigned other_mask(unsigned api)
@@ -86,20 +86,20 @@ static int call_init(const struct muster_chain_table *table, void **context, int
                            init->rank, logger);
 }
 
-static void say_failure_locked(const char *what, int code)
+static void log_failure_locked(const char *what, int code)
 {
-    if (!chain.said_failure)
+    if (!chain.logged_failure)
         muster_log(MUSTER_LOG_WARN, "MUSTER_CHAIN: %s %s (%d): muster goes on without it",
                    chain.name, what, code);
-    chain.said_failure = true;
+    chain.logged_failure = true;
 }
 
 /* The kernels that the other asks for are not muster's to bound: it times by events. */
-static void say_kernels_locked(unsigned api)
+static void log_kernels_locked(unsigned api)
 {
     const char *gathers = getenv("NCCL_ALLGATHERV_ENABLE");
     bool hangs = api >= 6 && !(gathers && strcmp(gathers, "0") == 0);
-    if (!chain.said_kernels)
+    if (!chain.logged_kernels)
         muster_log(MUSTER_LOG_WARN,
                    "MUSTER_CHAIN: %s has NCCL stamp its kernels: that costs 1 to 3 us an operation "
                    "and 34 MiB of /dev/shm a rank, and is not muster's cost%s",
@@ -107,7 +107,7 @@ static void say_kernels_locked(unsigned api)
                    api < 5 ? "; NCCL before 2.28.3 may die of it"
                    : hangs ? "; groups of broadcasts may hang then, unless NCCL_ALLGATHERV_ENABLE=0"
                            : "");
-    chain.said_kernels = true;
+    chain.logged_kernels = true;
 }
 
 /* What NCCL is asked for: what muster wants, and of the other's wishes all but kernels that it did
@@ -122,7 +122,7 @@ static unsigned unite_locked(unsigned api, unsigned child_api, unsigned own)
     agreed->begun = true;
     wanted = (wanted & ~KERNELS) | agreed->kernels;
     if (agreed->kernels & ~own)
-        say_kernels_locked(api);
+        log_kernels_locked(api);
     return own | wanted;
 }
 
@@ -146,11 +146,11 @@ static void chain_init(void **context, int *mask, const struct muster_event_init
         table->v1->finalize(other);
     pthread_mutex_lock(&chain.lock);
     if (!table->api)
-        say_failure_locked("has no interface as old as this NCCL's", (int)init->api);
+        log_failure_locked("has no interface as old as this NCCL's", (int)init->api);
     else if (failed)
-        say_failure_locked("failed in init", failed);
+        log_failure_locked("failed in init", failed);
     else if (!joint)
-        say_failure_locked("is told of no more communicators at once than", MUSTER_CHAIN_COMMS);
+        log_failure_locked("is told of no more communicators at once than", MUSTER_CHAIN_COMMS);
     else
         wanted = unite_locked(init->api, table->api, wanted);
     pthread_mutex_unlock(&chain.lock);

@@ -139,7 +139,7 @@ static void put_note(void *to, const char *text)
 }
 
 /* What the answer does not cover. */
-static void each_note(const struct result *result, void (*say)(void *to, const char *text),
+static void each_note(const struct result *result, void (*put)(void *to, const char *text),
                       void *to)
 {
     const struct muster_simulation *simulation = result->simulation;
@@ -155,35 +155,35 @@ static void each_note(const struct result *result, void (*say)(void *to, const c
         }
     }
     if (gathers)
-        say(to, "(1) from NCCL 2.29 on a broadcast may be asked about as an all_gather of ranks x "
+        put(to, "(1) from NCCL 2.29 on a broadcast may be asked about as an all_gather of ranks x "
                 "bytes, of which only protocol and channels are taken");
     if (would)
-        say(to, "what would change does so only where NCCL offers something that the rule keeps, "
+        put(to, "what would change does so only where NCCL offers something that the rule keeps, "
                 "which a run does not tell");
     if (beats)
-        say(to, "times are from the start of an operation to that of the next one of its "
+        put(to, "times are from the start of an operation to that of the next one of its "
                 "communicator: what a job does in between is in both");
     if (clocks)
-        say(to, "the quickest rank's clock says little of algorithms whose ranks do not end "
+        put(to, "the quickest rank's clock says little of algorithms whose ranks do not end "
                 "together, as in a tree; the time to the next operation is not known there");
     if (simulation->unknown) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " operations are left out: NCCL before 2.27 does not tell the size of "
                  "their communicators",
                  simulation->unknown);
-        say(to, text);
+        put(to, text);
     }
     if (simulation->missing) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " operations are left out: they are known by their class only",
                  simulation->missing);
-        say(to, text);
+        put(to, text);
     }
     if (result->file->policy->matches_nvlink_domains && !simulation->nvlink_domains)
-        say(to, "rules that match nvlink_domains decide nothing here: give --nvlink-domains");
+        put(to, "rules that match nvlink_domains decide nothing here: give --nvlink-domains");
     if (result->file->policy->matches_pipe_ops)
-        say(to, "rules that match pipe_ops are asked with 1: a run does not tell it");
-    say(to, "operations are judged one by one: NCCL asks about several small ones of a group "
+        put(to, "rules that match pipe_ops are asked with 1: a run does not tell it");
+    put(to, "operations are judged one by one: NCCL asks about several small ones of a group "
             "together, with their bytes in sum");
 }
 

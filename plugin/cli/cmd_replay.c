@@ -68,7 +68,7 @@ struct rank {
     char path[PATH_MAX];
     pid_t pid;
     int hello, go; /* our ends of the pipes */
-    struct muster_replay_hello said;
+    struct muster_replay_hello greeting;
 };
 
 struct replay {
@@ -178,9 +178,9 @@ static int read_settings(const struct replay *replay, struct muster_settings *se
     struct muster_err err;
     if (muster_settings_load(settings, &err) == 0)
         return 0;
-    if (!muster_settings_was_said(&err))
+    if (!muster_settings_was_reported(&err))
         complain(replay, err.text);
-    muster_settings_mark_said(&err);
+    muster_settings_mark_reported(&err);
     return settings->off ? -1 : 0;
 }
 
@@ -275,20 +275,20 @@ static int hear_all(struct replay *replay)
 {
     for (size_t i = 0; i < replay->ranks; i++) {
         struct rank *rank = &replay->rank[i];
-        struct muster_replay_hello *said = &rank->said;
+        struct muster_replay_hello *greeting = &rank->greeting;
         ssize_t n;
         do {
-            n = read(rank->hello, said, sizeof *said);
+            n = read(rank->hello, greeting, sizeof *greeting);
         } while (n < 0 && errno == EINTR);
-        if (n != sizeof *said) {
+        if (n != sizeof *greeting) {
             struct muster_err err;
             muster_fail(&err, "%s: its process died", rank->path);
             return complain(replay, err.text);
         }
-        if (said->error[0]) {
-            return complain(replay, said->error);
+        if (greeting->error[0]) {
+            return complain(replay, greeting->error);
         }
-        if (said->truncated) {
+        if (greeting->truncated) {
             fprintf(stderr, "muster replay: %s: ends in the middle; played up to there\n",
                     rank->path);
         }
@@ -300,14 +300,14 @@ static void start_all(const struct replay *replay)
 {
     uint64_t first = UINT64_MAX, last = 0, start = muster_now_ns() + HEAD_START_NS;
     for (size_t i = 0; i < replay->ranks; i++) {
-        uint64_t t = replay->rank[i].said.first_ns;
+        uint64_t t = replay->rank[i].greeting.first_ns;
         first = t < first ? t : first;
         last = t > last ? t : last;
     }
     for (size_t i = 0; i < replay->ranks; i++) {
         const struct rank *rank = &replay->rank[i];
         struct muster_replay_go go = {
-            .epoch_ns = last - first < SAME_CLOCK_NS ? first : rank->said.first_ns,
+            .epoch_ns = last - first < SAME_CLOCK_NS ? first : rank->greeting.first_ns,
             .start_ns = start,
         };
         if (write(rank->go, &go, sizeof go) != sizeof go) {
@@ -321,9 +321,9 @@ static double expected_s(const struct replay *replay)
 {
     double longest = 0, speed = strtod(replay->speed, NULL), hold = strtod(replay->hold, NULL);
     for (size_t i = 0; i < replay->ranks; i++) {
-        const struct muster_replay_hello *said = &replay->rank[i].said;
-        double s = said->last_ns > said->first_ns
-                       ? (double)(said->last_ns - said->first_ns) / (double)MUSTER_NS_PER_S
+        const struct muster_replay_hello *greeting = &replay->rank[i].greeting;
+        double s = greeting->last_ns > greeting->first_ns
+                       ? (double)(greeting->last_ns - greeting->first_ns) / (double)MUSTER_NS_PER_S
                        : 0;
         longest = s > longest ? s : longest;
     }
@@ -345,7 +345,7 @@ static bool left_well(const struct rank *rank, int status, bool stopped)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return true;
     }
-    if (stopped || (rank->said.killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
+    if (stopped || (rank->greeting.killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
         return true;
     }
     if (WIFSIGNALED(status)) {
@@ -376,15 +376,15 @@ static size_t reap_ended(struct replay *replay, bool stopped, bool *well)
 static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
 {
     bool well = true;
-    bool told = stopped;
+    bool asked = stopped;
     uint64_t until_ns = stopped ? muster_now_ns() + GRACE_NS : UINT64_MAX;
-    while (reap_ended(replay, told, &well) > 0) {
+    while (reap_ended(replay, asked, &well) > 0) {
         int got = sigtimedwait(&replay->signals, NULL, &(struct timespec){.tv_sec = 1});
         if (got > 0 && got != SIGCHLD) {
             *stop_signal = got;
             signal_all(replay, SIGTERM);
             until_ns = muster_now_ns() + GRACE_NS;
-            told = true;
+            asked = true;
         }
         if (muster_now_ns() >= until_ns) {
             signal_all(replay, SIGKILL); /* a plugin that hangs */

@@ -53,7 +53,7 @@ static enum muster_report_rows rows_of(enum muster_report_choice choice)
 }
 
 /* What a report says beside its tables. */
-struct said {
+struct diagnosed {
     const struct muster_view *view;
     const struct muster_findings *findings; /* NULL: nobody looked */
     struct muster_verdict verdict;          /* where somebody looked */
@@ -61,30 +61,30 @@ struct said {
 
 static void add_findings(const void *arg, struct muster_json *json)
 {
-    const struct said *said = arg;
-    if (!said->findings) {
+    const struct diagnosed *diagnosed = arg;
+    if (!diagnosed->findings) {
         return;
     }
-    muster_verdict_json(&said->verdict, json);
+    muster_verdict_json(&diagnosed->verdict, json);
     muster_json_array(json, "findings");
-    for (size_t i = 0; i < said->findings->n; i++) {
+    for (size_t i = 0; i < diagnosed->findings->n; i++) {
         muster_json_object(json, NULL);
-        muster_finding_json(&said->findings->finding[i], json);
+        muster_finding_json(&diagnosed->findings->finding[i], json);
         muster_json_end(json);
     }
     muster_json_end(json);
     muster_json_array(json, "not_observable");
-    for (unsigned i = 0; i < said->findings->not_observable.n; i++) {
-        muster_json_str(json, NULL, said->findings->not_observable.line[i]);
+    for (unsigned i = 0; i < diagnosed->findings->not_observable.n; i++) {
+        muster_json_str(json, NULL, diagnosed->findings->not_observable.line[i]);
     }
     muster_json_end(json);
 }
 
 static int print_text(const struct muster_report *report, const struct muster_report_show *show,
-                      const struct said *said, FILE *out)
+                      const struct diagnosed *diagnosed, FILE *out)
 {
-    if (said->findings) {
-        if (!muster_verdict_print(said->view, said->findings, &show->terminal, out)) {
+    if (diagnosed->findings) {
+        if (!muster_verdict_print(diagnosed->view, diagnosed->findings, &show->terminal, out)) {
             return -1;
         }
         fputc('\n', out);
@@ -92,14 +92,14 @@ static int print_text(const struct muster_report *report, const struct muster_re
     if (muster_report_text(report, show, out)) {
         return -1;
     }
-    if (said->findings) {
-        muster_diagnose_append(said->findings, &show->terminal, out);
+    if (diagnosed->findings) {
+        muster_diagnose_append(diagnosed->findings, &show->terminal, out);
     }
     return 0;
 }
 
 static int print(const struct muster_report *report, const struct muster_report_request *request,
-                 const struct said *said, FILE *out, struct muster_err *err)
+                 const struct diagnosed *diagnosed, FILE *out, struct muster_err *err)
 {
     int fd = fileno(out);
     struct muster_report_show show = {
@@ -130,13 +130,13 @@ static int print(const struct muster_report *report, const struct muster_report_
     }
     switch (request->format) {
     case MUSTER_FORMAT_JSON:
-        muster_report_json(report, add_findings, said, to);
+        muster_report_json(report, add_findings, diagnosed, to);
         break;
     case MUSTER_FORMAT_CSV:
         result = muster_report_csv(report, &show, to);
         break;
     case MUSTER_FORMAT_TEXT:
-        result = print_text(report, &show, said, to);
+        result = print_text(report, &show, diagnosed, to);
         break;
     }
     if (!muster_text_close(to, &page) || result) {
@@ -151,13 +151,13 @@ static int print(const struct muster_report *report, const struct muster_report_
 
 /* Who reads a report may not take want of memory for a verdict. */
 static int look(const struct muster_view *view, const struct muster_findings *findings,
-                struct said *said, struct muster_err *err)
+                struct diagnosed *diagnosed, struct muster_err *err)
 {
-    *said = (struct said){.view = view, .findings = findings};
+    *diagnosed = (struct diagnosed){.view = view, .findings = findings};
     if (findings) {
-        muster_verdict_of(view, findings, 0, &said->verdict);
+        muster_verdict_of(view, findings, 0, &diagnosed->verdict);
     }
-    return said->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
+    return diagnosed->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
 }
 
 static int print_view(const struct muster_view *view, const struct muster_findings *findings,
@@ -165,9 +165,9 @@ static int print_view(const struct muster_view *view, const struct muster_findin
                       struct muster_err *err)
 {
     struct muster_report report;
-    struct said said;
+    struct diagnosed diagnosed;
     bool of_rules = request->choice == MUSTER_SHOW_RULE || request->format == MUSTER_FORMAT_JSON;
-    if (look(view, findings, &said, err) ||
+    if (look(view, findings, &diagnosed, err) ||
         muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
         return -1;
     }
@@ -176,13 +176,13 @@ static int print_view(const struct muster_view *view, const struct muster_findin
     }
     int result = of_rules ? muster_report_rules_add(view, &report, err) : 0;
     if (result == 0) {
-        result = print(&report, request, &said, out, err);
+        result = print(&report, request, &diagnosed, out, err);
     }
     muster_report_free(&report);
     return result;
 }
 
-static void say_drawn(const char *path, const struct muster_timeline_count *count)
+static void write_drawn(const char *path, const struct muster_timeline_count *count)
 {
     fprintf(stderr, "muster report: %s: %" PRIu64 " operations drawn", path, count->drawn);
     if (count->outside) {
@@ -195,7 +195,7 @@ static void say_drawn(const char *path, const struct muster_timeline_count *coun
     fprintf(stderr, "\n");
 }
 
-static void say_beside(const struct muster_timeline_beside *beside)
+static void write_beside(const struct muster_timeline_beside *beside)
 {
     if (beside->matched) {
         fprintf(stderr,
@@ -243,10 +243,10 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
         result = muster_timeline_write(view, &findings, &drawn, &count, err);
         muster_progress_end(progress);
         if (result == 0) {
-            say_drawn(request->perfetto, &count);
+            write_drawn(request->perfetto, &count);
         }
         for (size_t i = 0; result == 0 && i < drawn.besides; i++) {
-            say_beside(&beside[i]);
+            write_beside(&beside[i]);
         }
     }
     muster_findings_free(&findings);
@@ -260,15 +260,15 @@ static int make_page(const struct muster_view *view, const struct muster_finding
 {
     struct muster_report report;
     struct muster_page_made made;
-    struct said said;
+    struct diagnosed diagnosed;
     const struct muster_page_request page = {
         .path = request->html,
         .command = request->command,
         .made_unix_s = (uint64_t)time(NULL),
         .more = add_findings,
-        .said = &said,
+        .more_arg = &diagnosed,
     };
-    if (look(view, findings, &said, err) ||
+    if (look(view, findings, &diagnosed, err) ||
         muster_report_build(view, MUSTER_BY_OP, &report, err)) {
         return -1;
     }
@@ -419,8 +419,7 @@ static int several_fit(const struct muster_live_job *job, size_t jobs,
     return muster_fail(err,
                        "%zu jobs run here, and %s is of one: name its run directory instead of "
                        "--live: %.200s, or %.200s%s",
-                       jobs, one, job[0].who.run_dir, job[1].who.run_dir,
-                       jobs > 2 ? ", ..." : "");
+                       jobs, one, job[0].who.run_dir, job[1].who.run_dir, jobs > 2 ? ", ..." : "");
 }
 
 /* Each job that lives here by itself; without any, why there is none. One that cannot be read is

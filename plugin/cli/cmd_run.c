@@ -135,7 +135,7 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
         if (place->reports) {
             fprintf(stderr, "muster run: %s\n", wrong.text);
         }
-        muster_settings_mark_said(&wrong);
+        muster_settings_mark_reported(&wrong);
     }
     if (settings.off) {
         place->off = true;
@@ -222,7 +222,7 @@ static void find_recorded(struct recorded *recorded, const struct place *place)
 }
 
 /* Before the job begins: a directory that is wrong is no news at its end. */
-static void say_place(const struct place *place)
+static void print_place(const struct place *place)
 {
     struct muster_err err;
     char fallback[PATH_MAX];
@@ -400,7 +400,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         warn_of_launcher(argv + at);
     }
     if (place.reports && !options.capture.quiet) {
-        say_place(&place);
+        print_place(&place);
     }
     status = run_job(&options, &place, argv + at, &err);
     if (err.text[0]) {

@@ -22,11 +22,11 @@ static int nccl_version;
 static int event_mask;
 
 /* When the call that is played now came; 0: it comes now. */
-static uint64_t told_ns;
+static uint64_t replay_ns;
 
 __attribute__((visibility("default"))) int ncclGetVersion(int *version);
 /* muster's own plugin asks for it, on the thread that plays. */
-__attribute__((visibility("default"))) uint64_t muster_replay_told_ns(void);
+__attribute__((visibility("default"))) uint64_t muster_replay_now_ns(void);
 
 int ncclGetVersion(int *version)
 {
@@ -34,9 +34,9 @@ int ncclGetVersion(int *version)
     return 0;
 }
 
-uint64_t muster_replay_told_ns(void)
+uint64_t muster_replay_now_ns(void)
 {
-    return told_ns;
+    return replay_ns;
 }
 
 struct rank {
@@ -95,7 +95,7 @@ static int prepare(struct rank *rank, int argc, char **argv, struct muster_err *
     play->speed = strtoull(argv[MUSTER_REPLAY_SPEED], NULL, 10);
     play->hold_ns = strtoull(argv[MUSTER_REPLAY_HOLD], NULL, 10) * MUSTER_NS_PER_S;
     play->mask = &event_mask;
-    play->told_ns = &told_ns;
+    play->replay_ns = &replay_ns;
     if (muster_trace_read(argv[MUSTER_REPLAY_FILE], &rank->trace, &rank->truncated, err)) {
         return -1;
     }

@@ -57,7 +57,7 @@ static void put_class(struct muster_json *json, const struct muster_compared_cla
     muster_json_object(json, NULL);
     put_kind(json, class->a);
     muster_json_real(json, "weight", class->weight, DECIMALS);
-    muster_json_bool(json, "told", class->told);
+    muster_json_bool(json, "told", class->shown);
     for (unsigned m = 0; m < MUSTER_COMPARE_MEASURES; m++)
         put_pair(json, muster_compare_measure_word(m), &class->a->us[m], &class->b->us[m],
                  &class->change[m]);
@@ -73,7 +73,7 @@ static void put_ranks(struct muster_json *json, const struct muster_compared *co
         muster_json_i64(json, "rank", rank->a->rank);
         muster_json_str(json, "host_a", rank->a->host);
         muster_json_str(json, "host_b", rank->b->host);
-        muster_json_bool(json, "told", rank->told);
+        muster_json_bool(json, "told", rank->shown);
         put_pair(json, "own", &rank->a->own_us, &rank->b->own_us, &rank->own);
         put_pair(json, "cost", &rank->a->cost_us, &rank->b->cost_us, &rank->cost);
         muster_json_end(json);

@@ -110,8 +110,8 @@ static int compare_class(struct muster_compared *compared, size_t i, struct draw
             draws->whole_b[d] += n * draws->b[d];
         }
     }
-    class->told = muster_change_is(&class->change[compared->by], MUSTER_COMPARE_LEAST) ||
-                  muster_change_is(&class->change[MUSTER_COMPARE_TRANSFER], MUSTER_COMPARE_LEAST);
+    class->shown = muster_change_is(&class->change[compared->by], MUSTER_COMPARE_LEAST) ||
+                   muster_change_is(&class->change[MUSTER_COMPARE_TRANSFER], MUSTER_COMPARE_LEAST);
     return 0;
 }
 
@@ -198,7 +198,7 @@ static int compare_ranks(struct muster_compared *compared, struct draws *draws)
             find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost))
             return -1;
         double least = muster_compare_least_us(compared);
-        own.told = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
+        own.shown = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
         compared->rank[compared->ranks++] = own;
     }
     qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);

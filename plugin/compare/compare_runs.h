@@ -25,13 +25,13 @@ struct muster_compared_class {
     const struct muster_compare_class *a, *b;
     struct muster_change change[MUSTER_COMPARE_MEASURES]; /* beat, transfer: a share; waiting: us */
     double weight; /* its operations' part of all beats of A */
-    bool told;
+    bool shown;
 };
 
 struct muster_compared_rank {
     const struct muster_compare_rank *a, *b;
     struct muster_change own, cost; /* us an operation */
-    bool told;
+    bool shown;
 };
 
 struct muster_compared {
@@ -46,8 +46,9 @@ struct muster_compared {
     size_t ranks;
 };
 
-/* What of a run is compared; afterwards its operations are needed no more, so that two runs are never
- * in memory together. Findings and view are the caller's, and stay. -1: no memory, *side is empty. */
+/* What of a run is compared; afterwards its operations are needed no more, so that two runs are
+ * never in memory together. Findings and view are the caller's, and stay. -1: no memory, *side is
+ * empty. */
 int muster_compare_side_read(const struct muster_view *view, const struct muster_findings *findings,
                              struct muster_compare_side *side, struct muster_err *err);
 void muster_compare_side_free(struct muster_compare_side *side);
@@ -76,8 +77,8 @@ void muster_compare_text(const struct muster_compared *compared, double limit,
                          const struct muster_terminal *terminal, FILE *out);
 void muster_compare_json(const struct muster_compared *compared, double limit, FILE *out);
 
-/* From which change of a rank's time on it counts, of changes that are certain; 0 where nothing tells
- * how long operations take. */
+/* From which change of a rank's time on it counts, of changes that are certain; 0 where nothing
+ * tells how long operations take. */
 double muster_compare_least_us(const struct muster_compared *compared);
 
 #endif

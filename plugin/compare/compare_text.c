@@ -71,7 +71,7 @@ static void print_classes(const struct muster_compared *compared, FILE *out)
     for (size_t i = 0; i < compared->classes; i++) {
         const struct muster_compared_class *class = &compared->class[i];
         char name[MUSTER_COMPARE_TEXT];
-        if (!class->told)
+        if (!class->shown)
             continue;
         fputs(headed ? "" : "\noperations that changed\n", out);
         headed = true;
@@ -88,7 +88,7 @@ static void print_ranks(const struct muster_compared *compared, FILE *out)
     bool headed = false;
     for (size_t i = 0; i < compared->ranks; i++) {
         const struct muster_compared_rank *rank = &compared->rank[i];
-        if (!rank->told)
+        if (!rank->shown)
             continue;
         fputs(headed ? "" : "\nranks that changed, an operation\n", out);
         headed = true;

@@ -55,7 +55,7 @@ static char *next_line(struct muster_compare_verdict *verdict)
     return verdict->line[verdict->lines++];
 }
 
-static void say_whole(const struct muster_compared *compared, bool counts,
+static void put_whole(const struct muster_compared *compared, bool counts,
                       struct muster_compare_verdict *verdict)
 {
     const struct muster_change *whole = &compared->whole;
@@ -64,7 +64,8 @@ static void say_whole(const struct muster_compared *compared, bool counts,
     char *line = next_line(verdict), why[MUSTER_COMPARE_LINE / 2];
     if (!whole->known) {
         muster_compare_put_unknown(why, sizeof why, compared);
-        snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower as a whole is not known: %s.", why);
+        snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower as a whole is not known: %s.",
+                 why);
     } else if (!counts)
         snprintf(line, MUSTER_COMPARE_LINE,
                  "No difference that counts: %.1f %% (%.1f to %.1f), by %s.", 100 * whole->value,
@@ -82,13 +83,13 @@ static void say_whole(const struct muster_compared *compared, bool counts,
 }
 
 /* Classes stand by what they lose: the first when B is slower, the last when it is faster. */
-static void say_where(const struct muster_compared *compared,
+static void put_where(const struct muster_compared *compared,
                       struct muster_compare_verdict *verdict)
 {
     const struct muster_compared_class *class =
         &compared->class[compared->whole.value > 0 ? 0 : compared->classes - 1];
     char name[MUSTER_COMPARE_TEXT], before[32], after[32];
-    if (!class->told || !class->change[compared->by].known)
+    if (!class->shown || !class->change[compared->by].known)
         return;
     muster_compare_put_class(name, sizeof name, class->a);
     muster_compare_put_time(before, sizeof before, muster_blocks_mean(&class->a->us[compared->by]));
@@ -99,7 +100,7 @@ static void say_where(const struct muster_compared *compared,
 }
 
 /* The rank to which the others' waiting grew, or shrank, most. */
-static void say_rank(const struct muster_compared *compared, struct muster_compare_verdict *verdict)
+static void put_rank(const struct muster_compared *compared, struct muster_compare_verdict *verdict)
 {
     const struct muster_compared_rank *most = NULL;
     char before[32], after[32];
@@ -125,9 +126,9 @@ void muster_compare_verdict_of(const struct muster_compared *compared,
 {
     bool counts = muster_change_is(&compared->whole, MUSTER_COMPARE_LEAST);
     *verdict = (struct muster_compare_verdict){.slower = counts && compared->whole.value > 0};
-    say_whole(compared, counts, verdict);
+    put_whole(compared, counts, verdict);
     if (counts && compared->classes)
-        say_where(compared, verdict);
+        put_where(compared, verdict);
     if (counts || !compared->whole.known)
-        say_rank(compared, verdict);
+        put_rank(compared, verdict);
 }

@@ -99,17 +99,17 @@ static int parse_file(struct muster_settings *settings, const char *path, struct
     return failed;
 }
 
-static const char said_variable[] = "MUSTER_SAID";
+static const char reported_variable[] = "MUSTER_SAID";
 
-void muster_settings_mark_said(const struct muster_err *err)
+void muster_settings_mark_reported(const struct muster_err *err)
 {
-    setenv(said_variable, err->text, 1);
+    setenv(reported_variable, err->text, 1);
 }
 
-bool muster_settings_was_said(const struct muster_err *err)
+bool muster_settings_was_reported(const struct muster_err *err)
 {
-    const char *said = getenv(said_variable);
-    return said && strcmp(said, err->text) == 0;
+    const char *reported = getenv(reported_variable);
+    return reported && strcmp(reported, err->text) == 0;
 }
 
 /* The switch comes first: whoever turns muster off need not repair a configuration before. */

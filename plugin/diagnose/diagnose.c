@@ -20,11 +20,11 @@ void muster_diagnose_unread(const struct muster_view *view, struct muster_findin
 {
     uint64_t unread[MUSTER_FUNCS] = {0};
     if (view->left_out)
-        muster_finding_say(to,
-                           "one stretch of time in %" PRIu64 " is compared: all would be %" PRIu64
-                           " operations, which is more than memory is meant for; what was in the "
-                           "others alone is not seen",
-                           view->every, view->left_out + view->ops);
+        muster_finding_line(to,
+                            "one stretch of time in %" PRIu64 " is compared: all would be %" PRIu64
+                            " operations, which is more than memory is meant for; what was in the "
+                            "others alone is not seen",
+                            view->every, view->left_out + view->ops);
     for (size_t i = 0; i < view->ops; i++) {
         unsigned func = view->op[i].func;
         if (func < MUSTER_FUNCS && has_no_common_end(func) && muster_view_scored(&view->op[i]))
@@ -32,10 +32,10 @@ void muster_diagnose_unread(const struct muster_view *view, struct muster_findin
     }
     for (unsigned func = 0; func < MUSTER_FUNCS; func++) {
         if (unread[func])
-            muster_finding_say(to,
-                               "%" PRIu64 " timed %s operations are not read: their ranks have no "
-                               "common end to be late to",
-                               unread[func], muster_func_word(func));
+            muster_finding_line(to,
+                                "%" PRIu64 " timed %s operations are not read: their ranks have no "
+                                "common end to be late to",
+                                unread[func], muster_func_word(func));
     }
 }
 

@@ -154,7 +154,7 @@ static void read_memory_v1(const struct muster_evidence_roots *roots, uint32_t p
 }
 
 static void read_cgroup(const struct muster_evidence_roots *roots, uint32_t pid,
-                            struct muster_evidence *evidence)
+                        struct muster_evidence *evidence)
 {
     read_unified(roots, pid, evidence);
     if (evidence->throttled_us == MUSTER_EVIDENCE_NONE)
@@ -175,8 +175,7 @@ static void read_threads(const struct muster_evidence_roots *roots, uint32_t pid
     for (int n = 0; tasks && n < THREADS && (task = readdir(tasks)); n++) {
         uint64_t run, wait;
         if (task->d_name[0] == '.' ||
-            !slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid,
-                                   task->d_name) ||
+            !slurp(text, "%s/%" PRIu32 "/task/%s/schedstat", roots->proc, pid, task->d_name) ||
             sscanf(text, "%" SCNu64 " %" SCNu64, &run, &wait) != 2)
             continue;
         if (evidence->run_ns == MUSTER_EVIDENCE_NONE)
@@ -227,8 +226,7 @@ static void read_status(const struct muster_evidence_roots *roots, uint32_t pid,
         if ((at = strstr(text, "\nCpus_allowed_list:\t")))
             evidence->cpus = width_of(at + strlen("\nCpus_allowed_list:\t"));
     }
-    if (slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) &&
-        strcmp(text, "0") != 0)
+    if (slurp(text, "%s/%" PRIu32 "/wchan", roots->proc, pid) && strcmp(text, "0") != 0)
         muster_text_copy(evidence->wchan, sizeof evidence->wchan, text);
 }
 
@@ -239,9 +237,8 @@ static void read_host(const struct muster_evidence_roots *roots, struct muster_e
     static const char *const kind[] = {"cpu", "memory", "io"};
     char text[TEXT];
     for (int i = 0; i < 3; i++) {
-        const char *at = slurp(text, "%s/pressure/%s", roots->proc, kind[i])
-                             ? strstr(text, "total=")
-                             : NULL;
+        const char *at =
+            slurp(text, "%s/pressure/%s", roots->proc, kind[i]) ? strstr(text, "total=") : NULL;
         if (at && strncmp(text, "some", 4) == 0)
             evidence->stall_us[i] = strtoull(at + strlen("total="), NULL, 10);
     }
@@ -338,22 +335,22 @@ static void compare_cpu(const struct muster_evidence culprit[2],
     uint64_t grew =
         stands_out(culprit, others, n, offsetof(struct muster_evidence, throttled_us), 10000);
     if (grew && culprit[1].quota_percent != MUSTER_EVIDENCE_NONE)
-        muster_finding_say(lines,
-                           "its cgroup throttled it for %.2f s of %.0f s (quota: %.2f CPUs), the "
-                           "others not",
-                           (double)grew / 1e6, s, (double)culprit[1].quota_percent / 100);
+        muster_finding_line(lines,
+                            "its cgroup throttled it for %.2f s of %.0f s (quota: %.2f CPUs), the "
+                            "others not",
+                            (double)grew / 1e6, s, (double)culprit[1].quota_percent / 100);
     grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, wait_ns), 50000000);
     if (grew)
-        muster_finding_say(lines,
-                           "its threads were ready and had no CPU for %.2f s of %.0f s, the "
-                           "others' not",
-                           (double)grew / 1e9, s);
+        muster_finding_line(lines,
+                            "its threads were ready and had no CPU for %.2f s of %.0f s, the "
+                            "others' not",
+                            (double)grew / 1e9, s);
     uint64_t least = MUSTER_EVIDENCE_NONE;
     for (unsigned i = 0; i < n; i++)
         least = others[i][1].cpus < least ? others[i][1].cpus : least;
     if (n > 0 && least != MUSTER_EVIDENCE_NONE && culprit[1].cpus < least)
-        muster_finding_say(lines, "it may use %" PRIu64 " CPUs, the others at least %" PRIu64,
-                           culprit[1].cpus, least);
+        muster_finding_line(lines, "it may use %" PRIu64 " CPUs, the others at least %" PRIu64,
+                            culprit[1].cpus, least);
 }
 
 /* What it does instead. */
@@ -367,19 +364,20 @@ static void compare_work(const struct muster_evidence culprit[2],
     uint64_t grew =
         stands_out(culprit, others, n, offsetof(struct muster_evidence, main_run_ns), 1000000000);
     if (grew)
-        muster_finding_say(lines,
-                           "its main thread ran for %.1f s of %.0f s, the others' did not: it "
-                           "computes on its host",
-                           (double)grew / 1e9, s);
+        muster_finding_line(lines,
+                            "its main thread ran for %.1f s of %.0f s, the others' did not: it "
+                            "computes on its host",
+                            (double)grew / 1e9, s);
     grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, read_bytes), much);
     if (grew) {
         muster_text_bytes(size, sizeof size, grew);
-        muster_finding_say(lines, "it read %s from storage in %.0f s, the others did not", size, s);
+        muster_finding_line(lines, "it read %s from storage in %.0f s, the others did not", size,
+                            s);
     }
     grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, written_bytes), much);
     if (grew) {
         muster_text_bytes(size, sizeof size, grew);
-        muster_finding_say(lines, "it wrote %s to storage in %.0f s, the others did not", size, s);
+        muster_finding_line(lines, "it wrote %s to storage in %.0f s, the others did not", size, s);
     }
 }
 
@@ -391,27 +389,27 @@ void muster_evidence_compare(const struct muster_evidence culprit[2],
     compare_work(culprit, others, n, lines);
     uint64_t grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, oom_kills), 1);
     if (grew)
-        muster_finding_say(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
-                           grew);
+        muster_finding_line(lines, "its cgroup ran out of memory: %" PRIu64 " processes killed",
+                            grew);
     grew = stands_out(culprit, others, n, offsetof(struct muster_evidence, memory_limited), 1);
     if (grew)
-        muster_finding_say(lines, "its cgroup met its memory limit %" PRIu64 " times", grew);
+        muster_finding_line(lines, "its cgroup met its memory limit %" PRIu64 " times", grew);
     if (culprit[1].state == 'D')
-        muster_finding_say(lines, "it sleeps uninterruptibly (state D) in %s",
-                           culprit[1].wchan[0] ? culprit[1].wchan : "the kernel");
+        muster_finding_line(lines, "it sleeps uninterruptibly (state D) in %s",
+                            culprit[1].wchan[0] ? culprit[1].wchan : "the kernel");
     /* The host's counters are the same for all its ranks: they hint, they accuse nobody. */
     static const char *const kind[] = {"CPU", "memory", "I/O"};
     uint64_t us = grown(culprit[0].at_ns, culprit[1].at_ns) / 1000;
     for (int i = 0; i < 3; i++) {
         uint64_t stall = grown(culprit[0].stall_us[i], culprit[1].stall_us[i]);
         if (us > 0 && stall > us / 10)
-            muster_finding_say(lines, "its host: tasks waited for %s %.0f %% of the time (PSI)",
-                               kind[i], 100.0 * (double)stall / (double)us);
+            muster_finding_line(lines, "its host: tasks waited for %s %.0f %% of the time (PSI)",
+                                kind[i], 100.0 * (double)stall / (double)us);
     }
     if ((grew = grown(culprit[0].swapped_in, culprit[1].swapped_in)) > 0)
-        muster_finding_say(lines, "its host: %" PRIu64 " pages swapped in", grew);
+        muster_finding_line(lines, "its host: %" PRIu64 " pages swapped in", grew);
     if ((grew = grown(culprit[0].net_drops, culprit[1].net_drops)) > 0)
-        muster_finding_say(lines, "its host: %" PRIu64 " packets dropped", grew);
+        muster_finding_line(lines, "its host: %" PRIu64 " packets dropped", grew);
 }
 
 void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
@@ -422,17 +420,16 @@ void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t 
     muster_evidence_read(roots, pid, &now);
     if (now.state == 0)
         return;
-    if (slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' &&
-        text[0] <= '9')
+    if (slurp(text, "%s/%" PRIu32 "/syscall", roots->proc, pid) && text[0] >= '0' && text[0] <= '9')
         snprintf(call, sizeof call, ", system call %lu", strtoul(text, NULL, 10));
-    muster_finding_say(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,
-                       now.wchan[0] ? ", waits in " : "", now.wchan, call);
+    muster_finding_line(lines, "rank %" PRId32 "'s main thread: state %c%s%s%s", rank, now.state,
+                        now.wchan[0] ? ", waits in " : "", now.wchan, call);
     muster_wait_describe(roots, pid, rank, lines);
     if (now.state == 'T' || now.state == 't')
-        muster_finding_say(
+        muster_finding_line(
             lines, "rank %" PRId32 " is stopped: kill -CONT %" PRIu32 " lets it go on", rank, pid);
-    muster_finding_say(lines,
-                       "its stack: py-spy dump --pid %" PRIu32 ", or gdb -p %" PRIu32
-                       " -batch -ex 'thread apply all bt'",
-                       pid, pid);
+    muster_finding_line(lines,
+                        "its stack: py-spy dump --pid %" PRIu32 ", or gdb -p %" PRIu32
+                        " -batch -ex 'thread apply all bt'",
+                        pid, pid);
 }

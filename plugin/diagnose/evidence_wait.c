@@ -18,10 +18,10 @@ static const struct {
     long number;
     const char *name;
 } waits[] = {
-    {SYS_read, "read"},         {SYS_write, "write"},       {SYS_readv, "readv"},
-    {SYS_writev, "writev"},     {SYS_recvfrom, "recvfrom"}, {SYS_sendto, "sendto"},
-    {SYS_recvmsg, "recvmsg"},   {SYS_sendmsg, "sendmsg"},   {SYS_pread64, "pread64"},
-    {SYS_connect, "connect"},   {SYS_fsync, "fsync"},       {SYS_flock, "flock"},
+    {SYS_read, "read"},       {SYS_write, "write"},       {SYS_readv, "readv"},
+    {SYS_writev, "writev"},   {SYS_recvfrom, "recvfrom"}, {SYS_sendto, "sendto"},
+    {SYS_recvmsg, "recvmsg"}, {SYS_sendmsg, "sendmsg"},   {SYS_pread64, "pread64"},
+    {SYS_connect, "connect"}, {SYS_fsync, "fsync"},       {SYS_flock, "flock"},
     {SYS_accept4, "accept4"},
 };
 
@@ -48,7 +48,8 @@ static bool put_address(const char *hex, size_t digits, char *to, size_t size)
     return inet_ntop(digits == 8 ? AF_INET : AF_INET6, bytes, to, (socklen_t)size) != NULL;
 }
 
-/* "  0: 0100007F:1F90 0500000A:733C 01 00000000:00000000 00:00000000 00000000  1000  0 12345 ...". */
+/* "  0: 0100007F:1F90 0500000A:733C 01 00000000:00000000 00:00000000 00000000  1000  0 12345 ...".
+ */
 bool muster_wait_parse_tcp(const char *row, uint64_t inode, char *peer, size_t size)
 {
     char remote[40], address[INET6_ADDRSTRLEN];
@@ -131,7 +132,7 @@ void muster_wait_describe(const struct muster_evidence_roots *roots, uint32_t pi
         if ((unsigned long)waits[i].number != number)
             continue;
         describe_fd(roots, pid, first, what, sizeof what);
-        muster_finding_say(lines, "rank %" PRId32 "'s main thread is in %s%s", rank, waits[i].name,
-                           what);
+        muster_finding_line(lines, "rank %" PRId32 "'s main thread is in %s%s", rank, waits[i].name,
+                            what);
     }
 }

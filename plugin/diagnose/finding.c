@@ -48,7 +48,7 @@ void muster_findings_free(struct muster_findings *findings)
     memset(findings, 0, sizeof *findings);
 }
 
-void muster_finding_say(struct muster_finding_lines *lines, const char *fmt, ...)
+void muster_finding_line(struct muster_finding_lines *lines, const char *fmt, ...)
 {
     char text[MUSTER_FINDING_LINE];
     va_list args;

@@ -115,8 +115,8 @@ struct muster_finding *muster_findings_add(struct muster_findings *findings);
 void muster_findings_free(struct muster_findings *findings);
 
 /* Printf into the next free line; a line too many is left out, a long one is cut. */
-__attribute__((format(printf, 2, 3))) void muster_finding_say(struct muster_finding_lines *lines,
-                                                              const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void muster_finding_line(struct muster_finding_lines *lines,
+                                                               const char *fmt, ...);
 
 /* The one sentence, for logs and people. */
 void muster_finding_sentence(const struct muster_finding *finding, char *to, size_t size);

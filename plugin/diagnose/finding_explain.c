@@ -45,7 +45,7 @@ static void explain(struct muster_findings *findings, size_t symptom,
     for (size_t cause = 0; cause < findings->n; cause++) {
         if (findings->finding[cause].kind != row->cause || !meet(&findings->finding[cause], of))
             continue;
-        muster_finding_say(&of->evidence, "%s", row->why);
+        muster_finding_line(&of->evidence, "%s", row->why);
         if (cause > symptom)
             move_before(findings, cause, symptom);
         return;

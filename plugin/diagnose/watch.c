@@ -79,7 +79,7 @@ static bool is_explained_otherwise(const struct muster_findings *now,
 }
 
 static void end_hangs(struct muster_watch *watch, const struct muster_findings *now,
-                      muster_watch_emit *tell, void *arg)
+                      muster_watch_emit *emit, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *old = &watch->known.finding[i];
@@ -87,14 +87,14 @@ static void end_hangs(struct muster_watch *watch, const struct muster_findings *
             continue;
         old->retracted = is_explained_otherwise(now, old);
         old->resolved = !old->retracted;
-        tell(arg, old);
+        emit(arg, old);
     }
 }
 
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
-                         muster_watch_emit *tell, void *arg)
+                         muster_watch_emit *emit, void *arg)
 {
-    end_hangs(watch, now, tell, arg);
+    end_hangs(watch, now, emit, arg);
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
         if (is_slow(finding))
@@ -107,7 +107,7 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
             continue;
         *known = *finding;
         if (is_new)
-            tell(arg, known);
+            emit(arg, known);
     }
 }
 
@@ -154,8 +154,9 @@ static unsigned scans_of(const struct muster_watch *watch, const struct muster_f
     return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
 }
 
-/* Whether it cost enough to be told while the job runs; what costs nothing that is known is told. */
-static bool is_worth_telling(const struct muster_finding *finding)
+/* Whether it cost enough to be told while the job runs; what costs nothing that is known is told.
+ */
+static bool is_worth_emitting(const struct muster_finding *finding)
 {
     return finding->cost_s <= 0 ||
            (finding->cost_s >= WORTH_S && finding->cost_share >= WORTH_SHARE);
@@ -167,8 +168,8 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
     unsigned looks[MUSTER_WATCH_MAX];
     for (size_t i = 0; i < now->n && maybe.n < MUSTER_WATCH_MAX; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        bool waits = is_slow(finding) && is_worth_telling(finding) &&
-                     !covering(&watch->known, finding);
+        bool waits =
+            is_slow(finding) && is_worth_emitting(finding) && !covering(&watch->known, finding);
         struct muster_finding *copy = waits ? muster_findings_add(&maybe) : NULL;
         if (!copy)
             continue;
@@ -181,16 +182,16 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
 }
 
 static void emit_slow(struct muster_watch *watch, const struct muster_finding *finding,
-                      muster_watch_emit *tell, void *arg)
+                      muster_watch_emit *emit, void *arg)
 {
     struct muster_finding *known = covering(&watch->known, finding) ? NULL : place(watch);
     if (!known)
         return;
     *known = *finding;
-    tell(arg, known);
+    emit(arg, known);
 }
 
-static unsigned scans_to_tell(const struct muster_finding *finding)
+static unsigned scans_to_emit(const struct muster_finding *finding)
 {
     return muster_finding_is_late(finding) ? LATE_SCANS : SLOW_SCANS;
 }
@@ -225,7 +226,7 @@ static bool is_found_again(const struct muster_findings *now, const struct muste
 /* With one look more than it takes to tell: a verdict that comes and goes is not taken back and
  * told again each time. */
 static void retract(struct muster_watch *watch, const struct muster_findings *now,
-                    muster_watch_emit *tell, void *arg)
+                    muster_watch_emit *emit, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *known = &watch->known.finding[i];
@@ -233,14 +234,14 @@ static void retract(struct muster_watch *watch, const struct muster_findings *no
             continue;
         bool gone = !holds(now, known) && watch->window_unix_ns <= known->since_unix_ns;
         watch->missed[i] = gone ? watch->missed[i] + 1 : 0;
-        known->retracted = watch->missed[i] > scans_to_tell(known);
+        known->retracted = watch->missed[i] > scans_to_emit(known);
         if (known->retracted)
-            tell(arg, known);
+            emit(arg, known);
     }
 }
 
 void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
-                            muster_watch_emit *tell, void *arg)
+                            muster_watch_emit *emit, void *arg)
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *known = &watch->known.finding[i];
@@ -248,8 +249,8 @@ void muster_watch_drop_over(struct muster_watch *watch, const struct muster_find
             continue;
         watch->unfound[i] = is_found_again(now, known) ? 0 : watch->unfound[i] + 1;
         known->resolved = watch->unfound[i] >= SCANS_TO_DROP;
-        if (known->resolved && tell)
-            tell(arg, known);
+        if (known->resolved && emit)
+            emit(arg, known);
     }
 }
 
@@ -259,23 +260,23 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns)
 }
 
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
-                       muster_watch_emit *tell, void *arg)
+                       muster_watch_emit *emit, void *arg)
 {
-    retract(watch, now, tell, arg);
+    retract(watch, now, emit, arg);
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        unsigned enough = scans_to_tell(finding);
-        if (is_slow(finding) && is_worth_telling(finding) &&
+        unsigned enough = scans_to_emit(finding);
+        if (is_slow(finding) && is_worth_emitting(finding) &&
             (last || scans_of(watch, finding) >= enough))
-            emit_slow(watch, finding, tell, arg);
+            emit_slow(watch, finding, emit, arg);
     }
     remember(watch, now);
 }
 
-void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg)
+void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg)
 {
     for (size_t i = 0; i < watch->maybe.n; i++)
-        emit_slow(watch, &watch->maybe.finding[i], tell, arg);
+        emit_slow(watch, &watch->maybe.finding[i], emit, arg);
 }
 
 size_t muster_watch_hanging(const struct muster_watch *watch)

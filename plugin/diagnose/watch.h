@@ -7,14 +7,14 @@
 enum { MUSTER_WATCH_MAX = 256 }; /* remembered; the oldest resolved ones give way */
 
 struct muster_watch {
-    struct muster_findings known;      /* resolved and retracted ones included */
-    unsigned missed[MUSTER_WATCH_MAX]; /* looks in a row that did not find known[i] */
+    struct muster_findings known;       /* resolved and retracted ones included */
+    unsigned missed[MUSTER_WATCH_MAX];  /* looks in a row that did not find known[i] */
     unsigned unfound[MUSTER_WATCH_MAX]; /* likewise, of muster_watch_drop_over */
-    struct muster_findings maybe;      /* late ranks and slow transfers that the last look found */
-    unsigned looks[MUSTER_WATCH_MAX];  /* in a row that found them */
-    uint64_t window_unix_ns;           /* what is looked at reaches back to then; 0: to the start */
-    size_t alive;                      /* processes */
-    unsigned hold;                     /* looks during which no hang is taken for resolved */
+    struct muster_findings maybe;       /* late ranks and slow transfers that the last look found */
+    unsigned looks[MUSTER_WATCH_MAX];   /* in a row that found them */
+    uint64_t window_unix_ns; /* what is looked at reaches back to then; 0: to the start */
+    size_t alive;            /* processes */
+    unsigned hold;           /* looks during which no hang is taken for resolved */
 };
 
 /* Told once when a finding is new, and once when it is resolved or retracted. */
@@ -27,7 +27,7 @@ bool muster_watch_same(const struct muster_finding *a, const struct muster_findi
  * same operation now has another reason, retracted; findings of other kinds stand for the run.
  * Leaves late_rank and slow_transfer to muster_watch_slow. */
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
-                         muster_watch_emit *tell, void *arg);
+                         muster_watch_emit *emit, void *arg);
 
 /* How many processes live, before each update. Where some have just gone, a hang that is not found
  * any more is not resolved: the job is leaving, or another finding is on its way. */
@@ -44,16 +44,17 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
  * many times in a row as it takes to tell it, and once more, is retracted, while what is looked at
  * still holds what it rested on (muster_watch_window); afterwards it stands for the run. */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
-                       muster_watch_emit *tell, void *arg);
+                       muster_watch_emit *emit, void *arg);
 
-/* For those who show what holds now: a known late_rank or slow_transfer of which `now`, three times in a
- * row, has none of that kind with that first culprit, in whatever communicator, is resolved. What was
- * retracted is over already, and is not told again. After muster_watch_slow; `tell` may be NULL. */
+/* For those who show what holds now: a known late_rank or slow_transfer of which `now`, three times
+ * in a row, has none of that kind with that first culprit, in whatever communicator, is resolved.
+ * What was retracted is over already, and is not told again. After muster_watch_slow; `emit` may be
+ * NULL. */
 void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
-                            muster_watch_emit *tell, void *arg);
+                            muster_watch_emit *emit, void *arg);
 
 /* Nothing more can be looked at: what was found once is told. */
-void muster_watch_end(struct muster_watch *watch, muster_watch_emit *tell, void *arg);
+void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg);
 
 /* Of all kinds, of hangs alone. */
 size_t muster_watch_unresolved(const struct muster_watch *watch);

@@ -6,8 +6,8 @@
 #include "allreduce/allreduce.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "launch/library_trust.h"
 #include "doctor/p2p.h"
+#include "launch/library_trust.h"
 #include "topology/paths.h"
 
 enum {
@@ -60,8 +60,8 @@ static int evaluate_pair(const struct muster_p2p_result *pair, int test)
     return tested ? RIGHT : UNTESTED;
 }
 
-static void tell_pair(struct muster_check *check, const struct muster_p2p_result *pair, int test,
-                      int verdict)
+static void report_pair(struct muster_check *check, const struct muster_p2p_result *pair, int test,
+                        int verdict)
 {
     uint32_t wrong = test == KERNEL ? pair->kernel_wrong : pair->copy_wrong;
     if (verdict == HUNG)
@@ -86,7 +86,7 @@ static void evaluate_data(struct muster_check *check, const struct muster_p2p_ma
             int verdict = evaluate_pair(pair, test);
             count[verdict]++;
             without += pair->stage == MUSTER_P2P_DONE && !pair->failed[0] && !pair->access;
-            tell_pair(check, pair, test, verdict);
+            report_pair(check, pair, test, verdict);
         }
     muster_check_found(check, "%d of %d pairs right%s%s%s", count[RIGHT], pairs,
                        count[WRONG] ? ", wrong data" : "", count[FAILED] ? ", a call fails" : "",
@@ -132,8 +132,8 @@ static double best_of(const struct muster_p2p_result *pair)
     return pair->copy_gbs > pair->kernel_gbs ? pair->copy_gbs : pair->kernel_gbs;
 }
 
-static void tell_bandwidth(struct muster_check *check, const struct muster_p2p_result *pair,
-                           double limit, bool slow)
+static void report_bandwidth(struct muster_check *check, const struct muster_p2p_result *pair,
+                             double limit, bool slow)
 {
     if (limit > 0)
         muster_check_evidence(check,
@@ -145,10 +145,10 @@ static void tell_bandwidth(struct muster_check *check, const struct muster_p2p_r
                               pair->to, pair->copy_gbs, pair->kernel_gbs);
 }
 
-enum { TELL_NONE, TELL_SLOW, TELL_OTHERS };
+enum { REPORT_NONE, REPORT_SLOW, REPORT_OTHERS };
 
 static void measure(const struct muster_doctor *doctor, const struct muster_p2p_matrix *matrix,
-                    struct muster_check *check, int tell, struct bandwidth *all)
+                    struct muster_check *check, int which, struct bandwidth *all)
 {
     *all = (struct bandwidth){0};
     for (int a = 0; a < matrix->gpus; a++)
@@ -167,8 +167,8 @@ static void measure(const struct muster_doctor *doctor, const struct muster_p2p_
             all->pairs++;
             all->slow += slow;
             all->limited += limit > 0;
-            if (tell == (slow ? TELL_SLOW : TELL_OTHERS))
-                tell_bandwidth(check, pair, limit, slow);
+            if (which == (slow ? REPORT_SLOW : REPORT_OTHERS))
+                report_bandwidth(check, pair, limit, slow);
         }
 }
 
@@ -176,15 +176,15 @@ static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2
 {
     struct muster_check *check = begin(doctor, BANDWIDTH);
     struct bandwidth all;
-    measure(doctor, matrix, check, TELL_NONE, &all);
+    measure(doctor, matrix, check, REPORT_NONE, &all);
     if (all.limited)
         muster_check_evidence(check, "%.1f to %.1f GB/s, at least %.0f %% of what the path allows",
                               all.least, all.most, 100 * all.worst);
     else if (all.pairs)
         muster_check_evidence(check, "%.1f to %.1f GB/s", all.least, all.most);
     /* Slow pairs before the others: a check holds only so many lines. */
-    measure(doctor, matrix, check, TELL_SLOW, &all);
-    measure(doctor, matrix, check, TELL_OTHERS, &all);
+    measure(doctor, matrix, check, REPORT_SLOW, &all);
+    measure(doctor, matrix, check, REPORT_OTHERS, &all);
     if (all.pairs == 0) {
         muster_check_unchecked(check, "no pair could be measured");
     } else if (all.slow) {
@@ -212,8 +212,8 @@ static void blame_fabric(struct muster_doctor *doctor, const char *why)
 }
 
 /* CUDA that does not start where there are GPUs stops every job. */
-static void tell_no_p2p(struct muster_doctor *doctor, struct muster_check *kernel,
-                        const struct muster_p2p_matrix *matrix, const char *why)
+static void report_no_p2p(struct muster_doctor *doctor, struct muster_check *kernel,
+                          const struct muster_p2p_matrix *matrix, const char *why)
 {
     bool gpus = doctor->survey->nvml && doctor->survey->nvml->gpus > 0;
     if (gpus && matrix && matrix->gpus == 0) {
@@ -239,7 +239,7 @@ static void run_p2p(struct muster_doctor *doctor)
     int failed = matrix ? muster_p2p_test(&limits, matrix, &err)
                         : muster_fail_memory(&err, "the pairs of GPUs");
     if (failed) {
-        tell_no_p2p(doctor, kernel, matrix, err.text);
+        report_no_p2p(doctor, kernel, matrix, err.text);
         return;
     }
     evaluate_data(kernel, matrix, KERNEL);

@@ -17,7 +17,7 @@ enum { RANKS_MAX = 64, PROCESSES_MAX = 4096, CPUS_PER_RANK = 2, NODES_MAX = 64 }
 struct bound {
     unsigned rank;     /* on this host */
     long pid;          /* 0: as the launcher will bind it */
-    const char *said;  /* the CPUs, as the source says them */
+    const char *text;  /* the CPUs, as the source says them */
     char job[32];      /* its port, which ranks of one job share */
     char visible[128]; /* its CUDA_VISIBLE_DEVICES; "": not set */
     int cpus;
@@ -85,7 +85,7 @@ static void read_cpus(const struct muster_doctor *doctor, char *text, struct bou
         return;
     list += strlen("Cpus_allowed_list:");
     list += strspn(list, " \t");
-    rank->said = muster_arena_format(doctor->memory, "CPUs %.*s", (int)strcspn(list, "\n"), list);
+    rank->text = muster_arena_format(doctor->memory, "CPUs %.*s", (int)strcspn(list, "\n"), list);
     rank->cpus = muster_proc_cpus(list, rank->set, MUSTER_DOCTOR_CPU_WORDS);
 }
 
@@ -97,7 +97,7 @@ static void find_running(const struct muster_doctor *doctor, struct ranks *ranks
     for (struct dirent *entry; dir && (entry = readdir(dir)) && seen < PROCESSES_MAX;) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
-        struct bound rank = {.pid = strtol(entry->d_name, NULL, 10), .said = "CPUs not told"};
+        struct bound rank = {.pid = strtol(entry->d_name, NULL, 10), .text = "CPUs not told"};
         seen++;
         if (!read_variables(doctor, entry->d_name, &rank))
             continue;
@@ -143,7 +143,7 @@ static void find_planned(const struct muster_doctor *doctor, struct ranks *ranks
         size_t length = strcspn(at, ",");
         *rank = (struct bound){.rank = (unsigned)ranks->n};
         muster_text_copy(rank->visible, sizeof rank->visible, muster_env("CUDA_VISIBLE_DEVICES"));
-        rank->said = muster_arena_format(doctor->memory, "%s %.*s", masks ? "mask" : "CPU",
+        rank->text = muster_arena_format(doctor->memory, "%s %.*s", masks ? "mask" : "CPU",
                                          (int)(length < 64 ? length : 64), at);
         if (masks)
             read_mask(at, length, rank);
@@ -189,7 +189,7 @@ static void evaluate(struct muster_check *check, const struct ranks *ranks, int 
         if (within > 1 && first && rank->cpus < CPUS_PER_RANK * within && rank->cpus != online) {
             muster_check_worse(check, MUSTER_CHECK_WARNING);
             muster_check_evidence(check, "%d ranks on %d CPU%s: rank %u and others, %s", within,
-                                  rank->cpus, rank->cpus == 1 ? "" : "s", rank->rank, rank->said);
+                                  rank->cpus, rank->cpus == 1 ? "" : "s", rank->rank, rank->text);
         }
         for (int j = i + 1; j < ranks->n; j++) {
             const struct bound *other = &ranks->at[j];
@@ -198,7 +198,7 @@ static void evaluate(struct muster_check *check, const struct ranks *ranks, int 
                 continue; /* apart, or a socket's CPUs that its ranks share */
             muster_check_worse(check, MUSTER_CHECK_WARNING);
             muster_check_evidence(check, "ranks %u and %u share %d of their CPUs: %s, %s",
-                                  rank->rank, other->rank, both, rank->said, other->said);
+                                  rank->rank, other->rank, both, rank->text, other->text);
         }
     }
 }
@@ -263,7 +263,7 @@ static void check_near(struct muster_doctor *doctor, const struct ranks *ranks)
             continue;
         far++;
         muster_check_evidence(check, "rank %u: %s, none of them on the node of GPU %d", rank->rank,
-                              rank->said, gpu);
+                              rank->text, gpu);
     }
     muster_check_found(check, far     ? "ranks are bound far from their GPUs"
                               : known ? "every rank has CPUs near its GPU"

@@ -169,8 +169,8 @@ static struct muster_filter_answer ask(const struct muster_doctor *doctor,
     return worst;
 }
 
-static void tell_dropped(struct muster_check *check, const struct muster_filter_answer *answer,
-                         const char *interface, bool own)
+static void report_dropped(struct muster_check *check, const struct muster_filter_answer *answer,
+                           const char *interface, bool own)
 {
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "a firewall rule drops connections %s: %s",
@@ -207,9 +207,9 @@ static bool evaluate_rules(struct muster_doctor *doctor, struct muster_check *ch
     packet.prefix = on->prefix;
     struct muster_filter_answer others = ask(doctor, rules, packet);
     if (own.verdict == MUSTER_FILTER_DROPS)
-        tell_dropped(check, &own, "lo", true);
+        report_dropped(check, &own, "lo", true);
     else if (others.verdict == MUSTER_FILTER_DROPS && muster_doctor_several_hosts())
-        tell_dropped(check, &others, on->name, false);
+        report_dropped(check, &others, on->name, false);
     else if (others.verdict == MUSTER_FILTER_MAY_PASS && muster_doctor_several_hosts())
         muster_check_suspect(check,
                              "a firewall rule may drop connections of the job's other hosts: "

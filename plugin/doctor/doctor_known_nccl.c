@@ -86,7 +86,7 @@ static unsigned of_job(const struct muster_doctor *doctor)
     return cumem && strcmp(cumem, "0") == 0 ? has | MUSTER_NCCL_NO_CUMEM : has;
 }
 
-static void tell(struct muster_check *check, const struct muster_known_nccl *bug)
+static void report(struct muster_check *check, const struct muster_known_nccl *bug)
 {
     static const enum muster_check_status statuses[] = {MUSTER_CHECK_OK, MUSTER_CHECK_WARNING,
                                                         MUSTER_CHECK_PROBLEM};
@@ -120,8 +120,8 @@ static void suspect_narrow(struct muster_check *check, int version, unsigned has
     muster_check_advice(check, "%s", best->fix);
 }
 
-static void tell_too_new(const struct muster_doctor *doctor, struct muster_check *check,
-                         int version)
+static void report_too_new(const struct muster_doctor *doctor, struct muster_check *check,
+                           int version)
 {
     const struct muster_nvml *nvml = doctor->survey->nvml;
     for (int i = 0; nvml && i < nvml->gpus; i++) {
@@ -150,7 +150,7 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
     muster_check_found(check, "nothing known that has to be met here");
     for (size_t i = 0; i < muster_known_nccl_n; i++)
         if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
-            tell(check, &muster_known_nccl[i]);
-    tell_too_new(doctor, check, version);
+            report(check, &muster_known_nccl[i]);
+    report_too_new(doctor, check, version);
     suspect_narrow(check, version, has);
 }

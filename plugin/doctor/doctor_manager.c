@@ -72,7 +72,7 @@ void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *ch
     int switches = count_switches(doctor);
     if (switches == 0 || nvml->gpus == 0)
         return;
-    bool told = nvml->gpu[0].fabric_state > 0; /* by the driver, from Hopper on */
+    bool reported = nvml->gpu[0].fabric_state > 0; /* by the driver, from Hopper on */
     muster_check_evidence(check, "%d NVSwitches in the PCI tree", switches);
     if (installed(doctor, "nvidia-fabricmanager", version, sizeof version) && nvml->driver[0] &&
         strcmp(version, nvml->driver) != 0) {
@@ -83,7 +83,7 @@ void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *ch
                             "install nvidia-fabricmanager of exactly the driver's version, and "
                             "hold both packages; then restart it and reset the GPUs");
     } else if (!muster_doctor_container(doctor) && !runs(doctor)) {
-        if (told) {
+        if (reported) {
             muster_check_suspect(check, "no fabric manager runs now, though the fabric was set up");
         } else {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);

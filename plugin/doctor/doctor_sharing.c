@@ -10,7 +10,7 @@
 
 enum { PEERS_MAX = 8 }; /* connections that CUDA lets a GPU without NVSwitch have */
 
-static unsigned told_ranks(void)
+static unsigned launched_ranks(void)
 {
     static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                         "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
@@ -29,7 +29,7 @@ static void check_shared(struct muster_doctor *doctor)
     struct muster_check *check =
         muster_doctor_begin_gpu(doctor, "gpu.shared", "F17", "a GPU for each rank of this host");
     struct muster_visible visible;
-    unsigned ranks = told_ranks();
+    unsigned ranks = launched_ranks();
     if (!doctor->survey->nvml)
         return;
     muster_visible_gpus(doctor->survey->machine, getenv("CUDA_VISIBLE_DEVICES"),

@@ -12,7 +12,7 @@ struct muster_class_table {
     struct muster_class_entry {
         bool used;
         struct muster_wire_class class;
-        uint64_t said_ns; /* 0: not yet */
+        uint64_t published_ns; /* 0: not yet */
     } entry[MUSTER_WIRE_CLASSES];
     uint32_t next, last; /* last: found last */
 };

@@ -84,7 +84,7 @@ static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns
 /* ---- late ranks and slow transfers ---- */
 
 static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join *join,
-                          uint64_t now_ns, muster_watch_emit *tell, void *arg)
+                          uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     struct muster_findings now = {0};
     struct muster_run run;
@@ -100,12 +100,13 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
     }
     if (whole) {
         for (size_t i = 0; i < now.n; i++)
-            muster_finding_say(&now.finding[i].not_observable,
-                               "judged over all hosts while the job runs, by a share of its latest "
-                               "operations; what it cost counts in them alone");
-        muster_watch_slow(&evaluator->slow, &now, false, tell, arg);
-        muster_watch_update(&evaluator->paths, &now, tell, arg);
-        muster_watch_drop_over(&evaluator->slow, &now, tell, arg);
+            muster_finding_line(
+                &now.finding[i].not_observable,
+                "judged over all hosts while the job runs, by a share of its latest "
+                "operations; what it cost counts in them alone");
+        muster_watch_slow(&evaluator->slow, &now, false, emit, arg);
+        muster_watch_update(&evaluator->paths, &now, emit, arg);
+        muster_watch_drop_over(&evaluator->slow, &now, emit, arg);
     }
     muster_findings_free(&now);
     muster_join_run_free(&run);
@@ -113,7 +114,7 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
 }
 
 static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
-                      muster_watch_emit *tell, void *arg)
+                      muster_watch_emit *emit, void *arg)
 {
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
     bool news = join->timed - evaluator->timed >= NEW_LEAST * (is.living ? is.living : 1);
@@ -126,7 +127,7 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     }
     uint64_t begin = spent_ns();
     evaluator->timed = join->timed;
-    bool whole = evaluate_slow(evaluator, join, now_ns, tell, arg);
+    bool whole = evaluate_slow(evaluator, join, now_ns, emit, arg);
     /* Who is suspected is looked at again at once: nobody is named by one look. */
     evaluator->slow_due_ns = evaluator->slow.maybe.n > 0 ? now_ns + SLOW_NS + spent_ns() - begin
                                                          : rest_until(begin, SLOW_NS, now_ns);
@@ -247,7 +248,7 @@ static bool keep_heard(struct muster_evaluator *evaluator, struct muster_finding
 }
 
 static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_join *join,
-                           uint64_t now_ns, muster_watch_emit *tell, void *arg)
+                           uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     struct muster_findings now = {0};
     struct muster_run run;
@@ -260,7 +261,7 @@ static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_joi
         muster_view_free(&view);
     }
     if (whole)
-        muster_watch_update(&evaluator->hangs, &now, tell, arg);
+        muster_watch_update(&evaluator->hangs, &now, emit, arg);
     evaluator->again_ns = now.n > 0                             ? AGAIN_NS
                           : evaluator->again_ns < AGAIN_MOST_NS ? 2 * evaluator->again_ns
                                                                 : evaluator->again_ns;
@@ -270,7 +271,7 @@ static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_joi
 }
 
 static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *join,
-                       uint64_t now_ns, muster_watch_emit *tell, void *arg)
+                       uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     bool moved = false;
     if (now_ns < evaluator->hang_due_ns)
@@ -281,7 +282,7 @@ static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *j
     evaluator->again_ns = moved ? AGAIN_NS : evaluator->again_ns;
     if (whole && worth_evaluating(evaluator, now_ns, moved)) {
         evaluator->evaluated_ns = now_ns;
-        whole = evaluate_hangs(evaluator, join, now_ns, tell, arg);
+        whole = evaluate_hangs(evaluator, join, now_ns, emit, arg);
     }
     evaluator->hang_due_ns = rest_until(begin, HANG_NS, now_ns);
     return whole;
@@ -290,10 +291,10 @@ static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *j
 /* ---- all ---- */
 
 bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_join *join,
-                           uint64_t now_ns, muster_watch_emit *tell, void *arg)
+                           uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
-    bool hangs = look_hangs(evaluator, join, now_ns, tell, arg);
-    return look_slow(evaluator, join, now_ns, tell, arg) && hangs;
+    bool hangs = look_hangs(evaluator, join, now_ns, emit, arg);
+    return look_slow(evaluator, join, now_ns, emit, arg) && hangs;
 }
 
 static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)

@@ -17,10 +17,10 @@ struct muster_evaluator;
 struct muster_evaluator *muster_evaluator_new(uint64_t hang_ns);
 void muster_evaluator_free(struct muster_evaluator *evaluator);
 
-/* Looks at the job if it is time to; `tell` is called for each finding that is new, and for hangs
+/* Looks at the job if it is time to; `emit` is called for each finding that is new, and for hangs
  * that are over. It takes at most half of its thread's time. False: no memory. */
 bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_join *join,
-                           uint64_t now_ns, muster_watch_emit *tell, void *arg);
+                           uint64_t now_ns, muster_watch_emit *emit, void *arg);
 
 /* What holds now: hangs until they are over, others until they were not found three times in a row.
  */

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "fleet/fleet_name.h"
-#include "fleet/teller.h"
+#include "fleet/publisher.h"
 
 /* So long it is told that a process is over: longer than anybody waits before he names it. */
 #define GONE_NS (60 * MUSTER_NS_PER_S)
@@ -15,10 +15,10 @@ struct muster_gather {
     uint32_t uid;
     uint64_t instance, sequence, described_ns;
     char name[MUSTER_FLEET_NAME];
-    struct muster_teller **teller;
-    size_t tellers;
+    struct muster_publisher **publisher;
+    size_t publishers;
     size_t first; /* whose turn it is where not all fit one message */
-    struct muster_telling telling;
+    struct muster_publisher_parts parts;
 };
 
 struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, uint32_t uid,
@@ -38,10 +38,10 @@ struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, u
 
 void muster_gather_free(struct muster_gather *gather)
 {
-    for (size_t i = 0; gather && i < gather->tellers; i++)
-        muster_teller_free(gather->teller[i]);
+    for (size_t i = 0; gather && i < gather->publishers; i++)
+        muster_publisher_free(gather->publisher[i]);
     if (gather)
-        free(gather->teller);
+        free(gather->publisher);
     free(gather);
 }
 
@@ -58,67 +58,69 @@ const char *muster_gather_name(const struct muster_gather *gather)
     return gather->name;
 }
 
-static struct muster_teller *teller_of(struct muster_gather *gather, const char *path)
+static struct muster_publisher *publisher_of(struct muster_gather *gather, const char *path)
 {
-    for (size_t i = 0; i < gather->tellers; i++)
-        if (strcmp(gather->teller[i]->path, path) == 0)
-            return gather->teller[i];
-    if (gather->tellers == MUSTER_WIRE_PROCESSES ||
-        !muster_grow(&gather->teller, gather->tellers, sizeof(struct muster_teller *)))
+    for (size_t i = 0; i < gather->publishers; i++)
+        if (strcmp(gather->publisher[i]->path, path) == 0)
+            return gather->publisher[i];
+    if (gather->publishers == MUSTER_WIRE_PROCESSES ||
+        !muster_grow(&gather->publisher, gather->publishers, sizeof(struct muster_publisher *)))
         return NULL;
-    struct muster_teller *teller = calloc(1, sizeof *teller);
-    if (teller)
-        teller->path = strdup(path);
-    if (!teller || !teller->path) {
-        free(teller);
+    struct muster_publisher *publisher = calloc(1, sizeof *publisher);
+    if (publisher)
+        publisher->path = strdup(path);
+    if (!publisher || !publisher->path) {
+        free(publisher);
         return NULL;
     }
-    gather->teller[gather->tellers++] = teller;
-    return teller;
+    gather->publisher[gather->publishers++] = publisher;
+    return publisher;
 }
 
 static void drop_gone(struct muster_gather *gather, uint64_t now_ns)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < gather->tellers; i++) {
-        struct muster_teller *teller = gather->teller[i];
-        teller->alive &= teller->seen;
-        teller->gone_ns = teller->alive ? 0 : teller->gone_ns ? teller->gone_ns : now_ns;
-        if (teller->gone_ns && now_ns - teller->gone_ns >= GONE_NS)
-            muster_teller_free(teller);
+    for (size_t i = 0; i < gather->publishers; i++) {
+        struct muster_publisher *publisher = gather->publisher[i];
+        publisher->alive &= publisher->seen;
+        publisher->gone_ns = publisher->alive     ? 0
+                             : publisher->gone_ns ? publisher->gone_ns
+                                                  : now_ns;
+        if (publisher->gone_ns && now_ns - publisher->gone_ns >= GONE_NS)
+            muster_publisher_free(publisher);
         else
-            gather->teller[kept++] = teller;
+            gather->publisher[kept++] = publisher;
     }
-    gather->tellers = kept;
+    gather->publishers = kept;
 }
 
 size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
                           uint64_t now_ns)
 {
-    for (size_t i = 0; i < gather->tellers; i++)
-        gather->teller[i]->seen = false;
+    for (size_t i = 0; i < gather->publishers; i++)
+        gather->publisher[i]->seen = false;
     for (size_t i = 0; i < n; i++) {
-        struct muster_teller *teller = teller_of(gather, found[i].path);
-        if (!teller)
+        struct muster_publisher *publisher = publisher_of(gather, found[i].path);
+        if (!publisher)
             continue;
-        teller->seen = true;
-        teller->alive = found[i].alive;
+        publisher->seen = true;
+        publisher->alive = found[i].alive;
     }
     drop_gone(gather, now_ns);
-    return gather->tellers;
+    return gather->publishers;
 }
 
 void muster_gather_take(struct muster_gather *gather)
 {
-    for (size_t i = 0; i < gather->tellers; i++)
-        if (gather->teller[i]->alive)
-            muster_teller_take(gather->teller[i], &gather->telling);
+    for (size_t i = 0; i < gather->publishers; i++)
+        if (gather->publisher[i]->alive)
+            muster_publisher_take(gather->publisher[i], &gather->parts);
 }
 
 static void describe(struct muster_gather *gather, uint64_t now_ns,
                      struct muster_wire_message *message)
 {
-    if (gather->described_ns && now_ns - gather->described_ns < MUSTER_TELL_AGAIN_NS)
+    if (gather->described_ns && now_ns - gather->described_ns < MUSTER_PUBLISH_AGAIN_NS)
         return;
     gather->described_ns = now_ns;
     message->described = true;
@@ -129,8 +131,8 @@ static void describe(struct muster_gather *gather, uint64_t now_ns,
     memcpy(message->run_dir, gather->who.run_dir, sizeof message->run_dir);
 }
 
-void muster_gather_tell(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
-                        struct muster_wire_out *out)
+void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
+                           struct muster_wire_out *out)
 {
     struct muster_wire_message message = {.instance = gather->instance,
                                           .sequence = gather->sequence++,
@@ -140,15 +142,15 @@ void muster_gather_tell(struct muster_gather *gather, uint64_t now_ns, uint64_t 
     describe(gather, now_ns, &message);
     struct muster_wire_out body = {0};
     size_t asked = 0;
-    while (asked < gather->tellers && body.used < MUSTER_WIRE_MOST / 2) {
+    while (asked < gather->publishers && body.used < MUSTER_WIRE_MOST / 2) {
         struct muster_wire_process process;
-        size_t i = (gather->first + asked++) % gather->tellers;
-        if (!muster_teller_tell(gather->teller[i], &gather->telling, now_ns, &process))
+        size_t i = (gather->first + asked++) % gather->publishers;
+        if (!muster_publisher_publish(gather->publisher[i], &gather->parts, now_ns, &process))
             continue;
         muster_wire_write_process(&message, &process, &body);
         message.processes++;
     }
-    gather->first = asked < gather->tellers ? gather->first + asked : 0;
+    gather->first = asked < gather->publishers ? gather->first + asked : 0;
     muster_wire_write_head(&message, out);
     muster_wire_put_bytes(out, body.byte, body.used);
     out->failed |= body.failed;

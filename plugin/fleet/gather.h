@@ -31,7 +31,7 @@ size_t muster_gather_look(struct muster_gather *gather, const struct muster_foun
 void muster_gather_take(struct muster_gather *gather);
 
 /* Appends the next message, about as much as half a second allows. Fails without memory. */
-void muster_gather_tell(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
-                        struct muster_wire_out *out);
+void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
+                           struct muster_wire_out *out);
 
 #endif

@@ -70,8 +70,7 @@ static int displace(struct muster_join *join, const struct muster_wire_message *
         if (strcmp(host->host, message->host) != 0 || host->instance == 0)
             continue;
         if (server_ns - host->heard_ns < MUSTER_JOIN_SILENT_NS)
-            return muster_fail(err, "two agents speak for host %s: end one of them",
-                               message->host);
+            return muster_fail(err, "two agents speak for host %s: end one of them", message->host);
         host->instance = 0; /* what it told stays as it is, and is not heard */
     }
     return 0;
@@ -103,15 +102,15 @@ static struct muster_join_host *host_of(struct muster_join *join,
     if (!message->described || check_job(join, message, err) != 0 ||
         displace(join, message, server_ns, err) != 0)
         return NULL;
-    if (join->hosts == MUSTER_JOIN_HOSTS || !muster_grow(&join->host, join->hosts, sizeof *join->host) ||
+    if (join->hosts == MUSTER_JOIN_HOSTS ||
+        !muster_grow(&join->host, join->hosts, sizeof *join->host) ||
         !muster_hashmap_put(&join->by_instance, &message->instance, join->hosts)) {
         muster_fail(err, "no room for host %s beside %zu others", message->host, join->hosts);
         return NULL;
     }
     struct muster_join_host *host = &join->host[join->hosts++];
-    *host = (struct muster_join_host){.instance = message->instance,
-                                      .boot_hash = message->boot_hash,
-                                      .to_server_ns = INT64_MAX};
+    *host = (struct muster_join_host){
+        .instance = message->instance, .boot_hash = message->boot_hash, .to_server_ns = INT64_MAX};
     memcpy(host->host, message->host, sizeof host->host);
     memcpy(host->hostname, message->hostname, sizeof host->hostname);
     return host;
@@ -313,19 +312,19 @@ static bool same_link(const struct muster_seg_net *a, const struct muster_seg_ne
 }
 
 /* What was before it was first heard of is not of what is looked at. False: no memory. */
-static bool take_net(struct muster_join_process *process, const struct muster_seg_net *told)
+static bool take_net(struct muster_join_process *process, const struct muster_seg_net *reported)
 {
     size_t i = 0;
-    while (i < process->nets && !same_link(&process->net[i].told, told))
+    while (i < process->nets && !same_link(&process->net[i].reported, reported))
         i++;
     if (i == MUSTER_SEG_NETS)
         return true;
     if (i == process->nets) {
         if (!muster_grow(&process->net, process->nets, sizeof *process->net))
             return false;
-        process->net[process->nets++] = (struct muster_join_net){*told, *told, *told};
+        process->net[process->nets++] = (struct muster_join_net){*reported, *reported, *reported};
     }
-    process->net[i].told = *told;
+    process->net[i].reported = *reported;
     return true;
 }
 
@@ -334,7 +333,7 @@ static void halve_nets(struct muster_join_process *process)
 {
     for (size_t i = 0; i < process->nets; i++) {
         process->net[i].begin = process->net[i].mark;
-        process->net[i].mark = process->net[i].told;
+        process->net[i].mark = process->net[i].reported;
     }
 }
 
@@ -346,7 +345,8 @@ static uint64_t since(uint64_t now, uint64_t begin)
 static void set_nets(struct muster_join_process *process)
 {
     for (size_t i = 0; i < process->nets; i++) {
-        const struct muster_seg_net *now = &process->net[i].told, *begin = &process->net[i].begin;
+        const struct muster_seg_net *now = &process->net[i].reported,
+                                    *begin = &process->net[i].begin;
         struct muster_seg_net *to = &process->segment->net[i];
         *to = *now;
         to->count = since(now->count, begin->count);
@@ -374,20 +374,20 @@ static void take_ops(struct muster_join *join, struct muster_join_process *proce
     for (size_t i = 0; i < from->classes; i++)
         muster_class_put(process->class, &from->class[i]);
     for (size_t i = 0; i < from->ops; i++) {
-        const struct muster_wire_op *told = &from->op[i];
-        const struct muster_op *like = muster_class_find(process->class, told->class);
-        if (!like || !muster_reserve(&process->op, &process->room, process->ops + 1,
-                                     sizeof *process->op)) {
+        const struct muster_wire_op *reported = &from->op[i];
+        const struct muster_op *like = muster_class_find(process->class, reported->class);
+        if (!like ||
+            !muster_reserve(&process->op, &process->room, process->ops + 1, sizeof *process->op)) {
             join->unknown++;
             continue;
         }
         struct muster_op *op = &process->op[process->ops++];
         *op = *like;
-        op->number = told->number;
-        op->enqueue_ns = told->enqueue_ns;
-        op->begin_ns = told->begin_ns;
-        op->end_ns = told->end_ns;
-        join->timed += told->end_ns != 0;
+        op->number = reported->number;
+        op->enqueue_ns = reported->enqueue_ns;
+        op->begin_ns = reported->begin_ns;
+        op->end_ns = reported->end_ns;
+        join->timed += reported->end_ns != 0;
         if (process->ops > most) {
             size_t gone = process->ops - most / 2;
             process->ops -= gone;
@@ -485,7 +485,7 @@ int muster_join_take(struct muster_join *join, const void *data, size_t bytes, u
 
 /* ---- what there is ---- */
 
-static size_t ranks_said(const struct muster_segment *segment)
+static size_t ranks_claimed(const struct muster_segment *segment)
 {
     int32_t most = segment->identity.world;
     for (unsigned i = 0; i < MUSTER_SEG_COMMS && segment->comm[i].uid; i++)
@@ -518,8 +518,8 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
     for (size_t i = 0; i < join->processes; i++) {
         const struct muster_join_process *process = &join->process[i];
         const struct muster_join_host *host = &join->host[process->host];
-        size_t said = ranks_said(process->segment);
-        is.expected = said > is.expected ? said : is.expected;
+        size_t claimed = ranks_claimed(process->segment);
+        is.expected = claimed > is.expected ? claimed : is.expected;
         if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
             continue;
         uint64_t moved_ns = moved_at(process->segment);

@@ -42,7 +42,7 @@ struct muster_join_process {
     size_t overs;
     struct muster_class_table *class;
     struct muster_join_net {
-        struct muster_seg_net told, mark,
+        struct muster_seg_net reported, mark,
             begin; /* now; when the window was halved last; where it begins */
     } * net;
     size_t nets;

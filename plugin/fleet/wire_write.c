@@ -64,8 +64,8 @@ static void put_comm(const struct muster_wire_message *message, const struct mus
     const struct muster_seg_comm *comm = &from->seg;
     uint64_t launches = comm->launches, ended = comm->launches_ended;
     uint64_t probed = comm->launches_probed;
-    muster_wire_put(out, (uint64_t)comm->uid << 2 | (from->described ? 1 : 0) |
-                             (from->still ? 2 : 0));
+    muster_wire_put(out,
+                    (uint64_t)comm->uid << 2 | (from->described ? 1 : 0) | (from->still ? 2 : 0));
     muster_wire_put(out, comm->calls);
     muster_wire_put(out, launches);
     muster_wire_put_signed(out, (int64_t)(launches - ended));
@@ -172,15 +172,15 @@ static void put_op(struct muster_wire_expect *expect, struct before *before, uin
     bool timed = op->end_ns != 0;
     bool same = timed && op->begin_ns == before->begin_ns && op->end_ns == before->end_ns;
     uint16_t code[3] = {0};
-    struct muster_wire_op as_told = *op;
+    struct muster_wire_op as_read = *op;
     if (!timed || same) { /* only the call is told */
-        as_told.begin_ns = expect->end_ns;
-        as_told.end_ns = as_told.begin_ns;
+        as_read.begin_ns = expect->end_ns;
+        as_read.end_ns = as_read.begin_ns;
     }
     uint64_t expected = stride->last + stride->step;
     unsigned key = (timed ? MUSTER_WIRE_TIMED : 0) | (same ? MUSTER_WIRE_SAME : 0) |
                    (op->number != expected ? MUSTER_WIRE_JUMP : 0) |
-                   (codes_of(expect, &as_told, code) ? 0 : MUSTER_WIRE_FAR);
+                   (codes_of(expect, &as_read, code) ? 0 : MUSTER_WIRE_FAR);
     muster_wire_put(out, (uint64_t)(op->class - lowest) << MUSTER_WIRE_KEY_BITS | key);
     if (key & MUSTER_WIRE_JUMP)
         muster_wire_put_signed(out, (int64_t)(op->number - expected));

@@ -19,7 +19,7 @@ enum { FILES = 1024, BLOCK = 1 << 16, PATIENCE_MS = 2000 };
 static const char suffix[] = ".findings.jsonl";
 
 /* A finding in a process's file. */
-struct told {
+struct notice {
     uint64_t finding;
     unsigned file, resolved;
 };
@@ -35,8 +35,8 @@ struct muster_hooks {
         off_t read;
     } file[FILES];
     unsigned files;
-    struct told *told;
-    size_t tolds;
+    struct notice *notice;
+    size_t notices;
     struct muster_hook_pool pool;
     char block[BLOCK];
 };
@@ -44,14 +44,14 @@ struct muster_hooks {
 /* How often the finding was resolved before, as this file tells it: it may come up again. */
 static unsigned *resolved_before(struct muster_hooks *hooks, unsigned file, uint64_t finding)
 {
-    for (size_t i = 0; i < hooks->tolds; i++) {
-        if (hooks->told[i].file == file && hooks->told[i].finding == finding)
-            return &hooks->told[i].resolved;
+    for (size_t i = 0; i < hooks->notices; i++) {
+        if (hooks->notice[i].file == file && hooks->notice[i].finding == finding)
+            return &hooks->notice[i].resolved;
     }
-    if (!muster_grow(&hooks->told, hooks->tolds, sizeof *hooks->told))
+    if (!muster_grow(&hooks->notice, hooks->notices, sizeof *hooks->notice))
         return NULL;
-    hooks->told[hooks->tolds] = (struct told){.finding = finding, .file = file};
-    return &hooks->told[hooks->tolds++].resolved;
+    hooks->notice[hooks->notices] = (struct notice){.finding = finding, .file = file};
+    return &hooks->notice[hooks->notices++].resolved;
 }
 
 static void act(struct muster_hooks *hooks, unsigned file, const char *text, size_t bytes)
@@ -142,7 +142,7 @@ static void hooks_free(struct muster_hooks *hooks)
 {
     pthread_cond_destroy(&hooks->wake);
     pthread_mutex_destroy(&hooks->lock);
-    free(hooks->told);
+    free(hooks->notice);
     free(hooks);
 }
 

@@ -26,7 +26,7 @@ static int print_report(struct muster_report *report, const struct muster_page_r
     int result = muster_arena_check(&report->memory, err, "a page");
     FILE *out = result ? NULL : open_memstream(&file->data, &file->data_bytes);
     if (out)
-        muster_report_json(report, request->more, request->said, out);
+        muster_report_json(report, request->more, request->more_arg, out);
     report->gaps = gaps;
     report->ops = ops;
     report->nets = nets;

@@ -31,8 +31,8 @@ struct muster_page_request {
     const char *path;
     const char *command; /* that made it, for people; NULL: not told */
     uint64_t made_unix_s;
-    void (*more)(const void *said, struct muster_json *json); /* as muster_report_json */
-    const void *said;
+    void (*more)(const void *more_arg, struct muster_json *json); /* as muster_report_json */
+    const void *more_arg;
 };
 
 struct muster_page_made {
@@ -47,7 +47,7 @@ int muster_page_write(const struct muster_view *view, struct muster_report *repo
                       const struct muster_page_request *request, struct muster_page_made *made,
                       struct muster_err *err);
 
-/* The same of two runs; `more` and `said` are not asked. limit: NAN: none. */
+/* The same of two runs; `more` and `more_arg` are not asked. limit: NAN: none. */
 int muster_page_compare_write(const struct muster_compared *compared, double limit,
                               const struct muster_page_request *request, uint64_t *bytes,
                               struct muster_err *err);

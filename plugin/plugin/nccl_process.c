@@ -35,9 +35,9 @@ uint32_t muster_process_nccl(const void *caller)
     return (uint32_t)version;
 }
 
-muster_told_time *muster_process_told_time(void)
+muster_replay_clock *muster_process_replay_clock(void)
 {
-    return (muster_told_time *)dlsym(RTLD_DEFAULT, "muster_replay_told_ns");
+    return (muster_replay_clock *)dlsym(RTLD_DEFAULT, "muster_replay_now_ns");
 }
 
 /* The driver's own types, as far as they are passed here (CUDA driver API, 11.4 on). */

@@ -178,7 +178,8 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
                                               .cuda = plugin.has_cuda ? &plugin.cuda : NULL,
                                               .played = played && identity->armed,
                                               .host_times = !played,
-                                              .told = played ? muster_process_told_time() : NULL,
+                                              .replay =
+                                                  played ? muster_process_replay_clock() : NULL,
                                               .cpus = muster_process_cpus(),
                                               .group_handles = identity->api < 5,
                                               .named_by_event = identity->api < 4};
@@ -221,7 +222,7 @@ static void configure_locked(void)
     if (plugin.configured)
         return;
     plugin.configured = true;
-    if (muster_settings_load(&plugin.settings, &err) != 0 && !muster_settings_was_said(&err))
+    if (muster_settings_load(&plugin.settings, &err) != 0 && !muster_settings_was_reported(&err))
         muster_log(MUSTER_LOG_ERROR, "%s", err.text);
     muster_log_set_level((enum muster_log_level)plugin.settings.log_level);
 }

@@ -34,7 +34,7 @@ struct shape {
 static struct {
     pthread_mutex_t lock; /* set-up */
     bool loaded;
-    bool told_domains, told_v2, told_environment, told_stale;
+    bool logged_domains, logged_v2, logged_environment, logged_stale;
     struct muster_document document;
     struct muster_policy *policy; /* NULL: nothing to decide */
     struct shape *shapes;
@@ -61,7 +61,7 @@ static void set_state(enum muster_policy_state state)
 
 /* ---- Reading the policy ---- */
 
-static void say(void *to, const struct muster_policy_message *message)
+static void log_message(void *to, const struct muster_policy_message *message)
 {
     char text[1700];
     (void)to;
@@ -141,7 +141,7 @@ static void load_locked(void)
                    err.text, what_it_risks);
     } else if (steering.document.text &&
                muster_policy_parse(&policy, steering.document.name, steering.document.text,
-                                   steering.document.bytes, say, NULL) != 0) {
+                                   steering.document.bytes, log_message, NULL) != 0) {
         set_state(MUSTER_POLICY_INVALID);
         muster_log(MUSTER_LOG_ERROR, "the policy has errors and is off as a whole; %s",
                    what_it_risks);
@@ -193,25 +193,25 @@ static struct shape *make_shape(const struct muster_steering_init *init)
     return shape;
 }
 
-static void tell_once(bool *told, bool condition, const char *text)
+static void log_once(bool *logged, bool condition, const char *text)
 {
-    if (condition && !*told) {
-        *told = true;
+    if (condition && !*logged) {
+        *logged = true;
         muster_log(MUSTER_LOG_WARN, "%s", text);
     }
 }
 
-static void tell_limits(const struct muster_steering_init *init)
+static void log_limits(const struct muster_steering_init *init)
 {
-    tell_once(&steering.told_v2, init->api < 3,
-              "this NCCL's tuner interface has no cost table: the policy steers nothing");
-    tell_once(&steering.told_domains, init->api < 5 && steering.policy->matches_nvlink_domains,
-              "this NCCL does not tell NVLink domains: rules that match nvlink_domains never do");
-    tell_once(&steering.told_environment, getenv("NCCL_ALGO") || getenv("NCCL_PROTO"),
-              "NCCL_ALGO or NCCL_PROTO is set: what it rules out stays so, the policy acts on the "
-              "rest");
-    tell_once(&steering.told_stale, muster_document_is_stale(&steering.document),
-              "the file with the policy has changed: this process stays with what it read first");
+    log_once(&steering.logged_v2, init->api < 3,
+             "this NCCL's tuner interface has no cost table: the policy steers nothing");
+    log_once(&steering.logged_domains, init->api < 5 && steering.policy->matches_nvlink_domains,
+             "this NCCL does not tell NVLink domains: rules that match nvlink_domains never do");
+    log_once(&steering.logged_environment, getenv("NCCL_ALGO") || getenv("NCCL_PROTO"),
+             "NCCL_ALGO or NCCL_PROTO is set: what it rules out stays so, the policy acts on the "
+             "rest");
+    log_once(&steering.logged_stale, muster_document_is_stale(&steering.document),
+             "the file with the policy has changed: this process stays with what it read first");
 }
 
 static struct shape *open_locked(const struct muster_steering_init *init)
@@ -221,7 +221,7 @@ static struct shape *open_locked(const struct muster_steering_init *init)
     counters()->tuner_api = init->api;
     if (!steering.policy)
         return &nothing_to_decide;
-    tell_limits(init);
+    log_limits(init);
     for (struct shape *shape = steering.shapes; shape; shape = shape->next)
         if (is_shape(shape, init))
             return shape;

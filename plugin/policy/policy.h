@@ -101,10 +101,11 @@ void muster_policy_message_print(char *to, size_t size,
                                  const struct muster_policy_message *message);
 
 /* Parses the `policy:` of a document; its other sections are config/settings.h's to check. Says all
- * errors (at most 100) and warnings in the order of the file; `say` may be NULL. On success 0 and
- * *policy, the caller's to free, without rules where there is no `policy:`; with any error -1. */
+ * errors (at most 100) and warnings in the order of the file; `emit` may be NULL. On success 0
+ * and *policy, the caller's to free, without rules where there is no `policy:`; with any error -1.
+ */
 int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
-                        size_t bytes, muster_policy_report *say, void *to);
+                        size_t bytes, muster_policy_report *emit, void *to);
 void muster_policy_free(struct muster_policy *policy); /* takes NULL */
 
 /* SHA-256 in 64 lower-case hex digits and a terminator. */

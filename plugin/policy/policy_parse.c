@@ -8,7 +8,7 @@
 #include "config/settings.h"
 #include "policy/sha256.h"
 
-enum { ERRORS_SAID = 100 };
+enum { ERRORS_REPORTED = 100 };
 
 static const char policy_key[] = "policy";
 
@@ -16,14 +16,14 @@ static void report(struct muster_policy_parser *parser, struct muster_yaml_place
                    bool warning, const char *text)
 {
     unsigned *count = warning ? &parser->warnings : &parser->errors;
-    if ((*count)++ >= ERRORS_SAID || !parser->say)
+    if ((*count)++ >= ERRORS_REPORTED || !parser->emit)
         return;
     struct muster_policy_message message = {.file = parser->file,
                                             .line = place.line,
                                             .column = place.column,
                                             .warning = warning,
                                             .text = text};
-    parser->say(parser->to, &message);
+    parser->emit(parser->to, &message);
 }
 
 __attribute__((format(printf, 3, 0))) static void word(char *text, size_t size, const char *fmt,
@@ -184,10 +184,10 @@ static void make_advice(struct muster_policy *policy)
 }
 
 int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
-                        size_t bytes, muster_policy_report *to_say, void *to)
+                        size_t bytes, muster_policy_report *emit, void *to)
 {
     struct muster_policy *made = calloc(1, sizeof(*made));
-    struct muster_policy_parser parser = {.policy = made, .file = file, .say = to_say, .to = to};
+    struct muster_policy_parser parser = {.policy = made, .file = file, .emit = emit, .to = to};
     if (made)
         parse_document(&parser, text, bytes);
     if (made && parser.errors == 0)

@@ -7,7 +7,7 @@
 struct muster_policy_parser {
     struct muster_policy *policy;
     const char *file;
-    muster_policy_report *say;
+    muster_policy_report *emit;
     void *to;
     unsigned errors, warnings;
     size_t rule_room, range_room;

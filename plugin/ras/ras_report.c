@@ -48,9 +48,9 @@ static void read_status(const json_t *from, bool missing, struct muster_ras_rank
 {
     const json_t *status = json_object_get(from, "status");
     to->error = number(status, "async_error");
-    to->state = !missing                                                     ? MUSTER_RAS_ANSWERS
+    to->state = !missing                                                   ? MUSTER_RAS_ANSWERS
                 : json_is_true(json_object_get(status, "considered_dead")) ? MUSTER_RAS_DEAD
-                                                                             : MUSTER_RAS_SILENT;
+                                                                           : MUSTER_RAS_SILENT;
 }
 
 static void add_ranks(const json_t *list, bool missing, struct muster_ras_comm *to,
@@ -111,9 +111,10 @@ int muster_ras_read(const char *name, const char *text, size_t bytes,
         return muster_fail(err, "%s:%d:%d: no report of NCCL's RAS as JSON: %s", name, wrong.line,
                            wrong.column, wrong.text);
     const json_t *list = json_object_get(read, "communicators");
-    int rc = json_is_array(list)
-                 ? read_comms(list, report, err)
-                 : muster_fail(err, "%s: no report of NCCL's RAS: expected \"communicators\"", name);
+    int rc =
+        json_is_array(list)
+            ? read_comms(list, report, err)
+            : muster_fail(err, "%s: no report of NCCL's RAS: expected \"communicators\"", name);
     json_decref(read);
     return rc;
 }
@@ -136,18 +137,20 @@ static void name_rank(struct naming *naming, const struct muster_ras_rank *rank)
 {
     size_t used = strlen(naming->text);
     if (naming->n++ < NAMED)
-        snprintf(naming->text + used, sizeof naming->text - used, "%s%" PRId32 " (%.40s, pid %" PRId64 ")",
-                 used ? ", " : "", rank->rank, rank->host, rank->pid);
+        snprintf(naming->text + used, sizeof naming->text - used,
+                 "%s%" PRId32 " (%.40s, pid %" PRId64 ")", used ? ", " : "", rank->rank, rank->host,
+                 rank->pid);
 }
 
 static void end_naming(struct naming *naming)
 {
     size_t used = strlen(naming->text);
     if (naming->n > NAMED)
-        snprintf(naming->text + used, sizeof naming->text - used, " and %zu more", naming->n - NAMED);
+        snprintf(naming->text + used, sizeof naming->text - used, " and %zu more",
+                 naming->n - NAMED);
 }
 
-static bool say_state(const struct muster_ras_comm *comm, unsigned state, const char *what,
+static bool put_state(const struct muster_ras_comm *comm, unsigned state, const char *what,
                       struct muster_finding_lines *to)
 {
     struct naming naming = {.n = 0};
@@ -156,11 +159,12 @@ static bool say_state(const struct muster_ras_comm *comm, unsigned state, const 
             name_rank(&naming, &comm->rank[i]);
     end_naming(&naming);
     if (naming.n)
-        muster_finding_say(to, "NCCL's RAS says so, too: of this communicator rank %s %s", naming.text, what);
+        muster_finding_line(to, "NCCL's RAS says so, too: of this communicator rank %s %s",
+                            naming.text, what);
     return naming.n > 0;
 }
 
-static bool say_errors(const struct muster_ras_comm *comm, struct muster_finding_lines *to)
+static bool put_errors(const struct muster_ras_comm *comm, struct muster_finding_lines *to)
 {
     struct naming naming = {.n = 0};
     int64_t error = 0;
@@ -171,13 +175,15 @@ static bool say_errors(const struct muster_ras_comm *comm, struct muster_finding
         }
     end_naming(&naming);
     if (naming.n)
-        muster_finding_say(to, "NCCL's RAS knows of an error (ncclResult_t %" PRId64 ") on rank %s", error,
-                           naming.text);
+        muster_finding_line(to,
+                            "NCCL's RAS knows of an error (ncclResult_t %" PRId64 ") on rank %s",
+                            error, naming.text);
     return naming.n > 0;
 }
 
 /* Who launched fewer than the others. */
-static bool say_behind(const struct muster_ras_comm *comm, unsigned f, struct muster_finding_lines *to)
+static bool put_behind(const struct muster_ras_comm *comm, unsigned f,
+                       struct muster_finding_lines *to)
 {
     struct naming naming = {.n = 0};
     uint64_t most = 0, least = UINT64_MAX;
@@ -195,33 +201,35 @@ static bool say_behind(const struct muster_ras_comm *comm, unsigned f, struct mu
     }
     end_naming(&naming);
     if (naming.n)
-        muster_finding_say(to,
-                           "NCCL's RAS counts %" PRIu64 " %s on rank %s of this communicator, %" PRIu64
-                           " on the other %zu",
-                           least, funcs[f], naming.text, most, answering - naming.n);
+        muster_finding_line(to,
+                            "NCCL's RAS counts %" PRIu64
+                            " %s on rank %s of this communicator, %" PRIu64 " on the other %zu",
+                            least, funcs[f], naming.text, most, answering - naming.n);
     return naming.n > 0;
 }
 
-void muster_ras_say(const struct muster_ras_report *report, uint64_t comm_id,
-                    struct muster_finding_lines *to)
+void muster_ras_describe(const struct muster_ras_report *report, uint64_t comm_id,
+                         struct muster_finding_lines *to)
 {
     const struct muster_ras_comm *comm = NULL;
     for (size_t i = 0; i < report->comms; i++)
         if (report->comm[i].hash == comm_id)
             comm = &report->comm[i];
     if (!comm) {
-        muster_finding_say(to, "NCCL's RAS does not know this communicator: another job may have answered, as "
-                               "all of a user's on a host share its port");
+        muster_finding_line(
+            to, "NCCL's RAS does not know this communicator: another job may have answered, as "
+                "all of a user's on a host share its port");
         return;
     }
-    bool said = say_state(comm, MUSTER_RAS_SILENT, "does not answer", to);
-    said |= say_state(comm, MUSTER_RAS_DEAD, "is dead", to);
-    said |= say_errors(comm, to);
+    bool any = put_state(comm, MUSTER_RAS_SILENT, "does not answer", to);
+    any |= put_state(comm, MUSTER_RAS_DEAD, "is dead", to);
+    any |= put_errors(comm, to);
     for (unsigned f = 0; f < MUSTER_RAS_FUNCS; f++)
-        said |= say_behind(comm, f, to);
-    if (!said)
-        muster_finding_say(to,
-                           "NCCL's RAS adds nothing: all %zu ranks of this communicator answer and launched "
-                           "the same; it does not see what has ended",
-                           comm->ranks);
+        any |= put_behind(comm, f, to);
+    if (!any)
+        muster_finding_line(
+            to,
+            "NCCL's RAS adds nothing: all %zu ranks of this communicator answer and launched "
+            "the same; it does not see what has ended",
+            comm->ranks);
 }

@@ -1,6 +1,6 @@
 /*
- * What NCCL's own RAS service says of a job's communicators, read from its JSON: a second witness to
- * findings about hangs, never one alone. It counts what was launched and does not see what has
+ * What NCCL's own RAS service says of a job's communicators, read from its JSON: a second witness
+ * to findings about hangs, never one alone. It counts what was launched and does not see what has
  * ended. Anybody's bytes: everything is bounded, and refused whole with line and column.
  */
 #ifndef MUSTER_RAS_RAS_REPORT_H
@@ -42,7 +42,7 @@ int muster_ras_read(const char *name, const char *text, size_t bytes,
 void muster_ras_free(struct muster_ras_report *report);
 
 /* What it says of a communicator, in ranks of that. */
-void muster_ras_say(const struct muster_ras_report *report, uint64_t comm,
-                    struct muster_finding_lines *to);
+void muster_ras_describe(const struct muster_ras_report *report, uint64_t comm,
+                         struct muster_finding_lines *to);
 
 #endif

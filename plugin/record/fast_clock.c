@@ -11,9 +11,9 @@ enum {
 #define APART_NS    (4 * MUSTER_NS_PER_MS)  /* the least between two pairs that give a rate */
 #define GOOD_FOR_NS (20 * MUSTER_NS_PER_MS) /* how long a rate is trusted */
 
-void muster_fast_clock_init(struct muster_fast_clock *clock, muster_told_time *told)
+void muster_fast_clock_init(struct muster_fast_clock *clock, muster_replay_clock *replay)
 {
-    clock->told = told;
+    clock->replay = replay;
 #if defined(__x86_64__)
     char source[8] = "";
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -21,7 +21,7 @@ void muster_fast_clock_init(struct muster_fast_clock *clock, muster_told_time *t
     ssize_t n = fd >= 0 ? read(fd, source, sizeof source - 1) : -1;
     if (fd >= 0)
         close(fd);
-    clock->possible = !told && n >= 3 && strncmp(source, "tsc\n", 4) == 0;
+    clock->possible = !replay && n >= 3 && strncmp(source, "tsc\n", 4) == 0;
 #else
     clock->possible = false;
 #endif

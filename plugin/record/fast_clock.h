@@ -18,16 +18,17 @@
 
 #include "base/clock.h"
 
-/* When the call that is played now came, on CLOCK_MONOTONIC; 0: it comes now. On the calling thread.
+/* When the call that is played now came, on CLOCK_MONOTONIC; 0: it comes now. On the calling
+ * thread.
  */
-typedef uint64_t muster_told_time(void);
+typedef uint64_t muster_replay_clock(void);
 
 struct muster_fast_clock {
     _Atomic uint32_t seq;         /* odd while the drain thread writes what follows */
     _Atomic uint64_t ticks, ns;   /* the same instant */
     _Atomic uint64_t ns_per_tick; /* with 32 binary places */
     _Atomic uint64_t good_for;    /* ticks; 0: no tie yet */
-    muster_told_time *told;       /* a replay's; NULL: none */
+    muster_replay_clock *replay;  /* a replay's; NULL: none */
     bool possible;                /* what follows is the drain thread's */
     uint64_t last_ticks, last_ns; /* the newest pair; 0: none */
 };
@@ -44,8 +45,8 @@ static inline uint64_t muster_fast_clock_ticks(void)
 /* CLOCK_MONOTONIC itself, or what the player tells. */
 static inline uint64_t muster_exact_now_ns(const struct muster_fast_clock *clock)
 {
-    uint64_t told = clock->told ? clock->told() : 0;
-    return told ? told : muster_now_ns();
+    uint64_t replay = clock->replay ? clock->replay() : 0;
+    return replay ? replay : muster_now_ns();
 }
 
 static inline uint64_t muster_fast_now_ns(const struct muster_fast_clock *clock)
@@ -69,11 +70,12 @@ static inline uint64_t muster_fast_now_ns(const struct muster_fast_clock *clock)
 /* For whoever waits until nothing more comes: a replay's calls, too, come now. */
 static inline uint64_t muster_arrival_ns(const struct muster_fast_clock *clock)
 {
-    return clock->told ? muster_now_ns() : muster_fast_now_ns(clock);
+    return clock->replay ? muster_now_ns() : muster_fast_now_ns(clock);
 }
 
-/* Asks whether the kernel itself takes the time from the counter. `told`: NULL but in a replay. */
-void muster_fast_clock_init(struct muster_fast_clock *clock, muster_told_time *told);
+/* Asks whether the kernel itself takes the time from the counter. `replay`: NULL but in a replay.
+ */
+void muster_fast_clock_init(struct muster_fast_clock *clock, muster_replay_clock *replay);
 /* Ties the counter to the clock anew. One thread, every few milliseconds. */
 void muster_fast_clock_tie(struct muster_fast_clock *clock);
 

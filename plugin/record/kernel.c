@@ -13,10 +13,10 @@ enum {
     API_OF_THREAD = 7,     /* NCCL 2.31: sends of a group are numbered once */
 };
 
-/* What is left of the distance of two clocks that drift by some 10 us a second, tied once a second, and
- * that a busy host's thread reads late: tens of microseconds. A true stamp is never refused by it, as
- * the tie errs towards later only; with 1 ms the stamp of an operation that was called a few small ones
- * before passes for true. */
+/* What is left of the distance of two clocks that drift by some 10 us a second, tied once a second,
+ * and that a busy host's thread reads late: tens of microseconds. A true stamp is never refused by
+ * it, as the tie errs towards later only; with 1 ms the stamp of an operation that was called a few
+ * small ones before passes for true. */
 #define STALE_NS (200 * MUSTER_NS_PER_US)
 
 /* Counters of one operation's parts are loaded and stored, not added atomically: all its kernel
@@ -44,7 +44,7 @@ static bool is_unwanted(const struct muster_recorder *recorder, const void *pare
            !(recorder->seg->slot[h.index].flags & MUSTER_OP_IN_WINDOW);
 }
 
-static void tell_time(struct muster_recorder *recorder, uint64_t stamp)
+static void learn_time(struct muster_recorder *recorder, uint64_t stamp)
 {
     if (stamp > atomic_load_explicit(&recorder->stamp_ns, memory_order_relaxed))
         atomic_store_explicit(&recorder->stamp_ns, stamp, memory_order_relaxed);
@@ -73,7 +73,7 @@ static void *open_kernel(struct muster_recorder *recorder, const struct muster_e
 void *muster_kernel_start(struct muster_recorder *recorder, const struct muster_event *event)
 {
     if (recorder->options.played)
-        tell_time(recorder, event->kernel_ch.ptimer);
+        learn_time(recorder, event->kernel_ch.ptimer);
     if (is_unwanted(recorder, event->parent))
         return NULL;
     struct muster_seg_slot *slot = muster_track_slot(recorder, event->parent);
@@ -222,10 +222,10 @@ void muster_kernel_stop(struct muster_recorder *recorder, const void *handle, ui
 {
     struct muster_handle h = muster_handle_unpack(handle);
     unsigned ch = h.generation >> GENERATION_BITS;
-    uint32_t word = h.index < MUSTER_SEG_SLOTS
-                        ? atomic_load_explicit(&recorder->seg->slot_state[h.index],
-                                               memory_order_acquire)
-                        : 0;
+    uint32_t word =
+        h.index < MUSTER_SEG_SLOTS
+            ? atomic_load_explicit(&recorder->seg->slot_state[h.index], memory_order_acquire)
+            : 0;
     bool ours = (word & 0xff) == MUSTER_SLOT_LAUNCHED &&
                 (word >> 8 & GENERATION_MASK) == (h.generation & GENERATION_MASK);
     /* One stop a start. */

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/event_reader.h"
 #include "record/drain.h"
+#include "record/event_reader.h"
 #include "record/handle.h"
 
 enum { HASH_PROBES = 64 };
@@ -31,7 +31,7 @@ int muster_recorder_create(struct muster_recorder **out,
     recorder->options = *options;
     recorder->nonce = fresh_nonce();
     atomic_store_explicit(&recorder->kernels, options->kernels, memory_order_relaxed);
-    muster_fast_clock_init(&recorder->clock, options->told);
+    muster_fast_clock_init(&recorder->clock, options->replay);
     recorder->pid = getpid();
     pthread_mutex_init(&recorder->comm_lock, NULL);
     pthread_mutex_init(&recorder->drain_lock, NULL);

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "oplog/log_writer.h"
 #include "record/capture.h"
 #include "record/comm.h"
 #include "record/fast_clock.h"
 #include "record/launches.h"
 #include "record/proxy.h"
-#include "segment/segment_file.h"
-#include "oplog/log_writer.h"
 #include "segment/rows.h"
+#include "segment/segment_file.h"
 
 enum {
     MUSTER_COMM_HASH = 4096, /* power of two, twice MUSTER_COMMS */
@@ -36,15 +36,15 @@ struct muster_gpu {
 
 struct muster_recorder_options {
     struct muster_segment_file file;
-    struct muster_log_writer *log;         /* NULL: none */
-    enum muster_timing timing;     /* which launches are timed */
-    bool kernels;                  /* NCCL stamps all kernels: `channels` */
-    bool probes;                   /* completion probes behind launches that are not timed */
+    struct muster_log_writer *log;  /* NULL: none */
+    enum muster_timing timing;      /* which launches are timed */
+    bool kernels;                   /* NCCL stamps all kernels: `channels` */
+    bool probes;                    /* completion probes behind launches that are not timed */
     const struct muster_cuda *cuda; /* NULL: no driver */
-    bool played;                   /* a replay: NCCL's recorded stamps stand for events */
-    bool host_times;               /* false in a replay: host times mean nothing */
-    muster_told_time *told;        /* a replay's: when a played call came; NULL: none */
-    bool group_handles;            /* up to v4: groups need a handle */
+    bool played;                    /* a replay: NCCL's recorded stamps stand for events */
+    bool host_times;                /* false in a replay: host times mean nothing */
+    muster_replay_clock *replay;    /* a replay's: when a played call came; NULL: none */
+    bool group_handles;             /* up to v4: groups need a handle */
     bool named_by_event; /* v1 to v3: the event, not the context, names the communicator */
     unsigned cpus;       /* that the process may use */
 };

@@ -32,8 +32,8 @@ static void wait_for(const struct muster_play *play, uint64_t t_ns)
         if (at > muster_now_ns()) {
             sleep_until(at);
         }
-        if (play->told_ns) {
-            *play->told_ns = at;
+        if (play->replay_ns) {
+            *play->replay_ns = at;
         }
     }
 }
@@ -192,7 +192,7 @@ static void play_start(struct player *player, size_t at)
     if (!is_delivered(player, event)) {
         return;
     }
-    struct muster_event told = translate(player, call, event);
+    struct muster_event translated = translate(player, call, event);
     event->captured = event->kind == MUSTER_EVENT_COLL_API && call->event.op.graph;
     struct muster_play_progress *progress =
         begins_operation(player, event) ? player->play->progress : NULL;
@@ -202,7 +202,7 @@ static void play_start(struct player *player, size_t at)
     }
     muster_driver_start(player->driver,
                         context == MUSTER_PLAN_NONE ? NULL : player->context[context],
-                        &event->handle, &told);
+                        &event->handle, &translated);
     if (progress) {
         atomic_fetch_add_explicit(&progress->returned, 1, memory_order_relaxed);
     }

@@ -29,7 +29,7 @@ struct muster_play {
     uint64_t start_ns; /* CLOCK_MONOTONIC */
     uint64_t hold_ns;  /* pause between the last call and the finalizing that ends the trace */
     struct muster_play_progress *progress; /* may be NULL */
-    uint64_t *told_ns; /* set to when each call came, at this speed; may be NULL */
+    uint64_t *replay_ns; /* set to when each call came, at this speed; may be NULL */
     int *mask; /* what the plugin writes: one for the process, as in NCCL, and as long as it */
 };
 

@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 0))) static void add_gap(struct muster_report *
     *gap = muster_arena_vformat(&report->memory, fmt, args);
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct gaps *gaps, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct gaps *gaps, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -89,7 +89,7 @@ static void report_sum(struct gaps *gaps,
     }
     if (sum) {
         describe_ranks(ranks);
-        say(gaps, "%" PRIu64 " %s (%s)", sum, sentence, ranks->text);
+        put(gaps, "%" PRIu64 " %s (%s)", sum, sentence, ranks->text);
     }
 }
 
@@ -100,21 +100,21 @@ static void report_each(struct gaps *gaps, const char *(*of)(const struct muster
     struct ranks *ranks = &gaps->ranks;
     for (size_t i = 0; i < report->ranks; i++) {
         const char *text = of(&report->rank[i]);
-        bool said = !text;
-        for (size_t j = 0; j < i && !said; j++) {
+        bool already = !text;
+        for (size_t j = 0; j < i && !already; j++) {
             const char *earlier = of(&report->rank[j]);
-            said = earlier && strcmp(earlier, text) == 0;
+            already = earlier && strcmp(earlier, text) == 0;
         }
         ranks->n = 0;
-        for (size_t j = i; j < report->ranks && !said; j++) {
+        for (size_t j = i; j < report->ranks && !already; j++) {
             const char *same = of(&report->rank[j]);
             if (same && strcmp(same, text) == 0) {
                 ranks->rank[ranks->n++] = report->rank[j].rank;
             }
         }
-        if (!said) {
+        if (!already) {
             describe_ranks(ranks);
-            say(gaps, "%s: %s", ranks->text, text);
+            put(gaps, "%s: %s", ranks->text, text);
         }
     }
 }
@@ -215,7 +215,7 @@ static void report_levels(struct gaps *gaps)
             if (!segment->comm[c].uid || level == 0 || level > 63) {
                 continue;
             }
-            say(gaps,
+            put(gaps,
                 "rank %" PRId64 ", communicator %016" PRIx64 ": 1 in %llu blocks timed since "
                 "operation %" PRIu32 ": %" PRIu32 " operations a second",
                 report->rank[i].rank, segment->comm[c].id, 1ull << level,
@@ -244,8 +244,7 @@ static void report_drops(struct gaps *gaps)
             "network operations not recorded: too many were in flight at once (no_proxy_slot)",
         [MUSTER_DROP_INCOMPLETE] =
             "operations without times: not all their channels were reported (incomplete)",
-        [MUSTER_DROP_NO_EVENT] =
-            "launches not timed: too many were in flight at once (no_event)",
+        [MUSTER_DROP_NO_EVENT] = "launches not timed: too many were in flight at once (no_event)",
         [MUSTER_DROP_TIME_RING] =
             "GPU times refused: of channels that told another operation's before (time_ring)",
     };
@@ -281,7 +280,7 @@ static void report_ranks_missing(struct gaps *gaps)
     }
     if (ranks.n) {
         describe_ranks(&ranks);
-        say(gaps, "not observed of the job's %" PRId64 ": %s", world, ranks.text);
+        put(gaps, "not observed of the job's %" PRId64 ": %s", world, ranks.text);
     }
     muster_arena_end(&memory, gaps->memory);
 }
@@ -346,30 +345,30 @@ static void report_comms(struct gaps *gaps)
     const struct muster_report *report = gaps->report;
     char list[512];
     if (list_comms(report, list, sizeof list, partly_seen)) {
-        say(gaps,
+        put(gaps,
             "not all ranks of %s were observed: no transfer and wait times there, and lateness is "
             "relative to the ranks seen",
             list);
     }
     if (list_comms(report, list, sizeof list, recorded_twice)) {
-        say(gaps, "a rank of %s was recorded twice: its ranks are not compared", list);
+        put(gaps, "a rank of %s was recorded twice: its ranks are not compared", list);
     }
     size_t n = list_comms(report, list, sizeof list, silent_single);
     if (n) {
-        say(gaps,
+        put(gaps,
             "%zu communicator%s of a single rank: NCCL launches and shows nothing for operations "
             "there",
             n, n > 1 ? "s" : "");
     }
     if (!list_comms(report, list, sizeof list, used) &&
         list_comms(report, list, sizeof list, unused)) {
-        say(gaps,
+        put(gaps,
             "no operation ran in %s: what a framework does in kernels of its own (XLA up to 4 MiB "
             "inside a host) or in CUDA graphs may never reach NCCL's interface",
             list);
     }
     if (list_comms(report, list, sizeof list, size_unknown)) {
-        say(gaps, "the number of ranks of %s is not known: NCCL before 2.27 does not tell", list);
+        put(gaps, "the number of ranks of %s is not known: NCCL before 2.27 does not tell", list);
     }
 }
 
@@ -412,23 +411,23 @@ void muster_build_gaps(struct muster_build *build)
     report_comms(&gaps);
     report_recording(&gaps);
     if (build->report->mismatched) {
-        say(&gaps,
+        put(&gaps,
             "%" PRIu64 " timed operations are not compared: at the same place ranks called "
             "different ones",
             build->report->mismatched);
     }
     if (build->unattributed) {
-        say(&gaps, "%" PRIu64 " operations belong to communicators that nothing describes",
+        put(&gaps, "%" PRIu64 " operations belong to communicators that nothing describes",
             build->unattributed);
     }
     if (build->view->left_out) {
-        say(&gaps,
+        put(&gaps,
             "one stretch of time in %" PRIu64 " is compared, the same of all ranks: %" PRIu64
             " operations are more than memory is meant for; counts and bytes are of all",
             build->view->every, build->view->left_out + build->view->ops);
     }
     for (size_t i = 0; i < run->notes; i++) {
-        say(&gaps, "%s", run->note[i]);
+        put(&gaps, "%s", run->note[i]);
     }
 }
 

@@ -37,8 +37,8 @@ struct counting {
     size_t bins;
     uint64_t begin_ns, end_ns, width_ns; /* on the axis */
     uint32_t gpu;
-    uint64_t clock_ns;     /* of the packet before */
-    double told[COUNTERS]; /* NAN: nothing yet */
+    uint64_t clock_ns;        /* of the packet before */
+    double emitted[COUNTERS]; /* NAN: nothing yet */
 };
 
 /* ---- bins ---- */
@@ -178,7 +178,7 @@ static void begin_gpu(struct counting *counting)
     uint32_t sequence = counting->first->sequence + counting->gpu;
     for (unsigned c = 0; c < COUNTERS; c++) {
         put_track(counting, c);
-        counting->told[c] = NAN;
+        counting->emitted[c] = NAN;
     }
     size_t place = muster_perfetto_begin(counting->to, sequence);
     muster_protobuf_uint(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
@@ -194,9 +194,9 @@ static void begin_gpu(struct counting *counting)
 static void put_value(struct counting *counting, unsigned counter, uint64_t at_ns, double value)
 {
     struct muster_protobuf *packet = &counting->to->packet;
-    if (counting->told[counter] == value)
+    if (counting->emitted[counter] == value)
         return;
-    counting->told[counter] = value;
+    counting->emitted[counter] = value;
     size_t place = muster_perfetto_begin(counting->to, counting->first->sequence + counting->gpu);
     muster_protobuf_uint(packet, PACKET_TIMESTAMP, at_ns - counting->clock_ns);
     muster_protobuf_uint(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDED);

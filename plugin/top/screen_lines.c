@@ -14,7 +14,7 @@ unsigned muster_screen_room(const struct muster_screen *screen)
     return screen->height > screen->used + FOOTER ? screen->height - screen->used - FOOTER : 0;
 }
 
-void muster_screen_say(struct muster_screen *screen, enum muster_screen_style style,
+void muster_screen_put(struct muster_screen *screen, enum muster_screen_style style,
                        const char *fmt, ...)
 {
     va_list args;
@@ -55,7 +55,7 @@ void muster_screen_text_end(struct muster_screen_text *text, struct muster_scree
     for (char *line = text->text, *end; (end = strchr(line, '\n')); line = end + 1, at++) {
         *end = '\0';
         if (at >= *from && at < *from + room)
-            muster_screen_say(screen, MUSTER_SCREEN_PLAIN, "%s", line);
+            muster_screen_put(screen, MUSTER_SCREEN_PLAIN, "%s", line);
     }
     free(text->text);
 }

@@ -5,7 +5,7 @@
 #include "top/top_screen.h"
 
 /* Printf into the next line, cut to the screen's width; nothing if the screen is full. */
-__attribute__((format(printf, 3, 4))) void muster_screen_say(struct muster_screen *screen,
+__attribute__((format(printf, 3, 4))) void muster_screen_put(struct muster_screen *screen,
                                                              enum muster_screen_style style,
                                                              const char *fmt, ...);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "told/told.h"
+#include "emitted/emitted.h"
 
 enum { RANKS = 256, COMMS = 256 };
 
@@ -148,12 +148,13 @@ static void take_comm(struct muster_top_fleet *fleet, const json_t *from, double
 static int parse_line(struct muster_findings *found, const char *line, struct muster_err *err)
 {
     size_t bytes = strlen(line);
-    char *whole = malloc(bytes + 1); /* with its end: in a file a line without one is still written */
+    char *whole =
+        malloc(bytes + 1); /* with its end: in a file a line without one is still written */
     if (!whole)
         return muster_fail_memory(err, "a finding");
     memcpy(whole, line, bytes);
     whole[bytes] = '\n';
-    int rc = muster_told_parse("finding", whole, bytes + 1, found, err);
+    int rc = muster_emitted_parse("finding", whole, bytes + 1, found, err);
     free(whole);
     return rc;
 }
@@ -217,7 +218,8 @@ static void take_state(struct muster_top_fleet *fleet, const json_t *state)
 {
     struct muster_top *top = &fleet->top;
     uint64_t at_ns = whole_of(state, "at_ns");
-    double passed_s = fleet->at_ns && at_ns > fleet->at_ns ? (double)(at_ns - fleet->at_ns) / 1e9 : 0;
+    double passed_s =
+        fleet->at_ns && at_ns > fleet->at_ns ? (double)(at_ns - fleet->at_ns) / 1e9 : 0;
     uint64_t calls = whole_of(state, "calls");
     if (passed_s > 0 && calls >= fleet->all_calls)
         top->ops_s = (double)(calls - fleet->all_calls) / passed_s;

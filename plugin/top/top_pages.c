@@ -101,7 +101,7 @@ void muster_top_page_ranks(const struct muster_top *top, struct muster_top_view 
     bool host = screen->width >= HOST_SHOWN, waited = screen->width >= WAITED_SHOWN;
     unsigned cells = waited ? TREND_WIDE : TREND_NARROW;
     double most = longest_trend(top);
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "  %5s %3s%s%s %12s  %-*s  %s", "rank", "GPU",
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "  %5s %3s%s%s %12s  %-*s  %s", "rank", "GPU",
                       host ? "  host            " : "", waited ? "  waited ms" : "", "made wait ms",
                       (int)cells, "trend", "newest call");
     size_t first = scroll(view, screen, top->ranks);
@@ -118,7 +118,7 @@ void muster_top_page_ranks(const struct muster_top *top, struct muster_top_view 
             snprintf(name, sizeof name, "  %-16.16s", rank->host);
         if (waited)
             snprintf(lost, sizeof lost, " %10s", wait);
-        muster_screen_say(screen, style_of(view, i, rank->culprit),
+        muster_screen_put(screen, style_of(view, i, rank->culprit),
                           "%s %5" PRId32 " %3s%s%s %12s  %s  %s", rank->culprit ? ">" : " ",
                           rank->rank, gpu, name, lost, made, bars, call);
     }
@@ -129,7 +129,7 @@ void muster_top_page_ranks(const struct muster_top *top, struct muster_top_view 
 void muster_top_page_comms(const struct muster_top *top, struct muster_top_view *view,
                            struct muster_screen *screen)
 {
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "  %-16s %-12s %9s %9s %7s  %s",
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "  %-16s %-12s %9s %9s %7s  %s",
                       "communicator", "name", "ranks", "calls", "1/s", "behind");
     size_t first = scroll(view, screen, top->comms);
     for (size_t i = first; i < top->comms && i < first + screen->page; i++) {
@@ -139,13 +139,13 @@ void muster_top_page_comms(const struct muster_top *top, struct muster_top_view 
         if (comm->behind >= 0)
             snprintf(behind, sizeof behind, "rank %" PRId32 " by %" PRIu64, comm->behind,
                      comm->behind_by);
-        muster_screen_say(screen, style_of(view, i, false),
+        muster_screen_put(screen, style_of(view, i, false),
                           "  %016" PRIx64 " %-12.12s %9s %9" PRIu64 " %7.0f  %s", comm->id,
                           comm->name[0] ? comm->name : "-", ranks, comm->calls, comm->ops_s,
                           behind);
     }
     if (top->comms == 0)
-        muster_screen_say(screen, MUSTER_SCREEN_PLAIN, "  none yet");
+        muster_screen_put(screen, MUSTER_SCREEN_PLAIN, "  none yet");
 }
 
 /* ---- operations ---- */
@@ -163,7 +163,7 @@ static void put_size(char *to, size_t size, unsigned size_log2)
 void muster_top_page_classes(const struct muster_top *top, struct muster_top_view *view,
                              struct muster_screen *screen)
 {
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "  %-13s %9s %-11s %9s %7s %9s %9s",
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "  %-13s %9s %-11s %9s %7s %9s %9s",
                       "operation", "from size", "how", "count", "timed %", "mean us", "max us");
     size_t first = scroll(view, screen, top->classes);
     for (size_t i = first; i < top->classes && i < first + screen->page; i++) {
@@ -176,13 +176,13 @@ void muster_top_page_classes(const struct muster_top *top, struct muster_top_vie
             snprintf(mean, sizeof mean, "%.1f", (double)class->sum_ns / (double)class->timed / 1e3);
             snprintf(max, sizeof max, "%.1f", (double)class->max_ns / 1e3);
         }
-        muster_screen_say(
+        muster_screen_put(
             screen, style_of(view, i, false), "  %-13s %9s %-11.11s %9" PRIu64 " %7.3g %9s %9s",
             muster_func_word(class->func), size, class->algo ? how : "-", class->count,
             class->count ? 100.0 * (double)class->timed / (double)class->count : 0, mean, max);
     }
     if (top->classes == 0)
-        muster_screen_say(screen, MUSTER_SCREEN_PLAIN, "  none yet");
+        muster_screen_put(screen, MUSTER_SCREEN_PLAIN, "  none yet");
 }
 
 /* ---- findings, and one rank ---- */

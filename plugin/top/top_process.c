@@ -30,13 +30,12 @@ static const struct muster_top_part *part_before(const struct muster_top_process
 
 /* The table counts collectives and tells when anything was called: where the time moved and the
  * count did not, it was a send or receive. At first sight, and of who sends at times, it may be. */
-static void tell_sends(struct muster_top_part *part, const struct muster_top_part *before)
+static void count_sends(struct muster_top_part *part, const struct muster_top_part *before)
 {
     bool moved = part->called_ns != (before ? before->called_ns : 0);
-    part->sends = before && !moved ? before->sends
-                                   : moved && part->calls == (before ? before->calls : 0);
-    part->asks =
-        moved && (part->sends || !before || before->send.func != MUSTER_FUNC_UNKNOWN);
+    part->sends =
+        before && !moved ? before->sends : moved && part->calls == (before ? before->calls : 0);
+    part->asks = moved && (part->sends || !before || before->send.func != MUSTER_FUNC_UNKNOWN);
     if (before)
         part->send = before->send;
 }
@@ -58,7 +57,7 @@ static struct muster_top_part part_of(const struct muster_top_process *process,
         part.call = *call;
     part.call.func = muster_kind_or_unknown(part.call.func, MUSTER_FUNCS);
     part.call.dtype = muster_kind_or_unknown(part.call.dtype, MUSTER_DTYPES);
-    tell_sends(&part, before);
+    count_sends(&part, before);
     return part;
 }
 

@@ -43,7 +43,7 @@ static void title(const struct muster_top *top, const struct muster_top_view *vi
     put_nccl(nccl, sizeof nccl, top->nccl);
     if (top->jobs > 1)
         snprintf(job, sizeof job, ", job %zu of %zu (n: next)", top->job + 1, top->jobs);
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "muster top: %s, up %s%s%s%s",
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "muster top: %s, up %s%s%s%s",
                       slash ? slash + 1 : top->run, up, nccl, job,
                       view->paused ? ", PAUSED (space: go on)" : "");
 }
@@ -63,42 +63,42 @@ static void figures(const struct muster_top *top, struct muster_screen *screen)
                  top->ranks_expected);
     if (whole)
         snprintf(compared, sizeof compared, ", %llu compared", (unsigned long long)top->compared);
-    muster_screen_say(screen, MUSTER_SCREEN_PLAIN, "%s ranks, progress %s ago, %.0f %s%s%s", ranks,
+    muster_screen_put(screen, MUSTER_SCREEN_PLAIN, "%s ranks, progress %s ago, %.0f %s%s%s", ranks,
                       age, top->ops_s, whole ? "operations/s" : "op/s", timed, compared);
 }
 
 /* The command on a line of its own where it would be cut: people copy it. */
-static void say_ended(const struct muster_top *top, struct muster_screen *screen)
+static void put_ended(const struct muster_top *top, struct muster_screen *screen)
 {
-    static const char said[] = "The job has ended. How it went:", command[] = "muster report";
-    size_t cells = strlen(said) + strlen(command) + 2 + muster_terminal_cells(top->run);
+    static const char verdict[] = "The job has ended. How it went:", command[] = "muster report";
+    size_t cells = strlen(verdict) + strlen(command) + 2 + muster_terminal_cells(top->run);
     if (cells <= screen->width) {
-        muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s %s %s", said, command, top->run);
+        muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s %s %s", verdict, command, top->run);
         return;
     }
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s", said);
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s %s", command, top->run);
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s", verdict);
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s %s", command, top->run);
 }
 
 static void verdict(const struct muster_top *top, struct muster_screen *screen)
 {
     const struct muster_view nothing = {0};
     const struct muster_findings findings = {.finding = top->finding, .n = top->findings};
-    struct muster_verdict said;
+    struct muster_verdict verdict;
     if (top->state == MUSTER_TOP_ENDED && top->all_hosts)
-        muster_screen_say(screen, MUSTER_SCREEN_HEADING,
+        muster_screen_put(screen, MUSTER_SCREEN_HEADING,
                           "No worker holds the job: it has ended, or none runs (muster fleet).");
     else if (top->state == MUSTER_TOP_ENDED)
-        say_ended(top, screen);
+        put_ended(top, screen);
     /* Facts about the machine alone hold nobody back. */
-    muster_verdict_of(&nothing, &findings, screen->width, &said);
-    if (said.state == MUSTER_VERDICT_HELD) {
+    muster_verdict_of(&nothing, &findings, screen->width, &verdict);
+    if (verdict.state == MUSTER_VERDICT_HELD) {
         unsigned most = screen->height >= ROOMY ? MUSTER_VERDICT_LINES : 1;
-        for (unsigned i = 0; i < said.lines && i < most; i++)
-            muster_screen_say(screen, i == 0 ? MUSTER_SCREEN_BAD : MUSTER_SCREEN_PLAIN, "%s",
-                              said.line[i]);
+        for (unsigned i = 0; i < verdict.lines && i < most; i++)
+            muster_screen_put(screen, i == 0 ? MUSTER_SCREEN_BAD : MUSTER_SCREEN_PLAIN, "%s",
+                              verdict.line[i]);
     } else if (top->state == MUSTER_TOP_RUNS) {
-        muster_screen_say(screen, top->compared ? MUSTER_SCREEN_GOOD : MUSTER_SCREEN_PLAIN, "%s",
+        muster_screen_put(screen, top->compared ? MUSTER_SCREEN_GOOD : MUSTER_SCREEN_PLAIN, "%s",
                           top->compared
                               ? "Nobody is found to hold this job back so far."
                               : "Nothing found; no operation was compared between ranks yet.");
@@ -127,7 +127,7 @@ static void tabs(const struct muster_top *top, const struct muster_top_view *vie
                  tab[i].n, open ? "]" : " ");
     }
     bool sort = screen->width >= SORT_SHOWN && view->page == MUSTER_TOP_PAGE_RANKS;
-    muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s%s%s", line, sort ? "  by " : "",
+    muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s%s%s", line, sort ? "  by " : "",
                       sort ? muster_top_order_word(view->order) : "");
 }
 
@@ -153,9 +153,11 @@ static void page_help(const struct muster_top *top, struct muster_top_view *view
         made_wait,
         "trend: the same, per operation, look by look; the newest on the right.",
     };
-    static const char here[] = "Only what is seen on this host is compared, since muster top began.";
-    static const char fleet[] = "Of all hosts, as muster fleet hears of them: the 64 ranks that made others "
-                                "wait most, in the latest operations that were told.";
+    static const char here[] =
+        "Only what is seen on this host is compared, since muster top began.";
+    static const char fleet[] =
+        "Of all hosts, as muster fleet hears of them: the 64 ranks that made others "
+        "wait most, in the latest operations that were told.";
     struct muster_screen_text text;
     muster_screen_text_begin(&text, screen);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -168,9 +170,9 @@ static void footer(const struct muster_top_view *view, struct muster_screen *scr
 {
     bool inside = view->page == MUSTER_TOP_PAGE_RANK || view->page == MUSTER_TOP_PAGE_HELP;
     while (screen->used + 1 < screen->height)
-        muster_screen_say(screen, MUSTER_SCREEN_PLAIN, "%s", "");
+        muster_screen_put(screen, MUSTER_SCREEN_PLAIN, "%s", "");
     if (screen->used < screen->height)
-        muster_screen_say(screen, MUSTER_SCREEN_HEADING, "%s",
+        muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s",
                           inside ? "Esc back  r c o f pages  ? help  q quit"
                                  : "r c o f pages  s order  Enter one rank  ? help  q quit");
 }

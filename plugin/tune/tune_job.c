@@ -175,15 +175,15 @@ void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_e
 void muster_tune_output_end(const char *output, char *to, size_t size)
 {
     char line[300];
-    FILE *said = fopen(output, "r");
+    FILE *file = fopen(output, "r");
     to[0] = '\0';
-    while (said && fgets(line, sizeof line, said)) {
+    while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
         if (strspn(line, " ") < strlen(line)) {
             muster_text_copy(to, size, line);
         }
     }
-    if (said) {
-        fclose(said);
+    if (file) {
+        fclose(file);
     }
 }

@@ -19,7 +19,7 @@ struct muster_tune_progress {
     const struct muster_tune_plan *plan;
     struct muster_err *err;
     char scratch[4096];
-    char run[4160], said[4160]; /* run directory and output of the run at hand */
+    char run[4160], output[4160]; /* run directory and output of the run at hand */
     uint64_t begin_ns;
     double seconds[MUSTER_TUNE_RUNS];
     unsigned runs;
@@ -36,7 +36,7 @@ struct muster_tune_progress {
 
 /* A line on stderr with the time, unless the search is quiet. */
 __attribute__((format(printf, 2, 3))) void
-muster_tune_tell(const struct muster_tune_progress *search, const char *fmt, ...);
+muster_tune_log(const struct muster_tune_progress *search, const char *fmt, ...);
 /* Whether so many runs still fit; the first one always does. */
 bool muster_tune_fits(const struct muster_tune_progress *search, unsigned runs);
 /* 0 and a sample; 1: the run failed, which was said; -1: it is time to end. */

@@ -20,7 +20,7 @@
 #define PATIENCE   4.0
 #define PATIENCE_S 10.0
 
-void muster_tune_tell(const struct muster_tune_progress *search, const char *fmt, ...)
+void muster_tune_log(const struct muster_tune_progress *search, const char *fmt, ...)
 {
     va_list args;
     if (search->plan->quiet) {
@@ -66,9 +66,9 @@ static double limit_s(const struct muster_tune_progress *search)
 static void last_words(const struct muster_tune_progress *search)
 {
     char last[300];
-    muster_tune_output_end(search->said, last, sizeof last);
+    muster_tune_output_end(search->output, last, sizeof last);
     if (last[0]) {
-        muster_tune_tell(search, "its last line: %s", last);
+        muster_tune_log(search, "its last line: %s", last);
     }
 }
 
@@ -79,11 +79,11 @@ int muster_tune_run_once(struct muster_tune_progress *search, const char *policy
     struct muster_err err;
     struct muster_tune_job job = {.argv = search->plan->argv,
                                   .dir = search->run,
-                                  .output = search->said,
+                                  .output = search->output,
                                   .policy = policy,
                                   .limit_s = limit_s(search)};
     snprintf(search->run, sizeof search->run, "%s/run-%u", search->scratch, search->runs);
-    snprintf(search->said, sizeof search->said, "%s/output", search->scratch);
+    snprintf(search->output, sizeof search->output, "%s/output", search->scratch);
     muster_tune_run_job(&job, &ended);
     if (ended.how == MUSTER_TUNE_INTERRUPTED) {
         search->ending = "interrupted";
@@ -93,11 +93,11 @@ int muster_tune_run_once(struct muster_tune_progress *search, const char *policy
     search->seconds[search->runs++ % MUSTER_TUNE_RUNS] = ended.seconds;
     int rc = 1;
     if (ended.how != MUSTER_TUNE_DONE) {
-        muster_tune_tell(search, "run %u, %s: dropped: %s", search->runs, name, ended.why);
+        muster_tune_log(search, "run %u, %s: dropped: %s", search->runs, name, ended.why);
         last_words(search);
         muster_fail(search->err, "the command without a policy: %s", ended.why);
     } else if (muster_tune_measure(search->run, sample, &err)) {
-        muster_tune_tell(search, "run %u, %s: dropped: %s", search->runs, name, err.text);
+        muster_tune_log(search, "run %u, %s: dropped: %s", search->runs, name, err.text);
         *search->err = err;
     } else {
         rc = 0;
@@ -167,9 +167,9 @@ static void report_class(const struct muster_tune_progress *search,
     muster_tune_format_class(class, sizeof class, &point->class);
     muster_tune_format_choice(choice, sizeof choice, &point->choice);
     muster_tune_format_us(us, sizeof us, beats ? point->beat_us : point->us);
-    muster_tune_tell(search, "  %s: %s %s, %s, %u operations", class, us,
-                     beats ? "from begin to begin" : "by the quickest rank's clock", choice,
-                     point->ops);
+    muster_tune_log(search, "  %s: %s %s, %s, %u operations", class, us,
+                    beats ? "from begin to begin" : "by the quickest rank's clock", choice,
+                    point->ops);
 }
 
 static void report_left_out(const struct muster_tune_progress *search)
@@ -178,7 +178,7 @@ static void report_left_out(const struct muster_tune_progress *search)
     muster_tune_format_left_out(text, sizeof text, search->rare,
                                 muster_tune_unevaluated(&search->tracks));
     if (text[0]) {
-        muster_tune_tell(search, "not judged: %s", text);
+        muster_tune_log(search, "not judged: %s", text);
     }
 }
 
@@ -192,8 +192,8 @@ static int first_run(struct muster_tune_progress *search)
     rc = muster_tune_tracks_begin(&search->tracks, &sample);
     search->rule = rc ? NULL : calloc(search->tracks.n + 1, sizeof *search->rule);
     search->rare = sample.rare;
-    muster_tune_tell(search, "run 1 (%.1f s), without a policy: %zu classes of operations",
-                     search->seconds[0], sample.points);
+    muster_tune_log(search, "run 1 (%.1f s), without a policy: %zu classes of operations",
+                    search->seconds[0], sample.points);
     for (size_t i = 0; i < sample.points; i++) {
         report_class(search, &sample.point[i]);
     }
@@ -207,17 +207,17 @@ static void report_screened(const struct muster_tune_progress *search, const cha
 {
     char class[96];
     if (!seen->ran) {
-        muster_tune_tell(search, "run %u, %s: not offered, or no change", search->runs, name);
+        muster_tune_log(search, "run %u, %s: not offered, or no change", search->runs, name);
         return;
     }
     if (!seen->evaluated) {
-        muster_tune_tell(search, "run %u, %s: no comparable time in %zu classes", search->runs,
-                         name, seen->ran);
+        muster_tune_log(search, "run %u, %s: no comparable time in %zu classes", search->runs, name,
+                        seen->ran);
         return;
     }
     muster_tune_format_class(class, sizeof class, &seen->best_class);
-    muster_tune_tell(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)",
-                     search->runs, name, seen->quicker, seen->evaluated, seen->best, class);
+    muster_tune_log(search, "run %u, %s: quicker in %zu of %zu classes, the best %.3f (%s)",
+                    search->runs, name, seen->quicker, seen->evaluated, seen->best, class);
 }
 
 /* Tries search->rule[0..rules); *sample is filled, and *quicker told, where it returns 0. */
@@ -306,7 +306,7 @@ static int halve_own(struct muster_tune_progress *search)
 static int next_candidate(struct muster_tune_progress *search)
 {
     if (!muster_tune_fits(search, 2 + MUSTER_TUNE_RESERVED)) {
-        muster_tune_tell(search, "the budget does not reach for the other candidates");
+        muster_tune_log(search, "the budget does not reach for the other candidates");
         search->ending = "the budget did not reach for all candidates";
         return 1;
     }
@@ -371,8 +371,8 @@ static int try_special(struct muster_tune_progress *search, uint32_t combination
         return rc < 0 ? -1 : try_each(search, combinations);
     }
     bool offered = muster_tune_any_ran(&sample, combinations);
-    muster_tune_tell(search, "run %u, %s: %s", search->runs, name,
-                     offered ? "offered, so each is tried" : "none is offered");
+    muster_tune_log(search, "run %u, %s: %s", search->runs, name,
+                    offered ? "offered, so each is tried" : "none is offered");
     muster_tune_sample_free(&sample);
     return offered ? try_each(search, combinations) : 0;
 }
@@ -451,7 +451,7 @@ static void spare(struct muster_tune_progress *search)
     if (runs_of_round(search) > 2 &&
         !muster_tune_fits(search,
                           runs_of_round(search) * MUSTER_TUNE_PAIRS + MUSTER_TUNE_WHOLE_RUNS)) {
-        muster_tune_tell(search, "the budget does not reach for the second best of each class");
+        muster_tune_log(search, "the budget does not reach for the second best of each class");
         muster_tune_drop(&search->tracks, 1);
     }
 }
@@ -474,10 +474,10 @@ static int pairs(struct muster_tune_progress *search)
         if (one_round(search, round)) {
             return -1;
         }
-        muster_tune_tell(search, "pair %u of runs: %zu rules proven, %zu open", round + 1,
-                         muster_tune_rules_proven(&search->tracks, search->rule),
-                         muster_tune_open(&search->tracks, 0) +
-                             muster_tune_open(&search->tracks, 1));
+        muster_tune_log(search, "pair %u of runs: %zu rules proven, %zu open", round + 1,
+                        muster_tune_rules_proven(&search->tracks, search->rule),
+                        muster_tune_open(&search->tracks, 0) +
+                            muster_tune_open(&search->tracks, 1));
         if (write_file(search)) {
             return -1;
         }
@@ -520,8 +520,8 @@ int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *e
     muster_tune_watch_signals();
     int rc = search_all(&search);
     if (rc == 0) {
-        muster_tune_tell(&search, "%zu rules in %s after %u runs%s%s", rules_kept(&search),
-                         plan->output, search.runs, search.ending[0] ? "; " : "", search.ending);
+        muster_tune_log(&search, "%zu rules in %s after %u runs%s%s", rules_kept(&search),
+                        plan->output, search.runs, search.ending[0] ? "; " : "", search.ending);
     }
     muster_tune_tracks_free(&search.tracks);
     free(search.rule);

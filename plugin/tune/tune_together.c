@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 /* Without and with search->rule[0..rules). 1: one of them failed; -1: end. */
-static int whole_pair(struct muster_tune_progress *search, size_t rules, const char *policy, bool first)
+static int whole_pair(struct muster_tune_progress *search, size_t rules, const char *policy,
+                      bool first)
 {
     struct muster_tune_sample without = {.point = NULL}, with = {.point = NULL};
     int rc = 0;
     for (int i = 0; rc == 0 && i < 2; i++) {
         bool bare = first == (i == 0);
-        rc = bare ? muster_tune_run_base(search, &without) : muster_tune_run_once(search, policy, "all rules", &with);
+        rc = bare ? muster_tune_run_base(search, &without)
+                  : muster_tune_run_once(search, policy, "all rules", &with);
         search->whole.failed |= !bare && rc > 0;
     }
     if (rc == 0) {
@@ -32,19 +34,20 @@ static void evaluate_rules(struct muster_tune_progress *search, size_t rules)
     while (n && !muster_tune_fits(search, 2 * n)) {
         n = n > MUSTER_TUNE_PAIRS ? n - 1 : 0;
     }
-    while (text && i < n && muster_tune_fits(search, 2) && whole_pair(search, rules, text, i % 2 == 0) >= 0) {
+    while (text && i < n && muster_tune_fits(search, 2) &&
+           whole_pair(search, rules, text, i % 2 == 0) >= 0) {
         i = search->whole.failed ? n : i + 1;
     }
     if (i < MUSTER_TUNE_PAIRS && !search->ending[0]) {
         search->ending = "the budget did not reach for three pairs with all rules";
     }
     muster_tune_whole_format(&search->whole, figure, meaning);
-    muster_tune_tell(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
+    muster_tune_log(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
     free(text);
 }
 
-/* Drops the rule that what became slower is laid to. False: nothing did, or too little would be left
- * to measure with. */
+/* Drops the rule that what became slower is laid to. False: nothing did, or too little would be
+ * left to measure with. */
 static bool drop_culprit(struct muster_tune_progress *search, size_t rules)
 {
     char harm[MUSTER_TUNE_LINE], class[96];
@@ -57,7 +60,7 @@ static bool drop_culprit(struct muster_tune_progress *search, size_t rules)
     size_t culprit = muster_tune_whole_culprit(&search->whole, &worst->class, search->rule, rules);
     muster_tune_format_harm(&search->whole, harm);
     muster_tune_format_class(class, sizeof class, &search->rule[culprit].class);
-    muster_tune_tell(search, "%s: the rule for %s is dropped", harm, class);
+    muster_tune_log(search, "%s: the rule for %s is dropped", harm, class);
     search->drops++;
     snprintf(search->dropped, sizeof search->dropped,
              "Dropped because others paid for what they gained: %u rule%s, the last for %s.",

@@ -92,7 +92,7 @@ static void put_place(char *to, size_t size, const struct muster_finding *findin
     snprintf(to, size, "%s%s%s", finding->where[0] ? ", " : "", finding->where, beat);
 }
 
-static void say_cause(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+static void put_cause(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char place[192];
     put_place(place, sizeof place, finding);
@@ -123,7 +123,7 @@ static void say_cause(struct muster_verdict_writer *writer, const struct muster_
     muster_verdict_end_line(writer);
 }
 
-static void say_late(struct muster_verdict_writer *writer, const struct muster_view *view,
+static void put_late(struct muster_verdict_writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
     char who[192], loss[96], rank[96];
@@ -145,7 +145,7 @@ static void say_late(struct muster_verdict_writer *writer, const struct muster_v
     muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s,
                         100 * finding->cost_share);
     muster_verdict_end_line(writer);
-    say_cause(writer, finding);
+    put_cause(writer, finding);
 }
 
 /* "rank 1 (node0)" and "rank 2 (node1)"; a host that both are on stands behind the second. */
@@ -163,7 +163,7 @@ static void put_ends(char *from, char *to, size_t size, const struct muster_find
     }
 }
 
-static void say_transfer(struct muster_verdict_writer *writer, const struct muster_view *view,
+static void put_transfer(struct muster_verdict_writer *writer, const struct muster_view *view,
                          const struct muster_finding *finding)
 {
     char loss[96], from[192], to[192];
@@ -201,7 +201,7 @@ static const char *hang_verb(enum muster_finding_kind kind)
     }
 }
 
-static void say_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+static void put_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], op[64], waits[96] = "";
     const char *verb = hang_verb(finding->kind);
@@ -226,7 +226,7 @@ static void say_hang(struct muster_verdict_writer *writer, const struct muster_f
 }
 
 /* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
-static void say_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+static void put_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char text[1024];
     muster_finding_sentence(finding, text, sizeof text);
@@ -234,7 +234,7 @@ static void say_sentence(struct muster_verdict_writer *writer, const struct must
     from = from ? from + 2 : text;
     bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
     if (hangs) {
-        say_hang(writer, finding);
+        put_hang(writer, finding);
     }
     muster_verdict_word(writer, "%s%s.", hangs ? "This job hangs: " : "", from);
     muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
@@ -242,7 +242,7 @@ static void say_sentence(struct muster_verdict_writer *writer, const struct must
 }
 
 /* Calls that did not match, though nothing hung. At a tie there are two sides. */
-static void say_calls(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+static void put_calls(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], ranks[96];
     const char *func = muster_func_word(finding->op.func);
@@ -268,21 +268,21 @@ static void say_calls(struct muster_verdict_writer *writer, const struct muster_
     }
 }
 
-static void say_held(struct muster_verdict_writer *writer, const struct muster_view *view,
+static void put_held(struct muster_verdict_writer *writer, const struct muster_view *view,
                      const struct muster_finding *finding)
 {
-    bool says_cause = muster_finding_is_late(finding);
-    if (says_cause) {
-        say_late(writer, view, finding);
+    bool has_cause = muster_finding_is_late(finding);
+    if (has_cause) {
+        put_late(writer, view, finding);
     } else if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER) {
-        say_transfer(writer, view, finding);
+        put_transfer(writer, view, finding);
     } else if (finding->kind == MUSTER_FINDING_MISMATCH) {
-        say_calls(writer, finding);
-        says_cause = true;
+        put_calls(writer, finding);
+        has_cause = true;
     } else {
-        say_sentence(writer, finding);
+        put_sentence(writer, finding);
     }
-    if (!says_cause && finding->evidence.n) {
+    if (!has_cause && finding->evidence.n) {
         muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
         muster_verdict_end_line(writer);
     }
@@ -303,7 +303,7 @@ static const double waited_much = 0.1;
 
 /* Nobody is to blame, and still there is waiting: that has to be said where victims show in tables.
  */
-static void say_waited(struct muster_verdict_writer *writer, double waited)
+static void put_waited(struct muster_verdict_writer *writer, double waited)
 {
     if (waited < waited_much) {
         return;
@@ -322,7 +322,7 @@ static void say_waited(struct muster_verdict_writer *writer, double waited)
     muster_verdict_end_line(writer);
 }
 
-static void say_nobody(struct muster_verdict_writer *writer,
+static void put_nobody(struct muster_verdict_writer *writer,
                        const struct muster_finding_clean *clean)
 {
     muster_verdict_word(writer, "Nobody holds this job back.");
@@ -379,15 +379,15 @@ static bool find_short_fall(const struct muster_view *view, struct short_fall *f
 {
     for (size_t c = 0; c < view->comms && view->run; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        if (comm->id && !comm->duplicate_rank && comm->members >= 2 && comm->members == comm->nranks &&
-            calls_differ(view, comm, found)) {
+        if (comm->id && !comm->duplicate_rank && comm->members >= 2 &&
+            comm->members == comm->nranks && calls_differ(view, comm, found)) {
             return true;
         }
     }
     return false;
 }
 
-static void say_short_fall(struct muster_verdict_writer *writer, const struct short_fall *found,
+static void put_short_fall(struct muster_verdict_writer *writer, const struct short_fall *found,
                            bool clean)
 {
     muster_verdict_word(writer,
@@ -436,7 +436,7 @@ static const char *why_unknown(const struct muster_view *view,
                            : "no operation, or too few, were timed on all ranks that were seen";
 }
 
-static void say_unknown(struct muster_verdict_writer *writer, const struct muster_view *view,
+static void put_unknown(struct muster_verdict_writer *writer, const struct muster_view *view,
                         const struct muster_finding_clean *clean)
 {
     const char *next;
@@ -452,7 +452,7 @@ static void say_unknown(struct muster_verdict_writer *writer, const struct muste
 }
 
 /* What was said without all that it rests on is taken back; a finding stands. */
-static void say_no_memory(struct muster_verdict_writer *writer)
+static void put_no_memory(struct muster_verdict_writer *writer)
 {
     struct muster_verdict *verdict = writer->verdict;
     *verdict = (struct muster_verdict){
@@ -490,22 +490,22 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
     *verdict = (struct muster_verdict){.finding = heaviest(findings)};
     if (verdict->finding) {
         verdict->state = MUSTER_VERDICT_HELD;
-        say_held(&writer, view, verdict->finding);
-    } else if (muster_verdict_say_now(&writer, view)) {
+        put_held(&writer, view, verdict->finding);
+    } else if (muster_verdict_write_now(&writer, view)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
     } else if (find_short_fall(view, &fall)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
-        say_short_fall(&writer, &fall, findings->clean.least_ns > 0);
+        put_short_fall(&writer, &fall, findings->clean.least_ns > 0);
     } else if (findings->clean.least_ns) {
         verdict->state = MUSTER_VERDICT_NOBODY;
-        say_nobody(&writer, &findings->clean);
-        say_waited(&writer, muster_verdict_waited(view, &writer.memory));
+        put_nobody(&writer, &findings->clean);
+        put_waited(&writer, muster_verdict_waited(view, &writer.memory));
     } else {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
-        say_unknown(&writer, view, &findings->clean);
+        put_unknown(&writer, view, &findings->clean);
     }
     if (writer.memory.failed) {
-        say_no_memory(&writer);
+        put_no_memory(&writer);
     }
     muster_arena_free(&writer.memory);
 }

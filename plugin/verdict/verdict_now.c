@@ -80,7 +80,7 @@ static struct waiting find_stuck(const struct muster_whereabouts *all)
     return found;
 }
 
-static void say(struct muster_verdict_writer *writer, const struct waiting *waiting)
+static void put_waiting(struct muster_verdict_writer *writer, const struct waiting *waiting)
 {
     char who[96], whom[160], op[64];
     const char *have = waiting->ranks == 1 ? "has" : "have";
@@ -107,7 +107,7 @@ static void say(struct muster_verdict_writer *writer, const struct waiting *wait
     muster_verdict_end_line(writer);
 }
 
-bool muster_verdict_say_now(struct muster_verdict_writer *writer, const struct muster_view *view)
+bool muster_verdict_write_now(struct muster_verdict_writer *writer, const struct muster_view *view)
 {
     struct muster_whereabouts all = {0};
     struct muster_err err;
@@ -124,7 +124,7 @@ bool muster_verdict_say_now(struct muster_verdict_writer *writer, const struct m
         }
     }
     if (waiting.ranks) {
-        say(writer, &waiting);
+        put_waiting(writer, &waiting);
     }
     muster_whereabouts_free(&all);
     return waiting.ranks > 0;

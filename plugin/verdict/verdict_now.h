@@ -9,6 +9,6 @@
 
 /* Somebody has waited for 2 s in one operation: who, where and for whom, as lines of a verdict.
  * False: nobody has, and nothing is said. */
-bool muster_verdict_say_now(struct muster_verdict_writer *writer, const struct muster_view *view);
+bool muster_verdict_write_now(struct muster_verdict_writer *writer, const struct muster_view *view);
 
 #endif

@@ -177,7 +177,7 @@ static void evaluate_replay(struct driven *driven, const char *what)
     driven_totals(driven, &got);
     if (got.ops > 1)
         fail_msg("%s: %llu operations of 1", what, (unsigned long long)got.ops);
-    if (got.ops == 0 && !driven->err[0] && !got.says_missing)
+    if (got.ops == 0 && !driven->err[0] && !got.reports_missing)
         fail_msg("%s (%s): nothing recorded, nothing said", what, driven->plan->call);
     if (driven_leftovers(driven))
         fail_msg("%s (%s): files are left for good", what, driven->plan->call);

@@ -178,8 +178,8 @@ static void add_process(const struct muster_process *process, struct driven_tota
         totals->bytes += segment->row[i].bytes;
     }
     for (unsigned i = 0; i < MUSTER_DROPS; i++)
-        totals->says_missing |= atomic_load(&segment->drops[i]) > 0;
-    totals->says_missing |= process->ops_missing > 0 || atomic_load(&segment->lost_log) > 0;
+        totals->reports_missing |= atomic_load(&segment->drops[i]) > 0;
+    totals->reports_missing |= process->ops_missing > 0 || atomic_load(&segment->lost_log) > 0;
 }
 
 void driven_totals(const struct driven *driven, struct driven_totals *totals)
@@ -195,7 +195,7 @@ void driven_totals(const struct driven *driven, struct driven_totals *totals)
     for (size_t i = 0; i < loaded.processes; i++)
         add_process(&loaded.process[i], totals);
     /* One of the two directories is not there. */
-    totals->says_missing |= loaded.notes > 1;
+    totals->reports_missing |= loaded.notes > 1;
     muster_run_free(&loaded);
 }
 
@@ -232,7 +232,7 @@ void driven_evaluate_job(const struct driven *driven, const char *what)
                  what, plan->call, (unsigned long long)got.ops, (unsigned long long)got.bytes,
                  (unsigned long long)got.processes, (unsigned long long)issued,
                  (unsigned long long)bytes);
-    if (!(got.ops == issued && got.bytes == bytes) && lines == 0 && !got.says_missing)
+    if (!(got.ops == issued && got.bytes == bytes) && lines == 0 && !got.reports_missing)
         fail_msg("%s (%s): %llu of %llu operations were reported and nothing was said", what,
                  plan->call, (unsigned long long)got.ops, (unsigned long long)issued);
     if (!driven_failed(driven) && (lines > 0 || got.ops != issued || got.bytes != bytes))

@@ -51,7 +51,7 @@ unsigned driven_lines(const struct driven *driven);
 
 struct driven_totals {
     uint64_t processes, ops, bytes;
-    bool says_missing; /* drops, lost log entries, missing operations, or a note */
+    bool reports_missing; /* drops, lost log entries, missing operations, or a note */
 };
 
 /* Operations that the job issued. */

@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct muster_finding_lines lines = {.n = 0};
     struct muster_err err = {""};
     if (muster_ras_read("fuzz", (const char *)data, size, &report, &err) == 0) {
-        muster_ras_say(&report, 0x1234, &lines);
-        muster_ras_say(&report, report.comms ? report.comm[0].hash : 0, &lines);
+        muster_ras_describe(&report, 0x1234, &lines);
+        muster_ras_describe(&report, report.comms ? report.comm[0].hash : 0, &lines);
         if (lines.n < 1)
             abort();
     } else if (strncmp(err.text, "fuzz", 4) != 0 && !strstr(err.text, "memory")) {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
+#include "emitted/emitted.h"
 #include "page/page.h"
 #include "report/report_output.h"
 #include "run/run_process.h"
@@ -19,7 +20,6 @@
 #include "segment/segment_check.h"
 #include "segment/segment_reader.h"
 #include "timeline/whole_file.h"
-#include "told/told.h"
 #include "verdict/verdict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -220,19 +220,19 @@ static void compare(const struct muster_view *view, const struct muster_findings
 
 static void fuzz(struct input *input, bool two)
 {
-    struct muster_findings told = {0}, findings = {0};
+    struct muster_findings emitted = {0}, findings = {0};
     struct muster_run run = {0};
     struct muster_view view;
     struct muster_err err;
     const char *command = take(input), *lines = take(input);
     make_run(input, &run);
-    muster_told_parse("fuzz", lines, strlen(lines), &told, &err);
-    require(muster_told_merge(&told, &findings, &err) == 0);
+    muster_emitted_parse("fuzz", lines, strlen(lines), &emitted, &err);
+    require(muster_emitted_merge(&emitted, &findings, &err) == 0);
     require(muster_view_of_run(&run, &view, &err) == 0);
     (two ? compare : report)(&view, &findings, command);
     muster_view_free(&view);
     muster_run_free(&run);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
 

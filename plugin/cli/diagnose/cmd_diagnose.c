@@ -28,7 +28,8 @@ static const struct muster_opt table[] = {
      .help = "look each second, print what is new and what is over, until interrupted"},
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
      .help = "text or json; with --follow one JSON object per line (text)"},
-    MUSTER_FLEET_OPTIONS(struct options, "what muster fleet found in a job that runs on many hosts"),
+    MUSTER_FLEET_OPTIONS(struct options,
+                         "what muster fleet found in a job that runs on many hosts"),
     {"ras", 0, MUSTER_OPT_TEXT, offsetof(struct options, fleet.ras), "HOST:PORT",
      .help = "if something hangs, also ask NCCL's RAS on a host of the job, once: localhost:28028"},
     {"hang-seconds", 0, MUSTER_OPT_U64, offsetof(struct options, hang_seconds), "N", .min = 1,
@@ -59,7 +60,8 @@ static size_t look_at(struct muster_look *look, struct muster_look **order, size
     return read;
 }
 
-/* NCCL's own word on what hangs, beside the evidence. That nobody answers is said and no failure. */
+/* NCCL's own word on what hangs, beside the evidence. That nobody answers is said and no failure.
+ */
 static void hear_ras(const char *where, struct muster_look **order, size_t n)
 {
     struct muster_ras_report report = {0};
@@ -75,7 +77,7 @@ static void hear_ras(const char *where, struct muster_look **order, size_t n)
                 answered = muster_ras_ask(where, &report, &err) == 0;
             }
             if (answered)
-                muster_ras_say(&report, finding->comm, &finding->evidence);
+                muster_ras_describe(&report, finding->comm, &finding->evidence);
         }
     }
     if (asked && !answered)
@@ -114,7 +116,7 @@ static int once(const struct options *options, const struct muster_look_how *how
     return status;
 }
 
-static void tell(void *arg, const char *job, const struct muster_finding *finding)
+static void emit(void *arg, const char *job, const struct muster_finding *finding)
 {
     const struct options *options = arg;
     struct muster_json json;
@@ -171,7 +173,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return muster_opt_wrong(self, "--ras asks once, not with --follow");
     if (!options.follow)
         return once(&options, &how);
-    return muster_follow(&how, tell, &options) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
+    return muster_follow(&how, emit, &options) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
 }
 
 const struct muster_cmd muster_cmd_diagnose = {
@@ -184,14 +186,13 @@ const struct muster_cmd muster_cmd_diagnose = {
         "(run directory) by itself, the worst first. The kinds and fields of findings are\n"
         "explained in docs/interface.md. --follow ends when the last job does. Exit status: 1\n"
         "with unresolved findings, 0 without, 2 if nothing can be read.\n",
-    .examples =
-        "What runs here now, where everybody is, and why it hangs:\n"
-        "  muster diagnose --live\n"
-        "A run that is over, and one that is watched until it ends:\n"
-        "  muster diagnose muster-4711\n"
-        "  muster diagnose --follow muster-4711\n"
-        "A job on many hosts, while it runs:\n"
-        "  muster diagnose --fleet muster-4711 --nats nats://head:4222\n",
+    .examples = "What runs here now, where everybody is, and why it hangs:\n"
+                "  muster diagnose --live\n"
+                "A run that is over, and one that is watched until it ends:\n"
+                "  muster diagnose muster-4711\n"
+                "  muster diagnose --follow muster-4711\n"
+                "A job on many hosts, while it runs:\n"
+                "  muster diagnose --fleet muster-4711 --nats nats://head:4222\n",
     .options = table,
     .run = run,
 };

@@ -19,19 +19,19 @@ struct followed {
 
 struct follow {
     const struct muster_look_how *how;
-    muster_follow_tell *tell;
+    muster_follow_emit *emit;
     void *arg;
     struct followed **one;
     size_t n;
     size_t jobs; /* of those, how many are jobs of their own, whether they live or not */
-    bool said;
+    bool written;
 };
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void emit(void *arg, const struct muster_finding *finding)
 {
     const struct followed *one = arg;
     const struct follow *follow = one->follow;
-    follow->tell(follow->arg, follow->jobs > 1 ? muster_look_name(&one->look) : NULL, finding);
+    follow->emit(follow->arg, follow->jobs > 1 ? muster_look_name(&one->look) : NULL, finding);
 }
 
 /* `job` NULL: all that the query takes. False: no memory. */
@@ -101,17 +101,17 @@ static void look_at(struct followed *one)
     if (muster_look_take(&one->look, follow->how, &err) == 0) {
         muster_watch_alive(&one->watch, muster_run_alive(&one->look.run));
         muster_watch_window(&one->watch, muster_run_since_unix_ns(&one->look.run));
-        muster_watch_update(&one->watch, &one->look.findings, tell, one);
+        muster_watch_update(&one->watch, &one->look.findings, emit, one);
         one->over = one->watch.alive == 0;
-        muster_watch_slow(&one->watch, &one->look.findings, one->over, tell, one);
+        muster_watch_slow(&one->watch, &one->look.findings, one->over, emit, one);
         one->seen = true;
     } else {
         one->over = one->seen && follow->how->query.live;
         if (one->over)
-            muster_watch_end(&one->watch, tell, one);
-        else if (!one->seen && !follow->said)
+            muster_watch_end(&one->watch, emit, one);
+        else if (!one->seen && !follow->written)
             fprintf(stderr, "muster diagnose: %s; waiting\n", err.text);
-        follow->said = true;
+        follow->written = true;
     }
     muster_look_end(&one->look);
     if (one->over)
@@ -132,9 +132,9 @@ static bool end(struct follow *follow)
     return unresolved;
 }
 
-bool muster_follow(const struct muster_look_how *how, muster_follow_tell *tell_of, void *arg)
+bool muster_follow(const struct muster_look_how *how, muster_follow_emit *emit_of, void *arg)
 {
-    struct follow follow = {.how = how, .tell = tell_of, .arg = arg};
+    struct follow follow = {.how = how, .emit = emit_of, .arg = arg};
     bool running = true;
     while (running && !ferror(stdout)) {
         running = false;

@@ -8,10 +8,10 @@
 
 /* Called for what is new or over. `job`: its run directory, once there are several jobs; else NULL.
  */
-typedef void muster_follow_tell(void *arg, const char *job, const struct muster_finding *finding);
+typedef void muster_follow_emit(void *arg, const char *job, const struct muster_finding *finding);
 
 /* Until nothing lives any more. Directories, processes and jobs may come later. Returns whether
  * anything is unresolved. */
-bool muster_follow(const struct muster_look_how *how, muster_follow_tell *tell, void *arg);
+bool muster_follow(const struct muster_look_how *how, muster_follow_emit *emit, void *arg);
 
 #endif

@@ -13,9 +13,9 @@
 #include "config/settings.h"
 #include "diagnose/evidence.h"
 #include "diagnose/whereabouts.h"
+#include "emitted/emitted.h"
 #include "report/report_output.h"
 #include "run/refresh.h"
-#include "told/told.h"
 #include "verdict/verdict.h"
 
 enum { SCHEMA = 1 };
@@ -71,7 +71,7 @@ int muster_look_take(struct muster_look *look, const struct muster_look_how *how
     if (muster_diagnose_view(&look->view, how->hang_ns, &look->findings, err) != 0)
         return -1;
     add_evidence(&look->run, &look->findings);
-    return how->follows ? 0 : muster_told_add(&look->run, &look->findings, err);
+    return how->follows ? 0 : muster_emitted_add(&look->run, &look->findings, err);
 }
 
 void muster_look_end(struct muster_look *look)

@@ -99,7 +99,7 @@ static int compare(const struct muster_hosts_result *result, struct muster_check
                                    strlen(seen->report), err);
     }
     if (rc == 0)
-        muster_comparison_tell_shared(comparison);
+        muster_comparison_show_shared(comparison);
     if (rc == 0 && reach && reach->status == MUSTER_CHECK_OK)
         muster_comparison_dismiss(comparison, "net.interface"); /* all reach it */
     if (rc == 0)

@@ -57,8 +57,8 @@ void muster_divergence_begin(struct muster_finding *finding, const struct muster
             blame(finding, view, comm, i);
     }
     if (sides->open && !tie)
-        muster_finding_say(&finding->not_observable, "%s",
-                           "ranks of the job that were not compared could make these the most");
+        muster_finding_line(&finding->not_observable, "%s",
+                            "ranks of the job that were not compared could make these the most");
     snprintf(finding->advice, sizeof(finding->advice), "%s",
              "compare NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's "
              "version on these ranks: NCCL does not, and where ranks disagree operations hang or "
@@ -110,7 +110,7 @@ void muster_divergence_of_policies(struct muster_finding *finding, const struct 
             continue;
         list_side(ranks, sizeof(ranks), view, comm, side, i);
         describe_policy(policy, sizeof(policy), view->gpu[member_of(view, comm, i)->gpu].policy);
-        muster_finding_say(&finding->evidence, "%s: %s", ranks, policy);
+        muster_finding_line(&finding->evidence, "%s: %s", ranks, policy);
     }
     advise_one_policy(finding);
 }
@@ -132,10 +132,10 @@ void muster_divergence_of_operation(struct muster_finding *finding, const struct
         const struct muster_view_class *class = &view->class[op[i]->class];
         list_side(ranks, sizeof(ranks), view, comm, side, i);
         muster_text_bytes(bytes, sizeof(bytes), bytes_of(view, comm, op[i]));
-        muster_finding_say(&finding->evidence, "%s #%" PRIu64 " (%s): %s/%s on %u channels on %s",
-                           muster_func_word(op[i]->func), (uint64_t)op[i]->number, bytes,
-                           muster_algo_word(class->algo), muster_proto_word(class->proto),
-                           op[i]->channels, ranks);
+        muster_finding_line(&finding->evidence, "%s #%" PRIu64 " (%s): %s/%s on %u channels on %s",
+                            muster_func_word(op[i]->func), (uint64_t)op[i]->number, bytes,
+                            muster_algo_word(class->algo), muster_proto_word(class->proto),
+                            op[i]->channels, ranks);
         if (finding->has_op)
             continue;
         finding->has_op = true;
@@ -150,10 +150,10 @@ void muster_divergence_of_operation(struct muster_finding *finding, const struct
 void muster_divergence_count(struct muster_finding *finding, const struct muster_view_comm *comm,
                              uint64_t different, uint64_t compared)
 {
-    muster_finding_say(&finding->evidence,
-                       "%" PRIu64 " of %" PRIu64 " operations compared differ in communicator "
-                       "%016" PRIx64,
-                       different, compared, comm->id);
+    muster_finding_line(&finding->evidence,
+                        "%" PRIu64 " of %" PRIu64 " operations compared differ in communicator "
+                        "%016" PRIx64,
+                        different, compared, comm->id);
 }
 
 void muster_divergence_not_compared(struct muster_findings *findings,
@@ -167,7 +167,7 @@ void muster_divergence_not_compared(struct muster_findings *findings,
     if (doubtful)
         snprintf(before, sizeof(before),
                  "; the %" PRIu64 " before it that differ may do so by that", doubtful);
-    muster_finding_say(
+    muster_finding_line(
         &findings->not_observable,
         "communicator %016" PRIx64 ": ranks called different things as #%" PRIu64
         ": from there on their algorithms, protocols and channels are not compared%s",

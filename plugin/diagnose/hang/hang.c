@@ -58,10 +58,10 @@ static void prepare(struct muster_hang_comm *comm)
 
 static void report_twice(const struct muster_hang_cases *cases, const struct muster_hang_comm *comm)
 {
-    muster_finding_say(cases->not_observable,
-                       "communicator %016" PRIx64 ": a rank is in it twice (a restarted "
-                       "process, or an id used again): its ranks are not compared",
-                       comm->id);
+    muster_finding_line(cases->not_observable,
+                        "communicator %016" PRIx64 ": a rank is in it twice (a restarted "
+                        "process, or an id used again): its ranks are not compared",
+                        comm->id);
 }
 
 static bool readable(const struct muster_hang_comm *comm, const struct muster_hang_facts *facts)

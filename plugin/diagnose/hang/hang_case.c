@@ -142,8 +142,8 @@ void muster_hang_case_op(struct muster_hang_case *hang, uint64_t number,
         finding->op.root = call->root;
 }
 
-void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,
-                           uint64_t number)
+void muster_hang_describe_calls(struct muster_hang_case *hang,
+                                const struct muster_hang_member *member, uint64_t number)
 {
     enum { BEFORE = 2, AFTER = 2 };
     char text[MUSTER_FINDING_LINE];
@@ -162,7 +162,7 @@ void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_ha
     }
     if (used < sizeof text && member->calls <= number + AFTER)
         snprintf(text + used, sizeof text - used, ", then nothing");
-    muster_finding_say(&hang->finding.evidence, "%s", text);
+    muster_finding_line(&hang->finding.evidence, "%s", text);
 }
 
 static const char *state_text(const struct muster_hang_member *member)
@@ -180,44 +180,46 @@ static const char *state_text(const struct muster_hang_member *member)
     return member->over ? "it is alive and has finalized the communicator" : "it is alive";
 }
 
-void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member,
-                            const char *stop, bool finished)
+void muster_hang_describe_absent(struct muster_hang_case *hang,
+                                 const struct muster_hang_member *member, const char *stop,
+                                 bool finished)
 {
     struct muster_finding_lines *lines = &hang->finding.evidence;
     uint64_t posted = 0;
     for (uint32_t i = 0; i < member->pairs; i++)
         posted += member->pair[i].posted;
-    muster_finding_say(lines,
-                       "rank %" PRId32 " (pid %" PRIu32 " on %s)%s: %s; its last call%s was %.1f s "
-                       "before it was last seen",
-                       member->rank, member->pid, member->host, stop, state_text(member),
-                       posted ? ", sends and receives included," : "",
-                       (double)muster_hang_waited_ns(member) / 1e9);
+    muster_finding_line(lines,
+                        "rank %" PRId32 " (pid %" PRIu32
+                        " on %s)%s: %s; its last call%s was %.1f s "
+                        "before it was last seen",
+                        member->rank, member->pid, member->host, stop, state_text(member),
+                        posted ? ", sends and receives included," : "",
+                        (double)muster_hang_waited_ns(member) / 1e9);
     bool alive = member->state == MUSTER_PROCESS_RUNNING;
     uint64_t silent =
         member->seen_ns > member->heartbeat_ns ? member->seen_ns - member->heartbeat_ns : 0;
     if (alive && silent > 3 * MUSTER_NS_PER_S)
-        muster_finding_say(lines,
-                           "rank %" PRId32 "'s process has not run for %.1f s: it is stopped, "
-                           "frozen or starved of CPU",
-                           member->rank, (double)silent / 1e9);
+        muster_finding_line(lines,
+                            "rank %" PRId32 "'s process has not run for %.1f s: it is stopped, "
+                            "frozen or starved of CPU",
+                            member->rank, (double)silent / 1e9);
     /* The others have gone on: that its kernels' ends were not all shown tells nothing. */
     bool outdated = finished && posted == 0 && member->ended == MUSTER_HANG_OPEN;
     if (member->ended_by[0] && !outdated)
-        muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
+        muster_finding_line(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
 }
 
-void muster_hang_say_ended(struct muster_hang_case *hang, unsigned most)
+void muster_hang_describe_ended(struct muster_hang_case *hang, unsigned most)
 {
     struct muster_finding_lines *lines = &hang->finding.evidence;
     for (uint32_t i = 0; i < hang->comm->members && lines->n < most; i++) {
         const struct muster_hang_member *member = &hang->comm->member[i];
         if (hang->role[i] == MUSTER_HANG_VICTIM && member->ended_by[0])
-            muster_finding_say(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
+            muster_finding_line(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);
     }
 }
 
-void muster_hang_say_limits(struct muster_hang_case *hang)
+void muster_hang_describe_limits(struct muster_hang_case *hang)
 {
     struct muster_finding_lines *lines = &hang->finding.not_observable;
     const struct muster_hang_comm *comm = hang->comm;
@@ -228,21 +230,22 @@ void muster_hang_say_limits(struct muster_hang_case *hang)
         logs += comm->member[i].from_log;
     }
     if (unknown)
-        muster_finding_say(lines,
-                           "whether operations ended on %u of %u ranks: no completion mark, kernel "
-                           "or network event tells; judged by the order of calls",
-                           unknown, comm->members);
+        muster_finding_line(
+            lines,
+            "whether operations ended on %u of %u ranks: no completion mark, kernel "
+            "or network event tells; judged by the order of calls",
+            unknown, comm->members);
     if (comm->nranks > comm->members)
-        muster_finding_say(lines, "%u of %u ranks: no segment and no log of them is visible here",
-                           comm->nranks - comm->members, comm->nranks);
+        muster_finding_line(lines, "%u of %u ranks: no segment and no log of them is visible here",
+                            comm->nranks - comm->members, comm->nranks);
     if (captured)
-        muster_finding_say(lines,
-                           "replays of CUDA graphs, which %u ranks captured: they are not "
-                           "in the order of calls",
-                           captured);
+        muster_finding_line(lines,
+                            "replays of CUDA graphs, which %u ranks captured: they are not "
+                            "in the order of calls",
+                            captured);
     if (logs)
-        muster_finding_say(lines,
-                           "the live state of %u ranks of other hosts: known from logs, to "
-                           "the second",
-                           logs);
+        muster_finding_line(lines,
+                            "the live state of %u ranks of other hosts: known from logs, to "
+                            "the second",
+                            logs);
 }

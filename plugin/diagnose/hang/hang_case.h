@@ -122,13 +122,14 @@ bool muster_hang_find_waiting(const struct muster_hang_cases *cases, struct must
 bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_state *view);
 
 /* Evidence lines. */
-void muster_hang_say_calls(struct muster_hang_case *hang, const struct muster_hang_member *member,
-                           uint64_t number);
-/* `stop`: where it stopped, as " finished #75"; "" nothing. `finished`: its collectives are known to
- * have ended, whatever its own kernels show. */
-void muster_hang_say_absent(struct muster_hang_case *hang, const struct muster_hang_member *member,
-                            const char *stop, bool finished);
-void muster_hang_say_ended(struct muster_hang_case *hang, unsigned most);
-void muster_hang_say_limits(struct muster_hang_case *hang);
+void muster_hang_describe_calls(struct muster_hang_case *hang,
+                                const struct muster_hang_member *member, uint64_t number);
+/* `stop`: where it stopped, as " finished #75"; "" nothing. `finished`: its collectives are known
+ * to have ended, whatever its own kernels show. */
+void muster_hang_describe_absent(struct muster_hang_case *hang,
+                                 const struct muster_hang_member *member, const char *stop,
+                                 bool finished);
+void muster_hang_describe_ended(struct muster_hang_case *hang, unsigned most);
+void muster_hang_describe_limits(struct muster_hang_case *hang);
 
 #endif

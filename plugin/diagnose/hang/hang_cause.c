@@ -85,8 +85,8 @@ static void make_both(struct muster_hang_case *hang)
             hang->role[m] = MUSTER_HANG_BOTH;
     }
     hang->finding.confidence = muster_confidence_hang(MUSTER_FINDING_HANG_ABSENT, MUSTER_PROOF_TIE);
-    muster_finding_say(&hang->finding.not_observable,
-                       "which of them is wrong: each waits for the other");
+    muster_finding_line(&hang->finding.not_observable,
+                        "which of them is wrong: each waits for the other");
     muster_hang_case_close(hang);
     make_root(hang);
 }
@@ -163,10 +163,10 @@ static void merge(struct muster_hang_case *into, struct muster_hang_case *from)
             add_rank(finding->victim, &finding->victims, from->finding.victim[i]);
     }
     if (finding->evidence.n < MUSTER_FINDING_LINES - 2)
-        muster_finding_say(&finding->evidence,
-                           "communicator %016" PRIx64 " waits for it, too, in #%" PRIu64
-                           " since it holds a rank of this one",
-                           from->comm->id, from->finding.op.index);
+        muster_finding_line(&finding->evidence,
+                            "communicator %016" PRIx64 " waits for it, too, in #%" PRIu64
+                            " since it holds a rank of this one",
+                            from->comm->id, from->finding.op.index);
     from->dropped = true;
 }
 
@@ -210,10 +210,10 @@ static void merge_same(struct muster_hang_cases *cases)
 static void report_unexplained(const struct muster_hang_cases *cases,
                                const struct muster_hang_case *hang)
 {
-    muster_finding_say(cases->not_observable,
-                       "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
-                       " for ranks that seem to wait themselves; for what is not observable",
-                       hang->comm->id, hang->finding.op.index);
+    muster_finding_line(cases->not_observable,
+                        "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
+                        " for ranks that seem to wait themselves; for what is not observable",
+                        hang->comm->id, hang->finding.op.index);
 }
 
 /* A rank that waits for a known reason holds up whatever else it has entered. */
@@ -310,10 +310,10 @@ static bool is_lopsided(const struct muster_hang_state *view, const struct muste
 static void drop(struct muster_hang_cases *cases, struct muster_hang_case *hang)
 {
     hang->dropped = true;
-    muster_finding_say(cases->not_observable,
-                       "communicator %016" PRIx64 ": rank %" PRId32 " is missing in #%" PRIu64
-                       ", or waits for others that are; completion not observable",
-                       hang->comm->id, hang->finding.rank[0], hang->finding.op.index);
+    muster_finding_line(cases->not_observable,
+                        "communicator %016" PRIx64 ": rank %" PRId32 " is missing in #%" PRIu64
+                        ", or waits for others that are; completion not observable",
+                        hang->comm->id, hang->finding.rank[0], hang->finding.op.index);
 }
 
 static bool drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_state *view)

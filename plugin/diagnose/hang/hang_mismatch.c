@@ -40,13 +40,13 @@ static uint32_t largest_side(const struct muster_hang_comm *comm, uint64_t numbe
 static void report_sides(struct muster_hang_case *hang, uint64_t number, uint32_t best)
 {
     const struct muster_hang_comm *comm = hang->comm;
-    muster_hang_say_calls(hang, &comm->member[best], number);
+    muster_hang_describe_calls(hang, &comm->member[best], number);
     for (uint32_t i = 0; i < comm->members && hang->finding.evidence.n < 8; i++) {
         if (i != best && (hang->role[i] & MUSTER_HANG_CULPRIT))
-            muster_hang_say_calls(hang, &comm->member[i], number);
+            muster_hang_describe_calls(hang, &comm->member[i], number);
     }
-    muster_finding_say(&hang->finding.evidence,
-                       "all calls before #%" PRIu64 " that are remembered agree", number);
+    muster_finding_line(&hang->finding.evidence,
+                        "all calls before #%" PRIu64 " that are remembered agree", number);
 }
 
 bool muster_hang_evaluate_mismatch(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
@@ -75,9 +75,9 @@ bool muster_hang_evaluate_mismatch(struct muster_hang_cases *cases, struct muste
                                                                                : MUSTER_PROOF_PART);
     report_sides(hang, number, best);
     if (tie)
-        muster_finding_say(&hang->finding.not_observable,
-                           "which side is wrong: as many ranks called the one as the other");
-    muster_hang_say_limits(hang);
+        muster_finding_line(&hang->finding.not_observable,
+                            "which side is wrong: as many ranks called the one as the other");
+    muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
     muster_text_copy(hang->finding.advice, sizeof hang->finding.advice,
                      "compare the code path that led the named ranks to this call: a branch, a "

@@ -68,17 +68,17 @@ static void put_stop(char *to, size_t size, const struct muster_hang_member *mem
                  last, number);
 }
 
-static void say_culprit(struct muster_hang_case *hang, const struct muster_hang_member *member,
-                        const struct muster_hang_facts *facts, uint64_t number)
+static void describe_culprit(struct muster_hang_case *hang, const struct muster_hang_member *member,
+                             const struct muster_hang_facts *facts, uint64_t number)
 {
     char stop[96];
     bool finished = member->calls <= facts->done;
     put_stop(stop, sizeof stop, member, finished, number);
-    muster_hang_say_absent(hang, member, stop, finished);
+    muster_hang_describe_absent(hang, member, stop, finished);
 }
 
 /* How far those who wait have called beyond it. */
-static void say_queued(struct muster_hang_case *hang, uint64_t number)
+static void describe_queued(struct muster_hang_case *hang, uint64_t number)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
@@ -87,9 +87,9 @@ static void say_queued(struct muster_hang_case *hang, uint64_t number)
             most = member->calls;
     }
     if (most > number + 1)
-        muster_finding_say(&hang->finding.evidence,
-                           "the others wait in #%" PRIu64 ", and have queued up to #%" PRIu64,
-                           number, most - 1);
+        muster_finding_line(&hang->finding.evidence,
+                            "the others wait in #%" PRIu64 ", and have queued up to #%" PRIu64,
+                            number, most - 1);
 }
 
 static void word(const struct muster_hang_cases *cases, struct muster_hang_case *hang,
@@ -101,13 +101,13 @@ static void word(const struct muster_hang_cases *cases, struct muster_hang_case 
     hang->proven = is_proven(cases, hang, facts);
     for (uint32_t i = 0; i < hang->comm->members && finding->evidence.n < 6; i++) {
         if (hang->role[i] == MUSTER_HANG_CULPRIT)
-            say_culprit(hang, &hang->comm->member[i], facts, number);
+            describe_culprit(hang, &hang->comm->member[i], facts, number);
     }
-    say_queued(hang, number);
+    describe_queued(hang, number);
     if (number > 0 && ended)
-        muster_finding_say(&finding->evidence, "all operations before #%" PRIu64 " have ended",
-                           number);
-    muster_hang_say_ended(hang, 10);
+        muster_finding_line(&finding->evidence, "all operations before #%" PRIu64 " have ended",
+                            number);
+    muster_hang_describe_ended(hang, 10);
     finding->confidence =
         muster_confidence_hang(finding->kind, !facts->all_seen ? MUSTER_PROOF_PART
                                               : hang->proven   ? MUSTER_PROOF_ENDED
@@ -119,7 +119,7 @@ static void word(const struct muster_hang_cases *cases, struct muster_hang_case 
               "out of memory, killed); what the others say came later"
             : "look at what the named rank does instead: data loading, a checkpoint, "
               "a branch that it alone took; py-spy or gdb on its pid shows it");
-    muster_hang_say_limits(hang);
+    muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
 }
 
@@ -257,10 +257,10 @@ static bool sure_of_missing(const struct muster_hang_cases *cases,
         if (!muster_hang_gone(member) && missed_ns(comm, member) < cases->threshold_ns)
             return false;
         if (!hang->tentative && cases->who[member->who].unsure) {
-            muster_finding_say(cases->not_observable,
-                               "communicator %016" PRIx64 ": ranks wait in it, perhaps for one "
-                               "that is not visible here, or whose GPU has not come to it",
-                               comm->id);
+            muster_finding_line(cases->not_observable,
+                                "communicator %016" PRIx64 ": ranks wait in it, perhaps for one "
+                                "that is not visible here, or whose GPU has not come to it",
+                                comm->id);
             return false;
         }
     }
@@ -286,19 +286,19 @@ static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, 
         bool ahead = hang->role[i] == MUSTER_HANG_VICTIM;
         hang->role[i] = ahead ? MUSTER_HANG_BOTH : MUSTER_HANG_BYSTANDER;
         if (ahead)
-            muster_hang_say_calls(hang, &hang->comm->member[i], number);
+            muster_hang_describe_calls(hang, &hang->comm->member[i], number);
     }
     muster_hang_case_op(hang, number, muster_hang_call_of_any(hang->comm, number));
-    muster_finding_say(&finding->evidence,
-                       "none of the %" PRIu32 " other ranks called it, and they wait nowhere",
-                       missing);
-    muster_finding_say(&finding->not_observable,
-                       "whether it went ahead, or the others are all held up by the same");
+    muster_finding_line(&finding->evidence,
+                        "none of the %" PRIu32 " other ranks called it, and they wait nowhere",
+                        missing);
+    muster_finding_line(&finding->not_observable,
+                        "whether it went ahead, or the others are all held up by the same");
     finding->confidence = muster_confidence_hang(finding->kind, MUSTER_PROOF_TIE);
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "see whether this rank makes a call that the others do not: a loop that is "
                      "one step longer, a branch; else what all the others read or wait for");
-    muster_hang_say_limits(hang);
+    muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
 }
 

@@ -40,13 +40,13 @@ static void word(struct muster_hang_case *hang, const struct muster_hang_comm *o
                                                                 : proof ? MUSTER_PROOF_ENDED
                                                                         : MUSTER_PROOF_ORDER);
     muster_hang_case_close(hang);
-    muster_finding_say(&finding->evidence,
-                       "both are outstanding: ranks started %016" PRIx64 " before %016" PRIx64
-                       ", and others the reverse",
-                       hang->comm->id, other->id);
+    muster_finding_line(&finding->evidence,
+                        "both are outstanding: ranks started %016" PRIx64 " before %016" PRIx64
+                        ", and others the reverse",
+                        hang->comm->id, other->id);
     if (tie)
-        muster_finding_say(&finding->not_observable,
-                           "which order is meant: as many ranks have the one as the other");
+        muster_finding_line(&finding->not_observable,
+                            "which order is meant: as many ranks have the one as the other");
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "start the two communicators in one order on all ranks, group them, or set "
                      "NCCL_LAUNCH_ORDER_IMPLICIT=1");

@@ -26,19 +26,19 @@ static bool add_case(struct muster_hang_cases *cases, struct muster_hang_comm *c
         .dtype = pair->dtype,
     };
     muster_hang_case_op(hang, posted_there, &call);
-    muster_finding_say(&hang->finding.evidence,
-                       "rank %" PRId32 " posted %" PRIu64 " %s rank %" PRId32
-                       ", which posted %" PRIu64 " %s",
-                       waiter->rank, pair->posted, pair->send ? "sends to" : "receives from",
-                       missing->rank, posted_there, pair->send ? "receives" : "sends");
-    muster_hang_say_absent(hang, missing, "", false);
+    muster_finding_line(&hang->finding.evidence,
+                        "rank %" PRId32 " posted %" PRIu64 " %s rank %" PRId32
+                        ", which posted %" PRIu64 " %s",
+                        waiter->rank, pair->posted, pair->send ? "sends to" : "receives from",
+                        missing->rank, posted_there, pair->send ? "receives" : "sends");
+    muster_hang_describe_absent(hang, missing, "", false);
     hang->finding.confidence = muster_confidence_hang(
         hang->finding.kind, hang->proven ? MUSTER_PROOF_ENDED : MUSTER_PROOF_ORDER);
     muster_text_copy(hang->finding.advice, sizeof hang->finding.advice,
                      dead ? "look for the first error in the log of the rank that is gone"
                           : "compare the schedules of the two ranks: one posted an operation that "
                             "the other did not");
-    muster_hang_say_limits(hang);
+    muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
     return true;
 }
@@ -68,10 +68,10 @@ static bool evaluate_pair(struct muster_hang_cases *cases, struct muster_hang_co
     if (died || !waits || !missed)
         return true;
     if (!cases->who[there->who].busy && cases->who[there->who].unsure) {
-        muster_finding_say(cases->not_observable,
-                           "communicator %016" PRIx64 ": ranks wait in it, perhaps for one that "
-                           "is not visible here",
-                           comm->id);
+        muster_finding_line(cases->not_observable,
+                            "communicator %016" PRIx64 ": ranks wait in it, perhaps for one that "
+                            "is not visible here",
+                            comm->id);
         return true;
     }
     return add_case(cases, comm, waiter, there, pair, posted, false);

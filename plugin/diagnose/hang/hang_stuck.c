@@ -28,19 +28,19 @@ static void report_not_observable(const struct muster_hang_cases *cases,
         if (muster_hang_gone(&comm->member[i]) || comm->member[i].over)
             return;
     }
-    muster_finding_say(cases->not_observable,
-                       "communicator %016" PRIx64 ": all ranks called %" PRIu64
-                       " collectives and none since; waiting or idle, completion not observable",
-                       comm->id, facts->most);
+    muster_finding_line(cases->not_observable,
+                        "communicator %016" PRIx64 ": all ranks called %" PRIu64
+                        " collectives and none since; waiting or idle, completion not observable",
+                        comm->id, facts->most);
 }
 
 static void report_unseen(const struct muster_hang_cases *cases,
                           const struct muster_hang_comm *comm, uint64_t number)
 {
-    muster_finding_say(cases->not_observable,
-                       "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
-                       ", perhaps for one of the %u that are not visible here",
-                       comm->id, number, comm->nranks - comm->members);
+    muster_finding_line(cases->not_observable,
+                        "communicator %016" PRIx64 ": ranks wait in #%" PRIu64
+                        ", perhaps for one of the %u that are not visible here",
+                        comm->id, number, comm->nranks - comm->members);
 }
 
 static void word(struct muster_hang_case *hang, const struct muster_hang_facts *facts, bool first)
@@ -49,10 +49,10 @@ static void word(struct muster_hang_case *hang, const struct muster_hang_facts *
     uint32_t proxies = 0;
     for (uint32_t i = 0; i < comm->members; i++)
         proxies += comm->member[i].proxies_open;
-    muster_hang_say_ended(hang, 8);
+    muster_hang_describe_ended(hang, 8);
     if (proxies)
-        muster_finding_say(&hang->finding.evidence, "the network is in it on %u of %u ranks",
-                           proxies, comm->members);
+        muster_finding_line(&hang->finding.evidence, "the network is in it on %u of %u ranks",
+                            proxies, comm->members);
     hang->finding.confidence = muster_confidence_hang(
         MUSTER_FINDING_HANG_STUCK,
         facts->open == comm->members ? MUSTER_PROOF_ENDED : MUSTER_PROOF_PART);
@@ -62,7 +62,7 @@ static void word(struct muster_hang_case *hang, const struct muster_hang_facts *
                      : proxies ? "look at the network between the ranks: link state, errors, drops"
                                : "look at the GPUs and their links: Xid messages, NVLink errors; "
                                  "a GPU that computes without end looks the same");
-    muster_hang_say_limits(hang);
+    muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
 }
 
@@ -91,10 +91,10 @@ bool muster_hang_evaluate_stuck(struct muster_hang_cases *cases, struct muster_h
         return false;
     muster_hang_find_waiting(cases, hang, number, &since);
     muster_hang_case_op(hang, number, muster_hang_call_of_any(comm, number));
-    muster_finding_say(&hang->finding.evidence,
-                       number == 0 ? "it is the communicator's first operation"
-                                   : "%" PRIu64 " operations before it ended",
-                       number);
+    muster_finding_line(&hang->finding.evidence,
+                        number == 0 ? "it is the communicator's first operation"
+                                    : "%" PRIu64 " operations before it ended",
+                        number);
     word(hang, facts, number == 0);
     return true;
 }
@@ -160,9 +160,9 @@ bool muster_hang_evaluate_stuck_pairs(struct muster_hang_cases *cases,
             muster_hang_case_op(hang, pair->posted ? pair->posted - 1 : 0, &call);
         }
         hang->role[i] = MUSTER_HANG_VICTIM;
-        muster_finding_say(&hang->finding.evidence,
-                           "rank %" PRId32 " and its peer both posted %s #%" PRIu64, member->rank,
-                           pair->send ? "send" : "receive", pair->posted ? pair->posted - 1 : 0);
+        muster_finding_line(&hang->finding.evidence,
+                            "rank %" PRId32 " and its peer both posted %s #%" PRIu64, member->rank,
+                            pair->send ? "send" : "receive", pair->posted ? pair->posted - 1 : 0);
     }
     if (hang)
         word(hang, facts, false);

@@ -45,7 +45,7 @@ struct muster_live {
     struct muster_live_policies policies;
     struct muster_live_run *run;
     struct muster_live_slow slow;
-    bool told_gpu;                /* that two ranks use one GPU */
+    bool emitted_gpu;             /* that two ranks use one GPU */
     bool finds_slow;              /* somebody asked for late ranks, slow transfers or paths */
     struct muster_live_peer self; /* as its own memory tells it */
     struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
@@ -309,12 +309,12 @@ static void evaluate_hangs(struct muster_live *live, uint64_t now_ns)
 
 /* Once: it stays so while they live. NCCL refuses two ranks of one communicator on a GPU, but not
  * of two. */
-static void tell_shared_gpu(struct muster_live *live)
+static void emit_shared_gpu(struct muster_live *live)
 {
     const struct muster_live_peer *who[2];
-    if (live->told_gpu || !muster_live_share_gpu(&live->peers, who))
+    if (live->emitted_gpu || !muster_live_share_gpu(&live->peers, who))
         return;
-    live->told_gpu = true;
+    live->emitted_gpu = true;
     muster_log(
         MUSTER_LOG_WARN,
         "ranks %d and %d of this host use one GPU, %s (processes %u and %u): each waits while the "
@@ -338,7 +338,7 @@ void muster_live_scan(struct muster_live *live, uint64_t now_ns)
         evaluate_hangs(live, now_ns);
     if (!leads(live))
         return;
-    tell_shared_gpu(live);
+    emit_shared_gpu(live);
     muster_live_evidence_sample(&live->evidence, &live->peers, now_ns);
     find_divergence(live, live->evaluated_ns == now_ns);
     find_slow(live, now_ns);

@@ -49,8 +49,8 @@ static uint64_t still_since(const struct muster_live_motions *motions,
     const struct muster_live_motion *earlier = before ? find(before, motion->id) : NULL;
     if (earlier && earlier->since_ns)
         return earlier->since_ns;
-    bool told = motions->from_outside && motion->moved_ns && motion->moved_ns < now_ns;
-    return told ? motion->moved_ns : now_ns;
+    bool known = motions->from_outside && motion->moved_ns && motion->moved_ns < now_ns;
+    return known ? motion->moved_ns : now_ns;
 }
 
 static bool take_one(const struct muster_live_motions *motions, struct muster_live_motion *motion,

@@ -42,9 +42,9 @@ bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live
         muster_view_free(&view);
     }
     for (size_t i = 0; i < findings->n; i++)
-        muster_finding_say(&findings->finding[i].not_observable,
-                           "judged while the job runs, by the latest operations of the ranks of "
-                           "this host; what it cost counts in them alone");
+        muster_finding_line(&findings->finding[i].not_observable,
+                            "judged while the job runs, by the latest operations of the ranks of "
+                            "this host; what it cost counts in them alone");
     slow->rest_ns = EVALUATE_SHARE * (cpu_ns() - cost);
     return whole;
 }

@@ -10,7 +10,7 @@ struct mismatch {
     const struct muster_view *view;
     const struct muster_view_comm *comm;
     uint64_t differing, compared;
-    uint64_t number; /* of the first */
+    uint64_t number;                  /* of the first */
     const struct muster_view_op **op; /* of each member there; NULL: not recorded */
 };
 
@@ -73,7 +73,7 @@ static void look(struct mismatch *in, struct muster_arena *memory)
     }
 }
 
-static void say_call(const struct mismatch *in, uint32_t i, struct muster_finding_lines *to)
+static void put_call(const struct mismatch *in, uint32_t i, struct muster_finding_lines *to)
 {
     const struct muster_view_op *op = in->op[i];
     const struct muster_view_class *class = &in->view->class[op->class];
@@ -81,9 +81,9 @@ static void say_call(const struct mismatch *in, uint32_t i, struct muster_findin
     char root[32] = "";
     if (muster_func_is_rooted(op->func))
         snprintf(root, sizeof root, ", root %" PRId32, class->root);
-    muster_finding_say(to, "rank %" PRId32 " called #%" PRIu64 " %s %" PRIu64 " %s%s", rank,
-                       (uint64_t)op->number, muster_func_word(op->func), (uint64_t)op->count,
-                       muster_dtype_name(class->dtype), root);
+    muster_finding_line(to, "rank %" PRId32 " called #%" PRIu64 " %s %" PRIu64 " %s%s", rank,
+                        (uint64_t)op->number, muster_func_word(op->func), (uint64_t)op->count,
+                        muster_dtype_name(class->dtype), root);
 }
 
 /* Names who is not of the largest side; at a tie everybody. Returns whether it is a tie. */
@@ -104,7 +104,7 @@ static bool name_ranks(const struct mismatch *in, uint32_t best, struct muster_f
         }
         finding->rank[finding->ranks++] = gpu->rank;
         if (i != best && finding->evidence.n < 5)
-            say_call(in, i, &finding->evidence);
+            put_call(in, i, &finding->evidence);
     }
     return tie;
 }
@@ -127,18 +127,18 @@ static void fill(const struct mismatch *in, struct muster_finding *finding)
     finding->op.root = in->view->class[usual->class].root;
     finding->since_unix_ns =
         usual->enqueue_ns + (uint64_t)in->view->gpu[in->view->member[usual->member].gpu].unix_ns;
-    say_call(in, best, &finding->evidence);
+    put_call(in, best, &finding->evidence);
     bool tie = name_ranks(in, best, finding);
-    muster_finding_say(&finding->evidence,
-                       "%" PRIu64 " of %" PRIu64 " operations compared do not match; #%" PRIu64
-                       " is the first",
-                       in->differing, in->compared, in->number);
+    muster_finding_line(&finding->evidence,
+                        "%" PRIu64 " of %" PRIu64 " operations compared do not match; #%" PRIu64
+                        " is the first",
+                        in->differing, in->compared, in->number);
     if (tie)
-        muster_finding_say(&finding->not_observable,
-                           "which side is wrong: as many ranks called the one as the other");
-    enum muster_proof proof = tie                                        ? MUSTER_PROOF_TIE
+        muster_finding_line(&finding->not_observable,
+                            "which side is wrong: as many ranks called the one as the other");
+    enum muster_proof proof = tie                                    ? MUSTER_PROOF_TIE
                               : in->comm->members < in->comm->nranks ? MUSTER_PROOF_PART
-                                                                         : MUSTER_PROOF_ENDED;
+                                                                     : MUSTER_PROOF_ENDED;
     finding->confidence = muster_confidence_hang(MUSTER_FINDING_HANG_MISMATCH, proof);
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "compare the code path that led the named ranks to this call: a branch, a "
@@ -163,8 +163,8 @@ int muster_past_mismatches(const struct muster_view *view, struct muster_finding
         struct mismatch in = {.view = view, .comm = &view->comm[c]};
         if (!muster_joint_possible(in.comm) || is_known(findings, in.comm->id))
             continue;
-        in.op = muster_arena_array(&memory, in.comm->members,
-                                   sizeof(const struct muster_view_op *));
+        in.op =
+            muster_arena_array(&memory, in.comm->members, sizeof(const struct muster_view_op *));
         look(&in, &memory);
         struct muster_finding *finding = in.differing > 0 ? muster_findings_add(findings) : NULL;
         memory.failed |= in.differing > 0 && !finding;

@@ -8,8 +8,8 @@
 
 /* One operation that a single rank came to long after the others. */
 struct wait {
-    const struct muster_view_op *op; /* the late rank's */
-    uint32_t comm, gpu;              /* of the late rank */
+    const struct muster_view_op *op;   /* the late rank's */
+    uint32_t comm, gpu;                /* of the late rank */
     uint64_t from_unix_ns, to_unix_ns; /* when the last other one called it, and when it did */
     bool excused;
 };
@@ -38,7 +38,7 @@ static uint64_t called_unix_ns(const struct muster_view *view, const struct must
 
 /* Whose call says when its rank came: not replayed by a graph, nor by muster as fast as it can. The
  * first operation is as early as the slowest process starts. */
-static bool tells_when(const struct muster_view *view, const struct muster_view_op *op)
+static bool shows_when(const struct muster_view *view, const struct muster_view_op *op)
 {
     return op->enqueue_ns > 0 && !(op->flags & MUSTER_OP_GRAPH) && op->number > 0 &&
            gpu_of(view, op)->host_times;
@@ -72,7 +72,7 @@ static void note(struct waits *waits, const struct muster_joint *joint)
 
 static void note_all(struct waits *waits)
 {
-    const struct muster_joint_rule rule = {.takes = tells_when, .least = 2};
+    const struct muster_joint_rule rule = {.takes = shows_when, .least = 2};
     for (uint32_t c = 0; c < waits->view->comms; c++) {
         struct muster_joint joint;
         if (!muster_joint_possible(&waits->view->comm[c]))
@@ -129,7 +129,8 @@ static uint64_t next_call(const struct waits *waits, uint32_t gpu, uint64_t afte
     return low < end ? waits->call[low] : UINT64_MAX;
 }
 
-/* Whether it is known what was called from then on: of a run that is watched less and less is kept. */
+/* Whether it is known what was called from then on: of a run that is watched less and less is kept.
+ */
 static bool is_known_from(const struct muster_view_gpu *gpu, uint64_t unix_ns)
 {
     return gpu->whole_from_ns == 0 || (gpu->whole_from_ns != UINT64_MAX &&
@@ -232,12 +233,11 @@ static void fill(const struct waits *waits, const struct wait *wait, struct must
     muster_finding_set_op(finding, view, comm, wait->op);
     finding->op.root = view->class[wait->op->class].root;
     finding->since_unix_ns = wait->from_unix_ns;
-    finding->confidence =
-        muster_confidence_hang(MUSTER_FINDING_HANG_ABSENT, comm->members >= comm->nranks
-                                                               ? MUSTER_PROOF_ENDED
-                                                               : MUSTER_PROOF_PART);
-    muster_finding_say(&finding->not_observable,
-                       "what its host did meanwhile: nothing of it was recorded");
+    finding->confidence = muster_confidence_hang(MUSTER_FINDING_HANG_ABSENT,
+                                                 comm->members >= comm->nranks ? MUSTER_PROOF_ENDED
+                                                                               : MUSTER_PROOF_PART);
+    muster_finding_line(&finding->not_observable,
+                        "what its host did meanwhile: nothing of it was recorded");
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "look at what this rank alone did then: a checkpoint, an evaluation, a data "
                      "loader that stalled, a host that was stopped; its own log has the time");
@@ -263,10 +263,11 @@ static void report(struct waits *waits, const struct wait *wait, double lasted_s
         finding->cost_share += seconds(wait) / lasted_s;
     finding->cost_share = finding->cost_share < 1 ? finding->cost_share : 1;
     if (finding->evidence.n < 6)
-        muster_finding_say(&finding->evidence,
-                           "the others had all called %s #%" PRIu64
-                           " and it called nothing for %.1f s, then it came",
-                           muster_func_word(wait->op->func), (uint64_t)wait->op->number, seconds(wait));
+        muster_finding_line(&finding->evidence,
+                            "the others had all called %s #%" PRIu64
+                            " and it called nothing for %.1f s, then it came",
+                            muster_func_word(wait->op->func), (uint64_t)wait->op->number,
+                            seconds(wait));
 }
 
 static int in_time(const void *left, const void *right)

@@ -119,28 +119,28 @@ static void report_unknown(const struct muster_path_scan *scan, struct muster_fi
             continue;
         }
         if (gpu->facts->head.state == MUSTER_FACTS_READING) {
-            muster_finding_say(lines,
-                               "rank %" PRId32 ": the GPU driver did not answer, so its paths are "
-                               "not known",
-                               gpu->rank);
+            muster_finding_line(lines,
+                                "rank %" PRId32 ": the GPU driver did not answer, so its paths are "
+                                "not known",
+                                gpu->rank);
             return;
         }
         if (!gpu->fact && muster_path_disabled(gpu)) {
-            muster_finding_say(lines,
-                               "rank %" PRId32 ": NCCL_P2P_DISABLE=1 is set; whether its GPU "
-                               "could reach others directly is not known (%.100s)",
-                               gpu->rank,
-                               gpu->facts->head.no_nvml[0] ? gpu->facts->head.no_nvml
-                                                           : "the driver does not show it");
+            muster_finding_line(lines,
+                                "rank %" PRId32 ": NCCL_P2P_DISABLE=1 is set; whether its GPU "
+                                "could reach others directly is not known (%.100s)",
+                                gpu->rank,
+                                gpu->facts->head.no_nvml[0] ? gpu->facts->head.no_nvml
+                                                            : "the driver does not show it");
             return;
         }
     }
     if (scan->unknown && scan->n == 0) {
         const struct muster_view_member *from = &view->member[scan->unknown->member];
-        muster_finding_say(lines,
-                           "rank %" PRId32 " sends to another rank of its host over the network; "
-                           "whether their GPUs could reach each other directly is not known",
-                           view->gpu[from->gpu].rank);
+        muster_finding_line(lines,
+                            "rank %" PRId32 " sends to another rank of its host over the network; "
+                            "whether their GPUs could reach each other directly is not known",
+                            view->gpu[from->gpu].rank);
     }
 }
 
@@ -176,7 +176,8 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
     for (size_t i = 0; i < view->nets && !memory.failed; i++) {
         scan_net(&scan, &view->net[i]);
     }
-    if (!memory.failed && (describe_all(&scan, findings) || muster_path_find_low(&scan, findings))) {
+    if (!memory.failed &&
+        (describe_all(&scan, findings) || muster_path_find_low(&scan, findings))) {
         memory.failed = true;
     }
     int result = muster_arena_check(&memory, err, "looking at paths");

@@ -84,11 +84,11 @@ static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *
             continue;
         }
         any = true;
-        muster_finding_say(lines,
-                           "GPU %s of rank %" PRId32 ": clocks limited by %s in %.0f %% of %" PRIu32
-                           " samples, those of the others in %.0f %%",
-                           gpu->fact->pci, gpu->rank, muster_fact_limit_name(i), own,
-                           gpu->use->samples, others);
+        muster_finding_line(
+            lines,
+            "GPU %s of rank %" PRId32 ": clocks limited by %s in %.0f %% of %" PRIu32
+            " samples, those of the others in %.0f %%",
+            gpu->fact->pci, gpu->rank, muster_fact_limit_name(i), own, gpu->use->samples, others);
     }
     return any;
 }
@@ -100,10 +100,10 @@ static bool cite_clock(const struct crowd *crowd, struct muster_finding_lines *l
     if (own <= 0 || others <= 0 || own * 100 >= others * CLOCK_PERCENT) {
         return false;
     }
-    muster_finding_say(lines,
-                       "GPU %s of rank %" PRId32 ": %.0f MHz while busy, the others %.0f MHz (up "
-                       "to %" PRId32 " degrees here)",
-                       gpu->fact->pci, gpu->rank, own, others, gpu->use->max_temperature);
+    muster_finding_line(lines,
+                        "GPU %s of rank %" PRId32 ": %.0f MHz while busy, the others %.0f MHz (up "
+                        "to %" PRId32 " degrees here)",
+                        gpu->fact->pci, gpu->rank, own, others, gpu->use->max_temperature);
     return true;
 }
 
@@ -119,14 +119,14 @@ static bool cite_errors(const struct crowd *crowd, struct muster_finding_lines *
             continue;
         }
         any = true;
-        muster_finding_say(lines,
-                           "GPU %s of rank %" PRId32 ": %.0f %s during the job, the others "
-                           "typically %.0f",
-                           gpu->fact->pci, gpu->rank, own, words[i], others);
+        muster_finding_line(lines,
+                            "GPU %s of rank %" PRId32 ": %.0f %s during the job, the others "
+                            "typically %.0f",
+                            gpu->fact->pci, gpu->rank, own, words[i], others);
     }
     if (gpu->use->xid) {
-        muster_finding_say(lines, "GPU %s of rank %" PRId32 ": Xid %" PRIu32 " during the job",
-                           gpu->fact->pci, gpu->rank, gpu->use->xid);
+        muster_finding_line(lines, "GPU %s of rank %" PRId32 ": Xid %" PRIu32 " during the job",
+                            gpu->fact->pci, gpu->rank, gpu->use->xid);
     }
     return any || gpu->use->xid;
 }
@@ -138,10 +138,10 @@ static bool cite_sharing(const struct crowd *crowd, struct muster_finding_lines 
     if (own < HALF || own < others + SHARE) {
         return false;
     }
-    muster_finding_say(lines,
-                       "GPU %s of rank %" PRId32 ": other processes use it too, in %.0f %% of "
-                       "%" PRIu32 " samples (%" PRId32 " of them at the end)",
-                       gpu->fact->pci, gpu->rank, own, gpu->use->samples, gpu->use->last.others);
+    muster_finding_line(lines,
+                        "GPU %s of rank %" PRId32 ": other processes use it too, in %.0f %% of "
+                        "%" PRIu32 " samples (%" PRId32 " of them at the end)",
+                        gpu->fact->pci, gpu->rank, own, gpu->use->samples, gpu->use->last.others);
     return true;
 }
 
@@ -151,16 +151,17 @@ static void cite_waiting(const struct crowd *crowd, struct muster_finding_lines 
     const struct muster_view_gpu *gpu = crowd->culprit;
     double own = waits(gpu->use, 0), others = typical(crowd, waits, 0);
     if (others >= HALF && own + SHARE <= others) {
-        muster_finding_say(lines,
-                           "the other GPUs wait: fully used at under 40 %% of their power limit in "
-                           "%.0f %% of samples, that of rank %" PRId32 " in %.0f %%",
-                           others, gpu->rank, own);
+        muster_finding_line(
+            lines,
+            "the other GPUs wait: fully used at under 40 %% of their power limit in "
+            "%.0f %% of samples, that of rank %" PRId32 " in %.0f %%",
+            others, gpu->rank, own);
     } else if (own >= HALF && others + SHARE <= own) {
-        muster_finding_say(lines,
-                           "against it: the GPU of rank %" PRId32 " is fully used at under 40 %% "
-                           "of its power limit in %.0f %% of samples, as one that waits; the "
-                           "others in %.0f %%",
-                           gpu->rank, own, others);
+        muster_finding_line(lines,
+                            "against it: the GPU of rank %" PRId32 " is fully used at under 40 %% "
+                            "of its power limit in %.0f %% of samples, as one that waits; the "
+                            "others in %.0f %%",
+                            gpu->rank, own, others);
     }
 }
 
@@ -172,11 +173,11 @@ static void cite_gpu(const struct crowd *crowd, struct muster_finding_lines *lin
     any |= cite_errors(crowd, lines);
     any |= cite_sharing(crowd, lines);
     if (!any && crowd->n > 0 && crowd->culprit->use->samples >= ENOUGH) {
-        muster_finding_say(lines,
-                           "GPU %s of rank %" PRId32 ": clocks, limits and errors as of the others "
-                           "(%" PRIu32 " samples)",
-                           crowd->culprit->fact->pci, crowd->culprit->rank,
-                           crowd->culprit->use->samples);
+        muster_finding_line(
+            lines,
+            "GPU %s of rank %" PRId32 ": clocks, limits and errors as of the others "
+            "(%" PRIu32 " samples)",
+            crowd->culprit->fact->pci, crowd->culprit->rank, crowd->culprit->use->samples);
     }
     cite_waiting(crowd, lines);
 }
@@ -226,8 +227,8 @@ static void cite_interface(const struct muster_view_gpu *gpu, const char *end,
     if (reached->ops) {
         snprintf(achieved, sizeof achieved, "; %.2f GB/s achieved", reached->mean_gbs);
     }
-    muster_finding_say(lines, "rank %" PRId32 " %s through %s, %s%s", gpu->rank, end,
-                       head->nic_verbs[0] ? head->nic_verbs : head->nic, rate, achieved);
+    muster_finding_line(lines, "rank %" PRId32 " %s through %s, %s%s", gpu->rank, end,
+                        head->nic_verbs[0] ? head->nic_verbs : head->nic, rate, achieved);
 }
 
 static void cite_one(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
@@ -253,8 +254,8 @@ int muster_path_cite(const struct muster_view *view, struct muster_findings *fin
     struct crowd *crowd = muster_arena_array(&memory, 1, sizeof *crowd);
     for (size_t i = 0; i < findings->n && !memory.failed; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        bool slow = muster_finding_is_late(finding) ||
-                    finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
+        bool slow =
+            muster_finding_is_late(finding) || finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
         for (uint32_t c = 0; c < view->comms && slow && finding->ranks; c++) {
             if (view->comm[c].id == finding->comm) {
                 cite_one(view, c, &memory, crowd, finding);

@@ -114,15 +114,16 @@ static int find_nvlinks(const struct muster_path_scan *scan, uint32_t g,
         return -1;
     }
     if (lost) {
-        muster_finding_say(&finding->evidence,
-                           "GPU %s of rank %" PRId32 " had %u active NVLinks when the job began "
-                           "and has %" PRId32 " now",
-                           fact->pci, gpu->rank, fact->nvlinks, now->nvlinks);
+        muster_finding_line(&finding->evidence,
+                            "GPU %s of rank %" PRId32 " had %u active NVLinks when the job began "
+                            "and has %" PRId32 " now",
+                            fact->pci, gpu->rank, fact->nvlinks, now->nvlinks);
     } else {
-        muster_finding_say(&finding->evidence,
-                           "GPU %s of rank %" PRId32 " has %u active NVLinks, GPUs of its model on "
-                           "this host have %u",
-                           fact->pci, gpu->rank, fact->nvlinks, fact->nvlinks_usual);
+        muster_finding_line(&finding->evidence,
+                            "GPU %s of rank %" PRId32
+                            " has %u active NVLinks, GPUs of its model on "
+                            "this host have %u",
+                            fact->pci, gpu->rank, fact->nvlinks, fact->nvlinks_usual);
     }
     snprintf(finding->advice, sizeof finding->advice,
              "take this GPU out of the job; nvidia-smi nvlink -s and the kernel log say which "
@@ -149,8 +150,8 @@ static int find_pcie(const struct muster_path_scan *scan, uint32_t g,
         return 0;
     }
     if (low == MUSTER_FACT_LOW_IDLE) {
-        muster_finding_say(&findings->not_observable, "rank %" PRId32 ": %.200s", gpu->rank,
-                           fact->low);
+        muster_finding_line(&findings->not_observable, "rank %" PRId32 ": %.200s", gpu->rank,
+                            fact->low);
         return 0;
     }
     struct muster_finding *finding =
@@ -158,11 +159,11 @@ static int find_pcie(const struct muster_path_scan *scan, uint32_t g,
     if (!finding) {
         return -1;
     }
-    muster_finding_say(&finding->evidence, "%s", fact->low);
-    muster_finding_say(&finding->evidence,
-                       net ? "rank %" PRId32 " reaches rank %" PRId32 " of another host through it"
-                           : "rank %" PRId32 " reaches rank %" PRId32 " of its host through it",
-                       gpu->rank, other->rank);
+    muster_finding_line(&finding->evidence, "%s", fact->low);
+    muster_finding_line(&finding->evidence,
+                        net ? "rank %" PRId32 " reaches rank %" PRId32 " of another host through it"
+                            : "rank %" PRId32 " reaches rank %" PRId32 " of its host through it",
+                        gpu->rank, other->rank);
     snprintf(finding->advice, sizeof finding->advice,
              "reseat the card or riser, check the slot and the BIOS; muster topo shows every link "
              "of this host");
@@ -192,14 +193,14 @@ static int find_nic(const struct muster_path_scan *scan, uint32_t g,
     }
     enum muster_fact_var which = head->nic_verbs[0] ? MUSTER_VAR_IB_HCA : MUSTER_VAR_SOCKET_IFNAME;
     const char *value = muster_path_variable(gpu, which);
-    muster_finding_say(&finding->evidence,
-                       "data between hosts take %s, on the other socket than GPU %s (SYS); %s is "
-                       "nearer (%s)",
-                       nic_name(head), fact->pci, fact->near,
-                       muster_path_class_name(fact->near_class));
+    muster_finding_line(&finding->evidence,
+                        "data between hosts take %s, on the other socket than GPU %s (SYS); %s is "
+                        "nearer (%s)",
+                        nic_name(head), fact->pci, fact->near,
+                        muster_path_class_name(fact->near_class));
     if (value) {
-        muster_finding_say(&finding->evidence, "%s=%s chooses it", muster_fact_var_name(which),
-                           value);
+        muster_finding_line(&finding->evidence, "%s=%s chooses it", muster_fact_var_name(which),
+                            value);
     }
     snprintf(finding->advice, sizeof finding->advice,
              "let NCCL choose among all NICs of the fabric, or name those near each GPU");
@@ -248,12 +249,12 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
     char path[96];
     muster_path_pair_format(&slowest, path, sizeof path);
     finding->confidence = muster_path_confidence(true);
-    muster_finding_say(&finding->evidence, "all ranks of the communicator are joined by %s", path);
-    muster_finding_say(&finding->evidence,
-                       "the fastest of %" PRIu64 " timed collectives of 64 MiB and more reached "
-                       "%.1f GB/s bus bandwidth",
-                       reached.ops, reached.best_gbs);
-    muster_finding_say(&finding->not_observable, "which of the links, or which setting, is slow");
+    muster_finding_line(&finding->evidence, "all ranks of the communicator are joined by %s", path);
+    muster_finding_line(&finding->evidence,
+                        "the fastest of %" PRIu64 " timed collectives of 64 MiB and more reached "
+                        "%.1f GB/s bus bandwidth",
+                        reached.ops, reached.best_gbs);
+    muster_finding_line(&finding->not_observable, "which of the links, or which setting, is slow");
     snprintf(finding->advice, sizeof finding->advice,
              "muster doctor measures every pair of GPUs; NCCL_DEBUG=INFO prints how ranks are "
              "joined");

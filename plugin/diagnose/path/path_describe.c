@@ -29,16 +29,17 @@ static void report_expected(const struct muster_path_missing *missing,
 {
     char path[96];
     muster_path_pair_format(&missing->pair, path, sizeof path);
-    muster_finding_say(lines, "GPUs %s and %s are joined by %s", missing->pair.a->fact->pci,
-                       missing->pair.b->fact->pci, path);
+    muster_finding_line(lines, "GPUs %s and %s are joined by %s", missing->pair.a->fact->pci,
+                        missing->pair.b->fact->pci, path);
 }
 
 static void report_others(const struct muster_path_missing *missing,
                           struct muster_finding_lines *lines)
 {
     if (missing->pairs > 1) {
-        muster_finding_say(lines, "the same holds for %" PRIu32 " more pairs of ranks of this host",
-                           missing->pairs - 1);
+        muster_finding_line(lines,
+                            "the same holds for %" PRIu32 " more pairs of ranks of this host",
+                            missing->pairs - 1);
     }
 }
 
@@ -47,25 +48,25 @@ static void report_why(const struct muster_path_missing *missing, struct muster_
     const struct muster_path_pair *pair = &missing->pair;
     switch (pair->why) {
     case MUSTER_PATH_DISABLED:
-        muster_finding_say(&finding->evidence,
-                           "NCCL_P2P_DISABLE=1 in the environment of rank %" PRId32 ": NCCL uses "
-                           "no direct path between GPUs",
-                           pair->by->rank);
+        muster_finding_line(&finding->evidence,
+                            "NCCL_P2P_DISABLE=1 in the environment of rank %" PRId32 ": NCCL uses "
+                            "no direct path between GPUs",
+                            pair->by->rank);
         break;
     case MUSTER_PATH_LEVEL:
-        muster_finding_say(&finding->evidence,
-                           "NCCL_P2P_LEVEL=%s in the environment of rank %" PRId32 " leaves this "
-                           "path out",
-                           muster_path_variable(pair->by, MUSTER_VAR_P2P_LEVEL), pair->by->rank);
+        muster_finding_line(&finding->evidence,
+                            "NCCL_P2P_LEVEL=%s in the environment of rank %" PRId32 " leaves this "
+                            "path out",
+                            muster_path_variable(pair->by, MUSTER_VAR_P2P_LEVEL), pair->by->rank);
         break;
     case MUSTER_PATH_REFUSED:
-        muster_finding_say(&finding->evidence, "the driver refuses peer access between them: %s",
-                           muster_p2p_name(pair->peer->p2p));
+        muster_finding_line(&finding->evidence, "the driver refuses peer access between them: %s",
+                            muster_p2p_name(pair->peer->p2p));
         break;
     default:
-        muster_finding_say(&finding->not_observable,
-                           "why NCCL does not use the direct path: no variable turns it off and "
-                           "the driver does not refuse it");
+        muster_finding_line(&finding->not_observable,
+                            "why NCCL does not use the direct path: no variable turns it off and "
+                            "the driver does not refuse it");
     }
 }
 
@@ -78,14 +79,14 @@ static void report_instead(const struct muster_view *view,
         const struct muster_view_gpu *from = &view->gpu[view->member[missing->net->member].gpu];
         char bytes[32];
         muster_text_bytes(bytes, sizeof bytes, missing->net->bytes);
-        muster_finding_say(&finding->evidence,
-                           "rank %" PRId32 " sends to rank %" PRId32 " of the same host over the "
-                           "network: %s in %" PRIu64 " operations of the proxy",
-                           from->rank, missing->net_to->rank, bytes, missing->net->count);
+        muster_finding_line(&finding->evidence,
+                            "rank %" PRId32 " sends to rank %" PRId32 " of the same host over the "
+                            "network: %s in %" PRIu64 " operations of the proxy",
+                            from->rank, missing->net_to->rank, bytes, missing->net->count);
     }
     if (shm && strcmp(shm, "0") != 0) {
-        muster_finding_say(&finding->evidence,
-                           "NCCL_SHM_DISABLE=%s as well: not even the host's memory is used", shm);
+        muster_finding_line(&finding->evidence,
+                            "NCCL_SHM_DISABLE=%s as well: not even the host's memory is used", shm);
     }
 }
 
@@ -94,16 +95,16 @@ static void report_reached(const struct muster_path_reached *reached, const char
 {
     char bytes[32];
     if (reached->ops == 0) {
-        muster_finding_say(&finding->not_observable,
-                           "what the job's large collectives reach: too few were timed on all "
-                           "ranks");
+        muster_finding_line(&finding->not_observable,
+                            "what the job's large collectives reach: too few were timed on all "
+                            "ranks");
         return;
     }
     muster_text_bytes(bytes, sizeof bytes, reached->largest);
-    muster_finding_say(&finding->evidence,
-                       "%" PRIu64 " timed collectives of 4 MiB and more (up to %s) reached %.1f "
-                       "GB/s bus bandwidth, the fastest %.1f; %s",
-                       reached->ops, bytes, reached->mean_gbs, reached->best_gbs, what);
+    muster_finding_line(&finding->evidence,
+                        "%" PRIu64 " timed collectives of 4 MiB and more (up to %s) reached %.1f "
+                        "GB/s bus bandwidth, the fastest %.1f; %s",
+                        reached->ops, bytes, reached->mean_gbs, reached->best_gbs, what);
 }
 
 static void advise(const struct muster_path_missing *missing, char *advice, size_t size)
@@ -137,7 +138,7 @@ void muster_path_format_missing(const struct muster_view *view,
     muster_path_pair_format(&missing->pair, path, sizeof path);
     snprintf(limit, sizeof limit, "the path allows: %s", path);
     report_reached(reached, limit, finding);
-    muster_finding_say(&finding->not_observable,
-                       "what it costs: how long the operations would take otherwise");
+    muster_finding_line(&finding->not_observable,
+                        "what it costs: how long the operations would take otherwise");
     advise(missing, finding->advice, sizeof finding->advice);
 }

@@ -7,19 +7,19 @@
 #include "diagnose/straggler/job_graph.h"
 #include "diagnose/straggler/places.h"
 
-#define BETTER 0.8 /* of the changes by another edge: less speaks for this one */
+#define BETTER  0.8 /* of the changes by another edge: less speaks for this one */
 #define AT_ONCE 0.7 /* of the units of a position: the GPU waited for its host */
 
 enum {
-    GRAIN_NS = 4000, /* changes below are nothing: clocks have steps */
+    GRAIN_NS = 4000,    /* changes below are nothing: clocks have steps */
     CHANGES_LEAST = 20, /* of own times: fewer tell no edge */
-    TURNS_LEAST = 5,  /* a position met more rarely is none */
+    TURNS_LEAST = 5,    /* a position met more rarely is none */
 };
 
 /* ---- positions and seats ---- */
 
-static uint32_t position_of(struct muster_graph *graph, struct muster_places *places, uint64_t label,
-                            uint32_t u)
+static uint32_t position_of(struct muster_graph *graph, struct muster_places *places,
+                            uint64_t label, uint32_t u)
 {
     uint32_t *at = muster_places_at(places, label);
     if (!*at) {
@@ -38,7 +38,8 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
     if (!*at) {
         struct muster_seat *seat =
             muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
-        *seat = (struct muster_seat){.position = position, .gpu = gpu, .first_late = MUSTER_NO_UNIT};
+        *seat =
+            (struct muster_seat){.position = position, .gpu = gpu, .first_late = MUSTER_NO_UNIT};
         *at = (uint32_t)graph->seats;
     }
     return *at - 1;
@@ -80,7 +81,7 @@ void muster_graph_seats(struct muster_graph *graph)
 /* ---- which edge ---- */
 
 /* A unit that began as soon as its communicator's last was over tells nothing. */
-static bool tells(const struct muster_graph *graph, const struct muster_unit *unit)
+static bool is_informative(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     return unit->scored && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST) &&
            muster_unit_own(graph, unit, MUSTER_EDGE_LAST) >= MUSTER_GAP_NS &&
@@ -120,9 +121,9 @@ struct edge_sum {
 /* By how much own times change, without the rank where they do most: it may be late. */
 static double mean_change(const struct edge_sum *sum)
 {
-    return sum->seats >= 3   ? exp((sum->log_change - sum->most) / (sum->seats - 1))
+    return sum->seats >= 3  ? exp((sum->log_change - sum->most) / (sum->seats - 1))
            : sum->seats > 0 ? exp(sum->log_change / sum->seats)
-                             : INFINITY;
+                            : INFINITY;
 }
 
 /* The edge by which own times change least; one further down must be clearly better. */
@@ -149,7 +150,7 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            if (tells(graph, unit)) {
+            if (is_informative(graph, unit)) {
                 note_change(graph, unit);
             }
         }
@@ -175,8 +176,7 @@ static void set_own(struct muster_graph *graph)
 {
     for (size_t u = 0; u < graph->units; u++) {
         struct muster_unit *unit = &graph->unit[u];
-        const struct muster_position *position =
-            &graph->position[graph->seat[unit->seat].position];
+        const struct muster_position *position = &graph->position[graph->seat[unit->seat].position];
         unit->edge = position->edge & 7u;
         if (!muster_unit_knows(graph, unit, unit->edge)) {
             unit->edge = MUSTER_EDGE_LAST;
@@ -225,7 +225,7 @@ void muster_graph_ready(struct muster_graph *graph)
 void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
                        struct muster_arena *memory)
 {
-    static void (*const step[])(struct muster_graph *graph) = {
+    static void (*const step[])(struct muster_graph * graph) = {
         muster_graph_units, muster_graph_turns, muster_graph_order, muster_graph_seats,
         muster_graph_edges, muster_graph_ready, muster_graph_usual, muster_graph_stages};
     struct muster_arena making = {0};

@@ -6,17 +6,18 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
-#include "diagnose/straggler/late_calls_tell.h"
+#include "diagnose/straggler/late_calls_describe.h"
 #include "diagnose/straggler/places.h"
 #include "view/aligned.h"
 
-#define WAITS       0.8  /* of the changes if hosts had gone on by themselves: they waited in between */
-#define WORTH       0.01 /* of the time: it rests on less than what GPU times show */
-#define RARELY      1.25 /* times as often as its GPU's rarest place that is no exception, at most: once
-                            a step */
-#define EXCEPTION   0.01 /* of a GPU's calls */
-#define OFTEN       0.25 /* of the place where hosts wait most often: another one, of the same step */
-#define MUCH        3.0  /* times as late as the next one of its host: hosts differ by nature */
+#define WAITS 0.8  /* of the changes if hosts had gone on by themselves: they waited in between */
+#define WORTH 0.01 /* of the time: it rests on less than what GPU times show */
+#define RARELY                                                                                     \
+    1.25 /* times as often as its GPU's rarest place that is no exception, at most: once           \
+            a step */
+#define EXCEPTION 0.01 /* of a GPU's calls */
+#define OFTEN     0.25 /* of the place where hosts wait most often: another one, of the same step */
+#define MUCH      3.0  /* times as late as the next one of its host: hosts differ by nature */
 enum {
     FLOOR_NS = 16000,   /* as of other late ranks */
     GRAIN_NS = 4000,    /* changes below are nothing */
@@ -82,7 +83,7 @@ struct search {
     struct last *last; /* of each place and member */
     size_t n_last;
     struct muster_late_caller *caller; /* of each member of the view */
-    int64_t *held; /* of each member: how late it went on after the last wait */
+    int64_t *held;                     /* of each member: how late it went on after the last wait */
     /* Of one group; scratch. */
     const struct muster_view_op **op;
     int64_t *ended, *began, *sorted;
@@ -102,8 +103,7 @@ static bool is_blind(const struct muster_view_gpu *gpu)
 static bool is_call(const struct muster_view *view, const struct muster_view_op *op)
 {
     return op->enqueue_ns > 0 && !(op->flags & MUSTER_OP_GRAPH) &&
-           !muster_view_to_itself(view, op) &&
-           is_blind(&view->gpu[view->member[op->member].gpu]);
+           !muster_view_to_itself(view, op) && is_blind(&view->gpu[view->member[op->member].gpu]);
 }
 
 static uint64_t kind_of(const struct muster_view *view, const struct muster_view_op *op)
@@ -352,11 +352,12 @@ static bool waits(const struct place *place)
            place->fresh - place->stays < log(WAITS) * place->changes;
 }
 
-/* Where the hosts of a communicator wait. They do so once a step; who waits oftener is as far ahead as
- * it may be, and waits for its own GPU alone. */
+/* Where the hosts of a communicator wait. They do so once a step; who waits oftener is as far ahead
+ * as it may be, and waits for its own GPU alone. */
 static void choose_waits(struct search *search)
 {
-    search->wait = muster_arena_array(search->memory, search->view->comms + 1, sizeof *search->wait);
+    search->wait =
+        muster_arena_array(search->memory, search->view->comms + 1, sizeof *search->wait);
     if (!search->wait) {
         return;
     }
@@ -486,14 +487,14 @@ static void name(struct search *search, struct muster_arena *memory,
     for (size_t m = 0; m < view->members; m++) {
         struct muster_late_caller *own = &search->caller[m];
         if (is_worth(own) && own->log_e >= least && is_most(search, m, least)) {
-            struct muster_late_caller told = *own;
-            told.member = (uint32_t)m;
-            muster_late_calls_tell(view, &told, findings);
+            struct muster_late_caller found = *own;
+            found.member = (uint32_t)m;
+            muster_late_calls_describe(view, &found, findings);
         }
     }
 }
 
-static void say_limits(const struct search *search, struct muster_arena *memory,
+static void put_limits(const struct search *search, struct muster_arena *memory,
                        struct muster_findings *findings)
 {
     const struct muster_view *view = search->view;
@@ -552,7 +553,7 @@ void muster_late_calls_find(const struct muster_view *view, struct muster_arena 
     if (host_of && search.wait) {
         each_comm(&search, host_of, count);
         name(&search, &scratch, findings);
-        say_limits(&search, &scratch, findings);
+        put_limits(&search, &scratch, findings);
     }
     muster_arena_end(&scratch, memory);
 }

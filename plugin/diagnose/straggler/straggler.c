@@ -7,14 +7,14 @@
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 
-static void say_duplicates(const struct muster_view *view, struct muster_finding_lines *to)
+static void put_duplicates(const struct muster_view *view, struct muster_finding_lines *to)
 {
     for (size_t c = 0; c < view->comms; c++) {
         if (view->comm[c].id && view->comm[c].duplicate_rank) {
-            muster_finding_say(to,
-                               "communicator %016" PRIx64 ": a rank was recorded twice, its ranks "
-                               "are not compared",
-                               view->comm[c].id);
+            muster_finding_line(to,
+                                "communicator %016" PRIx64 ": a rank was recorded twice, its ranks "
+                                "are not compared",
+                                view->comm[c].id);
         }
     }
 }
@@ -43,7 +43,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         muster_straggler_alike(&graph, span, findings);
     }
     if (!memory.failed) {
-        say_duplicates(view, &findings->not_observable);
+        put_duplicates(view, &findings->not_observable);
         muster_straggler_describe_clean(&graph, &suspects, span, findings);
     }
     int result = muster_arena_check(&memory, err, "looking for late ranks");

@@ -9,11 +9,11 @@
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/straggler_where.h"
 
-#define LONGER 1.0  /* than usual: what differs less may be how the work of steps differs */
-#define WORTH  0.01 /* of the time: it blames nobody, so it must matter more than a late rank */
+#define LONGER     1.0  /* than usual: what differs less may be how the work of steps differs */
+#define WORTH      0.01 /* of the time: it blames nobody, so it must matter more than a late rank */
 #define MOST_RANKS 0.75 /* of those seen: all are compared */
-#define HOSTS  0.7  /* of the times: the hosts called late */
-#define WARM   0.1  /* of the steps, at the beginning: there all are slow */
+#define HOSTS      0.7  /* of the times: the hosts called late */
+#define WARM       0.1  /* of the steps, at the beginning: there all are slow */
 enum {
     LEAST_NS = 1000000, /* shorter is no wait for input or storage */
     STEPS_LEAST = 40,
@@ -133,18 +133,19 @@ static void word(const struct muster_graph *graph, const struct alike *alike,
     finding->cost_share = alike->cost_ns / (double)span[gpu].covered_ns;
     finding->cost_run_s = finding->cost_share * (double)span[gpu].length_ns / s;
     finding->confidence = muster_confidence_alike();
-    muster_finding_say(&finding->evidence,
-                       "in %" PRIu32 " of %" PRIu32 " steps each rank took longer by itself there "
-                       "than usual (%.1f ms), the one that took shortest by %.1f ms on average",
-                       alike->times, alike->steps, (double)alike->usual_ns / ms,
-                       alike->cost_ns / alike->times / ms);
-    muster_finding_say(&finding->evidence,
-                       "in %" PRIu32 " of these %" PRIu32 " the calls came late: the hosts waited, "
-                       "not the GPUs",
-                       alike->by_host, alike->times);
-    muster_finding_say(&finding->not_observable,
-                       "what they waited for: a checkpoint or an evaluation that all ranks make "
-                       "looks the same");
+    muster_finding_line(&finding->evidence,
+                        "in %" PRIu32 " of %" PRIu32 " steps each rank took longer by itself there "
+                        "than usual (%.1f ms), the one that took shortest by %.1f ms on average",
+                        alike->times, alike->steps, (double)alike->usual_ns / ms,
+                        alike->cost_ns / alike->times / ms);
+    muster_finding_line(&finding->evidence,
+                        "in %" PRIu32 " of these %" PRIu32
+                        " the calls came late: the hosts waited, "
+                        "not the GPUs",
+                        alike->by_host, alike->times);
+    muster_finding_line(&finding->not_observable,
+                        "what they waited for: a checkpoint or an evaluation that all ranks make "
+                        "looks the same");
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "look at what all ranks share before this call: the input (more workers, "
                      "prefetching), its storage, the network to it; not at a rank");
@@ -162,9 +163,11 @@ static struct alike find(const struct muster_graph *graph, const struct moment *
             continue;
         }
         look(graph, &moment[from], end - from, scratch, &one);
-        /* What usually begins as soon as the last is over was ready before: nothing is known of it. */
-        bool told = one.usual_ns >= MUSTER_GAP_NS && one.times >= TIMES_LEAST && one.by_host >= HOSTS * one.times;
-        best = told && one.cost_ns > best.cost_ns ? one : best;
+        /* What usually begins as soon as the last is over was ready before: nothing is known of it.
+         */
+        bool counts = one.usual_ns >= MUSTER_GAP_NS && one.times >= TIMES_LEAST &&
+                      one.by_host >= HOSTS * one.times;
+        best = counts && one.cost_ns > best.cost_ns ? one : best;
     }
     return best;
 }

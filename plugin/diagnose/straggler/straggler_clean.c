@@ -79,41 +79,41 @@ static void note_clean(const struct muster_view_comm *own, const struct verdict 
     }
 }
 
-static void say(const struct muster_view_comm *own, const struct verdict *verdict,
-                double covered_ns, struct muster_finding_lines *to)
+static void put_verdict(const struct muster_view_comm *own, const struct verdict *verdict,
+                        double covered_ns, struct muster_finding_lines *to)
 {
     if (own->members < own->nranks) {
-        muster_finding_say(to,
-                           "communicator %016" PRIx64 ": %u of %u ranks are not observed; "
-                           "waits for them cannot be told from transfers",
-                           own->id, own->nranks - own->members, own->nranks);
+        muster_finding_line(to,
+                            "communicator %016" PRIx64 ": %u of %u ranks are not observed; "
+                            "waits for them cannot be told from transfers",
+                            own->id, own->nranks - own->members, own->nranks);
     }
     if (verdict->compared >= COMPARED_LEAST) {
-        muster_finding_say(to,
-                           "ok: communicator %016" PRIx64 " (%u of %u ranks): nobody late in "
-                           "%" PRIu64 " compared operations; a %" PRIu64
-                           " us delay in one operation of five would have been found",
-                           own->id, own->members, own->nranks, verdict->compared,
-                           (uint64_t)(smallest_ns(verdict, covered_ns) / MUSTER_NS_PER_US));
+        muster_finding_line(to,
+                            "ok: communicator %016" PRIx64 " (%u of %u ranks): nobody late in "
+                            "%" PRIu64 " compared operations; a %" PRIu64
+                            " us delay in one operation of five would have been found",
+                            own->id, own->members, own->nranks, verdict->compared,
+                            (uint64_t)(smallest_ns(verdict, covered_ns) / MUSTER_NS_PER_US));
     } else {
-        muster_finding_say(to,
-                           "communicator %016" PRIx64 ": %" PRIu64 " operations could be "
-                           "compared between the %u ranks seen (of %u), too few or too "
-                           "uneven to name a late rank",
-                           own->id, verdict->compared, own->members, own->nranks);
+        muster_finding_line(to,
+                            "communicator %016" PRIx64 ": %" PRIu64 " operations could be "
+                            "compared between the %u ranks seen (of %u), too few or too "
+                            "uneven to name a late rank",
+                            own->id, verdict->compared, own->members, own->nranks);
     }
 }
 
 /* Where the hosts are what all wait for, and none of them is slower than the others. */
-static void say_carried(const struct muster_view_comm *own, const struct verdict *verdict,
+static void put_carried(const struct muster_view_comm *own, const struct verdict *verdict,
                         struct muster_finding_lines *to)
 {
     if (verdict->carried && verdict->carried * CARRIED_WORTH >= verdict->compared) {
-        muster_finding_say(to,
-                           "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
-                           " operations all waited for a host that was behind, but took no "
-                           "longer from call to call than the others': nobody's fault",
-                           own->id, verdict->carried, verdict->compared);
+        muster_finding_line(to,
+                            "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
+                            " operations all waited for a host that was behind, but took no "
+                            "longer from call to call than the others': nobody's fault",
+                            own->id, verdict->carried, verdict->compared);
     }
 }
 
@@ -125,7 +125,7 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     struct muster_finding_lines *to = &findings->not_observable;
     const struct muster_view *view = graph->view;
     struct verdict *verdict = muster_arena_array(graph->memory, view->comms + 1, sizeof *verdict);
-    size_t told = 0, left = 0;
+    size_t shown = 0, left = 0;
     double covered = 0;
     if (!verdict || !view->comms) {
         return;
@@ -142,14 +142,14 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
             continue;
         }
         note_clean(own, &verdict[c], covered, &findings->clean);
-        if (told < VERDICTS_MAX) {
-            say(own, &verdict[c], covered, to);
-            say_carried(own, &verdict[c], to);
+        if (shown < VERDICTS_MAX) {
+            put_verdict(own, &verdict[c], covered, to);
+            put_carried(own, &verdict[c], to);
         }
-        left += told >= VERDICTS_MAX;
-        told += told < VERDICTS_MAX;
+        left += shown >= VERDICTS_MAX;
+        shown += shown < VERDICTS_MAX;
     }
     if (left) {
-        muster_finding_say(to, "%zu more communicators without a late rank", left);
+        muster_finding_line(to, "%zu more communicators without a late rank", left);
     }
 }

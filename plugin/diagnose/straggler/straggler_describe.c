@@ -79,7 +79,7 @@ static void look(const struct muster_graph *graph, const struct muster_suspects 
 
 /* ---- words ---- */
 
-static void say_where(const struct muster_graph *graph, const struct detail *detail,
+static void put_where(const struct muster_graph *graph, const struct detail *detail,
                       struct muster_finding *finding)
 {
     const struct muster_unit *unit = &graph->unit[graph->position[detail->position].unit];
@@ -87,21 +87,22 @@ static void say_where(const struct muster_graph *graph, const struct detail *det
         &graph->view->class[graph->view->op[muster_unit_op(graph, unit)].class];
     char size[32];
     muster_text_bytes(size, sizeof size, class->size_log2 < 64 ? 1ull << class->size_log2 : 0);
-    muster_finding_say(&finding->evidence,
-                       "most %s, of %s; at such places in %.0f %% of the operations since the "
-                       "first time",
-                       finding->where, size,
-                       100.0 * detail->late / (detail->turns ? detail->turns : 1));
+    muster_finding_line(&finding->evidence,
+                        "most %s, of %s; at such places in %.0f %% of the operations since the "
+                        "first time",
+                        finding->where, size,
+                        100.0 * detail->late / (detail->turns ? detail->turns : 1));
     if (detail->when.every_steps) {
-        muster_finding_say(&finding->evidence,
-                           "late at a beat: each %" PRIu32 "%s step, every %.3g s; the other ranks "
-                           "do nothing of the kind then",
-                           detail->when.every_steps, muster_text_ordinal(detail->when.every_steps),
-                           detail->when.every_s);
+        muster_finding_line(&finding->evidence,
+                            "late at a beat: each %" PRIu32
+                            "%s step, every %.3g s; the other ranks "
+                            "do nothing of the kind then",
+                            detail->when.every_steps, muster_text_ordinal(detail->when.every_steps),
+                            detail->when.every_s);
     }
 }
 
-static void say_guilt(const struct muster_graph *graph, const struct muster_suspect *own,
+static void put_guilt(const struct muster_graph *graph, const struct muster_suspect *own,
                       const struct detail *detail, const struct muster_view_span *span,
                       struct muster_finding *finding)
 {
@@ -111,52 +112,54 @@ static void say_guilt(const struct muster_graph *graph, const struct muster_susp
         snprintf(others, sizeof others, "%.1f %%", 100 * detail->others);
     }
     if (detail->first->stage) {
-        muster_finding_say(&finding->evidence,
-                           "slowest stage: rank %" PRId32 " took half as long again by itself as "
-                           "the other stages usually do, or longer, in %" PRIu32 " of %" PRIu32
-                           " exchanges",
-                           gpu->rank, detail->late, detail->turns);
-        muster_finding_say(&finding->not_observable,
-                           "whether this stage has more work by design, or has become slow");
+        muster_finding_line(&finding->evidence,
+                            "slowest stage: rank %" PRId32 " took half as long again by itself as "
+                            "the other stages usually do, or longer, in %" PRIu32 " of %" PRIu32
+                            " exchanges",
+                            gpu->rank, detail->late, detail->turns);
+        muster_finding_line(&finding->not_observable,
+                            "whether this stage has more work by design, or has become slow");
     } else if (own->host) {
-        muster_finding_say(&finding->evidence,
-                           "all ranks of host %s took longer by themselves than those of other "
-                           "hosts in %" PRIu32 " of %" PRIu32 " operations; a typical other rank "
-                           "in %s",
-                           gpu->host, detail->late, detail->turns, others);
+        muster_finding_line(&finding->evidence,
+                            "all ranks of host %s took longer by themselves than those of other "
+                            "hosts in %" PRIu32 " of %" PRIu32 " operations; a typical other rank "
+                            "in %s",
+                            gpu->host, detail->late, detail->turns, others);
     } else {
-        muster_finding_say(&finding->evidence,
-                           "rank %" PRId32 " took longer by itself than its peers in %" PRIu32
-                           " of %" PRIu32 " operations; a typical other rank in %s",
-                           gpu->rank, detail->late, detail->turns, others);
+        muster_finding_line(&finding->evidence,
+                            "rank %" PRId32 " took longer by itself than its peers in %" PRIu32
+                            " of %" PRIu32 " operations; a typical other rank in %s",
+                            gpu->rank, detail->late, detail->turns, others);
     }
-    muster_finding_say(&finding->evidence,
-                       "without that the job would have taken %.3f ms less, %.2f %% of the %.1f ms "
-                       "that its timed operations cover",
-                       ms(own->gain_ns), 100 * own->share, ms((double)span[own->gpu].covered_ns));
+    muster_finding_line(
+        &finding->evidence,
+        "without that the job would have taken %.3f ms less, %.2f %% of the %.1f ms "
+        "that its timed operations cover",
+        ms(own->gain_ns), 100 * own->share, ms((double)span[own->gpu].covered_ns));
 }
 
-static void say_host(const struct detail *detail, struct muster_finding *finding)
+static void put_host(const struct detail *detail, struct muster_finding *finding)
 {
     struct muster_finding_lines *to = &finding->evidence;
     const struct muster_cause_tally *tally = &detail->tally;
     if (tally->known && detail->cause == MUSTER_CAUSE_GPU) {
-        muster_finding_say(to,
-                           "in %" PRIu32 " of these %" PRIu32 " operations the call was already "
-                           "queued: the GPU was late, not the host",
-                           tally->known - tally->called_late, tally->known);
+        muster_finding_line(to,
+                            "in %" PRIu32 " of these %" PRIu32 " operations the call was already "
+                            "queued: the GPU was late, not the host",
+                            tally->known - tally->called_late, tally->known);
     } else if (tally->known && detail->cause == MUSTER_CAUSE_HOST) {
-        muster_finding_say(to,
-                           "in %" PRIu32 " of these %" PRIu32 " operations its process called "
-                           "late and its GPU then began at once: the host was late, not the GPU",
-                           tally->called_late, tally->known);
+        muster_finding_line(to,
+                            "in %" PRIu32 " of these %" PRIu32 " operations its process called "
+                            "late and its GPU then began at once: the host was late, not the GPU",
+                            tally->called_late, tally->known);
     } else if (tally->known) {
-        muster_finding_say(to,
-                           "in %" PRIu32 " of these %" PRIu32 " operations its process called "
-                           "late, in the others the call was queued in time",
-                           tally->called_late, tally->known);
-        muster_finding_say(&finding->not_observable,
-                           "cause: whether its host was late by itself, or held up by its own GPU");
+        muster_finding_line(to,
+                            "in %" PRIu32 " of these %" PRIu32 " operations its process called "
+                            "late, in the others the call was queued in time",
+                            tally->called_late, tally->known);
+        muster_finding_line(
+            &finding->not_observable,
+            "cause: whether its host was late by itself, or held up by its own GPU");
     }
 }
 
@@ -174,7 +177,7 @@ static bool is_sampled(const struct muster_view *view, const struct muster_view_
     return false;
 }
 
-static void say_limits(const struct muster_graph *graph, const struct detail *detail,
+static void put_limits(const struct muster_graph *graph, const struct detail *detail,
                        struct muster_finding *finding)
 {
     const struct muster_view *view = graph->view;
@@ -190,28 +193,28 @@ static void say_limits(const struct muster_graph *graph, const struct detail *de
         sampled = sampled || is_sampled(view, member);
     }
     if (comm->members < comm->nranks) {
-        muster_finding_say(to,
-                           "%u of %u ranks of the communicator are not observed: lateness is "
-                           "relative to those that are",
-                           comm->nranks - comm->members, comm->nranks);
+        muster_finding_line(to,
+                            "%u of %u ranks of the communicator are not observed: lateness is "
+                            "relative to those that are",
+                            comm->nranks - comm->members, comm->nranks);
     }
     if (sampled) {
-        muster_finding_say(to, "not all operations were timed: counts and times are of those "
-                               "that were, not of the run");
+        muster_finding_line(to, "not all operations were timed: counts and times are of those "
+                                "that were, not of the run");
     }
     if (missing) {
-        muster_finding_say(to,
-                           "%" PRIu64 " operations of these ranks were dropped, lost or "
-                           "overwritten and are not compared",
-                           missing);
+        muster_finding_line(to,
+                            "%" PRIu64 " operations of these ranks were dropped, lost or "
+                            "overwritten and are not compared",
+                            missing);
     }
     if (!detail->tally.known) {
         const struct muster_view_op *op = &view->op[muster_unit_op(graph, detail->first)];
-        muster_finding_say(to, "cause: %s",
-                           op->flags & MUSTER_OP_GRAPH
-                               ? "the host's calls of graph replays are not seen"
-                           : gpu->host_times ? "no other rank does the same there"
-                                             : "host times mean nothing in a replay at full speed");
+        muster_finding_line(
+            to, "cause: %s",
+            op->flags & MUSTER_OP_GRAPH ? "the host's calls of graph replays are not seen"
+            : gpu->host_times           ? "no other rank does the same there"
+                                        : "host times mean nothing in a replay at full speed");
     }
 }
 
@@ -349,8 +352,8 @@ static void add_stretch(const struct muster_when *when, int32_t rank,
 }
 
 /* The finding that tells of the suspect already; NULL: none. */
-static struct muster_finding *told_with(const struct muster_findings *findings, size_t first,
-                                        uint64_t comm, bool moves)
+static struct muster_finding *found_with(const struct muster_findings *findings, size_t first,
+                                         uint64_t comm, bool moves)
 {
     for (size_t f = first; f < findings->n; f++) {
         struct muster_finding *known = &findings->finding[f];
@@ -369,15 +372,15 @@ struct story {
     bool moves;
 };
 
-static void tell(const struct story *story, size_t s, const struct detail *detail,
-                 struct muster_findings *findings)
+static void describe_one(const struct story *story, size_t s, const struct detail *detail,
+                         struct muster_findings *findings)
 {
     const struct muster_graph *graph = story->graph;
     const struct muster_view *view = graph->view;
     const struct muster_suspect *own = &story->suspects->suspect[s];
     uint32_t comm = view->member[muster_unit_member(graph, detail->first)].comm;
     struct muster_finding *finding =
-        own->host ? NULL : told_with(findings, story->first, view->comm[comm].id, story->moves);
+        own->host ? NULL : found_with(findings, story->first, view->comm[comm].id, story->moves);
     bool is_new = !finding;
     finding = finding ? finding : muster_findings_add(findings);
     if (!finding) {
@@ -390,11 +393,11 @@ static void tell(const struct story *story, size_t s, const struct detail *detai
     add_ranks(graph, story->suspects, s, finding);
     add_cost(view, own, detail->when.of_run, finding);
     add_stretch(&detail->when, view->gpu[own->gpu].rank, finding);
-    say_guilt(graph, own, detail, story->span, finding);
+    put_guilt(graph, own, detail, story->span, finding);
     if (is_new) {
-        say_where(graph, detail, finding);
-        say_host(detail, finding);
-        say_limits(graph, detail, finding);
+        put_where(graph, detail, finding);
+        put_host(detail, finding);
+        put_limits(graph, detail, finding);
         add_victims(graph, story->suspects, s, comm, finding);
     }
     finding->mode = story->moves ? MUSTER_MODE_MOVES : finding->mode;
@@ -428,7 +431,7 @@ void muster_straggler_describe(const struct muster_graph *graph,
     struct story story = {graph, suspects, span, findings->n, moves};
     for (size_t s = 0; s < suspects->n && !graph->memory->failed; s++) {
         if (detail[s].first) {
-            tell(&story, s, &detail[s], findings);
+            describe_one(&story, s, &detail[s], findings);
         }
     }
 }

@@ -13,8 +13,8 @@
 #include "view/aligned.h"
 
 #define WAIT_SHARE                                                                                 \
-    0.3 /* of all transfers: what the sender of a slow link waits for the network                  \
-         */
+    0.3             /* of all transfers: what the sender of a slow link waits for the network      \
+                     */
 #define WORTH 0.005 /* of the time, as of a late rank: computing may hide the rest */
 enum {
     TIMES = 4,       /* as long, per byte, as the other links typically */
@@ -35,7 +35,7 @@ struct crossing {
     const struct muster_view_gpu *from, *to; /* the sender's and the receiver's */
     size_t links;
     double wait, usual; /* of it, of the typical link; ns a byte */
-    bool told;
+    bool described;
 };
 
 struct crossings {
@@ -154,27 +154,27 @@ static void word(const struct muster_view *view, const struct crossing *own,
     finding->gpu = from->gpu_index;
     muster_transfer_op(view, comm, moved->longest, moved->first, finding);
     finding->confidence = muster_confidence_transfer();
-    muster_finding_say(&finding->evidence,
-                       "sending from rank %" PRId32 " (host %s) to rank %" PRId32 " (host %s) "
-                       "waited %.2f s for the network, %.1f times as long a byte as the other "
-                       "links between hosts",
-                       from->rank, from->host, to->rank, to->host, s(net->net_wait_ns),
-                       own->usual > 0 ? own->wait / own->usual : 0.0);
-    muster_finding_say(&finding->evidence,
-                       "all %" PRIu32 " ranks are in view, none is late, and %" PRIu64
-                       " operations took %.2f s after the last rank had come",
-                       comm->nranks, moved->ops, s(moved->transfer_ns));
+    muster_finding_line(&finding->evidence,
+                        "sending from rank %" PRId32 " (host %s) to rank %" PRId32 " (host %s) "
+                        "waited %.2f s for the network, %.1f times as long a byte as the other "
+                        "links between hosts",
+                        from->rank, from->host, to->rank, to->host, s(net->net_wait_ns),
+                        own->usual > 0 ? own->wait / own->usual : 0.0);
+    muster_finding_line(&finding->evidence,
+                        "all %" PRIu32 " ranks are in view, none is late, and %" PRIu64
+                        " operations took %.2f s after the last rank had come",
+                        comm->nranks, moved->ops, s(moved->transfer_ns));
     if (back) {
-        muster_finding_say(&finding->evidence,
-                           "its receiver waited %.2f s for data and %.2f s for its own GPU",
-                           s(back->net_wait_ns), s(back->gpu_wait_ns));
+        muster_finding_line(&finding->evidence,
+                            "its receiver waited %.2f s for data and %.2f s for its own GPU",
+                            s(back->net_wait_ns), s(back->gpu_wait_ns));
     }
     if (from->timing == MUSTER_TIMING_AUTO) {
-        muster_finding_say(&finding->not_observable,
-                           "waits are of the operations timed in blocks, not of the run");
+        muster_finding_line(&finding->not_observable,
+                            "waits are of the operations timed in blocks, not of the run");
     }
-    muster_finding_say(&finding->not_observable,
-                       "whether the sender's port, the path, or the receiver's port is slow");
+    muster_finding_line(&finding->not_observable,
+                        "whether the sender's port, the path, or the receiver's port is slow");
     snprintf(finding->advice, sizeof finding->advice,
              "check link speed, errors, and other traffic on the way from %s to %s, in that "
              "direction",
@@ -256,8 +256,9 @@ static bool same_way(const struct crossing *a, const struct crossing *b)
 }
 
 /* The share of a transfer that stays without the slow link. It would take no longer than twice what
- * its sender waits for its own GPU, as where nothing is slow it waits about as long for the network;
- * and no shorter than at the pace of the other links, most of which only wait for this one. */
+ * its sender waits for its own GPU, as where nothing is slow it waits about as long for the
+ * network; and no shorter than at the pace of the other links, most of which only wait for this
+ * one. */
 static double kept_share(const struct crossing *own, bool most)
 {
     double gpu = (double)own->net->gpu_wait_ns, net = (double)own->net->net_wait_ns;
@@ -290,9 +291,9 @@ static void saved_s(const struct muster_view *view, const struct crossings *cros
 }
 
 /* One finding of all that go the way of the first. */
-static void tell_way(const struct muster_view *view, struct crossings *crossings, size_t first,
-                     const struct muster_view_span *span, struct muster_arena *memory, double *keep,
-                     struct muster_findings *findings)
+static void describe_way(const struct muster_view *view, struct crossings *crossings, size_t first,
+                         const struct muster_view_span *span, struct muster_arena *memory,
+                         double *keep, struct muster_findings *findings)
 {
     const struct crossing *own = &crossings->at[first];
     const struct muster_view_span *its = &span[view->member[own->net->member].gpu];
@@ -302,7 +303,7 @@ static void tell_way(const struct muster_view *view, struct crossings *crossings
     for (size_t i = first; i < crossings->n; i++) {
         bool same = same_way(&crossings->at[i], &crossings->at[first]);
         comms += same;
-        crossings->at[i].told |= same;
+        crossings->at[i].described |= same;
         own = same && crossings->at[i].wait > own->wait ? &crossings->at[i] : own;
     }
     saved_s(view, crossings, own, memory, keep, cost_s);
@@ -323,20 +324,20 @@ static void tell_way(const struct muster_view *view, struct crossings *crossings
     finding->cost_share = finding->cost_s / covered_s;
     finding->cost_run_s = finding->cost_share * s(its->length_ns);
     if (comms > 1) {
-        muster_finding_say(&finding->evidence,
-                           "the same in %u communicators that go from host %s to host %s", comms,
-                           own->from->host, own->to->host);
+        muster_finding_line(&finding->evidence,
+                            "the same in %u communicators that go from host %s to host %s", comms,
+                            own->from->host, own->to->host);
     }
 }
 
-static void tell_crossings(const struct muster_view *view, struct crossings *crossings,
-                           const struct muster_view_span *span, struct muster_arena *memory,
-                           struct muster_findings *findings)
+static void describe_crossings(const struct muster_view *view, struct crossings *crossings,
+                               const struct muster_view_span *span, struct muster_arena *memory,
+                               struct muster_findings *findings)
 {
     double *keep = muster_arena_array(memory, view->comms + 1, sizeof *keep);
     for (size_t i = 0; i < crossings->n && !memory->failed; i++) {
-        if (!crossings->at[i].told) {
-            tell_way(view, crossings, i, span, memory, keep, findings);
+        if (!crossings->at[i].described) {
+            describe_way(view, crossings, i, span, memory, keep, findings);
         }
     }
 }
@@ -372,9 +373,8 @@ static void by_pair(struct reading *in, const struct muster_launches *launches, 
     struct muster_transfers transfers = {0};
     muster_transfers_of_pair(in->view, launches, from, to, &scratch, &transfers);
     if (!scratch.failed) {
-        scratch.failed |=
-            muster_transfer_history(in->view, launches->comm, from, to, &transfers, in->span,
-                                    findings) != 0;
+        scratch.failed |= muster_transfer_history(in->view, launches->comm, from, to, &transfers,
+                                                  in->span, findings) != 0;
     }
     muster_arena_end(&scratch, &in->memory);
 }
@@ -425,7 +425,7 @@ static void read_all(struct reading *in, struct muster_findings *findings)
             by_links(view, c, &in->memory, in->link, &in->crossings);
         }
     }
-    tell_crossings(view, &in->crossings, in->span, &in->memory, findings);
+    describe_crossings(view, &in->crossings, in->span, &in->memory, findings);
     for (uint32_t c = 0; c < view->comms && !in->memory.failed; c++) {
         if (!is_readable(view, &view->comm[c], findings)) {
             continue;

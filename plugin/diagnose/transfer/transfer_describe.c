@@ -47,12 +47,12 @@ void muster_transfer_name(const struct muster_view *view, uint32_t c, uint32_t f
     }
     muster_text_copy(finding->host, sizeof finding->host, host ? host : "");
     if (!pair && comm->members == 2) {
-        muster_finding_say(&finding->not_observable, "in which direction it is slow");
+        muster_finding_line(&finding->not_observable, "in which direction it is slow");
     } else if (!pair) {
-        muster_finding_say(&finding->not_observable,
-                           "between whom: the transfer of a collective is seen as a whole, and "
-                           "nothing inside a host tells its links apart");
+        muster_finding_line(&finding->not_observable,
+                            "between whom: the transfer of a collective is seen as a whole, and "
+                            "nothing inside a host tells its links apart");
     }
-    muster_finding_say(&finding->not_observable,
-                       "whether a link is slow, or the GPUs, or something else uses them");
+    muster_finding_line(&finding->not_observable,
+                        "whether a link is slow, or the GPUs, or something else uses them");
 }

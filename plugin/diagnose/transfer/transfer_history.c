@@ -109,15 +109,15 @@ static void word(const struct change *change, const struct whole *whole, double 
     finding->cost_s = (whole->took_ns - whole->usual_ns) / (double)MUSTER_NS_PER_S;
     finding->cost_share = covered_ns > 0 ? (whole->took_ns - whole->usual_ns) / covered_ns : 0;
     finding->confidence = muster_confidence_transfer_history();
-    muster_finding_say(&finding->evidence,
-                       "%s #%" PRIu64 " and those like it take %.1f us, the %zu before took "
-                       "%.1f us; of the %zu since then at most 1 in 20 was as short",
-                       muster_func_word(finding->op.func), finding->op.index, us(change->since_ns),
-                       change->at - change->from, us(change->before_ns), change->end - change->at);
-    muster_finding_say(&finding->evidence,
-                       "all ranks are in view, none is late, and %" PRIu64
-                       " operations since then took %.1f times as long as before",
-                       whole->ops, whole->took_ns / whole->usual_ns);
+    muster_finding_line(&finding->evidence,
+                        "%s #%" PRIu64 " and those like it take %.1f us, the %zu before took "
+                        "%.1f us; of the %zu since then at most 1 in 20 was as short",
+                        muster_func_word(finding->op.func), finding->op.index, us(change->since_ns),
+                        change->at - change->from, us(change->before_ns), change->end - change->at);
+    muster_finding_line(&finding->evidence,
+                        "all ranks are in view, none is late, and %" PRIu64
+                        " operations since then took %.1f times as long as before",
+                        whole->ops, whole->took_ns / whole->usual_ns);
     snprintf(finding->advice, sizeof finding->advice,
              "look at what changed then: link speed and errors, clocks, other jobs on the same "
              "links or GPUs");

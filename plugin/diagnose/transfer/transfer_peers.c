@@ -83,14 +83,14 @@ static void word(const struct muster_transfer_class *at, size_t n, double covere
     finding->cost_s = cost_ns / (double)MUSTER_NS_PER_S;
     finding->cost_share = covered_ns > 0 ? cost_ns / covered_ns : 0;
     finding->confidence = muster_confidence_transfer_peers();
-    muster_finding_say(&finding->evidence,
-                       "%s of this size typically takes %.1f us here, and %.1f us in the %zu other "
-                       "communicators of %" PRIu32 " ranks that do the same; nine in ten take "
-                       "longer here than nine in ten there",
-                       muster_func_word(finding->op.func),
-                       (double)slow->median_ns / (double)MUSTER_NS_PER_US,
-                       usual / (double)MUSTER_NS_PER_US, n - 1, slow->nranks);
-    muster_finding_say(&finding->evidence, "all its ranks are in view, none is late");
+    muster_finding_line(
+        &finding->evidence,
+        "%s of this size typically takes %.1f us here, and %.1f us in the %zu other "
+        "communicators of %" PRIu32 " ranks that do the same; nine in ten take "
+        "longer here than nine in ten there",
+        muster_func_word(finding->op.func), (double)slow->median_ns / (double)MUSTER_NS_PER_US,
+        usual / (double)MUSTER_NS_PER_US, n - 1, slow->nranks);
+    muster_finding_line(&finding->evidence, "all its ranks are in view, none is late");
     snprintf(finding->advice, sizeof finding->advice,
              "compare the links between these ranks with those of the other groups: muster topo "
              "and muster doctor");

@@ -144,7 +144,7 @@ static int plan(struct member *member, const char *text, size_t size, struct mus
 }
 
 /* All connections have ended: says so, and answers others until the leader goes on. */
-static int tell_reached(struct member *member, struct muster_err *err)
+static int send_reached(struct member *member, struct muster_err *err)
 {
     struct muster_hosts_message *found = &member->found;
     *found = (struct muster_hosts_message){.kind = MUSTER_HOSTS_REACHED_ALL};
@@ -218,7 +218,7 @@ static int serve(struct member *member, struct muster_err *err)
         if (rc == 0 && member->reach && muster_hosts_reach_step(member->reach, BUSY_MS) &&
             member->others.n && member->at < member->others.n && !member->reached &&
             (!member->rdma || muster_hosts_rdma_step(member->rdma)))
-            rc = tell_reached(member, err);
+            rc = send_reached(member, err);
     }
     return rc;
 }

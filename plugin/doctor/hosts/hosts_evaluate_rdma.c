@@ -100,8 +100,8 @@ static const char *name_ports(const struct muster_evaluation *evaluation,
     return names;
 }
 
-static void tell_failing(struct muster_evaluation *evaluation, struct muster_check *check,
-                         const struct failing_list *list)
+static void report_failing(struct muster_evaluation *evaluation, struct muster_check *check,
+                           const struct failing_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         muster_check_evidence(check, "%s, %s (%zu pair%s of ports): %s",
@@ -141,7 +141,8 @@ static void compare_mtus(const struct muster_evaluation *evaluation, struct must
 }
 
 /* Hosts that have no port where others have some. */
-static unsigned tell_without(const struct muster_evaluation *evaluation, struct muster_check *check)
+static unsigned report_without(const struct muster_evaluation *evaluation,
+                               struct muster_check *check)
 {
     unsigned without = 0, with = 0;
     for (unsigned i = 0; i < evaluation->n; i++)
@@ -173,13 +174,13 @@ void muster_hosts_evaluate_rdma(struct muster_evaluation *evaluation)
     muster_check_expected(check, "full packets pass from RDMA ports to those of all other hosts, "
                                  "both ways, of one MTU");
     size_t tried = find_failing(evaluation, &list);
-    unsigned without = tell_without(evaluation, check);
+    unsigned without = report_without(evaluation, check);
     if (tried == 0 && !without) {
         muster_check_unchecked(check, "%s", why_none(evaluation));
         return;
     }
     if (list.n)
-        tell_failing(evaluation, check, &list);
+        report_failing(evaluation, check, &list);
     else if (!without)
         muster_check_found(check, "%zu pairs of ports", tried);
     if (without) {

@@ -46,8 +46,8 @@ static const double slow_part = 0.7;
 static const double slow_pair_part = 0.5;
 enum { ENOUGH = 8 };
 
-static void tell_slow_pairs(struct muster_evaluation *evaluation, struct muster_check *check,
-                            const double *of, double all)
+static void report_slow_pairs(struct muster_evaluation *evaluation, struct muster_check *check,
+                              const double *of, double all)
 {
     for (unsigned i = 0; i < evaluation->n; i++) {
         const struct muster_hosts_seen *seen = &evaluation->result->seen[i];
@@ -95,7 +95,7 @@ void muster_hosts_evaluate_bandwidth(struct muster_evaluation *evaluation)
                                evaluation->name[i], slow_part * 100);
     }
     if (n >= ENOUGH)
-        tell_slow_pairs(evaluation, check, of, all);
+        report_slow_pairs(evaluation, check, of, all);
     if (check->status >= MUSTER_CHECK_WARNING)
         muster_check_advice(check, "compare its link's rate (ethtool), its CPU's load and "
                                    "hosts.loss with a host that is not slow");
@@ -130,7 +130,7 @@ static const char *why_loss(const struct muster_evaluation *evaluation, unsigned
 
 /* Hosts most of whose measurements are lossy; only these pairs are known, so that the folding of
  * all pairs does not serve. */
-static void tell_lossy_hosts(struct muster_evaluation *evaluation, struct muster_check *check)
+static void report_lossy_hosts(struct muster_evaluation *evaluation, struct muster_check *check)
 {
     for (unsigned i = 0; i < evaluation->n; i++) {
         unsigned measured = 0, lossy = 0;
@@ -176,7 +176,7 @@ void muster_hosts_evaluate_loss(struct muster_evaluation *evaluation)
         }
     }
     if (check->status >= MUSTER_CHECK_WARNING) {
-        tell_lossy_hosts(evaluation, check);
+        report_lossy_hosts(evaluation, check);
         muster_evaluation_fold(evaluation, check, why_loss);
         muster_check_advice(check,
                             "look at the cables, transceivers and port counters (ethtool -S, "

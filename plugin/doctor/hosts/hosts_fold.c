@@ -112,7 +112,7 @@ static void take(struct folding *folding, const struct group *from, const struct
 }
 
 /* A group against all others, or against one other group, one way or both. */
-static void tell_if_bad(struct folding *folding, const struct group *a, const struct group *b)
+static void report_if_bad(struct folding *folding, const struct group *a, const struct group *b)
 {
     size_t there_fresh = 0, back_fresh = 0;
     bool there = all_bad(folding, a, b, &there_fresh), back = all_bad(folding, b, a, &back_fresh);
@@ -167,11 +167,11 @@ static void fold_all(struct folding *folding)
             continue;
         const struct group others = others_of(folding, group);
         if (others.host && others.n > 1)
-            tell_if_bad(folding, group, &others);
+            report_if_bad(folding, group, &others);
     }
     for (size_t i = 0; i < folding->groups; i++)
         for (size_t j = i + 1; j < folding->groups && has_left(folding, &folding->group[i]); j++)
-            tell_if_bad(folding, &folding->group[i], &folding->group[j]);
+            report_if_bad(folding, &folding->group[i], &folding->group[j]);
 }
 
 size_t muster_hosts_fold(const struct muster_fold_input *input, struct muster_arena *arena,

@@ -20,7 +20,7 @@ struct lead {
     unsigned *place; /* of each member in result->seen */
 };
 
-static void say(const struct lead *lead, const char *what, unsigned n)
+static void log_step(const struct lead *lead, const char *what, unsigned n)
 {
     if (!lead->given->quiet)
         fprintf(stderr, "muster doctor: %s %u hosts\n", what, n);
@@ -150,7 +150,7 @@ static int reach(struct lead *lead, struct muster_err *err)
                                                  .members = members,
                                                  .n = result->here,
                                                  .timeout_ms = TIMEOUT_MS};
-    say(lead, "connections between", result->here);
+    log_step(lead, "connections between", result->here);
     return ask(lead, &message, MUSTER_HOSTS_REACHED_ALL, REACH_MS, &result->reach_s, err);
 }
 
@@ -188,7 +188,7 @@ static int measure(struct lead *lead, struct muster_err *err)
                                                  .rounds = rounds,
                                                  .n = n,
                                                  .ms = lead->given->ms};
-    say(lead, "bandwidth and loss between", n);
+    log_step(lead, "bandwidth and loss between", n);
     unsigned patience_ms = rounds * (2 * lead->given->ms + 500) + 2 * ROUND_SPARE_MS;
     return ask(lead, &message, MUSTER_HOSTS_MEASURED, patience_ms, &result->measure_s, err);
 }
@@ -204,7 +204,7 @@ static int run(struct lead *lead, struct muster_err *err)
                                                .active = given->active};
     const struct muster_hosts_message end = {.kind = MUSTER_HOSTS_END};
     double none;
-    say(lead, "reports of", given->n);
+    log_step(lead, "reports of", given->n);
     if (ask(lead, &begin, MUSTER_HOSTS_HELLO, given->patience_ms, &result->report_s, err))
         return -1;
     note_missing(lead);

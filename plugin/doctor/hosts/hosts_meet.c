@@ -21,7 +21,7 @@
 #include "launch/connect.h"
 
 enum {
-    SAID = 8,       /* messages of a leader: it has four to say */
+    MESSAGES = 8,   /* messages of a leader: it has four to say */
     STRANGERS = 64, /* connections that have not said who they are */
     JOIN_LINE = 160,
     HELLO_MS = 10000,
@@ -56,7 +56,7 @@ struct meet {
     struct {
         char *bytes;
         size_t n;
-    } said[SAID];
+    } message[MESSAGES];
     unsigned messages;
 };
 
@@ -113,7 +113,7 @@ static void meet_close(void *self)
     for (unsigned i = 0; i < meet->lines; i++)
         forget(&meet->line[i]);
     for (unsigned i = 0; i < meet->messages; i++)
-        free(meet->said[i].bytes);
+        free(meet->message[i].bytes);
     if (meet->listener >= 0)
         close(meet->listener);
     struct muster_arena memory = meet->memory;
@@ -155,20 +155,20 @@ static bool take_whole(struct line *line, const char **text, size_t *size)
 
 /* ---- the leader ---- */
 
-static bool tells(const struct meet *meet, const struct line *line)
+static bool has_unsent(const struct meet *meet, const struct line *line)
 {
     return line->fd >= 0 && line->member >= 0 && line->at < meet->messages;
 }
 
-static void tell(struct meet *meet, struct line *line)
+static void send_some(struct meet *meet, struct line *line)
 {
-    while (tells(meet, line)) {
-        ssize_t n = send(line->fd, meet->said[line->at].bytes + line->sent,
-                         meet->said[line->at].n - line->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (has_unsent(meet, line)) {
+        ssize_t n = send(line->fd, meet->message[line->at].bytes + line->sent,
+                         meet->message[line->at].n - line->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0)
             return; /* no room now; what has ended is seen where it is read */
         line->sent += (size_t)n;
-        if (line->sent == meet->said[line->at].n) {
+        if (line->sent == meet->message[line->at].n) {
             line->at++;
             line->sent = 0;
         }
@@ -212,7 +212,7 @@ static void learn(struct meet *meet, struct line *stranger)
             meet->line[member] =
                 (struct line){.fd = stranger->fd, .member = (int)member, .end_ns = UINT64_MAX};
             stranger->fd = -1;
-            tell(meet, &meet->line[member]);
+            send_some(meet, &meet->line[member]);
         }
         forget(stranger);
         return;
@@ -235,7 +235,7 @@ static void wait_for_any(struct meet *meet, int wait_ms)
     for (unsigned i = 0; i < meet->lines; i++)
         meet->poll[n++] = (struct pollfd){
             .fd = meet->line[i].fd,
-            .events = (short)(POLLIN | (tells(meet, &meet->line[i]) ? POLLOUT : 0))};
+            .events = (short)(POLLIN | (has_unsent(meet, &meet->line[i]) ? POLLOUT : 0))};
     if (poll(meet->poll, n, wait_ms) <= 0)
         for (nfds_t i = 0; i < n; i++)
             meet->poll[i].revents = 0;
@@ -252,7 +252,7 @@ static void serve(struct meet *meet, int wait_ms)
             learn(meet, line);
             continue;
         }
-        tell(meet, line);
+        send_some(meet, line);
         if (meet->poll[i + 1].revents & (POLLIN | POLLHUP | POLLERR) && !hear(line))
             lose(line);
     }
@@ -282,14 +282,15 @@ static int lead_take(void *self, unsigned wait_ms, unsigned *from, const char **
 static int lead_send(void *self, const char *text, struct muster_err *err)
 {
     struct meet *meet = self;
-    if (meet->messages == SAID)
+    if (meet->messages == MESSAGES)
         return muster_fail(err, "more to say than there is room for");
-    meet->said[meet->messages].bytes = muster_hosts_lines(0, text, &meet->said[meet->messages].n);
-    if (!meet->said[meet->messages].bytes)
+    meet->message[meet->messages].bytes =
+        muster_hosts_lines(0, text, &meet->message[meet->messages].n);
+    if (!meet->message[meet->messages].bytes)
         return muster_fail_memory(err, "a message");
     meet->messages++;
     for (unsigned i = 0; i < meet->members; i++)
-        tell(meet, &meet->line[i]);
+        send_some(meet, &meet->line[i]);
     return 0;
 }
 
@@ -310,7 +311,7 @@ static void lead_close(void *self)
     while (open && muster_now_ns() < end_ns) {
         open = false;
         for (unsigned i = 0; i < meet->members; i++)
-            open |= tells(meet, &meet->line[i]);
+            open |= has_unsent(meet, &meet->line[i]);
         if (open)
             serve(meet, 50);
     }
@@ -435,7 +436,8 @@ static int connect_to(const char *host, uint16_t port, struct muster_err *err)
     snprintf(service, sizeof service, "%u", port);
     for (;;) {
         struct addrinfo *list = NULL;
-        int rc = getaddrinfo(host, service, &hints, &list), fd = rc ? -1 : muster_connect_any(list, SILENT_MS / 1000);
+        int rc = getaddrinfo(host, service, &hints, &list),
+            fd = rc ? -1 : muster_connect_any(list, SILENT_MS / 1000);
         const char *why = rc ? gai_strerror(rc) : strerror(errno);
         if (!rc)
             freeaddrinfo(list);

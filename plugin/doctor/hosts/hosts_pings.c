@@ -62,7 +62,7 @@ struct pings {
     struct ask *ask; /* PORTS of each peer */
     size_t begun, open;
     uint64_t end_ns;
-    bool told;
+    bool reported;
     struct back *back; /* PORTS of each possible peer */
 };
 
@@ -251,11 +251,11 @@ static bool take_plan(struct pings *pings)
     return true;
 }
 
-static bool tell_ends(struct pings *pings)
+static bool report_ends(struct pings *pings)
 {
     struct muster_err err;
     char ends[PORTS];
-    pings->told = true;
+    pings->reported = true;
     for (unsigned i = 0; i < pings->plan.n; i++) {
         unsigned ports = pings->peer[i].ports < PORTS ? pings->peer[i].ports : PORTS;
         for (unsigned j = 0; j < ports; j++)
@@ -273,7 +273,8 @@ static void serve(struct pings *pings)
         bool busy = take_all(pings);
         if (poll(&heard, 1, busy ? 0 : 1) > 0 && !take_plan(pings))
             return;
-        if (pings->plan.n && !pings->told && step(pings, muster_now_ns()) && !tell_ends(pings))
+        if (pings->plan.n && !pings->reported && step(pings, muster_now_ns()) &&
+            !report_ends(pings))
             return;
     }
 }

@@ -63,11 +63,11 @@ static void pipes_close(void *self)
 
 static void lose(struct peer *peer, const char *why)
 {
-    const char *said = peer->errors.other[0] ? peer->errors.other : peer->stream.other;
+    const char *text = peer->errors.other[0] ? peer->errors.other : peer->stream.other;
     shut(&peer->in);
     shut(&peer->out);
     if (!peer->lost[0])
-        snprintf(peer->lost, sizeof peer->lost, "%s%s%s", said, *said ? "; " : "", why);
+        snprintf(peer->lost, sizeof peer->lost, "%s%s%s", text, *text ? "; " : "", why);
 }
 
 static int send_to(struct peer *peer, const char *bytes, size_t n)

@@ -146,7 +146,7 @@ static int symptom_of(const struct muster_causes *causes, int check)
 }
 
 /* Whether a check stands in the causes already, as one or as a symptom. */
-static bool is_told(const struct muster_causes *causes, int check)
+static bool is_shown(const struct muster_causes *causes, int check)
 {
     int symptom = symptom_of(causes, check);
     for (int i = 0; i < causes->n; i++)
@@ -159,7 +159,7 @@ static void put_rest(const struct muster_checks *checks, const struct muster_cau
                      enum muster_check_status status, FILE *out)
 {
     for (int i = 0; i < checks->n; i++) {
-        if (checks->at[i].status != status || is_told(causes, i))
+        if (checks->at[i].status != status || is_shown(causes, i))
             continue;
         put_check(&checks->at[i], 0, out);
         put_advice(&checks->at[i], 0, out);

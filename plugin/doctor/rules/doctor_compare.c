@@ -28,7 +28,7 @@ struct answer {
 
 struct row {
     const char *id;
-    int rank; /* 3: a problem on some hosts only; 2: has to be equal; 1: may differ; 0: equal */
+    int rank;     /* 3: a problem on some hosts only; 2: has to be equal; 1: may differ; 0: equal */
     int explains; /* weight of the difference as the cause of what the job showed; 0: none */
     int groups;
     struct answer *answer; /* one a host, in their order */
@@ -40,7 +40,7 @@ struct muster_comparison {
     size_t hosts;
     struct row row[IDS_MAX];
     int rows;
-    bool tells_shared;     /* also what all hosts have */
+    bool shows_shared;     /* also what all hosts have */
     const char *dismissed; /* an id, or NULL */
     const char *symptoms;  /* that the job showed, or NULL */
 };
@@ -74,9 +74,9 @@ struct muster_comparison *muster_comparison_new(struct muster_err *err)
     return comparison;
 }
 
-void muster_comparison_tell_shared(struct muster_comparison *comparison)
+void muster_comparison_show_shared(struct muster_comparison *comparison)
 {
-    comparison->tells_shared = true;
+    comparison->shows_shared = true;
 }
 
 void muster_comparison_dismiss(struct muster_comparison *comparison, const char *id)
@@ -237,7 +237,7 @@ static void rank(const struct muster_comparison *comparison, struct row *row)
         problem |= bad;
         fine |= !bad;
     }
-    if (problem && !dismissed && (comparison->tells_shared || (fine && row->groups > 1)))
+    if (problem && !dismissed && (comparison->shows_shared || (fine && row->groups > 1)))
         row->rank = 3;
     else if (row->groups > 1)
         row->rank = has_to_be_equal(row->id) ? 2 : 1;
@@ -462,7 +462,7 @@ static void put_text(struct muster_comparison *comparison, FILE *out)
     for (int i = 0; i < differences; i++)
         put_row(comparison, &comparison->row[i], out);
     fprintf(out, "%zu hosts, %d difference%s%s\n", comparison->hosts, differences,
-            differences == 1 ? "" : "s", comparison->tells_shared ? " and problems of hosts" : "");
+            differences == 1 ? "" : "s", comparison->shows_shared ? " and problems of hosts" : "");
 }
 
 static void put_json(const struct muster_comparison *comparison, FILE *out)

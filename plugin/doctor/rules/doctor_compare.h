@@ -15,7 +15,7 @@ struct muster_comparison *muster_comparison_new(struct muster_err *err);
 int muster_comparison_add(struct muster_comparison *comparison, const char *name, const char *text,
                           size_t size, struct muster_err *err);
 /* Problems that all hosts have are told as well. */
-void muster_comparison_tell_shared(struct muster_comparison *comparison);
+void muster_comparison_show_shared(struct muster_comparison *comparison);
 /* Problems of that check are not told: something else has shown that they are none. `id` must
  * outlive the comparison. */
 void muster_comparison_dismiss(struct muster_comparison *comparison, const char *id);

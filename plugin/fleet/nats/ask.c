@@ -39,12 +39,13 @@ static bool hangs(const json_t *finding)
     return kind && strncmp(kind, "hang_", 5) == 0;
 }
 
-static void hear(const struct witness *witness, const json_t *finding, struct muster_finding_lines *to)
+static void hear(const struct witness *witness, const json_t *finding,
+                 struct muster_finding_lines *to)
 {
     const char *comm = json_string_value(json_object_get(finding, "comm"));
     to->n = 0;
     if (witness->asked && comm && hangs(finding))
-        muster_ras_say(&witness->report, strtoull(comm, NULL, 16), to);
+        muster_ras_describe(&witness->report, strtoull(comm, NULL, 16), to);
 }
 
 /* Only if something hangs; that nobody answers is said and no failure. */
@@ -97,8 +98,9 @@ static void print_state(const struct muster_answer *answer, size_t found, FILE *
     long long expected = json_integer_value(json_object_get(state, "expected"));
     long long silent = json_integer_value(json_object_get(state, "silent_hosts"));
     fprintf(out, "job %s: %s; %lld of %lld ranks on %lld hosts are heard", answer->name,
-            found ? "findings hold" : ranks * 10 < expected * 9 ? "too little is heard to judge it"
-                                                                : "nobody is named",
+            found                       ? "findings hold"
+            : ranks * 10 < expected * 9 ? "too little is heard to judge it"
+                                        : "nobody is named",
             ranks, expected, (long long)json_integer_value(json_object_get(state, "hosts")));
     if (silent)
         fprintf(out, ", %lld of these hosts fell silent", silent);
@@ -106,8 +108,8 @@ static void print_state(const struct muster_answer *answer, size_t found, FILE *
     json_decref(state);
 }
 
-static void print_text(const struct muster_answer *answer, const struct witness *witness, size_t found,
-                       FILE *out)
+static void print_text(const struct muster_answer *answer, const struct witness *witness,
+                       size_t found, FILE *out)
 {
     struct muster_terminal terminal = muster_terminal_of(fileno(out));
     print_state(answer, found, out);
@@ -153,9 +155,8 @@ static void print_json(const struct muster_answer *answer, const struct witness 
 int muster_fleet_ask(const struct muster_fleet_question *question, FILE *out, size_t *found,
                      struct muster_err *err)
 {
-    const struct muster_asker_options options = {.nats = question->nats,
-                                                 .job = question->job,
-                                                 .who = "muster diagnose"};
+    const struct muster_asker_options options = {
+        .nats = question->nats, .job = question->job, .who = "muster diagnose"};
     struct muster_answer answer;
     struct muster_asker *asker;
     *found = 0;

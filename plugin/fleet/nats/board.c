@@ -87,15 +87,19 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
     else if (s == NATS_NOT_FOUND)
         muster_fail(err, "no fleet has worked here yet: start muster fleet");
     else if (s == NATS_TIMEOUT)
-        muster_fail(err, "NATS did not answer within %d s: is its host or its disk overloaded? Trying again",
-                    MUSTER_LINK_WAIT_MS / 1000);
+        muster_fail(
+            err,
+            "NATS did not answer within %d s: is its host or its disk overloaded? Trying again",
+            MUSTER_LINK_WAIT_MS / 1000);
     else if (s != NATS_OK && why && strstr(why, "insufficient"))
-        muster_fail(err, "NATS has no room for a minute of messages (%s): see its disk, and "
-                         "JetStream's max_file_store",
+        muster_fail(err,
+                    "NATS has no room for a minute of messages (%s): see its disk, and "
+                    "JetStream's max_file_store",
                     why);
     else if (s != NATS_OK)
-        muster_fail(err, "NATS refuses what a worker needs (%s): see docs/fleet.md for its "
-                         "permissions",
+        muster_fail(err,
+                    "NATS refuses what a worker needs (%s): see docs/fleet.md for its "
+                    "permissions",
                     why ? why : natsStatus_GetText(s));
     int rc = s == NATS_OK ? (make ? check_version(board, err) : 0) : -1;
     if (rc != 0)
@@ -206,8 +210,8 @@ static bool turn(kvStore *findings, const char *key, const char *run_dir,
     return mine;
 }
 
-bool muster_board_tell(struct muster_board *board, const char *job, const char *run_dir,
-                       const struct muster_finding *finding, char **json, unsigned *times)
+bool muster_board_claim(struct muster_board *board, const char *job, const char *run_dir,
+                        const struct muster_finding *finding, char **json, unsigned *times)
 {
     char key[MUSTER_BOARD_KEY];
     muster_board_key(key, job, finding);

@@ -13,9 +13,9 @@
 
 #include "base/err.h"
 #include "diagnose/finding.h"
-#include "fleet/rank_costs.h"
 #include "fleet/join.h"
 #include "fleet/nats/link.h"
+#include "fleet/rank_costs.h"
 
 struct muster_board {
     struct muster_link *link;
@@ -36,12 +36,13 @@ void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
 
 /* Claims a new finding, or says that one is over. True: it is this worker's to tell; *json, which
  * the caller frees, is its line, *times how often it was over before. */
-bool muster_board_tell(struct muster_board *board, const char *job, const char *run_dir,
-                       const struct muster_finding *finding, char **json, unsigned *times);
+bool muster_board_claim(struct muster_board *board, const char *job, const char *run_dir,
+                        const struct muster_finding *finding, char **json, unsigned *times);
 /* Says of a key that stands there that it is over. */
 void muster_board_resolve(struct muster_board *board, const char *job, const char *key);
 
-/* Calls `take` with each finding of a job that stands there: key and JSON, by key. -1: no answer. */
+/* Calls `take` with each finding of a job that stands there: key and JSON, by key. -1: no answer.
+ */
 typedef void muster_board_take(void *arg, const char *key, const char *json);
 int muster_board_read(struct muster_board *board, const char *job, muster_board_take *take,
                       void *arg, struct muster_err *err);

@@ -13,7 +13,7 @@
 #define AT_ONCE_NS (100 * MUSTER_NS_PER_MS)
 #define STATE_NS   MUSTER_NS_PER_S
 #define SILENT_NS  (3 * MUSTER_NS_PER_S) /* then the subscription is made anew */
-#define SAY_NS     (60 * MUSTER_NS_PER_S)
+#define LOG_NS     (60 * MUSTER_NS_PER_S)
 /* What stood there before and is not found again within so long beyond a hang's time is over. */
 #define INHERIT_NS (15 * MUSTER_NS_PER_S)
 
@@ -23,7 +23,7 @@ struct muster_held_job {
     struct muster_evaluator *evaluator;
     natsSubscription *subscription;
     bool caught_up;
-    uint64_t came_ns, state_ns, said_ns, caught_ns;
+    uint64_t came_ns, state_ns, logged_ns, caught_ns;
     char **inherited; /* keys of findings that another worker told */
     size_t inheriteds;
 };
@@ -104,11 +104,11 @@ const struct muster_evaluator *muster_held_job_evaluator(const struct muster_hel
 
 /* ---- messages ---- */
 
-static void say_refused(struct muster_held_job *job, const struct muster_err *err, uint64_t now_ns)
+static void log_refused(struct muster_held_job *job, const struct muster_err *err, uint64_t now_ns)
 {
-    if (job->said_ns && now_ns - job->said_ns < SAY_NS)
+    if (job->logged_ns && now_ns - job->logged_ns < LOG_NS)
         return;
-    job->said_ns = now_ns;
+    job->logged_ns = now_ns;
     fprintf(job->by.log, "muster fleet: %s\n", err->text);
     fflush(job->by.log);
 }
@@ -123,7 +123,7 @@ static void take_one(struct muster_held_job *job, natsMsg *message, uint64_t now
         if (muster_join_take(job->join, natsMsg_GetData(message),
                              (size_t)natsMsg_GetDataLength(message), (uint64_t)meta->Timestamp,
                              now_ns, &err) != 0)
-            say_refused(job, &err, now_ns);
+            log_refused(job, &err, now_ns);
     }
     jsMsgMetaData_Destroy(meta);
 }
@@ -170,13 +170,13 @@ static bool is_first(const struct muster_held_job *job, const char *line, unsign
     return first;
 }
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void emit(void *arg, const struct muster_finding *finding)
 {
     struct muster_held_job *job = arg;
     char *line, sentence[1024];
     unsigned times;
-    if (!muster_board_tell(job->by.board, job->join->name, job->join->run_dir, finding, &line,
-                           &times))
+    if (!muster_board_claim(job->by.board, job->join->name, job->join->run_dir, finding, &line,
+                            &times))
         return;
     muster_finding_sentence(finding, sentence, sizeof sentence);
     fprintf(job->by.log, "muster fleet: %s: %s%s\n", job->join->name,
@@ -223,7 +223,7 @@ static void end_one(void *arg, const struct muster_finding *finding)
 {
     struct muster_finding over = *finding;
     over.resolved = true;
-    tell(arg, &over);
+    emit(arg, &over);
 }
 
 void muster_held_job_end(struct muster_held_job *job)
@@ -237,7 +237,7 @@ void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
 {
     if (!job->caught_up)
         return;
-    muster_evaluator_look(job->evaluator, job->join, now_ns, tell, job);
+    muster_evaluator_look(job->evaluator, job->join, now_ns, emit, job);
     if (job->inheriteds && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)
         resolve_inherited(job);
     if (now_ns - job->state_ns < STATE_NS)

@@ -7,11 +7,11 @@
 #include "base/clock.h"
 
 enum { CREDENTIALS_BYTES = 512, SERVERS = 16 };
-#define ANEW_NS        (5 * MUSTER_NS_PER_S)
-#define RECONNECT_MS   500
-#define WRITE_MS       2000 /* a server that takes nothing for so long is lost */
-#define PING_MS        5000
-#define SAY_NS         (30 * MUSTER_NS_PER_S)
+#define ANEW_NS      (5 * MUSTER_NS_PER_S)
+#define RECONNECT_MS 500
+#define WRITE_MS     2000 /* a server that takes nothing for so long is lost */
+#define PING_MS      5000
+#define LOG_NS       (30 * MUSTER_NS_PER_S)
 
 struct muster_link {
     struct muster_link_options options;
@@ -21,22 +21,22 @@ struct muster_link {
     jsCtx *js;
     unsigned begun;
     uint64_t anew_ns;
-    uint64_t said_ns; /* of the library's thread */
+    uint64_t logged_ns; /* of the library's thread */
 };
 
-static void say(const struct muster_link *link, const char *what, const char *why)
+static void log_line(const struct muster_link *link, const char *what, const char *why)
 {
     if (link->options.quiet)
         return;
-    fprintf(link->options.log, "%s: NATS %s: %s%s%s\n", link->options.who, link->options.nats.url, what,
-            why && why[0] ? ": " : "", why ? why : "");
+    fprintf(link->options.log, "%s: NATS %s: %s%s%s\n", link->options.who, link->options.nats.url,
+            what, why && why[0] ? ": " : "", why ? why : "");
     fflush(link->options.log);
 }
 
 static void on_up(natsConnection *connection, void *arg)
 {
     (void)connection;
-    say(arg, "connected", NULL);
+    log_line(arg, "connected", NULL);
 }
 
 static const char *last_error(natsConnection *connection)
@@ -48,7 +48,7 @@ static const char *last_error(natsConnection *connection)
 
 static void on_down(natsConnection *connection, void *arg)
 {
-    say(arg, "lost; trying again", last_error(connection));
+    log_line(arg, "lost; trying again", last_error(connection));
 }
 
 /* The library looks for servers that are away without end, and gives up one that says no. */
@@ -57,10 +57,11 @@ static void on_closed(natsConnection *connection, void *arg)
     struct muster_link *link = arg;
     const char *why = last_error(connection);
     uint64_t now = muster_now_ns();
-    if (!why || !why[0] || (link->said_ns && now - link->said_ns < SAY_NS))
+    if (!why || !why[0] || (link->logged_ns && now - link->logged_ns < LOG_NS))
         return;
-    link->said_ns = now;
-    say(link,
+    link->logged_ns = now;
+    log_line(
+        link,
         strncmp(link->options.nats.url, "tls://", 6) == 0
             ? "no connection; does --nats-ca vouch for its certificate, are the credentials right? "
               "Trying again each five seconds"
@@ -76,13 +77,13 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
     uint64_t now = muster_now_ns();
     (void)subscription;
     if ((status != NATS_CONNECTION_AUTH_FAILED && status != NATS_NOT_PERMITTED) ||
-        (link->said_ns && now - link->said_ns < SAY_NS))
+        (link->logged_ns && now - link->logged_ns < LOG_NS))
         return;
-    link->said_ns = now;
-    say(link,
-        status == NATS_NOT_PERMITTED ? "something is not permitted to these credentials"
-                                     : "refuses the credentials",
-        last_error(connection));
+    link->logged_ns = now;
+    log_line(link,
+             status == NATS_NOT_PERMITTED ? "something is not permitted to these credentials"
+                                          : "refuses the credentials",
+             last_error(connection));
 }
 
 /* ---- options ---- */
@@ -136,7 +137,8 @@ static natsStatus set_secret(struct muster_link *link)
     if (!link->options.nats.credentials)
         return NATS_OK;
     if (!link->secret[0])
-        return natsOptions_SetUserCredentialsFromFiles(link->nats, link->options.nats.credentials, NULL);
+        return natsOptions_SetUserCredentialsFromFiles(link->nats, link->options.nats.credentials,
+                                                       NULL);
     if (!colon)
         return natsOptions_SetToken(link->nats, link->secret);
     *colon = '\0';
@@ -165,9 +167,8 @@ static natsStatus set_options(struct muster_link *link, const char **url, int ur
     s = s == NATS_OK ? natsOptions_SetReconnectJitter(link->nats, RECONNECT_MS, RECONNECT_MS) : s;
     s = s == NATS_OK ? natsOptions_SetPingInterval(link->nats, PING_MS) : s;
     s = s == NATS_OK ? natsOptions_SetWriteDeadline(link->nats, WRITE_MS) : s;
-    s = s == NATS_OK && strncmp(url[0], "tls://", 6) == 0
-            ? natsOptions_SetSecure(link->nats, true)
-            : s;
+    s = s == NATS_OK && strncmp(url[0], "tls://", 6) == 0 ? natsOptions_SetSecure(link->nats, true)
+                                                          : s;
     s = s == NATS_OK && link->options.nats.ca
             ? natsOptions_LoadCATrustedCertificates(link->nats, link->options.nats.ca)
             : s;
@@ -196,9 +197,9 @@ static void begin(struct muster_link *link, uint64_t now_ns)
     link->anew_ns = now_ns + ANEW_NS;
     natsStatus status = natsConnection_Connect(&link->connection, link->nats);
     if (status == NATS_OK)
-        say(link, "connected", NULL);
+        log_line(link, "connected", NULL);
     else if (status != NATS_NOT_YET_CONNECTED)
-        say(link, "not connected; trying again", natsStatus_GetText(status));
+        log_line(link, "not connected; trying again", natsStatus_GetText(status));
     if (link->connection && natsConnection_JetStream(&link->js, link->connection, &js) != NATS_OK)
         drop(link);
 }
@@ -255,7 +256,8 @@ unsigned muster_link_tend(struct muster_link *link, uint64_t now_ns)
 
 bool muster_link_is_up(const struct muster_link *link)
 {
-    return link->connection && natsConnection_Status(link->connection) == NATS_CONN_STATUS_CONNECTED;
+    return link->connection &&
+           natsConnection_Status(link->connection) == NATS_CONN_STATUS_CONNECTED;
 }
 
 natsConnection *muster_link_connection(const struct muster_link *link)

@@ -15,9 +15,9 @@
 #include "segment/segment_reader.h"
 
 enum { JOBS = 256 };
-#define TAKE_NS (250 * MUSTER_NS_PER_MS)
-#define TELL_NS (500 * MUSTER_NS_PER_MS)
-#define LOOK_NS MUSTER_NS_PER_S
+#define TAKE_NS    (250 * MUSTER_NS_PER_MS)
+#define PUBLISH_NS (500 * MUSTER_NS_PER_MS)
+#define LOOK_NS    MUSTER_NS_PER_S
 
 struct muster_publish {
     struct muster_publish_options options;
@@ -25,7 +25,7 @@ struct muster_publish {
     uint64_t instance;
     struct muster_gather *gather[JOBS];
     size_t gathers;
-    uint64_t look_ns, tell_ns;
+    uint64_t look_ns, publish_ns;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -93,14 +93,14 @@ static void look(struct muster_publish *publish)
     muster_found_free(found, n);
 }
 
-static void tell(struct muster_publish *publish, uint64_t now_ns)
+static void publish_all(struct muster_publish *publish, uint64_t now_ns)
 {
     for (size_t i = 0; i < publish->gathers; i++) {
         struct muster_wire_out out = {0};
         char subject[MUSTER_FLEET_NAME + sizeof MUSTER_FLEET_JOBS + 1];
         snprintf(subject, sizeof subject, "%s.%s", MUSTER_FLEET_JOBS,
                  muster_gather_name(publish->gather[i]));
-        muster_gather_tell(publish->gather[i], now_ns, muster_unix_ns(), &out);
+        muster_gather_publish(publish->gather[i], now_ns, muster_unix_ns(), &out);
         if (out.failed) {
             free(out.byte);
             continue;
@@ -116,8 +116,7 @@ static bool pause_until(struct muster_publish *publish, uint64_t due_ns)
     struct timespec at = {.tv_sec = (time_t)(due_ns / MUSTER_NS_PER_S),
                           .tv_nsec = (long)(due_ns % MUSTER_NS_PER_S)};
     pthread_mutex_lock(&publish->lock);
-    while (!publish->stop &&
-           pthread_cond_timedwait(&publish->wake, &publish->lock, &at) == 0)
+    while (!publish->stop && pthread_cond_timedwait(&publish->wake, &publish->lock, &at) == 0)
         ;
     bool stop = publish->stop;
     publish->cpu_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -137,15 +136,16 @@ static void *publish_main(void *arg)
         }
         for (size_t i = 0; i < publish->gathers; i++)
             muster_gather_take(publish->gather[i]);
-        if (now >= publish->tell_ns) {
-            tell(publish, now);
-            publish->tell_ns = now + TELL_NS;
+        if (now >= publish->publish_ns) {
+            publish_all(publish, now);
+            publish->publish_ns = now + PUBLISH_NS;
         }
         muster_sender_send(publish->sender);
     } while (!pause_until(publish, now + TAKE_NS));
-    /* Whoever is over by now is told to be: an agent that ends with its job is asked nothing later. */
+    /* Whoever is over by now is told to be: an agent that ends with its job is asked nothing later.
+     */
     look(publish);
-    tell(publish, muster_now_ns());
+    publish_all(publish, muster_now_ns());
     muster_sender_send(publish->sender);
     return NULL;
 }
@@ -226,11 +226,9 @@ void muster_publish_metrics(void *arg, struct muster_exposition *to)
                                             "1 while NATS takes what the agent tells"};
     static const struct muster_family waiting = {"muster_agent_nats_waiting", MUSTER_FAMILY_GAUGE,
                                                  "Messages that NATS has not taken yet"};
-    static const struct muster_family told = {"muster_agent_nats_messages_total",
-                                              MUSTER_FAMILY_COUNTER,
-                                              "Messages that NATS has taken"};
-    static const struct muster_family lost = {"muster_agent_nats_lost_total",
-                                              MUSTER_FAMILY_COUNTER,
+    static const struct muster_family messages = {
+        "muster_agent_nats_messages_total", MUSTER_FAMILY_COUNTER, "Messages that NATS has taken"};
+    static const struct muster_family lost = {"muster_agent_nats_lost_total", MUSTER_FAMILY_COUNTER,
                                               "Messages that became older than a minute"};
     static const struct muster_family bytes = {"muster_agent_nats_bytes_total",
                                                MUSTER_FAMILY_COUNTER,
@@ -239,7 +237,7 @@ void muster_publish_metrics(void *arg, struct muster_exposition *to)
     struct muster_sender_figures is = muster_sender_figures(publish->sender);
     one_family(to, &up, is.good);
     one_family(to, &waiting, is.waiting);
-    one_family(to, &told, is.there);
+    one_family(to, &messages, is.there);
     one_family(to, &lost, is.lost);
     one_family(to, &bytes, is.bytes);
 }

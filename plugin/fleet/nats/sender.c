@@ -9,7 +9,7 @@
 #include "fleet/fleet_name.h"
 #include "fleet/nats/outbox.h"
 
-#define SAY_NS (30 * MUSTER_NS_PER_S) /* not oftener that messages are refused */
+#define LOG_NS (30 * MUSTER_NS_PER_S) /* not oftener that messages are refused */
 
 struct muster_sender {
     struct muster_link_options options;
@@ -19,19 +19,19 @@ struct muster_sender {
     pthread_mutex_t lock;
     /* Under the lock. */
     bool refused, was_up;
-    uint64_t said_ns, bytes;
+    uint64_t logged_ns, bytes;
     struct muster_outbox outbox;
 };
 
 /* ---- what the server says ---- */
 
-static void say_refused(struct muster_sender *sender, const jsPubAckErr *why)
+static void log_refused(struct muster_sender *sender, const jsPubAckErr *why)
 {
     uint64_t now = muster_now_ns();
     sender->refused = true;
-    if (sender->said_ns && now - sender->said_ns < SAY_NS)
+    if (sender->logged_ns && now - sender->logged_ns < LOG_NS)
         return;
-    sender->said_ns = now;
+    sender->logged_ns = now;
     bool nobody = why->Err == NATS_NO_RESPONDERS;
     fprintf(sender->options.log,
             "%s: NATS %s does not take messages (%s); a minute of them is kept. %s\n",
@@ -56,7 +56,7 @@ static void on_acked(jsCtx *js, natsMsg *message, jsPubAck *ack, jsPubAckErr *wh
         if (ack && sender->refused)
             sender->refused = false;
         else if (!ack && why->Err != NATS_TIMEOUT)
-            say_refused(sender, why);
+            log_refused(sender, why);
         pthread_mutex_unlock(&sender->lock);
     }
     natsMsg_Destroy(message);
@@ -73,7 +73,8 @@ static bool send_one(struct muster_sender *sender, const struct muster_letter *l
     snprintf(id, sizeof id, "%016" PRIx64 "-%" PRIu64, sender->instance, letter->id);
     options.MsgId = id;
     options.MaxWait = 2 * MUSTER_LINK_WAIT_MS;
-    natsStatus s = natsMsg_Create(&message, letter->subject, NULL, letter->data, (int)letter->bytes);
+    natsStatus s =
+        natsMsg_Create(&message, letter->subject, NULL, letter->data, (int)letter->bytes);
     s = s == NATS_OK ? js_PublishMsgAsync(muster_link_js(sender->link), &message, &options) : s;
     natsMsg_Destroy(message);
     return s == NATS_OK;

@@ -18,7 +18,7 @@
 enum { PAUSE_MS = 20, JOBS = 1024 };
 #define LOOK_NS    (300 * MUSTER_NS_PER_MS) /* for jobs that are free */
 #define PICTURE_NS (500 * MUSTER_NS_PER_MS)
-#define SAY_NS     (10 * MUSTER_NS_PER_S)
+#define LOG_NS     (10 * MUSTER_NS_PER_S)
 #define KEPT_BYTES (1 << 30)
 
 struct worker {
@@ -32,18 +32,18 @@ struct worker {
     struct muster_hook_queue *hooks;
     struct muster_held_job *job[JOBS];
     size_t jobs;
-    uint64_t look_ns, picture_ns, said_ns;
+    uint64_t look_ns, picture_ns, logged_ns;
     uint64_t ever[MUSTER_FINDING_KINDS];
     pthread_mutex_t lock;
     struct muster_worker_picture picture; /* under the lock */
 };
 
-static void say(struct worker *worker, const char *text)
+static void log_line(struct worker *worker, const char *text)
 {
     uint64_t now = muster_now_ns();
-    if (worker->said_ns && now - worker->said_ns < SAY_NS)
+    if (worker->logged_ns && now - worker->logged_ns < LOG_NS)
         return;
-    worker->said_ns = now;
+    worker->logged_ns = now;
     fprintf(worker->options->log, "muster fleet: %s\n", text);
     fflush(worker->options->log);
 }
@@ -75,8 +75,8 @@ static void take_job(struct worker *worker, const char *name)
                                       .board = &worker->board,
                                       .hooks = worker->hooks,
                                       .worker = worker->name,
-                                      .hang_ns = worker->options->settings->hang_seconds *
-                                                 MUSTER_NS_PER_S,
+                                      .hang_ns =
+                                          worker->options->settings->hang_seconds * MUSTER_NS_PER_S,
                                       .log = worker->options->log,
                                       .ever = worker->ever};
     if (worker->jobs == JOBS || strlen(name) >= MUSTER_FLEET_NAME ||
@@ -85,7 +85,7 @@ static void take_job(struct worker *worker, const char *name)
     struct muster_held_job *job = muster_held_job_new(&by, name, &err);
     if (!job) {
         muster_leases_give(worker->leases, name);
-        say(worker, err.text);
+        log_line(worker, err.text);
         return;
     }
     worker->job[worker->jobs++] = job;
@@ -120,10 +120,12 @@ static void look_for_jobs(struct worker *worker)
     jsOptions_Init(&options);
     options.Wait = MUSTER_LINK_WAIT_MS;
     options.Stream.Info.SubjectsFilter = MUSTER_FLEET_JOBS ".>";
-    natsStatus s = js_GetStreamInfo(&info, muster_link_js(worker->link), MUSTER_FLEET_STREAM, &options,
-                                    NULL);
+    natsStatus s =
+        js_GetStreamInfo(&info, muster_link_js(worker->link), MUSTER_FLEET_STREAM, &options, NULL);
     if (s == NATS_NOT_FOUND) {
-        say(worker, "NATS knows nothing of the fleet any more, as after the loss of its store: made anew");
+        log_line(
+            worker,
+            "NATS knows nothing of the fleet any more, as after the loss of its store: made anew");
         close_all(worker);
     }
     if (s != NATS_OK)
@@ -187,7 +189,7 @@ static int open_all(struct worker *worker)
     if (rc == 0)
         return 0;
     close_all(worker);
-    say(worker, err.text);
+    log_line(worker, err.text);
     return strstr(err.text, "speaks version") ? -1 : 0;
 }
 
@@ -294,9 +296,8 @@ int muster_worker_run(const struct muster_worker_options *options, struct muster
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before the threads: they leave these to this one */
     signal(SIGPIPE, SIG_IGN);
-    const struct muster_link_options link = {.nats = options->nats,
-                                             .who = "muster fleet",
-                                             .log = options->log};
+    const struct muster_link_options link = {
+        .nats = options->nats, .who = "muster fleet", .log = options->log};
     int rc = muster_link_open(&link, &worker->link, err);
     rc = rc == 0 ? serve(worker, &http, err) : rc;
     if (rc == 0) {

@@ -78,7 +78,7 @@ static void test_a_communicator_that_becomes_slow(void **state)
     assert_int_equal(finding->kind, MUSTER_FINDING_SLOW_TRANSFER);
     assert_int_equal(finding->ranks, 0);
     assert_int_equal(finding->op.index, 70);
-    assert_true(ranks_said(&finding->not_observable, "between whom"));
+    assert_true(ranks_has_line(&finding->not_observable, "between whom"));
     assert_true(fabs(finding->cost_s - 50 * 0.002) < 0.002);
     assert_true(finding->confidence > 0.9);
     end(&ranks, &findings);
@@ -91,7 +91,7 @@ static void test_of_two_ranks_the_pair_is_known_but_not_the_direction(void **sta
     struct muster_findings findings = one_comm(&ranks, 2, 2, 0, slow_for_good);
     assert_int_equal(findings.n, 1);
     assert_int_equal(findings.finding[0].ranks, 2);
-    assert_true(ranks_said(&findings.finding[0].not_observable, "in which direction"));
+    assert_true(ranks_has_line(&findings.finding[0].not_observable, "in which direction"));
     end(&ranks, &findings);
 }
 
@@ -204,12 +204,13 @@ static void test_a_pair_of_a_chain_that_becomes_slow(void **state)
     assert_int_equal(findings.finding[0].ranks, 2);
     assert_int_equal(findings.finding[0].rank[0], 1);
     assert_int_equal(findings.finding[0].rank[1], 2);
-    assert_false(ranks_said(&findings.finding[0].not_observable, "direction"));
+    assert_false(ranks_has_line(&findings.finding[0].not_observable, "direction"));
     end(&ranks, &findings);
 }
 
-/* 120 sends one by one, then as many in groups of eight, which take three times as long: the program
- * does something else. `slow`: from the middle of the groups on the link is slow as well. */
+/* 120 sends one by one, then as many in groups of eight, which take three times as long: the
+ * program does something else. `slow`: from the middle of the groups on the link is slow as well.
+ */
 static struct muster_findings grouped_later(struct ranks *ranks, bool slow)
 {
     enum { PARTS = 8 };

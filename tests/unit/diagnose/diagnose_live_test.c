@@ -18,8 +18,9 @@
 
 #define ABORT_ABSENT "muster: 1\non:\n  hang_absent: [abort, log]\n"
 #define ABORT_DEAD   "muster: 1\non:\n  hang_dead: [abort]\n  hang_mismatch: [abort]\n"
-#define TELL_LATE    "muster: 1\non:\n  late_rank: [log]\n"
-#define TELL_NOTHING "muster: 1\non:\n  late_rank: []\n  late_host: []\n  all_wait: []\n  slow_transfer: []\n"
+#define EMIT_LATE    "muster: 1\non:\n  late_rank: [log]\n"
+#define EMIT_NOTHING                                                                               \
+    "muster: 1\non:\n  late_rank: []\n  late_host: []\n  all_wait: []\n  slow_transfer: []\n"
 
 static unsigned count(const char *text, const char *what)
 {
@@ -230,7 +231,7 @@ static int rank_2_is_late(struct testbed *testbed)
 static void a_late_rank_is_told_once(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, rank_2_is_late);
+    struct testbed_end end = testbed_run(EMIT_LATE, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_int_equal(count(end.said, "late_rank: rank 2 (host node0"), 1);
     assert_int_equal(count(end.said, "late_rank"), 1);
@@ -251,7 +252,7 @@ static int rank_2_is_late_in_50_operations(struct testbed *testbed)
 static void fifty_affected_operations_and_two_seconds_suffice(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, rank_2_is_late_in_50_operations);
+    struct testbed_end end = testbed_run(EMIT_LATE, rank_2_is_late_in_50_operations);
     assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
 }
 
@@ -279,17 +280,17 @@ static int nobody_is_late(struct testbed *testbed)
 static void who_is_not_late_is_not_named(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, nobody_is_late);
+    struct testbed_end end = testbed_run(EMIT_LATE, nobody_is_late);
     assert_int_equal(count(end.said, "late_rank"), 0);
     assert_string_equal(end.found, "");
-    end = testbed_run(TELL_LATE, rank_2_was_late_for_a_moment);
+    end = testbed_run(EMIT_LATE, rank_2_was_late_for_a_moment);
     assert_int_equal(count(end.said, "late_rank"), 0);
 }
 
 static void nobody_looks_for_late_ranks_unless_asked(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_NOTHING, rank_2_is_late);
+    struct testbed_end end = testbed_run(EMIT_NOTHING, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_string_equal(end.said, "");
     assert_string_equal(end.found, "");
@@ -312,7 +313,7 @@ static int those_before_are_stopped_after_10_s(struct testbed *testbed)
 static void who_follows_tells_nothing_until_nobody_leads_any_more(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run_following(TELL_LATE, those_before_are_stopped_after_10_s);
+    struct testbed_end end = testbed_run_following(EMIT_LATE, those_before_are_stopped_after_10_s);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     const char *stopped = strstr(end.said, "stopped\n");
     assert_non_null(stopped);
@@ -320,7 +321,8 @@ static void who_follows_tells_nothing_until_nobody_leads_any_more(void **state)
     assert_int_equal(count(stopped, "late_rank: rank 2"), 1);
 }
 
-/* Nobody is in a communicator whose operations have all ended; another one's hang is still found. */
+/* Nobody is in a communicator whose operations have all ended; another one's hang is still found.
+ */
 static int one_communicator_rests_and_another_hangs(struct testbed *testbed)
 {
     testbed_go_on(testbed, 10);
@@ -337,8 +339,7 @@ static int one_communicator_rests_and_another_hangs(struct testbed *testbed)
 static void a_hang_after_a_long_rest_is_told_as_soon(void **state)
 {
     (void)state;
-    struct testbed_end end =
-        testbed_run("muster: 1\n", one_communicator_rests_and_another_hangs);
+    struct testbed_end end = testbed_run("muster: 1\n", one_communicator_rests_and_another_hangs);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     const char *hangs = strstr(end.said, "hangs\n");
     assert_non_null(hangs);
@@ -416,7 +417,7 @@ static int others_hold_noise(struct testbed *testbed)
 static void noise_in_the_segments_of_others_is_survived(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, others_hold_noise);
+    struct testbed_end end = testbed_run(EMIT_LATE, others_hold_noise);
     if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0)
         fail_msg("status %x, said %s", (unsigned)end.status, end.said);
 }
@@ -424,7 +425,7 @@ static void noise_in_the_segments_of_others_is_survived(void **state)
 static void segments_and_communicators_that_vanish_are_survived(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, segments_vanish);
+    struct testbed_end end = testbed_run(EMIT_LATE, segments_vanish);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     end = testbed_run(ABORT_ABSENT, segments_vanish);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
@@ -433,7 +434,7 @@ static void segments_and_communicators_that_vanish_are_survived(void **state)
 static void ranks_of_another_version_are_left_out(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, others_have_another_version);
+    struct testbed_end end = testbed_run(EMIT_LATE, others_have_another_version);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
 }
@@ -469,11 +470,11 @@ static int each_on_its_own_gpu(struct testbed *testbed)
 static void two_ranks_on_one_gpu_are_told_once(void **state)
 {
     (void)state;
-    struct testbed_end end = testbed_run(TELL_LATE, two_on_one_gpu);
+    struct testbed_end end = testbed_run(EMIT_LATE, two_on_one_gpu);
     if (count(end.said, " use one GPU, GPU-b") != 1 || count(end.said, "(gpu.shared)") != 1 ||
         (!strstr(end.said, "ranks 1 and 3 of") && !strstr(end.said, "ranks 3 and 1 of")))
         fail_msg("said %s", end.said);
-    end = testbed_run(TELL_LATE, each_on_its_own_gpu);
+    end = testbed_run(EMIT_LATE, each_on_its_own_gpu);
     if (strstr(end.said, "one GPU"))
         fail_msg("said %s", end.said);
 }

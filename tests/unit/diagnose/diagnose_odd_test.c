@@ -43,7 +43,7 @@ static void a_rank_recorded_twice_is_not_compared_and_that_is_said(void **state)
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(ranks.view.comms, 1);
     assert_int_equal(findings.n, 0);
-    assert_true(ranks_said(&findings.not_observable, "a rank was recorded twice"));
+    assert_true(ranks_has_line(&findings.not_observable, "a rank was recorded twice"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -93,7 +93,8 @@ static struct muster_findings thousand(unsigned late)
                                                                             .gpu_index = (int32_t)r,
                                                                             .host = "node0",
                                                                             .process = r,
-                                                                            .host_times = true, .one_pace = true});
+                                                                            .host_times = true,
+                                                                            .one_pace = true});
         for (unsigned c = 0; c < COMMS; c++)
             member[c][r] = muster_view_add_member(&view, gpu, c + 1, (int32_t)r, RANKS, 1, "");
     }
@@ -127,7 +128,7 @@ static void of_1024_communicators_who_is_late_is_named_once(void **state)
     (void)state;
     struct muster_findings findings = thousand(NOBODY);
     assert_int_equal(findings.n, 0);
-    assert_true(ranks_said(&findings.not_observable, "more communicators without a late rank"));
+    assert_true(ranks_has_line(&findings.not_observable, "more communicators without a late rank"));
     muster_findings_free(&findings);
     findings = thousand(3);
     assert_int_equal(findings.n, 1);

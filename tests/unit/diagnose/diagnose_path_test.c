@@ -120,9 +120,9 @@ static void test_one_finding_stands_for_a_host(void **state)
     assert_int_equal(finding->kind, MUSTER_FINDING_PATH_MISSING);
     assert_int_equal(finding->rank[0], 0);
     assert_int_equal(finding->rank[1], 2);
-    assert_true(ranks_said(&finding->evidence, "in the environment of rank 2"));
-    assert_true(ranks_said(&finding->evidence, "2 more pairs"));
-    assert_true(ranks_said(&finding->evidence, "25.2 GB/s bus bandwidth"));
+    assert_true(ranks_has_line(&finding->evidence, "in the environment of rank 2"));
+    assert_true(ranks_has_line(&finding->evidence, "2 more pairs"));
+    assert_true(ranks_has_line(&finding->evidence, "25.2 GB/s bus bandwidth"));
     end(testbed);
 }
 
@@ -203,7 +203,7 @@ static void test_what_the_driver_refuses_on_pcie_is_not_expected(void **state)
     expect_nothing(testbed);
     testbed = begin(2);
     testbed->facts[0].gpu[0].peer[0].p2p = MUSTER_P2P_NOT_SUPPORTED;
-    assert_true(ranks_said(&evaluate(testbed)->evidence, "not supported"));
+    assert_true(ranks_has_line(&evaluate(testbed)->evidence, "not supported"));
     assert_int_equal(testbed->findings.n, 1);
     end(testbed);
 }
@@ -227,7 +227,8 @@ static void test_without_facts_there_are_no_findings(void **state)
     send_to(testbed, 0, 1);
     evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
-    assert_true(ranks_said(&testbed->findings.not_observable, "could reach each other directly"));
+    assert_true(
+        ranks_has_line(&testbed->findings.not_observable, "could reach each other directly"));
     end(testbed);
     /* And where somebody turned direct paths off without anybody knowing what that costs. */
     testbed = begin(2);
@@ -237,7 +238,7 @@ static void test_without_facts_there_are_no_findings(void **state)
              "no NVML: gone");
     evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
-    assert_true(ranks_said(&testbed->findings.not_observable, "no NVML: gone"));
+    assert_true(ranks_has_line(&testbed->findings.not_observable, "no NVML: gone"));
     end(testbed);
 }
 
@@ -250,7 +251,7 @@ static void test_gpus_that_do_not_see_each_other(void **state)
     send_to(testbed, 0, 1);
     evaluate(testbed);
     assert_int_equal(testbed->findings.n, 0);
-    assert_true(ranks_said(&testbed->findings.not_observable, "rank 0 sends to another rank"));
+    assert_true(ranks_has_line(&testbed->findings.not_observable, "rank 0 sends to another rank"));
     end(testbed);
 }
 
@@ -267,11 +268,11 @@ static void test_a_slow_pcie_link_that_is_used(void **state)
         snprintf(gpu->low, sizeof gpu->low, "%s", text);
         evaluate(testbed);
         assert_int_equal(testbed->findings.n, low == MUSTER_FACT_LOW);
-        assert_int_equal(ranks_said(&testbed->findings.not_observable, text),
+        assert_int_equal(ranks_has_line(&testbed->findings.not_observable, text),
                          low == MUSTER_FACT_LOW_IDLE);
         if (low == MUSTER_FACT_LOW) {
             assert_int_equal(testbed->findings.finding[0].kind, MUSTER_FINDING_PATH_DEGRADED);
-            assert_true(ranks_said(&testbed->findings.finding[0].evidence, text));
+            assert_true(ranks_has_line(&testbed->findings.finding[0].evidence, text));
         }
         end(testbed);
     }
@@ -315,9 +316,9 @@ static void test_a_nic_of_the_other_socket(void **state)
         if (abroad) {
             const struct muster_finding *finding = &testbed->findings.finding[0];
             assert_int_equal(finding->kind, MUSTER_FINDING_PATH_MISSING);
-            assert_true(ranks_said(&finding->evidence, "data between hosts take mlx5_3"));
-            assert_true(ranks_said(&finding->evidence, "mlx5_0 is nearer (PIX)"));
-            assert_true(ranks_said(&finding->evidence, "NCCL_IB_HCA==mlx5_3 chooses it"));
+            assert_true(ranks_has_line(&finding->evidence, "data between hosts take mlx5_3"));
+            assert_true(ranks_has_line(&finding->evidence, "mlx5_0 is nearer (PIX)"));
+            assert_true(ranks_has_line(&finding->evidence, "NCCL_IB_HCA==mlx5_3 chooses it"));
         }
         end(testbed);
     }
@@ -334,7 +335,7 @@ static void test_links_lost_during_the_job(void **state)
     assert_int_equal(finding->kind, MUSTER_FINDING_PATH_DEGRADED);
     assert_int_equal(finding->rank[0], 1);
     assert_true(
-        ranks_said(&finding->evidence, "had 18 active NVLinks when the job began and has 17"));
+        ranks_has_line(&finding->evidence, "had 18 active NVLinks when the job began and has 17"));
     end(testbed);
 }
 
@@ -350,7 +351,7 @@ static void test_links_that_are_down_and_links_not_told(void **state)
         evaluate(testbed);
         assert_int_equal(testbed->findings.n, down);
         if (down)
-            assert_true(ranks_said(&testbed->findings.finding[0].evidence, "6 active NVLinks"));
+            assert_true(ranks_has_line(&testbed->findings.finding[0].evidence, "6 active NVLinks"));
         end(testbed);
     }
 }
@@ -393,11 +394,13 @@ static void test_limits_of_the_guilty_alone_are_cited(void **state)
     use->last.pcie_replays = 9;
     use->xid = 79;
     const struct muster_finding_lines *lines = cite(testbed, MUSTER_FINDING_LATE_RANK, 2, -1);
-    assert_true(ranks_said(lines, "GPU 0001:22:00.0 of rank 2: clocks limited by power cap in 93 % "
-                                  "of 30 samples, those of the others in 0 %"));
-    assert_true(ranks_said(lines, "1200 MHz while busy, the others 1980 MHz (up to 71 degrees"));
-    assert_true(ranks_said(lines, "9 PCIe replays during the job"));
-    assert_true(ranks_said(lines, "Xid 79"));
+    assert_true(ranks_has_line(lines,
+                               "GPU 0001:22:00.0 of rank 2: clocks limited by power cap in 93 % "
+                               "of 30 samples, those of the others in 0 %"));
+    assert_true(
+        ranks_has_line(lines, "1200 MHz while busy, the others 1980 MHz (up to 71 degrees"));
+    assert_true(ranks_has_line(lines, "9 PCIe replays during the job"));
+    assert_true(ranks_has_line(lines, "Xid 79"));
     end(testbed);
 }
 
@@ -409,7 +412,7 @@ static void test_one_sample_with_a_limit_may_be_chance(void **state)
         sample(testbed, r, 3);
     testbed->facts[2].use[0].limited[MUSTER_LIMIT_POWER_CAP] = 1;
     const struct muster_finding_lines *lines = cite(testbed, MUSTER_FINDING_LATE_RANK, 2, -1);
-    assert_false(ranks_said(lines, "power cap"));
+    assert_false(ranks_has_line(lines, "power cap"));
     end(testbed);
 }
 
@@ -423,7 +426,7 @@ static void test_what_all_share_is_not_cited(void **state)
     }
     const struct muster_finding_lines *lines = cite(testbed, MUSTER_FINDING_LATE_RANK, 3, -1);
     assert_int_equal(lines->n, 1);
-    assert_true(ranks_said(lines, "clocks, limits and errors as of the others (30 samples)"));
+    assert_true(ranks_has_line(lines, "clocks, limits and errors as of the others (30 samples)"));
     end(testbed);
 }
 
@@ -435,15 +438,17 @@ static void test_low_power_marks_who_waits(void **state)
         sample(testbed, r, 20);
         testbed->facts[r].use[0].waiting = r == 1 ? 1 : 18;
     }
-    assert_true(ranks_said(cite(testbed, MUSTER_FINDING_LATE_RANK, 1, -1), "the other GPUs wait"));
+    assert_true(
+        ranks_has_line(cite(testbed, MUSTER_FINDING_LATE_RANK, 1, -1), "the other GPUs wait"));
     end(testbed);
     testbed = begin(4);
     for (unsigned r = 0; r < 4; r++) {
         sample(testbed, r, 20);
         testbed->facts[r].use[0].waiting = r == 1 ? 18 : 1;
     }
-    assert_true(ranks_said(cite(testbed, MUSTER_FINDING_LATE_RANK, 1, -1), "against it: the GPU of "
-                                                                           "rank 1"));
+    assert_true(ranks_has_line(cite(testbed, MUSTER_FINDING_LATE_RANK, 1, -1),
+                               "against it: the GPU of "
+                               "rank 1"));
     end(testbed);
 }
 
@@ -463,9 +468,10 @@ static void test_interfaces_of_a_slow_transfer_are_cited(void **state)
     testbed->facts[1].head.nic_mbps = 10000;
     snprintf(testbed->facts[2].head.nic, sizeof testbed->facts[2].head.nic, "mv1");
     const struct muster_finding_lines *lines = cite(testbed, MUSTER_FINDING_SLOW_TRANSFER, 1, 2);
-    assert_true(ranks_said(lines, "rank 1 sends through mv0, 10000 Mb/s by its driver; 25.17 GB/s "
-                                  "achieved"));
-    assert_true(ranks_said(lines, "rank 2 receives through mv1, rate not told by its driver"));
+    assert_true(ranks_has_line(lines,
+                               "rank 1 sends through mv0, 10000 Mb/s by its driver; 25.17 GB/s "
+                               "achieved"));
+    assert_true(ranks_has_line(lines, "rank 2 receives through mv1, rate not told by its driver"));
     end(testbed);
 }
 

@@ -128,7 +128,7 @@ static void test_a_host_that_fell_behind_once_is_not_late(void **state)
     struct ranks ranks = host_bound(0);
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
-    assert_true(ranks_said(&findings.not_observable, "all waited for a host that was behind"));
+    assert_true(ranks_has_line(&findings.not_observable, "all waited for a host that was behind"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -147,8 +147,8 @@ static void test_a_slower_host_is_late(void **state)
     ranks_end(&ranks);
 }
 
-/* All ranks often take a third longer, by chance; rank 1 no more often, but sometimes three times as
- * long: the rate of short delays hides the long ones. */
+/* All ranks often take a third longer, by chance; rank 1 no more often, but sometimes three times
+ * as long: the rate of short delays hides the long ones. */
 static void test_long_delays_show_among_many_short_ones(void **state)
 {
     (void)state;

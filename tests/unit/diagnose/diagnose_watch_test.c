@@ -9,18 +9,18 @@
 
 #include "diagnose/watch.h"
 
-enum { TOLD_MAX = 32 };
+enum { EMITTED_MAX = 32 };
 
-struct told {
-    struct muster_finding finding[TOLD_MAX];
+struct emitted {
+    struct muster_finding finding[EMITTED_MAX];
     unsigned n;
 };
 
-static void tell(void *arg, const struct muster_finding *finding)
+static void emit(void *arg, const struct muster_finding *finding)
 {
-    struct told *told = arg;
-    assert_true(told->n < TOLD_MAX);
-    told->finding[told->n++] = *finding;
+    struct emitted *emitted = arg;
+    assert_true(emitted->n < EMITTED_MAX);
+    emitted->finding[emitted->n++] = *finding;
 }
 
 /* `ranks` ends with -1. */
@@ -36,11 +36,11 @@ static void add(struct muster_findings *now, enum muster_finding_kind kind, uint
 }
 
 /* Those that were told, not withdrawn. */
-static unsigned found_new(const struct told *told)
+static unsigned found_new(const struct emitted *emitted)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < told->n; i++)
-        n += !told->finding[i].resolved && !told->finding[i].retracted;
+    for (unsigned i = 0; i < emitted->n; i++)
+        n += !emitted->finding[i].resolved && !emitted->finding[i].retracted;
     return n;
 }
 
@@ -51,14 +51,14 @@ static unsigned found_new(const struct told *told)
     }
 
 /* One look that finds this late rank, or (comm 0) none. */
-static void look_late(struct muster_watch *watch, struct told *told, uint64_t comm,
+static void look_late(struct muster_watch *watch, struct emitted *emitted, uint64_t comm,
                       const int *ranks)
 {
     struct muster_findings now = {0};
     if (comm)
         add(&now, MUSTER_FINDING_LATE_RANK, comm, ranks);
-    muster_watch_update(watch, &now, tell, told);
-    muster_watch_slow(watch, &now, false, tell, told);
+    muster_watch_update(watch, &now, emit, emitted);
+    muster_watch_slow(watch, &now, false, emit, emitted);
     muster_findings_free(&now);
 }
 
@@ -66,14 +66,14 @@ static void a_late_rank_is_told_when_it_was_found_twice(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
-    look_late(&watch, &told, 1, RANKS(2));
-    assert_int_equal(told.n, 0);
-    look_late(&watch, &told, 0, NULL);
-    look_late(&watch, &told, 1, RANKS(2));
-    assert_int_equal(told.n, 0);
-    look_late(&watch, &told, 1, RANKS(2));
-    assert_int_equal(told.n, 1);
+    struct emitted emitted = {.n = 0};
+    look_late(&watch, &emitted, 1, RANKS(2));
+    assert_int_equal(emitted.n, 0);
+    look_late(&watch, &emitted, 0, NULL);
+    look_late(&watch, &emitted, 1, RANKS(2));
+    assert_int_equal(emitted.n, 0);
+    look_late(&watch, &emitted, 1, RANKS(2));
+    assert_int_equal(emitted.n, 1);
     muster_watch_free(&watch);
 }
 
@@ -82,45 +82,46 @@ static void of_a_known_late_rank_no_more_is_told(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 3; i++)
-        look_late(&watch, &told, 1, RANKS(2));
+        look_late(&watch, &emitted, 1, RANKS(2));
     for (int i = 0; i < 3; i++)
-        look_late(&watch, &told, 7, RANKS(2));
-    look_late(&watch, &told, 0, NULL);
-    look_late(&watch, &told, 1, RANKS(2));
-    look_late(&watch, &told, 1, RANKS(2));
-    assert_int_equal(told.n, 1);
+        look_late(&watch, &emitted, 7, RANKS(2));
+    look_late(&watch, &emitted, 0, NULL);
+    look_late(&watch, &emitted, 1, RANKS(2));
+    look_late(&watch, &emitted, 1, RANKS(2));
+    assert_int_equal(emitted.n, 1);
     /* One more culprit is. */
-    look_late(&watch, &told, 1, RANKS(2, 3));
-    look_late(&watch, &told, 1, RANKS(3, 2));
-    assert_int_equal(told.n, 2);
-    assert_int_equal(told.finding[1].ranks, 2);
-    look_late(&watch, &told, 1, RANKS(3));
-    look_late(&watch, &told, 1, RANKS(3));
-    assert_int_equal(told.n, 2);
+    look_late(&watch, &emitted, 1, RANKS(2, 3));
+    look_late(&watch, &emitted, 1, RANKS(3, 2));
+    assert_int_equal(emitted.n, 2);
+    assert_int_equal(emitted.finding[1].ranks, 2);
+    look_late(&watch, &emitted, 1, RANKS(3));
+    look_late(&watch, &emitted, 1, RANKS(3));
+    assert_int_equal(emitted.n, 2);
     assert_int_equal(muster_watch_unresolved(&watch), 2);
     assert_int_equal(muster_watch_hanging(&watch), 0);
     muster_watch_free(&watch);
 }
 
-static void look_slow(struct muster_watch *watch, struct told *told, uint64_t comm,
+static void look_slow(struct muster_watch *watch, struct emitted *emitted, uint64_t comm,
                       const int *ranks)
 {
     struct muster_findings now = {0};
     add(&now, MUSTER_FINDING_SLOW_TRANSFER, comm, ranks);
-    muster_watch_slow(watch, &now, false, tell, told);
+    muster_watch_slow(watch, &now, false, emit, emitted);
     muster_findings_free(&now);
 }
 
 /* One look that finds rank 1 late, at such a cost. */
-static void look_at_cost(struct muster_watch *watch, struct told *told, double cost_s, double share)
+static void look_at_cost(struct muster_watch *watch, struct emitted *emitted, double cost_s,
+                         double share)
 {
     struct muster_findings now = {0};
     add(&now, MUSTER_FINDING_LATE_RANK, 7, RANKS(1));
     now.finding[0].cost_s = cost_s;
     now.finding[0].cost_share = share;
-    muster_watch_slow(watch, &now, false, tell, told);
+    muster_watch_slow(watch, &now, false, emit, emitted);
     muster_findings_free(&now);
 }
 
@@ -128,37 +129,36 @@ static void what_costs_next_to_nothing_is_not_told(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (unsigned i = 0; i < 6; i++)
-        look_at_cost(&watch, &told, i % 2 ? 0.0006 : 2, i % 2 ? 0.02 : 0.009);
-    muster_watch_end(&watch, tell, &told);
-    assert_int_equal(told.n, 0);
-    look_at_cost(&watch, &told, 0.02, 0.02);
-    look_at_cost(&watch, &told, 0.02, 0.02);
-    assert_int_equal(told.n, 1);
+        look_at_cost(&watch, &emitted, i % 2 ? 0.0006 : 2, i % 2 ? 0.02 : 0.009);
+    muster_watch_end(&watch, emit, &emitted);
+    assert_int_equal(emitted.n, 0);
+    look_at_cost(&watch, &emitted, 0.02, 0.02);
+    look_at_cost(&watch, &emitted, 0.02, 0.02);
+    assert_int_equal(emitted.n, 1);
     /* What was told is not taken back for costing less since. */
     for (unsigned i = 0; i < 10; i++)
-        look_at_cost(&watch, &told, 0.02, 0.002);
-    assert_int_equal(told.n, 1);
+        look_at_cost(&watch, &emitted, 0.02, 0.002);
+    assert_int_equal(emitted.n, 1);
     muster_watch_free(&watch);
 }
-
 
 static void a_slow_transfer_is_told_when_it_lasts(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 9; i++)
-        look_slow(&watch, &told, 1, RANKS(1, 2));
-    assert_int_equal(told.n, 0);
-    look_late(&watch, &told, 0, NULL);
+        look_slow(&watch, &emitted, 1, RANKS(1, 2));
+    assert_int_equal(emitted.n, 0);
+    look_late(&watch, &emitted, 0, NULL);
     for (int i = 0; i < 9; i++)
-        look_slow(&watch, &told, 1, RANKS(1, 2));
-    assert_int_equal(told.n, 0);
-    look_slow(&watch, &told, 1, RANKS(1, 2));
-    look_slow(&watch, &told, 1, RANKS(1, 2));
-    assert_int_equal(told.n, 1);
+        look_slow(&watch, &emitted, 1, RANKS(1, 2));
+    assert_int_equal(emitted.n, 0);
+    look_slow(&watch, &emitted, 1, RANKS(1, 2));
+    look_slow(&watch, &emitted, 1, RANKS(1, 2));
+    assert_int_equal(emitted.n, 1);
     muster_watch_free(&watch);
 }
 
@@ -166,19 +166,19 @@ static void a_transfer_has_a_direction_or_a_communicator(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 10; i++)
-        look_slow(&watch, &told, 1, RANKS(1, 2));
+        look_slow(&watch, &emitted, 1, RANKS(1, 2));
     for (int i = 0; i < 10; i++)
-        look_slow(&watch, &told, 1, RANKS(2, 1));
-    assert_int_equal(told.n, 2);
-    assert_int_equal(told.finding[1].rank[0], 2);
+        look_slow(&watch, &emitted, 1, RANKS(2, 1));
+    assert_int_equal(emitted.n, 2);
+    assert_int_equal(emitted.finding[1].rank[0], 2);
     static const int nobody[] = {-1};
     for (int i = 0; i < 10; i++)
-        look_slow(&watch, &told, 1, nobody);
+        look_slow(&watch, &emitted, 1, nobody);
     for (int i = 0; i < 10; i++)
-        look_slow(&watch, &told, 2, nobody);
-    assert_int_equal(found_new(&told), 4);
+        look_slow(&watch, &emitted, 2, nobody);
+    assert_int_equal(found_new(&emitted), 4);
     muster_watch_free(&watch);
 }
 
@@ -186,41 +186,41 @@ static void what_is_not_found_any_more_is_retracted(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 2; i++)
-        look_late(&watch, &told, 1, RANKS(2));
+        look_late(&watch, &emitted, 1, RANKS(2));
     for (int i = 0; i < 2; i++)
-        look_late(&watch, &told, 0, NULL);
-    assert_int_equal(told.n, 1);
+        look_late(&watch, &emitted, 0, NULL);
+    assert_int_equal(emitted.n, 1);
     assert_int_equal(muster_watch_unresolved(&watch), 1);
     for (int i = 0; i < 5; i++)
-        look_late(&watch, &told, 0, NULL);
-    assert_int_equal(told.n, 2);
-    assert_true(told.finding[1].retracted);
-    assert_false(told.finding[1].resolved);
-    assert_int_equal(told.finding[1].rank[0], 2);
+        look_late(&watch, &emitted, 0, NULL);
+    assert_int_equal(emitted.n, 2);
+    assert_true(emitted.finding[1].retracted);
+    assert_false(emitted.finding[1].resolved);
+    assert_int_equal(emitted.finding[1].rank[0], 2);
     assert_int_equal(muster_watch_unresolved(&watch), 0);
     char text[500];
-    muster_finding_sentence(&told.finding[1], text, sizeof text);
+    muster_finding_sentence(&emitted.finding[1], text, sizeof text);
     assert_non_null(strstr(text, "late_rank (retracted): rank 2"));
     assert_non_null(strstr(text, "does not hold"));
     /* Should it come again, it is told again. */
     for (int i = 0; i < 2; i++)
-        look_late(&watch, &told, 1, RANKS(2));
-    assert_int_equal(told.n, 3);
-    assert_false(told.finding[2].retracted);
+        look_late(&watch, &emitted, 1, RANKS(2));
+    assert_int_equal(emitted.n, 3);
+    assert_false(emitted.finding[2].retracted);
     muster_watch_free(&watch);
 }
 
 /* Another of its ranks is still found: it is not withdrawn. */
-static void look_and_drop(struct muster_watch *watch, struct told *told, uint64_t comm,
+static void look_and_drop(struct muster_watch *watch, struct emitted *emitted, uint64_t comm,
                           const int *ranks)
 {
     struct muster_findings now = {0};
     if (comm)
         add(&now, MUSTER_FINDING_LATE_RANK, comm, ranks);
-    muster_watch_slow(watch, &now, false, tell, told);
-    muster_watch_drop_over(watch, &now, tell, told);
+    muster_watch_slow(watch, &now, false, emit, emitted);
+    muster_watch_drop_over(watch, &now, emit, emitted);
     muster_findings_free(&now);
 }
 
@@ -229,36 +229,38 @@ static void what_is_over_is_resolved_where_it_is_shown(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     muster_watch_window(&watch, 1000);
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 2; i++)
-            look_and_drop(&watch, &told, 1, RANKS(2));
-        assert_int_equal(told.n, 2 * round + 1);
-        look_and_drop(&watch, &told, 0, RANKS(2));
-        look_and_drop(&watch, &told, 7, RANKS(2)); /* elsewhere: still late */
-        look_and_drop(&watch, &told, 0, RANKS(2));
-        look_and_drop(&watch, &told, 0, RANKS(2));
-        assert_int_equal(told.n, 2 * round + 1);
-        look_and_drop(&watch, &told, 0, RANKS(2));
-        assert_int_equal(told.n, 2 * round + 2);
-        assert_true(told.finding[told.n - 1].resolved && !told.finding[told.n - 1].retracted);
+            look_and_drop(&watch, &emitted, 1, RANKS(2));
+        assert_int_equal(emitted.n, 2 * round + 1);
+        look_and_drop(&watch, &emitted, 0, RANKS(2));
+        look_and_drop(&watch, &emitted, 7, RANKS(2)); /* elsewhere: still late */
+        look_and_drop(&watch, &emitted, 0, RANKS(2));
+        look_and_drop(&watch, &emitted, 0, RANKS(2));
+        assert_int_equal(emitted.n, 2 * round + 1);
+        look_and_drop(&watch, &emitted, 0, RANKS(2));
+        assert_int_equal(emitted.n, 2 * round + 2);
+        assert_true(emitted.finding[emitted.n - 1].resolved &&
+                    !emitted.finding[emitted.n - 1].retracted);
     }
     muster_watch_free(&watch);
 }
 
-/* While the window holds what it rested on, it was wrong: retracted, once, and not resolved, too. */
+/* While the window holds what it rested on, it was wrong: retracted, once, and not resolved, too.
+ */
 static void what_was_retracted_is_not_resolved_as_well(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (unsigned i = 0; i < 2; i++)
-        look_and_drop(&watch, &told, 1, RANKS(2));
+        look_and_drop(&watch, &emitted, 1, RANKS(2));
     for (unsigned i = 0; i < 8; i++)
-        look_and_drop(&watch, &told, 0, RANKS(2));
-    assert_int_equal(told.n, 2);
-    assert_true(told.finding[1].retracted && !told.finding[1].resolved);
+        look_and_drop(&watch, &emitted, 0, RANKS(2));
+    assert_int_equal(emitted.n, 2);
+    assert_true(emitted.finding[1].retracted && !emitted.finding[1].resolved);
     assert_int_equal(muster_watch_unresolved(&watch), 0);
     muster_watch_free(&watch);
 }
@@ -267,12 +269,12 @@ static void what_holds_in_part_is_not_retracted(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 2; i++)
-        look_late(&watch, &told, 1, RANKS(2, 3));
+        look_late(&watch, &emitted, 1, RANKS(2, 3));
     for (int i = 0; i < 9; i++)
-        look_late(&watch, &told, 7, RANKS(3));
-    assert_int_equal(told.n, 1);
+        look_late(&watch, &emitted, 7, RANKS(3));
+    assert_int_equal(emitted.n, 1);
     muster_watch_free(&watch);
 }
 
@@ -281,13 +283,13 @@ static void what_the_window_has_left_stands(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     for (int i = 0; i < 2; i++)
-        look_late(&watch, &told, 1, RANKS(2));
+        look_late(&watch, &emitted, 1, RANKS(2));
     muster_watch_window(&watch, 1);
     for (int i = 0; i < 20; i++)
-        look_late(&watch, &told, 0, NULL);
-    assert_int_equal(told.n, 1);
+        look_late(&watch, &emitted, 0, NULL);
+    assert_int_equal(emitted.n, 1);
     assert_int_equal(muster_watch_unresolved(&watch), 1);
     muster_watch_free(&watch);
 }
@@ -296,26 +298,26 @@ static void what_was_found_once_is_told_at_the_end(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
-    look_late(&watch, &told, 1, RANKS(2));
-    muster_watch_end(&watch, tell, &told);
-    muster_watch_end(&watch, tell, &told);
-    assert_int_equal(told.n, 1);
+    struct emitted emitted = {.n = 0};
+    look_late(&watch, &emitted, 1, RANKS(2));
+    muster_watch_end(&watch, emit, &emitted);
+    muster_watch_end(&watch, emit, &emitted);
+    assert_int_equal(emitted.n, 1);
     struct muster_findings now = {0};
     add(&now, MUSTER_FINDING_LATE_RANK, 1, RANKS(3));
-    muster_watch_slow(&watch, &now, true, tell, &told);
-    assert_int_equal(told.n, 2);
+    muster_watch_slow(&watch, &now, true, emit, &emitted);
+    assert_int_equal(emitted.n, 2);
     muster_findings_free(&now);
     muster_watch_free(&watch);
 }
 
-static void look_hang(struct muster_watch *watch, struct told *told, size_t alive, bool hangs)
+static void look_hang(struct muster_watch *watch, struct emitted *emitted, size_t alive, bool hangs)
 {
     struct muster_findings now = {0};
     if (hangs)
         add(&now, MUSTER_FINDING_HANG_ABSENT, 1, RANKS(1));
     muster_watch_alive(watch, alive);
-    muster_watch_update(watch, &now, tell, told);
+    muster_watch_update(watch, &now, emit, emitted);
     muster_findings_free(&now);
 }
 
@@ -323,15 +325,15 @@ static void a_hang_is_told_at_once_and_when_it_is_over(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
-    look_hang(&watch, &told, 4, true);
-    look_hang(&watch, &told, 4, true);
-    assert_int_equal(told.n, 1);
+    struct emitted emitted = {.n = 0};
+    look_hang(&watch, &emitted, 4, true);
+    look_hang(&watch, &emitted, 4, true);
+    assert_int_equal(emitted.n, 1);
     assert_int_equal(muster_watch_hanging(&watch), 1);
-    look_hang(&watch, &told, 4, false);
-    look_hang(&watch, &told, 4, false);
-    assert_int_equal(told.n, 2);
-    assert_true(told.finding[1].resolved);
+    look_hang(&watch, &emitted, 4, false);
+    look_hang(&watch, &emitted, 4, false);
+    assert_int_equal(emitted.n, 2);
+    assert_true(emitted.finding[1].resolved);
     assert_int_equal(muster_watch_hanging(&watch), 0);
     muster_watch_free(&watch);
 }
@@ -341,17 +343,17 @@ static void a_hang_with_another_reason_is_retracted(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
+    struct emitted emitted = {.n = 0};
     struct muster_findings now = {0};
-    look_hang(&watch, &told, 4, true);
+    look_hang(&watch, &emitted, 4, true);
     add(&now, MUSTER_FINDING_HANG_ABSENT, 1, RANKS(3));
     muster_watch_alive(&watch, 4);
-    muster_watch_update(&watch, &now, tell, &told);
-    assert_int_equal(told.n, 3);
-    assert_true(told.finding[1].retracted);
-    assert_false(told.finding[1].resolved);
-    assert_int_equal(told.finding[1].rank[0], 1);
-    assert_int_equal(told.finding[2].rank[0], 3);
+    muster_watch_update(&watch, &now, emit, &emitted);
+    assert_int_equal(emitted.n, 3);
+    assert_true(emitted.finding[1].retracted);
+    assert_false(emitted.finding[1].resolved);
+    assert_int_equal(emitted.finding[1].rank[0], 1);
+    assert_int_equal(emitted.finding[2].rank[0], 3);
     assert_int_equal(muster_watch_hanging(&watch), 1);
     muster_findings_free(&now);
     muster_watch_free(&watch);
@@ -361,12 +363,12 @@ static void a_hang_that_is_killed_is_not_resolved(void **state)
 {
     (void)state;
     struct muster_watch watch = {0};
-    struct told told = {.n = 0};
-    look_hang(&watch, &told, 4, true);
-    look_hang(&watch, &told, 3, false);
-    look_hang(&watch, &told, 3, false);
-    look_hang(&watch, &told, 0, false);
-    assert_int_equal(told.n, 1);
+    struct emitted emitted = {.n = 0};
+    look_hang(&watch, &emitted, 4, true);
+    look_hang(&watch, &emitted, 3, false);
+    look_hang(&watch, &emitted, 3, false);
+    look_hang(&watch, &emitted, 0, false);
+    assert_int_equal(emitted.n, 1);
     assert_int_equal(muster_watch_unresolved(&watch), 1);
     muster_watch_free(&watch);
 }

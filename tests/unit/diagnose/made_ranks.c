@@ -15,7 +15,8 @@ void ranks_begin(struct ranks *ranks, unsigned n)
                                             .gpu_index = (int32_t)r,
                                             .host = "host",
                                             .timing = MUSTER_TIMING_FULL,
-                                            .host_times = true, .one_pace = true};
+                                            .host_times = true,
+                                            .one_pace = true};
         assert_int_equal(muster_view_add_gpu(&ranks->view, &gpu), r);
         ranks->skew_ns[r] = 1000 * MS * (r + 1) + 137 * r;
         ranks->call_ns[r] = 1000 * MS;
@@ -98,7 +99,7 @@ void ranks_end(struct ranks *ranks)
     muster_view_free(&ranks->view);
 }
 
-bool ranks_said(const struct muster_finding_lines *lines, const char *text)
+bool ranks_has_line(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++) {
         if (strstr(lines->line[i], text)) {

@@ -39,6 +39,6 @@ const struct muster_view *ranks_view(struct ranks *ranks);
 struct muster_findings ranks_diagnose(struct ranks *ranks);
 void ranks_end(struct ranks *ranks);
 /* Whether any line holds the text. */
-bool ranks_said(const struct muster_finding_lines *lines, const char *text);
+bool ranks_has_line(const struct muster_finding_lines *lines, const char *text);
 
 #endif

@@ -97,7 +97,7 @@ static void half(struct site *site, unsigned ops)
     site->now_ns += HALF_NS;
     muster_gather_look(site->gather, &site->found, 1, site->now_ns);
     muster_gather_take(site->gather);
-    muster_gather_tell(site->gather, site->now_ns, site->now_ns, &out);
+    muster_gather_publish(site->gather, site->now_ns, site->now_ns, &out);
     assert_false(out.failed);
     site->bytes = out.used;
     if (muster_join_take(site->join, out.byte, out.used, site->now_ns, site->now_ns, &err) != 0)

@@ -108,8 +108,7 @@ struct script {
     uint64_t t;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct script *script, const char *fmt,
-                                                      ...)
+__attribute__((format(printf, 2, 3))) static void add(struct script *script, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -404,14 +403,14 @@ static void keeps_the_gaps(void **state)
 static void tells_when_each_call_came(void **state)
 {
     (void)state;
-    uint64_t begin = muster_now_ns() - MUSTER_NS_PER_S, told_ns = 0;
+    uint64_t begin = muster_now_ns() - MUSTER_NS_PER_S, replay_ns = 0;
     struct muster_play late = {
-        .speed = 2, .epoch_ns = 1000, .start_ns = begin, .told_ns = &told_ns};
+        .speed = 2, .epoch_ns = 1000, .start_ns = begin, .replay_ns = &replay_ns};
     first_mask = 0xfff;
     write_trace(5, EAGER);
     uint64_t last_ns = trace.call[trace.calls - 1].t_ns;
     play_at(5, &late);
-    assert_int_equal(told_ns, begin + (last_ns - 1000) / 2);
+    assert_int_equal(replay_ns, begin + (last_ns - 1000) / 2);
 }
 
 static void holds_before_finalizing(void **state)

@@ -75,7 +75,7 @@ void made_job(struct muster_top *top, size_t ranks)
                                               .cost_s = 5,
                                               .cost_share = 0.4,
                                               .advice = "look at its GPU: clocks"};
-    muster_finding_say(&top->finding[0].evidence, "it was late in 38 of 38 operations");
+    muster_finding_line(&top->finding[0].evidence, "it was late in 38 of 38 operations");
 }
 
 void made_free(struct muster_top *top)

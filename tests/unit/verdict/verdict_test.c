@@ -80,8 +80,8 @@ static void ranks_that_disagree_are_named_with_what_they_called(void **state)
     finding->has_op = true;
     finding->op.func = MUSTER_FUNC_ALL_REDUCE;
     finding->op.index = 76;
-    muster_finding_say(&finding->evidence, "rank 0 called #76 AllReduce 1048576 float32");
-    muster_finding_say(&finding->evidence, "rank 2 called #76 Broadcast 1048576 float32, root 0");
+    muster_finding_line(&finding->evidence, "rank 0 called #76 AllReduce 1048576 float32");
+    muster_finding_line(&finding->evidence, "rank 2 called #76 Broadcast 1048576 float32, root 0");
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         muster_verdict_of(&view, &findings, widths[i], &verdict);
         assert_int_equal(verdict.lines, 3);

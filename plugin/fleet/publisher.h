@@ -2,28 +2,28 @@
  * One process of a job as an agent follows it: how far each of its communicators has come, what of
  * that was told and when, and operations that wait to be told. One thread.
  */
-#ifndef MUSTER_FLEET_TELLER_H
-#define MUSTER_FLEET_TELLER_H
+#ifndef MUSTER_FLEET_PUBLISHER_H
+#define MUSTER_FLEET_PUBLISHER_H
 
 #include "base/clock.h"
 #include "diagnose/live/live_peers.h"
-#include "run/op_window.h"
 #include "fleet/class_table.h"
 #include "fleet/gather.h"
 #include "fleet/thinning.h"
+#include "run/op_window.h"
 
 /* Who reads a kept minute from anywhere on has met everything twice. */
-#define MUSTER_TELL_AGAIN_NS (20 * MUSTER_NS_PER_S)
+#define MUSTER_PUBLISH_AGAIN_NS (20 * MUSTER_NS_PER_S)
 
 /* What was told of one communicator; beside the entry of its segment. */
-struct muster_told {
+struct muster_published {
     uint32_t uid;
     uint64_t mark, moved_ns; /* changes with every call and end; since when it is that */
     uint64_t placed;         /* the mark that was told */
     uint64_t described_ns, still_ns;
 };
 
-struct muster_teller {
+struct muster_publisher {
     char *path;
     struct muster_seg_identity identity;
     bool seen, alive;
@@ -32,32 +32,34 @@ struct muster_teller {
     struct muster_window window; /* operations to be told */
     struct muster_thinning thinning;
     struct muster_class_table class;
-    struct muster_told told[MUSTER_SEG_COMMS];
-    unsigned entries; /* of them that were ever in use */
-    uint64_t nets_ns;                 /* when links were told last */
+    struct muster_published published[MUSTER_SEG_COMMS];
+    unsigned entries;                    /* of them that were ever in use */
+    uint64_t nets_ns;                    /* when links were told last */
     uint64_t net_count[MUSTER_SEG_NETS]; /* that was told of each */
     unsigned net_turn;
-    unsigned turn;               /* communicator that comes first this time */
+    unsigned turn;                 /* communicator that comes first this time */
     int64_t places_left, ops_left; /* bytes */
     uint64_t filled_ns, described_ns;
 };
 
 /* Where a message's parts are put together: as large as the largest. */
-struct muster_telling {
+struct muster_publisher_parts {
     struct muster_live_table table;
     struct muster_wire_comm comm[MUSTER_SEG_COMMS];
     struct muster_wire_slot slot[MUSTER_WIRE_SLOTS];
-    struct muster_seg_net net[MUSTER_SEG_NETS], told_net[MUSTER_SEG_NETS];
+    struct muster_seg_net net[MUSTER_SEG_NETS], published_net[MUSTER_SEG_NETS];
     struct muster_wire_class class[MUSTER_WIRE_CLASSES];
     struct muster_wire_op op[MUSTER_WIRE_OPS];
     struct muster_op ring[MUSTER_SEG_RING];
 };
 
 /* Takes what is new in its ring. */
-void muster_teller_take(struct muster_teller *teller, struct muster_telling *telling);
-/* What is to be told now; its arrays are `telling`'s. False: it cannot be read yet. */
-bool muster_teller_tell(struct muster_teller *teller, struct muster_telling *telling,
-                        uint64_t now_ns, struct muster_wire_process *process);
-void muster_teller_free(struct muster_teller *teller);
+void muster_publisher_take(struct muster_publisher *publisher,
+                           struct muster_publisher_parts *parts);
+/* What is to be told now; its arrays are `parts`'s. False: it cannot be read yet. */
+bool muster_publisher_publish(struct muster_publisher *publisher,
+                              struct muster_publisher_parts *parts, uint64_t now_ns,
+                              struct muster_wire_process *process);
+void muster_publisher_free(struct muster_publisher *publisher);
 
 #endif

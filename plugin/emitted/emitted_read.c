@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "diagnose/watch.h"
-#include "told/told.h"
+#include "emitted/emitted.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -56,7 +56,7 @@ static void lines_of(const json_t *object, const char *key, struct muster_findin
         const char *text = json_string_value(json_array_get(array, i));
         muster_text_copy(line, sizeof line, text ? text : "");
         muster_text_clean(line, sizeof line);
-        muster_finding_say(to, "%s", line);
+        muster_finding_line(to, "%s", line);
     }
 }
 
@@ -74,7 +74,8 @@ static void op_of(const json_t *object, struct muster_finding *finding)
            strcmp(muster_dtype_name(finding->op.dtype), text_of(op, "datatype")) != 0)
         finding->op.dtype++;
     finding->op.func = finding->op.func < MUSTER_FUNCS ? finding->op.func : MUSTER_FUNC_UNKNOWN;
-    finding->op.dtype = finding->op.dtype < MUSTER_DTYPES ? finding->op.dtype : MUSTER_DTYPE_UNKNOWN;
+    finding->op.dtype =
+        finding->op.dtype < MUSTER_DTYPES ? finding->op.dtype : MUSTER_DTYPE_UNKNOWN;
     finding->op.index = whole_of(op, "index");
     finding->op.bytes = whole_of(op, "bytes");
     finding->op.root = small_of(json_object_get(op, "root"));
@@ -118,10 +119,10 @@ static void times_of(const json_t *object, struct muster_finding *finding)
     finding->since_unix_ns = whole_of(object, "since_unix_ns");
     for (size_t i = 0; i < json_array_size(when) && i < MUSTER_FINDING_STRETCHES; i++) {
         const json_t *one = json_array_get(when, i);
-        finding->stretch[finding->stretches++] = (struct muster_finding_stretch){
-            .rank = small_of(json_object_get(one, "rank")),
-            .since_unix_ns = whole_of(one, "since_unix_ns"),
-            .until_unix_ns = whole_of(one, "until_unix_ns")};
+        finding->stretch[finding->stretches++] =
+            (struct muster_finding_stretch){.rank = small_of(json_object_get(one, "rank")),
+                                            .since_unix_ns = whole_of(one, "since_unix_ns"),
+                                            .until_unix_ns = whole_of(one, "until_unix_ns")};
     }
 }
 
@@ -156,31 +157,31 @@ static bool finding_of(const json_t *object, struct muster_finding *finding)
 }
 
 /* The newest word on a finding stands for all. */
-static struct muster_finding *place(struct muster_findings *told,
+static struct muster_finding *place(struct muster_findings *emitted,
                                     const struct muster_finding *finding)
 {
-    for (size_t i = 0; i < told->n; i++) {
-        if (muster_watch_same(&told->finding[i], finding))
-            return &told->finding[i];
+    for (size_t i = 0; i < emitted->n; i++) {
+        if (muster_watch_same(&emitted->finding[i], finding))
+            return &emitted->finding[i];
     }
-    return muster_findings_add(told);
+    return muster_findings_add(emitted);
 }
 
 static int take_line(const char *name, size_t number, const char *line, size_t n,
-                     struct muster_findings *told)
+                     struct muster_findings *emitted)
 {
     struct muster_finding finding;
     json_error_t wrong;
     json_t *object = json_loadb(line, n, 0, &wrong);
     if (!object)
-        muster_finding_say(&told->not_observable, "%s:%zu:%d: %s; the line is left out", name,
-                           number, wrong.column, wrong.text);
+        muster_finding_line(&emitted->not_observable, "%s:%zu:%d: %s; the line is left out", name,
+                            number, wrong.column, wrong.text);
     else if (!finding_of(object, &finding))
-        muster_finding_say(&told->not_observable,
-                           "%s:%zu:1: expected a finding's \"kind\"; the line is left out", name,
-                           number);
+        muster_finding_line(&emitted->not_observable,
+                            "%s:%zu:1: expected a finding's \"kind\"; the line is left out", name,
+                            number);
     else {
-        struct muster_finding *at = place(told, &finding);
+        struct muster_finding *at = place(emitted, &finding);
         json_decref(object);
         if (at)
             *at = finding;
@@ -190,8 +191,8 @@ static int take_line(const char *name, size_t number, const char *line, size_t n
     return 0;
 }
 
-int muster_told_parse(const char *name, const char *bytes, size_t n, struct muster_findings *told,
-                      struct muster_err *err)
+int muster_emitted_parse(const char *name, const char *bytes, size_t n,
+                         struct muster_findings *emitted, struct muster_err *err)
 {
     const char *end = bytes + n;
     for (size_t number = 1; bytes < end; number++) {
@@ -199,7 +200,7 @@ int muster_told_parse(const char *name, const char *bytes, size_t n, struct must
         /* What its process was killed in has no end. */
         if (!stop)
             return 0;
-        if (stop > bytes && take_line(name, number, bytes, (size_t)(stop - bytes), told) != 0)
+        if (stop > bytes && take_line(name, number, bytes, (size_t)(stop - bytes), emitted) != 0)
             return muster_fail_memory(err, name);
         bytes = stop + 1;
     }

@@ -3,20 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "told/told.h"
+#include "emitted/emitted.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct muster_findings told = {0}, findings = {0};
+    struct muster_findings emitted = {0}, findings = {0};
     struct muster_err err = {""};
     char text[1024];
     FILE *out = fopen("/dev/null", "w");
-    if (muster_told_parse("fuzz", (const char *)data, size, &told, &err) != 0 &&
+    if (muster_emitted_parse("fuzz", (const char *)data, size, &emitted, &err) != 0 &&
         !muster_is_memory(&err))
         abort();
-    if (muster_told_merge(&told, &findings, &err) != 0 && !muster_is_memory(&err))
+    if (muster_emitted_merge(&emitted, &findings, &err) != 0 && !muster_is_memory(&err))
         abort();
     for (size_t i = 0; i < findings.n && out; i++) {
         struct muster_json json;
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (out)
         fclose(out);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
     muster_findings_free(&findings);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "told/told.h"
+#include "emitted/emitted.h"
 
 /* As the leader writes it. */
 static struct muster_finding make(enum muster_finding_kind kind, int32_t rank)
@@ -47,7 +47,7 @@ static struct muster_finding make(enum muster_finding_kind kind, int32_t rank)
             (struct muster_finding_stretch){rank, 1795328165911833099, 1795328265911833099};
         snprintf(finding.where, sizeof finding.where, "before each AllReduce");
     }
-    muster_finding_say(&finding.evidence, "it \"says\" so");
+    muster_finding_line(&finding.evidence, "it \"says\" so");
     snprintf(finding.advice, sizeof finding.advice, "look at it");
     return finding;
 }
@@ -63,10 +63,10 @@ static void write_line(FILE *out, const struct muster_finding *finding)
 
 static struct muster_findings parse(const char *text)
 {
-    struct muster_findings told = {0};
+    struct muster_findings emitted = {0};
     struct muster_err err;
-    assert_int_equal(muster_told_parse("x.jsonl", text, strlen(text), &told, &err), 0);
-    return told;
+    assert_int_equal(muster_emitted_parse("x.jsonl", text, strlen(text), &emitted, &err), 0);
+    return emitted;
 }
 
 static void what_was_written_is_read_again(void **state)
@@ -81,17 +81,17 @@ static void what_was_written_is_read_again(void **state)
     write_line(out, &one);
     write_line(out, &two);
     fclose(out);
-    struct muster_findings told = parse(text);
-    assert_int_equal(told.n, 2);
+    struct muster_findings emitted = parse(text);
+    assert_int_equal(emitted.n, 2);
     char *again;
     out = open_memstream(&again, &bytes);
-    write_line(out, &told.finding[0]);
-    write_line(out, &told.finding[1]);
+    write_line(out, &emitted.finding[0]);
+    write_line(out, &emitted.finding[1]);
     fclose(out);
     assert_string_equal(again, text);
     free(text);
     free(again);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
 }
 
 static void the_last_word_on_a_finding_counts(void **state)
@@ -105,27 +105,28 @@ static void the_last_word_on_a_finding_counts(void **state)
     one.retracted = true;
     write_line(out, &one);
     fclose(out);
-    struct muster_findings told = parse(text);
-    assert_int_equal(told.n, 1);
-    assert_true(told.finding[0].retracted);
+    struct muster_findings emitted = parse(text);
+    assert_int_equal(emitted.n, 1);
+    assert_true(emitted.finding[0].retracted);
     free(text);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
 }
 
 static void a_line_that_is_none_is_said_and_the_others_stay(void **state)
 {
     (void)state;
-    struct muster_findings told = parse("{\"kind\":\n"
-                                        "{\"kind\":\"weather\"}\n"
-                                        "[1]\n"
-                                        "{\"kind\":\"hang_stuck\",\"ranks\":7,\"op\":[],\"comm\":3}\n"
-                                        "{\"kind\":\"late_rank\",\"ranks\":[1");
-    assert_int_equal(told.n, 1);
-    assert_int_equal(told.finding[0].kind, MUSTER_FINDING_HANG_STUCK);
-    assert_int_equal(told.not_observable.n, 3);
-    assert_non_null(strstr(told.not_observable.line[0], "x.jsonl:1:"));
-    assert_non_null(strstr(told.not_observable.line[1], "x.jsonl:2:1: expected a finding's"));
-    muster_findings_free(&told);
+    struct muster_findings emitted =
+        parse("{\"kind\":\n"
+              "{\"kind\":\"weather\"}\n"
+              "[1]\n"
+              "{\"kind\":\"hang_stuck\",\"ranks\":7,\"op\":[],\"comm\":3}\n"
+              "{\"kind\":\"late_rank\",\"ranks\":[1");
+    assert_int_equal(emitted.n, 1);
+    assert_int_equal(emitted.finding[0].kind, MUSTER_FINDING_HANG_STUCK);
+    assert_int_equal(emitted.not_observable.n, 3);
+    assert_non_null(strstr(emitted.not_observable.line[0], "x.jsonl:1:"));
+    assert_non_null(strstr(emitted.not_observable.line[1], "x.jsonl:2:1: expected a finding's"));
+    muster_findings_free(&emitted);
 }
 
 static void add(struct muster_findings *findings, const struct muster_finding *finding)
@@ -147,16 +148,16 @@ static bool says(const struct muster_finding_lines *lines, const char *text)
 static void what_is_found_again_stands_once(void **state)
 {
     (void)state;
-    struct muster_findings told = {0}, findings = {0};
+    struct muster_findings emitted = {0}, findings = {0};
     struct muster_err err;
     struct muster_finding late = make(MUSTER_FINDING_LATE_RANK, 2);
-    add(&told, &late);
+    add(&emitted, &late);
     late.comm = 7;
     add(&findings, &late);
-    assert_int_equal(muster_told_merge(&told, &findings, &err), 0);
+    assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
     assert_true(says(&findings.finding[0].evidence, "told while the job ran"));
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
 
@@ -164,42 +165,42 @@ static void what_is_found_again_stands_once(void **state)
 static void a_hang_that_ended_is_the_long_wait(void **state)
 {
     (void)state;
-    struct muster_findings told = {0}, findings = {0};
+    struct muster_findings emitted = {0}, findings = {0};
     struct muster_err err;
     struct muster_finding hang = make(MUSTER_FINDING_HANG_ABSENT, 1);
     struct muster_finding once = make(MUSTER_FINDING_LATE_RANK, 1);
     once.mode = MUSTER_MODE_ONCE;
     hang.resolved = true;
-    add(&told, &hang);
+    add(&emitted, &hang);
     add(&findings, &once);
-    assert_int_equal(muster_told_merge(&told, &findings, &err), 0);
+    assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
     assert_true(says(&findings.finding[0].evidence, "as hang_absent, and that it was over"));
     findings.n = 0;
-    assert_int_equal(muster_told_merge(&told, &findings, &err), 0);
+    assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
     assert_true(findings.finding[0].resolved);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
 
 static void what_the_whole_run_does_not_show_is_over(void **state)
 {
     (void)state;
-    struct muster_findings told = {0}, findings = {0};
+    struct muster_findings emitted = {0}, findings = {0};
     struct muster_err err;
     struct muster_finding late = make(MUSTER_FINDING_LATE_RANK, 2);
     struct muster_finding other = make(MUSTER_FINDING_LATE_RANK, 3);
     other.retracted = true;
-    add(&told, &late);
-    add(&told, &other);
-    assert_int_equal(muster_told_merge(&told, &findings, &err), 0);
+    add(&emitted, &late);
+    add(&emitted, &other);
+    assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 2);
     assert_true(findings.finding[0].resolved);
     assert_true(says(&findings.finding[0].not_observable, "in the whole run it is not found"));
     assert_true(findings.finding[1].retracted);
     assert_false(findings.finding[1].resolved);
-    muster_findings_free(&told);
+    muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
 
@@ -223,7 +224,7 @@ static void the_files_of_the_runs_processes_are_read(void **state)
         write_line(out, &late);
         fclose(out);
     }
-    assert_int_equal(muster_told_add(&run, &findings, &err), 0);
+    assert_int_equal(muster_emitted_add(&run, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
     assert_int_equal(findings.finding[0].rank[0], 0);
     muster_findings_free(&findings);

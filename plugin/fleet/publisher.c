@@ -1,0 +1,377 @@
+#include "fleet/publisher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "segment/segment_reader.h"
+
+/* About what each part takes on the wire. */
+enum {
+    PROCESS_BYTES = 60,
+    PLACE_BYTES = 16,
+    DESCRIBE_BYTES = 40, /* beside its names */
+    STILL_BYTES = 110,
+    SLOT_BYTES = 20,
+    CLASS_BYTES = 14,
+    NET_BYTES = 35,
+    NETS = 2,       /* told at a time: not more than a quarter of what places have */
+    SAVED_S = 10,   /* of bytes that were not used */
+    WAITING = 2048, /* operations; with more the older half is lost */
+};
+#define STILL_NS (1500 * MUSTER_NS_PER_MS)
+#define NETS_NS  (2 * MUSTER_NS_PER_S)
+
+/* ---- operations ---- */
+
+static const struct muster_seg_comm *comm_of(const struct muster_segment *segment, uint32_t uid)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++)
+        if (segment->comm[i].uid == uid)
+            return &segment->comm[i];
+    return NULL;
+}
+
+/* What the level does not tell is no timed operation for those who hear it. */
+static void thin(struct muster_publisher *publisher, const struct muster_segment *segment,
+                 struct muster_op *op, size_t n)
+{
+    const struct muster_seg_comm *comm = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!muster_source_is_gpu(op[i].source))
+            continue;
+        if (!comm || comm->uid != op[i].comm)
+            comm = comm_of(segment, op[i].comm);
+        if (comm && muster_thinning_takes(&publisher->thinning, comm->id, op[i].number))
+            continue;
+        op[i].source = MUSTER_SOURCE_NONE;
+        op[i].begin_ns = op[i].end_ns = 0;
+    }
+}
+
+void muster_publisher_take(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
+{
+    uint64_t before = publisher->next;
+    size_t had = publisher->window.n;
+    bool halved = false;
+    size_t n = muster_segment_read_ring(publisher->path, &publisher->next, parts->ring);
+    if (n == 0 || !muster_live_table_read(publisher->path, &parts->table, &publisher->entries))
+        return;
+    publisher->missing += before ? publisher->next - before - n : 0;
+    thin(publisher, (const void *)parts->table.bytes, parts->ring, n);
+    muster_window_take(&publisher->window, parts->ring, n, WAITING, &halved);
+    publisher->missing += halved ? had / 2 : 0;
+}
+
+/* Into the message, as far as there are bytes, and out of the window. */
+static void put_ops(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                    uint64_t now_ns, struct muster_wire_process *process)
+{
+    struct muster_window *window = &publisher->window;
+    size_t n = 0;
+    process->class = parts->class;
+    process->op = parts->op;
+    while (n < window->n && n < MUSTER_WIRE_OPS && publisher->ops_left > 0 &&
+           process->classes < MUSTER_WIRE_CLASSES) {
+        const struct muster_op *op = &window->op[n];
+        struct muster_class_entry *class = muster_class_of(&publisher->class, op);
+        if (class->published_ns == 0 || now_ns - class->published_ns >= MUSTER_PUBLISH_AGAIN_NS) {
+            class->published_ns = now_ns;
+            process->class[process->classes++] = class->class;
+            publisher->ops_left -= CLASS_BYTES;
+        }
+        process->op[n++] = (struct muster_wire_op){.class = class->class.id,
+                                                   .number = op->number,
+                                                   .enqueue_ns = op->enqueue_ns,
+                                                   .begin_ns = op->begin_ns,
+                                                   .end_ns = op->end_ns};
+        publisher->ops_left -= MUSTER_THINNING_OP_BYTES;
+    }
+    process->ops = n;
+    window->n -= n;
+    if (window->n > 0)
+        memmove(window->op, window->op + n, window->n * sizeof *window->op);
+}
+
+/* ---- communicators ---- */
+
+static void follow(struct muster_published *published, const struct muster_seg_comm *comm,
+                   uint64_t now_ns)
+{
+    if (published->uid != comm->uid)
+        *published = (struct muster_published){.uid = comm->uid};
+    uint64_t facts[] = {comm->calls, comm->called_ns, comm->end_ns, comm->launches_ended,
+                        comm->launches_probed};
+    uint64_t mark = muster_hash(MUSTER_HASH_SEED, facts, sizeof facts) | 1;
+    if (mark == published->mark)
+        return;
+    published->mark = mark;
+    published->moved_ns = now_ns;
+}
+
+static bool again(uint64_t published_ns, uint64_t now_ns)
+{
+    return published_ns == 0 || now_ns - published_ns >= MUSTER_PUBLISH_AGAIN_NS;
+}
+
+static bool stands_still(const struct muster_published *published, uint64_t now_ns)
+{
+    return now_ns - published->moved_ns >= STILL_NS;
+}
+
+/* Who it is again, and where it stands: what is due, while there are bytes for it. */
+static void put_comm(struct muster_publisher *publisher, const struct muster_seg_comm *comm,
+                     struct muster_published *published, uint64_t now_ns,
+                     struct muster_wire_process *process)
+{
+    bool describe = again(published->described_ns, now_ns);
+    bool still = comm->calls > 0 && stands_still(published, now_ns) &&
+                 (published->still_ns < published->moved_ns || again(published->still_ns, now_ns));
+    if ((!describe && !still && published->placed == published->mark) ||
+        publisher->places_left <= 0)
+        return;
+    process->comm[process->comms++] =
+        (struct muster_wire_comm){.described = describe, .still = still, .seg = *comm};
+    published->placed = published->mark;
+    publisher->places_left -= PLACE_BYTES;
+    if (describe) {
+        published->described_ns = now_ns;
+        publisher->places_left -=
+            DESCRIBE_BYTES + (int64_t)(strlen(comm->name) + strlen(comm->gpu_uuid));
+    }
+    if (still) {
+        published->still_ns = now_ns;
+        publisher->places_left -= STILL_BYTES;
+        process->still = true;
+    }
+}
+
+static void check_names(struct muster_seg_comm *comm)
+{
+    comm->gpu_pci[sizeof comm->gpu_pci - 1] = '\0';
+    comm->gpu_uuid[sizeof comm->gpu_uuid - 1] = '\0';
+    comm->name[sizeof comm->name - 1] = '\0';
+}
+
+static void put_comms(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                      uint64_t now_ns, struct muster_wire_process *process)
+{
+    struct muster_segment *segment = (void *)parts->table.bytes;
+    unsigned first = publisher->turn;
+    process->comm = parts->comm;
+    for (unsigned k = 0; k < MUSTER_SEG_COMMS; k++) {
+        unsigned i = (first + k) % MUSTER_SEG_COMMS;
+        struct muster_seg_comm *comm = &segment->comm[i];
+        if (comm->uid == 0 || comm->id == 0 || comm->uid == MUSTER_SEG_OTHER_UID ||
+            comm->seq & 1) /* being written: next time */
+            continue;
+        check_names(comm);
+        follow(&publisher->published[i], comm, now_ns);
+        put_comm(publisher, comm, &publisher->published[i], now_ns, process);
+        if (publisher->places_left > 0)
+            publisher->turn = (i + 1) % MUSTER_SEG_COMMS;
+    }
+}
+
+/* ---- links ---- */
+
+/* A segment is its owner's word: numbers that can be none are not passed on. */
+static bool can_be(const struct muster_seg_net *net)
+{
+    uint64_t all = net->count | net->bytes | net->steps | net->gpu_wait_ns | net->credit_wait_ns |
+                   net->net_wait_ns | net->flush_ns;
+    return net->comm != 0 && net->comm != MUSTER_SEG_OTHER_UID && all <= INT64_MAX;
+}
+
+/* By turns those that moved. */
+static void put_nets(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                     uint64_t now_ns, struct muster_wire_process *process)
+{
+    process->net = parts->published_net;
+    if (publisher->nets_ns && now_ns - publisher->nets_ns < NETS_NS)
+        return;
+    publisher->nets_ns = now_ns;
+    if (!muster_segment_read_nets(publisher->path, parts->net))
+        return;
+    for (unsigned k = 0; k < MUSTER_SEG_NETS && process->nets < NETS; k++) {
+        unsigned i = (publisher->net_turn + k) % MUSTER_SEG_NETS;
+        const struct muster_seg_net *net = &parts->net[i];
+        if (!can_be(net) || net->count == publisher->net_count[i])
+            continue;
+        publisher->net_count[i] = net->count;
+        process->net[process->nets++] = *net;
+        publisher->places_left -= NET_BYTES;
+        if (process->nets == NETS)
+            publisher->net_turn = (i + 1) % MUSTER_SEG_NETS;
+    }
+}
+
+/* ---- where it stands still ---- */
+
+static bool is_published_still(const struct muster_wire_process *process, uint32_t uid)
+{
+    for (size_t i = 0; i < process->comms; i++)
+        if (process->comm[i].seg.uid == uid)
+            return process->comm[i].still;
+    return false;
+}
+
+static void put_slot(struct muster_wire_process *process, const struct muster_segment *segment,
+                     unsigned i)
+{
+    const struct muster_seg_slot *slot = &segment->slot[i];
+    unsigned state = segment->slot_state[i] & 0xff;
+    if ((state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED) ||
+        process->slots == MUSTER_WIRE_SLOTS || !is_published_still(process, slot->comm))
+        return;
+    process->slot[process->slots++] =
+        (struct muster_wire_slot){.number = slot->number,
+                                  .enqueue_ns = slot->enqueue_ns,
+                                  .count = slot->count,
+                                  .comm = slot->comm,
+                                  .peer = slot->peer,
+                                  .flags = slot->flags,
+                                  .func = slot->func,
+                                  .dtype = slot->dtype,
+                                  .state = (uint8_t)state,
+                                  .p2p = slot->p2p,
+                                  .started = slot->started,
+                                  .ended = slot->ended,
+                                  .proxy_started = slot->proxy_started,
+                                  .proxy_ended = slot->proxy_ended};
+}
+
+static bool same_stream(const struct muster_wire_slot *slot, const struct muster_op *op)
+{
+    bool p2p = muster_func_is_p2p(op->func);
+    return slot->state == MUSTER_SLOT_DONE && slot->comm == op->comm && (slot->p2p != 0) == p2p &&
+           (!p2p || (slot->func == op->func && slot->peer == op->peer));
+}
+
+/* Newest first, so that the first of a stream is the one. */
+static void put_over(struct muster_wire_process *process, const struct muster_op *op)
+{
+    if ((op->flags & MUSTER_OP_GRAPH) || process->slots == MUSTER_WIRE_SLOTS ||
+        !is_published_still(process, op->comm))
+        return;
+    for (size_t i = 0; i < process->slots; i++)
+        if (same_stream(&process->slot[i], op))
+            return;
+    process->slot[process->slots++] =
+        (struct muster_wire_slot){.number = op->number,
+                                  .enqueue_ns = op->enqueue_ns,
+                                  .count = op->count,
+                                  .comm = op->comm,
+                                  .peer = op->peer,
+                                  .flags = op->flags,
+                                  .func = op->func,
+                                  .dtype = op->dtype,
+                                  .state = MUSTER_SLOT_DONE,
+                                  .p2p = muster_func_is_p2p(op->func),
+                                  .ended = muster_source_is_gpu(op->source)};
+}
+
+static void put_still(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                      struct muster_wire_process *process)
+{
+    struct muster_segment *segment;
+    unsigned unstable;
+    process->slot = parts->slot;
+    if (muster_segment_read_live(publisher->path, &segment, &unstable, NULL) != 0)
+        return;
+    for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++)
+        put_slot(process, segment, i);
+    uint64_t head = segment->ring_head;
+    for (uint64_t k = 1; k <= head && k <= MUSTER_SEG_RING; k++)
+        put_over(process, &segment->ring[(head - k) % MUSTER_SEG_RING]);
+    free(segment);
+    publisher->places_left -= SLOT_BYTES * (int64_t)process->slots;
+}
+
+/* ---- all ---- */
+
+static void fill(struct muster_publisher *publisher, uint64_t now_ns)
+{
+    const int64_t most = SAVED_S * MUSTER_GATHER_BYTES;
+    uint64_t passed = publisher->filled_ns ? now_ns - publisher->filled_ns : MUSTER_NS_PER_S;
+    int64_t more = passed > SAVED_S * MUSTER_NS_PER_S
+                       ? most
+                       : (int64_t)(passed * MUSTER_GATHER_BYTES / MUSTER_NS_PER_S);
+    publisher->filled_ns = now_ns;
+    publisher->places_left =
+        publisher->places_left + more < most ? publisher->places_left + more : most;
+    publisher->ops_left = publisher->ops_left + more < most ? publisher->ops_left + more : most;
+}
+
+static enum muster_process_state state_of(const struct muster_publisher *publisher,
+                                          uint32_t exit_state)
+{
+    return publisher->alive                      ? MUSTER_PROCESS_RUNNING
+           : exit_state == MUSTER_EXIT_FINALIZED ? MUSTER_PROCESS_FINALIZED
+           : exit_state == MUSTER_EXIT_EXITED    ? MUSTER_PROCESS_EXITED
+                                                 : MUSTER_PROCESS_KILLED;
+}
+
+/* One that has gone from here was archived: its process is over. */
+static bool read_table(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
+{
+    char path[MUSTER_SEG_PATH + 300];
+    if (publisher->seen)
+        return muster_live_table_read(publisher->path, &parts->table, &publisher->entries);
+    snprintf(path, sizeof path, "%s/%s.seg", publisher->identity.run_dir,
+             publisher->identity.file_stem);
+    return muster_live_table_read(path, &parts->table, &publisher->entries);
+}
+
+/* Who it is, and what is said of that. False: nobody knows. */
+static bool put_identity(struct muster_publisher *publisher,
+                         const struct muster_publisher_parts *parts, bool readable, uint64_t now_ns,
+                         struct muster_wire_process *process)
+{
+    const struct muster_segment *segment = (const void *)parts->table.bytes;
+    if (readable) {
+        struct muster_seg_identity who = segment->identity;
+        if (muster_identity_check(publisher->path, &who, NULL) == 0)
+            publisher->identity = who; /* its rank may have been learned */
+        process->heartbeat_ns = segment->heartbeat_mono_ns;
+    }
+    process->pid = publisher->identity.pid;
+    process->start_ticks = publisher->identity.start_ticks;
+    process->state = state_of(publisher, readable ? segment->exit_state : MUSTER_EXIT_OPEN);
+    process->missing = publisher->missing;
+    if (process->pid && again(publisher->described_ns, now_ns)) {
+        publisher->described_ns = now_ns;
+        publisher->places_left -= PROCESS_BYTES;
+        process->described = true;
+        process->identity = publisher->identity;
+    }
+    return process->pid != 0;
+}
+
+bool muster_publisher_publish(struct muster_publisher *publisher,
+                              struct muster_publisher_parts *parts, uint64_t now_ns,
+                              struct muster_wire_process *process)
+{
+    bool readable = read_table(publisher, parts);
+    memset(process, 0, sizeof *process);
+    fill(publisher, now_ns);
+    muster_thinning_turn(&publisher->thinning, now_ns, MUSTER_GATHER_BYTES);
+    if (!put_identity(publisher, parts, readable, now_ns, process))
+        return false;
+    if (readable && publisher->seen)
+        put_nets(publisher, parts, now_ns, process);
+    if (readable)
+        put_comms(publisher, parts, now_ns, process);
+    if (process->still && publisher->seen)
+        put_still(publisher, parts, process);
+    put_ops(publisher, parts, now_ns, process);
+    return true;
+}
+
+void muster_publisher_free(struct muster_publisher *publisher)
+{
+    muster_window_free(&publisher->window);
+    free(publisher->path);
+    free(publisher);
+}
