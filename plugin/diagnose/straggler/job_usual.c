@@ -6,7 +6,7 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
-/* Units that are looked at together: sorted at once, they take 32 bytes each. */
+/* Turns that are looked at together: sorted at once, they take 32 bytes each. */
 enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
 
 /* ---- how long each GPU waited for others ---- */
@@ -227,7 +227,7 @@ struct usual {
 };
 
 static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
-                          uint32_t u)
+                       uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
     int64_t waited = waited_ns(graph, u) - usual->wait;
@@ -285,80 +285,130 @@ static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
 
 /* Units by what they are compared with: ranks of the same program in the same place of the same
  * step, in all communicators of the role. */
-static uint64_t pool_key(const struct muster_graph *graph, const struct muster_unit *unit)
+struct key_parts {
+    uint32_t position, program, stage; /* stage: rank + 1 */
+};
+
+static struct key_parts key_parts(const struct muster_graph *graph, const struct muster_turn *turn,
+                                  const struct muster_unit *unit)
 {
-    const struct muster_turn *turn = &graph->turn[unit->turn];
-    uint64_t label = graph->position[graph->seat[unit->seat].position].label;
-    const struct muster_view_member *member = &graph->view->member[muster_unit_member(graph, unit)];
-    uint64_t stage = turn->p2p && graph->stages[member->comm] ? (uint64_t)member->rank + 1 : 0;
-    uint64_t program = (uint64_t)graph->program[member->gpu] << 20 ^ stage;
+    const struct muster_seat *seat = &graph->seat[unit->seat];
+    struct key_parts parts = {seat->position, graph->program[seat->gpu], 0};
+    if (turn->p2p && graph->stages[turn->comm]) {
+        parts.stage = (uint32_t)graph->view->member[muster_unit_member(graph, unit)].rank + 1;
+    }
+    return parts;
+}
+
+static uint64_t pool_key(const struct muster_graph *graph, const struct muster_turn *turn,
+                         const struct key_parts *parts)
+{
+    uint64_t label = graph->position[parts->position].label;
+    uint64_t program = (uint64_t)parts->program << 20 ^ parts->stage;
     return muster_hash_number(label, muster_hash_number(program, turn->number << 1 ^ turn->graph));
 }
 
 /* Units that follow each other in a turn and have one key. */
 struct runs {
     struct muster_keyed *run; /* value: the first of them in of_turn; mark[0]: how many */
+    struct muster_keyed *spare;
     size_t n;
 };
 
 static void add_runs(const struct muster_graph *graph, const struct muster_turn *turn,
-                     struct muster_arena *memory, struct runs *runs)
+                     struct runs *runs)
 {
     struct muster_keyed *last = NULL;
+    struct key_parts before = {0};
     for (uint32_t i = turn->first; i < turn->first + turn->units; i++) {
         const struct muster_unit *unit = &graph->unit[graph->of_turn[i]];
         if (unit->own_ns == MUSTER_NO_SHORT) {
             last = NULL;
             continue;
         }
-        uint64_t key = pool_key(graph, unit);
-        if (last && last->key == key && last->mark[0] < RUN_MOST) {
+        struct key_parts own = key_parts(graph, turn, unit);
+        bool same = last && memcmp(&own, &before, sizeof own) == 0;
+        if (same && last->mark[0] < RUN_MOST) {
             last->mark[0]++;
             continue;
         }
-        last = muster_arena_add(memory, &runs->run, &runs->n, sizeof *last);
+        uint64_t key = same ? last->key : pool_key(graph, turn, &own);
+        last = &runs->run[runs->n++];
         *last = (struct muster_keyed){key, i, {1}};
+        before = own;
     }
 }
 
-/* Runs of one key stand side by side. */
-static size_t largest_pool(const struct muster_keyed *run, size_t runs)
+/* The pools of those runs. */
+static void evaluate_runs(struct muster_graph *graph, const struct runs *runs, struct pool *pool)
+{
+    const struct muster_keyed *sorted = muster_sort_keyed(runs->run, runs->spare, runs->n);
+    for (size_t i = 0; i < runs->n; i++) {
+        memcpy(pool->unit + pool->n, graph->of_turn + sorted[i].value,
+               sorted[i].mark[0] * sizeof *pool->unit);
+        pool->n += sorted[i].mark[0];
+        if (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key) {
+            evaluate_pool(graph, pool);
+            pool->n = 0;
+        }
+    }
+}
+
+/* Units of the turns of one number, at most. */
+static size_t largest_group(const struct muster_graph *graph, const struct muster_keyed *turn,
+                            size_t n)
 {
     size_t most = 0, units = 0;
-    for (size_t i = 0; i < runs; i++) {
-        units = (i && run[i].key == run[i - 1].key ? units : 0) + run[i].mark[0];
+    for (size_t i = 0; i < n; i++) {
+        units =
+            (i && turn[i].key == turn[i - 1].key ? units : 0) + graph->turn[turn[i].value].units;
         most = units > most ? units : most;
     }
     return most;
 }
 
-/* The pools of those runs. */
-static void evaluate_runs(struct muster_graph *graph, const struct runs *runs,
-                          struct muster_arena *memory)
+/* `turn`: by number, which all units of a pool have in common. */
+static void evaluate_turns(struct muster_graph *graph, const struct muster_keyed *turn, size_t n,
+                        struct muster_arena *memory)
 {
-    struct muster_keyed *spare = muster_arena_array(memory, runs->n + 1, sizeof *spare);
-    if (memory->failed) {
-        return;
-    }
-    const struct muster_keyed *sorted = muster_sort_keyed(runs->run, spare, runs->n);
-    size_t most = largest_pool(sorted, runs->n);
-    struct pool pool = {.own = muster_arena_array(memory, most + 1, sizeof *pool.own),
-                        .unit = muster_arena_array(memory, most + 1, sizeof *pool.unit)};
-    for (size_t i = 0; i < runs->n && !memory->failed; i++) {
-        memcpy(pool.unit + pool.n, graph->of_turn + sorted[i].value,
-               sorted[i].mark[0] * sizeof *pool.unit);
-        pool.n += sorted[i].mark[0];
-        if (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key) {
-            evaluate_pool(graph, &pool);
-            pool.n = 0;
+    size_t most = largest_group(graph, turn, n) + 1;
+    struct pool pool = {.own = muster_arena_array(memory, most, sizeof *pool.own),
+                        .unit = muster_arena_array(memory, most, sizeof *pool.unit)};
+    struct runs runs = {.run = muster_arena_array(memory, most, sizeof *runs.run),
+                        .spare = muster_arena_array(memory, most, sizeof *runs.spare)};
+    for (size_t i = 0; i < n && !memory->failed; i++) {
+        add_runs(graph, &graph->turn[turn[i].value], &runs);
+        if (i + 1 == n || turn[i + 1].key != turn[i].key) {
+            evaluate_runs(graph, &runs, &pool);
+            runs.n = 0;
         }
     }
 }
 
-/* Units of a pool have the number of their turn in common: so many numbers at a time. */
+/* Of so many numbers at a time. */
+static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes,
+                       struct muster_arena *memory)
+{
+    size_t room = 0, n = 0;
+    for (size_t t = 0; t < graph->turns; t++) {
+        room += graph->turn[t].number % passes == pass;
+    }
+    struct muster_keyed *turn = muster_arena_array(memory, room + 1, sizeof *turn);
+    struct muster_keyed *spare = muster_arena_array(memory, room + 1, sizeof *spare);
+    if (memory->failed) {
+        return;
+    }
+    for (uint32_t t = 0; t < graph->turns; t++) {
+        if (graph->turn[t].number % passes == pass) {
+            turn[n++] = (struct muster_keyed){graph->turn[t].number, t, {0}};
+        }
+    }
+    evaluate_turns(graph, muster_sort_keyed(turn, spare, n), n, memory);
+}
+
 void muster_graph_usual(struct muster_graph *graph)
 {
-    size_t passes = graph->units / AT_ONCE + 1;
+    size_t passes = graph->turns / AT_ONCE + 1;
     find_waits(graph);
     if (graph->making->failed) {
         return;
@@ -369,13 +419,7 @@ void muster_graph_usual(struct muster_graph *graph)
         muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_host);
     for (size_t pass = 0; pass < passes && !graph->memory->failed; pass++) {
         struct muster_arena scratch = {0};
-        struct runs runs = {0};
-        for (size_t t = 0; t < graph->turns && !scratch.failed; t++) {
-            if (graph->turn[t].number % passes == pass) {
-                add_runs(graph, &graph->turn[t], &scratch, &runs);
-            }
-        }
-        evaluate_runs(graph, &runs, &scratch);
+        evaluate_pass(graph, pass, passes, &scratch);
         muster_arena_end(&scratch, graph->memory);
     }
 }
