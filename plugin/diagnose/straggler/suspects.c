@@ -24,8 +24,8 @@ static void collect(const struct muster_graph *graph, struct muster_suspect *of_
         if (!seat->culprit || !seat->late) {
             continue;
         }
-        bool most = own->seat == MUSTER_NO_UNIT ||
-                    seat->excess_ns > graph->seat[own->seat].excess_ns;
+        bool most =
+            own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
         own->seat = most ? s : own->seat;
         own->excess_ns += seat->excess_ns;
     }
@@ -51,8 +51,8 @@ static void add_to_hosts(const struct muster_view *view, const struct muster_sus
     }
 }
 
-/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host is.
- * `host`: zeroed, room for as many as GPUs. */
+/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host
+ * is. `host`: zeroed, room for as many as GPUs. */
 static void join_hosts(const struct muster_view *view, const uint32_t *host_of, struct host *host,
                        struct muster_suspect *of_gpu)
 {
@@ -103,8 +103,23 @@ static void set_groups(const struct muster_view *view, const uint32_t *host_of,
     }
 }
 
-/* Shapley: the mean of what each adds, over all orders in which they could become as usual. Exact
- * for the first few; of the others the mean of what they add first and last. */
+/* Exact for the first few; of others the mean of what they add first and last. */
+static void set_gains_of_many(struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    uint32_t all = (1u << suspects->n) - 1;
+    struct muster_lanes ends = muster_what_if(what_if, suspects->group, (const uint32_t[]){0, all});
+    for (size_t s = 0; s < suspects->n; s++) {
+        struct muster_lanes own =
+            muster_what_if(what_if, suspects->group, (const uint32_t[]){1u << s, all & ~(1u << s)});
+        double alone_ns = (double)ends.ns[0] - (double)own.ns[0];
+        double last_ns = (double)own.ns[1] - (double)ends.ns[1];
+        suspects->suspect[s].gain_ns = (alone_ns + last_ns) / 2;
+        suspects->suspect[s].alone_ns = alone_ns;
+        suspects->suspect[s].last_ns = last_ns;
+    }
+}
+
+/* Shapley: the mean of what each adds, over all orders in which they could become as usual. */
 static void set_gains(struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
     static const double weight[SHAPLEY_MOST + 1][SHAPLEY_MOST] = {
@@ -112,19 +127,14 @@ static void set_gains(struct muster_what_if *what_if, struct muster_suspects *su
     double over[1 << SHAPLEY_MOST] = {0};
     uint32_t all = (1u << suspects->n) - 1;
     if (suspects->n > SHAPLEY_MOST) {
-        double none = (double)muster_what_if_ns(what_if, suspects->group, 0);
-        double every = (double)muster_what_if_ns(what_if, suspects->group, all);
-        for (size_t s = 0; s < suspects->n; s++) {
-            double alone = (double)muster_what_if_ns(what_if, suspects->group, 1u << s);
-            double last = (double)muster_what_if_ns(what_if, suspects->group, all & ~(1u << s));
-            suspects->suspect[s].gain_ns = (none - alone + last - every) / 2;
-            suspects->suspect[s].alone_ns = none - alone;
-            suspects->suspect[s].last_ns = last - every;
-        }
+        set_gains_of_many(what_if, suspects);
         return;
     }
-    for (uint32_t set = 0; set <= all; set++) {
-        over[set] = (double)muster_what_if_ns(what_if, suspects->group, set);
+    for (uint32_t set = 0; set <= all; set += MUSTER_LANES) {
+        struct muster_lanes ends =
+            muster_what_if(what_if, suspects->group, (const uint32_t[]){set, set + 1});
+        over[set] = (double)ends.ns[0];
+        over[set + 1] = (double)ends.ns[1];
     }
     for (size_t s = 0; s < suspects->n; s++) {
         suspects->suspect[s].alone_ns = over[0] - over[1u << s];
@@ -188,8 +198,9 @@ static void drop_uneven(const struct muster_view *view, struct muster_suspects *
     suspects->n = kept;
 }
 
-/* What each GPU waits less if the suspect is as usual. */
-static void set_waits(struct muster_what_if *what_if, struct muster_suspects *suspects)
+/* What each GPU waits less if the suspect is as usual. `played`: the last walk was of nobody, and
+ * of the one suspect that there is. */
+static void set_waits(struct muster_what_if *what_if, bool played, struct muster_suspects *suspects)
 {
     size_t gpus = what_if->graph->view->gpus;
     struct muster_arena *memory = what_if->graph->memory;
@@ -198,12 +209,17 @@ static void set_waits(struct muster_what_if *what_if, struct muster_suspects *su
     if (memory->failed) {
         return;
     }
-    muster_what_if_ns(what_if, suspects->group, 0);
-    muster_what_if_waits(what_if, before);
     for (size_t s = 0; s < suspects->n; s++) {
         double *own = &suspects->waits[s * gpus];
-        muster_what_if_ns(what_if, suspects->group, 1u << s);
-        muster_what_if_waits(what_if, own);
+        bool walk = s == 0 ? !played : s % MUSTER_LANES == 1;
+        uint32_t usual[MUSTER_LANES] = {s == 0 ? 0 : 1u << s, s == 0 ? 1 : 2u << s};
+        if (walk) {
+            muster_what_if(what_if, suspects->group, usual);
+        }
+        if (s == 0) {
+            muster_what_if_waits(what_if, 0, before);
+        }
+        muster_what_if_waits(what_if, (s + 1) % MUSTER_LANES, own);
         for (size_t g = 0; g < gpus; g++) {
             own[g] = before[g] - own[g];
         }
@@ -238,6 +254,7 @@ static void find(const struct muster_graph *graph, const struct muster_view_span
                  struct muster_suspects *suspects)
 {
     choose(graph, host_of, suspects);
+    bool alone = suspects->n == 1;
     if (suspects->n) {
         set_groups(graph->view, host_of, suspects);
         set_gains(what_if, suspects);
@@ -247,7 +264,7 @@ static void find(const struct muster_graph *graph, const struct muster_view_span
     }
     set_groups(graph->view, host_of, suspects);
     if (suspects->n) {
-        set_waits(what_if, suspects);
+        set_waits(what_if, alone, suspects);
     }
 }
 

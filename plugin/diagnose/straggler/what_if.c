@@ -5,27 +5,17 @@
 /* Where a circle of edges had to be cut, what is followed is not known yet: it counts as 0. */
 #define NOT_YET INT64_MIN
 
+static const struct muster_lanes none = {{0}};
+static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
+
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory)
 {
     size_t units = graph->units + 1, turns = graph->turns + 1, positions = graph->positions + 1;
     what_if->graph = graph;
-    what_if->begin_ns = muster_arena_array(memory, units, sizeof *what_if->begin_ns);
+    what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
-    what_if->other_ns = muster_arena_array(memory, positions, sizeof *what_if->other_ns);
-}
-
-/* From the end of another unit to its begin, and from its call, as it was. */
-static int64_t since_end_ns(const struct muster_graph *graph, const struct muster_unit *unit,
-                            uint32_t before)
-{
-    return (int64_t)(muster_unit_begin_ns(graph, unit) -
-                     muster_unit_end_ns(graph, &graph->unit[before]));
-}
-
-static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
-{
-    return (int64_t)(muster_unit_begin_ns(graph, unit) - muster_unit_call_ns(graph, unit));
+    what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
 }
 
 static int64_t most(int64_t a, int64_t b)
@@ -38,187 +28,268 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t begin_of(const struct muster_what_if *what_if, uint32_t u)
+static struct muster_lanes later(struct muster_lanes a, struct muster_lanes b)
 {
-    return what_if->begin_ns[u] == NOT_YET ? 0 : what_if->begin_ns[u];
+    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        a.ns[l] = most(a.ns[l], b.ns[l]);
+    }
+    return a;
 }
 
-static int64_t call_of(const struct muster_what_if *what_if, uint32_t u)
+static struct muster_lanes plus(struct muster_lanes a, int64_t ns)
+{
+    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        a.ns[l] += ns;
+    }
+    return a;
+}
+
+/* From its call to its begin, as it was. */
+static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return (int64_t)(muster_unit_begin_ns(graph, unit) - muster_unit_call_ns(graph, unit));
+}
+
+static struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    return what_if->begin[u].ns[0] == NOT_YET ? none : what_if->begin[u];
+}
+
+static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_unit *unit = &what_if->graph->unit[u];
-    return what_if->begin_ns[u] == NOT_YET
-               ? 0
-               : what_if->begin_ns[u] - since_call_ns(what_if->graph, unit);
+    return what_if->begin[u].ns[0] == NOT_YET
+               ? none
+               : plus(what_if->begin[u], -since_call_ns(what_if->graph, unit));
 }
 
 /* What waits for its partners alone is over when all of them have come. */
-static int64_t end_of_partners(const struct muster_what_if *what_if, uint32_t u)
+static struct muster_lanes end_of_partners(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
-    int64_t last = begin_of(what_if, u);
+    struct muster_lanes last = begin_of(what_if, u);
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-        last = most(last, begin_of(what_if, graph->partner[i]));
+        last = later(last, begin_of(what_if, graph->partner[i]));
     }
-    return last + (int64_t)graph->turn[graph->unit[u].turn].transfer_ns;
+    return plus(last, (int64_t)graph->turn[graph->unit[u].turn].transfer_ns);
 }
 
-/* When a unit is over. */
-static int64_t end_of(const struct muster_what_if *what_if, uint32_t u)
+/* Of a turn with a root, or whose ranks wait for nobody that was seen. */
+static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
     const struct muster_turn_end *over = &what_if->over[graph->unit[u].turn];
     uint32_t root = graph->of_turn[turn->first];
-    if (turn->kind == MUSTER_TURN_PARTNERS) {
-        return end_of_partners(what_if, u);
-    }
-    if (over->last_ns == NOT_YET) {
-        return 0;
-    }
     if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
         (turn->kind == MUSTER_TURN_TO_ROOT && u != root)) {
         bool whole = muster_turn_is_whole(graph, turn);
-        return begin_of(what_if, u) +
-               (whole ? muster_unit_length_ns(graph, &graph->unit[u]) : over->transfer_ns);
+        return plus(begin_of(what_if, u),
+                    whole ? muster_unit_length_ns(graph, &graph->unit[u]) : over->transfer_ns);
     }
-    if (turn->kind == MUSTER_TURN_FROM_ROOT) {
-        return most(begin_of(what_if, u), begin_of(what_if, root)) + over->transfer_ns;
+    struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT
+                                   ? later(begin_of(what_if, u), begin_of(what_if, root))
+                                   : over->last;
+    return plus(last, over->transfer_ns);
+}
+
+/* When a unit is over. */
+static inline struct muster_lanes end_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    uint32_t t = what_if->graph->unit[u].turn;
+    const struct muster_turn_end *over = &what_if->over[t];
+    uint8_t kind = what_if->graph->turn[t].kind;
+    if (kind == MUSTER_TURN_PARTNERS) {
+        return end_of_partners(what_if, u);
     }
-    return over->last_ns + over->transfer_ns;
+    if (over->last.ns[0] == NOT_YET) {
+        return none;
+    }
+    return kind == MUSTER_TURN_ALL ? plus(over->last, over->transfer_ns) : end_apart(what_if, u);
+}
+
+/* A unit that another one came after. */
+struct before {
+    uint32_t unit; /* MUSTER_NO_UNIT: none */
+    struct muster_lanes over;
+    int64_t gap_ns; /* from its end to the other's begin, as it was */
+};
+
+static inline struct before before_of(const struct muster_what_if *what_if,
+                                      const struct muster_unit *unit, uint32_t before)
+{
+    const struct muster_graph *graph = what_if->graph;
+    struct before own = {before, none, 0};
+    if (before != MUSTER_NO_UNIT) {
+        own.over = end_of(what_if, before);
+        own.gap_ns = (int64_t)(muster_unit_begin_ns(graph, unit) -
+                               muster_unit_end_ns(graph, &graph->unit[before]));
+    }
+    return own;
 }
 
 /* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins.
  */
-static int64_t local_ns(const struct muster_what_if *what_if, uint32_t u)
+static inline struct muster_lanes local(const struct muster_what_if *what_if, uint32_t u,
+                                        const struct before *own)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
-    uint32_t before = muster_unit_before(graph, unit, unit->edge);
-    if (before == MUSTER_NO_UNIT) {
-        before = unit->own;
-        return before == MUSTER_NO_UNIT
-                   ? -muster_unit_length_ns(graph, unit)
-                   : end_of(what_if, before) + since_end_ns(graph, unit, before);
+    uint32_t from = muster_unit_before(graph, unit, unit->edge);
+    if (from == MUSTER_NO_UNIT) {
+        return own->unit == MUSTER_NO_UNIT ? plus(none, -muster_unit_length_ns(graph, unit))
+                                           : plus(own->over, own->gap_ns);
     }
-    if (!muster_unit_knows(graph, unit, unit->edge)) {
-        return end_of(what_if, before); /* whom it waited for in between was not seen */
+    bool known = unit->known >> unit->edge & 1;
+    if (known && unit->edge == MUSTER_EDGE_CALL) {
+        int64_t call_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL);
+        return plus(call_of(what_if, from), call_ns + since_call_ns(graph, unit));
     }
-    int64_t own = muster_unit_own(graph, unit, unit->edge);
-    if (unit->edge == MUSTER_EDGE_CALL) {
-        return call_of(what_if, before) + own + since_call_ns(graph, unit);
+    if (known && muster_edge_begins(unit->edge)) {
+        return plus(begin_of(what_if, from), muster_unit_own(graph, unit, unit->edge));
     }
-    return own +
-           (muster_edge_begins(unit->edge) ? begin_of(what_if, before) : end_of(what_if, before));
+    struct before last = from == own->unit ? *own : before_of(what_if, unit, from);
+    /* Unless known, whom it waited for in between was not seen. */
+    return plus(last.over, known ? last.gap_ns : 0);
 }
 
-static void begin_unit(struct muster_what_if *what_if, uint32_t u, bool as_usual)
+/* What was ready before its communicator was free: it needs as long as it usually does. */
+static struct muster_lanes ready(const struct muster_what_if *what_if,
+                                 const struct muster_unit *unit,
+                                 const struct muster_position *position)
+{
+    const struct muster_graph *graph = what_if->graph;
+    int64_t since = muster_unit_own(graph, unit, position->edge);
+    uint32_t from = muster_unit_before(graph, unit, position->edge);
+    return plus(muster_edge_begins(position->edge) ? begin_of(what_if, from)
+                                                   : end_of(what_if, from),
+                least(position->ready_ns, since));
+}
+
+/* The sets in which the GPUs of one group are as usual, by bits. */
+static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
+{
+    unsigned lanes = 0;
+    for (unsigned l = 0; l < MUSTER_LANES && group < 32; l++) {
+        lanes |= (usual[l] >> group & 1) << l;
+    }
+    return lanes;
+}
+
+/* `lanes`: those in which it needs no longer than is usual. */
+static inline void begin_unit(struct muster_what_if *what_if, uint32_t u, unsigned lanes)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
     const struct muster_seat *seat = &graph->seat[unit->seat];
-    int64_t at = local_ns(what_if, u);
-    uint32_t own = unit->own;
-    int64_t more = muster_unit_excess_ns(graph, unit) - most(what_if->other_ns[seat->position], 0);
-    more = as_usual && seat->log_e > 0 && more > 0 ? more : 0;
-    at -= more;
-    uint32_t last = muster_unit_last(graph, unit);
+    struct before own = before_of(what_if, unit, unit->own);
+    struct muster_lanes at = local(what_if, u, &own), more = none;
+    int64_t excess_ns = lanes && seat->log_e > 0 ? muster_unit_excess_ns(graph, unit) : 0;
+    for (unsigned l = 0; l < MUSTER_LANES && excess_ns > 0; l++) {
+        int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
+        more.ns[l] = lanes >> l & 1 && ns > 0 ? ns : 0;
+        at.ns[l] -= more.ns[l];
+    }
     int64_t waited_ns = muster_unit_waited_ns(graph, unit);
-    if (waited_ns > 0 && last != MUSTER_NO_UNIT) {
+    if (waited_ns > 0 && unit->last) {
         /* It waited for what ended last: it need not if that ends sooner. */
-        int64_t gap = since_end_ns(graph, unit, last) - more;
-        at = most(at - waited_ns, end_of(what_if, last) + gap);
-    }
-    if (own != MUSTER_NO_UNIT) {
-        /* What was ready before its communicator was free: it needs as long as it usually does. */
-        const struct muster_position *position = &graph->position[seat->position];
-        int64_t gap = since_end_ns(graph, unit, own);
-        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
-            int64_t since = muster_unit_own(graph, unit, position->edge);
-            int64_t ready = position->ready_ns < since ? position->ready_ns : since;
-            uint32_t from = muster_unit_before(graph, unit, position->edge);
-            at = most(at, ready + (muster_edge_begins(position->edge) ? begin_of(what_if, from)
-                                                                      : end_of(what_if, from)));
+        struct before last = before_of(what_if, unit, muster_unit_last(graph, unit));
+        for (unsigned l = 0; l < MUSTER_LANES; l++) {
+            at.ns[l] = most(at.ns[l] - waited_ns, last.over.ns[l] + last.gap_ns - more.ns[l]);
         }
-        at = most(at, end_of(what_if, own) + (gap < 0 ? gap : 0));
     }
-    what_if->begin_ns[u] = at;
+    if (own.unit != MUSTER_NO_UNIT) {
+        const struct muster_position *position = &graph->position[seat->position];
+        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
+            at = later(at, ready(what_if, unit, position));
+        }
+        at = later(at, plus(own.over, own.gap_ns < 0 ? own.gap_ns : 0));
+    }
+    what_if->begin[u] = at;
 }
 
 /* Returns when its last unit is over. Ranks that were not seen, or not timed, come first. */
-static int64_t end_turn(struct muster_what_if *what_if, uint32_t t)
+static struct muster_lanes end_turn(struct muster_what_if *what_if, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
-    struct muster_turn_end own = {INT64_MIN, (int64_t)turn->transfer_ns};
-    int64_t over = INT64_MIN;
+    struct muster_turn_end own = {not_yet, (int64_t)turn->transfer_ns};
     bool whole = muster_turn_is_whole(graph, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
-        own.last_ns = most(own.last_ns, what_if->begin_ns[unit[i]]);
-        int64_t shortest = graph->seat[graph->unit[unit[i]].seat].least_ns;
-        own.transfer_ns = whole ? own.transfer_ns : least(own.transfer_ns, shortest);
+        own.last = later(own.last, what_if->begin[unit[i]]);
+    }
+    for (uint32_t i = 0; i < turn->units && !whole; i++) {
+        own.transfer_ns = least(own.transfer_ns, graph->seat[graph->unit[unit[i]].seat].least_ns);
     }
     what_if->over[t] = own;
-    if (turn->kind == MUSTER_TURN_PARTNERS) {
-        return own.last_ns + own.transfer_ns; /* its partners have turns of their own */
+    if (turn->kind == MUSTER_TURN_PARTNERS || turn->kind == MUSTER_TURN_ALL) {
+        return plus(own.last, own.transfer_ns); /* partners have turns of their own */
     }
+    struct muster_lanes over = not_yet;
     for (uint32_t i = 0; i < turn->units; i++) {
-        over = most(over, end_of(what_if, unit[i]));
+        over = later(over, end_of(what_if, unit[i]));
     }
     return over;
 }
 
 /* By turns another GPU of those that stay as they are. */
 static void note_others(struct muster_what_if *what_if, const struct muster_turn *turn, uint32_t t,
-                        const uint8_t *group, uint32_t usual)
+                        const uint8_t *group, const uint32_t *usual)
 {
     const struct muster_graph *graph = what_if->graph;
-    for (uint32_t i = 0; i < turn->units; i++) {
-        uint32_t u = graph->of_turn[turn->first + (i + t) % turn->units];
-        const struct muster_unit *unit = &graph->unit[u];
+    unsigned left = (1u << MUSTER_LANES) - 1;
+    uint32_t i = t % turn->units;
+    for (uint32_t n = 0; n < turn->units && left; n++, i++) {
+        i = i < turn->units ? i : 0;
+        const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
         const struct muster_seat *seat = &graph->seat[unit->seat];
-        uint8_t own = group[muster_unit_gpu(graph, unit)];
-        if (unit->evaluated && !seat->culprit && !(own < 32 && (usual >> own & 1))) {
-            what_if->other_ns[seat->position] = muster_unit_excess_ns(graph, unit);
-            return;
+        if (!unit->evaluated || seat->culprit) {
+            continue;
         }
+        unsigned stays = left & ~lanes_of(group[seat->gpu], usual);
+        for (unsigned l = 0; l < MUSTER_LANES && stays; l++) {
+            int64_t *other_ns = &what_if->other[seat->position].ns[l];
+            *other_ns = stays >> l & 1 ? muster_unit_excess_ns(graph, unit) : *other_ns;
+        }
+        left &= ~stays;
     }
 }
 
-int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, uint32_t usual)
+struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
+                                   const uint32_t usual[MUSTER_LANES])
 {
     const struct muster_graph *graph = what_if->graph;
-    int64_t over = 0;
+    struct muster_lanes over = none;
     for (size_t u = 0; u < graph->units; u++) {
-        what_if->begin_ns[u] = NOT_YET;
+        what_if->begin[u] = not_yet;
     }
     for (size_t t = 0; t < graph->turns; t++) {
-        what_if->over[t].last_ns = NOT_YET;
+        what_if->over[t].last = not_yet;
     }
-    memset(what_if->other_ns, 0, graph->positions * sizeof *what_if->other_ns);
+    memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             uint32_t u = graph->of_turn[turn->first + i];
-            uint8_t own = group[muster_unit_gpu(graph, &graph->unit[u])];
-            begin_unit(what_if, u, own < 32 && (usual >> own & 1));
+            begin_unit(what_if, u, lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual));
         }
         note_others(what_if, turn, (uint32_t)t, group, usual);
-        over = most(over, end_turn(what_if, graph->order[t]));
+        over = later(over, end_turn(what_if, graph->order[t]));
     }
     return over;
 }
 
-void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
+void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, double *of_gpu)
 {
     const struct muster_graph *graph = what_if->graph;
     memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
     for (uint32_t u = 0; u < graph->units; u++) {
-        const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
-        int64_t ns = end_of(what_if, u) - begin_of(what_if, u);
+        const struct muster_unit *unit = &graph->unit[u];
+        const struct muster_turn *turn = &graph->turn[unit->turn];
+        int64_t ns = end_of(what_if, u).ns[lane] - begin_of(what_if, u).ns[lane];
         if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
-            of_gpu[muster_unit_gpu(graph, &graph->unit[u])] +=
-                (double)(ns - (int64_t)turn->transfer_ns);
+            of_gpu[graph->seat[unit->seat].gpu] += (double)(ns - (int64_t)turn->transfer_ns);
         }
     }
 }

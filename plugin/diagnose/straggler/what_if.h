@@ -1,33 +1,44 @@
 /* What the job would have taken if some GPUs had needed no longer than is usual, where they are
  * late. In each turn such a GPU needs what is usual in it, and as much more as another one, which
- * is not late, in the turn before: so that it is as uneven as the others are. The graph is gone through once more, every unit begins when all that it follows is over. */
+ * is not late, in the turn before: so that it is as uneven as the others are. The graph is gone
+ * through once more, every unit begins when all that it follows is over; what one such walk costs
+ * is the graph, so that it answers two questions at a time. */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 #define MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 
 #include "diagnose/straggler/job_graph.h"
 
+enum { MUSTER_LANES = 2 }; /* questions */
+
+/* A time of each. */
+struct muster_lanes {
+    int64_t ns[MUSTER_LANES];
+};
+
 /* Where a turn's units end follows from it, and from their begins. */
 struct muster_turn_end {
-    int64_t last_ns; /* when the last of its units has begun */
+    struct muster_lanes last; /* when the last of its units has begun */
     int64_t transfer_ns;
 };
 
 struct muster_what_if {
     const struct muster_graph *graph;
-    int64_t *begin_ns;            /* of each unit, from the start of the job */
+    struct muster_lanes *begin;   /* of each unit, from the start of the job */
     struct muster_turn_end *over; /* of each turn */
-    int64_t *other_ns; /* of each position: beyond the usual time, of another GPU in the turn before */
+    /* Of each position: beyond the usual time, of another GPU in the turn before. */
+    struct muster_lanes *other;
 };
 
 /* Of an arena: where that has failed nothing else may be asked. */
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory);
 
-/* When the last unit is over if the GPUs of `group` whose bit is in `usual` are as usual; ns.
- * group: of each GPU its number, below 32; more: none. */
-int64_t muster_what_if_ns(struct muster_what_if *what_if, const uint8_t *group, uint32_t usual);
+/* When the last unit is over if the GPUs of `group` whose bit is in `usual` are as usual, for each
+ * of two such sets. group: of each GPU its number, below 32; more: none. */
+struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
+                                   const uint32_t usual[MUSTER_LANES]);
 
-/* As the last call left it: how long each GPU waits for others in all; ns. */
-void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu);
+/* As the last call left it for one of them: how long each GPU waits for others in all; ns. */
+void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, double *of_gpu);
 
 #endif
