@@ -102,11 +102,24 @@ static double *timed_of_gpus(const struct muster_view *view, struct muster_arena
     return timed;
 }
 
+/* Whether any exchange is of ranks that do not all do the same. */
+static bool any_stages(const struct muster_graph *graph)
+{
+    bool any = false;
+    for (size_t t = 0; t < graph->turns && !any && graph->first_partner; t++) {
+        any = graph->turn[t].p2p && !graph->turn[t].alike;
+    }
+    return any;
+}
+
 /* Stages that no other rank is like are compared with the other stages: they differ by design, but
  * not by much. */
 void muster_graph_stages(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
+    if (!any_stages(graph)) {
+        return;
+    }
     struct muster_arena *memory = graph->making;
     struct pace(*pace)[2] = muster_arena_array(memory, view->members + 1, sizeof *pace);
     double *scratch = muster_arena_array(memory, view->members + 1, sizeof *scratch);

@@ -177,8 +177,8 @@ static void measure(const struct muster_graph *graph, struct ties *ties)
         const struct muster_unit *unit = &graph->unit[u];
         uint64_t key = (uint64_t)head << 32 | muster_unit_gpu(graph, unit);
         uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
-        ties->least_ns[head] = !ties->size[head] || ns < ties->least_ns[head] ? ns
-                                                                              : ties->least_ns[head];
+        ties->least_ns[head] =
+            !ties->size[head] || ns < ties->least_ns[head] ? ns : ties->least_ns[head];
         ties->size[head]++;
         if (muster_func_is_p2p(graph->view->op[muster_unit_op(graph, unit)].func)) {
             item[n++] = (struct muster_keyed){key, u, {0}};
@@ -242,13 +242,12 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
         bool alike = !ties->chain[head] && ties->size[head] > 2 &&
                      ties->size[head] == graph->view->comm[comm].members &&
                      own * ties->size[head] == 2 * ties->tied[head];
-        *turn = (struct muster_turn){
-            .first = *used,
-            .comm = comm,
-            .number = op->number,
-            .kind = together ? MUSTER_TURN_ALL : MUSTER_TURN_PARTNERS,
-            .alike = alike,
-            .p2p = true};
+        *turn = (struct muster_turn){.first = *used,
+                                     .comm = comm,
+                                     .number = op->number,
+                                     .kind = together ? MUSTER_TURN_ALL : MUSTER_TURN_PARTNERS,
+                                     .alike = alike,
+                                     .p2p = true};
         *used += together ? ties->size[head] : 1;
         add_unit(graph, turn, u);
     } else {
@@ -361,34 +360,38 @@ struct visit {
     struct muster_graph *graph;
     uint8_t *state; /* of each turn: 0 not seen, 1 on the stack, 2 in the order */
     uint32_t *stack;
-    uint32_t *at; /* of each turn on the stack: the next of its edges */
+    uint32_t *at; /* of each turn on the stack: the next of its units */
 };
 
-static uint32_t fresh(const struct visit *visit, uint32_t u)
-{
-    uint32_t t = visit->graph->unit[u].turn;
-    return visit->state[t] == 0 ? t : MUSTER_NO_UNIT;
-}
-
-/* The turn that edge `e` of the turn comes from, or one that it waits for; MUSTER_NO_UNIT: none
- * that is not in order yet. */
-static uint32_t follows(const struct visit *visit, const struct muster_turn *turn, uint32_t e)
+/* The turn of a unit, or of one that it waits for; MUSTER_NO_UNIT: none that is not in order yet.
+ */
+static inline uint32_t fresh(const struct visit *visit, uint32_t u)
 {
     const struct muster_graph *graph = visit->graph;
-    const struct muster_unit *unit =
-        &graph->unit[graph->of_turn[turn->first + e / MUSTER_EDGES]];
-    uint32_t before = muster_unit_before(graph, unit, e % MUSTER_EDGES);
-    if (before == MUSTER_NO_UNIT) {
-        return MUSTER_NO_UNIT;
-    }
-    uint32_t next = fresh(visit, before);
-    if (graph->turn[graph->unit[before].turn].kind == MUSTER_TURN_PARTNERS) {
-        uint32_t end = graph->first_partner[before + 1];
-        for (uint32_t i = graph->first_partner[before]; i < end && next == MUSTER_NO_UNIT; i++) {
-            next = fresh(visit, graph->partner[i]);
+    uint32_t t = graph->unit[u].turn, next = visit->state[t] == 0 ? t : MUSTER_NO_UNIT;
+    if (graph->first_partner && graph->turn[t].kind == MUSTER_TURN_PARTNERS) {
+        uint32_t end = graph->first_partner[u + 1];
+        for (uint32_t i = graph->first_partner[u]; i < end && next == MUSTER_NO_UNIT; i++) {
+            uint32_t its = graph->unit[graph->partner[i]].turn;
+            next = visit->state[its] == 0 ? its : MUSTER_NO_UNIT;
         }
     }
     return next;
+}
+
+/* The same of what any edge of the unit comes from. */
+static uint32_t follows(const struct visit *visit, uint32_t u)
+{
+    const struct muster_graph *graph = visit->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    uint32_t last = muster_unit_last(graph, unit), own = unit->own;
+    uint32_t next = last == MUSTER_NO_UNIT ? MUSTER_NO_UNIT : fresh(visit, last);
+    for (unsigned back = 0; back < MUSTER_BACK && own != MUSTER_NO_UNIT; back++) {
+        next = next == MUSTER_NO_UNIT ? fresh(visit, own) : next;
+        own = graph->unit[own].own;
+    }
+    bool called = unit->known >> MUSTER_EDGE_CALL & 1;
+    return called && next == MUSTER_NO_UNIT ? fresh(visit, u - 1) : next;
 }
 
 /* An edge that closes a circle, which no true times make, is passed over. */
@@ -403,8 +406,8 @@ static void put_in_order(struct visit *visit, uint32_t t)
         uint32_t own = visit->stack[depth - 1];
         const struct muster_turn *turn = &graph->turn[own];
         uint32_t next = MUSTER_NO_UNIT;
-        while (visit->at[own] < turn->units * MUSTER_EDGES && next == MUSTER_NO_UNIT) {
-            next = follows(visit, turn, visit->at[own]);
+        while (visit->at[own] < turn->units && next == MUSTER_NO_UNIT) {
+            next = follows(visit, graph->of_turn[turn->first + visit->at[own]]);
             visit->at[own] += next == MUSTER_NO_UNIT;
         }
         if (next == MUSTER_NO_UNIT) {
