@@ -194,6 +194,12 @@ static inline uint32_t muster_unit_op(const struct muster_graph *graph,
     return unit->group ? graph->group[unit->op].op : unit->op;
 }
 
+static inline const struct muster_view_op *muster_op_of(const struct muster_graph *graph,
+                                                        const struct muster_unit *unit)
+{
+    return &graph->view->op[muster_unit_op(graph, unit)];
+}
+
 static inline uint64_t muster_unit_begin_ns(const struct muster_graph *graph,
                                             const struct muster_unit *unit)
 {

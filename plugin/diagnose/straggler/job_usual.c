@@ -227,7 +227,7 @@ struct usual {
 };
 
 static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
-                       uint32_t u)
+                          uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
     int64_t waited = waited_ns(graph, u) - usual->wait;
@@ -369,7 +369,7 @@ static size_t largest_group(const struct muster_graph *graph, const struct muste
 
 /* `turn`: by number, which all units of a pool have in common. */
 static void evaluate_turns(struct muster_graph *graph, const struct muster_keyed *turn, size_t n,
-                        struct muster_arena *memory)
+                           struct muster_arena *memory)
 {
     size_t most = largest_group(graph, turn, n) + 1;
     struct pool pool = {.own = muster_arena_array(memory, most, sizeof *pool.own),
@@ -387,7 +387,7 @@ static void evaluate_turns(struct muster_graph *graph, const struct muster_keyed
 
 /* Of so many numbers at a time. */
 static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes,
-                       struct muster_arena *memory)
+                          struct muster_arena *memory)
 {
     size_t room = 0, n = 0;
     for (size_t t = 0; t < graph->turns; t++) {

@@ -1,5 +1,7 @@
 #include "diagnose/straggler/places.h"
 
+#include <string.h>
+
 static bool grow(struct muster_places *places)
 {
     struct muster_places more = {.memory = places->memory,
@@ -37,4 +39,11 @@ uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
     places->used += places->value[at] == 0;
     places->key[at] = key;
     return &places->value[at];
+}
+
+void muster_places_clear(struct muster_places *places)
+{
+    if (places->used)
+        memset(places->value, 0, places->slots * sizeof *places->value);
+    places->used = 0;
 }

@@ -21,4 +21,7 @@ struct muster_places {
  * before the next call. The key is a hash: its low bits are spread. */
 uint32_t *muster_places_at(struct muster_places *places, uint64_t key);
 
+/* Empty again, with its room. */
+void muster_places_clear(struct muster_places *places);
+
 #endif

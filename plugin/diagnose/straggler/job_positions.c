@@ -1,0 +1,357 @@
+/* Positions: the last calls of a GPU, and the calls since its step began. */
+#include "diagnose/straggler/job_positions.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum {
+    MARK_LEAST = 8,  /* a step's mark was met so often, at least */
+    MARK_SHARE = 50, /* calls met as rarely as the mark: one in so many, at least */
+    SKETCH = 64,     /* labels by which programs are compared */
+    NO_HASH = UINT32_MAX,
+};
+
+#define ALIKE         0.9   /* of the labels: the same program */
+#define PERIOD_BETTER 0.8   /* of the variance that a shorter period leaves */
+#define GAP_NS        50000 /* gaps of less are alike */
+
+/* The lowest labels of what a GPU calls step for step. */
+struct muster_sketch {
+    uint64_t label[SKETCH];
+    size_t n;
+};
+
+static void make_counts(struct muster_counts *counts, struct muster_arena *memory, size_t most)
+{
+    counts->number.memory = memory;
+    counts->hash = muster_arena_array(memory, most + 1, sizeof *counts->hash);
+    counts->count = muster_arena_array(memory, most + 1, sizeof *counts->count);
+}
+
+void muster_positions_begin(struct muster_positions *positions, struct muster_graph *graph,
+                            struct muster_arena *memory, size_t most)
+{
+    positions->graph = graph;
+    positions->memory = memory;
+    positions->labels.memory = memory;
+    positions->call = muster_arena_array(memory, most + 1, sizeof *positions->call);
+    positions->sorted = muster_arena_array(memory, most + 1, sizeof *positions->sorted);
+    make_counts(&positions->hashes, memory, most);
+    make_counts(&positions->met, memory, most);
+}
+
+static void clear(struct muster_counts *counts)
+{
+    muster_places_clear(&counts->number);
+    counts->n = 0;
+}
+
+/* Its number. */
+static uint32_t number_of(struct muster_counts *counts, uint64_t hash)
+{
+    uint32_t *at = muster_places_at(&counts->number, hash);
+    if (!*at) {
+        counts->hash[counts->n] = hash;
+        counts->count[counts->n] = 0;
+        *at = (uint32_t)++counts->n;
+    }
+    return *at - 1;
+}
+
+/* ---- calls ---- */
+
+static uint64_t signature(const struct muster_graph *graph, const struct muster_view_op *op)
+{
+    const struct muster_view_class *class = &graph->view->class[op->class];
+    bool p2p = muster_func_is_p2p(op->func);
+    uint64_t role = graph->role[graph->view->member[op->member].comm];
+    return muster_hash_number(role, (uint64_t)op->func |
+                                        (p2p ? 0 : (uint64_t) class->size_log2) << 8 |
+                                        (uint64_t)(op->flags & MUSTER_OP_GRAPH) << 16);
+}
+
+static uint64_t hash_calls(const uint64_t *last)
+{
+    uint64_t hash = MUSTER_HASH_SEED;
+    for (unsigned i = 0; i < MUSTER_LAST_CALLS; i++) {
+        hash = muster_hash_number(hash, last[i]);
+    }
+    return hash;
+}
+
+void muster_positions_next_gpu(struct muster_positions *positions)
+{
+    positions->calls = 0;
+    memset(positions->last, 0, sizeof positions->last);
+    positions->last_hash = 0;
+    memset(positions->call_met, 0, sizeof positions->call_met);
+    memset(positions->place_met, 0, sizeof positions->place_met);
+    clear(&positions->hashes);
+    clear(&positions->met);
+}
+
+static void note_last(struct muster_positions *positions, uint64_t newest)
+{
+    uint64_t *last = positions->last;
+    memmove(last, last + 1, sizeof positions->last - sizeof *last);
+    last[MUSTER_LAST_CALLS - 1] = newest;
+}
+
+void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
+                          uint32_t unit)
+{
+    uint64_t before = positions->last_hash, what = (uint64_t)op->member << 20 | op->class;
+    struct muster_call_met *met =
+        &positions->call_met[(before ^ what * 0x9e3779b97f4a7c15ull >> 40) % MUSTER_CALLS_MET];
+    if (met->number && met->before == before && met->what == what) {
+        note_last(positions, met->signature);
+    } else {
+        *met = (struct muster_call_met){before, what, signature(positions->graph, op), 0, 0};
+        note_last(positions, met->signature);
+        met->hash = hash_calls(positions->last);
+        met->number = number_of(&positions->hashes, met->hash) + 1;
+    }
+    positions->last_hash = met->hash;
+    positions->hashes.count[met->number - 1]++;
+    positions->call[positions->calls++] = (struct muster_call){met->number - 1, unit};
+}
+
+/* ---- the step ---- */
+
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Of what is met once a step: of the rarest hashes that are no exceptions the lowest; its number.
+ * NO_HASH: none. */
+static uint32_t find_mark(struct muster_positions *positions)
+{
+    const struct muster_counts *hashes = &positions->hashes;
+    uint64_t *count = positions->sorted, often = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < hashes->n; i++) {
+        if (hashes->count[i] >= MARK_LEAST) {
+            count[n++] = hashes->count[i];
+        }
+    }
+    if (n) {
+        qsort(count, n, sizeof *count, by_number);
+    }
+    for (size_t i = 0; i < n && !often; i++) {
+        uint64_t sum = 0;
+        for (size_t k = i; k < n && 4 * count[k] <= 5 * count[i]; k++) {
+            sum += count[k];
+        }
+        often = sum * MARK_SHARE >= positions->calls ? count[i] : 0;
+    }
+    uint32_t mark = NO_HASH;
+    for (uint32_t i = 0; i < hashes->n && often; i++) {
+        bool is = hashes->count[i] >= often && 4ull * hashes->count[i] <= 5 * often;
+        bool lower = mark == NO_HASH || hashes->hash[i] < hashes->hash[mark];
+        mark = is && lower ? i : mark;
+    }
+    return mark != NO_HASH && 2ull * hashes->count[mark] < positions->calls ? mark : NO_HASH;
+}
+
+/* Without a mark, as where all calls of a step are alike, the step shows in the gaps: the period by
+ * which they are told apart best. 0: none. */
+static uint32_t find_period(const struct muster_positions *positions)
+{
+    enum { MOST = 64, LOOKED_AT = 1024 };
+    const struct muster_graph *graph = positions->graph;
+    double gap[LOOKED_AT], best = 0;
+    uint64_t number[LOOKED_AT];
+    uint32_t period = 0, member = MUSTER_NO_UNIT;
+    size_t n = 0;
+    for (size_t i = 1; i < positions->calls && n < LOOKED_AT; i++) {
+        uint32_t u = positions->call[i].unit, before = positions->call[i - 1].unit;
+        if (u == MUSTER_NO_UNIT || before == MUSTER_NO_UNIT ||
+            muster_func_is_p2p(muster_op_of(graph, &graph->unit[u])->func)) {
+            continue;
+        }
+        const struct muster_unit *own = &graph->unit[u], *last = &graph->unit[before];
+        member = member == MUSTER_NO_UNIT ? muster_op_of(graph, own)->member : member;
+        if (muster_op_of(graph, own)->member == member &&
+            muster_op_of(graph, last)->member == member) {
+            uint64_t ns = muster_unit_begin_ns(graph, own) - muster_unit_begin_ns(graph, last);
+            gap[n] = log1p((double)ns / GAP_NS);
+            number[n++] = muster_op_of(graph, own)->number;
+        }
+    }
+    for (uint32_t k = 1; k <= MOST && 4 * k <= n; k++) {
+        double sum[MOST] = {0}, square = 0;
+        uint32_t count[MOST] = {0};
+        for (size_t i = 0; i < n; i++) {
+            sum[number[i] % k] += gap[i];
+            square += gap[i] * gap[i];
+            count[number[i] % k]++;
+        }
+        for (uint32_t phase = 0; phase < k; phase++) {
+            square -= count[phase] ? sum[phase] * sum[phase] / count[phase] : 0;
+        }
+        square /= (double)(n - k);
+        best = k == 1 ? square * PERIOD_BETTER : best;
+        if (k > 1 && square < best) {
+            best = square * PERIOD_BETTER;
+            period = k;
+        }
+    }
+    return period;
+}
+
+/* Calls from mark to mark, at most: the length of a step. */
+static uint64_t step_calls(const struct muster_positions *positions, uint32_t mark)
+{
+    uint64_t most = 0, since = 0;
+    bool met = false;
+    for (size_t i = 0; i < positions->calls; i++) {
+        bool is = positions->call[i].hash == mark;
+        most = is && met && since > most ? since : most;
+        since = is ? 1 : since + 1;
+        met |= is;
+    }
+    return most;
+}
+
+static struct muster_place_met *place_met(struct muster_positions *positions, uint32_t hash,
+                                          uint64_t place)
+{
+    struct muster_place_met *met = &positions->place_met[(hash + place * 31) % MUSTER_PLACES_MET];
+    if (met->hash != hash + 1 || met->place != place) {
+        *met = (struct muster_place_met){.place = place, .hash = hash + 1};
+    }
+    return met;
+}
+
+/* What units are told apart by: the number of the label. */
+static uint32_t label_of(struct muster_positions *positions, struct muster_place_met *met)
+{
+    struct muster_graph *graph = positions->graph;
+    if (!met->label) {
+        uint64_t label = muster_hash_number(positions->hashes.hash[met->hash - 1], met->place);
+        uint32_t *at = muster_places_at(&positions->labels, label);
+        if (!*at) {
+            uint64_t *own =
+                muster_arena_add(graph->making, &graph->label, &graph->labels, sizeof *own);
+            *own = label;
+            *at = (uint32_t)graph->labels;
+        }
+        met->label = *at;
+    }
+    return met->label - 1;
+}
+
+static void count_met(struct muster_positions *positions, struct muster_place_met *met)
+{
+    if (!met->met) {
+        uint64_t label = muster_hash_number(positions->hashes.hash[met->hash - 1], met->place);
+        met->met = number_of(&positions->met, label) + 1;
+    }
+    positions->met.count[met->met - 1]++;
+}
+
+/* Where the mark stays away for longer than steps differ, as in a warm-up or in replays of a graph,
+ * something else runs: there the last calls alone tell the position. */
+static void by_mark(struct muster_positions *positions, uint32_t mark)
+{
+    uint64_t most = step_calls(positions, mark), since = 0;
+    for (size_t i = 0; i < positions->calls; i++) {
+        const struct muster_call *call = &positions->call[i];
+        since = call->hash == mark ? 0 : since + (since <= most);
+        struct muster_place_met *met = place_met(positions, call->hash, since);
+        count_met(positions, met);
+        if (call->unit != MUSTER_NO_UNIT) {
+            positions->graph->unit[call->unit].seat = label_of(positions, met);
+        }
+    }
+}
+
+static void by_period(struct muster_positions *positions)
+{
+    struct muster_graph *graph = positions->graph;
+    uint32_t period = find_period(positions);
+    for (size_t i = 0; i < positions->calls; i++) {
+        const struct muster_call *call = &positions->call[i];
+        if (call->unit != MUSTER_NO_UNIT) {
+            struct muster_unit *unit = &graph->unit[call->unit];
+            uint64_t place = period ? muster_op_of(graph, unit)->number % period : 1;
+            unit->seat = label_of(positions, place_met(positions, call->hash, place));
+        }
+    }
+    struct muster_counts *met = &positions->met;
+    for (met->n = 0; met->n < positions->hashes.n; met->n++) {
+        met->hash[met->n] = muster_hash_number(positions->hashes.hash[met->n], 0);
+        met->count[met->n] = positions->hashes.count[met->n];
+    }
+}
+
+/* ---- programs ---- */
+
+static void keep_lowest(struct muster_sketch *sketch, uint64_t label)
+{
+    size_t at = sketch->n;
+    if (at == SKETCH && label >= sketch->label[SKETCH - 1]) {
+        return;
+    }
+    at -= at == SKETCH;
+    for (; at > 0 && sketch->label[at - 1] > label; at--) {
+        sketch->label[at] = sketch->label[at - 1];
+    }
+    sketch->label[at] = label;
+    sketch->n += sketch->n < SKETCH;
+}
+
+/* The positions that are met in most of so many steps; 0: that are met often. */
+static void draw_sketch(const struct muster_positions *positions, uint64_t steps,
+                        struct muster_sketch *sketch)
+{
+    const struct muster_counts *met = &positions->met;
+    memset(sketch, 0, sizeof *sketch);
+    for (size_t i = 0; i < met->n; i++) {
+        if (met->count[i] >= MARK_LEAST && 2ull * met->count[i] >= steps) {
+            keep_lowest(sketch, met->hash[i]);
+        }
+    }
+}
+
+/* Of the lowest labels of both together those that both have. */
+static bool is_alike(const struct muster_sketch *a, const struct muster_sketch *b)
+{
+    size_t i = 0, k = 0, same = 0, all = 0;
+    while (all < SKETCH && (i < a->n || k < b->n)) {
+        bool from_a = k == b->n || (i < a->n && a->label[i] <= b->label[k]);
+        bool from_b = i == a->n || (k < b->n && b->label[k] <= a->label[i]);
+        same += from_a && from_b;
+        all++;
+        i += from_a;
+        k += from_b;
+    }
+    return (double)same >= ALIKE * (double)all;
+}
+
+void muster_positions_set(struct muster_positions *positions, uint32_t gpu)
+{
+    struct muster_sketch own;
+    uint32_t mark = find_mark(positions);
+    size_t p = 0;
+    if (mark == NO_HASH) {
+        by_period(positions);
+    } else {
+        by_mark(positions, mark);
+    }
+    draw_sketch(positions, mark == NO_HASH ? 0 : positions->hashes.count[mark], &own);
+    while (p < positions->programs && !is_alike(&own, &positions->sketch[p])) {
+        p++;
+    }
+    if (p == positions->programs) {
+        struct muster_sketch *added = muster_arena_add(positions->memory, &positions->sketch,
+                                                       &positions->programs, sizeof own);
+        *added = own;
+    }
+    positions->graph->program[gpu] = (uint32_t)p;
+}

@@ -1,0 +1,73 @@
+/* Where in the step each call of a GPU stands, and which GPUs make the same calls, step for step.
+ * Between job_units.c and job_positions.c. Calls are told apart by numbers, so that each is looked
+ * up as seldom as can be: steps are alike. */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_POSITIONS_H
+#define MUSTER_DIAGNOSE_STRAGGLER_JOB_POSITIONS_H
+
+#include "diagnose/straggler/job_graph.h"
+#include "diagnose/straggler/places.h"
+
+enum {
+    MUSTER_LAST_CALLS = 4, /* a position is told by so many calls */
+    MUSTER_CALLS_MET = 256,
+    MUSTER_PLACES_MET = 512,
+};
+
+/* One call of a GPU, in their order. */
+struct muster_call {
+    uint32_t hash; /* of the last calls: its number */
+    uint32_t unit; /* MUSTER_NO_UNIT: not timed */
+};
+
+/* A call that was met after a certain one. */
+struct muster_call_met {
+    uint64_t before, what; /* hash; member and class */
+    uint64_t signature, hash;
+    uint32_t number; /* of the hash, + 1; 0: free */
+};
+
+/* A place of the step that was met. */
+struct muster_place_met {
+    uint64_t place;
+    uint32_t hash;  /* number, + 1; 0: free */
+    uint32_t label; /* number in graph->label, + 1; 0: none yet */
+    uint32_t met;   /* number of the position, + 1; 0: none yet */
+};
+
+/* Hashes with numbers, and how often each was met. */
+struct muster_counts {
+    struct muster_places number;
+    uint64_t *hash;
+    uint32_t *count;
+    size_t n;
+};
+
+struct muster_positions {
+    struct muster_graph *graph;
+    struct muster_arena *memory;
+    /* Of the GPU at hand. */
+    struct muster_call *call;
+    size_t calls;
+    uint64_t last[MUSTER_LAST_CALLS], last_hash;
+    struct muster_counts hashes, met;
+    struct muster_call_met call_met[MUSTER_CALLS_MET];
+    struct muster_place_met place_met[MUSTER_PLACES_MET];
+    uint64_t *sorted; /* room for as many counts */
+    /* Of all. */
+    struct muster_places labels;
+    struct muster_sketch *sketch; /* of each program that was met */
+    size_t programs;
+};
+
+/* Room for the calls of the busiest GPU. */
+void muster_positions_begin(struct muster_positions *positions, struct muster_graph *graph,
+                            struct muster_arena *memory, size_t most);
+
+/* GPU by GPU: its calls, in their order (unit: MUSTER_NO_UNIT where it was not timed); then sets
+ * the labels of its units, and its program. */
+void muster_positions_next_gpu(struct muster_positions *positions);
+void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
+                          uint32_t unit);
+void muster_positions_set(struct muster_positions *positions, uint32_t gpu);
+
+#endif
