@@ -422,9 +422,9 @@ def host_of(folder, build):
     return host
 
 
-def evaluate_all():
+def evaluate_all(threads):
     first = listed = 0
-    for thread, build, symptom, ids, words in THREADS:
+    for thread, build, symptom, ids, words in threads:
         with tempfile.TemporaryDirectory() as folder:
             report = host_of(folder, build).doctor(symptom)
         place = place_of(report, ids, words)
@@ -432,32 +432,36 @@ def evaluate_all():
         listed += place > 1
         print(f"{thread:26} {symptom:14} {'/'.join(ids) or words:44.44} {place or '-'}  "
               f"{' '.join(named(report)[:4])}")
-    print(f"first {first}, listed {listed}, missed {len(THREADS) - first - listed}, "
-          f"of {len(THREADS)}")
+    print(f"first {first}, listed {listed}, missed {len(threads) - first - listed}, "
+          f"of {len(threads)}")
 
 
-def build_all():
-    for thread, build, symptom, ids, words in THREADS:
+def build_all(threads):
+    for thread, build, symptom, ids, words in threads:
         re.compile(words)
         with tempfile.TemporaryDirectory() as folder:
             host = host_of(folder, build)
             files = sum(len(files) for _, _, files in os.walk(host.root))
         print(f"{thread:26} {symptom:14} {host.gpus} GPUs, {files} files, "
               f"{'/'.join(ids) or words}")
-    print(f"{len(THREADS)} hosts built")
+    print(f"{len(threads)} hosts built")
 
 
-def report_one(wanted):
-    for thread, build, symptom, _, _ in THREADS:
+def report_one(threads, wanted):
+    for thread, build, symptom, _, _ in threads:
         if thread == wanted:
             with tempfile.TemporaryDirectory() as folder:
                 print(json.dumps(host_of(folder, build).doctor(symptom), indent=1))
 
 
-if __name__ == "__main__":
+def main(threads):
     if OPTIONS[:1] == ["--dry"]:
-        build_all()
+        build_all(threads)
     elif OPTIONS:
-        report_one(OPTIONS[1])
+        report_one(threads, OPTIONS[1])
     else:
-        evaluate_all()
+        evaluate_all(threads)
+
+
+if __name__ == "__main__":
+    main(THREADS)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 LIMITS = """Limit                     Soft Limit           Hard Limit           Units
-Max stack size            8388608              unlimited            bytes
+Max stack size            {stack}              unlimited            bytes
 Max open files            {nofile}              1048576              files
 Max locked memory         {memlock}            {memlock}            bytes
 """
@@ -24,7 +24,7 @@ class Host:
         self.gpus = 8
         self.libraries = []
         self.extra = {}
-        self.limits = {"nofile": 65536, "memlock": "unlimited"}
+        self.limits = {"nofile": 65536, "memlock": "unlimited", "stack": 8388608}
         self.put("sys/bus/pci/devices/.keep")
         self.put("proc/meminfo", "MemTotal: 1000000000 kB\nMemAvailable: 900000000 kB\n"
                  "HugePages_Free: 0\nHugepagesize: 2048 kB\n")
