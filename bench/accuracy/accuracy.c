@@ -1,6 +1,6 @@
 /*
  * accuracy: how often plugin/diagnose is right on generated jobs whose culprits are known.
- * A finding is right if kind and guilty ranks are the ones of the case and no other rank is named.
+ * A finding is right if kind and culprits are the ones of the case and no other rank is named.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ enum { PRECISION = 98, RECALL = 95 };
 
 enum verdict { RIGHT, MISSED, WRONG };
 
-/* All findings together must name the guilty, and nobody else. */
+/* All findings together must name the culprits, and nobody else. */
 static enum verdict evaluate(const struct scenario *s, const struct muster_findings *findings)
 {
     enum muster_finding_kind kind =
@@ -57,9 +57,9 @@ static enum verdict evaluate(const struct scenario *s, const struct muster_findi
         }
         for (unsigned i = 0; i < finding->ranks; i++) {
             unsigned rank = (unsigned)finding->rank[i];
-            unsigned g = rank == s->guilty[0] ? 0 : 1;
-            if (g >= s->n_culprits || rank != s->guilty[g] ||
-                (s->fault == FAULT_SLOW && rank != s->guilty[i])) {
+            unsigned g = rank == s->culprit[0] ? 0 : 1;
+            if (g >= s->n_culprits || rank != s->culprit[g] ||
+                (s->fault == FAULT_SLOW && rank != s->culprit[i])) {
                 return WRONG;
             }
             n += !named[g];

@@ -59,7 +59,7 @@ static void members_of(const struct scenario *s, enum group group, unsigned rank
 
 static bool is_culprit(const struct scenario *s, unsigned rank)
 {
-    return rank == s->guilty[0] || (s->n_culprits > 1 && rank == s->guilty[1]);
+    return rank == s->culprit[0] || (s->n_culprits > 1 && rank == s->culprit[1]);
 }
 
 static void hide(struct play *play)
@@ -70,7 +70,7 @@ static void hide(struct play *play)
         play->rank[r].seen = true;
     }
     if (s->culprit_hidden && left) {
-        play->rank[s->guilty[0]].seen = false;
+        play->rank[s->culprit[0]].seen = false;
         left--;
     }
     for (unsigned r = s->ranks; r-- > 0 && left;) {
@@ -185,7 +185,7 @@ static void emit(struct play *play, unsigned r, const struct position *position,
                             (part->number <= 3 ? MUSTER_OP_UNSCORED : 0)),
     };
     rank->last_call_ns = call_ns;
-    if (r == (s->fault == FAULT_LATE ? s->guilty[0] : 0) && gpu) {
+    if (r == (s->fault == FAULT_LATE ? s->culprit[0] : 0) && gpu) {
         play->outcome->timed++;
         play->outcome->affected += play->hit[r];
     }
@@ -219,7 +219,7 @@ static void wait_on_links(struct play *play, double ns)
     const struct scenario *s = play->scenario;
     for (unsigned link = 0; link < 2; link++) {
         unsigned sender = link ? s->ranks - 1 : s->ranks / 2 - 1;
-        bool slow = s->fault == FAULT_SLOW && s->guilty[0] == sender;
+        bool slow = s->fault == FAULT_SLOW && s->culprit[0] == sender;
         double share = slow                     ? 0.7 + 0.2 * draw_unit(&play->draw)
                        : s->fault == FAULT_SLOW ? 0.08 * draw_unit(&play->draw)
                                                 : 0.3 + 0.3 * draw_unit(&play->draw);
@@ -330,7 +330,7 @@ static void begin_all(struct play *play, unsigned step, unsigned p)
         play->hit[r] = own || jitter;
         if (play->hit[r]) {
             double delay = (double)s->delay_ns * (0.9 + 0.2 * draw_unit(&play->draw));
-            self[r] += r == s->guilty[1] && s->n_culprits > 1 ? 0.8 * delay : delay;
+            self[r] += r == s->culprit[1] && s->n_culprits > 1 ? 0.8 * delay : delay;
         }
         play->begin_ns[r] = begin(play, &play->rank[r], step, p, self[r]);
     }
@@ -432,7 +432,8 @@ static uint32_t add_gpu(void *arg, unsigned rank)
                                                               .gpu_index = (int32_t)rank % 8,
                                                               .host = "host",
                                                               .timing = MUSTER_TIMING_FULL,
-                                                              .host_times = true, .one_pace = true});
+                                                              .host_times = true,
+                                                              .one_pace = true});
 }
 
 static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, unsigned nranks,

@@ -61,7 +61,7 @@ struct job {
     uint64_t at;   /* number at which one operation differs, or a call */
     unsigned call; /* of BROKEN: 0 skipped, 1 one too many, 2 another, 3 gone */
     bool hangs;    /* nothing comes after the first difference */
-    bool shared;   /* a guilty rank in view is with one of the others in view */
+    bool shared;   /* a culprit in view is with one of the others in view */
     /* While it is played. */
     struct muster_view view;
     struct muster_seg_policy policy[RANKS_MAX];
@@ -98,17 +98,17 @@ static void *must(void *memory)
 
 static void draw_sides(struct draw *draw, struct job *job)
 {
-    unsigned n = job->s.ranks, guilty = 1, half = (n - 1) / 2;
+    unsigned n = job->s.ranks, culprit = 1, half = (n - 1) / 2;
     double how = draw_unit(draw);
     if (how < 0.2 && n % 2 == 0) {
-        guilty = n / 2;
+        culprit = n / 2;
         job->half = true;
     } else if (how < 0.5 && half > 1) {
-        guilty = 1 + draw_below(draw, half < 8 ? half : 8);
+        culprit = 1 + draw_below(draw, half < 8 ? half : 8);
     }
-    job->half |= guilty * 2 == n;
-    job->sides = guilty > 1 && !job->half && draw_chance(draw, 0.2) ? 3 : 2;
-    for (unsigned i = 0; i < guilty;) {
+    job->half |= culprit * 2 == n;
+    job->sides = culprit > 1 && !job->half && draw_chance(draw, 0.2) ? 3 : 2;
+    for (unsigned i = 0; i < culprit;) {
         unsigned r = draw_below(draw, n);
         if (job->side[r] == 0) {
             job->side[r] = job->sides == 3 && i % 2 ? 2 : 1;
@@ -286,13 +286,13 @@ static void feed(struct job *job, const struct part *part, const struct muster_o
 /* What the rank calls instead; false: not this one. */
 static bool break_call(struct job *job, struct part *part, struct muster_op *op)
 {
-    bool guilty = job->side[part->rank] != 0;
+    bool culprit = job->side[part->rank] != 0;
     bool last = op->number >= job->at + (job->call == 3 ? 1 : part->ops * 2);
-    if (part->over || last || (guilty && job->call == 3 && op->number >= job->at)) {
+    if (part->over || last || (culprit && job->call == 3 && op->number >= job->at)) {
         part->over = true;
         return false;
     }
-    if (!guilty || op->number < job->at) {
+    if (!culprit || op->number < job->at) {
         return true;
     }
     if (job->call == 2 && op->number == job->at) {

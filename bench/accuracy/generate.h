@@ -59,12 +59,12 @@ struct scenario {
     const struct model *model;
     enum fault fault;
     unsigned ranks, steps;
-    unsigned guilty[CULPRIT_MAX], n_culprits; /* slow: from, to */
+    unsigned culprit[CULPRIT_MAX], n_culprits; /* slow: from, to */
     uint64_t delay_ns;
-    double share;          /* of the places that the delay can hit */
-    bool everywhere;       /* every position of the step can be hit; else one */
-    unsigned position;     /* that one */
-    double factor;         /* slow: transfers over the guilty link; slowed: of the communicator */
+    double share;      /* of the places that the delay can hit */
+    bool everywhere;   /* every position of the step can be hit; else one */
+    unsigned position; /* that one */
+    double factor;     /* slow: transfers over the culprit's link; slowed: of the communicator */
     enum group slow_group; /* slowed: of which rank `slow_first` is the first */
     unsigned slow_first;
     unsigned slow_from, slow_to; /* steps */
@@ -75,7 +75,7 @@ struct scenario {
     unsigned pause_every; /* steps between checkpoints of all ranks; 0: none */
     bool blocks;          /* timed in blocks */
     double dropped;       /* share of operations that are missing */
-    unsigned hidden;      /* ranks that are not seen, the last ones that are not guilty */
+    unsigned hidden;      /* ranks that are not seen, the last ones that are no culprits */
     bool culprit_hidden;
     bool host; /* the delay is on the host: its call comes late */
 };
@@ -86,7 +86,7 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
 /* What came out besides the operations. */
 struct outcome {
     uint64_t timed;    /* operations per rank with GPU times */
-    uint64_t affected; /* of them, hit by the delay on the first guilty rank */
+    uint64_t affected; /* of them, hit by the delay on the first culprit */
     uint64_t p99_ns;   /* clean deviation of the classes that can be hit, the largest, with what
                           the GPUs' clocks add to the recording's */
 };

@@ -118,7 +118,7 @@ static void draw_culprit(struct draw *draw, struct hang_case *to)
     while (to->n_culprits < wanted) {
         unsigned rank = draw_below(draw, to->ranks);
         if (!hang_is_culprit(to, rank)) {
-            to->guilty[to->n_culprits++] = rank;
+            to->culprit[to->n_culprits++] = rank;
         }
     }
 }
@@ -208,7 +208,7 @@ void hang_print(const struct hang_case *hang, FILE *out)
             hang->seed, fault_word[hang->fault], proof_word[hang->proof], hang->ranks, hang->hosts,
             hang->place, hang->positions, hang->steps);
     for (unsigned g = 0; g < hang->n_culprits; g++) {
-        fprintf(out, "%s%u", g ? "+" : ", guilty ", hang->guilty[g]);
+        fprintf(out, "%s%u", g ? "+" : ", guilty ", hang->culprit[g]);
     }
     if (hang->hidden) {
         fprintf(out, ", %u hidden%s", hang->hidden, hang->culprit_hidden ? " and the guilty" : "");

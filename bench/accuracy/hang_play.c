@@ -11,7 +11,7 @@
 bool hang_is_culprit(const struct hang_case *hang, unsigned rank)
 {
     for (unsigned g = 0; g < hang->n_culprits; g++) {
-        if (hang->guilty[g] == rank) {
+        if (hang->culprit[g] == rank) {
             return true;
         }
     }
@@ -197,8 +197,8 @@ static void number_calls(struct hang_job *job)
             meet_at(job, r, &job->rank[r].call[i]);
         }
     }
-    /* The link that fails is of the communicator of the first guilty rank. */
-    const struct hang_rank *rank = hang->fault == HANG_STUCK ? &job->rank[hang->guilty[0]] : NULL;
+    /* The link that fails is of the communicator of the first culprit. */
+    const struct hang_rank *rank = hang->fault == HANG_STUCK ? &job->rank[hang->culprit[0]] : NULL;
     for (unsigned i = 0; rank && i < rank->calls; i++) {
         if (rank->call[i].place >= hang->place) {
             rank->call[i].meet->stuck = true;
@@ -460,7 +460,7 @@ static struct hang_job *play_with_death(const struct hang_case *hang)
     for (unsigned r = 0; r < hang->ranks; r++) {
         bool all = hang->fault == HANG_INTERRUPTED;
         double spread = all ? 1.2e9 : draw_chance(&dry->draw, 0.5) ? 5e6 : 1e5;
-        double at = time_at(dry, all ? 0 : hang->guilty[0], hang->place);
+        double at = time_at(dry, all ? 0 : hang->culprit[0], hang->place);
         gone_ns[r] =
             all || hang_is_culprit(hang, r) ? at + spread * draw_unit(&dry->draw) : HANG_NEVER;
     }
@@ -478,13 +478,13 @@ static void end_it(struct hang_job *job)
     job->look_ns = quiet;
     if (hang->fault == HANG_NOTHING || hang->fault == HANG_HARMLESS ||
         hang->fault == HANG_ARRIVED) {
-        double from = hang->fault == HANG_NOTHING ? 0 : time_at(job, hang->guilty[0], hang->place);
+        double from = hang->fault == HANG_NOTHING ? 0 : time_at(job, hang->culprit[0], hang->place);
         /* What waited goes on within moments; logs of other hosts are up to a second behind. */
         from += hang->fault != HANG_ARRIVED ? 0 : hang->hosts > 1 ? 1.2e9 : 0.2e9;
         double until = job->last_ns > from ? job->last_ns : from;
         job->look_ns = from + (until - from) * draw_unit(&job->draw);
     } else if (hang->fault == HANG_SHORT_PAUSE || hang->fault == HANG_PAUSE) {
-        double after = time_at(job, hang->fault == HANG_PAUSE ? 0 : hang->guilty[0], hang->place);
+        double after = time_at(job, hang->fault == HANG_PAUSE ? 0 : hang->culprit[0], hang->place);
         job->look_ns = after - hang->pause_s * 1e9 * draw_unit(&job->draw);
     }
     for (unsigned r = 0; r < hang->ranks; r++) {

@@ -92,7 +92,7 @@ struct hang_case {
     unsigned ahead; /* calls that a host may be ahead of its GPU */
     enum hang_fault fault;
     enum hang_proof proof;
-    unsigned guilty[HANG_CULPRIT_MAX], n_culprits;
+    unsigned culprit[HANG_CULPRIT_MAX], n_culprits;
     unsigned place;   /* where it happens: step * positions + position */
     unsigned changed; /* of a different call: 0 function, 1 count, 2 type, 3 root */
     double pause_s;   /* of whoever pauses */
@@ -114,8 +114,8 @@ struct hang_truth {
     bool found;  /* false: nothing may be */
     int kind;    /* enum muster_finding_kind */
     int or_kind; /* what looks the same to everybody; kind where nothing does */
-    bool guilty[HANG_RANKS_MAX];
-    bool spare[HANG_RANKS_MAX]; /* guilty, but nobody waits for it: need not be named */
+    bool culprit[HANG_RANKS_MAX];
+    bool spare[HANG_RANKS_MAX]; /* culprits, but nobody waits for it: need not be named */
     bool named;                 /* false: no rank may be named */
 };
 

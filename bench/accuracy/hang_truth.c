@@ -10,7 +10,7 @@ static bool hidden(const struct hang_case *hang, unsigned rank)
 {
     unsigned left = hang->hidden;
     if (hang->culprit_hidden && left && hang->n_culprits) {
-        if (rank == hang->guilty[0]) {
+        if (rank == hang->culprit[0]) {
             return true;
         }
         left--;
@@ -26,13 +26,13 @@ static bool hidden(const struct hang_case *hang, unsigned rank)
     return false;
 }
 
-/* Whether a rank that is seen, and is not guilty, waits for something that never ends. */
+/* Whether a rank that is seen, and is no culprit, waits for something that never ends. */
 static bool anybody_waits(const struct hang_job *job)
 {
     for (unsigned r = 0; r < job->hang->ranks; r++) {
         const struct hang_rank *rank = &job->rank[r];
-        bool guilty = job->hang->fault != HANG_STUCK && hang_is_culprit(job->hang, r);
-        if (hidden(job->hang, r) || guilty) {
+        bool culprit = job->hang->fault != HANG_STUCK && hang_is_culprit(job->hang, r);
+        if (hidden(job->hang, r) || culprit) {
             continue;
         }
         for (unsigned i = 0; i < rank->made; i++) {
@@ -79,7 +79,7 @@ static bool mark_minority(const struct hang_job *job, struct hang_members member
         m += !same;
     }
     for (unsigned r = 0; r < job->hang->ranks && m; r++) {
-        truth->guilty[r] = (n <= m && like[r]) || (m <= n && unlike[r]);
+        truth->culprit[r] = (n <= m && like[r]) || (m <= n && unlike[r]);
     }
     return m > 0;
 }
@@ -90,7 +90,7 @@ static void report_difference(const struct hang_job *job, struct hang_truth *tru
 {
     const struct hang_case *hang = job->hang;
     unsigned stream = hang->position[hang->place % hang->positions].stream;
-    struct hang_members members = hang_members_of(hang, stream, hang->guilty[0]);
+    struct hang_members members = hang_members_of(hang, stream, hang->culprit[0]);
     truth->kind = truth->or_kind = MUSTER_FINDING_HANG_MISMATCH;
     for (uint64_t k = 0; k < job->numbers; k++) {
         if (mark_minority(job, members, stream, k, truth)) {
@@ -109,10 +109,10 @@ static void report_difference(const struct hang_job *job, struct hang_truth *tru
     truth->or_kind = MUSTER_FINDING_HANG_ORDER;
     for (unsigned i = 0; i < members.n; i++) {
         unsigned r = members.first + i * members.stride;
-        bool guilty = hang_is_culprit(hang, r) != (over && hang->fault == HANG_EXTRA);
+        bool culprit = hang_is_culprit(hang, r) != (over && hang->fault == HANG_EXTRA);
         /* Of two ranks nobody can tell which one it is. */
-        truth->spare[r] = !guilty && members.n == 2;
-        truth->guilty[r] = (guilty || truth->spare[r]) && !hidden(hang, r);
+        truth->spare[r] = !culprit && members.n == 2;
+        truth->culprit[r] = (culprit || truth->spare[r]) && !hidden(hang, r);
     }
 }
 
@@ -126,8 +126,8 @@ static void report_order(const struct hang_case *hang, struct hang_truth *truth)
     truth->kind = MUSTER_FINDING_HANG_ORDER;
     truth->found = n && m;
     for (unsigned r = 0; r < hang->ranks; r++) {
-        bool guilty = hang_is_culprit(hang, r);
-        truth->guilty[r] = !hidden(hang, r) && ((guilty && n <= m) || (!guilty && m <= n));
+        bool culprit = hang_is_culprit(hang, r);
+        truth->culprit[r] = !hidden(hang, r) && ((culprit && n <= m) || (!culprit && m <= n));
     }
 }
 
@@ -157,10 +157,10 @@ static void report_missing(const struct hang_job *job, struct hang_truth *truth)
     bool any = false;
     truth->kind = hang->fault == HANG_DEAD ? MUSTER_FINDING_HANG_DEAD : MUSTER_FINDING_HANG_ABSENT;
     for (unsigned g = 0; g < hang->n_culprits; g++) {
-        unsigned rank = hang->guilty[g];
-        truth->guilty[rank] = !hidden(hang, rank);
+        unsigned rank = hang->culprit[g];
+        truth->culprit[rank] = !hidden(hang, rank);
         truth->spare[rank] = hang->n_culprits > 1 && !is_waited_for(job, rank);
-        any |= truth->guilty[rank];
+        any |= truth->culprit[rank];
     }
     truth->found = any;
 }

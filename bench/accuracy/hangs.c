@@ -1,7 +1,7 @@
 /*
  * hangs: how often plugin/diagnose/hang is right on generated jobs that hang, or only look so.
- * Right is what names the kind and the guilty ranks of the case and nobody else; where nothing
- * hangs, or the guilty cannot be seen, right is to say nothing.
+ * Right is what names the kind and the culprits of the case and nobody else; where nothing
+ * hangs, or the culprits cannot be seen, right is to say nothing.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static unsigned expected(const struct hang_case *hang, const struct hang_truth *
 {
     unsigned n = 0;
     for (unsigned r = 0; r < hang->ranks; r++) {
-        n += truth->guilty[r] && !truth->spare[r];
+        n += truth->culprit[r] && !truth->spare[r];
     }
     return n < MUSTER_FINDING_RANKS ? n : MUSTER_FINDING_RANKS;
 }
@@ -96,7 +96,7 @@ static enum verdict evaluate(const struct hang_case *hang, const struct hang_tru
             return WRONG;
         }
         for (unsigned i = 0; i < finding->ranks; i++) {
-            if (!truth->guilty[finding->rank[i]]) {
+            if (!truth->culprit[finding->rank[i]]) {
                 return WRONG;
             }
             n += !named[finding->rank[i]];
@@ -114,7 +114,7 @@ static void explain(const struct hang_case *hang, const struct hang_truth *truth
     printf("; expected %s",
            truth->found ? muster_finding_name((enum muster_finding_kind)truth->kind) : "nothing");
     for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++) {
-        if (truth->guilty[r]) {
+        if (truth->culprit[r]) {
             printf(" %u", r);
         }
     }

@@ -25,10 +25,10 @@ static void draw_culprit(struct draw *draw, struct scenario *to)
     bool pairs = to->model->position[0].group != GROUP_WORLD;
     unsigned least = pairs ? 8 : 5;
     to->n_culprits = to->ranks - to->hidden >= least && draw_chance(draw, 0.2) ? 2 : 1;
-    to->guilty[0] = draw_below(draw, to->ranks);
+    to->culprit[0] = draw_below(draw, to->ranks);
     do {
-        to->guilty[1] = draw_below(draw, to->ranks);
-    } while (to->guilty[1] / (pairs ? 2 : 1) == to->guilty[0] / (pairs ? 2 : 1));
+        to->culprit[1] = draw_below(draw, to->ranks);
+    } while (to->culprit[1] / (pairs ? 2 : 1) == to->culprit[0] / (pairs ? 2 : 1));
 }
 
 /* The ring goes from the last rank of a node to the first of the next. */
@@ -37,8 +37,8 @@ static void draw_link(struct draw *draw, struct scenario *to)
     unsigned half = to->ranks / 2;
     bool back = draw_chance(draw, 0.5);
     to->n_culprits = 2;
-    to->guilty[0] = back ? to->ranks - 1 : half - 1;
-    to->guilty[1] = back ? 0 : half;
+    to->culprit[0] = back ? to->ranks - 1 : half - 1;
+    to->culprit[1] = back ? 0 : half;
     to->factor = draw_log(draw, 4, 40);
 }
 
@@ -101,15 +101,15 @@ void scenario_print(const struct scenario *s, FILE *out)
     fprintf(out, "seed %" PRIu64 ": %s, %u ranks (%u hidden), %u steps", s->seed, s->model->name,
             s->ranks, s->hidden, s->steps);
     if (s->fault == FAULT_LATE) {
-        fprintf(out, ", late %u", s->guilty[0]);
+        fprintf(out, ", late %u", s->culprit[0]);
         if (s->n_culprits > 1) {
-            fprintf(out, "+%u", s->guilty[1]);
+            fprintf(out, "+%u", s->culprit[1]);
         }
         fprintf(out, " by %.0f us in %.0f %% of %s%s%s", (double)s->delay_ns / 1e3, 100 * s->share,
                 s->everywhere ? "all operations" : "one position", s->host ? ", host" : "",
                 s->culprit_hidden ? ", not seen" : "");
     } else if (s->fault == FAULT_SLOW) {
-        fprintf(out, ", slow %u to %u by %.1f", s->guilty[0], s->guilty[1], s->factor);
+        fprintf(out, ", slow %u to %u by %.1f", s->culprit[0], s->culprit[1], s->factor);
     } else if (s->jitter) {
         fprintf(out, ", jitter %.0f us for %u steps", (double)s->delay_ns / 1e3, s->burst);
     }

@@ -148,19 +148,19 @@ static void draw_model(struct job *job, struct chance *chance)
     }
 }
 
-/* Who left no recording: not the guilty, unless that is the case. */
+/* Who left no recording: not the culprits, unless that is the case. */
 static void hide(struct job *job, struct chance *chance)
 {
-    unsigned guilty = job->faults ? job->fault[0].first : 0;
+    unsigned culprit = job->faults ? job->fault[0].first : 0;
     unsigned hosts = job->ranks / JOB_HOST_GPUS;
     unsigned kept = 1 + chance_below(chance, hosts - 1);
     bool in = job->category == CASE_PARTIAL_IN;
     double gone = chance_range(chance, 0.05, 0.3);
     for (unsigned r = 0; r < job->ranks; r++) {
-        unsigned after = (job_host(r) + hosts - job_host(guilty)) % hosts;
+        unsigned after = (job_host(r) + hosts - job_host(culprit)) % hosts;
         bool lost = chance_is(chance, gone);
         if (job->category == CASE_MISSING_LOGS)
-            job->seen[r] = r == guilty || !lost;
+            job->seen[r] = r == culprit || !lost;
         else if (in || job->category == CASE_PARTIAL_OUT)
             job->seen[r] = in ? after < kept : after >= hosts - kept;
     }

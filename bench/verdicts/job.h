@@ -158,7 +158,7 @@ enum fault_how {
 
 struct fault {
     enum fault_how how;
-    unsigned first, ranks; /* guilty: ranks [first, first + ranks) */
+    unsigned first, ranks; /* culprits: ranks [first, first + ranks) */
     unsigned to;           /* HOW_LINK: host; `first` is the other, ranks 0 */
     unsigned at;           /* HOW_GPU, HOW_HOST: action of the step */
     unsigned stage;        /* whose step */

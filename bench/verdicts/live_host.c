@@ -287,7 +287,7 @@ static void play_host(struct live_job *live, unsigned host, double length_ns, st
     close_host(&leader);
 }
 
-static unsigned guilty_host(const struct fault *fault)
+static unsigned culprit_host(const struct fault *fault)
 {
     return fault->how == HOW_LINK ? fault->first : job_host(fault->first);
 }
@@ -309,7 +309,7 @@ void live_play(const struct job *job, struct recorded *recorded, struct live_run
     recording_make(job, &sink, recorded);
     bool played[JOB_RANKS_MAX / JOB_HOST_GPUS] = {false};
     for (unsigned f = 0; f < job->faults; f++)
-        play_once(live, guilty_host(&job->fault[f]), played, recorded->run_ns, run);
+        play_once(live, culprit_host(&job->fault[f]), played, recorded->run_ns, run);
     for (unsigned h = 0; h < job->ranks / JOB_HOST_GPUS && run->hosts < HOSTS_MOST; h++)
         play_once(live, h, played, recorded->run_ns, run);
     for (unsigned r = 0; r < job->ranks; r++) {

@@ -23,8 +23,8 @@ struct live_run {
     unsigned hosts;
 };
 
-/* Each host by itself: those of the guilty, and others, until there are four. Exits where it has no
- * memory or no /dev/shm. */
+/* Each host by itself: those of the culprits, and others, until there are four. Exits where it has
+ * no memory or no /dev/shm. */
 void live_play(const struct job *job, struct recorded *recorded, struct live_run *run);
 void live_free(struct live_run *run);
 

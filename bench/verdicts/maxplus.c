@@ -30,7 +30,7 @@ struct run {
     void *arg;
     struct lane *lane;
     struct meeting *meeting; /* [first member * GROUPS + group] */
-    uint8_t *guilty;         /* bits of faults, of each rank */
+    uint8_t *culprit;        /* bits of faults, of each rank */
     unsigned *stack, stacked;
 };
 
@@ -91,7 +91,7 @@ static double fault_ns(const struct run *run, unsigned rank, const struct lane *
     double more = 0;
     for (unsigned f = 0; f < run->job->faults; f++) {
         const struct fault *fault = &run->job->fault[f];
-        if (!(run->guilty[rank] >> f & 1) || !strikes(run, f, lane))
+        if (!(run->culprit[rank] >> f & 1) || !strikes(run, f, lane))
             continue;
         bool kernel = action->kind == ACT_KERNEL;
         if ((fault->how == HOW_SLOW && kernel) ||
@@ -318,7 +318,7 @@ static void compute(struct run *run, unsigned rank, const struct action *action)
 {
     struct lane *lane = &run->lane[rank];
     double ns = kernel_ns(run, rank, lane, action);
-    double more = run->guilty[rank] ? fault_ns(run, rank, lane, action, ns) : 0;
+    double more = run->culprit[rank] ? fault_ns(run, rank, lane, action, ns) : 0;
     double begin = fmax(lane->compute, lane->host + LAUNCH_NS);
     lane->host += run->job->graph ? 0 : KERNEL_NS;
     lane->compute = fmax(begin + ns + more, lane->host + LAUNCH_NS);
@@ -329,7 +329,7 @@ static void work(struct run *run, unsigned rank, const struct action *action)
 {
     struct lane *lane = &run->lane[rank];
     double ns = host_ns(run, rank, lane, action);
-    double more = run->guilty[rank] ? fault_ns(run, rank, lane, action, ns) : 0;
+    double more = run->culprit[rank] ? fault_ns(run, rank, lane, action, ns) : 0;
     lane->host += ns + more;
     lane->late += more;
 }
@@ -389,7 +389,7 @@ static void begin(struct run *run)
         for (unsigned f = 0; f < job->faults; f++) {
             const struct fault *fault = &job->fault[f];
             bool hit = r >= fault->first && r < fault->first + fault->ranks;
-            run->guilty[r] |= (uint8_t)((hit && run->faults >> f & 1) << f);
+            run->culprit[r] |= (uint8_t)((hit && run->faults >> f & 1) << f);
         }
     }
 }
@@ -411,7 +411,7 @@ double simulate(const struct job *job, unsigned faults, unsigned steps, launch_s
     double length = 0;
     run.lane = get(job->ranks, sizeof *run.lane);
     run.meeting = get((size_t)job->ranks * GROUPS, sizeof *run.meeting);
-    run.guilty = get(job->ranks, 1);
+    run.culprit = get(job->ranks, 1);
     run.stack = get(2 * job->ranks, sizeof *run.stack);
     begin(&run);
     while (run.stacked)
@@ -426,7 +426,7 @@ double simulate(const struct job *job, unsigned faults, unsigned steps, launch_s
     }
     free(run.lane);
     free(run.meeting);
-    free(run.guilty);
+    free(run.culprit);
     free(run.stack);
     return length - 1e9;
 }

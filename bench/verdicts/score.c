@@ -55,10 +55,10 @@ enum verdict score_finding(const struct job *job, const struct muster_finding *f
     if (!is_word(finding, "late_rank") && !is_word(finding, "late_host"))
         return VERDICT_NONE;
     for (unsigned i = 0; i < finding->ranks; i++) {
-        unsigned guilty = truth_guilty(job, (unsigned)finding->rank[i]);
-        if (!guilty)
+        unsigned culprit = truth_culprit(job, (unsigned)finding->rank[i]);
+        if (!culprit)
             return VERDICT_WRONG;
-        *faults |= guilty;
+        *faults |= culprit;
         some = true;
     }
     if (!some)
@@ -78,9 +78,9 @@ static unsigned named_faults(const struct job *job, const struct muster_findings
             continue;
         named |= is_word(finding, "late_rank") ? 0 : faults;
         for (unsigned k = 0; k < finding->ranks && !is_word(finding, "slow_transfer"); k++) {
-            unsigned rank = (unsigned)finding->rank[k], guilty = truth_guilty(job, rank);
+            unsigned rank = (unsigned)finding->rank[k], culprit = truth_culprit(job, rank);
             for (unsigned f = 0; f < job->faults && !seen[rank]; f++)
-                ranks[f] += guilty >> f & 1;
+                ranks[f] += culprit >> f & 1;
             seen[rank] = true;
         }
     }
@@ -93,7 +93,7 @@ static unsigned innocents(const struct job *job, const struct muster_finding *fi
 {
     unsigned n = 0;
     for (unsigned i = 0; i < finding->ranks; i++)
-        n += !truth_guilty(job, (unsigned)finding->rank[i]);
+        n += !truth_culprit(job, (unsigned)finding->rank[i]);
     return n ? n : 1;
 }
 

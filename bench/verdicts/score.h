@@ -1,7 +1,7 @@
 /*
- * Findings against the truth. A finding is right if all ranks it names are guilty, and of the kind
- * of fault that they are in; one that names only what the job is like (a heavy last stage, a hot
- * expert) is neither right nor wrong. A guilty rank that is due and not named is missed.
+ * Findings against the truth. A finding is right if all ranks it names are culprits, and of the
+ * kind of fault that they are in; one that names only what the job is like (a heavy last stage, a
+ * hot expert) is neither right nor wrong. A culprit that is due and not named is missed.
  */
 #ifndef MUSTER_BENCH_VERDICTS_SCORE_H
 #define MUSTER_BENCH_VERDICTS_SCORE_H

@@ -178,8 +178,8 @@ static void explain_fault(const struct job *job, const struct truth *truth,
 static void explain_innocent(const struct job *job, const struct truth *truth,
                              const struct recorded *recorded, unsigned rank, FILE *out)
 {
-    double s = truth_guilty(job, rank) ? 0 : truth_noise_s(job, recorded, rank);
-    if (!truth_guilty(job, rank)) {
+    double s = truth_culprit(job, rank) ? 0 : truth_noise_s(job, recorded, rank);
+    if (!truth_culprit(job, rank)) {
         fprintf(out, "      rank %u is innocent; its own noise costs %.4f s (%.2f %%)\n", rank, s,
                 100 * s / truth->run_s);
     }

@@ -55,7 +55,7 @@ double truth_noise_s(const struct job *job, const struct recorded *recorded, uns
            1e9;
 }
 
-unsigned truth_guilty(const struct job *job, unsigned rank)
+unsigned truth_culprit(const struct job *job, unsigned rank)
 {
     unsigned set = 0;
     for (unsigned f = 0; f < job->faults; f++) {

@@ -29,6 +29,6 @@ static inline double truth_share(const struct truth *truth, unsigned fault)
 double truth_noise_s(const struct job *job, const struct recorded *recorded, unsigned rank);
 
 /* Bits of the faults that the rank is in. */
-unsigned truth_guilty(const struct job *job, unsigned rank);
+unsigned truth_culprit(const struct job *job, unsigned rank);
 
 #endif

@@ -199,7 +199,7 @@ static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2
 }
 
 /* Before Hopper NVML tells no fabric state: that the fabric manager is missing shows here alone. */
-static void blame_fabric(struct muster_doctor *doctor, const char *why)
+static void report_fabric(struct muster_doctor *doctor, const char *why)
 {
     struct muster_check *fabric = muster_checks_find(doctor->checks, "gpu.fabric");
     if (!fabric || !strstr(why, "error 802"))
@@ -217,7 +217,7 @@ static void report_no_p2p(struct muster_doctor *doctor, struct muster_check *ker
 {
     bool gpus = doctor->survey->nvml && doctor->survey->nvml->gpus > 0;
     if (gpus && matrix && matrix->gpus == 0) {
-        blame_fabric(doctor, why);
+        report_fabric(doctor, why);
         muster_check_worse(kernel, MUSTER_CHECK_PROBLEM);
         muster_check_found(kernel, "%.370s", why);
         muster_check_advice(kernel, "NVML shows GPUs, but CUDA does not start: error 802 is the "

@@ -38,8 +38,8 @@ static uint64_t ago(const struct picture *picture, const struct muster_join_proc
                     uint64_t at_ns)
 {
     const struct muster_join_host *host = &picture->join->host[process->host];
-    uint64_t told = process->seen_ns > at_ns ? process->seen_ns - at_ns : 0;
-    return told + (picture->server_ns > host->heard_ns ? picture->server_ns - host->heard_ns : 0);
+    uint64_t then = process->seen_ns > at_ns ? process->seen_ns - at_ns : 0;
+    return then + (picture->server_ns > host->heard_ns ? picture->server_ns - host->heard_ns : 0);
 }
 
 /* ---- what there is ---- */
@@ -100,15 +100,16 @@ static void take_process(struct picture *picture, const struct muster_rank_costs
     if (host->instance == 0)
         return;
     struct shown_rank *rank = &picture->rank[picture->ranks++];
-    *rank = (struct shown_rank){.process = process,
-                                .cost = i < costs->n ? costs->cost[i] : (struct muster_rank_cost){0},
-                                .heard = muster_join_hears(picture->join, host, picture->now_ns)};
+    *rank =
+        (struct shown_rank){.process = process,
+                            .cost = i < costs->n ? costs->cost[i] : (struct muster_rank_cost){0},
+                            .heard = muster_join_hears(picture->join, host, picture->now_ns)};
     picture->calls += calls_of(process);
     uint64_t up = process->seen_ns > who->begin_mono_ns ? process->seen_ns - who->begin_mono_ns : 0;
     picture->up_ns = up > picture->up_ns ? up : picture->up_ns;
     picture->nccl = who->nccl ? who->nccl : picture->nccl;
-    picture->compared = rank->cost.operations > picture->compared ? rank->cost.operations
-                                                                  : picture->compared;
+    picture->compared =
+        rank->cost.operations > picture->compared ? rank->cost.operations : picture->compared;
     for (unsigned c = 0; rank->heard && c < MUSTER_SEG_COMMS && process->segment->comm[c].uid; c++)
         if (process->segment->comm[c].end_ns == 0)
             take_comm(picture, process, &process->segment->comm[c]);
@@ -174,12 +175,11 @@ static void write_rank(const struct picture *picture, const struct shown_rank *r
     muster_json_object(json, NULL);
     muster_json_i64(json, "rank", who->rank);
     muster_json_str(json, "host", who->host);
-    muster_json_i64(json, "gpu", rank->process->segment->comm[0].uid
-                                     ? rank->process->segment->comm[0].gpu_index
-                                     : -1);
+    muster_json_i64(json, "gpu",
+                    rank->process->segment->comm[0].uid ? rank->process->segment->comm[0].gpu_index
+                                                        : -1);
     muster_json_u64(json, "pid", who->pid);
-    muster_json_bool(json, "alive",
-                     rank->heard && rank->process->state == MUSTER_PROCESS_RUNNING);
+    muster_json_bool(json, "alive", rank->heard && rank->process->state == MUSTER_PROCESS_RUNNING);
     muster_json_u64(json, "calls", calls_of(rank->process));
     muster_json_u64(json, "compared", rank->cost.operations);
     muster_json_u64(json, "made_wait_ns", rank->cost.late_ns);

@@ -1,7 +1,7 @@
 /*
  * The per-rank timing report of a run as plain rows: pure, from its view. Fields
- * and definitions are those of docs/reference/report.md. The rows are flat, so that one table of columns
- * (report/columns.h) can print them as text, JSON and CSV.
+ * and definitions are those of docs/reference/report.md. The rows are flat, so that one table of
+ * columns (report/columns.h) can print them as text, JSON and CSV.
  *
  * Absent values: NAN in doubles, -1 in int64_t, NULL in strings. Strings belong to the run, which
  * has to outlive the report.
@@ -20,10 +20,10 @@
 
 /* What one row of `op` stands for. */
 enum muster_report_by {
-    MUSTER_BY_OP,   /* communicator, function, size class, algorithm, protocol; of sends and
-                       receives also rank and peer */
-    MUSTER_BY_COMM, /* communicator */
-    MUSTER_BY_SIZE, /* function and size class, over all communicators */
+    MUSTER_BY_OP,        /* communicator, function, size class, algorithm, protocol; of sends and
+                            receives also rank and peer */
+    MUSTER_BY_COMM,      /* communicator */
+    MUSTER_BY_SIZE,      /* function and size class, over all communicators */
     MUSTER_BY_RANK_SIZE, /* global rank, function and size class */
 };
 
@@ -50,10 +50,10 @@ struct muster_report_rank {
     /* The same sums as they would be if all operations had been timed: an estimate. */
     double busy_run_us, wait_run_us, late_run_us;
     const char *source;
-    uint64_t timed_ops;    /* by `source` */
-    uint64_t to_itself;    /* of ops: sends and receives to itself, which have no times */
-    double share;          /* timed_ops / (ops - to_itself) */
-    uint64_t joint_ops;    /* of ops: compared with the other ranks */
+    uint64_t timed_ops; /* by `source` */
+    uint64_t to_itself; /* of ops: sends and receives to itself, which have no times */
+    double share;       /* timed_ops / (ops - to_itself) */
+    uint64_t joint_ops; /* of ops: compared with the other ranks */
     uint64_t drops[MUSTER_DROPS];
     uint64_t lost_log;
     char replay_text[16];
@@ -62,7 +62,7 @@ struct muster_report_rank {
     const char *exit;
 
     /* Left to whoever knows findings: verdict/verdict.h. */
-    unsigned guilt;      /* 1: named by the first finding, ...; 0: by none */
+    unsigned named;      /* 1: named by the first finding, ...; 0: by none */
     const char *verdict; /* "holds the others back", "waits for rank 2"; NULL: neither */
     char verdict_text[40];
 
@@ -76,9 +76,9 @@ struct muster_report_comm {
     const char *name; /* NULL: none */
     uint64_t nranks;  /* 0: not known */
     uint64_t nnodes;
-    uint64_t seen; /* ranks recorded */
-    bool duplicate_rank;    /* a rank was recorded twice: not compared */
-    bool full;     /* every rank is seen */
+    uint64_t seen;       /* ranks recorded */
+    bool duplicate_rank; /* a rank was recorded twice: not compared */
+    bool full;           /* every rank is seen */
     uint64_t ops;
 };
 
@@ -147,7 +147,8 @@ struct muster_report {
     size_t ops;
     struct muster_report_net *net;
     size_t nets;
-    struct muster_report_rule *rule; /* left to whoever knows policies: policy/offline/report_rules.h */
+    struct muster_report_rule
+        *rule; /* left to whoever knows policies: policy/offline/report_rules.h */
     size_t rules;
     struct muster_report_tag *tag; /* by tag */
     size_t tags;

@@ -136,8 +136,8 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
 {
     size_t last = 0;
     char text[CELL];
-    bool culprit = row && grid->table == &muster_rank_table &&
-                  ((const struct muster_report_rank *)row)->guilt;
+    bool culprit =
+        row && grid->table == &muster_rank_table && ((const struct muster_report_rank *)row)->named;
     for (size_t c = 0; c < grid->table->columns; c++) {
         const struct muster_column *column = &grid->table->column[c];
         if (row) {
@@ -195,8 +195,7 @@ static unsigned fit(const struct grid *grid)
 static int put_rows(FILE *out, const struct muster_table *table, unsigned by,
                     const struct muster_rows *rows, const struct muster_report_show *show)
 {
-    struct grid grid = {
-        .table = table, .row = rows->row, .n = rows->n, .by = by, .show = show};
+    struct grid grid = {.table = table, .row = rows->row, .n = rows->n, .by = by, .show = show};
     bool units = false;
     grid.width = calloc(table->columns, sizeof *grid.width);
     if (!grid.width) {
@@ -291,12 +290,10 @@ static int put_table(FILE *out, const struct section *section,
 static void put_timing(const struct muster_report *report, FILE *out)
 {
     enum { SOURCES = 4 };
-    const char *const words[SOURCES] = {muster_source_word(MUSTER_SOURCE_GPU),
-                                        muster_source_word(MUSTER_SOURCE_EVENT),
-                                        muster_source_word(MUSTER_SOURCE_PROXY),
-                                        muster_source_word(MUSTER_SOURCE_HOST)};
-    const char *const clocks[SOURCES] = {"the GPUs' own clocks",
-                                         "events on the GPUs' own clocks",
+    const char *const words[SOURCES] = {
+        muster_source_word(MUSTER_SOURCE_GPU), muster_source_word(MUSTER_SOURCE_EVENT),
+        muster_source_word(MUSTER_SOURCE_PROXY), muster_source_word(MUSTER_SOURCE_HOST)};
+    const char *const clocks[SOURCES] = {"the GPUs' own clocks", "events on the GPUs' own clocks",
                                          "the clock of the network proxies", "the host clock"};
     uint64_t ops = 0, to_itself = 0, all = 0;
     uint64_t timed[SOURCES] = {0};
@@ -320,8 +317,10 @@ static void put_timing(const struct muster_report *report, FILE *out)
         }
     }
     if (to_itself) {
-        fprintf(out, "; %" PRIu64 " more are copies of a rank to itself, which have no time of "
-                     "their own", to_itself);
+        fprintf(out,
+                "; %" PRIu64 " more are copies of a rank to itself, which have no time of "
+                "their own",
+                to_itself);
     }
     if (report->joint) {
         fprintf(out, "; %" PRIu64 " compared between the ranks", report->joint);
@@ -410,10 +409,11 @@ static void legend(const struct muster_report *report, const struct muster_repor
         timed += report->rank[i].timed_ops;
     }
     if (timed && timed * 1000 < ops * 995) {
-        snprintf(text, sizeof text,
-                 "Sums are of the %.1f %% of operations that were timed; ~ run: an estimate for all "
-                 "of them.",
-                 100.0 * (double)timed / (double)ops);
+        snprintf(
+            text, sizeof text,
+            "Sums are of the %.1f %% of operations that were timed; ~ run: an estimate for all "
+            "of them.",
+            100.0 * (double)timed / (double)ops);
         muster_terminal_wrap(out, width_shown(show), "  ", "  ", text);
     }
     if (report->joint) {

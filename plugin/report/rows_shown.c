@@ -37,10 +37,10 @@ static int by_cell(const struct muster_column *column, const void *left, const v
 }
 
 /* Who is named by a finding, then who made others wait longest. */
-static int by_guilt(const struct muster_report_rank *a, const struct muster_report_rank *b)
+static int by_named(const struct muster_report_rank *a, const struct muster_report_rank *b)
 {
-    unsigned first = a->guilt ? a->guilt : UINT32_MAX;
-    unsigned second = b->guilt ? b->guilt : UINT32_MAX;
+    unsigned first = a->named ? a->named : UINT32_MAX;
+    unsigned second = b->named ? b->named : UINT32_MAX;
     if (first != second) {
         return first < second ? -1 : 1;
     }
@@ -56,7 +56,7 @@ static int by_order(const void *left, const void *right, void *arg)
     if (first == 0 && order->sort) {
         first = by_cell(order->sort, a, b);
     } else if (first == 0 && order->ranks) {
-        first = by_guilt(a, b);
+        first = by_named(a, b);
     }
     return first ? first : (a > b) - (a < b);
 }

@@ -233,8 +233,8 @@ static void fill_findings(struct muster_top_filled *filled, const struct muster_
         qsort(filled->finding, gather.n, sizeof *filled->finding, by_weight);
     for (size_t f = 0; f < gather.n; f++) {
         const struct muster_finding *finding = &filled->finding[f];
-        bool blames = muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_PATH;
-        for (unsigned i = 0; blames && i < finding->ranks; i++)
+        bool names = muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_PATH;
+        for (unsigned i = 0; names && i < finding->ranks; i++)
             for (size_t r = 0; r < top->ranks; r++)
                 filled->rank[r].culprit |= filled->rank[r].rank == finding->rank[i];
     }

@@ -52,9 +52,9 @@ static void mark(const struct muster_view *view, const struct muster_finding *fi
 {
     bool waits = muster_finding_rows[finding->kind].scope <= MUSTER_SCOPE_SLOW;
     if (has(finding->rank, finding->ranks, rank->rank)) {
-        rank->guilt = rank->guilt ? rank->guilt : number;
+        rank->named = rank->named ? rank->named : number;
         snprintf(rank->verdict_text, sizeof rank->verdict_text, "%s", culprit_word(finding));
-    } else if (!rank->guilt && !rank->verdict && waits && finding->ranks &&
+    } else if (!rank->named && !rank->verdict && waits && finding->ranks &&
                (finding->victims ? has(finding->victim, finding->victims, rank->rank)
                                  : is_member(view, finding->comm, g))) {
         snprintf(rank->verdict_text, sizeof rank->verdict_text,

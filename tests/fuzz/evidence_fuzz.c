@@ -99,18 +99,18 @@ static void check(const struct muster_finding_lines *lines)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct muster_evidence_roots roots = {root, root};
-    struct muster_evidence guilty[2] = {{.at_ns = 1}, {.at_ns = 2000000000}};
+    struct muster_evidence culprit[2] = {{.at_ns = 1}, {.at_ns = 2000000000}};
     struct muster_evidence others[1][2];
     struct muster_finding_lines lines = {.n = 0};
     if (!root[0])
         make_root();
     put(data, 0);
-    muster_evidence_read(&roots, 42, &guilty[0]);
-    memcpy(others[0], guilty, sizeof guilty);
+    muster_evidence_read(&roots, 42, &culprit[0]);
+    memcpy(others[0], culprit, sizeof culprit);
     put(data, size);
-    muster_evidence_read(&roots, 42, &guilty[1]);
-    others[0][1] = guilty[0];
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    muster_evidence_read(&roots, 42, &culprit[1]);
+    others[0][1] = culprit[0];
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
     muster_evidence_absent(&roots, 42, 3, &lines);
     check(&lines);
     return 0;

@@ -10,6 +10,9 @@ ROOT, ROOMS = sys.argv.pop(1), sys.argv.pop(1)
 FOLDERS = ("plugin", "tests", "bench", "config", "docs")
 SOURCE = (".c", ".h", ".py", ".sh", ".cmake")
 MOST_FILES, MOST_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS = 40, 599, 60, 110
+# What names may not say, and what they say instead (docs/glossary.md).
+RETIRED = {r"(un)?judg\w*": "evaluate", r"tell\w*|told": "emit, publish, report", r"say\w*|said": "describe, log, put",
+           r"guilt\w*": "culprit", r"blam\w*": "name, attribute"}
 
 
 def files(*folders):
@@ -107,6 +110,18 @@ class House(unittest.TestCase):
                 if f"#ifndef {guard}" not in lines(path):
                     wrong.append(f"{path}: no guard {guard}")
         self.none(wrong)
+
+    def test_no_name_has_a_retired_word(self):
+        wrong = set()
+        for path in files("plugin", "bench"):
+            if not path.endswith((".c", ".h")):
+                continue
+            text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", "\n".join(lines(path)), flags=re.S)
+            names = {*re.findall(r"\b[A-Za-z_]\w*\b", text), os.path.splitext(os.path.basename(path))[0],
+                     *os.path.dirname(path).split("/")}
+            wrong |= {f"{path}: {name}: rather {better}" for word, better in RETIRED.items() for name in names
+                      if re.search(f"(^|_)({word})(_|$)", name, re.I)}
+        self.none(sorted(wrong))
 
     def test_no_path_of_somebodys_machine(self):
         wrong = []

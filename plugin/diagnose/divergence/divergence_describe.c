@@ -31,8 +31,8 @@ static unsigned size_of(const struct muster_view_comm *comm, const uint32_t *sid
     return n;
 }
 
-static void blame(struct muster_finding *finding, const struct muster_view *view,
-                  const struct muster_view_comm *comm, uint32_t i)
+static void name_rank(struct muster_finding *finding, const struct muster_view *view,
+                      const struct muster_view_comm *comm, uint32_t i)
 {
     const struct muster_view_gpu *gpu = &view->gpu[member_of(view, comm, i)->gpu];
     if (finding->ranks == 0) {
@@ -54,7 +54,7 @@ void muster_divergence_begin(struct muster_finding *finding, const struct muster
     finding->confidence = muster_confidence_divergence(of, tie, sides->open);
     for (uint32_t i = 0; i < comm->members; i++) {
         if (sides->side[i] != MUSTER_VIEW_NONE && (tie || sides->side[i] != sides->most))
-            blame(finding, view, comm, i);
+            name_rank(finding, view, comm, i);
     }
     if (sides->open && !tie)
         muster_finding_line(&finding->not_observable, "%s",

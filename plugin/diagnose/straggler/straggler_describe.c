@@ -102,7 +102,7 @@ static void put_where(const struct muster_graph *graph, const struct detail *det
     }
 }
 
-static void put_guilt(const struct muster_graph *graph, const struct muster_suspect *own,
+static void put_delay(const struct muster_graph *graph, const struct muster_suspect *own,
                       const struct detail *detail, const struct muster_view_span *span,
                       struct muster_finding *finding)
 {
@@ -393,7 +393,7 @@ static void describe_one(const struct story *story, size_t s, const struct detai
     add_ranks(graph, story->suspects, s, finding);
     add_cost(view, own, detail->when.of_run, finding);
     add_stretch(&detail->when, view->gpu[own->gpu].rank, finding);
-    put_guilt(graph, own, detail, story->span, finding);
+    put_delay(graph, own, detail, story->span, finding);
     if (is_new) {
         put_where(graph, detail, finding);
         put_host(detail, finding);

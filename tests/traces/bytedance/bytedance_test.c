@@ -20,7 +20,7 @@ enum {
 static const struct known {
     const char *name;
     unsigned stages, replicas;
-    int guilty[CULPRIT_MAX];
+    int culprit[CULPRIT_MAX];
     unsigned n;
 } jobs[] = {
     {"AR", 4, 4, {0}, 1},
@@ -154,16 +154,16 @@ static void read_all(struct reader *reader, const char *text, size_t bytes)
     each_line(reader, text, bytes, add_line);
 }
 
-static bool is_guilty(const struct known *job, int rank)
+static bool is_culprit(const struct known *job, int rank)
 {
     for (unsigned i = 0; i < job->n; i++) {
-        if (job->guilty[i] == rank)
+        if (job->culprit[i] == rank)
             return true;
     }
     return false;
 }
 
-/* Whether the guilty are named, and nobody else. */
+/* Whether the culprits are named, and nobody else. */
 static bool evaluate(const struct known *job, const struct muster_findings *findings)
 {
     bool named[RANKS_MAX] = {false}, right = true;
@@ -176,7 +176,7 @@ static bool evaluate(const struct known *job, const struct muster_findings *find
         for (unsigned i = 0; i < finding->ranks; i++) {
             n += !named[finding->rank[i]];
             named[finding->rank[i]] = true;
-            right = right && is_guilty(job, finding->rank[i]);
+            right = right && is_culprit(job, finding->rank[i]);
         }
     }
     return right && n == job->n;

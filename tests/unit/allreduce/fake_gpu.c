@@ -56,8 +56,8 @@ bool fake_stuck;
 
 static bool fault(const char *what)
 {
-    const char *rank = getenv("RANK"), *guilty = getenv("FAKE_RANK"), *is = getenv("FAKE_FAULT");
-    return rank && guilty && is && strcmp(rank, guilty) == 0 && strcmp(is, what) == 0;
+    const char *rank = getenv("RANK"), *culprit = getenv("FAKE_RANK"), *is = getenv("FAKE_FAULT");
+    return rank && culprit && is && strcmp(rank, culprit) == 0 && strcmp(is, what) == 0;
 }
 
 EXPORT int cuInit(unsigned flags)

@@ -109,23 +109,23 @@ static void what_it_does_instead_is_said(void **state)
 {
     (void)state;
     put("proc/7/io", "rchar: 9\nread_bytes: 1000\nwrite_bytes: 500\ncancelled_write_bytes: 0\n");
-    struct muster_evidence guilty[2] = {reading(10), {0}}, others[1][2];
-    others[0][0] = others[0][1] = guilty[0];
+    struct muster_evidence culprit[2] = {reading(10), {0}}, others[1][2];
+    others[0][0] = others[0][1] = culprit[0];
     others[0][0].at_ns = 20ull * 1000000000;
     others[0][1].at_ns = 30ull * 1000000000;
     others[0][1].read_bytes += 100 << 20;
     put("proc/7/io", "read_bytes: 3221226472\nwrite_bytes: 500\n");
     put("proc/7/task/7/schedstat", "19000001000 200 3\n");
-    guilty[1] = reading(30);
+    culprit[1] = reading(30);
     struct muster_finding_lines lines = {.n = 0};
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
     assert_true(says(&lines, "it read 3 GiB from storage in 20 s"));
     assert_true(says(&lines, "its main thread ran for 19.0 s of 20 s"));
     assert_false(says(&lines, "it wrote"));
     /* The other one reads half as much in half the time: nothing stands out. */
     others[0][1].read_bytes += 1536ull << 20;
     lines.n = 0;
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
     assert_false(says(&lines, "from storage"));
 }
 
@@ -263,21 +263,21 @@ static void what_is_not_there_is_not_known(void **state)
     assert_int_equal(lines.n, 0);
 }
 
-/* Each source, moved for the guilty process alone, and then for all. */
+/* Each source, moved for the culprit's process alone, and then for all. */
 static void what_moved_for_the_guilty_one_alone_is_said(void **state)
 {
     (void)state;
-    struct muster_evidence guilty[2] = {reading(0), reading(0)}, others[1][2];
-    memcpy(others[0], guilty, sizeof guilty);
+    struct muster_evidence culprit[2] = {reading(0), reading(0)}, others[1][2];
+    memcpy(others[0], culprit, sizeof culprit);
     struct muster_finding_lines lines = {.n = 0};
     put("sys/fs/cgroup/job/rank1/cpu.stat", "nr_throttled 90\nthrottled_usec 6070000\n");
     put("sys/fs/cgroup/job/rank1/memory.events", "max 9\noom_kill 3\n");
     put("proc/7/task/7/schedstat", "1000 2000000200 3\n");
     put("proc/7/status", "Name:\tpython\nState:\tD (disk sleep)\nCpus_allowed_list:\t2\n");
     put("proc/7/wchan", "nfs_wait_bit");
-    guilty[1] = reading(10);
-    others[0][1].at_ns = guilty[1].at_ns;
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    culprit[1] = reading(10);
+    others[0][1].at_ns = culprit[1].at_ns;
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
     assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
     assert_true(says(&lines, "had no CPU for 2.00 s of 10 s"));
     assert_true(says(&lines, "may use 1 CPUs, the others at least 5"));
@@ -285,9 +285,9 @@ static void what_moved_for_the_guilty_one_alone_is_said(void **state)
     assert_true(says(&lines, "met its memory limit 4 times"));
     assert_true(says(&lines, "(state D) in nfs_wait_bit"));
 
-    memcpy(others[0], guilty, sizeof guilty);
+    memcpy(others[0], culprit, sizeof culprit);
     lines.n = 0;
-    muster_evidence_compare(guilty, (const struct muster_evidence(*)[2])others, 1, &lines);
+    muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
     assert_int_equal(lines.n, 1); /* the state alone */
 }
 
@@ -297,27 +297,27 @@ static void a_process_that_came_under_a_quota_is_seen(void **state)
     (void)state;
     put("proc/7/cgroup", "0::/\n");
     put("sys/fs/cgroup/cpu.stat", "usage_usec 900\nuser_usec 800\nsystem_usec 100\n");
-    struct muster_evidence guilty[2] = {reading(0), reading(0)};
+    struct muster_evidence culprit[2] = {reading(0), reading(0)};
     struct muster_finding_lines lines = {.n = 0};
-    assert_int_equal(guilty[0].throttled_us, 0);
+    assert_int_equal(culprit[0].throttled_us, 0);
     put("proc/7/cgroup", "0::/job/rank1\n");
     put("sys/fs/cgroup/job/rank1/cpu.stat",
         "usage_usec 1000\nnr_throttled 90\nthrottled_usec 6000000\n");
-    guilty[1] = reading(10);
-    muster_evidence_compare(guilty, NULL, 0, &lines);
+    culprit[1] = reading(10);
+    muster_evidence_compare(culprit, NULL, 0, &lines);
     assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
 }
 
 static void the_host_is_said_to_be_pressed(void **state)
 {
     (void)state;
-    struct muster_evidence guilty[2] = {reading(0), reading(0)};
+    struct muster_evidence culprit[2] = {reading(0), reading(0)};
     struct muster_finding_lines lines = {.n = 0};
     put("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5003000\n");
     put("proc/vmstat", "pswpin 140\n");
     put("sys/class/net/eth0/statistics/tx_dropped", "7\n");
-    guilty[1] = reading(10);
-    muster_evidence_compare(guilty, NULL, 0, &lines);
+    culprit[1] = reading(10);
+    muster_evidence_compare(culprit, NULL, 0, &lines);
     assert_true(says(&lines, "waited for I/O 50 % of the time"));
     assert_true(says(&lines, "100 pages swapped in"));
     assert_true(says(&lines, "7 packets dropped"));
@@ -343,8 +343,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_source_is_read, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(what_it_does_instead_is_said, make_trees, remove_trees),
-        cmocka_unit_test_setup_teardown(a_wait_for_a_socket_is_named_by_its_peer, make_trees, remove_trees),
-        cmocka_unit_test_setup_teardown(an_address_of_the_newer_kind_is_read, make_trees, remove_trees),
+        cmocka_unit_test_setup_teardown(a_wait_for_a_socket_is_named_by_its_peer, make_trees,
+                                        remove_trees),
+        cmocka_unit_test_setup_teardown(an_address_of_the_newer_kind_is_read, make_trees,
+                                        remove_trees),
         cmocka_unit_test_setup_teardown(the_older_cgroups_are_read, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(a_senseless_cgroup_file_is_passed_over, make_trees,
                                         remove_trees),

@@ -84,9 +84,8 @@ static size_t length_of(int32_t ranks, uint64_t times, int format)
     struct muster_run *run;
     struct muster_report report = all_to_all(&run, ranks, times);
     assert_int_equal(report.ops, ranks * (ranks - 1));
-    char *text =
-        shown(&report, format,
-              (struct muster_report_show){.rows = MUSTER_ROWS_OP, .top = MUSTER_SHOW_TOP});
+    char *text = shown(&report, format,
+                       (struct muster_report_show){.rows = MUSTER_ROWS_OP, .top = MUSTER_SHOW_TOP});
     size_t length = strlen(text);
     free(text);
     muster_report_free(&report);
@@ -268,7 +267,7 @@ static void text_fits_a_narrow_terminal(void **state)
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
     const struct muster_terminal narrow = {.width = 60, .fit = true};
     (void)state;
-    report.rank[2].guilt = 1;
+    report.rank[2].named = 1;
     report.rank[2].verdict = "holds others back";
     char *text =
         shown(&report, 't', (struct muster_report_show){.terminal = narrow, .worst = true});

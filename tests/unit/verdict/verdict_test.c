@@ -227,9 +227,9 @@ static void ranks_are_marked(void **state)
     fill(&view, RANKS);
     add(&findings, MUSTER_FINDING_LATE_RANK, 2);
     muster_verdict_mark(&view, &findings, &report);
-    assert_int_equal(rank[2].guilt, 1);
+    assert_int_equal(rank[2].named, 1);
     assert_string_equal(rank[2].verdict, "holds others back");
-    assert_int_equal(rank[0].guilt, 0);
+    assert_int_equal(rank[0].named, 0);
     assert_string_equal(rank[0].verdict, "waits for rank 2");
     muster_findings_free(&findings);
     muster_view_free(&view);
