@@ -18,6 +18,7 @@ usage: allreduce_overhead.sh [options] [PLUGIN.so...]
   --warmup N       all-reduces before a size's batches, default 400: auto's first arming is in it
   --cases A,...    in every round (default none,none-again,empty,light,auto)
   --seldom A,...   in every 4th round only (default full)
+  --pin CPU,...    rank r's calling thread stays on the r-th of these (default: as scheduled)
   --budget S       start no round that would not end within S seconds
   --raw FILE       append every process life as a line of JSON; default: thrown away
   --quick          8 rounds, all cases in each
@@ -31,7 +32,7 @@ TEXT
 }
 
 build=$here/../build gpus='' nccl='' rounds=40 sizes=8,32768 mode=launch iters=4352 batches=5
-warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 raw='' every=4 check=1
+warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 pin='' raw='' every=4 check=1
 others=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -54,6 +55,7 @@ while [ $# -gt 0 ]; do
     --cases) cases=$2 ;;
     --seldom) seldom=$2 ;;
     --budget) budget=$2 ;;
+    --pin) pin=$2 ;;
     --raw) raw=$2 ;;
     *) echo "allreduce_overhead: unknown option $1" >&2; usage >&2; exit 2 ;;
     esac
@@ -141,7 +143,7 @@ life() {
     env -u NCCL_PROFILER_PLUGIN LD_LIBRARY_PATH="$path" MUSTER_DIR="$work/run" \
         NULL_PLUGIN_WITNESS="$work/witness" ${environment[@]+"${environment[@]}"} \
         timeout -k 5 90 "$program" --json --deadline 80 ${gpus:+--gpus "$gpus"} \
-        ${nccl:+--nccl "$nccl"} --mode "$mode" --sizes "$sizes" --iters "$iters" \
+        ${pin:+--pin "$pin"} ${nccl:+--nccl "$nccl"} --mode "$mode" --sizes "$sizes" --iters "$iters" \
         --warmup "$warmup" --rounds "$batches" >"$work/out" 2>"$work/err" || return 1
     [ "$(wc -l <"$work/out")" -eq "$n_sizes" ] || return 1
     sed "s/^{/{\"session\":\"$session\",\"round\":$2,\"case\":\"$1\",/" "$work/out" >"$work/life"

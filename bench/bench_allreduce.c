@@ -3,22 +3,24 @@
  * is loaded, so that calls with different values of it, in turns, show what a plugin costs.
  */
 #include <getopt.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allreduce/allreduce.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "allreduce/allreduce.h"
 
 static const char usage[] =
     "usage: allreduce [--gpus N] [--mode launch|gpu|step|first] [--sizes BYTES,...] [--iters N]\n"
     "                 [--warmup N] [--rounds N] [--late RANK] [--late-us N] [--late-host-us N]\n"
-    "                 [--nccl PATH] [--deadline SECONDS] [--json]\n"
+    "                 [--nccl PATH] [--deadline SECONDS] [--pin CPU,...] [--json]\n"
     "launch: small operations back to back, host clock (default sizes 8,32768; 2000 iterations)\n"
     "gpu: large operations back to back, CUDA events (default 2MiB,64MiB; 200 iterations)\n"
     "step: each size once a round, each between CUDA events; here a rank can be late\n"
     "first: the communicator's first operations one by one, host clock (default 8; 1 iteration)\n"
+    "--pin: after the warm-up rank r's calling thread stays on the r-th of these CPUs\n"
     "prints the median over rounds of the microseconds an all-reduce takes (mean over ranks)\n";
 
 static const char *const modes[] = {"launch", "gpu", "step", "first"};
@@ -54,6 +56,19 @@ static int parse_sizes(const char *text, struct muster_allreduce_plan *plan)
         text += length + (text[length] == ',');
     }
     return plan->sizes ? 0 : -1;
+}
+
+static int parse_cpus(const char *text, struct muster_allreduce_plan *plan)
+{
+    char *end = NULL;
+    for (plan->cpus = 0; *text; text = *end == ',' ? end + 1 : end) {
+        const long cpu = strtol(text, &end, 10);
+        if (end == text || (*end && *end != ',') || cpu < 0 || cpu >= CPU_SETSIZE ||
+            plan->cpus == MUSTER_ALLREDUCE_GPUS)
+            return -1;
+        plan->cpu[plan->cpus++] = (int32_t)cpu;
+    }
+    return plan->cpus ? 0 : -1;
 }
 
 static int parse_u32(const char *text, uint32_t *value)
@@ -104,6 +119,8 @@ static int parse_option(int option, const char *text, struct options *options)
         return parse_u32(text, &plan->late_host_us);
     case 'n':
         return parse_path(text, plan);
+    case 'p':
+        return parse_cpus(text, plan);
     case 'd':
         return parse_u32(text, &options->deadline_s);
     case 'j':
@@ -121,7 +138,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"iters", 1, NULL, 'i'}, {"warmup", 1, NULL, 'w'},  {"rounds", 1, NULL, 'r'},
         {"late", 1, NULL, 'l'},  {"late-us", 1, NULL, 'u'}, {"late-host-us", 1, NULL, 'h'},
         {"nccl", 1, NULL, 'n'},  {"json", 0, NULL, 'j'},    {"deadline", 1, NULL, 'd'},
-        {NULL, 0, NULL, 0},
+        {"pin", 1, NULL, 'p'},   {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)

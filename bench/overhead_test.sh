@@ -98,5 +98,9 @@ expect out '2 GPUs, 4096 bytes' "the GPUs are not counted"
 for name in none none-again empty light auto; do
     [ "$(grep -Ec "^$name +3 " "$work/out")" = 2 ] || fail "no rows of $name"
 done
+run --rounds 1 --cases none,none-again --seldom '' --iters 20 --warmup 5 --batches 2 --sizes 8 --no-check \
+    --pin "$(sed -nE 's/^Cpus_allowed_list:\s*([0-9]+).*/\1/p' /proc/self/status)" || fail "pinned to a CPU"
+! run --rounds 1 --iters 2 --no-check --pin 1023 || fail "a CPU that is not here passes"
+expect err 'cannot stay on CPU 1023' "the CPU that is not here is not named"
 FAKE_RANK=1 FAKE_FAULT=die run --rounds 1 --iters 2 && fail "a dying rank is no failure"
 expect err 'cannot count the GPUs|does not run' "the dying rank is not reported"

@@ -39,6 +39,9 @@ struct muster_allreduce_plan {
     int32_t late_rank;     /* STEP only; -1: none */
     uint32_t late_gpu_us;  /* extra work on its GPU before each step */
     uint32_t late_host_us; /* sleep on its host, after its GPU is done, before each step */
+    uint32_t cpus; /* 0: the scheduler's choice; else, from a size's warm-up on, rank r's calling
+                      thread stays on cpu[r % cpus], and the threads that were made before do not */
+    int32_t cpu[MUSTER_ALLREDUCE_GPUS];
     char nccl[MUSTER_ALLREDUCE_PATH]; /* path of libnccl; "": wherever it is found */
 };
 

@@ -1,6 +1,7 @@
 /* One rank of the built-in all-reduce job. */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,13 +224,28 @@ static int timed_round(struct rank *rank, size_t floats, double *us)
     return 0;
 }
 
+static int stay_on_cpu(struct rank *rank)
+{
+    const struct muster_allreduce_plan *plan = &rank->plan;
+    if (plan->cpus == 0)
+        return 0;
+    const int cpu = plan->cpu[(uint32_t)rank->index % plan->cpus];
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set))
+        return muster_fail(&rank->err, "rank %d cannot stay on CPU %d: %s", rank->index, cpu,
+                           strerror(errno));
+    return 0;
+}
+
 static int run_size(struct rank *rank, size_t floats, double *us)
 {
     const uint32_t warmup = rank->plan.mode == MUSTER_ALLREDUCE_FIRST ? 0 : rank->plan.warmup;
     for (uint32_t i = 0; i < warmup; i++)
         if (all_reduce(rank, floats))
             return -1;
-    if (finish_stream(rank))
+    if (finish_stream(rank) || stay_on_cpu(rank))
         return -1;
     for (uint32_t round = 0; round < rank->plan.rounds; round++)
         if (timed_round(rank, floats, &us[round]))
