@@ -370,8 +370,23 @@ class Cell:
         self.end(comms)
 
 
+    def sizes(self):
+        """What versions.py looks at: a tuner decides each size by itself."""
+        comms = self.make()
+
+        def work(rank):
+            for words in SIZES:
+                for _ in range(20):
+                    self.all_reduce(comms, rank, words)
+                self.gpus[rank].expect(3, WORDS)
+        self.both(work)
+        self.end(comms)
+
+
+SIZES = (WORDS, 4 * WORDS, 16 * WORDS, 32 * WORDS)
 CASES = ("threads", "groups", "abort", "split", "two_nccl", "reset", "many", "exit", "assertion",
          "broadcasts", "late")
+OTHERS = ("sizes",)  # cases of other tables than harm's
 ONCE = ("exit", "assertion", "late")  # one round: what follows would be another process
 
 
@@ -394,7 +409,7 @@ def cpu_of_threads():
 
 def parse(arguments):
     parser = argparse.ArgumentParser()
-    parser.add_argument("case", choices=CASES)
+    parser.add_argument("case", choices=CASES + OTHERS)
     parser.add_argument("nccl")
     parser.add_argument("--other")
     parser.add_argument("--rounds", type=int, default=1)

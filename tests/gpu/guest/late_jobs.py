@@ -55,12 +55,17 @@ def evaluate(cell, own, told, found):
     return wrong
 
 
+def after(out):
+    """The file for which a job waits with its libraries loaded."""
+    return out + ".go"
+
+
 def start(options, cell, run, out):
     environment = dict(os.environ, MUSTER_CONFIG=options.config)
     command = [options.muster, "run", "--no-report", "--quiet", "--timing", options.timing, "--dir",
                run, "--", sys.executable, "-B", os.path.abspath(__file__), "--launch",
                cell["family"], "--rank", cell["rank"], "--ms", cell["ms"], "--side", cell["side"],
-               "--clean", options.clean, "--late", options.late, "--out", out]
+               "--clean", options.clean, "--late", options.late, "--out", out, "--after", after(out)]
     return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -86,10 +91,26 @@ def watch(job, run, limit_s):
         time.sleep(0.05)
 
 
-def play(options, cell, work):
+class Begun:
+    """A cell whose job loads its libraries, and then waits for its turn."""
+
+    def __init__(self, options, cell, scratch):
+        self.cell = cell
+        self.work = os.path.join(scratch, "%(family)s-%(side)s-%(ms)g-rank%(rank)d" % cell)
+        os.mkdir(self.work)
+        self.run, self.out = os.path.join(self.work, "run"), os.path.join(self.work, "own.json")
+        self.job = start(options, cell, self.run, self.out)
+
+    def drop(self):
+        os.killpg(self.job.pid, 9)
+        self.job.wait()
+
+
+def play(options, begun):
     """The cell's own figures, what was told, and what diagnose says afterwards."""
-    run, out = os.path.join(work, "run"), os.path.join(work, "own.json")
-    job = start(options, cell, run, out)
+    job, run, out = begun.job, begun.run, begun.out
+    with open(after(out), "w"):
+        pass
     told = watch(job, run, START_S + options.clean + options.late)
     if job.returncode:
         raise RuntimeError("status %d: %s" % (job.returncode, job.stdout.read()[-400:]))
@@ -121,6 +142,20 @@ def show(cell, own, told, diagnosed):
                   "%.2f" % sum(f["cost_run_s"] or 0 for f in late) if late else "-") +
           "  " + ("; ".join(wrong) or "OK"), flush=True)
     return wrong
+
+
+def one(options, begun):
+    """Plays a cell and shows it; what is not as it should be."""
+    try:
+        own, told, found = play(options, begun)
+        wrong = show(begun.cell, own, told, found)
+        with open(os.path.join(options.out, "late_jobs.jsonl"), "a") as out:
+            out.write(json.dumps({"cell": begun.cell, "own": own, "told": told, "found": found,
+                                  "wrong": wrong}) + "\n")
+        return wrong
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        print("FAIL %s: %s" % (begun.cell, error), flush=True)
+        return [str(error)]
 
 
 def launch(arguments):
@@ -178,22 +213,18 @@ def main(arguments):
         options.config = os.path.join(scratch, "on.yaml")
         with open(options.config, "w") as config:
             config.write("muster: 1\non:\n  late_rank: [log, report]\n  late_host: [log, report]\n")
-        for cell in cells(options):
+        begun, waiting = None, list(cells(options))
+        while waiting or begun:
+            cell = begun.cell if begun else waiting.pop(0)
             if time.monotonic() + options.clean + options.late + 10 > end:
                 print("not run: %(family)s %(side)s %(ms)g ms rank %(rank)d" % cell, flush=True)
+                if begun:
+                    begun = begun.drop()
                 continue
-            work = os.path.join(scratch, "%(family)s-%(side)s-%(ms)g-rank%(rank)d" % cell)
-            os.mkdir(work)
-            try:
-                own, told, found = play(options, cell, work)
-                wrong = show(cell, own, told, found)
-                with open(os.path.join(options.out, "late_jobs.jsonl"), "a") as out:
-                    out.write(json.dumps({"cell": cell, "own": own, "told": told,
-                                          "found": found, "wrong": wrong}) + "\n")
-            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-                wrong = [str(error)]
-                print("FAIL %s: %s" % (cell, error), flush=True)
-            bad += bool(wrong)
+            begun = begun or Begun(options, cell, scratch)
+            following = Begun(options, waiting.pop(0), scratch) if waiting else None
+            bad += bool(one(options, begun))
+            begun = following
         subprocess.run(["tar", "-C", scratch, "-cJf", os.path.join(options.out, "runs.tar.xz"),
                         "."], check=False)
     print("== %s" % ("%d cells not as wanted" % bad if bad else "all as wanted"))

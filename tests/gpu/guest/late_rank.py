@@ -1,35 +1,40 @@
 """One rank of a small training job that is made late on purpose, and times itself.
 
-usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu --clean S --late S --out FILE
+usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|absent|killed --clean S --late S --out FILE
+                    [--after FILE] [--width N]
 FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (two stages, 1F1B), experts
 (all-to-alls there and back). Steps for S seconds as they are, then, with BAD made late by MS at the
-begin of each step: its host sleeps, or its GPU is busy. A step ends when its loss is read, as jobs
-that log do. FILE, by rank 0: what a step took in either part, by this program's clock.
+begin of each step: its host sleeps, or its GPU is busy; or it makes no step any more (absent: for S
+seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
+FILE, by rank 0: what a step took in either part, by this program's clock; FILE.since: when BAD became
+late. With --after nothing touches a GPU before that file is there, so that one job can load its
+libraries while another is measured.
 """
 import argparse
 import json
 import os
+import signal
 import time
 
 import torch
 import torch.distributed as dist
 
-WIDTH, LAYERS, BATCH, MICRO = 4096, 8, 2048, 4
+LAYERS, BATCH, MICRO = 8, 2048, 4
 
 
 class Job:
     """step() makes one and returns the loss's tensor."""
 
-    def __init__(self, family, rank, world):
+    def __init__(self, family, width, rank, world):
         self.rank, self.world = rank, world
-        self.x = torch.randn(BATCH, WIDTH, device="cuda", dtype=torch.bfloat16)
-        self.layers = [self.layer() for _ in range(LAYERS)]
+        self.x = torch.randn(BATCH, width, device="cuda", dtype=torch.bfloat16)
+        self.layers = [self.layer(width) for _ in range(LAYERS)]
         getattr(self, "_make_" + family)()
         self.step = getattr(self, "_" + family)
 
     @staticmethod
-    def layer():
-        return torch.nn.Linear(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16)
+    def layer(width):
+        return torch.nn.Linear(width, width, device="cuda", dtype=torch.bfloat16)
 
     def _optimized(self, net):
         self.net = net
@@ -149,20 +154,43 @@ def count(seconds, step):
     return int(n)
 
 
+def wait_for(path):
+    """Or until nobody will ever make it."""
+    launcher = os.getppid()
+    while path and not os.path.exists(path):
+        if os.getppid() != launcher:
+            os._exit(1)
+        time.sleep(0.01)
+
+
+def gone(options, rank):
+    """BAD makes no step any more; the others make the next one, and wait in it."""
+    if rank != options.rank:
+        return
+    if options.side == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(options.late)
+    os._exit(0)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("family")
     parser.add_argument("--rank", type=int)
     parser.add_argument("--ms", type=float)
-    parser.add_argument("--side", choices=("host", "gpu"))
+    parser.add_argument("--side", choices=("host", "gpu", "absent", "killed"))
     parser.add_argument("--clean", type=float)
     parser.add_argument("--late", type=float)
     parser.add_argument("--out")
+    parser.add_argument("--after")
+    parser.add_argument("--width", type=int, default=4096)
     options = parser.parse_args()
+    wait_for(options.after)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
-    job = Job(options.family, rank, world)
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", gpu))
+    job = Job(options.family, options.width, rank, world)
     cycles = cycles_of(options.ms)
 
     def late():
@@ -170,6 +198,8 @@ def main():
             return
         if options.side == "host":
             time.sleep(options.ms / 1e3)
+        elif options.side != "gpu":
+            gone(options, rank)
         else:
             torch.cuda._sleep(cycles)
 
@@ -178,12 +208,15 @@ def main():
     before, after = count(options.clean, step), count(options.late, step + options.ms / 1e3)
     took = steps(job, before, lambda: None)
     since = time.time()
+    if rank == 0:
+        with open(options.out + ".since", "w") as out:
+            out.write("%.6f" % since)
     took_late = steps(job, after, late)
     if rank == 0:
         with open(options.out, "w") as out:
             json.dump({"step_ms": 1e3 * took / before, "late_ms": 1e3 * took_late / after,
                        "steps": after, "since": since, "until": time.time()}, out)
-    dist.barrier(device_ids=[rank])
+    dist.barrier(device_ids=[gpu])
     dist.destroy_process_group()
 
 

@@ -1,0 +1,174 @@
+"""Two emulated hosts with a real GPU each, agents on both, a real nats-server and a fleet worker: who is named
+over both hosts while the job lives, and how soon.
+
+usage: fleet_hosts.py --build BUILD [--out FOLDER] [--cases CASE,...] [--late S] [--limit SECONDS]
+A host is a network and UTS namespace; what goes between them, NCCL's sockets too, goes by a pair of links each
+through the namespace of the server. The job is late_rank.py's data parallel one, rank 1 on the second host:
+clean: nothing; host, gpu: rank 1 is late by --ms at each step; link: from then on the second host sends with
+--rate only; absent: rank 1 stops calling; killed: it dies. A row: what the worker told, after how many seconds,
+and whether that is right. Needs root, ip, tc, unshare, nsenter, nats-server, PyTorch. Exit status 0 if all is
+right, 1 if not, 77: something of it is not here.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.dirname(HERE), os.path.join(HERE, "..", "..", "fleet")]
+import harm  # noqa: E402
+import nats_site  # noqa: E402
+import ranks  # noqa: E402
+
+INSIDE = "MUSTER_TEST_IN_NAMESPACE"
+WANTED = {"clean": None, "host": ("late_rank", "1"), "gpu": ("late_rank", "1"),
+          "link": ("slow_transfer", None), "absent": ("hang_absent", "1"), "killed": ("hang_dead", "1")}
+ROW = "%-7s %-46s %8s  %s"
+CLEAN_S, SETTLE_S, START_S = 5, 12, 60
+
+
+class TwoHosts(nats_site.Site):
+    """Host k has 198.18.k.2 and goes by 198.18.k.1, which is here."""
+
+    def __init__(self, options):
+        self.holder = {}
+        super().__init__(options.muster, "", listen="0.0.0.0")
+        self.environment.update(MUSTER_HANG_SECONDS="4", NCCL_NVLS_ENABLE="0")
+        with open("/proc/sys/net/ipv4/ip_forward", "w") as file:
+            file.write("1")
+        for k, host in enumerate(nats_site.HOSTS):
+            self.make_host(k, host)
+        for k, host in enumerate(nats_site.HOSTS):
+            self.agent(host, url="nats://198.18.%d.1:%d" % (k, self.port))
+        self.worker("worker")
+        self.until_log("worker", "connected")
+
+    def make_host(self, k, host):
+        holder = self.start("unshare", "-n", "-u", "sleep", "infinity", log="namespace-" + host)
+        self.holder[host] = holder
+        self.until(lambda: os.readlink("/proc/%d/ns/net" % holder.pid) != os.readlink("/proc/self/ns/net"),
+                   "a namespace")
+        for command in ("ip link add mv%d type veth peer name mh%d" % (k, k),
+                        "ip link set mh%d netns %d" % (k, holder.pid),
+                        "ip addr add 198.18.%d.1/24 dev mv%d" % (k, k), "ip link set mv%d up" % k):
+            subprocess.run(command.split(), check=True)
+        for command in ("hostname " + host, "ip addr add 198.18.%d.2/24 dev mh%d" % (k, k),
+                        "ip link set mh%d up" % k, "ip link set lo up",
+                        "ip route add default via 198.18.%d.1" % k):
+            subprocess.run([*self.enter(host), *command.split()], check=True)
+
+    def enter(self, host):
+        return ["nsenter", "-t", str(self.holder[host].pid), "-n", "-u"] if host in self.holder else []
+
+    def job(self, options, case):
+        """A rank on each host."""
+        side, ms = (case, options.ms) if case in ("host", "gpu", "absent", "killed") else ("host", 0)
+        port = ranks.free_port()
+        for rank, host in enumerate(nats_site.HOSTS):
+            self.start(self.muster, "run", "--no-report", "--quiet", "--timing", "auto", "--dir",
+                       os.path.join(self.folder, "job-" + case), "--", sys.executable, "-B",
+                       os.path.join(HERE, "late_rank.py"), "ddp", "--rank", "1", "--ms", str(ms), "--side", side,
+                       "--width", "1024",
+                       "--clean", str(CLEAN_S), "--late", str(options.late), "--out", os.path.join(self.folder, case),
+                       log="rank-%d" % rank, host=host, RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE="2",
+                       CUDA_VISIBLE_DEVICES=str(rank), MASTER_ADDR="198.18.0.2", MASTER_PORT=str(port),
+                       NCCL_HOSTID=host, NCCL_NET="Socket", NCCL_SOCKET_IFNAME="=mh%d" % rank,
+                       GLOO_SOCKET_IFNAME="mh%d" % rank, TORCH_NCCL_ENABLE_MONITORING="0")
+        return self.started[-2:]
+
+    def began(self, case, job):
+        path = os.path.join(self.folder, case + ".since")
+        self.until(lambda: os.path.exists(path) or any(p.poll() for p in job), "the job is under way", START_S)
+        if not os.path.exists(path):
+            raise AssertionError("the job ended: %s" % (self.log("rank-0") + self.log("rank-1"))[-600:])
+        with open(path) as file:
+            return float(file.read())
+
+
+def told(site):
+    """[(kind, rank)] of what the worker said and did not take back."""
+    return re.findall(r": (\w+): (?:rank (\d+))?", "\n".join(
+        line for line in site.log("worker").splitlines() if "no longer" not in line))
+
+
+def play(options, case):
+    """(what was told, seconds after the fault began)"""
+    with TwoHosts(options) as site:
+        job = site.job(options, case)
+        since = site.began(case, job)
+        if case == "link":
+            subprocess.run(["tc", "qdisc", "add", "dev", "mv0", "root", "tbf", "rate", options.rate, "burst", "4mb",
+                            "latency", "50ms"], check=True)
+        end, first = since + options.late + SETTLE_S, None
+        while time.time() < end and not (case in ("absent", "killed") and first):
+            if told(site) and first is None:
+                first = time.time() - since
+            if all(process.poll() is not None for process in job):
+                end = min(end, time.time() + 2)
+            time.sleep(0.05)
+        if options.out:
+            with open(os.path.join(options.out, "fleet-%s.txt" % case), "w") as file:
+                for name in ("worker", "rank-0", "rank-1", "agent-nodeA", "agent-nodeB"):
+                    file.write("--- %s\n%s" % (name, site.log(name)[-6000:]))
+                step = os.path.join(site.folder, case)
+                file.write("--- own\n%s\n" % (open(step).read() if os.path.exists(step) else "-"))
+        return told(site), first
+
+
+def wrong(case, found):
+    """In words; nothing if all is well."""
+    wanted = WANTED[case]
+    if wanted is None:
+        return "told of nobody's fault" if found else ""
+    if not found:
+        return "nothing told"
+    kind, rank = found[0]
+    return "" if kind == wanted[0] and wanted[1] in (None, rank) and len(set(found)) == 1 else \
+        "not %s" % " ".join(filter(None, wanted))
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--out", default="")
+    parser.add_argument("--cases", type=lambda text: text.split(","), default=list(WANTED))
+    parser.add_argument("--ms", type=float, default=5)
+    parser.add_argument("--late", type=float, default=10)
+    parser.add_argument("--rate", default="2gbit")
+    parser.add_argument("--limit", type=float, default=300)
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse(arguments)
+    if os.geteuid() or ranks.gpus() < 2 or not ranks.have_torch():
+        print("skipped: needs root, two GPUs and PyTorch")
+        return 77
+    if INSIDE not in os.environ:
+        os.execvpe("unshare", ["unshare", "-n", sys.executable, "-B", os.path.abspath(__file__), *arguments],
+                   {**os.environ, INSIDE: "1"})
+    subprocess.run("ip link set lo up".split(), check=True)
+    options.muster = os.path.abspath(harm.find(options.build, "muster"))
+    bad, end = 0, time.monotonic() + options.limit
+    print(ROW % ("case", "told by the worker", "after s", ""), flush=True)
+    for case in options.cases:
+        if time.monotonic() + CLEAN_S + options.late + SETTLE_S + 15 > end:
+            print("not run: " + case, flush=True)
+            continue
+        try:
+            found, first = play(options, case)
+            why = wrong(case, found)
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
+            found, first, why = [], None, str(error)[-900:]
+        bad += bool(why)
+        print(ROW % (case, "; ".join(" ".join(filter(None, one)) for one in dict.fromkeys(found)) or "nothing",
+                     "%.1f" % first if first else "-", why or "OK"), flush=True)
+    print("== %s" % ("%d cases are not right" % bad if bad else "all right"))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
