@@ -70,7 +70,8 @@ static size_t keep_timed(const struct muster_view *view, struct muster_keyed *it
     return kept;
 }
 
-static void set_self(struct muster_view *view, struct muster_view_gpu *gpu, const struct muster_keyed *item)
+static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
+                     const struct muster_keyed *item)
 {
     uint64_t end = 0;
     for (uint32_t i = 0; i < gpu->ordered; i++) {
@@ -81,28 +82,30 @@ static void set_self(struct muster_view *view, struct muster_view_gpu *gpu, cons
     }
 }
 
-static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const uint32_t *members,
-                   size_t n)
+static size_t ops_of(const struct muster_view *view, const uint32_t *members, size_t n)
 {
     size_t ops = 0;
     for (size_t m = 0; m < n; m++) {
         ops += view->member[members[m]].ops;
     }
-    struct muster_keyed *memory = calloc(2 * ops + 1, sizeof *memory);
-    if (!memory) {
-        return -1;
-    }
-    size_t items = collect(view, members, n, memory);
-    struct muster_keyed *item = muster_sort_keyed(memory, memory + ops, items);
+    return ops;
+}
+
+/* room: for twice its operations. */
+static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const uint32_t *members,
+                   size_t n, struct muster_keyed *room)
+{
+    size_t ops = ops_of(view, members, n);
+    size_t items = collect(view, members, n, room);
+    struct muster_keyed *item = muster_sort_keyed(room, room + ops, items);
     items = keep_timed(view, item, items);
-    item = muster_sort_keyed(item, item == memory ? memory + ops : memory, items);
+    item = muster_sort_keyed(item, item == room ? room + ops : room, items);
     gpu->order = malloc((items + 1) * sizeof *gpu->order);
     gpu->ordered = (uint32_t)items;
     int result = gpu->order ? 0 : -1;
     if (result == 0) {
         set_self(view, gpu, item);
     }
-    free(memory);
     return result;
 }
 
@@ -130,9 +133,15 @@ int muster_view_self_times(struct muster_view *view)
     struct muster_arena memory = {0};
     uint32_t *members = muster_arena_array(&memory, view->members + 1, sizeof *members);
     const size_t *first = muster_view_members_by_gpu(view, members, &memory);
+    size_t most = 0;
+    for (size_t g = 0; g < view->gpus && !memory.failed; g++) {
+        size_t ops = ops_of(view, members + first[g], first[g + 1] - first[g]);
+        most = ops > most ? ops : most;
+    }
+    struct muster_keyed *room = muster_arena_array(&memory, 2 * most + 1, sizeof *room);
     int result = memory.failed ? -1 : 0;
     for (size_t g = 0; g < view->gpus && result == 0; g++) {
-        result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g]);
+        result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g], room);
     }
     muster_arena_free(&memory);
     return result;

@@ -158,7 +158,7 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
                        struct muster_arena *memory);
 
 /* Its steps, in this order, each after those before: units with their positions and edges, turns,
- * their order, seats; which edge holds at each position, and own times; how long after what it
+ * their order, seats; which edge holds at each position, own times, and how long after what it
  * follows a unit is ready; what is usual where, and by how much each unit is beyond it, net of what
  * it waited for others; stages that no other rank is like against the other stages. */
 void muster_graph_units(struct muster_graph *graph);
@@ -166,7 +166,6 @@ void muster_graph_turns(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
 void muster_graph_seats(struct muster_graph *graph);
 void muster_graph_edges(struct muster_graph *graph);
-void muster_graph_ready(struct muster_graph *graph);
 void muster_graph_usual(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
 
@@ -237,10 +236,17 @@ static inline uint32_t muster_unit_member(const struct muster_graph *graph,
     return graph->view->op[muster_unit_op(graph, unit)].member;
 }
 
+/* Until it has a seat. */
+static inline uint32_t muster_unit_gpu_by_op(const struct muster_graph *graph,
+                                             const struct muster_unit *unit)
+{
+    return graph->view->member[muster_unit_member(graph, unit)].gpu;
+}
+
 static inline uint32_t muster_unit_gpu(const struct muster_graph *graph,
                                        const struct muster_unit *unit)
 {
-    return graph->view->member[muster_unit_member(graph, unit)].gpu;
+    return graph->seat[unit->seat].gpu;
 }
 
 /* MUSTER_NO_OWN: not known. */

@@ -50,8 +50,36 @@ static bool is_failed(const struct muster_graph *graph)
     return graph->memory->failed || graph->making->failed;
 }
 
+/* Where the last units of each GPU sat: seats follow each other as they did a step before. */
+struct followers {
+    uint32_t *last; /* of each GPU: its last seat, + 1; 0: none */
+    uint32_t *next; /* of each seat: what came after it, + 1 */
+    size_t n;
+};
+
+static uint32_t next_seat(struct muster_graph *graph, struct muster_places *places,
+                          struct followers *after, uint32_t position, uint32_t gpu)
+{
+    uint32_t last = after->last[gpu], seat = last ? after->next[last - 1] : 0;
+    if (!seat || graph->seat[seat - 1].position != position) {
+        seat = seat_of(graph, places, position, gpu) + 1;
+        while (after->n < graph->seats && !is_failed(graph)) {
+            muster_arena_add(graph->making, &after->next, &after->n, sizeof *after->next);
+        }
+        if (is_failed(graph)) {
+            return 0;
+        }
+    }
+    if (last) {
+        after->next[last - 1] = seat;
+    }
+    after->last[gpu] = seat;
+    return seat - 1;
+}
+
 static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
-                      struct muster_places *positions, struct muster_places *seats)
+                      struct muster_places *positions, struct muster_places *seats,
+                      struct followers *after)
 {
     uint64_t role = graph->role[turn->comm];
     uint32_t position = MUSTER_NO_UNIT;
@@ -62,7 +90,7 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
             uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
             position = position_of(graph, positions, label, u);
         }
-        unit->seat = seat_of(graph, seats, position, muster_unit_gpu(graph, unit));
+        unit->seat = next_seat(graph, seats, after, position, muster_unit_gpu_by_op(graph, unit));
         if (is_failed(graph)) {
             return;
         }
@@ -73,8 +101,10 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
 void muster_graph_seats(struct muster_graph *graph)
 {
     struct muster_places positions = {.memory = graph->making}, seats = positions;
+    struct followers after = {
+        .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
     for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
-        seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats);
+        seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
     }
 }
 
@@ -89,26 +119,39 @@ static bool is_informative(const struct muster_graph *graph, const struct muster
             muster_unit_own(graph, unit, MUSTER_EDGE_OWN) >= MUSTER_GAP_NS);
 }
 
+static void note_own(struct muster_seat *seat, unsigned edge, int64_t own)
+{
+    if (seat->own[edge]) {
+        double change = (double)(own - seat->own[edge]);
+        seat->change[edge] += change < 0 ? -change : change;
+        seat->changes[edge]++;
+    }
+    seat->own[edge] = own ? own : 1;
+}
+
 static void note_change(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     struct muster_seat *seat = &graph->seat[unit->seat];
     struct muster_position *position = &graph->position[seat->position];
     uint16_t queued = muster_unit_queued(graph, unit);
     bool known = graph->view->gpu[seat->gpu].host_times && queued != MUSTER_QUEUED_UNKNOWN;
+    uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+    uint32_t before = unit->own;
     position->host_known += known;
     position->at_once += known && queued <= MUSTER_QUEUED_AT_ONCE;
-    for (unsigned e = 0; e < MUSTER_EDGES; e++) {
-        if (!muster_unit_knows(graph, unit, e)) {
-            continue;
-        }
-        int64_t own = muster_unit_own(graph, unit, e);
-        if (seat->own[e]) {
-            double change = (double)(own - seat->own[e]);
-            seat->change[e] += change < 0 ? -change : change;
-            seat->changes[e]++;
-        }
-        seat->own[e] = own ? own : 1;
+    note_own(seat, MUSTER_EDGE_LAST, muster_unit_own(graph, unit, MUSTER_EDGE_LAST));
+    for (unsigned back = 0; back < MUSTER_BACK && before != MUSTER_NO_UNIT; back++) {
+        const struct muster_unit *own = &graph->unit[before];
+        if (unit->known >> (MUSTER_EDGE_OWN + back) & 1)
+            note_own(seat, MUSTER_EDGE_OWN + back,
+                     (int64_t)(begin_ns - muster_unit_end_ns(graph, own)));
+        if (unit->known >> (MUSTER_EDGE_BEGIN + back) & 1)
+            note_own(seat, MUSTER_EDGE_BEGIN + back,
+                     (int64_t)(begin_ns - muster_unit_begin_ns(graph, own)));
+        before = own->own;
     }
+    if (muster_unit_knows(graph, unit, MUSTER_EDGE_CALL))
+        note_own(seat, MUSTER_EDGE_CALL, muster_unit_own(graph, unit, MUSTER_EDGE_CALL));
 }
 
 /* Of one edge at one position, over its seats. */
@@ -172,11 +215,13 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
     }
 }
 
-static void set_own(struct muster_graph *graph)
+/* ready: of each position sum and number of the own times that are seen. */
+static void set_own(struct muster_graph *graph, double (*ready)[2])
 {
     for (size_t u = 0; u < graph->units; u++) {
         struct muster_unit *unit = &graph->unit[u];
-        const struct muster_position *position = &graph->position[graph->seat[unit->seat].position];
+        uint32_t at = graph->seat[unit->seat].position;
+        const struct muster_position *position = &graph->position[at];
         unit->edge = position->edge & 7u;
         if (!muster_unit_knows(graph, unit, unit->edge)) {
             unit->edge = MUSTER_EDGE_LAST;
@@ -185,7 +230,10 @@ static void set_own(struct muster_graph *graph)
             unit->edge = MUSTER_EDGE_OWN; /* it was ready before: only the queue is seen */
         } else if (unit->scored && position->turns >= TURNS_LEAST) {
             int64_t own_ns = muster_unit_own(graph, unit, unit->edge);
-            unit->own_ns = muster_shorten_ns(&graph->long_ns, own_ns < 0 ? 0 : own_ns);
+            own_ns = own_ns < 0 ? 0 : own_ns;
+            unit->own_ns = muster_shorten_ns(&graph->long_ns, own_ns);
+            ready[at][0] += (double)own_ns;
+            ready[at][1]++;
         }
     }
 }
@@ -195,29 +243,14 @@ void muster_graph_edges(struct muster_graph *graph)
     struct muster_arena scratch = {0};
     struct edge_sum(*sum)[MUSTER_EDGES] =
         muster_arena_array(&scratch, graph->positions + 1, sizeof *sum);
+    double(*ready)[2] = muster_arena_array(&scratch, graph->positions + 1, sizeof *ready);
     graph->long_ns.memory = graph->memory;
-    if (sum) {
+    if (!scratch.failed) {
         learn_edges(graph, sum);
-        set_own(graph);
+        set_own(graph, ready);
     }
-    muster_arena_end(&scratch, graph->memory);
-}
-
-/* Where that is seen. */
-void muster_graph_ready(struct muster_graph *graph)
-{
-    struct muster_arena scratch = {0};
-    double(*sum)[2] = muster_arena_array(&scratch, graph->positions + 1, sizeof *sum);
-    for (size_t u = 0; u < graph->units && sum; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        if (unit->own_ns != MUSTER_NO_SHORT) {
-            uint32_t position = graph->seat[unit->seat].position;
-            sum[position][0] += (double)muster_unit_own_ns(graph, unit);
-            sum[position][1]++;
-        }
-    }
-    for (size_t p = 0; p < graph->positions && sum; p++) {
-        graph->position[p].ready_ns = sum[p][1] > 0 ? (int64_t)(sum[p][0] / sum[p][1]) : 0;
+    for (size_t p = 0; p < graph->positions && !scratch.failed; p++) {
+        graph->position[p].ready_ns = ready[p][1] > 0 ? (int64_t)(ready[p][0] / ready[p][1]) : 0;
     }
     muster_arena_end(&scratch, graph->memory);
 }
@@ -227,7 +260,7 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
 {
     static void (*const step[])(struct muster_graph * graph) = {
         muster_graph_units, muster_graph_turns, muster_graph_order, muster_graph_seats,
-        muster_graph_edges, muster_graph_ready, muster_graph_usual, muster_graph_stages};
+        muster_graph_edges, muster_graph_usual, muster_graph_stages};
     struct muster_arena making = {0};
     *graph = (struct muster_graph){.view = view, .memory = memory, .making = &making};
     for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++) {

@@ -8,7 +8,8 @@ enum {
 /* Nobody waits so long in an exchange: these times are of different ones. */
 #define MENDED_MOST_NS 10000000000ll
 
-/* Of each unit the collective before and after it on its GPU that all its ranks were seen to leave. */
+/* Of each unit the collective before and after it on its GPU that all its ranks were seen to leave.
+ */
 struct meetings {
     uint32_t *before, *after;
 };
@@ -22,8 +23,8 @@ static bool is_meeting(const struct muster_graph *graph, uint32_t u)
 
 static uint32_t met(const struct muster_graph *graph, uint32_t last, uint32_t u)
 {
-    bool same = last != MUSTER_NO_UNIT && muster_unit_gpu(graph, &graph->unit[last]) ==
-                                              muster_unit_gpu(graph, &graph->unit[u]);
+    bool same = last != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[last]) ==
+                                              muster_unit_gpu_by_op(graph, &graph->unit[u]);
     return is_meeting(graph, u) ? u : same ? last : MUSTER_NO_UNIT;
 }
 
@@ -54,8 +55,8 @@ static uint32_t further(const struct muster_graph *graph, const uint32_t *meetin
     int64_t next = (int64_t)u + step;
     bool inside = next >= 0 && next < (int64_t)graph->units;
     uint32_t found = inside ? meeting[next] : MUSTER_NO_UNIT;
-    bool same = found != MUSTER_NO_UNIT && muster_unit_gpu(graph, &graph->unit[found]) ==
-                                               muster_unit_gpu(graph, &graph->unit[u]);
+    bool same = found != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[found]) ==
+                                               muster_unit_gpu_by_op(graph, &graph->unit[u]);
     return same ? found : MUSTER_NO_UNIT;
 }
 
@@ -79,12 +80,13 @@ static bool clocks_apart(const struct muster_graph *graph, const uint32_t *meeti
     return false;
 }
 
-/* When the send began, on the receiver's clock: the sooner of what the collective before and the one
- * after say. False: nothing ties the clocks. */
+/* When the send began, on the receiver's clock: the sooner of what the collective before and the
+ * one after say. False: nothing ties the clocks. */
 static bool sent_at(const struct muster_graph *graph, const struct meetings *meetings,
                     const struct muster_tie *tie, uint64_t *at_ns)
 {
-    int64_t before = 0, after = 0, begin = (int64_t)muster_unit_begin_ns(graph, &graph->unit[tie->send]);
+    int64_t before = 0, after = 0,
+            begin = (int64_t)muster_unit_begin_ns(graph, &graph->unit[tie->send]);
     bool known_before = clocks_apart(graph, meetings->before, -1, tie, &before);
     bool known_after = clocks_apart(graph, meetings->after, 1, tie, &after);
     int64_t apart = !known_before || (known_after && after > before) ? after : before;
@@ -93,7 +95,7 @@ static bool sent_at(const struct muster_graph *graph, const struct meetings *mee
 }
 
 static void mend(struct muster_graph *graph, const struct meetings *meetings,
-                const struct muster_tie *tie)
+                 const struct muster_tie *tie)
 {
     struct muster_unit *recv = &graph->unit[tie->recv];
     uint64_t at_ns;

@@ -175,7 +175,7 @@ static void measure(const struct muster_graph *graph, struct ties *ties)
     for (uint32_t u = 0; u < graph->units && item; u++) {
         uint32_t head = ties->head[u] = head_of(ties->head, u);
         const struct muster_unit *unit = &graph->unit[u];
-        uint64_t key = (uint64_t)head << 32 | muster_unit_gpu(graph, unit);
+        uint64_t key = (uint64_t)head << 32 | muster_unit_gpu_by_op(graph, unit);
         uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
         ties->least_ns[head] =
             !ties->size[head] || ns < ties->least_ns[head] ? ns : ties->least_ns[head];

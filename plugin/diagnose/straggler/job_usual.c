@@ -230,9 +230,9 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const s
                           uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
-    int64_t waited = waited_ns(graph, u) - usual->wait;
-    int64_t gap = gap_of(graph, u);
-    bool clamped = muster_edge_begins(unit->edge) && gap < INT64_MAX;
+    int64_t waited = graph->waited_ns ? waited_ns(graph, u) - usual->wait : 0;
+    int64_t gap = muster_edge_begins(unit->edge) ? gap_of(graph, u) : INT64_MAX;
+    bool clamped = gap < INT64_MAX;
     int64_t after = clamped ? gap - usual->first : INT64_MAX;
     int64_t more = muster_unit_own_ns(graph, unit) - usual->own;
     int64_t excess = more - (waited > 0 ? waited : 0);
@@ -274,7 +274,11 @@ static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     usual.host = usual_host(graph, pool);
     pool->hosts_known = false;
+    bool begins = false;
     for (size_t i = 0; i < pool->n; i++) {
+        begins |= muster_edge_begins(graph->unit[pool->unit[i]].edge);
+    }
+    for (size_t i = 0; i < pool->n && begins; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         usual.first = gap < usual.first ? gap : usual.first;
     }

@@ -1,12 +1,9 @@
 #include "diagnose/straggler/short_ns.h"
 
-int32_t muster_shorten_ns(struct muster_long_ns *rest, int64_t ns)
+int32_t muster_shorten_long_ns(struct muster_long_ns *rest, int64_t ns)
 {
     if (ns == MUSTER_NO_NS) {
         return MUSTER_NO_SHORT;
-    }
-    if (ns > -MUSTER_SHORT_MOST && ns < MUSTER_SHORT_MOST) {
-        return (int32_t)ns;
     }
     rest->memory->failed |= rest->n >= MUSTER_SHORT_MOST;
     if (rest->memory->failed) {

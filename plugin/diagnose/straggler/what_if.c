@@ -284,12 +284,16 @@ void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, d
 {
     const struct muster_graph *graph = what_if->graph;
     memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
-    for (uint32_t u = 0; u < graph->units; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        const struct muster_turn *turn = &graph->turn[unit->turn];
-        int64_t ns = end_of(what_if, u).ns[lane] - begin_of(what_if, u).ns[lane];
-        if (turn->kind != MUSTER_TURN_APART && ns > (int64_t)turn->transfer_ns) {
-            of_gpu[graph->seat[unit->seat].gpu] += (double)(ns - (int64_t)turn->transfer_ns);
+    for (size_t t = 0; t < graph->turns; t++) {
+        const struct muster_turn *turn = &graph->turn[t];
+        const struct muster_turn_end *over = &what_if->over[t];
+        int64_t end_ns = plus(over->last, over->transfer_ns).ns[lane];
+        bool together = turn->kind == MUSTER_TURN_ALL && over->last.ns[lane] != NOT_YET;
+        for (uint32_t i = 0; i < turn->units && turn->kind != MUSTER_TURN_APART; i++) {
+            uint32_t u = graph->of_turn[turn->first + i];
+            int64_t end = together ? end_ns : end_of(what_if, u).ns[lane];
+            int64_t ns = end - begin_of(what_if, u).ns[lane] - (int64_t)turn->transfer_ns;
+            of_gpu[graph->seat[graph->unit[u].seat].gpu] += ns > 0 ? (double)ns : 0;
         }
     }
 }
