@@ -31,6 +31,7 @@ struct muster_evaluator {
     struct muster_hashmap by_id;
     struct muster_watch hangs, slow, paths;
     struct muster_windows windows;
+    uint64_t heard; /* who was, in the last of them */
     struct muster_rank_costs costs;
 };
 
@@ -83,6 +84,19 @@ static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns
 
 /* ---- late ranks and slow transfers ---- */
 
+/* All looks of a job spend one error rate, as on one host. Where somebody falls silent or is heard
+ * again the evidence is another one. */
+static void take_window(struct muster_evaluator *evaluator, const struct muster_join *join,
+                        uint64_t now_ns, struct muster_view *view)
+{
+    uint64_t heard, since_ns = muster_join_since_ns(join, now_ns, &heard);
+    if (heard != evaluator->heard)
+        evaluator->windows.since_unix_ns = UINT64_MAX;
+    evaluator->heard = heard;
+    muster_windows_take(&evaluator->windows, since_ns, view);
+    muster_watch_window(&evaluator->slow, since_ns);
+}
+
 static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join *join,
                           uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
@@ -93,7 +107,7 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
         return false;
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
-        muster_windows_take(&evaluator->windows, now_ns, &view);
+        take_window(evaluator, join, now_ns, &view);
         whole = muster_diagnose_slow(&view, &now, NULL) == 0 &&
                 muster_rank_costs_take(&evaluator->costs, join, &run, &view);
         muster_view_free(&view);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "fleet/wire.h"
 
 enum { OPS_LEAST = 64, OPS_MOST = 4096 };
@@ -367,6 +368,17 @@ static size_t most_ops(const struct muster_join *join)
     return most < OPS_LEAST ? OPS_LEAST : most > OPS_MOST ? OPS_MOST : most;
 }
 
+/* Set once, not by each better guess of the host's clock: it tells windows apart. */
+static void halve(const struct muster_join *join, struct muster_join_process *process, size_t most)
+{
+    size_t gone = process->ops - most / 2;
+    process->ops -= gone;
+    memmove(process->op, process->op + gone, process->ops * sizeof *process->op);
+    halve_nets(process);
+    process->since_ns =
+        process->op[0].enqueue_ns + (uint64_t)join->host[process->host].to_server_ns;
+}
+
 static void take_ops(struct muster_join *join, struct muster_join_process *process,
                      const struct muster_wire_process *from)
 {
@@ -388,12 +400,8 @@ static void take_ops(struct muster_join *join, struct muster_join_process *proce
         op->begin_ns = reported->begin_ns;
         op->end_ns = reported->end_ns;
         join->timed += reported->end_ns != 0;
-        if (process->ops > most) {
-            size_t gone = process->ops - most / 2;
-            process->ops -= gone;
-            memmove(process->op, process->op + gone, process->ops * sizeof *process->op);
-            halve_nets(process);
-        }
+        if (process->ops > most)
+            halve(join, process, most);
     }
 }
 
@@ -567,6 +575,21 @@ bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struc
     if (!whole)
         muster_join_run_free(run);
     return whole;
+}
+
+uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, uint64_t *heard)
+{
+    uint64_t since_ns = 0;
+    *heard = MUSTER_HASH_SEED;
+    for (size_t i = 0; i < join->processes; i++) {
+        const struct muster_join_process *process = &join->process[i];
+        const struct muster_join_host *host = &join->host[process->host];
+        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+            continue;
+        *heard = muster_hash(*heard, &i, sizeof i);
+        since_ns = process->since_ns > since_ns ? process->since_ns : since_ns;
+    }
+    return since_ns;
 }
 
 void muster_join_run_free(struct muster_run *run)

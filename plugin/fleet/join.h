@@ -38,6 +38,7 @@ struct muster_join_process {
     struct muster_segment *segment; /* as far as it was told; mostly untouched zeros */
     struct muster_op *op;           /* the window, then `over` */
     size_t ops, room;
+    uint64_t since_ns;      /* the server's time when the window begins; 0: with the process */
     struct muster_op *over; /* of what stands still: the newest of each stream */
     size_t overs;
     struct muster_class_table *class;
@@ -89,6 +90,10 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
 /* The run as far as it is heard, for muster_join_run_free; it points into the join, and ends with
  * its next message. `over`: with what stands still. False: no memory. */
 bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run);
+
+/* Since when all windows of those who are heard hold what was said of them, by the server's clock:
+ * 0: since the beginning. *heard: a hash of who that is. */
+uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, uint64_t *heard);
 void muster_join_run_free(struct muster_run *run);
 
 #endif

@@ -160,6 +160,33 @@ static void test_absent_rank(void **state)
     assert_int_equal(fleet->told.first.victims, 7);
 }
 
+/* What is looked at begins where it did, look after look, until older operations leave or somebody
+ * falls silent: then it is another window, which has a share of false verdicts of its own. */
+static void test_looks_at_one_window(void **state)
+{
+    enum { FULL = 4096 / 50 /* halves, of as many operations as are kept */ };
+    struct fleet *fleet = *state;
+    uint64_t both, heard;
+    for (unsigned i = 0; i < FULL; i++) {
+        half(fleet, -1, HOSTS);
+        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, &both), 0);
+    }
+    half(fleet, -1, HOSTS);
+    uint64_t since_ns = muster_join_since_ns(fleet->join, fleet->at_ns, &heard);
+    assert_true(since_ns > SERVER && since_ns < SERVER + fleet->at_ns);
+    assert_int_equal(heard, both);
+    for (unsigned i = 0; i < FULL / 4; i++) {
+        half(fleet, -1, HOSTS);
+        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, &heard), since_ns);
+    }
+    fleet->mute[1] = true;
+    for (unsigned i = 0; i < 8; i++)
+        half(fleet, -1, HOSTS);
+    muster_join_since_ns(fleet->join, fleet->at_ns, &heard);
+    assert_int_not_equal(heard, both);
+    assert_int_equal(fleet->told.n, 0);
+}
+
 /* The same message again, as after a reconnection, is nothing new. */
 static void test_twice(void **state)
 {
@@ -329,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nobody_is_late, begin, end),
         cmocka_unit_test_setup_teardown(test_silent_host_is_not_blamed, begin, end),
         cmocka_unit_test_setup_teardown(test_absent_rank, begin, end),
+        cmocka_unit_test_setup_teardown(test_looks_at_one_window, begin, end),
         cmocka_unit_test_setup_teardown(test_twice, begin, end),
         cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),
         cmocka_unit_test_setup_teardown(test_undescribed, begin, end),
