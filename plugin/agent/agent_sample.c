@@ -89,9 +89,8 @@ void muster_agent_totals_of(const struct muster_agent_sample *sample, size_t run
 
 /* ---- one segment ---- */
 
-static unsigned bucket_of(unsigned hist)
+static unsigned bucket_of(unsigned octave)
 {
-    unsigned octave = hist / MUSTER_HIST_SUB;
     unsigned bucket = octave < FIRST_OCTAVE ? 0 : (octave - FIRST_OCTAVE) / BOUND_OCTAVES + 1;
     return bucket < MUSTER_AGENT_BOUNDS ? bucket : MUSTER_AGENT_BOUNDS;
 }
@@ -105,9 +104,12 @@ static void add_row(const struct muster_seg_row *row, struct muster_agent_totals
     if (!row->timed && !row->event_timed)
         return;
     func->timed_ns += row->sum_ns;
-    for (unsigned i = 0; i < MUSTER_HIST_BUCKETS; i++) {
-        totals->bucket[bucket_of(i)] += row->hist.n[i];
-        func->timed += row->hist.n[i];
+    for (unsigned octave = 0; octave < MUSTER_HIST_OCTAVES; octave++) {
+        uint64_t n = 0;
+        for (unsigned i = 0; i < MUSTER_HIST_SUB; i++)
+            n += row->hist.n[octave * MUSTER_HIST_SUB + i];
+        totals->bucket[bucket_of(octave)] += n;
+        func->timed += n;
     }
 }
 

@@ -39,6 +39,15 @@ void muster_exposition_family(struct muster_exposition *to, const struct muster_
 static void put_value(FILE *out, const char *value)
 {
     while (*value) {
+        size_t plain = 0;
+        while (value[plain] >= 0x20 && value[plain] < 0x7f && value[plain] != '"' &&
+               value[plain] != '\\')
+            plain++;
+        if (plain > 0) {
+            fwrite(value, 1, plain, out);
+            value += plain;
+            continue;
+        }
         size_t n = muster_text_utf8(value);
         if (*value == '\n')
             fputs("\\n", out);

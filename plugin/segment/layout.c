@@ -1,18 +1,20 @@
 #include "segment/layout.h"
 
-#define TABLE(of)                                                                                  \
+#define ENTRIES(of)                                                                                \
+    (sizeof(((struct muster_segment *)0)->of) / sizeof(((struct muster_segment *)0)->of[0]))
+#define TABLE(of, first, last)                                                                     \
     {                                                                                              \
         offsetof(struct muster_segment, of), sizeof(((struct muster_segment *)0)->of[0]),          \
-            sizeof(((struct muster_segment *)0)->of) / sizeof(((struct muster_segment *)0)->of[0]) \
+            ENTRIES(of), first, last                                                               \
     }
 
 const struct muster_seg_table muster_seg_table[MUSTER_SEG_TABLES] = {
-    TABLE(comm),
-    TABLE(row),
-    TABLE(net),
-    {offsetof(struct muster_segment, facts.head), sizeof(struct muster_fact_head), 1},
-    TABLE(facts.gpu),
-    TABLE(facts.use),
+    TABLE(comm, 0, 1),
+    TABLE(row, MUSTER_FUNCS, 0),
+    TABLE(net, 2, 0),
+    {offsetof(struct muster_segment, facts.head), sizeof(struct muster_fact_head), 1, 1, 0},
+    TABLE(facts.gpu, ENTRIES(facts.gpu), 0),
+    TABLE(facts.use, ENTRIES(facts.use), 0),
 };
 
 const char *muster_drop_name(unsigned drop)

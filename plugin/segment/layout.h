@@ -137,8 +137,8 @@ struct muster_seg_comm {
     _Atomic uint64_t timing;          /* muster_seg_timing_pack; 0: everything is timed */
 };
 
-/* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`, because
- * the process had `rate` operations a second. One word, so that it is never torn. */
+/* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`,
+ * because the process had `rate` operations a second. One word, so that it is never torn. */
 static inline uint64_t muster_seg_timing_pack(unsigned level, uint64_t since, uint32_t rate)
 {
     uint32_t most = (1u << 24) - 1;
@@ -351,11 +351,18 @@ struct muster_segment {
 #define MUSTER_SEG_IMAGE_END   offsetof(struct muster_segment, undo)
 
 /* The tables whose entries begin with a `seq` (segment/seqlock.h), in the order of the layout. The
- * second word of an entry is 0 while it is free. */
+ * second word of an entry is 0 while it is free. The first free one is taken, and one that is given
+ * back keeps a `seq` that is not 0: behind a free entry whose `seq` is 0 none was ever used, but
+ * for those at either end that have a purpose of their own. */
 struct muster_seg_table {
     size_t offset, bytes, entries;
+    size_t fixed_first, fixed_last; /* so many at either end */
 };
-enum { MUSTER_SEG_TABLES = 6, MUSTER_SEG_ENTRY_BYTES = 1280 /* no entry is larger */ };
+enum {
+    MUSTER_SEG_TABLE_NET = 2,
+    MUSTER_SEG_TABLES = 6,
+    MUSTER_SEG_ENTRY_BYTES = 1280 /* no entry is larger */
+};
 extern const struct muster_seg_table muster_seg_table[MUSTER_SEG_TABLES];
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,

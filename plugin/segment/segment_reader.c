@@ -48,8 +48,8 @@ ssize_t muster_file_read(int fd, void *to, size_t bytes, off_t at)
     return (ssize_t)got;
 }
 
-/* Of `n` bytes, or -1 and errno, that were read into `copy`. Closes the file. -1: the memory is free
- * again, or there was none. */
+/* Of `n` bytes, or -1 and errno, that were read into `copy`. Closes the file. -1: the memory is
+ * free again, or there was none. */
 static ssize_t finish_read(int fd, void *copy, ssize_t n, const char *path, struct muster_err *err)
 {
     int error = errno;
@@ -399,17 +399,17 @@ static bool is_used(const struct chunk *chunk, size_t at, const void *known)
            word_at(known, sizeof(uint32_t)) != 0;
 }
 
-/* `n` entries from `offset` on, which are `known` so far. The first read tells which are in use;
- * the others are of those alone, from the first of them to the last. */
-static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *known)
+/* `n` entries from `offset` on, which are `known` so far. The first read tells which are in
+ * use; the others are of those alone, from the first of them to the last. */
+static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *known,
+                       struct chunk *chunk)
 {
-    struct chunk chunk;
     size_t first = n, last = 0;
-    if (!read_at(fd, chunk.before, n * bytes, offset))
+    if (!read_at(fd, chunk->before, n * bytes, offset))
         return false;
     atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_end */
     for (size_t i = 0; i < n; i++) {
-        if (!is_used(&chunk, i * bytes, known + i * bytes))
+        if (!is_used(chunk, i * bytes, known + i * bytes))
             continue;
         first = first < i ? first : i;
         last = i;
@@ -417,31 +417,59 @@ static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *know
     if (first == n)
         return true;
     size_t from = first * bytes, length = (last - first + 1) * bytes;
-    if (!read_at(fd, chunk.data + from, length, offset + from))
+    if (!read_at(fd, chunk->data + from, length, offset + from))
         return false;
     atomic_thread_fence(memory_order_acquire); /* with muster_seg_write_begin */
-    if (!read_at(fd, chunk.after + from, length, offset + from))
+    if (!read_at(fd, chunk->after + from, length, offset + from))
         return false;
     for (size_t i = first; i <= last; i++) {
         size_t at = i * bytes;
-        if (!is_used(&chunk, at, known + at))
+        if (!is_used(chunk, at, known + at))
             continue;
-        if (muster_seg_stable(word_at(chunk.before, at), word_at(chunk.after, at)))
-            memcpy(known + at, chunk.data + at, bytes);
+        if (muster_seg_stable(word_at(chunk->before, at), word_at(chunk->after, at)))
+            memcpy(known + at, chunk->data + at, bytes);
         else
             read_entry(fd, offset + at, known + at, bytes);
     }
     return true;
 }
 
-static bool read_table(int fd, struct muster_segment *segment, const struct muster_seg_table *table)
+/* Whether one of the entries [first, first + n), just read, was never used. */
+static bool has_unused(const struct chunk *chunk, const struct muster_seg_table *table,
+                       size_t first, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *entry = chunk->before + i * table->bytes;
+        if (first + i >= table->fixed_first && first + i < table->entries - table->fixed_last &&
+            word_at(entry, 0) == 0 && word_at(entry, sizeof(uint32_t)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool any_known(const char *known, size_t n, size_t bytes)
+{
+    for (size_t i = 0; i < n; i++)
+        if (word_at(known, i * bytes + sizeof(uint32_t)) != 0)
+            return true;
+    return false;
+}
+
+/* Most of a table was never used, and is not read: see struct muster_seg_table. `known`: its first
+ * entry, as far as it is known. */
+static bool read_table(int fd, char *known, const struct muster_seg_table *table)
 {
     size_t at_once = CHUNK_BYTES / table->bytes;
-    for (size_t i = 0; i < table->entries; i += at_once) {
-        size_t left = table->entries - i, offset = table->offset + i * table->bytes;
-        if (!read_chunk(fd, offset, left < at_once ? left : at_once, table->bytes,
-                        (char *)segment + offset))
+    struct chunk chunk;
+    bool over = false;
+    for (size_t i = 0; i < table->entries; i += at_once, known += at_once * table->bytes) {
+        size_t left = table->entries - i, n = left < at_once ? left : at_once;
+        bool fixed = i + n > table->entries - table->fixed_last;
+        if (over && !fixed && !any_known(known, n, table->bytes))
+            continue;
+        if (!read_chunk(fd, table->offset + i * table->bytes, n, table->bytes, known, &chunk))
             return false;
+        over = over || has_unused(&chunk, table, i, n);
     }
     return true;
 }
@@ -465,7 +493,7 @@ int muster_segment_read_tables(const char *path, struct muster_segment *segment,
         return muster_fail(err, "%s: %s", path, strerror(errno));
     int rc = read_header(path, fd, segment, err);
     for (unsigned i = 0; rc == 0 && i < MUSTER_SEG_TABLES; i++)
-        if (!read_table(fd, segment, &muster_seg_table[i]))
+        if (!read_table(fd, (char *)segment + muster_seg_table[i].offset, &muster_seg_table[i]))
             rc = muster_fail(err, "%s: cut short while it was read", path);
     close(fd);
     if (rc == 0)
@@ -475,15 +503,9 @@ int muster_segment_read_tables(const char *path, struct muster_segment *segment,
 
 bool muster_segment_read_nets(const char *path, struct muster_seg_net *net)
 {
-    const size_t at_once = CHUNK_BYTES / sizeof *net;
     int fd = open_part(path);
-    bool whole = fd >= 0;
     memset(net, 0, MUSTER_SEG_NETS * sizeof *net);
-    for (size_t i = 0; whole && i < MUSTER_SEG_NETS; i += at_once) {
-        size_t left = MUSTER_SEG_NETS - i;
-        whole = read_chunk(fd, offsetof(struct muster_segment, net) + i * sizeof *net,
-                           left < at_once ? left : at_once, sizeof *net, (char *)&net[i]);
-    }
+    bool whole = fd >= 0 && read_table(fd, (char *)net, &muster_seg_table[MUSTER_SEG_TABLE_NET]);
     if (fd >= 0)
         close(fd);
     return whole;

@@ -36,12 +36,13 @@ int muster_segment_read_identity(const char *path, struct muster_seg_identity *i
 size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op);
 
 /* Header and tables (muster_seg_table) into a zeroed or formerly read *segment, whose other parts
- * are left as they are. Entries that never stand still keep what they held. */
+ * are left as they are. Entries that never stand still keep what they held. What was never used is
+ * not read (struct muster_seg_table). */
 int muster_segment_read_tables(const char *path, struct muster_segment *segment,
                                struct muster_err *err);
 
-/* The table of links alone, into net[MUSTER_SEG_NETS]; numbers as they stand, not yet checked. False:
- * it cannot be read. */
+/* The table of links alone, into net[MUSTER_SEG_NETS]; numbers as they stand, not yet checked.
+ * False: it cannot be read. */
 bool muster_segment_read_nets(const char *path, struct muster_seg_net *net);
 
 /* Slots in use and the policy, likewise. What retires meanwhile is left out. */

@@ -173,6 +173,14 @@ static void count_one_more(int fd)
     close(writer);
 }
 
+static void write_segment(const char *path, const struct muster_segment *segment)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(segment, sizeof(*segment), 1, file), 1);
+    fclose(file);
+}
+
 static void an_entry_that_changed_meanwhile_is_read_again(void **state)
 {
     struct muster_segment *segment = fresh(state), *copy;
@@ -181,14 +189,54 @@ static void an_entry_that_changed_meanwhile_is_read_again(void **state)
     char path[256];
     segment->row[0] = (struct muster_seg_row){.seq = 2, .comm = 1, .count = 7};
     fixture_path(path, sizeof(path), ((struct fixture *)*state)->run, "live.seg");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(segment, sizeof(*segment), 1, file), 1);
-    fclose(file);
+    write_segment(path, segment);
     behind_whole_read = count_one_more;
     assert_int_equal(muster_segment_read_live(path, &copy, &unstable, &err), 0);
     assert_int_equal(copy->row[0].count, 8);
     assert_int_equal(unstable, 0);
+    free(copy);
+    free(segment);
+}
+
+static unsigned used_comms(const struct muster_segment *segment)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
+        n += segment->comm[i].uid != 0;
+    return n;
+}
+
+/* Long gaps of entries that were given back hide nothing behind them, and what is given back is
+ * gone with the next look. */
+static void what_was_given_back_in_a_table_hides_nothing(void **state)
+{
+    enum { USED = 100, GAP = 80 };
+    struct muster_segment *segment = fresh(state), *copy = calloc(1, sizeof(*copy));
+    struct muster_err err;
+    char path[256];
+    for (unsigned i = 0; i < USED; i++) {
+        bool back = i > 0 && i <= GAP;
+        segment->comm[i].seq = segment->row[MUSTER_FUNCS + i].seq = back ? 2 : 0;
+        segment->comm[i].uid = segment->row[MUSTER_FUNCS + i].comm = back ? 0 : i + 1;
+        segment->net[2 + i].comm = i + 1;
+    }
+    segment->comm[MUSTER_SEG_COMMS].uid = MUSTER_SEG_OTHER_UID;
+    segment->row[MUSTER_FUNC_ALL_REDUCE].comm = MUSTER_SEG_OTHER_UID;
+    fixture_path(path, sizeof(path), ((struct fixture *)*state)->run, "tables.seg");
+    write_segment(path, segment);
+    assert_int_equal(muster_segment_read_tables(path, copy, &err), 0);
+    assert_int_equal(used_comms(copy), USED - GAP + 1);
+    assert_int_equal(copy->comm[USED - 1].uid, USED);
+    assert_int_equal(copy->row[MUSTER_FUNCS + USED - 1].comm, USED);
+    assert_int_equal(copy->row[MUSTER_FUNC_ALL_REDUCE].comm, MUSTER_SEG_OTHER_UID);
+    assert_int_equal(copy->net[1 + USED].comm, USED);
+    for (unsigned i = GAP + 1; i < USED; i++) {
+        segment->comm[i].seq = 2;
+        segment->comm[i].uid = 0;
+    }
+    write_segment(path, segment);
+    assert_int_equal(muster_segment_read_tables(path, copy, &err), 0);
+    assert_int_equal(used_comms(copy), 2);
     free(copy);
     free(segment);
 }
@@ -287,6 +335,7 @@ int main(void)
         TEST(a_segment_cut_off_anywhere_is_refused),
         TEST(what_is_out_of_range_becomes_unknown),
         TEST(files_that_are_none_are_errors),
+        TEST(what_was_given_back_in_a_table_hides_nothing),
         TEST(holes_of_a_file_are_zeros),
         TEST(a_file_may_be_descriptor_0),
         TEST(an_entry_that_changed_meanwhile_is_read_again),
