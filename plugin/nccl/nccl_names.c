@@ -6,8 +6,6 @@
 
 /* NCCL has at most 15 words of a kind, but a process may have several libnccl with a literal each.
  */
-enum { SETS = 16, SETS_SHIFT = 60, WAYS = 4, ADDRESS_BITS = 56, NO_WORD = 0xff };
-
 struct word {
     const char *text; /* NULL: NCCL has none */
     uint8_t value;
@@ -37,56 +35,33 @@ static const struct {
     [MUSTER_NAMES_PROTO] = {protos, LEN(protos)},
 };
 
-/* Address below, value in the top byte, so that one load gives both of the same literal and relaxed
- * order is enough: an entry says nothing about any other memory. 0 is empty. */
-static _Atomic uint64_t seen[MUSTER_NAMES_KINDS][SETS][WAYS];
+_Atomic uint64_t muster_names_seen[MUSTER_NAMES_KINDS][MUSTER_NAMES_SETS][MUSTER_NAMES_WAYS];
 
-static _Atomic uint64_t *set_of(enum muster_names kind, uint64_t address)
-{
-    /* 2^64 / the golden ratio spreads neighbouring addresses over the top bits (Knuth, TAOCP 6.4)
-     */
-    return seen[kind][(address * 0x9e3779b97f4a7c15u) >> SETS_SHIFT];
-}
-
-/* Two threads that learn at once may overwrite each other: the loser is learnt again. A word that is
- * none of ours is kept as well: 2.31's symmetric kernels send one in every event. */
-__attribute__((noinline, cold)) static uint8_t learn(enum muster_names kind, const char *literal)
+/* Two threads that learn at once may overwrite each other: the loser is learnt again. A word that
+ * is none of ours is kept as well: 2.31's symmetric kernels send one in every event. */
+__attribute__((cold)) uint8_t muster_names_learn(enum muster_names kind, const char *literal)
 {
     uint8_t value = muster_names_match(kind, literal);
     uint64_t address = (uintptr_t)literal;
-    uint64_t kept = value ? value : NO_WORD;
-    if (address >> ADDRESS_BITS != 0)
+    if (address >> MUSTER_NAMES_ADDRESS_BITS != 0)
         return value;
-    _Atomic uint64_t *way = set_of(kind, address);
+    _Atomic uint64_t *way = muster_names_set(kind, address);
     unsigned i = 0;
-    while (i < WAYS && atomic_load_explicit(&way[i], memory_order_relaxed) != 0)
+    while (i < MUSTER_NAMES_WAYS && atomic_load_explicit(&way[i], memory_order_relaxed) != 0)
         i++;
-    if (i == WAYS)
-        i = kept % WAYS;
-    atomic_store_explicit(&way[i], address | kept << ADDRESS_BITS, memory_order_relaxed);
+    if (i == MUSTER_NAMES_WAYS)
+        i = value % MUSTER_NAMES_WAYS;
+    atomic_store_explicit(&way[i], address | (uint64_t)value << MUSTER_NAMES_ADDRESS_BITS,
+                          memory_order_relaxed);
     return value;
-}
-
-uint8_t muster_names_value(enum muster_names kind, const char *literal)
-{
-    if (!literal)
-        return 0;
-    uint64_t address = (uintptr_t)literal;
-    _Atomic uint64_t *way = set_of(kind, address);
-    for (unsigned i = 0; i < WAYS; i++) {
-        uint64_t entry = atomic_load_explicit(&way[i], memory_order_relaxed);
-        if (entry << (64 - ADDRESS_BITS) == address << (64 - ADDRESS_BITS))
-            return entry >> ADDRESS_BITS == NO_WORD ? 0 : (uint8_t)(entry >> ADDRESS_BITS);
-    }
-    return learn(kind, literal);
 }
 
 void muster_names_forget(void)
 {
     for (unsigned kind = 0; kind < MUSTER_NAMES_KINDS; kind++)
-        for (unsigned set = 0; set < SETS; set++)
-            for (unsigned i = 0; i < WAYS; i++)
-                atomic_store_explicit(&seen[kind][set][i], 0, memory_order_relaxed);
+        for (unsigned set = 0; set < MUSTER_NAMES_SETS; set++)
+            for (unsigned i = 0; i < MUSTER_NAMES_WAYS; i++)
+                atomic_store_explicit(&muster_names_seen[kind][set][i], 0, memory_order_relaxed);
 }
 
 uint8_t muster_names_match(enum muster_names kind, const char *text)

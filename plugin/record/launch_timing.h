@@ -7,7 +7,16 @@
 #ifndef MUSTER_RECORD_LAUNCH_TIMING_H
 #define MUSTER_RECORD_LAUNCH_TIMING_H
 
+#include "record/comm.h"
 #include "record/recorder.h"
+
+/* Whether anything can be known of this communicator's launches. If not, and that is what untimed
+ * operations pay for, the functions of its calls and of what is shown need not be called. */
+static inline bool muster_timing_asks(const struct muster_recorder *recorder,
+                                      const struct muster_comm *comm)
+{
+    return comm->gpu || recorder->options.kernels;
+}
 
 /* A call that will be launched: collective `number`, or a send or receive. */
 void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,

@@ -101,9 +101,11 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
     slot->recorder_comm = comm->index;
     slot->ticket = 0;
-    /* Of a call, whose launch may be shown behind later ones; a replay is not of the group. */
-    slot->works = how->flags & MUSTER_OP_GRAPH ? 0 : comm->group.works;
-    if (how->shown)
+    /* Of a call, whose launch may be shown behind later ones; a replay is not of the group. On the
+     * slot's second cache line, which without stamps nobody writes here. */
+    if (recorder->options.kernels)
+        slot->works = how->flags & MUSTER_OP_GRAPH ? 0 : comm->group.works;
+    if (how->shown && muster_timing_asks(recorder, comm))
         muster_timing_shown(recorder, comm, slot);
     publish(recorder, index, generation, how->state);
     return muster_handle_pack(recorder->nonce, how->kind, generation, index);
@@ -152,13 +154,15 @@ static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm
     if (op->graph)
         return captured(recorder, comm, op->dtype);
     uint64_t number = muster_comm_called(comm, op);
-    muster_timing_collective(recorder, comm, op, number);
+    if (muster_timing_asks(recorder, comm))
+        muster_timing_collective(recorder, comm, op, number);
     void *handle = open_op(recorder, comm, op,
                            &(struct opening){.number = number,
                                              .flags = warm_up_flag(number),
                                              .state = MUSTER_SLOT_CALLED,
                                              .kind = MUSTER_HANDLE_OP});
-    muster_kernel_numbered(comm, op, false);
+    if (recorder->options.kernels)
+        muster_kernel_numbered(comm, op, false);
     return handle;
 }
 
@@ -196,7 +200,8 @@ static void *launch_called(struct muster_recorder *recorder, void *parent,
     struct muster_comm *comm =
         atomic_load_explicit(&recorder->comm[slot->recorder_comm], memory_order_relaxed);
     slot->launch = launch_of(comm);
-    if (kind != MUSTER_HANDLE_CE) /* copy engines have no kernel */
+    if (kind != MUSTER_HANDLE_CE &&
+        muster_timing_asks(recorder, comm)) /* copy engines: no kernel */
         muster_timing_shown(recorder, comm, slot);
     publish(recorder, h.index, h.generation, MUSTER_SLOT_LAUNCHED);
     return muster_handle_pack(recorder->nonce, kind, h.generation, h.index);
@@ -290,7 +295,7 @@ static void *p2p_api_start(struct muster_recorder *recorder, const void *context
     struct muster_comm *comm = muster_recorder_comm(recorder, context);
     if (comm && op->graph)
         return captured(recorder, comm, op->dtype);
-    if (comm)
+    if (comm && muster_timing_asks(recorder, comm))
         muster_timing_send(recorder, comm, op);
     return NULL;
 }
