@@ -4,6 +4,7 @@
 #define MUSTER_DOCTOR_DOCTOR_H
 
 #include <limits.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "doctor/env/env_rules.h"
@@ -113,6 +114,12 @@ size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
 /* "NCCL version 2.28.9+cuda13.0" in a library's bytes: 22809; 0: not there. *cuda gets 13000, or 0.
  */
 int muster_nccl_version_in(const char *path, int *cuda);
+
+/* Whether the host is the one that this runs on, which can be asked what no file says. */
+static inline bool muster_doctor_is_live(const struct muster_doctor *doctor)
+{
+    return strcmp(doctor->procfs, "/proc") == 0;
+}
 
 static inline int muster_doctor_version(const struct muster_doctor *doctor)
 {

@@ -143,7 +143,7 @@ static uint64_t process_limit(const struct muster_doctor *doctor, const char *na
     if (muster_doctor_read_proc(doctor, "self/limits", text) &&
         muster_proc_limit(text, name, &soft))
         return soft;
-    if (strcmp(doctor->procfs, "/proc") != 0 || getrlimit((__rlimit_resource_t)resource, &limit) ||
+    if (!muster_doctor_is_live(doctor) || getrlimit((__rlimit_resource_t)resource, &limit) ||
         limit.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
     return limit.rlim_cur;

@@ -171,7 +171,7 @@ static void read_records(struct findings *to, int fd, char *text)
 static bool read_log(struct muster_doctor *doctor, struct findings *to, char *text,
                      const char **why)
 {
-    if (strcmp(doctor->procfs, "/proc") != 0) {
+    if (!muster_doctor_is_live(doctor)) {
         *why = "none recorded";
         if (!muster_doctor_read_proc(doctor, "kmsg", text))
             return false;

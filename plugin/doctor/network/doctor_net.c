@@ -19,7 +19,7 @@ static bool read_recorded(const struct muster_doctor *doctor, struct muster_inte
     static const char *const names[FILES] = {"net/dev", "net/route", "net/fib_trie",
                                              "net/if_inet6"};
     char *text[FILES] = {NULL}, state[32];
-    bool ok = strcmp(doctor->procfs, "/proc") != 0;
+    bool ok = !muster_doctor_is_live(doctor);
     for (int i = 0; i < FILES && ok; i++) {
         text[i] = muster_doctor_room(doctor);
         ok = text[i] && (muster_doctor_read_proc(doctor, names[i], text[i]) || i == INET6);

@@ -63,7 +63,7 @@ static unsigned of_system(const struct muster_doctor *doctor, char *text)
         has |= strstr(text, "microsoft") || strstr(text, "WSL") ? MUSTER_NCCL_WSL : 0u;
     }
 #ifdef __aarch64__
-    has |= strcmp(doctor->procfs, "/proc") == 0 ? MUSTER_NCCL_ON_ARM : 0u;
+    has |= muster_doctor_is_live(doctor) ? MUSTER_NCCL_ON_ARM : 0u;
 #endif
     long long caps = muster_doctor_read_proc(doctor, "self/status", text)
                          ? muster_proc_field(text, "CapEff", 16)

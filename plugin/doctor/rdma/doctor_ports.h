@@ -1,6 +1,6 @@
 /* What the checks of RDMA ports share. */
-#ifndef MUSTER_DOCTOR_DOCTOR_PORTS_H
-#define MUSTER_DOCTOR_DOCTOR_PORTS_H
+#ifndef MUSTER_DOCTOR_RDMA_DOCTOR_PORTS_H
+#define MUSTER_DOCTOR_RDMA_DOCTOR_PORTS_H
 
 #include "doctor/doctor.h"
 

@@ -158,7 +158,7 @@ static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check 
     if (!name[0] || muster_env("GLOO_SOCKET_IFNAME"))
         return;
     snprintf(what, sizeof what, "this host's name %s", name);
-    if (strcmp(doctor->procfs, "/proc") != 0) {
+    if (!muster_doctor_is_live(doctor)) {
         if (look_up_recorded(doctor, name, &address))
             evaluate_address(check, interfaces, what, &address);
         return;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "doctor/doctor_ports.h"
-#include "launch/library_trust.h"
+#include "doctor/rdma/doctor_ports.h"
 #include "launch/bounded.h"
+#include "launch/library_trust.h"
 #include "topology/sysfs.h"
 
 enum {
@@ -62,8 +62,8 @@ struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int
 /* A port whose cable is in and that no subnet manager has configured stays in INIT. */
 static void check_subnet(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
-    struct muster_check *check =
-        muster_doctor_begin_ports(doctor, n, "ib.subnet", "F60", "a subnet manager that configures every port");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.subnet", "F60", "a subnet manager that configures every port");
     int infiniband = 0, waiting = 0;
     for (int i = 0; i < n; i++) {
         char state[32] = "";
@@ -115,13 +115,15 @@ static bool is_fast(const struct muster_doctor *doctor, const struct muster_doct
 
 static void check_frames(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
-    struct muster_check *check =
-        muster_doctor_begin_ports(doctor, n, "ib.frames", "F26,F60", "one MTU on all RoCE ports, of 4200 or more");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.frames", "F26,F60", "one MTU on all RoCE ports, of 4200 or more");
     long long first = 0;
     bool differs = false, small = false;
     char net[32] = "";
     for (int i = 0; i < n; i++) {
-        long long mtu = strcmp(port[i].layer, "Ethernet") == 0 ? muster_doctor_port_mtu(doctor, &port[i], net) : 0;
+        long long mtu = strcmp(port[i].layer, "Ethernet") == 0
+                            ? muster_doctor_port_mtu(doctor, &port[i], net)
+                            : 0;
         if (mtu <= 0)
             continue;
         differs |= first && mtu != first;
@@ -148,8 +150,8 @@ static void check_frames(struct muster_doctor *doctor, const struct muster_docto
 /* What goes down in a job ends it. */
 static void check_flaps(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
-    struct muster_check *check =
-        muster_doctor_begin_ports(doctor, n, "ib.flaps", "F58", "links that stay up: link_downed below 3");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.flaps", "F58", "links that stay up: link_downed below 3");
     if (n)
         muster_check_found(check, "no link that goes down again and again");
     for (int i = 0; i < n; i++) {
@@ -212,10 +214,11 @@ bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor)
     return muster_doctor_entries(doctor->sysfs, "class/cxi") > 0;
 }
 
-static void check_libraries(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
+static void check_libraries(struct muster_doctor *doctor, const struct muster_doctor_port *port,
+                            int n)
 {
-    struct muster_check *check =
-        muster_doctor_begin_ports(doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
     bool efa = false, mlx5 = false;
     if (n == 0)
         return;

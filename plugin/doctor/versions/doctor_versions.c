@@ -5,7 +5,7 @@
 
 #include "base/env.h"
 #include "base/nccl_types.h"
-#include "doctor/doctor_ports.h"
+#include "doctor/rdma/doctor_ports.h"
 #include "doctor/rules/known_bad.h"
 #include "launch/bounded.h"
 #include "launch/library_trust.h"
@@ -40,8 +40,8 @@ static bool is_put_first(const char *library)
     return false;
 }
 
-/* A library in LD_PRELOAD, and mostly one in LD_LIBRARY_PATH, comes before the framework's own, which
- * was linked to what a newer one has ("undefined symbol: ncclCommRegister"). */
+/* A library in LD_PRELOAD, and mostly one in LD_LIBRARY_PATH, comes before the framework's own,
+ * which was linked to what a newer one has ("undefined symbol: ncclCommRegister"). */
 static void evaluate_older(const struct muster_doctor *doctor, struct muster_check *check)
 {
     const struct muster_nccl_library *loaded = &doctor->library[doctor->loaded];

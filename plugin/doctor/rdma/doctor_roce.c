@@ -1,12 +1,12 @@
-/* What keeps RoCE from losing frames: congestion control, the priority that frames get, and the pauses
- * (PFC) of that priority. */
+/* What keeps RoCE from losing frames: congestion control, the priority that frames get, and the
+ * pauses (PFC) of that priority. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/env.h"
-#include "doctor/doctor_ports.h"
+#include "doctor/rdma/doctor_ports.h"
 #include "launch/bounded.h"
 #include "topology/dcb.h"
 #include "topology/sysfs.h"
@@ -31,13 +31,14 @@ static void read_ecn(const struct muster_doctor *doctor, const char *net, const 
 /* ECN works where both the side that notices (np) and the side that slows down (rp) take part. */
 static void check_ecn(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
-    struct muster_check *check =
-        muster_doctor_begin_ports(doctor, n, "ib.ecn", "F58", "ECN on both sides, the same on all RoCE ports");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.ecn", "F58", "ECN on both sides, the same on all RoCE ports");
     char first[MUSTER_DCB_PRIORITIES + 1] = "", net[32] = "";
     bool differs = false, one_sided = false;
     for (int i = 0; i < n; i++) {
         char notices[MUSTER_DCB_PRIORITIES + 1] = "", slows[MUSTER_DCB_PRIORITIES + 1] = "";
-        if (strcmp(port[i].layer, "Ethernet") != 0 || muster_doctor_port_mtu(doctor, &port[i], net) <= 0)
+        if (strcmp(port[i].layer, "Ethernet") != 0 ||
+            muster_doctor_port_mtu(doctor, &port[i], net) <= 0)
             continue;
         read_ecn(doctor, net, "roce_np", notices);
         read_ecn(doctor, net, "roce_rp", slows);
@@ -64,17 +65,18 @@ static void check_ecn(struct muster_doctor *doctor, const struct muster_doctor_p
     }
 }
 
-/* PFC holds back a priority: by what a port gives a frame one. NCCL_IB_TC sets the IP header's field,
- * which a port that trusts the VLAN tag's (pcp) does not look at. */
+/* PFC holds back a priority: by what a port gives a frame one. NCCL_IB_TC sets the IP header's
+ * field, which a port that trusts the VLAN tag's (pcp) does not look at. */
 static void check_trust(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
-    struct muster_check *check = muster_doctor_begin_ports(doctor, n, "ib.trust", "F58",
-                                       "one rule on all RoCE ports, dscp where NCCL_IB_TC is set");
+    struct muster_check *check = muster_doctor_begin_ports(
+        doctor, n, "ib.trust", "F58", "one rule on all RoCE ports, dscp where NCCL_IB_TC is set");
     const char *class = muster_env("NCCL_IB_TC");
     bool marked = class && strtol(class, NULL, 0) > 0, differs = false, unread = false;
     char first[16] = "", trust[16], net[32] = "";
     for (int i = 0; i < n; i++) {
-        if (strcmp(port[i].layer, "Ethernet") != 0 || muster_doctor_port_mtu(doctor, &port[i], net) <= 0 ||
+        if (strcmp(port[i].layer, "Ethernet") != 0 ||
+            muster_doctor_port_mtu(doctor, &port[i], net) <= 0 ||
             !muster_sysfs_line(doctor->sysfs, trust, sizeof trust, "class/net/%s/qos/trust", net))
             continue;
         differs |= *first && strcmp(first, trust) != 0;
@@ -91,8 +93,9 @@ static void check_trust(struct muster_doctor *doctor, const struct muster_doctor
                                      : "RoCE ports sort frames alike");
     if (unread || differs) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "mlnx_qos -i PORT --trust dscp on all ports, as on the switches: "
-                                   "else NCCL's frames are in a priority without PFC and ECN");
+        muster_check_advice(check,
+                            "mlnx_qos -i PORT --trust dscp on all ports, as on the switches: "
+                            "else NCCL's frames are in a priority without PFC and ECN");
     }
 }
 
@@ -190,12 +193,14 @@ static void look_at_pfc(struct muster_doctor *doctor, struct muster_check *check
     seen->first = seen->ports++ ? seen->first : dcb.pfc;
     seen->uncovered |= dcb.pfc && !(dcb.pfc >> priority & 1);
     seen->chosen |= muster_env("NCCL_IB_TC") || muster_env("NCCL_IB_SL");
-    muster_check_evidence(check, "%s: PFC of priorities %s; NCCL's frames get priority %u "
-                                 "(traffic class %ld)",
+    muster_check_evidence(check,
+                          "%s: PFC of priorities %s; NCCL's frames get priority %u "
+                          "(traffic class %ld)",
                           net, name_priorities(doctor, dcb.pfc), priority, class);
     if (dcb.paused || dcb.pauses)
-        muster_check_evidence(check, "%s: %llu pauses came in, %llu went out since the driver was "
-                                     "loaded",
+        muster_check_evidence(check,
+                              "%s: %llu pauses came in, %llu went out since the driver was "
+                              "loaded",
                               net, (unsigned long long)dcb.paused, (unsigned long long)dcb.pauses);
 }
 

@@ -16,11 +16,6 @@
 
 enum { CONNECT_MS = 2000, RULES_MS = 3000, PORTS_TRIED = 5 };
 
-static bool is_live(const struct muster_doctor *doctor)
-{
-    return strcmp(doctor->procfs, "/proc") == 0;
-}
-
 /* Whether a line of a file begins so. */
 static bool has_line(const struct muster_doctor *doctor, const char *path, const char *line)
 {
@@ -71,7 +66,7 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
     if (interfaces)
         muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
                                  muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
-    if (interfaces && choice.n && is_live(doctor) &&
+    if (interfaces && choice.n && muster_doctor_is_live(doctor) &&
         !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
         struct muster_interface *to = &interfaces->at[choice.at[0]];
         muster_doctor_address(to, text, sizeof text);
@@ -110,7 +105,7 @@ static char *read_rules(const struct muster_doctor *doctor, const char *const *a
     char *text = NULL, path[PATH_MAX];
     struct muster_err err;
     size_t n;
-    if (!is_live(doctor)) {
+    if (!muster_doctor_is_live(doctor)) {
         char *room = muster_doctor_room(doctor);
         snprintf(path, sizeof path, "%s/run/%s", doctor->root, recorded);
         return muster_doctor_read_file(path, room) ? strdup(room) : NULL;
@@ -141,10 +136,10 @@ static struct rules find_rules(const struct muster_doctor *doctor)
     struct rules rules = {.there = false};
     bool tables = has_module(doctor, "iptable_filter"), newer = has_module(doctor, "nf_tables");
     rules.there = tables || newer;
-    if (tables || !is_live(doctor))
+    if (tables || !muster_doctor_is_live(doctor))
         rules.iptables =
             read_rules(doctor, access(legacy[0], X_OK) == 0 ? legacy : save, "iptables-save");
-    if (newer || !is_live(doctor))
+    if (newer || !muster_doctor_is_live(doctor))
         rules.nft = read_rules(doctor, nft, "nft-ruleset");
     return rules;
 }
