@@ -28,6 +28,7 @@ struct muster_doctor {
     const char *sysfs, *procfs, *devfs; /* MUSTER_SYSFS, MUSTER_PROCFS, MUSTER_DEVFS */
     const char *root;                   /* MUSTER_ROOT: where /etc and /run are; "" */
     const char *nccl;                   /* --nccl; NULL: as the loader finds it */
+    const char *symptoms;               /* --symptom: words, separated by commas; NULL: none */
     unsigned local_ranks; /* that will run on this host: said by the launcher, else one a GPU */
     enum { MUSTER_DOCTOR_AUTO, MUSTER_DOCTOR_ACTIVE, MUSTER_DOCTOR_PASSIVE } activity;
     char no_driver[384]; /* filled by muster_doctor_driver: why nothing can be asked of it */

@@ -401,8 +401,8 @@ static void suspect_virtual(struct muster_doctor *doctor, struct muster_check *c
     if ((!machine->virtual_machine && !wsl) || machine->gpus < 2 || linked)
         return;
     muster_check_suspect(check,
-                         wsl ? "Windows' subsystem for Linux: P2P between GPUs does not work "
-                               "there"
+                         wsl ? "Windows' subsystem for Linux (WSL): P2P between GPUs does not "
+                               "work there"
                              : "GPUs that are passed through to a virtual machine: P2P between "
                                "them depends on the host's IOMMU, ACS and BIOS");
     muster_check_advice(check, "NCCL_P2P_DISABLE=1 shows whether it is that; p2p.kernel (--active) "

@@ -142,6 +142,7 @@ int muster_doctor_report(const struct doctor_options *given, FILE *out, struct m
             .devfs = muster_devfs_root(),
             .root = muster_file_root(),
             .nccl = given->nccl,
+            .symptoms = given->symptom,
             .local_ranks = count_ranks(&survey),
             .activity = given->passive || !wants_tests(given) ? MUSTER_DOCTOR_PASSIVE
                         : given->active                       ? MUSTER_DOCTOR_ACTIVE

@@ -94,8 +94,8 @@ static const char *next_symptom(const char **list, struct muster_err *err)
     size_t n = strcspn(word, ",");
     const char *id = muster_symptom_find(word, n);
     if (!id)
-        muster_fail(err, "no symptom \"%.*s\"; docs/doctor.md lists them",
-                    (int)(n < 100 ? n : 100), word);
+        muster_fail(err, "no symptom \"%.*s\"; docs/doctor.md lists them", (int)(n < 100 ? n : 100),
+                    word);
     *list = word + n + (word[n] == ',');
     return id;
 }
@@ -189,6 +189,8 @@ static void follow(const struct muster_checks *checks, const struct muster_cause
 static int direct_weight(const struct muster_check *check, const char *symptom)
 {
     int weight = muster_cause_weight(check->id, symptom);
+    if (check->explains && !has_word(check->explains, symptom, " "))
+        return 0;
     return weight && check->status == MUSTER_CHECK_PROBLEM ? weight + 1 : weight;
 }
 
@@ -284,19 +286,36 @@ static void raise(struct muster_checks *checks, const struct muster_causes *caus
         }
 }
 
+/* Whether what was found is something else than what could bring a symptom about. */
+static bool found_another(const struct muster_check *check, const char *symptom)
+{
+    return is_seen(check) && !(check->explains && !has_word(check->explains, symptom, " "));
+}
+
 static int suspect_weight(const struct muster_check *check, const char *symptom)
 {
-    if (!check->suspect[0] || is_seen(check))
+    if (!check->suspect[0] || found_another(check, symptom))
         return 0;
     if (check->suspect_of)
         return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT : 0;
     return muster_cause_weight(check->id, symptom);
 }
 
-/* The suspect that weighs most for a symptom; -1: none. */
+/* Whether something is wrong for certain, though nothing ties it to what the job showed. */
+static bool has_problem(const struct muster_checks *checks)
+{
+    for (int i = 0; i < checks->n; i++)
+        if (checks->at[i].status == MUSTER_CHECK_PROBLEM &&
+            !muster_symptom_find(checks->at[i].id, strlen(checks->at[i].id)))
+            return true;
+    return false;
+}
+
+/* The suspect that weighs most for a symptom; -1: none. The least ones stand behind every problem.
+ */
 static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
-    int best = -1, most = 0;
+    int best = -1, most = has_problem(checks) ? LEAST_WEIGHT : 0;
     for (int i = 0; i < checks->n; i++) {
         int weight = suspect_weight(&checks->at[i], symptom);
         if (weight > most) {
@@ -312,7 +331,8 @@ static void add_suspects(struct muster_causes *causes, struct muster_checks *che
 {
     int first = causes->n;
     for (int j = 0; j < causes->symptoms; j++) {
-        int check = causes->unexplained & 1u << j ? find_suspect(checks, causes->symptom[j].id) : -1;
+        int check =
+            causes->unexplained & 1u << j ? find_suspect(checks, causes->symptom[j].id) : -1;
         int at = first;
         while (check >= 0 && at < causes->n && causes->at[at].check != check)
             at++;

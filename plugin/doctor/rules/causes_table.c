@@ -76,8 +76,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"host.kernel_log", TESTS " hang_dead init_error " LATE, 7},
     {"version.nccl", "init_error hang_mismatch mismatch hang_stuck policy_divergence", 4},
     {"version.nccl_bad",
-     "init_error hang_stuck wrong_result slow_transfer allreduce.small "
-     "allreduce.large",
+     "init_error hang_stuck hang_absent hang_dead wrong_result slow_transfer path_missing "
+     "path_degraded allreduce.small allreduce.large",
      5},
     {"version.driver", TESTS " init_error", 9},
     {"version.cuda", STARTS, 8},

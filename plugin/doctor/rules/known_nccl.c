@@ -1,5 +1,8 @@
 #include "doctor/rules/known_nccl.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define SOMETIMES MUSTER_KNOWN_SOMETIMES
 #define LIKELY    MUSTER_KNOWN_LIKELY
 #define SURE      MUSTER_KNOWN_SURE
@@ -25,181 +28,290 @@ enum {
     NO_CUMEM = MUSTER_NCCL_NO_CUMEM,
     NO_NUMA = MUSTER_NCCL_NO_NUMA,
     CONTAINER = MUSTER_NCCL_CONTAINER,
+    BOX = MUSTER_NCCL_ANY_CONTAINER,
     OVER_80 = MUSTER_NCCL_OVER_80_RANKS,
     OVER_1000 = MUSTER_NCCL_OVER_1000_RANKS,
+    USB = MUSTER_NCCL_USB_NETWORK,
+    NO_P2P = MUSTER_NCCL_NO_P2P,
+    ODD_NUMA = MUSTER_NCCL_ODD_NUMA,
+
+    HANGS = MUSTER_SHOWS_HANG,
+    FAILS = MUSTER_SHOWS_FAILURE,
+    WRONG = MUSTER_SHOWS_WRONG_DATA,
+    SLOW = MUSTER_SHOWS_SLOWNESS,
+    CRASHES = MUSTER_SHOWS_CRASH,
 };
 
 /* Ranges end with the release before the one whose notes tell of the fix; where the first version
  * is not told, they begin with the one that brought what is broken, or with 2.3. */
 const struct muster_known_nccl muster_known_nccl[] = {
-    {20402, 20402, 0, LIKELY, "F68", "hangs at random with the LL protocol", "upgrade", "nccl#238"},
-    {20300, 20505, 0, SOMETIMES, "F17", "two ranks on one GPU are not refused: they hang",
+    {20402, 20402, 0, LIKELY, HANGS, "F68", "hangs at random with the LL protocol", "upgrade",
+     "nccl#238"},
+    {20300, 20505, 0, SOMETIMES, HANGS, "F17", "two ranks on one GPU are not refused: they hang",
      "upgrade to 2.5.6", "notes of 2.5.6 (nccl#231)"},
-    {20300, 20505, 0, SOMETIMES, "F46",
+    {20300, 20505, 0, SOMETIMES, FAILS | SLOW, "F46",
      "P2P and shared memory between containers are guessed wrong", "upgrade to 2.5.6",
      "notes of 2.5.6 (nccl#155, nccl#248)"},
-    {20500, 20802, 0, SOMETIMES, "F41", "hangs after 2^31 steps of the LL128 protocol",
+    {20500, 20802, 0, SOMETIMES, HANGS, "F41", "hangs after 2^31 steps of the LL128 protocol",
      "upgrade to 2.8.3, or NCCL_PROTO=^LL128", "notes of 2.8.3"},
-    {20500, 20802, HOSTS | ONE_GPU, SURE, "F34",
+    {20500, 20802, HOSTS | ONE_GPU, SURE, HANGS | FAILS, "F34",
      "ranks choose different protocols with one GPU a host, and hang or crash", "upgrade to 2.8.3",
      "notes of 2.8.3 (nccl#394)"},
-    {20604, 20604, 0, SOMETIMES, "F69",
+    {20604, 20604, HOSTS | ONE_GPU | BOX, SURE, FAILS, "F69",
      "crashes while looking at the topology where ranks of one host are in several containers",
      "upgrade", "nccl#326"},
-    {20700, 20705, VM | NVSWITCH, SURE, "F47",
+    {20700, 20705, VM | NVSWITCH, SURE, FAILS, "F47",
      "crashes where NVSwitch is not visible in a virtual "
      "machine",
      "upgrade to 2.7.6", "notes of 2.7.6"},
-    {20700, 20803, 0, SOMETIMES, "F15", "uneven send and receive (alltoallv) can hang",
+    {20700, 20803, 0, SOMETIMES, HANGS, "F15", "uneven send and receive (alltoallv) can hang",
      "upgrade to 2.8.4", "notes of 2.8.4"},
-    {20300, 20905, HOSTS, SOMETIMES, "F66",
+    {20300, 20905, HOSTS, SOMETIMES, FAILS, "F66",
      "bootstrap fails when connections arrive in another order", "upgrade to 2.9.6",
      "notes of 2.9.6"},
-    {20300, 22203, RDMA | PEERMEM, SURE, "F61",
+    {20300, 22203, RDMA | PEERMEM, SURE, SLOW, "F61",
      "looks for nv_peer_mem's files and does not see nvidia-peermem: no GPUDirect RDMA",
      "upgrade to 2.23.4", "nccl#1676"},
-    {20700, 20908, VOLTA | MESH, LIKELY, "F15",
+    {20700, 20908, VOLTA | MESH, LIKELY, HANGS, "F15",
      "send and receive hang while connecting on cube-mesh machines", "upgrade to 2.9.9",
      "notes of 2.9.9"},
-    {20300, 21002, WSL, LIKELY, "F47", "sees a wrong topology under WSL2", "upgrade to 2.10.3",
-     "notes of 2.10.3"},
-    {20300, 21103, VM | RDMA, LIKELY, "F47", "places virtual functions of RDMA NICs wrongly",
-     "upgrade to 2.11.4", "notes of 2.11.4"},
-    {20300, 21206, DOWN, SURE, "F55", "wrong data where some NVLinks are down",
+    {20300, 21002, WSL, LIKELY, FAILS | SLOW, "F47", "sees a wrong topology under WSL2",
+     "upgrade to 2.10.3", "notes of 2.10.3"},
+    {20300, 21103, VM | RDMA, LIKELY, FAILS | SLOW, "F47",
+     "places virtual functions of RDMA NICs wrongly", "upgrade to 2.11.4", "notes of 2.11.4"},
+    {20300, 21206, DOWN, SURE, WRONG, "F55", "wrong data where some NVLinks are down",
      "upgrade to 2.12.7, and see gpu.nvlink", "notes of 2.12.7"},
-    {21207, 21211, 0, LIKELY, "F69", "crashes at random in init", "upgrade to 2.12.12",
+    {21207, 21211, 0, LIKELY, FAILS, "F69", "crashes at random in init", "upgrade to 2.12.12",
      "notes of 2.12.12"},
-    {21207, 21211, VOLTA | MESH, LIKELY, "F69", "hangs on cube-mesh machines", "upgrade to 2.12.12",
-     "notes of 2.12.12"},
-    {21304, 21402, RDMA, SOMETIMES, "F61", "DMA-BUF does not fall back with MOFED 5.4 and earlier",
+    {21207, 21211, VOLTA | MESH, LIKELY, HANGS, "F69", "hangs on cube-mesh machines",
+     "upgrade to 2.12.12", "notes of 2.12.12"},
+    {21304, 21402, RDMA, SOMETIMES, FAILS, "F61",
+     "DMA-BUF does not fall back with MOFED 5.4 and earlier",
      "upgrade to 2.14.3, or load nvidia-peermem", "notes of 2.14.3"},
-    {21501, 21504, HOPPER | TWO, LIKELY, "F41", "ring with LL128 hangs on two H100",
+    {21501, 21504, HOPPER | TWO, LIKELY, HANGS, "F41", "ring with LL128 hangs on two H100",
      "upgrade to 2.15.5", "notes of 2.15.5"},
-    {20500, 21504, 0, SOMETIMES, "F41", "LL128 can give wrong data on buffers that are not aligned",
-     "upgrade to 2.15.5", "notes of 2.15.5"},
-    {21502, 21504, 0, SOMETIMES, "F14",
+    {20500, 21504, 0, SOMETIMES, WRONG, "F41",
+     "LL128 can give wrong data on buffers that are not aligned", "upgrade to 2.15.5",
+     "notes of 2.15.5"},
+    {21502, 21504, 0, SOMETIMES, HANGS | FAILS, "F14",
      "init of several threads can hang, so can captures of several "
      "graphs",
      "upgrade to 2.15.5", "notes of 2.15.5"},
-    {20300, 21799, 0, SOMETIMES, "F15", "uneven send and receive (alltoallv) can hang",
+    {20300, 21799, 0, SOMETIMES, HANGS, "F15", "uneven send and receive (alltoallv) can hang",
      "upgrade to 2.18.1", "notes of 2.18.1 (nccl#788)"},
-    {20300, 21802, 0, SOMETIMES, "F69", "crashes when a connection is set up at the wrong moment",
-     "upgrade to 2.18.3", "notes of 2.18.3"},
-    {20300, 21802, 0, SOMETIMES, "F27", "crashes where shared memory cannot be had",
+    {20300, 21802, 0, SOMETIMES, FAILS, "F69",
+     "crashes when a connection is set up at the wrong moment", "upgrade to 2.18.3",
+     "notes of 2.18.3"},
+    {20300, 21802, 0, SOMETIMES, FAILS, "F27", "crashes where shared memory cannot be had",
      "upgrade to 2.18.3, and see limit.shm", "notes of 2.18.3"},
-    {21207, 21802, HOSTS, SOMETIMES, "F46",
+    {21207, 21802, HOSTS, SOMETIMES, FAILS, "F46",
      "ways to the network by another GPU (PXN) fail where CUDA_VISIBLE_DEVICES is set",
      "upgrade to 2.18.3, or NCCL_PXN_DISABLE=1", "notes of 2.18.3"},
-    {20300, 21899, 0, SOMETIMES, "F27", "ends with a bus error where /dev/shm is too small",
+    {20300, 21899, 0, SOMETIMES, FAILS, "F27", "ends with a bus error where /dev/shm is too small",
      "upgrade to 2.19.1, and see limit.shm", "notes of 2.19.1"},
-    {21901, 21903, 0, SOMETIMES, "F15", "alltoallv crashes where a rank sends to itself",
+    {21901, 21903, 0, SOMETIMES, FAILS, "F15", "alltoallv crashes where a rank sends to itself",
      "upgrade to 2.19.4", "notes of 2.19.4"},
-    {20300, 21999, 0, SOMETIMES, "F15", "all-to-all can hang while connecting", "upgrade to 2.20.3",
-     "notes of 2.20.3"},
-    {20300, 22104, HOSTS, SOMETIMES, "F66", "packets in another order confuse the bootstrap",
+    {20300, 21999, 0, SOMETIMES, HANGS, "F15", "all-to-all can hang while connecting",
+     "upgrade to 2.20.3", "notes of 2.20.3"},
+    {20300, 22104, HOSTS, SOMETIMES, FAILS, "F66", "packets in another order confuse the bootstrap",
      "upgrade to 2.21.5", "notes of 2.21.5"},
-    {20300, 22304, RDMA | HOSTS, SOMETIMES, "F69", "crashes in its InfiniBand code",
+    {20300, 22304, RDMA | HOSTS, SOMETIMES, FAILS, "F69", "crashes in its InfiniBand code",
      "upgrade to 2.24", "notes of 2.24.3"},
-    {21801, 22501, 0, SOMETIMES, "F69",
+    {21801, 22501, 0, SOMETIMES, HANGS, "F69",
      "connecting hangs where communicators that share resources are set up in a group",
      "upgrade to 2.26.2", "notes of 2.26.2"},
-    {20300, 22501, HOSTS, SOMETIMES, "F64", "hangs after an error of the network plugin",
-     "upgrade to 2.26.2", "notes of 2.26.2"},
-    {21801, 22604, 0, SOMETIMES, "F69", "ncclCommSplit can spoil memory on NVLink over hosts",
-     "upgrade to 2.27.3", "notes of 2.27.3"},
-    {20300, 22604, 0, SOMETIMES, "F14", "operations in and outside of graphs can collide",
-     "upgrade to 2.27.3", "notes of 2.27.3"},
-    {22803, 22806, NVSWITCH, SOMETIMES, "F69",
+    {20300, 22501, HOSTS, SOMETIMES, HANGS | FAILS, "F64",
+     "hangs after an error of the network plugin", "upgrade to 2.26.2", "notes of 2.26.2"},
+    {21801, 22604, 0, SOMETIMES, FAILS | WRONG, "F69",
+     "ncclCommSplit can spoil memory on NVLink over hosts", "upgrade to 2.27.3", "notes of 2.27.3"},
+    {20300, 22604, 0, SOMETIMES, FAILS | WRONG, "F14",
+     "operations in and outside of graphs can collide", "upgrade to 2.27.3", "notes of 2.27.3"},
+    {22803, 22806, NVSWITCH, SOMETIMES, FAILS, "F69",
      "crashes after a buffer could not be registered for NVLink SHARP", "upgrade to 2.28.7",
      "notes of 2.28.7"},
-    {20300, 22806, HOSTS, SOMETIMES, "F65", "is slow with NCCL_CROSS_NIC=0 on some networks",
+    {20300, 22806, HOSTS, SOMETIMES, SLOW, "F65", "is slow with NCCL_CROSS_NIC=0 on some networks",
      "upgrade to 2.28.7", "notes of 2.28.7"},
-    {22003, 22899, 0, SOMETIMES, "F69",
+    {22003, 22899, 0, SOMETIMES, FAILS, "F69",
      "crashes where send or receive and a collective use one registered buffer",
      "upgrade to 2.29.2", "notes of 2.29.2 (nccl#1859)"},
-    {22800, 22899, HOSTS | ONE_GPU, SOMETIMES, "F65",
+    {22800, 22899, HOSTS | ONE_GPU, SOMETIMES, SLOW, "F65",
      "is slower than it was on A100 and older with a "
      "NIC for each GPU",
      "upgrade to 2.29.2", "notes of 2.29.2 (nccl#1876)"},
-    {22403, 22899, 0, SOMETIMES, "F41", "all-reduce of float8e4m3 finds no algorithm",
+    {22403, 22899, 0, SOMETIMES, FAILS, "F41", "all-reduce of float8e4m3 finds no algorithm",
      "upgrade to 2.29.2", "notes of 2.29.2"},
-    {22902, 22999, 0, SOMETIMES, "KernelCh", "a profiler sees no kernels of ncclBroadcast",
+    {22902, 22999, 0, SOMETIMES, 0, "KernelCh", "a profiler sees no kernels of ncclBroadcast",
      "NCCL_ALLGATHERV_ENABLE=0", "notes of 2.29.2"},
-    {21801, 21802, HOPPER | RDMA | HOSTS, LIKELY, "F41",
+    {21801, 21802, HOPPER | RDMA | HOSTS, LIKELY, WRONG, "F41",
      "tree with LL128 can give wrong data where a NIC shares its switch with one GPU",
      "upgrade to 2.18.3, or NCCL_PROTO=^LL128", "notes of 2.18.1 and 2.18.3"},
-    {21803, 21803, HOPPER | NVSWITCH | RDMA | HOSTS, SOMETIMES, "F47",
+    {21803, 21803, HOPPER | NVSWITCH | RDMA | HOSTS, SOMETIMES, FAILS, "F47",
      "crashes in init where NVLink SHARP looks for more channels than there are NICs (EFA)",
      "upgrade, or NCCL_NVLS_ENABLE=0", "nccl#931"},
-    {21903, 21903, HOPPER | NVSWITCH | HOSTS, SOMETIMES, "F65",
+    {21903, 21903, HOPPER | NVSWITCH | HOSTS, SOMETIMES, SLOW, "F65",
      "is slow with NVLSTree on 8 hosts and more", "upgrade, or NCCL_ALGO=^NVLSTree",
      "nccl#1112, pytorch#117748"},
-    {21900, 21999, HOPPER | NVSWITCH, LIKELY, "F69", "can hang at init with cuMem or NVLS",
+    {21900, 21999, HOPPER | NVSWITCH, LIKELY, HANGS | FAILS, "F69",
+     "can hang at init with cuMem or NVLS",
      "upgrade, or NCCL_CUMEM_ENABLE=0 and NCCL_NVLS_ENABLE=0", "nccl#1134, nccl#1197"},
-    {21901, 21903, HOSTS | OVER_1000, LIKELY, "F25",
+    {21901, 21903, HOSTS | OVER_1000, LIKELY, FAILS, "F25",
      "all-to-all runs out of ports while connecting", "upgrade to 2.19.4", "notes of 2.19.4"},
-    {22000, 22099, RDMA | HOSTS, SOMETIMES, "F70", "does not take the smaller MTU of both ends",
-     "the same MTU on all ports, or a newer NCCL", "nccl#1524"},
-    {22003, 22004, 0, LIKELY, "F69", "ncclCommSplit fails to connect inside a host",
+    {22000, 22099, RDMA | HOSTS, SOMETIMES, HANGS | FAILS, "F70",
+     "does not take the smaller MTU of both ends", "the same MTU on all ports, or a newer NCCL",
+     "nccl#1524"},
+    {22003, 22004, 0, LIKELY, FAILS, "F69", "ncclCommSplit fails to connect inside a host",
      "upgrade to 2.20.5", "notes of 2.20.5 (nccl#1185)"},
-    {20300, 22099, ROCE | NO_GID | HOSTS, LIKELY, "F59",
+    {20300, 22099, ROCE | NO_GID | HOSTS, LIKELY, HANGS | FAILS | SLOW, "F59",
      "takes GID 0 on RoCE, which is rarely the right one",
      "upgrade to 2.21, or NCCL_IB_GID_INDEX of a routable RoCE v2 GID", "notes of 2.21.5"},
-    {20300, 22104, HOSTS, SOMETIMES, "F37", "hangs where NCCL_CROSS_NIC differs between ranks",
-     "the same on all ranks, or 2.21.5", "notes of 2.21.5"},
-    {20300, 22202, HOSTS, SOMETIMES, "F37", "hangs where hosts have different kinds of CPUs",
+    {20300, 22104, HOSTS, SOMETIMES, HANGS, "F37",
+     "hangs where NCCL_CROSS_NIC differs between ranks", "the same on all ranks, or 2.21.5",
+     "notes of 2.21.5"},
+    {20300, 22202, HOSTS, SOMETIMES, HANGS, "F37", "hangs where hosts have different kinds of CPUs",
      "upgrade to 2.24, which ends the last of these", "notes of 2.22.3, 2.24.3 and 2.26.2"},
-    {22203, 22303, NO_NUMA, LIKELY, "F47", "crashes where a GPU or NIC has no NUMA node",
+    {22203, 22303, NO_NUMA, LIKELY, FAILS, "F47", "crashes where a GPU or NIC has no NUMA node",
      "upgrade to 2.23.4", "notes of 2.23.4 (nccl-tests#233)"},
-    {22203, 22303, 0, SOMETIMES, "F32", "loses a file descriptor for each buffer shared by cuMem",
-     "upgrade to 2.24", "notes of 2.24.3"},
-    {22400, 22604, CONTAINER, LIKELY, "F29", "cuMem host memory needs CAP_SYS_NICE in a container",
+    {22203, 22303, 0, SOMETIMES, FAILS, "F32",
+     "loses a file descriptor for each buffer shared by cuMem", "upgrade to 2.24",
+     "notes of 2.24.3"},
+    {22400, 22604, CONTAINER, LIKELY, FAILS, "F29",
+     "cuMem host memory needs CAP_SYS_NICE in a container",
      "docker: --cap-add SYS_NICE; 2.26.5; NCCL_CUMEM_HOST_ENABLE=0", "notes of 2.26.3"},
-    {22403, 22501, 0, SOMETIMES, "F69", "crashes when the library is unloaded (RAS)",
+    {22403, 22501, 0, SOMETIMES, FAILS, "F69", "crashes when the library is unloaded (RAS)",
      "upgrade to 2.26.2, or NCCL_RAS_ENABLE=0", "xgboost#11154, notes of 2.26.2"},
-    {20300, 22601, 0, SOMETIMES, "F64", "ncclCommAbort can hang while the network does not move",
-     "upgrade to 2.26.2", "pytorch#149351, notes of 2.26.2"},
-    {22400, 22501, RTX50, SURE, "F72", "asks for more shared memory than RTX 50 has",
+    {20300, 22601, 0, SOMETIMES, HANGS, "F64",
+     "ncclCommAbort can hang while the network does not move", "upgrade to 2.26.2",
+     "pytorch#149351, notes of 2.26.2"},
+    {22400, 22501, RTX50, SURE, FAILS, "F72", "asks for more shared memory than RTX 50 has",
      "upgrade to 2.26", "nccl#1637"},
-    {22602, 22602, NO_CUMEM, SURE, "F71", "send and receive hang with NCCL_CUMEM_ENABLE=0",
+    {22602, 22602, NO_CUMEM, SURE, HANGS, "F71", "send and receive hang with NCCL_CUMEM_ENABLE=0",
      "unset it, or upgrade", "nccl#1721"},
-    {22602, 22602, 0, SOMETIMES, "F71", "init hangs in PyTorch's non-blocking mode",
+    {22602, 22602, 0, SOMETIMES, HANGS | FAILS, "F71", "init hangs in PyTorch's non-blocking mode",
      "PyTorch 2.7.1, or another NCCL", "pytorch#153960"},
-    {22602, 22602, ROCE, SOMETIMES, "F65",
+    {22602, 22602, ROCE, SOMETIMES, SLOW, "F65",
      "options of connections on RoCE are exchanged wrongly: slow", "upgrade to 2.26.3",
      "notes of 2.26.3"},
-    {22602, 22604, HOSTS | OVER_80, SOMETIMES, "F15",
+    {22602, 22604, HOSTS | OVER_80, SOMETIMES, HANGS, "F15",
      "all-to-all over more than 80 ranks can hang on multi-node NVLink", "upgrade to 2.26.5",
      "notes of 2.26.5"},
-    {22602, 22602, 0, SOMETIMES, "F69", "crashes when RAS is asked during init",
+    {22602, 22602, 0, SOMETIMES, CRASHES, "F69", "crashes when RAS is asked during init",
      "upgrade to 2.27.3", "nccl#1669"},
-    {22703, 22706, OLDER, SOMETIMES, "F69",
+    {22703, 22706, OLDER, SOMETIMES, FAILS, "F69",
      "init can fail on GPUs before Blackwell (fp8 multicast kernels)", "upgrade to 2.27.7",
      "notes of 2.27.7"},
-    {22700, 22707, 0, SOMETIMES, "F73",
+    {22700, 22707, 0, SOMETIMES, FAILS, "F73",
      "an interface that is missing gives an error nobody can read", "see net.interface",
      "nccl#1837"},
-    {22800, 22802, 0, LIKELY, "KernelCh",
+    {22800, 22802, 0, LIKELY, 0, "KernelCh",
      "kernel events are unsafe: muster records without GPU times", "upgrade to 2.28.3",
      "docs/versions.md"},
-    {22803, 22806, 0, SOMETIMES, "F41", "symmetric kernels can give wrong data below 8 bytes",
-     "upgrade to 2.28.7", "notes of 2.28.7"},
-    {22803, 22806, 0, SOMETIMES, "F69", "errors of NCCL surface in the program's next kernel",
-     "upgrade to 2.28.7", "notes of 2.28.7 (nccl#1864)"},
-    {22803, 22808, HOSTS | OVER_1000, LIKELY, "F66",
+    {22803, 22806, 0, SOMETIMES, WRONG, "F41",
+     "symmetric kernels can give wrong data below 8 bytes", "upgrade to 2.28.7", "notes of 2.28.7"},
+    {22803, 22806, 0, SOMETIMES, FAILS, "F69",
+     "errors of NCCL surface in the program's next kernel", "upgrade to 2.28.7",
+     "notes of 2.28.7 (nccl#1864)"},
+    {22803, 22808, HOSTS | OVER_1000, LIKELY, HANGS, "F66",
      "proxy and main thread order their work wrongly: hangs at large scale", "upgrade to 2.28.9",
      "notes of 2.28.9"},
-    {20300, 22902, ARM | HOSTS, LIKELY, "F52",
+    {20300, 22902, ARM | HOSTS, LIKELY, HANGS | FAILS, "F52",
      "loses proxy slots on ARM until all ranks wait, without an error", "upgrade to 2.29.3",
      "marin#8038, notes of 2.29.3"},
-    {22902, 22902, 0, LIKELY, "F52", "a regression that hangs", "upgrade to 2.29.3",
+    {22902, 22902, 0, LIKELY, HANGS, "F52", "a regression that hangs", "upgrade to 2.29.3",
      "pytorch#174338"},
-    {23000, 23007, RDMA | HOSTS, SOMETIMES, "F74",
+    {23000, 23007, RDMA | HOSTS, SOMETIMES, HANGS | FAILS, "F74",
      "GIN kernels wait for ever after an error of the NIC", "no GDAKI on lossy RoCE", "nccl#2383"},
+    {21805, 21999, USB, LIKELY, FAILS, "F47",
+     "fails at init where a network interface is on USB (a board's management controller)",
+     "upgrade to 2.20, or take that interface away", "nccl#1125, nccl#1051"},
+    {21805, 21903, HOPPER | NVSWITCH | RDMA | HOSTS, SOMETIMES, HANGS | FAILS, "F47",
+     "hangs or crashes with NVLink SHARP (NVLS) and network cards of two ports",
+     "upgrade to 2.20, or NCCL_NVLS_ENABLE=0", "nccl#1043"},
+    {22403, 22799, NO_P2P, SOMETIMES, FAILS, "F29",
+     "shares host memory by cuMem, which fails between GPUs without P2P (error 217)",
+     "NCCL_CUMEM_HOST_ENABLE=0", "nccl#1838, ray#64109"},
+    {22403, 23007, ODD_NUMA, SOMETIMES, FAILS, "F29",
+     "takes host memory from NUMA nodes that have no CPUs or no memory: it crashes, or ranks "
+     "choose differently",
+     "NCCL_CUMEM_HOST_ENABLE=0 on all ranks; driver 595 and later", "nccl#2106, nccl#2190"},
+    {22703, 22707, 0, SOMETIMES, CRASHES, "F69", "crashes in its RAS thread", "NCCL_RAS_ENABLE=0",
+     "nccl#1996"},
+    {22703, 22899, 0, SOMETIMES, CRASHES, "F69",
+     "crashes when RAS is asked while ranks are missing", "upgrade to 2.29.2, or NCCL_RAS_ENABLE=0",
+     "nccl#1762"},
+    {22800, 22899, RDMA, SOMETIMES, FAILS, "F69",
+     "crashes at init where the plugin for GPU-initiated networking finds no device",
+     "upgrade to 2.29.2", "nccl#1881"},
+    {22907, 22907, 0, SOMETIMES, HANGS | FAILS, "F69",
+     "can hang while many communicators exchange cuMem handles", "NCCL_CUMEM_ENABLE=0",
+     "nccl#2379"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 
 bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has)
 {
     return version >= bug->first && version <= bug->last && (bug->needs & ~has) == 0;
+}
+
+static const struct {
+    unsigned bit;
+    const char *words;
+} shown[] = {
+    {MUSTER_SHOWS_HANG, "hang_stuck hang_absent"},
+    {MUSTER_SHOWS_FAILURE, "init_error hang_dead allreduce.small allreduce.large"},
+    {MUSTER_SHOWS_WRONG_DATA, "wrong_result allreduce.small allreduce.large"},
+    {MUSTER_SHOWS_SLOWNESS, "slow_transfer path_degraded path_missing"},
+    {MUSTER_SHOWS_CRASH, "hang_dead"},
+};
+
+void muster_known_nccl_symptoms(unsigned shows, char *words, size_t size)
+{
+    size_t used = 0;
+    *words = '\0';
+    for (size_t i = 0; i < sizeof shown / sizeof *shown && used < size; i++)
+        if (shows & shown[i].bit)
+            used += (size_t)snprintf(words + used, size - used, "%s%s", used ? " " : "",
+                                     shown[i].words);
+}
+
+bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char *symptoms)
+{
+    char words[256], *rest;
+    muster_known_nccl_symptoms(bug->shows, words, sizeof words);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (strstr(symptoms, word))
+            return true;
+    return false;
+}
+
+/* What it needs is told of few hosts, so that it counts for much where it is there. */
+static bool is_rare(const struct muster_known_nccl *bug)
+{
+    return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA)) != 0;
+}
+
+/* How well a row fits what a job showed: one that does stands before one that is surer, that before
+ * one that needs something few hosts have, and that before one of fewer versions. */
+static int fits(const struct muster_known_nccl *bug, const char *symptoms)
+{
+    enum { CODES = 30000 };
+    int places = symptoms && muster_known_nccl_explains(bug, symptoms) ? 4 : 0;
+    return ((places + (int)bug->weight) * 2 + is_rare(bug)) * CODES +
+           (CODES - 1 - (bug->last - bug->first));
+}
+
+const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
+                                                       const char *symptoms, bool blamed)
+{
+    enum { NARROW = 300 };
+    const struct muster_known_nccl *best = NULL;
+    for (size_t i = 0; i < muster_known_nccl_n; i++) {
+        const struct muster_known_nccl *bug = &muster_known_nccl[i];
+        bool told = bug->weight == MUSTER_KNOWN_SOMETIMES;
+        if (told == blamed || !muster_known_nccl_holds(bug, version, has) ||
+            (told && (!bug->shows || (bug->last - bug->first >= NARROW && !is_rare(bug)))))
+            continue;
+        if (!best || fits(bug, symptoms) > fits(best, symptoms))
+            best = bug;
+    }
+    return best;
 }

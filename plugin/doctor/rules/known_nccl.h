@@ -32,6 +32,19 @@ enum {
     MUSTER_NCCL_CONTAINER = 1 << 19, /* without CAP_SYS_NICE */
     MUSTER_NCCL_OVER_80_RANKS = 1 << 20,
     MUSTER_NCCL_OVER_1000_RANKS = 1 << 21,
+    MUSTER_NCCL_ANY_CONTAINER = 1 << 22,
+    MUSTER_NCCL_USB_NETWORK = 1 << 23, /* a network interface on USB */
+    MUSTER_NCCL_NO_P2P = 1 << 24,      /* between no two GPUs */
+    MUSTER_NCCL_ODD_NUMA = 1 << 25, /* a NUMA node without CPUs or without memory; not of Grace */
+};
+
+/* What a job that meets the bug shows, one bit each. */
+enum {
+    MUSTER_SHOWS_HANG = 1 << 0,
+    MUSTER_SHOWS_FAILURE = 1 << 1, /* an error or a crash, mostly at init */
+    MUSTER_SHOWS_WRONG_DATA = 1 << 2,
+    MUSTER_SHOWS_SLOWNESS = 1 << 3,
+    MUSTER_SHOWS_CRASH = 1 << 4, /* of a job that runs */
 };
 
 /* How sure it is that a job meets the bug where all needs hold. */
@@ -45,6 +58,7 @@ struct muster_known_nccl {
     int first, last; /* versions, 22809: 2.28.9 */
     unsigned needs;
     enum muster_known_weight weight;
+    unsigned shows;
     const char *class_id, *what, *fix;
     const char *source; /* a thread, or the release whose notes tell */
 };
@@ -54,5 +68,14 @@ extern const size_t muster_known_nccl_n;
 
 /* Whether a row holds for a version on a host that has these. */
 bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has);
+/* The row that is to be named, of those that hold: what the job showed decides (words separated by
+ * commas; NULL: nothing), then how sure it is. `blamed`: of those that are likely or sure; else of
+ * those that depend on the program, if they are of few versions. NULL: none. */
+const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
+                                                       const char *symptoms, bool blamed);
+/* Whether it brings about one of these: words, separated by commas. */
+bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char *symptoms);
+/* The symptoms of causes.h that it brings about, separated by blanks. */
+void muster_known_nccl_symptoms(unsigned shows, char *words, size_t size);
 
 #endif

@@ -1,8 +1,10 @@
 /* Which known bugs of NCCL this host and this job can meet. */
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
+#include "base/nccl_types.h"
 #include "doctor/doctor.h"
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
@@ -10,6 +12,17 @@
 #include "topology/sysfs.h"
 
 enum { CAP_SYS_NICE = 23 };
+
+/* Between no two GPUs, as the driver says. */
+static bool lacks_p2p(const struct muster_nvml *nvml)
+{
+    for (int a = 0; a < nvml->gpus; a++)
+        for (int b = 0; b < nvml->gpus; b++)
+            if (a != b &&
+                (nvml->p2p[a][b] == MUSTER_P2P_OK || nvml->p2p[a][b] == MUSTER_P2P_UNKNOWN))
+                return false;
+    return true;
+}
 
 static unsigned of_gpus(const struct muster_nvml *nvml)
 {
@@ -29,6 +42,7 @@ static unsigned of_gpus(const struct muster_nvml *nvml)
         has |= to_switch ? MUSTER_NCCL_NVSWITCH : linked ? MUSTER_NCCL_NO_NVSWITCH : 0u;
         has |= linked && down ? MUSTER_NCCL_LINKS_DOWN : 0u;
     }
+    has |= nvml && nvml->gpus > 1 && lacks_p2p(nvml) ? MUSTER_NCCL_NO_P2P : 0u;
     return nvml && nvml->gpus == 2 ? has | MUSTER_NCCL_TWO_GPUS : has;
 }
 
@@ -45,6 +59,40 @@ static unsigned of_rdma(const struct muster_doctor *doctor)
         muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0)
         has |= MUSTER_NCCL_PEERMEM;
     return has;
+}
+
+/* A board's management controller, mostly. */
+static bool has_usb_network(const struct muster_doctor *doctor)
+{
+    char pattern[PATH_MAX], real[PATH_MAX];
+    bool found = false;
+    glob_t names;
+    snprintf(pattern, sizeof pattern, "%s/class/net/*", doctor->sysfs);
+    if (glob(pattern, 0, NULL, &names) != 0)
+        return false;
+    for (size_t i = 0; i < names.gl_pathc; i++)
+        found |= realpath(names.gl_pathv[i], real) && strstr(real, "/usb");
+    globfree(&names);
+    return found;
+}
+
+/* Memory of a GPU (Grace) and memory on CXL are nodes without CPUs, too: no more than a reason to
+ * look. */
+static bool has_odd_numa(const struct muster_doctor *doctor, char *text)
+{
+    enum { NODES = 64 };
+    bool odd = false;
+    for (int node = 0; node < NODES; node++) {
+        char cpus[256], path[PATH_MAX];
+        if (!muster_sysfs_line(doctor->sysfs, cpus, sizeof cpus,
+                               "devices/system/node/node%d/cpulist", node))
+            continue;
+        snprintf(path, sizeof path, "%s/devices/system/node/node%d/meminfo", doctor->sysfs, node);
+        bool told = muster_doctor_read_file(path, text);
+        const char *total = told ? strstr(text, "MemTotal:") : NULL;
+        odd |= !*cpus || (total && strtoull(total + strlen("MemTotal:"), NULL, 10) == 0);
+    }
+    return odd;
 }
 
 static bool lacks_numa(const struct muster_machine *machine)
@@ -70,6 +118,9 @@ static unsigned of_system(const struct muster_doctor *doctor, char *text)
                          : -1;
     if (caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) && muster_doctor_container(doctor))
         has |= MUSTER_NCCL_CONTAINER;
+    has |= muster_doctor_container(doctor) ? MUSTER_NCCL_ANY_CONTAINER : 0u;
+    has |= has_usb_network(doctor) ? MUSTER_NCCL_USB_NETWORK : 0u;
+    has |= !(has & MUSTER_NCCL_ON_ARM) && has_odd_numa(doctor, text) ? MUSTER_NCCL_ODD_NUMA : 0u;
     has |= doctor->survey->machine->virtual_machine ? MUSTER_NCCL_VIRTUAL : 0u;
     has |= lacks_numa(doctor->survey->machine) ? MUSTER_NCCL_NO_NUMA : 0u;
     return has;
@@ -93,35 +144,46 @@ static void report(struct muster_check *check, const struct muster_known_nccl *b
     muster_check_evidence(check, "%s%s (%s, %s): %s",
                           bug->weight == MUSTER_KNOWN_SOMETIMES ? "depends on the program: " : "",
                           bug->what, bug->class_id, bug->source, bug->fix);
-    if (statuses[bug->weight] <= check->status)
-        return;
     muster_check_worse(check, statuses[bug->weight]);
-    muster_check_found(check, "this NCCL %s", bug->what);
-    muster_check_advice(check, "%s", bug->fix);
 }
 
-/* A bug of few versions that depends on the program is a suspect where a job fails: of several the
- * one of the fewest versions. */
-static void suspect_narrow(struct muster_check *check, int version, unsigned has)
+static const char *symptoms_of(const struct muster_check *check,
+                               const struct muster_known_nccl *bug)
 {
-    enum { NARROW = 300 };
-    const struct muster_known_nccl *best = NULL;
-    for (size_t i = 0; i < muster_known_nccl_n; i++) {
-        const struct muster_known_nccl *bug = &muster_known_nccl[i];
-        bool better = bug->last - bug->first < (best ? best->last - best->first : NARROW);
-        if (bug->weight == MUSTER_KNOWN_SOMETIMES && better &&
-            muster_known_nccl_holds(bug, version, has))
-            best = bug;
-    }
-    if (!best || check->status != MUSTER_CHECK_OK)
+    char words[256];
+    muster_known_nccl_symptoms(bug->shows, words, sizeof words);
+    return muster_arena_text(check->memory, words);
+}
+
+static void blame(struct muster_check *check, const char *nccl, const struct muster_known_nccl *bug)
+{
+    if (!bug)
         return;
-    muster_check_suspect(check, "this NCCL %.100s, with some programs (%.40s)", best->what,
-                         best->source);
-    muster_check_advice(check, "%s", best->fix);
+    muster_check_found(check, "NCCL %s %s", nccl, bug->what);
+    muster_check_advice(check, "%s", bug->fix);
+    check->explains = symptoms_of(check, bug);
+}
+
+/* Behind every other suspect: such bugs are of most versions, and few jobs meet them. A surer one
+ * that brings about something else does not hide it. */
+static void suspect(const struct muster_doctor *doctor, struct muster_check *check,
+                    const char *nccl, const struct muster_known_nccl *bug)
+{
+    if (!bug || (check->status != MUSTER_CHECK_OK &&
+                 (!doctor->symptoms || !muster_known_nccl_explains(bug, doctor->symptoms) ||
+                  !check->explains)))
+        return;
+    muster_check_suspect(check, "NCCL %s %.120s, with some programs (%.40s)", nccl, bug->what,
+                         bug->source);
+    check->suspect_of = symptoms_of(check, bug);
+    if (check->status == MUSTER_CHECK_OK)
+        muster_check_advice(check, "%s", bug->fix);
+    else
+        muster_check_advice(check, "%.120s; %.120s", bug->fix, check->advice);
 }
 
 static void report_too_new(const struct muster_doctor *doctor, struct muster_check *check,
-                           int version)
+                           int version, const char *nccl)
 {
     const struct muster_nvml *nvml = doctor->survey->nvml;
     for (int i = 0; nvml && i < nvml->gpus; i++) {
@@ -129,8 +191,9 @@ static void report_too_new(const struct muster_doctor *doctor, struct muster_che
         if (!text)
             continue;
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "%s", text);
+        muster_check_found(check, "%s, and this is %s", text, nccl);
         muster_check_advice(check, "upgrade NCCL");
+        check->explains = NULL;
     }
 }
 
@@ -139,7 +202,7 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
     struct muster_check *check =
         muster_check_begin(doctor->checks, "version.nccl_bad", "F29,F56,F68-F74");
     int version = muster_doctor_version(doctor);
-    char *text = muster_doctor_room(doctor);
+    char *text = muster_doctor_room(doctor), nccl[32];
     muster_check_expected(check, "no version with a known bug that a job here meets");
     if (!version || !text) {
         muster_check_unchecked(check, "no NCCL could be loaded");
@@ -151,6 +214,8 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
     for (size_t i = 0; i < muster_known_nccl_n; i++)
         if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
             report(check, &muster_known_nccl[i]);
-    report_too_new(doctor, check, version);
-    suspect_narrow(check, version, has);
+    muster_nccl_version_text(nccl, sizeof nccl, (uint32_t)version);
+    blame(check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, true));
+    report_too_new(doctor, check, version, nccl);
+    suspect(doctor, check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, false));
 }

@@ -60,10 +60,16 @@ class Case(unittest.TestCase):
 class GpuCase(Case):
     """With a driver and an NVML that are none, found through LD_LIBRARY_PATH."""
 
-    def doctor(self, *args, nvml="", gpus=3, **env):
+    def report(self, *args, nvml="", gpus=3, **env):
         self.put("nvml", f"gpus {gpus}\ngpu * utilization 0\n{nvml}\n")
         env = {"FAKE_NVML": str(self.root / "nvml"), "FAKE_GPUS": str(gpus), "FAKE_MS": "2.77",
                "LD_LIBRARY_PATH": FAKES, **env}
         done = self.muster("doctor", *args, "--format", "json", **env)
         self.assertIn(done.returncode, (0, 1), done.stderr)
-        return {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+        return json.loads(done.stdout)
+
+    def doctor(self, *args, **given):
+        return {check["id"]: check for check in self.report(*args, **given)["checks"]}
+
+    def causes(self, *args, **given):
+        return [cause["id"] for cause in self.report(*args, **given)["causes"]]

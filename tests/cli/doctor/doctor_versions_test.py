@@ -34,6 +34,37 @@ class Versions(GpuCase):
         check = self.doctor("--passive", FAKE_NCCL="2408", nvml=volta)["version.nccl_bad"]
         self.assertNotIn("hangs at random", check["found"])
 
+    def test_a_bug_explains_what_it_brings_about(self):
+        a100 = "gpu * capability 8 0"
+        slow = ("--passive", "--symptom", "slow_transfer")
+        hang = ("--passive", "--symptom", "hang_stuck")
+        several = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
+        check = self.doctor(*hang, FAKE_NCCL="20802", nvml=a100, **several)["version.nccl_bad"]
+        self.assertIn("NCCL 2.8.2 ranks choose different protocols", check["found"])
+        self.assertIn("version.nccl_bad", self.causes(*hang, FAKE_NCCL="20802", nvml=a100, **several))
+        self.assertNotIn("version.nccl_bad", self.causes(*slow, FAKE_NCCL="20802", nvml=a100, **several))
+
+    def test_a_network_interface_on_usb(self):
+        nvml = "gpu * capability 8 6"
+        below = "devices/pci0000:00/0000:00:14.0/usb1/1-11/1-11:2.0/net/enx0"
+        self.put(f"sys/{below}/mtu", "1500\n")
+        self.put("sys/class/net/.keep")
+        (self.root / "sys/class/net/enx0").symlink_to(f"../../{below}")
+        check = self.doctor("--passive", FAKE_NCCL="21904", nvml=nvml)["version.nccl_bad"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("on USB", check["found"])
+        (self.root / "sys/class/net/enx0").unlink()
+        check = self.doctor("--passive", FAKE_NCCL="21904", nvml=nvml)["version.nccl_bad"]
+        self.assertNotIn("on USB", check["found"])
+
+    def test_numa_nodes_without_memory(self):
+        symptom = ("--passive", "--symptom", "init_error", "--only", "version.nccl_bad")
+        for memory, found in ((0, True), (64000000, False)):
+            self.put("sys/devices/system/node/node0/cpulist", "0-63\n")
+            self.put("sys/devices/system/node/node0/meminfo", f"Node 0 MemTotal:  {memory} kB\n")
+            check = self.doctor(*symptom, FAKE_NCCL="22809", nvml="gpu * capability 8 6")["version.nccl_bad"]
+            self.assertEqual("NUMA nodes that have no CPUs or no memory" in check["found"], found, check)
+
     def built_for(self, cuda, *args, nvml):
         self.put("lib/libnccl.so.2")
         fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))

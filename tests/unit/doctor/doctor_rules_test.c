@@ -220,6 +220,32 @@ static void known_bugs_hold_where_their_needs_do(void **state)
     assert_null(find_bug(22501, MUSTER_NCCL_ON_HOPPER, "F72"));
 }
 
+static void what_a_job_showed_chooses_among_bugs(void **state)
+{
+    (void)state;
+    const unsigned p5 =
+        MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS | MUSTER_NCCL_RDMA;
+    const struct muster_known_nccl *slow =
+        muster_known_nccl_pick(21903, p5, "slow_transfer", false);
+    assert_non_null(slow);
+    assert_true(slow->shows & MUSTER_SHOWS_SLOWNESS);
+    assert_false(muster_known_nccl_explains(slow, "hang_stuck"));
+    /* a bug that hangs is likely there, and does not explain what is slow */
+    const struct muster_known_nccl *hangs =
+        muster_known_nccl_pick(21903, p5, "slow_transfer", true);
+    assert_non_null(hangs);
+    assert_false(muster_known_nccl_explains(hangs, "slow_transfer"));
+    assert_true(muster_known_nccl_explains(hangs, "late_rank,hang_stuck"));
+    /* what few hosts have counts before what all have */
+    const struct muster_known_nccl *usb =
+        muster_known_nccl_pick(21904, MUSTER_NCCL_USB_NETWORK, NULL, true);
+    assert_non_null(usb);
+    assert_int_equal(usb->needs, MUSTER_NCCL_USB_NETWORK);
+    assert_null(muster_known_nccl_pick(22000, MUSTER_NCCL_USB_NETWORK, NULL, true));
+    const unsigned odd = MUSTER_NCCL_ODD_NUMA;
+    assert_int_equal(muster_known_nccl_pick(22809, odd, "init_error", false)->needs, odd);
+}
+
 /* Every row can hold for some version, and says what, where and what to do. */
 static void the_table_of_bugs_is_whole(void **state)
 {
@@ -233,6 +259,7 @@ static void the_table_of_bugs_is_whole(void **state)
         assert_false(muster_known_nccl_holds(bug, bug->last + 1, ~0u));
         if (bug->needs)
             assert_false(muster_known_nccl_holds(bug, bug->first, 0));
+        assert_true(bug->shows || bug->weight != MUSTER_KNOWN_SURE);
     }
 }
 
@@ -247,6 +274,7 @@ int main(void)
         cmocka_unit_test(kernel_files_are_understood),
         cmocka_unit_test(drivers_known_to_be_bad_are_named),
         cmocka_unit_test(known_bugs_hold_where_their_needs_do),
+        cmocka_unit_test(what_a_job_showed_chooses_among_bugs),
         cmocka_unit_test(the_table_of_bugs_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
