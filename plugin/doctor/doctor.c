@@ -10,6 +10,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_network(doctor);
     muster_doctor_names(doctor);
     muster_doctor_firewall(doctor);
+    muster_doctor_mesh(doctor);
     muster_doctor_ranks(doctor);
     muster_doctor_kernel(doctor);
     muster_doctor_shm(doctor);
@@ -20,7 +21,10 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_host(doctor);
     muster_doctor_kernel_log(doctor);
     muster_doctor_versions(doctor);
+    muster_doctor_gpu_code(doctor);
+    muster_doctor_pairs(doctor);
     muster_doctor_gpus(doctor);
+    muster_doctor_multicast(doctor);
     muster_doctor_sharing(doctor);
     muster_doctor_rdma(doctor);
     muster_doctor_hca(doctor);

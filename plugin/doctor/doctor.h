@@ -51,6 +51,7 @@ void muster_doctor_environment(struct muster_doctor *doctor);
 void muster_doctor_network(struct muster_doctor *doctor);
 void muster_doctor_names(struct muster_doctor *doctor);
 void muster_doctor_firewall(struct muster_doctor *doctor);
+void muster_doctor_mesh(struct muster_doctor *doctor);
 /* The kernel's version and settings. */
 void muster_doctor_kernel(struct muster_doctor *doctor);
 /* The launcher's numbers. */
@@ -66,10 +67,16 @@ void muster_doctor_kernel_log(struct muster_doctor *doctor);
 /* Known bugs of the NCCL that is loaded. */
 void muster_doctor_known_nccl(struct muster_doctor *doctor);
 void muster_doctor_versions(struct muster_doctor *doctor);
+/* GPUs for which the NCCL that is loaded was not built. */
+void muster_doctor_gpu_code(struct muster_doctor *doctor);
+/* Versions of two things that do not go together. */
+void muster_doctor_pairs(struct muster_doctor *doctor);
 void muster_doctor_driver(struct muster_doctor *doctor);
 void muster_doctor_gpus(struct muster_doctor *doctor);
 /* Adds to gpu.fabric; NVML answers. */
 void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *check);
+/* NVLink SHARP. */
+void muster_doctor_multicast(struct muster_doctor *doctor);
 void muster_doctor_sharing(struct muster_doctor *doctor);
 void muster_doctor_rdma(struct muster_doctor *doctor);
 /* Ports that NCCL takes. */
@@ -121,6 +128,10 @@ static inline bool muster_doctor_is_live(const struct muster_doctor *doctor)
 {
     return strcmp(doctor->procfs, "/proc") == 0;
 }
+
+struct muster_gpu_code;
+/* The architectures for which a library has code; false: it does not say. */
+bool muster_nccl_gpu_code(const char *path, struct muster_gpu_code *code);
 
 static inline int muster_doctor_version(const struct muster_doctor *doctor)
 {

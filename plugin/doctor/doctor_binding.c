@@ -307,6 +307,38 @@ static void list_gpus(struct muster_check *check, const struct muster_machine *m
     }
 }
 
+/* Sockets of an EPYC whose quarters are one node, as /proc/cpuinfo tells; 0: another processor. */
+static int count_epycs(const struct muster_doctor *doctor)
+{
+    char *text = muster_doctor_room(doctor);
+    uint64_t seen = 0;
+    if (!muster_doctor_read_proc(doctor, "cpuinfo", text) || !strstr(text, "EPYC"))
+        return 0;
+    for (const char *at = strstr(text, "physical id"); at; at = strstr(at + 1, "physical id")) {
+        const char *value = strchr(at, ':');
+        unsigned long socket = value ? strtoul(value + 1, NULL, 10) : 64;
+        seen |= socket < 64 ? 1ull << socket : 0;
+    }
+    return __builtin_popcountll(seen);
+}
+
+/* What a GPU and a NIC of different quarters tell each other is slow then (nccl-tests#293, nccl#1285). */
+static void suspect_one_node(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    int nodes = 0, sockets = count_epycs(doctor);
+    char list[64];
+    for (int node = 0; node < NODES_MAX; node++)
+        nodes += muster_sysfs_line(doctor->sysfs, list, sizeof list, "devices/system/node/node%d/cpulist",
+                                   node) &&
+                 isdigit((unsigned char)list[0]);
+    if (sockets == 0 || nodes == 0 || nodes > sockets || doctor->survey->machine->virtual_machine)
+        return;
+    muster_check_suspect(check, "one NUMA node a socket on EPYC (NPS1): PCIe devices of different quarters of a "
+                                "socket are slow between each other");
+    muster_check_advice(check, "BIOS: NUMA nodes per socket 4 (NPS4), measured; P2P and GPUDirect across host "
+                               "bridges gain most");
+}
+
 static void check_numa(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "host.numa", "F33");
@@ -321,6 +353,7 @@ static void check_numa(struct muster_doctor *doctor)
         seen |= 1ull << socket;
     }
     muster_check_expected(check, "the node of every GPU is told where there are several");
+    suspect_one_node(doctor, check);
     if (nodes == 0) {
         muster_check_found(check, "NUMA nodes are not told");
         return;

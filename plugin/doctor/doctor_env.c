@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,12 +47,13 @@ static void add(struct environment *environment, const char *text)
         muster_arena_text(environment->memory, equals + 1)};
 }
 
-static bool is_set(const struct environment *environment, const char *name)
+/* NULL: not set. */
+static const char *value_of(const struct environment *environment, const char *name)
 {
     for (size_t i = 0; i < environment->n; i++)
         if (strcmp(environment->at[i].name, name) == 0)
-            return true;
-    return false;
+            return environment->at[i].value;
+    return NULL;
 }
 
 static void read_conf(struct environment *environment, struct muster_check *check, const char *path)
@@ -65,7 +67,7 @@ static void read_conf(struct environment *environment, struct muster_check *chec
     if (n > 0 && conf) {
         muster_conf_parse(conf, text, (size_t)n);
         for (int i = 0; i < conf->n; i++) {
-            bool set = is_set(environment, conf->at[i].name);
+            bool set = value_of(environment, conf->at[i].name) != NULL;
             muster_check_evidence(check, "%s:%u sets %s=%s%s", path, conf->at[i].line,
                                   conf->at[i].name, conf->at[i].value,
                                   set ? ", but it is set already: without effect" : "");
@@ -76,10 +78,57 @@ static void read_conf(struct environment *environment, struct muster_check *chec
     }
 }
 
-/* A description of another machine in place of what NCCL would see. */
-static void evaluate_topology_file(struct muster_check *check)
+/* A <cpu> without its architecture: NCCL fails where none of the job's GPUs is below it (nccl#1726, nccl#379). */
+static bool lacks_architecture(const char *file, char *text)
 {
-    const char *file = muster_env("NCCL_TOPO_FILE");
+    bool lacks = false;
+    if (!muster_doctor_read_file(file, text))
+        return false;
+    for (const char *at = strstr(text, "<cpu"); at; at = strstr(at + 1, "<cpu")) {
+        const char *end = strchr(at, '>'), *arch = strstr(at, "arch=");
+        lacks |= end && (!arch || arch > end);
+    }
+    return lacks;
+}
+
+static void suspect_topology(struct muster_check *check, const char *file)
+{
+    muster_check_suspect(check, "%.160s: <cpu> without arch and vendor, which NCCL asks for (\"internal "
+                                "error\") where a job has some of the GPUs",
+                         file);
+    muster_check_advice(check, "add them, unset NCCL_TOPO_FILE, or aws-ofi-nccl 1.11 and later, which writes "
+                               "its own");
+}
+
+/* Files that the plugin for EFA hands to NCCL. */
+static void evaluate_plugins_topology(const struct muster_doctor *doctor, struct muster_check *check,
+                                      char *text)
+{
+    static const char *const folders[] = {"usr/local", "usr", "opt/amazon/efa", "opt/amazon/ofi-nccl",
+                                          "opt/aws-ofi-nccl"};
+    char pattern[PATH_MAX];
+    glob_t found;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !check->suspect[0]; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%s/share/aws-ofi-nccl/xml/*.xml", doctor->root, folders[i]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t j = 0; j < found.gl_pathc && !check->suspect[0]; j++)
+            if (lacks_architecture(found.gl_pathv[j], text))
+                suspect_topology(check, found.gl_pathv[j]);
+        globfree(&found);
+    }
+}
+
+/* A description of another machine in place of what NCCL would see. */
+static void evaluate_topology_file(const struct muster_doctor *doctor,
+                                   const struct environment *environment, struct muster_check *check)
+{
+    const char *file = value_of(environment, "NCCL_TOPO_FILE");
+    char *text = muster_doctor_room(doctor);
+    if (!text)
+        return;
+    if (!file && muster_doctor_entries(doctor->sysfs, "module/efa"))
+        evaluate_plugins_topology(doctor, check, text);
     if (!file)
         return;
     if (access(file, R_OK)) {
@@ -87,6 +136,10 @@ static void evaluate_topology_file(struct muster_check *check)
         muster_check_evidence(check, "NCCL_TOPO_FILE=%.200s: %s", file, strerror(errno));
         muster_check_advice(check,
                             "unset NCCL_TOPO_FILE, or give every host and container that file");
+        return;
+    }
+    if (lacks_architecture(file, text)) {
+        suspect_topology(check, file);
         return;
     }
     muster_check_suspect(check, "NCCL_TOPO_FILE=%.120s takes the place of what NCCL would see",
@@ -113,7 +166,7 @@ static void read_files(struct muster_doctor *doctor, struct environment *environ
     }
     snprintf(path, sizeof path, "%s/etc/nccl.conf", doctor->root);
     read_conf(environment, check, path);
-    evaluate_topology_file(check);
+    evaluate_topology_file(doctor, environment, check);
     if (access("/var/run/nvidia-topologyd/virtualTopology.xml", R_OK) == 0)
         muster_check_evidence(check, "/var/run/nvidia-topologyd/virtualTopology.xml replaces the "
                                      "PCI topology");
@@ -273,6 +326,7 @@ void muster_doctor_environment(struct muster_doctor *doctor)
         .strings = strings_n > 50 ? strings : NULL,
         .strings_n = strings_n,
         .infiniband = has_entries(doctor->sysfs, "class/infiniband"),
+        .one_rank_a_host = muster_doctor_several_hosts() && doctor->local_ranks == 1,
         .nvlink = doctor->survey->machine->gpus > 0 && doctor->survey->machine->gpu[0].nvlinks > 0,
     };
     muster_env_evaluate(&input, remarks);

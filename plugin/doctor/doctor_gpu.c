@@ -6,6 +6,7 @@
 #include "doctor/visible.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
+#include "topology/sysfs.h"
 
 struct muster_check *muster_doctor_begin_gpu(struct muster_doctor *doctor, const char *id,
                                              const char *class_id, const char *expected)
@@ -398,6 +399,16 @@ static void suspect_virtual(struct muster_doctor *doctor, struct muster_check *c
     char *text = muster_doctor_room(doctor);
     bool wsl = muster_doctor_read_proc(doctor, "version", text) &&
                (strstr(text, "microsoft") || strstr(text, "WSL"));
+    char product[64];
+    if (machine->virtual_machine &&
+        muster_sysfs_line(doctor->sysfs, product, sizeof product, "class/dmi/id/product_name") &&
+        strstr(product, "i440FX")) {
+        muster_check_suspect(check, "a guest of machine type i440FX, whose PCI tree is flat: NCCL sees no "
+                                    "links and no distances");
+        muster_check_advice(check, "machine type q35, with a root port for each GPU and NIC; or NCCL_TOPO_FILE "
+                                   "of the real tree");
+        return;
+    }
     if ((!machine->virtual_machine && !wsl) || machine->gpus < 2 || linked)
         return;
     muster_check_suspect(check,

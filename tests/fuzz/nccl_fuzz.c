@@ -1,5 +1,5 @@
-/* Any bytes as a libnccl.so: its version and the names of its variables are looked up in the file.
- */
+/* Any bytes as a libnccl.so: its version, the names of its variables and the GPUs that it was built for are looked
+ * up in the file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "doctor/rules/gpu_code.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +23,20 @@ static void check_names(const char *path)
     muster_arena_free(&arena);
 }
 
+static void check_gpu_code(const char *path)
+{
+    struct muster_gpu_code code;
+    char text[160];
+    bool told = muster_nccl_gpu_code(path, &code);
+    muster_gpu_code_text(&code, text, sizeof text);
+    if (code.n < 0 || code.n > MUSTER_GPU_CODES || told != (code.n > 0 || code.ptx > 0))
+        abort();
+    for (int i = 0; i < code.n; i++)
+        if ((i && code.at[i - 1] >= code.at[i]) ||
+            !muster_gpu_code_runs(&code, code.at[i] / 10, code.at[i] % 10))
+            abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[64];
@@ -33,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (version < 0 || version > 999 * 10000 + 999 * 100 + 999 || cuda < 0)
         abort();
     check_names(path);
+    check_gpu_code(path);
     close(fd);
     return 0;
 }

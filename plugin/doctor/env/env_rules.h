@@ -33,6 +33,7 @@ struct muster_env_input {
     size_t strings_n;
     bool infiniband; /* this host has an InfiniBand or RoCE device */
     bool nvlink;
+    bool one_rank_a_host; /* of a job of several: nothing passes between ranks inside a host */
 };
 
 enum { MUSTER_ENV_REMARKS = 256 };

@@ -109,6 +109,8 @@ struct cost {
     const char *text;
 };
 
+enum { COSTS_INSIDE = 4 }; /* rows of what passes inside a host */
+
 static const struct cost costs[] = {
     {"NCCL_P2P_DISABLE", 1, 1, "no NVLink and no PCIe P2P: GPUs talk through host memory"},
     {"NCCL_SHM_DISABLE", 1, 1, "ranks of one host talk through the network where P2P cannot"},
@@ -140,7 +142,9 @@ static void evaluate_costs(const struct muster_env_input *input, struct muster_e
         const struct muster_env_variable *variable = GIVEN(costs[i].name);
         long long value = NUMBER(costs[i].name, costs[i].from - 1);
         bool nvlink_lost = strcmp(costs[i].name, "NCCL_P2P_DISABLE") == 0 && input->nvlink;
-        if (variable && value >= costs[i].from && value <= costs[i].to)
+        bool inside = i < COSTS_INSIDE;
+        if (variable && value >= costs[i].from && value <= costs[i].to &&
+            !(inside && input->one_rank_a_host))
             muster_env_remark(remarks, MUSTER_ENV_COSTLY, nvlink_lost, variable, "%s",
                               costs[i].text);
     }

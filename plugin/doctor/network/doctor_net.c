@@ -99,6 +99,26 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     }
 }
 
+/* The network that docker gives to containers that ask for none, which is another one on each host. */
+static bool is_of_dockers_bridge(const struct muster_doctor *doctor,
+                                 const struct muster_interface *at)
+{
+    return at->family == AF_INET && at->address.s6_addr[0] == 172 && at->address.s6_addr[1] == 17 &&
+           at->prefix == 16 && muster_doctor_container(doctor) && !getenv("KUBERNETES_SERVICE_HOST");
+}
+
+static void evaluate_bridge(const struct muster_doctor *doctor, struct muster_check *check,
+                            const struct muster_interface *first)
+{
+    if (check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() ||
+        !is_of_dockers_bridge(doctor, first))
+        return;
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_found(check, "%s is in docker's own network, which other hosts do not reach",
+                       first->name);
+    muster_check_advice(check, "docker: --network=host, or an overlay network of all hosts");
+}
+
 /* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides.
  */
 static void suspect_further(struct muster_check *check, const struct muster_interfaces *interfaces,
@@ -184,6 +204,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         }
         evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
                         muster_doctor_several_hosts());
+        evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);
     }
     for (int i = 0; i < interfaces->n; i++)

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
+#include "topology/paths.h"
 #include "topology/sysfs.h"
 
 enum { UVERBS_MAX = 64 };
@@ -207,6 +209,27 @@ static bool is_unheard(const struct muster_doctor *doctor, const char *module)
            muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0;
 }
 
+/* NCCL's NICs read GPUs' memory by themselves where NVLink is; elsewhere sends go by way of the host (nccl#371). */
+static void suspect_reads(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    const struct muster_machine *machine = doctor->survey->machine;
+    struct muster_path path;
+    if (muster_env("NCCL_NET_GDR_READ"))
+        return;
+    for (int gpu = 0; gpu < machine->gpus; gpu++)
+        for (int nic = 0; nic < machine->nics && machine->gpu[gpu].nvlinks <= 0; nic++) {
+            if (machine->gpu[gpu].node < 0 || !machine->nic[nic].fabric || check->suspect[0])
+                continue;
+            muster_path_gpu_nic(machine, gpu, nic, &path);
+            if (path.class != MUSTER_PATH_PIX && path.class != MUSTER_PATH_PXB)
+                continue;
+            muster_check_suspect(check, "without NVLink NCCL sends by way of the host's memory, though a NIC "
+                                        "is below a PCIe switch with GPU %d",
+                                 gpu);
+            muster_check_advice(check, "NCCL_NET_GDR_READ=1, measured");
+        }
+}
+
 static void check_gdr(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.gdr", "F61");
@@ -225,6 +248,8 @@ static void check_gdr(struct muster_doctor *doctor)
                            dmabuf ? "no peer-memory module, but DMA-BUF"
                                   : "NICs cannot reach the GPUs' memory: no "
                                     "nvidia-peermem, no DMA-BUF");
+    if (module || dmabuf)
+        suspect_reads(doctor, check);
     if (is_unheard(doctor, module) && !dmabuf) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_found(check,
@@ -270,7 +295,8 @@ static void check_verbs(struct muster_doctor *doctor)
             muster_check_found(check, "device files that cannot be opened");
         muster_check_advice(check,
                             "docker: --device /dev/infiniband; Kubernetes: the RDMA device "
-                            "plugin; without them NCCL uses TCP and says so only in its log");
+                            "plugin; without them NCCL uses TCP and says so only in its log, and a "
+                            "libnccl-net.so (aws-ofi-nccl) may crash: NCCL_NET_PLUGIN=none");
     }
 }
 

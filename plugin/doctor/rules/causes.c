@@ -292,13 +292,14 @@ static bool found_another(const struct muster_check *check, const char *symptom)
     return is_seen(check) && !(check->explains && !has_word(check->explains, symptom, " "));
 }
 
+/* Those of words of their own stand behind all that have rows. */
 static int suspect_weight(const struct muster_check *check, const char *symptom)
 {
     if (!check->suspect[0] || found_another(check, symptom))
         return 0;
     if (check->suspect_of)
-        return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT : 0;
-    return muster_cause_weight(check->id, symptom);
+        return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT + check->suspect_weight : 0;
+    return (GREATEST_WEIGHT + 1) * muster_cause_weight(check->id, symptom);
 }
 
 /* Whether something is wrong for certain, though nothing ties it to what the job showed. */
@@ -315,7 +316,7 @@ static bool has_problem(const struct muster_checks *checks)
  */
 static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
-    int best = -1, most = has_problem(checks) ? LEAST_WEIGHT : 0;
+    int best = -1, most = has_problem(checks) ? GREATEST_WEIGHT : 0;
     for (int i = 0; i < checks->n; i++) {
         int weight = suspect_weight(&checks->at[i], symptom);
         if (weight > most) {

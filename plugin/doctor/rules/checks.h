@@ -31,6 +31,7 @@ struct muster_check {
     /* Words: the suspect stands for these symptoms alone, behind every other one. NULL: for those
      * of its rows of causes_table.c, as they weigh. */
     const char *suspect_of;
+    int suspect_weight; /* of these, where there are several such suspects: the greatest leads */
     /* Words: what was found explains these of its rows of causes_table.c alone. NULL: all. */
     const char *explains;
     const char *evidence[MUSTER_CHECK_EVIDENCE];

@@ -54,7 +54,7 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "notes of 2.5.6 (nccl#155, nccl#248)"},
     {20500, 20802, 0, SOMETIMES, HANGS, "F41", "hangs after 2^31 steps of the LL128 protocol",
      "upgrade to 2.8.3, or NCCL_PROTO=^LL128", "notes of 2.8.3"},
-    {20500, 20802, HOSTS | ONE_GPU, SURE, HANGS | FAILS, "F34",
+    {20500, 20802, HOSTS | ONE_GPU, LIKELY, HANGS | FAILS, "F34",
      "ranks choose different protocols with one GPU a host, and hang or crash", "upgrade to 2.8.3",
      "notes of 2.8.3 (nccl#394)"},
     {20604, 20604, HOSTS | ONE_GPU | BOX, SURE, FAILS, "F69",
@@ -283,10 +283,11 @@ bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char 
     return false;
 }
 
-/* What it needs is told of few hosts, so that it counts for much where it is there. */
-static bool is_rare(const struct muster_known_nccl *bug)
+bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug)
 {
-    return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA)) != 0;
+    enum { MANY = 4 };
+    return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA)) != 0 ||
+           __builtin_popcount(bug->needs) >= MANY;
 }
 
 /* How well a row fits what a job showed: one that does stands before one that is surer, that before
@@ -295,7 +296,7 @@ static int fits(const struct muster_known_nccl *bug, const char *symptoms)
 {
     enum { CODES = 30000 };
     int places = symptoms && muster_known_nccl_explains(bug, symptoms) ? 4 : 0;
-    return ((places + (int)bug->weight) * 2 + is_rare(bug)) * CODES +
+    return ((places + (int)bug->weight) * 2 + muster_known_nccl_is_rare(bug)) * CODES +
            (CODES - 1 - (bug->last - bug->first));
 }
 
@@ -308,7 +309,8 @@ const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has
         const struct muster_known_nccl *bug = &muster_known_nccl[i];
         bool told = bug->weight == MUSTER_KNOWN_SOMETIMES;
         if (told == blamed || !muster_known_nccl_holds(bug, version, has) ||
-            (told && (!bug->shows || (bug->last - bug->first >= NARROW && !is_rare(bug)))))
+            (told && (!bug->shows ||
+                      (bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug)))))
             continue;
         if (!best || fits(bug, symptoms) > fits(best, symptoms))
             best = bug;

@@ -73,6 +73,9 @@ bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, u
  * those that depend on the program, if they are of few versions. NULL: none. */
 const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
                                                        const char *symptoms, bool blamed);
+/* Whether it needs what few hosts have, or many things at once: it counts for much where all of
+ * that is there. */
+bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug);
 /* Whether it brings about one of these: words, separated by commas. */
 bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char *symptoms);
 /* The symptoms of causes.h that it brings about, separated by blanks. */

@@ -176,6 +176,7 @@ static void suspect(const struct muster_doctor *doctor, struct muster_check *che
     muster_check_suspect(check, "NCCL %s %.120s, with some programs (%.40s)", nccl, bug->what,
                          bug->source);
     check->suspect_of = symptoms_of(check, bug);
+    check->suspect_weight = muster_known_nccl_is_rare(bug) ? 4 : 1;
     if (check->status == MUSTER_CHECK_OK)
         muster_check_advice(check, "%s", bug->fix);
     else

@@ -12,6 +12,7 @@
 #include "base/nccl_types.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
+#include "doctor/rules/gpu_code.h"
 #include "launch/bounded.h"
 #include "launch/library_trust.h"
 #include "launch/nccl_files.h"
@@ -67,6 +68,17 @@ int muster_nccl_version_in(const char *path, int *cuda)
     }
     munmap((void *)(uintptr_t)file.at, file.n);
     return code;
+}
+
+bool muster_nccl_gpu_code(const char *path, struct muster_gpu_code *code)
+{
+    struct mapped file;
+    *code = (struct muster_gpu_code){.n = 0};
+    if (!map_file(path, &file))
+        return false;
+    muster_gpu_code_read(file.at, file.n, code);
+    munmap((void *)(uintptr_t)file.at, file.n);
+    return code->n || code->ptx;
 }
 
 static bool is_name(char c)

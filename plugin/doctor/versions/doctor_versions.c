@@ -1,5 +1,6 @@
 /* Driver, CUDA and NCCL: what is there, what would be loaded, what is known to be bad. */
 #include <dlfcn.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,32 @@ static void evaluate_older(const struct muster_doctor *doctor, struct muster_che
     }
 }
 
+/* Wheels of NCCL for several CUDA write the same file: the last one to be installed is what is
+ * there. */
+static void evaluate_wheels(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    for (int i = 0; i < doctor->libraries && check->status == MUSTER_CHECK_OK; i++) {
+        char pattern[PATH_MAX];
+        const char *path = doctor->library[i].path, *at = strstr(path, "/nvidia/nccl/lib/");
+        glob_t found;
+        snprintf(pattern, sizeof pattern, "%.*s/nvidia_nccl_cu*.dist-info",
+                 at ? (int)(at - path) : 0, path);
+        if (!at || glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        if (found.gl_pathc > 1) {
+            muster_check_worse(check, MUSTER_CHECK_WARNING);
+            muster_check_found(check, "%zu packages of NCCL, for several CUDA, own one library",
+                               found.gl_pathc);
+            for (size_t j = 0; j < found.gl_pathc; j++)
+                muster_check_evidence(check, "%s", strrchr(found.gl_pathv[j], '/') + 1);
+            muster_check_advice(
+                check, "uninstall all of them, and install the one of the framework's CUDA "
+                       "(\"undefined symbol: nccl...\")");
+        }
+        globfree(&found);
+    }
+}
+
 /* No framework of today uses it, and nothing mends it. */
 static void evaluate_first(const struct muster_doctor *doctor, struct muster_check *check)
 {
@@ -120,6 +147,7 @@ static void check_loaded(struct muster_doctor *doctor)
                               image);
     if (doctor->loaded >= 0)
         evaluate_older(doctor, check);
+    evaluate_wheels(doctor, check);
     if (muster_doctor_version(doctor))
         evaluate_first(doctor, check);
     if (check->status == MUSTER_CHECK_OK)
@@ -185,6 +213,7 @@ static void check_cuda(struct muster_doctor *doctor)
                              built / 1000, built % 1000 / 10, nvml->cuda / 1000,
                              nvml->cuda % 1000 / 10);
         check->suspect_of = "init_error";
+        check->suspect_weight = 4;
         muster_check_advice(check, "mostly this works: try a newer driver, or NCCL for CUDA %d.%d",
                             nvml->cuda / 1000, nvml->cuda % 1000 / 10);
     }
@@ -220,6 +249,7 @@ static void suspect_net_library(const struct muster_doctor *doctor, struct muste
         check->suspect_of = muster_doctor_several_hosts()
                                 ? "hang_stuck init_error slow_transfer path_missing"
                                 : "hang_stuck";
+        check->suspect_weight = 2;
         muster_check_suspect(check,
                              "NCCL takes the network plugin %.120s: hosts without it, or with "
                              "another one, cannot talk to this one",

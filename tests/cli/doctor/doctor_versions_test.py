@@ -1,6 +1,7 @@
 """What muster doctor says of versions: of NCCL, and of CUDA against the driver's."""
 
 import pathlib
+import struct
 import unittest
 
 from doctor_case import FAKES, GpuCase
@@ -64,6 +65,56 @@ class Versions(GpuCase):
             self.put("sys/devices/system/node/node0/meminfo", f"Node 0 MemTotal:  {memory} kB\n")
             check = self.doctor(*symptom, FAKE_NCCL="22809", nvml="gpu * capability 8 6")["version.nccl_bad"]
             self.assertEqual("NUMA nodes that have no CPUs or no memory" in check["found"], found, check)
+
+    def test_an_nccl_that_was_built_for_other_gpus(self):
+        def entry(architecture):
+            return struct.pack("<HHIQIIHHI", 2, 0x101, 64, 0, 0, 0, 1, 8, architecture) + bytes(32)
+        fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
+        body = entry(70) + entry(80)
+        self.put("lib/libnccl.so.2")
+        (self.root / "lib/libnccl.so.2").write_bytes(
+            fake.read_bytes() + struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(body)) + body)
+        given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"), "--symptom", "init_error")
+        ampere = "gpu * capability 8 6\ngpu * name NVIDIA RTX A6000"
+        self.assertEqual(self.doctor(*given, nvml=ampere)["version.gpu_code"]["status"], "ok")
+        hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
+        check = self.doctor(*given, nvml=hopper)["version.gpu_code"]
+        self.assertEqual((check["status"], check["found"]),
+                         ("problem", "NCCL has no code for NVIDIA H100 (9.0): it was built for 70 and 80"))
+        self.assertEqual(self.causes(*given, nvml=hopper)[0], "version.gpu_code")
+        check = self.doctor("--passive", nvml=hopper)["version.gpu_code"]
+        self.assertEqual((check["status"], check["found"]),
+                         ("ok", "the library does not say for which GPUs it was built"))
+
+    def test_libfabric_older_than_nccl(self):
+        self.put("sys/class/infiniband/rdmap0s0/ports/1/state", "4: ACTIVE\n")
+        packages = "opt/amazon/efa_installed_packages"
+        for installer, nccl, given, status in (("1.28.0", "22005", {}, "problem"), ("1.29.0", "22005", {}, "ok"),
+                                               ("1.28.0", "21805", {}, "ok"),
+                                               ("1.28.0", "22005", {"FI_EFA_SET_CUDA_SYNC_MEMOPS": "0"}, "ok")):
+            self.put(packages, f"# EFA installer version: {installer}\n# Packages installed:\n")
+            check = self.doctor("--passive", FAKE_NCCL=nccl, **given)["version.pairs"]
+            self.assertEqual(check["status"], status, check)
+
+    def test_hpcx_newer_than_ofed(self):
+        for hpcx, ofed, status in (("2.17.1", "5.8-1.1.2", "warning"), ("2.14", "5.8-1.1.2", "ok"),
+                                   ("2.17.1", "23.10-0.5.5", "ok")):
+            self.put("sys/module/mlx5_core/version", f"{ofed}\n")
+            check = self.doctor("--passive", HPCX_HOME=f"/opt/hpcx-v{hpcx}-gcc-mlnx_ofed")["version.pairs"]
+            self.assertEqual(check["status"], status, check)
+
+    def test_two_packages_of_one_library(self):
+        site = "venv/lib/python3.12/site-packages"
+        self.put(f"{site}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.28.9+cuda12.9\0")
+        given = ("--passive", "--nccl", str(self.root / site / "nvidia/nccl/lib/libnccl.so.2"))
+        fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
+        (self.root / site / "nvidia/nccl/lib/libnccl.so.2").write_bytes(fake.read_bytes())
+        self.put(f"{site}/nvidia_nccl_cu12-2.28.9.dist-info/METADATA")
+        self.assertNotIn("packages of NCCL", self.doctor(*given)["version.nccl"]["found"])
+        self.put(f"{site}/nvidia_nccl_cu13-2.28.9.dist-info/METADATA")
+        check = self.doctor(*given)["version.nccl"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("2 packages of NCCL", check["found"])
 
     def built_for(self, cuda, *args, nvml):
         self.put("lib/libnccl.so.2")

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "doctor/rules/conf_file.h"
+#include "doctor/rules/gpu_code.h"
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
 #include "doctor/rules/proc_text.h"
@@ -220,6 +221,55 @@ static void known_bugs_hold_where_their_needs_do(void **state)
     assert_null(find_bug(22501, MUSTER_NCCL_ON_HOPPER, "F72"));
 }
 
+/* An entry of a CUDA binary without content. */
+static size_t put_entry(char *at, unsigned kind, unsigned architecture)
+{
+    enum { HEADER = 64 };
+    memset(at, 0, HEADER);
+    at[0] = (char)kind;
+    at[4] = HEADER;
+    memcpy(at + 28, &architecture, sizeof architecture);
+    return HEADER;
+}
+
+static size_t put_binary(char *at, size_t content)
+{
+    static const char magic[] = {'\x50', '\xed', '\x55', '\xba', 1, 0, 16, 0};
+    memcpy(at, magic, sizeof magic);
+    memcpy(at + sizeof magic, &content, sizeof content);
+    return sizeof magic + sizeof content;
+}
+
+static void a_library_runs_on_the_gpus_it_was_built_for(void **state)
+{
+    (void)state;
+    enum { CODE = 2, PTX = 1 };
+    char bytes[512] = "some text", text[64];
+    size_t n = 20;
+    struct muster_gpu_code code;
+    muster_gpu_code_read(bytes, sizeof bytes, &code);
+    assert_false(code.n || code.ptx);
+    n += put_binary(bytes + n, 128);
+    n += put_entry(bytes + n, CODE, 90);
+    n += put_entry(bytes + n, CODE, 80);
+    muster_gpu_code_read(bytes, n, &code);
+    muster_gpu_code_text(&code, text, sizeof text);
+    assert_string_equal(text, "80 and 90");
+    assert_true(muster_gpu_code_runs(&code, 8, 0));
+    assert_true(muster_gpu_code_runs(&code, 8, 9)); /* of one major version, not later */
+    assert_false(muster_gpu_code_runs(&code, 7, 5));
+    assert_false(muster_gpu_code_runs(&code, 10, 0));
+    /* a second binary with PTX for what comes later */
+    n += put_binary(bytes + n, 64);
+    n += put_entry(bytes + n, PTX, 90);
+    muster_gpu_code_read(bytes, n, &code);
+    assert_true(muster_gpu_code_runs(&code, 12, 0));
+    assert_false(muster_gpu_code_runs(&code, 7, 5));
+    /* one that is cut says what its whole entries say */
+    muster_gpu_code_read(bytes, n - 1, &code);
+    assert_int_equal(code.ptx, 0);
+}
+
 static void what_a_job_showed_chooses_among_bugs(void **state)
 {
     (void)state;
@@ -274,6 +324,7 @@ int main(void)
         cmocka_unit_test(kernel_files_are_understood),
         cmocka_unit_test(drivers_known_to_be_bad_are_named),
         cmocka_unit_test(known_bugs_hold_where_their_needs_do),
+        cmocka_unit_test(a_library_runs_on_the_gpus_it_was_built_for),
         cmocka_unit_test(what_a_job_showed_chooses_among_bugs),
         cmocka_unit_test(the_table_of_bugs_is_whole),
     };

@@ -1,0 +1,63 @@
+/* NVLink SHARP (NVLS): NCCL asks the driver for multicast objects over the NVSwitches, and gives up
+ * where these are refused. Nothing tells before: no such object is made here. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "doctor/doctor.h"
+
+enum { FIRST_WITH_NVLS = 21700, HOPPER = 9 };
+
+/* NCCL_NVLS_ENABLE=0, or an NCCL_ALGO without it. */
+static bool is_off(void)
+{
+    const char *enable = muster_env("NCCL_NVLS_ENABLE"), *algo = muster_env("NCCL_ALGO");
+    if (enable && strcmp(enable, "0") == 0)
+        return true;
+    bool named = algo && strcasestr(algo, "nvls");
+    return algo && *algo && (*algo == '^' ? named : !named);
+}
+
+static bool has_switches(const struct muster_nvml_gpu *gpu)
+{
+    bool to_switch = gpu->fabric_state > 0;
+    for (int i = 0; i < MUSTER_NVML_LINKS; i++)
+        to_switch |= gpu->link[i].state == MUSTER_NVLINK_ACTIVE &&
+                     gpu->link[i].remote == MUSTER_NVLINK_TO_SWITCH;
+    return to_switch && gpu->major >= HOPPER;
+}
+
+static void suspect(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    char caps[PATH_MAX];
+    snprintf(caps, sizeof caps, "%s/nvidia-caps", doctor->devfs);
+    check->suspect_of = "init_error hang_stuck allreduce.small allreduce.large";
+    check->suspect_weight = 3;
+    bool bare = muster_doctor_container(doctor) && access(caps, F_OK) != 0;
+    muster_check_suspect(check,
+                         "NVLink SHARP (NVLS) needs multicast, which a driver or fabric manager "
+                         "refuses without being asked before%s",
+                         bare ? ", and this container has no /dev/nvidia-caps" : "");
+    muster_check_advice(
+        check, "NCCL_NVLS_ENABLE=0 shows whether it is that (\"CUDA error 401\", "
+               "\"invalid argument\" in nvls.cc). If so: the fabric manager first, then the "
+               "driver, as both start; a reset of the GPUs");
+}
+
+void muster_doctor_multicast(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.multicast", "F49,F50",
+                                                         "NVLink SHARP that works, or none");
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    int with = 0, version = muster_doctor_version(doctor);
+    if (!nvml)
+        return;
+    for (int i = 0; i < nvml->gpus; i++)
+        with += has_switches(&nvml->gpu[i]);
+    bool used = with > 1 && (version == 0 || version >= FIRST_WITH_NVLS) && !is_off();
+    muster_check_found(check,
+                       used ? "NCCL will try NVLink SHARP" : "NCCL will not try NVLink SHARP");
+    if (used)
+        suspect(doctor, check);
+}

@@ -1,0 +1,86 @@
+/* Two things of versions that do not go together, each of which is fine with others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "doctor/doctor.h"
+#include "topology/sysfs.h"
+
+struct release {
+    unsigned major, minor;
+};
+
+static bool is_before(struct release a, unsigned major, unsigned minor)
+{
+    return a.major < major || (a.major == major && a.minor < minor);
+}
+
+/* What stands behind a word: "hpcx-v2.17.1" is 2.17 behind "hpcx-v". */
+static bool read_release(const char *text, const char *word, struct release *release)
+{
+    const char *at = text ? strstr(text, word) : NULL;
+    return at && sscanf(at + strlen(word), "%4u.%4u", &release->major, &release->minor) == 2;
+}
+
+/* aws-ofi-nccl#584: libfabric of installers before 1.29 asks of memory what NCCL's cuMem memory
+ * does not know. */
+static void check_efa(const struct muster_doctor *doctor, struct muster_check *check, char *text)
+{
+    enum { WITH_CUMEM = 21900 };
+    char path[PATH_MAX];
+    struct release installer;
+    const char *sync = muster_env("FI_EFA_SET_CUDA_SYNC_MEMOPS");
+    snprintf(path, sizeof path, "%s/opt/amazon/efa_installed_packages", doctor->root);
+    if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0 ||
+        !muster_doctor_read_file(path, text) ||
+        !read_release(text, "EFA installer version: ", &installer))
+        return;
+    muster_check_evidence(check, "EFA installer %u.%u", installer.major, installer.minor);
+    if (!is_before(installer, 1, 29) || muster_doctor_version(doctor) < WITH_CUMEM ||
+        (sync && strcmp(sync, "0") == 0))
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(
+        check, "libfabric of EFA installer %u.%u does not know the memory of NCCL 2.19 and later",
+        installer.major, installer.minor);
+    muster_check_advice(check,
+                        "EFA installer 1.29 or later, FI_EFA_SET_CUDA_SYNC_MEMOPS=0, or NCCL 2.18 "
+                        "(aws-ofi-nccl#584)");
+}
+
+/* nccl-tests#200: HPC-X 2.15 and later are built for MLNX_OFED 23, and hung on 5.8, where 2.14 did
+ * not. */
+static void check_hpcx(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    char text[64];
+    struct release hpcx, ofed;
+    const char *paths[] = {muster_env("HPCX_HOME"), muster_env("HPCX_DIR"),
+                           muster_env("LD_LIBRARY_PATH")};
+    bool known = false;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !known; i++)
+        known = read_release(paths[i], "hpcx-v", &hpcx);
+    if (!known ||
+        !muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/mlx5_core/version") ||
+        sscanf(text, "%4u.%4u", &ofed.major, &ofed.minor) != 2)
+        return;
+    muster_check_evidence(check, "HPC-X %u.%u, OFED %s", hpcx.major, hpcx.minor, text);
+    if (is_before(hpcx, 2, 15) || !is_before(ofed, 23, 0) || is_before(ofed, 4, 0))
+        return;
+    muster_check_worse(check, MUSTER_CHECK_WARNING);
+    muster_check_found(check, "HPC-X %u.%u is built for a newer MLNX_OFED than %s", hpcx.major,
+                       hpcx.minor, text);
+    muster_check_advice(check, "the HPC-X of that OFED (2.14 for 5.8), or a newer OFED; "
+                               "NCCL_NET_PLUGIN=none leaves HPC-X's plugin out");
+}
+
+void muster_doctor_pairs(struct muster_doctor *doctor)
+{
+    struct muster_check *check = muster_check_begin(doctor->checks, "version.pairs", "F34,F63");
+    char *text = muster_doctor_room(doctor);
+    muster_check_expected(check, "versions that go together");
+    muster_check_found(check, "nothing known");
+    if (!text)
+        return;
+    check_efa(doctor, check, text);
+    check_hpcx(doctor, check);
+}

@@ -1,0 +1,119 @@
+"""What muster doctor suspects where a job fails: surroundings that are fine for most."""
+
+import unittest
+
+from doctor_case import GpuCase
+
+SEVERAL = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
+
+
+class Suspects(GpuCase):
+    def listening(self, *ports):
+        self.put("proc/net/tcp", "  sl  local_address rem_address   st\n" + "".join(
+            f"   {i}: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 {i}\n"
+            for i, port in enumerate(ports)))
+
+    def test_a_service_mesh(self):
+        self.listening(22, 15001, 29500)
+        self.assertEqual(self.doctor("--passive", **SEVERAL)["net.mesh"]["status"], "ok")  # half of it is no proxy
+        self.listening(15001, 15006, 15020)
+        check = self.doctor("--passive", **SEVERAL)["net.mesh"]
+        self.assertEqual((check["status"], check["found"]),
+                         ("warning", "the proxy of Istio takes this pod's connections"))
+        self.assertEqual(self.doctor("--passive")["net.mesh"]["status"], "ok")  # one host: only where its job hangs
+        symptom = ("--passive", "--only", "net.mesh", "--symptom", "hang_stuck")
+        self.assertEqual(self.causes(*symptom), ["net.mesh"])
+        self.listening(4140, 4143)
+        self.assertIn("linkerd.io/inject", self.doctor("--passive", **SEVERAL)["net.mesh"]["advice"])
+
+    def addresses(self, address):
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n")
+        first, second = (int(part) for part in address.split(".")[:2])
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 f"eth0\t0000{second:02X}{first:02X}\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
+                 f"           |-- {address}\n              /32 host LOCAL\n")
+
+    def test_dockers_own_network(self):
+        self.put(".dockerenv")
+        for address, status in (("172.17.0.2", "warning"), ("10.1.0.2", "ok")):
+            self.addresses(address)
+            check = self.doctor("--passive", **SEVERAL)["net.interface"]
+            self.assertEqual(check["status"], status, check)
+        self.addresses("172.17.0.2")
+        self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")
+
+    def test_nvlink_sharp(self):
+        hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
+        dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+        symptom = ("--passive", "--only", "gpu.multicast", "--symptom", "init_error")
+        check = self.doctor("--passive", nvml=hopper, **dev)["gpu.multicast"]
+        self.assertEqual((check["status"], check["found"]), ("ok", "NCCL will try NVLink SHARP"))
+        self.assertEqual(self.causes(*symptom, nvml=hopper, **dev), ["gpu.multicast"])
+        for off in ({"NCCL_NVLS_ENABLE": "0"}, {"NCCL_ALGO": "^NVLS"}, {"NCCL_ALGO": "Ring"}, {"FAKE_NCCL": "21605"}):
+            self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **off), [], off)
+        self.assertEqual(self.causes(*symptom, nvml="gpu * capability 8 0", **dev), [])
+        self.put(".dockerenv")
+        self.assertIn("no /dev/nvidia-caps", self.doctor(*symptom, nvml=hopper, **dev)["gpu.multicast"]["found"])
+        self.put("dev/nvidia-caps/nvidia-cap1")
+        self.assertNotIn("no /dev/nvidia-caps", self.doctor(*symptom, nvml=hopper, **dev)["gpu.multicast"]["found"])
+
+    def test_a_topology_file_without_architectures(self):
+        symptom = ("--passive", "--only", "env.files", "--symptom", "init_error")
+        file = "usr/local/share/aws-ofi-nccl/xml/p5.48xl-topo.xml"
+        self.put("sys/module/efa/version", "2.10.0\n")
+        for cpu, causes in (('<cpu numaid="0">', ["env.files"]), ('<cpu numaid="0" arch="x86_64">', [])):
+            self.put(file, f'<system version="1">{cpu}<pci arch="no"/></cpu></system>')
+            self.assertEqual(self.causes(*symptom), causes)
+        self.put(file, '<system version="1"><cpu numaid="0"></cpu></system>')
+        self.put("etc/nccl.conf", f"NCCL_TOPO_FILE={self.root / file}\n")
+        self.assertIn("without arch and vendor", self.doctor(*symptom)["env.files"]["found"])
+
+    def test_a_guest_whose_pci_tree_is_flat(self):
+        symptom = ("--passive", "--only", "gpu.virtual", "--symptom", "init_error")
+        self.put("sys/class/dmi/id/sys_vendor", "QEMU\n")
+        for product, found in (("Standard PC (i440FX + PIIX, 1996)", True), ("Standard PC (Q35 + ICH9, 2009)", False)):
+            self.put("sys/class/dmi/id/product_name", f"{product}\n")
+            self.assertEqual("i440FX" in self.doctor(*symptom)["gpu.virtual"]["found"], found)
+
+    def test_one_numa_node_a_socket(self):
+        symptom = ("--passive", "--only", "host.numa", "--symptom", "slow_transfer")
+        for model, nodes, causes in (("AMD EPYC 7742", 2, ["host.numa"]), ("AMD EPYC 7742", 4, []),
+                                     ("Intel(R) Xeon(R)", 2, [])):
+            self.put("proc/cpuinfo", "".join(f"processor\t: {i}\nmodel name\t: {model}\nphysical id\t: {i // 2}\n\n"
+                                             for i in range(4)))
+            for node in range(nodes):
+                self.put(f"sys/devices/system/node/node{node}/cpulist", f"{node}\n")
+            self.assertEqual(self.causes(*symptom), causes, (model, nodes))
+            for node in range(nodes):
+                (self.root / f"sys/devices/system/node/node{node}/cpulist").unlink()
+
+    def pci(self, chain, code):
+        name = chain.rsplit("/", 1)[1]
+        for file, text in (("class", code), ("vendor", "0x10de"), ("numa_node", "0")):
+            self.put(f"sys/devices/{chain}/{file}", text + "\n")
+        (self.root / "sys/bus/pci/devices" / name).symlink_to(f"../../../devices/{chain}")
+
+    def test_reads_that_go_by_way_of_the_host(self):
+        symptom = ("--passive", "--only", "ib.gdr", "--symptom", "slow_transfer")
+        root = "pci0000:00/0000:00:02.0"
+        self.pci(root, "0x060400")
+        self.pci(f"{root}/0000:02:00.0", "0x060400")
+        for port, device, code in (("08", "10", "0x030200"), ("09", "11", "0x020700")):
+            self.pci(f"{root}/0000:02:00.0/0000:03:{port}.0", "0x060400")
+            self.pci(f"{root}/0000:02:00.0/0000:03:{port}.0/0000:{device}:00.0", code)
+        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n")
+        self.put("sys/module/nvidia_peermem/version", "535.104.05\n")
+        pcie = "gpu * links 0\ngpu 0 pci 00000000:10:00.0"
+        self.assertEqual(self.causes(*symptom, gpus=1, nvml=pcie), ["ib.gdr"])
+        self.assertEqual(self.causes(*symptom, gpus=1, nvml=pcie, NCCL_NET_GDR_READ="1"), [])
+        self.assertEqual(self.causes(*symptom, gpus=1, nvml="gpu 0 pci 00000000:10:00.0"), [])  # with NVLink
+
+    def test_what_passes_inside_a_host_where_it_has_one_rank(self):
+        for several, status in ((SEVERAL, "ok"), ({}, "warning")):
+            check = self.doctor("--passive", gpus=1, NCCL_SHM_DISABLE="1", **several)["env.costly"]
+            self.assertEqual(check["status"], status, check)
+
+
+if __name__ == "__main__":
+    unittest.main()
