@@ -301,15 +301,15 @@ static int fits(const struct muster_known_nccl *bug, const char *symptoms)
 }
 
 const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
-                                                       const char *symptoms, bool blamed)
+                                                       const char *symptoms, bool certain)
 {
     enum { NARROW = 300 };
     const struct muster_known_nccl *best = NULL;
     for (size_t i = 0; i < muster_known_nccl_n; i++) {
         const struct muster_known_nccl *bug = &muster_known_nccl[i];
-        bool told = bug->weight == MUSTER_KNOWN_SOMETIMES;
-        if (told == blamed || !muster_known_nccl_holds(bug, version, has) ||
-            (told && (!bug->shows ||
+        bool depends = bug->weight == MUSTER_KNOWN_SOMETIMES;
+        if (depends == certain || !muster_known_nccl_holds(bug, version, has) ||
+            (depends && (!bug->shows ||
                       (bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug)))))
             continue;
         if (!best || fits(bug, symptoms) > fits(best, symptoms))

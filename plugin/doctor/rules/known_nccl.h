@@ -49,7 +49,7 @@ enum {
 
 /* How sure it is that a job meets the bug where all needs hold. */
 enum muster_known_weight {
-    MUSTER_KNOWN_SOMETIMES, /* depends on what the program calls: told, not blamed */
+    MUSTER_KNOWN_SOMETIMES, /* depends on what the program calls: told, not certain */
     MUSTER_KNOWN_LIKELY,    /* a warning */
     MUSTER_KNOWN_SURE,      /* a problem */
 };
@@ -69,10 +69,10 @@ extern const size_t muster_known_nccl_n;
 /* Whether a row holds for a version on a host that has these. */
 bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has);
 /* The row that is to be named, of those that hold: what the job showed decides (words separated by
- * commas; NULL: nothing), then how sure it is. `blamed`: of those that are likely or sure; else of
+ * commas; NULL: nothing), then how sure it is. `certain`: of those that are likely or sure; else of
  * those that depend on the program, if they are of few versions. NULL: none. */
 const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
-                                                       const char *symptoms, bool blamed);
+                                                       const char *symptoms, bool certain);
 /* Whether it needs what few hosts have, or many things at once: it counts for much where all of
  * that is there. */
 bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug);

@@ -88,8 +88,8 @@ static bool has_odd_numa(const struct muster_doctor *doctor, char *text)
                                "devices/system/node/node%d/cpulist", node))
             continue;
         snprintf(path, sizeof path, "%s/devices/system/node/node%d/meminfo", doctor->sysfs, node);
-        bool told = muster_doctor_read_file(path, text);
-        const char *total = told ? strstr(text, "MemTotal:") : NULL;
+        bool readable = muster_doctor_read_file(path, text);
+        const char *total = readable ? strstr(text, "MemTotal:") : NULL;
         odd |= !*cpus || (total && strtoull(total + strlen("MemTotal:"), NULL, 10) == 0);
     }
     return odd;
@@ -155,7 +155,7 @@ static const char *symptoms_of(const struct muster_check *check,
     return muster_arena_text(check->memory, words);
 }
 
-static void blame(struct muster_check *check, const char *nccl, const struct muster_known_nccl *bug)
+static void name_bug(struct muster_check *check, const char *nccl, const struct muster_known_nccl *bug)
 {
     if (!bug)
         return;
@@ -216,7 +216,7 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
         if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
             report(check, &muster_known_nccl[i]);
     muster_nccl_version_text(nccl, sizeof nccl, (uint32_t)version);
-    blame(check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, true));
+    name_bug(check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, true));
     report_too_new(doctor, check, version, nccl);
     suspect(doctor, check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, false));
 }
