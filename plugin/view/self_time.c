@@ -134,12 +134,12 @@ int muster_view_self_times(struct muster_view *view)
     uint32_t *members = muster_arena_array(&memory, view->members + 1, sizeof *members);
     const size_t *first = muster_view_members_by_gpu(view, members, &memory);
     size_t most = 0;
-    for (size_t g = 0; g < view->gpus && !memory.failed; g++) {
+    for (size_t g = 0; g < view->gpus && first; g++) {
         size_t ops = ops_of(view, members + first[g], first[g + 1] - first[g]);
         most = ops > most ? ops : most;
     }
     struct muster_keyed *room = muster_arena_array(&memory, 2 * most + 1, sizeof *room);
-    int result = memory.failed ? -1 : 0;
+    int result = first && room ? 0 : -1;
     for (size_t g = 0; g < view->gpus && result == 0; g++) {
         result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g], room);
     }
