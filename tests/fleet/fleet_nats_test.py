@@ -15,7 +15,7 @@ import time
 import unittest
 
 import wire_oracle
-from nats_site import HOSTS, Site, StandInRas, free_port
+from nats_site import HOSTS, Site, SlowRelay, StandInRas, free_port
 
 MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
 
@@ -193,6 +193,26 @@ class Fleet(unittest.TestCase):
             at.until(lambda: at.told("worker"), "a worker names somebody")
             self.assertEqual(at.told("worker"), [("late_rank", "2")])
             self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
+
+    def test_answers_that_come_late(self):
+        """A worker whose requests are not answered within a second gives its jobs up and takes them again once
+        they are; what agents have to say meanwhile is told late, and not lost."""
+        with site() as at:
+            relay = SlowRelay(at.port)
+            for host in HOSTS:
+                at.agent(host, url=relay.url)
+            at.worker("worker", url=relay.url)
+            at.play("late-gpu", "muster-12", 120)
+            at.until_log("worker", r"job .*muster-12.*: taken")
+            relay.late_s = 2.5
+            at.until_log("worker", r"job .*muster-12.*: given up: .* answered late")
+            relay.late_s = 0
+            at.until_log("worker", r"(?s)given up.*job .*muster-12.*: taken")
+            at.until(lambda: at.told("worker"), "the worker names somebody")
+            self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            at.until(lambda: "muster_agent_nats_waiting 0" in at.page("agent-nodeA"), "all is told")
+            self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
+            relay.close()
 
     def test_credentials(self):
         """Agents with their own file, the worker with its; wrong ones are told, and nothing hangs."""

@@ -4,6 +4,7 @@ a real nats-server, workers."""
 import json
 import lzma
 import os
+import queue
 import re
 import shutil
 import signal
@@ -58,6 +59,67 @@ class StandInRas:
 
     def close(self):
         self.line.close()
+
+
+class SlowRelay:
+    """A way to a server on this machine, on which its answers come `late_s` later than it gave them."""
+
+    def __init__(self, port):
+        self.late_s, self.server, self.line = 0, port, socket.create_server(("127.0.0.1", 0))
+        self.ends = []
+        self.url = f"nats://127.0.0.1:{self.line.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.line.accept()
+                server = socket.create_connection(("127.0.0.1", self.server))
+            except OSError:
+                return
+            answers = queue.Queue()
+            self.ends += [client, server]
+            for target, which in ((self.ask, (client, server)), (self.hear, (server, answers)),
+                                  (self.answer, (answers, client))):
+                threading.Thread(target=target, args=which, daemon=True).start()
+
+    @staticmethod
+    def chunks(source):
+        try:
+            while chunk := source.recv(65536):
+                yield chunk
+        except OSError:
+            pass
+
+    def ask(self, client, server):
+        try:
+            for chunk in self.chunks(client):
+                server.sendall(chunk)
+            server.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def hear(self, server, answers):
+        for chunk in self.chunks(server):
+            answers.put((time.monotonic() + self.late_s, chunk))
+        answers.put((0, b""))
+
+    def answer(self, answers, client):
+        while True:
+            due, chunk = answers.get()
+            time.sleep(max(0, due - time.monotonic()))
+            try:
+                client.sendall(chunk)
+                if not chunk:
+                    client.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            if not chunk:
+                return
+
+    def close(self):
+        for end in [self.line, *self.ends]:
+            end.close()
 
 
 class Site:
@@ -145,8 +207,8 @@ class Site:
             skip("this build knows no NATS")
         return process
 
-    def worker(self, name, *more, **environment):
-        return self.start(self.muster, "fleet", "--nats", self.url, "--listen", "127.0.0.1:0", *more, log=name,
+    def worker(self, name, *more, url=None, **environment):
+        return self.start(self.muster, "fleet", "--nats", url or self.url, "--listen", "127.0.0.1:0", *more, log=name,
                           **environment)
 
     def play(self, recording, run, hold):

@@ -11,6 +11,7 @@
 #include "launch/hook_claim.h"
 
 #define AT_ONCE_NS (100 * MUSTER_NS_PER_MS)
+#define BEHIND_NS  (5 * MUSTER_NS_PER_S) /* then it is looked at although more waits to be read */
 #define STATE_NS   MUSTER_NS_PER_S
 #define SILENT_NS  (3 * MUSTER_NS_PER_S) /* then the subscription is made anew */
 #define LOG_NS     (60 * MUSTER_NS_PER_S)
@@ -23,6 +24,8 @@ struct muster_held_job {
     struct muster_evaluator *evaluator;
     natsSubscription *subscription;
     bool caught_up;
+    uint64_t read_ns;    /* when messages were taken last */
+    uint64_t abreast_ns; /* when none was left, last */
     uint64_t came_ns, state_ns, logged_ns, caught_ns;
     char **inherited; /* keys of findings that another worker told */
     size_t inheriteds;
@@ -133,13 +136,19 @@ size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns)
     natsMsg *message = NULL;
     size_t n = 0;
     uint64_t begin = muster_now_ns();
-    while (job->subscription && muster_now_ns() - begin < AT_ONCE_NS &&
-           natsSubscription_NextMsg(&message, job->subscription, 0) == NATS_OK) {
+    bool more = true;
+    while (job->subscription && muster_now_ns() - begin < AT_ONCE_NS) {
+        more = natsSubscription_NextMsg(&message, job->subscription, 0) == NATS_OK;
+        if (!more)
+            break;
         take_one(job, message, muster_now_ns());
         natsMsg_Destroy(message);
         message = NULL;
         n++;
     }
+    job->read_ns = muster_now_ns();
+    if (!more || !job->subscription)
+        job->abreast_ns = job->read_ns;
     if (n > 0)
         job->came_ns = now_ns;
     /* After a restart of the server a consumer may be gone; what came already is known again. */
@@ -148,6 +157,11 @@ size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns)
         subscribe(job);
     }
     return n;
+}
+
+uint64_t muster_held_job_read_ns(const struct muster_held_job *job)
+{
+    return job->read_ns;
 }
 
 /* ---- findings ---- */
@@ -235,7 +249,8 @@ void muster_held_job_end(struct muster_held_job *job)
 
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
 {
-    if (!job->caught_up)
+    if (!job->caught_up ||
+        (job->abreast_ns != job->read_ns && now_ns - job->abreast_ns < BEHIND_NS))
         return;
     muster_evaluator_look(job->evaluator, job->join, now_ns, emit, job);
     if (job->inheriteds && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)

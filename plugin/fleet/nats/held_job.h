@@ -38,7 +38,9 @@ const struct muster_evaluator *muster_held_job_evaluator(const struct muster_hel
 
 /* Takes what came, for a tenth of a second at most. Returns how many messages. */
 size_t muster_held_job_take(struct muster_held_job *job, uint64_t now_ns);
-/* Evaluates it if everything kept has been read. */
+/* When that was: while the worker did something else, nobody fell silent. */
+uint64_t muster_held_job_read_ns(const struct muster_held_job *job);
+/* Evaluates it if everything that came has been read, or if that cannot be waited for any more. */
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns);
 /* Nobody speaks of it any more: what was found of it is over. */
 void muster_held_job_end(struct muster_held_job *job);

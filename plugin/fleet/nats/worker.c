@@ -50,10 +50,10 @@ static void log_line(struct worker *worker, const char *text)
 
 /* ---- jobs ---- */
 
-static void drop_job(struct worker *worker, size_t i)
+static void drop_job(struct worker *worker, size_t i, const char *why)
 {
-    fprintf(worker->options->log, "muster fleet: job %s: given up\n",
-            muster_held_job_name(worker->job[i]));
+    fprintf(worker->options->log, "muster fleet: job %s: given up: %s\n",
+            muster_held_job_name(worker->job[i]), why);
     fflush(worker->options->log);
     muster_held_job_free(worker->job[i]);
     worker->job[i] = worker->job[--worker->jobs];
@@ -104,7 +104,7 @@ static bool is_kept(const jsStreamStateSubjects *subjects, const char *name)
 static void close_all(struct worker *worker)
 {
     while (worker->jobs > 0)
-        drop_job(worker, worker->jobs - 1);
+        drop_job(worker, worker->jobs - 1, "NATS was away, or this worker ends");
     muster_leases_stop(worker->leases);
     worker->leases = NULL;
     if (worker->open)
@@ -137,7 +137,7 @@ static void look_for_jobs(struct worker *worker)
         if (is_kept(subjects, name))
             continue;
         muster_held_job_end(worker->job[i]);
-        drop_job(worker, i);
+        drop_job(worker, i, "nobody tells of it any more");
         muster_leases_give(worker->leases, name);
     }
     for (int i = 0; subjects && i < subjects->Count; i++) {
@@ -161,11 +161,12 @@ static bool work(struct worker *worker)
     }
     for (size_t i = worker->jobs; i-- > 0;) {
         if (!muster_leases_has(worker->leases, muster_held_job_name(worker->job[i]))) {
-            drop_job(worker, i);
+            drop_job(worker, i,
+                     "its lease ran out, as NATS answered late, or another worker took it");
             continue;
         }
         messages += muster_held_job_take(worker->job[i], muster_now_ns());
-        muster_held_job_look(worker->job[i], muster_now_ns());
+        muster_held_job_look(worker->job[i], muster_held_job_read_ns(worker->job[i]));
     }
     return messages > 0;
 }
@@ -204,7 +205,7 @@ static void take_picture(struct worker *worker, uint64_t now_ns)
         return;
     *picture = none;
     for (size_t i = 0; i < worker->jobs; i++)
-        muster_worker_picture_add(picture, worker->job[i], now_ns);
+        muster_worker_picture_add(picture, worker->job[i]);
     memcpy(picture->ever, worker->ever, sizeof picture->ever);
     picture->up = worker->open && muster_link_is_up(worker->link);
     picture->cpu_ns = muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -46,7 +46,7 @@ static void add_finding(void *arg, const struct muster_finding *finding)
 }
 
 void muster_worker_picture_add(struct muster_worker_picture *picture,
-                               const struct muster_held_job *held, uint64_t now_ns)
+                               const struct muster_held_job *held)
 {
     const struct muster_join *join = muster_held_job_join(held);
     const char *last = strrchr(join->run_dir, '/');
@@ -54,7 +54,7 @@ void muster_worker_picture_add(struct muster_worker_picture *picture,
         return;
     struct muster_worker_job *job = &picture->job[picture->jobs];
     *job = (struct muster_worker_job){
-        .is = muster_join_coverage(join, now_ns),
+        .is = muster_join_coverage(join, muster_held_job_read_ns(held)),
         .messages = join->messages,
         .lost = join->lost,
         .refused = join->refused,

@@ -33,7 +33,7 @@ struct muster_worker_picture {
 };
 
 void muster_worker_picture_add(struct muster_worker_picture *picture,
-                               const struct muster_held_job *job, uint64_t now_ns);
+                               const struct muster_held_job *job);
 void muster_worker_print(const struct muster_worker_picture *picture, bool open_metrics, FILE *out);
 
 #endif
