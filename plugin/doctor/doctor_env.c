@@ -272,6 +272,10 @@ static void suspect_variables(struct muster_check *check, const struct muster_en
          "each kernel is waited for, and ranks that start two operations in another order wait for "
          "ever",
          "unset it"},
+        {"NCCL_IB_USE_INLINE", "1", "small messages inside work requests, which froze on some cards",
+         "unset it"},
+        {"NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "1",
+         "receives that are posted ahead, which froze on some cards", "unset it"},
         {"FI_PROVIDER", "tcp", "libfabric is kept off the fabric", "unset it, or efa"},
         {"FI_PROVIDER", "sockets", "libfabric is kept off the fabric", "unset it, or efa"},
         {"FI_EFA_USE_DEVICE_RDMA", "1", "RDMA that not every EFA device has", "unset it"},

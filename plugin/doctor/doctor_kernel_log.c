@@ -101,6 +101,9 @@ static void take_fault(struct muster_check *check, const char *line)
         {"device's health compromised", "a network card's firmware stopped",
          "reset or replace the card, "
          "and update its firmware"},
+        {"Failed to process command",
+         "a network card refused a command: it has no more room for it",
+         "end processes of earlier jobs that hold it; fewer or larger registrations; its driver"},
         {"blocked for more than", "a process was stuck in the kernel for minutes",
          "what it waits for stands in the kernel log: storage, a driver"},
         {"soft lockup", "a CPU was stuck in the kernel", "the driver that the kernel log names"},

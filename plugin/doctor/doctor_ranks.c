@@ -62,7 +62,8 @@ static void suspect_slurm(struct muster_check *check)
 }
 
 /* As with Slurm's --gpus-per-task: programs that take GPU LOCAL_RANK fail ("invalid device
- * ordinal"), and NCCL cannot map what the other ranks have where a cgroup hides it. */
+ * ordinal"), and NCCL cannot map what the other ranks have where a cgroup hides it: it goes by
+ * shared memory or the network. */
 static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_check *check)
 {
     struct muster_visible visible;

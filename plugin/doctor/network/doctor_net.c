@@ -71,9 +71,22 @@ static bool has_real(const struct muster_interfaces *interfaces)
     return false;
 }
 
+/* Networks of containers and private networks, whose names have dots and prefixes of others. */
+static bool is_overlay(const char *name)
+{
+    static const char *const prefixes[] = {"flannel", "cali", "cilium", "weave", "vxlan",
+                                           "lxc",     "kube", "vnet",   "veth"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 /* A bridge, a veth or a tunnel; bonds and their like are as good as what they are made of. */
 static bool is_odd(const struct muster_interface *at)
 {
+    if (is_overlay(at->name))
+        return at->is_virtual;
     return at->is_virtual && strncmp(at->name, "bond", 4) != 0 &&
            strncmp(at->name, "team", 4) != 0 && strncmp(at->name, "vlan", 4) != 0 &&
            strncmp(at->name, "ib", 2) != 0 && !strchr(at->name, '.');
@@ -99,12 +112,14 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     }
 }
 
-/* The network that docker gives to containers that ask for none, which is another one on each host. */
+/* The network that docker gives to containers that ask for none, which is another one on each host.
+ */
 static bool is_of_dockers_bridge(const struct muster_doctor *doctor,
                                  const struct muster_interface *at)
 {
     return at->family == AF_INET && at->address.s6_addr[0] == 172 && at->address.s6_addr[1] == 17 &&
-           at->prefix == 16 && muster_doctor_container(doctor) && !getenv("KUBERNETES_SERVICE_HOST");
+           at->prefix == 16 && muster_doctor_container(doctor) &&
+           !getenv("KUBERNETES_SERVICE_HOST");
 }
 
 static void evaluate_bridge(const struct muster_doctor *doctor, struct muster_check *check,

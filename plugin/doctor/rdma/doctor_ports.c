@@ -177,22 +177,48 @@ static int load_work(void *arg, int fd, struct muster_err *err)
                                               : muster_fail(err, "%s", dlerror());
 }
 
-static void need_library(struct muster_check *check, const char *name, const char *package)
+/* Whether it is here. */
+static bool need_library(struct muster_check *check, const char *name, const char *package)
 {
     struct muster_err err;
     char file[512];
     size_t n;
     if (!muster_library_may_load(name, file, sizeof file)) {
         muster_check_evidence(check, "%s: not loaded by root, as others can change it", file);
-        return;
+        return true;
     }
     if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, NULL, &n, &err) == 0)
-        return;
+        return true;
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "a library is missing that NCCL opens for RDMA");
     muster_check_evidence(check, "%s", err.text);
     muster_check_advice(check, "install %s here, in the container: NCCL uses TCP without a word",
                         package);
+    return false;
+}
+
+/* Where installers put the plugin for libfabric, which no loader looks into by itself. */
+static void find_plugin(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    static const char *const folders[] = {"opt/amazon/ofi-nccl/lib", "opt/amazon/ofi-nccl/lib64",
+                                          "opt/amazon/ofi-nccl/lib/*-linux-gnu",
+                                          "opt/amazon/aws-ofi-nccl/lib", "opt/aws-ofi-nccl/lib"};
+    char pattern[PATH_MAX];
+    glob_t found;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%s/libnccl-net*.so", doctor->root, folders[i]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        char *file = found.gl_pathv[0];
+        muster_check_evidence(check, "%s is there, outside of the loader's path", file);
+        muster_check_advice(
+            check,
+            "LD_LIBRARY_PATH=%.*s, on all hosts, or that folder in /etc/ld.so.conf.d; "
+            "its dependencies (libhwloc, libfabric) besides",
+            (int)(strrchr(file, '/') - file), file);
+        globfree(&found);
+        return;
+    }
 }
 
 static bool is_efa(const struct muster_doctor *doctor, const struct muster_doctor_port *port)
@@ -232,8 +258,9 @@ static void check_libraries(struct muster_doctor *doctor, const struct muster_do
         need_library(check, "libmlx5.so.1", "ibverbs-providers");
     if (efa) {
         need_library(check, "libfabric.so.1", "the EFA installer");
-        if (!muster_env("NCCL_NET_PLUGIN"))
-            need_library(check, "libnccl-net.so", "aws-ofi-nccl");
+        if (!muster_env("NCCL_NET_PLUGIN") &&
+            !need_library(check, "libnccl-net.so", "aws-ofi-nccl"))
+            find_plugin(doctor, check);
     }
 }
 

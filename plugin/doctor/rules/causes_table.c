@@ -41,6 +41,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"net.kernel", "hang_stuck init_error hang_absent slow_transfer", 7},
     {"net.master", "init_error hang_absent", 8},
     {"job.ranks", "init_error hang_absent", 8},
+    {"job.ranks", "slow_transfer path_missing", 4},
     {"net.ports", "init_error hang_stuck", 4},
     {"net.plugin", "slow_transfer init_error path_missing", 7},
     {"net.plugin", "hang_stuck", 4},

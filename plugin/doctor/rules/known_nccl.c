@@ -220,6 +220,12 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "pytorch#174338"},
     {23000, 23007, RDMA | HOSTS, SOMETIMES, HANGS | FAILS, "F74",
      "GIN kernels wait for ever after an error of the NIC", "no GDAKI on lossy RoCE", "nccl#2383"},
+    {21801, 21805, 0, SOMETIMES, FAILS, "F69",
+     "uses an address before it was copied (\"invalid argument\" while connecting)",
+     "upgrade to 2.18.6", "nccl#957, pytorch#111187"},
+    {21801, 21899, HOSTS, SOMETIMES, HANGS, "F64",
+     "does not pass on errors of the network: ranks wait for one that is gone", "upgrade to 2.19.3",
+     "facebookresearch/nccl#53"},
     {21805, 21999, USB, LIKELY, FAILS, "F47",
      "fails at init where a network interface is on USB (a board's management controller)",
      "upgrade to 2.20, or take that interface away", "nccl#1125, nccl#1051"},
@@ -310,7 +316,7 @@ const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has
         bool depends = bug->weight == MUSTER_KNOWN_SOMETIMES;
         if (depends == certain || !muster_known_nccl_holds(bug, version, has) ||
             (depends && (!bug->shows ||
-                      (bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug)))))
+                         (bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug)))))
             continue;
         if (!best || fits(bug, symptoms) > fits(best, symptoms))
             best = bug;

@@ -140,6 +140,7 @@ class Settings(Case):
                 ("pcieport 0000:16:01.0: AER: PCIe Bus Error: severity=Corrected, type=Physical Layer", "PCIe devices"),
                 ("nf_conntrack: nf_conntrack: table full, dropping packet", "tracked connections"),
                 ("mlx5_core 0000:1a:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable", "cable"),
+                ("infiniband efa_0: Failed to process command REG_MR (opcode 7) comp_status 1 err -12", "refused a command"),
                 ("INFO: task python:812 blocked for more than 122 seconds.", "stuck in the kernel"),
                 ("NVRM: GPU 0000:19:00.0: RmInitAdapter failed! (0x24:0xffff:1436)", "could not start a GPU")):
             self.put("proc/kmsg", line + "\n")
@@ -217,6 +218,7 @@ class Settings(Case):
                             PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:64,expandable_segments:True")
         self.expect_suspect("env.unsafe", "init_error", "different rails", NCCL_CROSS_NIC="1")
         self.expect_suspect("env.unsafe", "hang_stuck", "each kernel is waited for", CUDA_LAUNCH_BLOCKING="1")
+        self.expect_suspect("env.unsafe", "hang_stuck", "froze on some cards", NCCL_IB_USE_INLINE="1")
         self.expect_suspect("env.unsafe", "init_error", "kept off the fabric", FI_PROVIDER="tcp")
         self.assertEqual(self.suspect("env.unsafe", "init_error", FI_PROVIDER="efa")["status"], "ok")
         self.assertEqual(self.suspect("env.unsafe", "init_error", NCCL_CROSS_NIC="0")["status"], "ok")

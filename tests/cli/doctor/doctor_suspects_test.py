@@ -43,6 +43,36 @@ class Suspects(GpuCase):
         self.addresses("172.17.0.2")
         self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")
 
+    def test_a_plugin_outside_of_the_loaders_path(self):
+        self.put("sys/class/infiniband/rdmap0s0/ports/1/state", "4: ACTIVE\n")
+        check = self.doctor("--passive", **SEVERAL)["ib.libraries"]
+        self.assertNotIn("loader's path", "".join(check["evidence"]))
+        self.put("opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so")
+        check = self.doctor("--passive", **SEVERAL)["ib.libraries"]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("outside of the loader's path", check["evidence"][-1])
+        self.assertIn(f"LD_LIBRARY_PATH={self.root}/opt/amazon/ofi-nccl/lib", check["advice"])
+
+    def test_an_overlay_is_no_way_to_other_hosts(self):
+        symptom = ("--passive", "--only", "net.interface", "--symptom", "hang_stuck")
+        for name, causes in (("flannel.1", ["net.interface"]), ("eth0.100", [])):
+            self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n"
+                     f"{name}: 1 2 3\n")
+            self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                     "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                     f"{name}\t0004F40A\t00000000\t0001\t0\t0\t1\t00FFFFFF\t0\t0\t0\n")
+            self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
+                     "           |-- 10.1.0.2\n              /32 host LOCAL\n"
+                     "           |-- 10.244.4.1\n              /32 host LOCAL\n")
+            self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
+            self.assertEqual(self.causes(*symptom, **SEVERAL), causes, name)
+
+    def test_ranks_that_see_their_own_gpu_alone(self):
+        symptom = ("--passive", "--only", "job.ranks", "--symptom", "path_missing")
+        slurm = {"SLURM_NTASKS_PER_NODE": "4", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0", "LOCAL_WORLD_SIZE": "4"}
+        self.assertEqual(self.causes(*symptom, gpus=4, **slurm), [])
+        self.assertEqual(self.causes(*symptom, gpus=1, **slurm, SLURM_GPUS_PER_TASK="1"), ["job.ranks"])
+
     def test_nvlink_sharp(self):
         hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
         dev = {"MUSTER_DEVFS": str(self.root / "dev")}

@@ -116,6 +116,16 @@ class Versions(GpuCase):
         self.assertEqual(check["status"], "warning")
         self.assertIn("2 packages of NCCL", check["found"])
 
+    def test_an_nccl_of_vllms_own(self):
+        self.put("old/libnccl.so.2", "\0NCCL version 2.18.1+cuda12.1\0")
+        old = str(self.root / "old/libnccl.so.2")
+        check = self.doctor("--passive", VLLM_NCCL_SO_PATH=old)["version.nccl"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("vLLM opens NCCL 2.18.1", check["found"])
+        check = self.doctor("--passive", VLLM_NCCL_SO_PATH=old + ".gone")["version.nccl"]
+        self.assertIn("No such file", check["found"])
+        self.assertNotIn("vLLM", self.doctor("--passive")["version.nccl"]["found"])
+
     def built_for(self, cuda, *args, nvml):
         self.put("lib/libnccl.so.2")
         fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
