@@ -1,7 +1,6 @@
 #include "compare/bootstrap.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/sort.h"
 
@@ -60,12 +59,10 @@ bool muster_blocks_draw(const struct muster_blocks *blocks, uint64_t seed, doubl
     return true;
 }
 
-int muster_change_of(double before, double after, const double *a, const double *b, bool relative,
-                     struct muster_change *change)
+void muster_change_of(double before, double after, const double *a, const double *b, bool relative,
+                      struct muster_change *change)
 {
-    double *drawn = calloc(MUSTER_DRAWS, sizeof *drawn);
-    if (!drawn)
-        return -1;
+    double drawn[MUSTER_DRAWS];
     for (unsigned d = 0; d < MUSTER_DRAWS; d++)
         drawn[d] = relative ? b[d] / a[d] - 1 : b[d] - a[d];
     muster_sort_double(drawn, MUSTER_DRAWS);
@@ -73,8 +70,6 @@ int muster_change_of(double before, double after, const double *a, const double 
     change->low = drawn[TAIL];
     change->high = drawn[MUSTER_DRAWS - 1 - TAIL];
     change->known = isfinite(change->low) && isfinite(change->high) && isfinite(change->value);
-    free(drawn);
-    return 0;
 }
 
 bool muster_change_is(const struct muster_change *change, double least)

@@ -33,9 +33,9 @@ struct muster_change {
     double value, low, high;
 };
 
-/* b / a - 1, or b - a, of draws. Sorts neither. -1: no memory. */
-int muster_change_of(double before, double after, const double *a, const double *b, bool relative,
-                     struct muster_change *change);
+/* b / a - 1, or b - a, of draws. Sorts neither. */
+void muster_change_of(double before, double after, const double *a, const double *b, bool relative,
+                      struct muster_change *change);
 /* Whether it is certainly not nothing and at least so much. */
 bool muster_change_is(const struct muster_change *change, double least);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-
 enum { A, B };
 
 /* ---- classes ---- */
@@ -19,7 +17,7 @@ static const struct muster_compare_class *find_class(const struct muster_run_sam
     return NULL;
 }
 
-static int match_classes(struct muster_compared *compared)
+static void match_classes(struct muster_compared *compared)
 {
     const struct muster_run_samples *a = &compared->side[A].samples;
     const struct muster_run_samples *b = &compared->side[B].samples;
@@ -29,13 +27,11 @@ static int match_classes(struct muster_compared *compared)
             compared->only[A]++;
             continue;
         }
-        if (!muster_grow(&compared->class, compared->classes, sizeof *compared->class))
-            return -1;
-        compared->class[compared->classes++] =
+        *(struct muster_compared_class *)muster_arena_add(
+            &compared->memory, &compared->class, &compared->classes, sizeof *compared->class) =
             (struct muster_compared_class){.a = &a->class[i], .b = other};
     }
     compared->only[B] = b->classes - compared->classes;
-    return 0;
 }
 
 /* ---- drawing ---- */
@@ -62,18 +58,17 @@ static bool same_blocks(const struct muster_blocks *a, const struct muster_block
 }
 
 /* Sides of the same values did not change: no draw has to tell. */
-static int find_change(const struct muster_blocks *a, const struct muster_blocks *b, bool relative,
-                       uint64_t seed, struct draws *draws, struct muster_change *change)
+static void find_change(const struct muster_blocks *a, const struct muster_blocks *b, bool relative,
+                        uint64_t seed, struct draws *draws, struct muster_change *change)
 {
     *change = (struct muster_change){.known = false};
     if (!draw_both(a, b, seed, draws))
-        return 0;
+        return;
     double before = muster_blocks_mean(a), after = muster_blocks_mean(b);
-    if (same_blocks(a, b)) {
+    if (same_blocks(a, b))
         *change = (struct muster_change){.known = isfinite(before)};
-        return 0;
-    }
-    return muster_change_of(before, after, draws->a, draws->b, relative, change);
+    else
+        muster_change_of(before, after, draws->a, draws->b, relative, change);
 }
 
 static bool has_measure(const struct muster_compared_class *class, unsigned measure)
@@ -90,15 +85,14 @@ static void choose_measure(struct muster_compared *compared)
             compared->by = MUSTER_COMPARE_BEAT;
 }
 
-static int compare_class(struct muster_compared *compared, size_t i, struct draws *draws,
-                         double whole[2])
+static void compare_class(struct muster_compared *compared, size_t i, struct draws *draws,
+                          double whole[2])
 {
     struct muster_compared_class *class = &compared->class[i];
     for (unsigned m = 0; m < MUSTER_COMPARE_MEASURES; m++) {
         const struct muster_blocks *a = &class->a->us[m], *b = &class->b->us[m];
         bool relative = m != MUSTER_COMPARE_WAITING;
-        if (find_change(a, b, relative, i * MUSTER_COMPARE_MEASURES + m, draws, &class->change[m]))
-            return -1;
+        find_change(a, b, relative, i * MUSTER_COMPARE_MEASURES + m, draws, &class->change[m]);
         if (m != (unsigned)compared->by || !class->change[m].known)
             continue;
         double n = (double)muster_blocks_count(a);
@@ -112,7 +106,6 @@ static int compare_class(struct muster_compared *compared, size_t i, struct draw
     }
     class->shown = muster_change_is(&class->change[compared->by], MUSTER_COMPARE_LEAST) ||
                    muster_change_is(&class->change[MUSTER_COMPARE_TRANSFER], MUSTER_COMPARE_LEAST);
-    return 0;
 }
 
 static bool all_the_same(const struct muster_compared *compared)
@@ -131,14 +124,13 @@ static int by_loss(const void *left, const void *right)
     return loss_a != loss_b ? (loss_a > loss_b ? -1 : 1) : 0;
 }
 
-static int compare_classes(struct muster_compared *compared, struct draws *draws)
+static void compare_classes(struct muster_compared *compared, struct draws *draws)
 {
     double whole[2] = {0, 0};
     uint64_t ops = 0;
     choose_measure(compared);
     for (size_t i = 0; i < compared->classes; i++)
-        if (compare_class(compared, i, draws, whole))
-            return -1;
+        compare_class(compared, i, draws, whole);
     for (size_t i = 0; i < compared->classes; i++) {
         if (compared->class[i].weight > 0)
             ops += muster_blocks_count(&compared->class[i].a->us[compared->by]);
@@ -148,12 +140,11 @@ static int compare_classes(struct muster_compared *compared, struct draws *draws
     compared->usual_us = ops ? whole[A] / (double)ops : NAN;
     if (whole[A] > 0 && all_the_same(compared))
         compared->whole.known = true;
-    else if (whole[A] > 0 && muster_change_of(whole[A], whole[B], draws->whole_a, draws->whole_b,
-                                              true, &compared->whole))
-        return -1;
+    else if (whole[A] > 0)
+        muster_change_of(whole[A], whole[B], draws->whole_a, draws->whole_b, true,
+                         &compared->whole);
     if (compared->classes)
         qsort(compared->class, compared->classes, sizeof *compared->class, by_loss);
-    return 0;
 }
 
 /* ---- ranks ---- */
@@ -180,29 +171,26 @@ double muster_compare_least_us(const struct muster_compared *compared)
 }
 
 /* Where all ranks are those of the other run: a rank of a larger job does other work. */
-static int compare_ranks(struct muster_compared *compared, struct draws *draws)
+static void compare_ranks(struct muster_compared *compared, struct draws *draws)
 {
     const struct muster_run_samples *a = &compared->side[A].samples;
     const struct muster_run_samples *b = &compared->side[B].samples;
     if (a->ranks != b->ranks)
-        return 0;
-    compared->rank = calloc(a->ranks + 1, sizeof *compared->rank);
-    if (!compared->rank)
-        return -1;
-    for (size_t i = 0; i < a->ranks; i++) {
+        return;
+    compared->rank = muster_arena_array(&compared->memory, a->ranks, sizeof *compared->rank);
+    for (size_t i = 0; compared->rank && i < a->ranks; i++) {
         struct muster_compared_rank own = {.a = &a->rank[i]};
         own.b = own.a->rank < 0 ? NULL : find_rank(b, own.a->rank);
         if (!own.b)
             continue;
-        if (find_change(&own.a->own_us, &own.b->own_us, false, 1000003 + i, draws, &own.own) ||
-            find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost))
-            return -1;
+        find_change(&own.a->own_us, &own.b->own_us, false, 1000003 + i, draws, &own.own);
+        find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost);
         double least = muster_compare_least_us(compared);
         own.shown = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
         compared->rank[compared->ranks++] = own;
     }
-    qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
-    return 0;
+    if (compared->ranks)
+        qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
 }
 
 /* ---- both ---- */
@@ -244,28 +232,29 @@ int muster_compare_runs(struct muster_compare_side *a, struct muster_compare_sid
 {
     *compared = (struct muster_compared){.side = {*a, *b}};
     *a = *b = (struct muster_compare_side){.view = NULL};
-    struct draws *draws = calloc(1, sizeof *draws);
-    int result = draws ? 0 : muster_fail_memory(err, "comparing runs");
-    for (unsigned side = A; side <= B && result == 0; side++)
-        result = check_side(&compared->side[side],
-                            name_of(&compared->side[side], side == A ? "A" : "B"), err);
-    if (result == 0 && (match_classes(compared) || compare_classes(compared, draws) ||
-                        compare_ranks(compared, draws)))
-        result = muster_fail_memory(err, "comparing runs");
-    if (result == 0 && compared->classes == 0)
-        result =
-            muster_fail(err, "the runs have no operations in common: none of the same function, "
-                             "size and number of ranks");
-    free(draws);
-    return result;
+    for (unsigned side = A; side <= B; side++)
+        if (check_side(&compared->side[side], name_of(&compared->side[side], side == A ? "A" : "B"),
+                       err))
+            return -1;
+    match_classes(compared);
+    struct draws *draws = muster_arena_array(&compared->memory, 1, sizeof *draws);
+    if (draws) {
+        compare_classes(compared, draws);
+        compare_ranks(compared, draws);
+    }
+    if (muster_arena_check(&compared->memory, err, "comparing runs"))
+        return -1;
+    if (compared->classes)
+        return 0;
+    return muster_fail(err, "the runs have no operations in common: none of the same function, "
+                            "size and number of ranks");
 }
 
 void muster_compare_free(struct muster_compared *compared)
 {
     muster_compare_side_free(&compared->side[A]);
     muster_compare_side_free(&compared->side[B]);
-    free(compared->class);
-    free(compared->rank);
+    muster_arena_free(&compared->memory);
     *compared = (struct muster_compared){.side = {{.view = NULL}}};
 }
 

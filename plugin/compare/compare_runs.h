@@ -35,6 +35,7 @@ struct muster_compared_rank {
 };
 
 struct muster_compared {
+    struct muster_arena memory;
     struct muster_compare_side side[2]; /* A, B */
     enum muster_compare_measure by;     /* what `whole` rests on: beat, or transfer without beats */
     struct muster_change whole;         /* a share, weighted by A's operations */

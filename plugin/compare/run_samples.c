@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "segment/identity.h"
@@ -18,6 +17,7 @@ struct sample {
 };
 
 struct reading {
+    struct muster_arena memory; /* on the way */
     const struct muster_view *view;
     struct muster_run_samples *samples;
     uint64_t *self_ns; /* of each operation */
@@ -43,10 +43,10 @@ static size_t class_of(struct reading *reading, const struct muster_joint *joint
     for (size_t i = 0; i < samples->classes; i++)
         if (muster_compare_same_class(&samples->class[i], &own))
             return i;
-    if (!muster_grow(&samples->class, samples->classes, sizeof own))
-        return SIZE_MAX;
-    samples->class[samples->classes] = own;
-    return samples->classes++;
+    own.us = muster_arena_array(&samples->memory, MUSTER_COMPARE_MEASURES, sizeof *own.us);
+    *(struct muster_compare_class *)muster_arena_add(&samples->memory, &samples->class,
+                                                     &samples->classes, sizeof own) = own;
+    return samples->memory.failed ? SIZE_MAX : samples->classes - 1;
 }
 
 /* Where in the run it stands, by its place among the operations of its member. */
@@ -86,9 +86,11 @@ static int take(void *to, const struct muster_joint *joint, double us, size_t *p
 {
     struct reading *reading = to;
     size_t class = class_of(reading, joint);
-    if (class == SIZE_MAX || !muster_grow(&reading->sample, reading->n, sizeof *reading->sample))
+    *place = reading->n;
+    struct sample *sample =
+        muster_arena_add(&reading->memory, &reading->sample, &reading->n, sizeof *sample);
+    if (class == SIZE_MAX || reading->memory.failed)
         return -1;
-    struct sample *sample = &reading->sample[reading->n];
     *sample = (struct sample){.class = (uint32_t) class,
                               .block = block_of(joint),
                               .us = {[MUSTER_COMPARE_BEAT] = NAN,
@@ -96,7 +98,6 @@ static int take(void *to, const struct muster_joint *joint, double us, size_t *p
                                      [MUSTER_COMPARE_WAITING] = NAN}};
     if (muster_joint_ends_together(joint->any->func))
         sample->us[MUSTER_COMPARE_WAITING] = add_ranks(reading, joint, sample->block);
-    *place = reading->n++;
     return 0;
 }
 
@@ -108,43 +109,37 @@ static int take_beat(void *to, size_t place, double us)
 }
 
 /* The usual beat of each class. NULL: no memory. */
-static double *usual_beats(const struct reading *reading)
+static double *usual_beats(struct reading *reading)
 {
     size_t classes = reading->samples->classes;
-    double *usual = calloc(classes + 1, sizeof *usual);
-    double *beat = calloc(reading->n + 1, sizeof *beat);
-    size_t *first = calloc(classes + 2, sizeof *first);
-    for (size_t i = 0; first && i < reading->n; i++)
+    double *usual = muster_arena_array(&reading->memory, classes, sizeof *usual);
+    double *beat = muster_arena_array(&reading->memory, reading->n, sizeof *beat);
+    size_t *first = muster_arena_array(&reading->memory, classes + 1, sizeof *first);
+    if (reading->memory.failed)
+        return NULL;
+    for (size_t i = 0; i < reading->n; i++)
         first[reading->sample[i].class + 1] +=
             isnan(reading->sample[i].us[MUSTER_COMPARE_BEAT]) ? 0u : 1u;
-    for (size_t c = 0; first && c < classes; c++)
+    for (size_t c = 0; c < classes; c++)
         first[c + 1] += first[c];
-    for (size_t i = 0; first && beat && i < reading->n; i++) {
+    for (size_t i = 0; i < reading->n; i++) {
         float us = reading->sample[i].us[MUSTER_COMPARE_BEAT];
         if (!isnan(us))
             beat[first[reading->sample[i].class]++] = (double)us;
     }
     /* first[c] is now where class c ends. */
-    for (size_t c = 0; first && beat && usual && c < classes; c++) {
+    for (size_t c = 0; c < classes; c++) {
         size_t begin = c ? first[c - 1] : 0, n = first[c] - begin;
         muster_sort_double(beat + begin, n);
         usual[c] = n ? beat[begin + n / 2] : 0;
     }
-    if (!first || !beat) {
-        free(usual);
-        usual = NULL;
-    }
-    free(first);
-    free(beat);
     return usual;
 }
 
-static int fill_classes(struct reading *reading)
+static void fill_classes(struct reading *reading)
 {
-    double *usual = usual_beats(reading);
-    if (!usual)
-        return -1;
-    for (size_t i = 0; i < reading->n; i++) {
+    const double *usual = usual_beats(reading);
+    for (size_t i = 0; usual && i < reading->n; i++) {
         const struct sample *sample = &reading->sample[i];
         struct muster_compare_class *class = &reading->samples->class[sample->class];
         for (unsigned m = 0; m < MUSTER_COMPARE_MEASURES; m++) {
@@ -155,8 +150,6 @@ static int fill_classes(struct reading *reading)
                 muster_blocks_add(&class->us[m], sample->block, us);
         }
     }
-    free(usual);
-    return 0;
 }
 
 const char *muster_compare_host(const struct muster_view *view, size_t gpu)
@@ -173,17 +166,19 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
         .view = view, .samples = samples, .self_ns = muster_view_self_ns(view)};
     const struct muster_step_period_reader reader = {&reading, take, take_beat};
     *samples = (struct muster_run_samples){.ranks = view->gpus};
-    samples->rank = calloc(view->gpus + 1, sizeof *samples->rank);
+    samples->rank = muster_arena_array(&samples->memory, view->gpus, sizeof *samples->rank);
     bool good = samples->rank && reading.self_ns;
     for (size_t g = 0; good && g < view->gpus; g++) {
         samples->rank[g].rank = view->gpu[g].rank;
         samples->rank[g].host = muster_compare_host(view, g);
     }
-    good = good && muster_step_period_read(view, &reader) == 0 && fill_classes(&reading) == 0;
-    samples->ops = reading.n;
-    free(reading.sample);
-    free(reading.self_ns);
+    good = good && muster_step_period_read(view, &reader) == 0;
     if (good)
+        fill_classes(&reading);
+    samples->ops = reading.n;
+    muster_arena_end(&reading.memory, &samples->memory);
+    free(reading.self_ns);
+    if (good && !samples->memory.failed)
         return 0;
     muster_run_samples_free(samples);
     return muster_fail_memory(err, "comparing runs");
@@ -191,7 +186,6 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
 
 void muster_run_samples_free(struct muster_run_samples *samples)
 {
-    free(samples->class);
-    free(samples->rank);
+    muster_arena_free(&samples->memory);
     *samples = (struct muster_run_samples){0};
 }

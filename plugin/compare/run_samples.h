@@ -6,7 +6,7 @@
 #ifndef MUSTER_COMPARE_RUN_SAMPLES_H
 #define MUSTER_COMPARE_RUN_SAMPLES_H
 
-#include "base/err.h"
+#include "base/arena.h"
 #include "compare/bootstrap.h"
 #include "view/view.h"
 
@@ -26,7 +26,7 @@ struct muster_compare_class {
     char comm[MUSTER_SEG_NAME]; /* the communicator's name; "": none */
     uint32_t nranks;
     uint8_t func, size_log2;
-    struct muster_blocks us[MUSTER_COMPARE_MEASURES];
+    struct muster_blocks *us; /* MUSTER_COMPARE_MEASURES */
 };
 
 /* Whether operations of both are the same kind in two runs. */
@@ -40,6 +40,7 @@ struct muster_compare_rank {
 };
 
 struct muster_run_samples {
+    struct muster_arena memory;
     struct muster_compare_class *class;
     size_t classes;
     struct muster_compare_rank *rank; /* the view's GPUs */
