@@ -8,11 +8,15 @@
 #include "base/hash.h"
 
 enum {
-    MARK_LEAST = 8,  /* a step's mark was met so often, at least */
-    MARK_SHARE = 50, /* calls met as rarely as the mark: one in so many, at least */
-    SKETCH = 64,     /* labels by which programs are compared */
+    MARK_LEAST = 8,   /* a step's mark was met so often, at least */
+    MARK_SHARE = 50,  /* calls met as rarely as the mark: one in so many, at least */
+    SKETCH = 64,      /* labels by which programs are compared */
+    LONGEST_ROW = 32, /* of calls by which a mark is told */
+    UNEVEN = 3,       /* one gap in so many is shorter than half the longest */
     NO_HASH = UINT32_MAX,
 };
+
+#define RARER 0.55 /* than the mark of fewer calls */
 
 #define ALIKE         0.9   /* of the labels: the same program */
 #define PERIOD_BETTER 0.8   /* of the variance that a shorter period leaves */
@@ -39,6 +43,7 @@ void muster_positions_begin(struct muster_positions *positions, struct muster_gr
     positions->labels.memory = memory;
     positions->call = muster_arena_array(memory, most + 1, sizeof *positions->call);
     positions->sorted = muster_arena_array(memory, most + 1, sizeof *positions->sorted);
+    positions->longer = muster_arena_array(memory, most + 1, sizeof *positions->longer);
     make_counts(&positions->hashes, memory, most);
     make_counts(&positions->met, memory, most);
 }
@@ -116,7 +121,8 @@ void muster_positions_add(struct muster_positions *positions, const struct muste
     }
     positions->last_hash = met->hash;
     positions->hashes.count[met->number - 1]++;
-    positions->call[positions->calls++] = (struct muster_call){met->number - 1, unit};
+    positions->call[positions->calls++] =
+        (struct muster_call){(met->number - 1) & (UINT32_MAX >> 1), 0, unit};
 }
 
 /* ---- the step ---- */
@@ -127,11 +133,11 @@ static int by_number(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* Of what is met once a step: of the rarest hashes that are no exceptions the lowest; its number.
- * NO_HASH: none. */
-static uint32_t find_mark(struct muster_positions *positions)
+/* Of what is met once a step: of the rarest hashes that are no exceptions (one call in so many has
+ * such a one) the lowest; its number. NO_HASH: none. */
+static uint32_t find_mark(const struct muster_positions *positions,
+                          const struct muster_counts *hashes, uint64_t mark_share)
 {
-    const struct muster_counts *hashes = &positions->hashes;
     uint64_t *count = positions->sorted, often = 0;
     size_t n = 0;
     for (size_t i = 0; i < hashes->n; i++) {
@@ -147,7 +153,7 @@ static uint32_t find_mark(struct muster_positions *positions)
         for (size_t k = i; k < n && 4 * count[k] <= 5 * count[i]; k++) {
             sum += count[k];
         }
-        often = sum * MARK_SHARE >= positions->calls ? count[i] : 0;
+        often = sum * mark_share >= positions->calls ? count[i] : 0;
     }
     uint32_t mark = NO_HASH;
     for (uint32_t i = 0; i < hashes->n && often; i++) {
@@ -204,18 +210,75 @@ static uint32_t find_period(const struct muster_positions *positions)
     return period;
 }
 
-/* Calls from mark to mark, at most: the length of a step. */
-static uint64_t step_calls(const struct muster_positions *positions, uint32_t mark)
+/* Calls from mark to mark, at most: the length of a step. `shorter`: how many gaps between marks
+ * are shorter than `than`. */
+static uint64_t step_calls(const struct muster_positions *positions, uint64_t than,
+                           uint64_t *shorter)
 {
     uint64_t most = 0, since = 0;
     bool met = false;
+    *shorter = 0;
     for (size_t i = 0; i < positions->calls; i++) {
-        bool is = positions->call[i].hash == mark;
+        bool is = positions->call[i].mark;
         most = is && met && since > most ? since : most;
+        *shorter += is && met && since < than;
         since = is ? 1 : since + 1;
         met |= is;
     }
     return most;
+}
+
+/* Whether the mark is met several times in a step, as in each of its layers: then the gaps between
+ * differ. */
+static bool is_uneven(const struct muster_positions *positions, uint64_t marks)
+{
+    uint64_t shorter, most = step_calls(positions, 0, &shorter);
+    step_calls(positions, (most + 1) / 2, &shorter);
+    return UNEVEN * shorter > marks;
+}
+
+/* Where the last calls are the same several times in a step, longer rows of calls tell one of these
+ * places: of twice as many calls, and so on, as long as they are met more rarely. Marks it; returns
+ * how often it is met. */
+static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
+{
+    struct muster_counts *counts = &positions->met;
+    uint64_t *longer = positions->longer;
+    for (size_t i = 0; i < positions->calls; i++) {
+        longer[i] = positions->hashes.hash[positions->call[i].hash];
+    }
+    for (size_t n = MUSTER_LAST_CALLS; n < LONGEST_ROW; n *= 2) {
+        clear(counts);
+        for (size_t i = positions->calls; i-- > 0;) {
+            uint64_t own = muster_hash_number(MUSTER_HASH_SEED, longer[i]);
+            longer[i] = muster_hash_number(own, i >= n ? longer[i - n] : 0);
+            counts->count[number_of(counts, longer[i])]++;
+        }
+        uint32_t mark = find_mark(positions, counts, MARK_SHARE * MUSTER_LAST_CALLS / (2 * n));
+        if (mark == NO_HASH || counts->count[mark] > RARER * (double)marks) {
+            continue;
+        }
+        marks = counts->count[mark];
+        for (size_t i = 0; i < positions->calls; i++) {
+            positions->call[i].mark = longer[i] == counts->hash[mark];
+        }
+    }
+    clear(counts);
+    return marks;
+}
+
+/* Marks where steps begin; returns how many do. 0: nothing tells. */
+static uint64_t mark_steps(struct muster_positions *positions)
+{
+    uint32_t mark = find_mark(positions, &positions->hashes, MARK_SHARE);
+    if (mark == NO_HASH) {
+        return 0;
+    }
+    uint64_t marks = positions->hashes.count[mark];
+    for (size_t i = 0; i < positions->calls; i++) {
+        positions->call[i].mark = positions->call[i].hash == mark;
+    }
+    return is_uneven(positions, marks) ? mark_longer(positions, marks) : marks;
 }
 
 static struct muster_place_met *place_met(struct muster_positions *positions, uint32_t hash,
@@ -257,12 +320,12 @@ static void count_met(struct muster_positions *positions, struct muster_place_me
 
 /* Where the mark stays away for longer than steps differ, as in a warm-up or in replays of a graph,
  * something else runs: there the last calls alone tell the position. */
-static void by_mark(struct muster_positions *positions, uint32_t mark)
+static void by_mark(struct muster_positions *positions)
 {
-    uint64_t most = step_calls(positions, mark), since = 0;
+    uint64_t shorter, most = step_calls(positions, 0, &shorter), since = 0;
     for (size_t i = 0; i < positions->calls; i++) {
         const struct muster_call *call = &positions->call[i];
-        since = call->hash == mark ? 0 : since + (since <= most);
+        since = call->mark ? 0 : since + (since <= most);
         struct muster_place_met *met = place_met(positions, call->hash, since);
         count_met(positions, met);
         if (call->unit != MUSTER_NO_UNIT) {
@@ -337,14 +400,14 @@ static bool is_alike(const struct muster_sketch *a, const struct muster_sketch *
 void muster_positions_set(struct muster_positions *positions, uint32_t gpu)
 {
     struct muster_sketch own;
-    uint32_t mark = find_mark(positions);
+    uint64_t marks = mark_steps(positions);
     size_t p = 0;
-    if (mark == NO_HASH) {
-        by_period(positions);
+    if (marks) {
+        by_mark(positions);
     } else {
-        by_mark(positions, mark);
+        by_period(positions);
     }
-    draw_sketch(positions, mark == NO_HASH ? 0 : positions->hashes.count[mark], &own);
+    draw_sketch(positions, marks, &own);
     while (p < positions->programs && !is_alike(&own, &positions->sketch[p])) {
         p++;
     }

@@ -15,8 +15,8 @@ enum {
 
 /* One call of a GPU, in their order. */
 struct muster_call {
-    uint32_t hash; /* of the last calls: its number */
-    uint32_t unit; /* MUSTER_NO_UNIT: not timed */
+    uint32_t hash : 31, mark : 1; /* of the last calls: its number; here a step begins */
+    uint32_t unit;                /* MUSTER_NO_UNIT: not timed */
 };
 
 /* A call that was met after a certain one. */
@@ -52,7 +52,7 @@ struct muster_positions {
     struct muster_counts hashes, met;
     struct muster_call_met call_met[MUSTER_CALLS_MET];
     struct muster_place_met place_met[MUSTER_PLACES_MET];
-    uint64_t *sorted; /* room for as many counts */
+    uint64_t *sorted, *longer; /* room for as many counts, and hashes */
     /* Of all. */
     struct muster_places labels;
     struct muster_sketch *sketch; /* of each program that was met */
