@@ -1,6 +1,7 @@
 /* GPUs as NVML and the PCI tree show them, at rest. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "doctor/doctor.h"
 #include "doctor/visible.h"
@@ -364,6 +365,24 @@ static void check_mode(struct muster_doctor *doctor)
     }
 }
 
+/* The driver calls P2P over PCIe fit for use on machines whose switches, IOMMU or BIOS do not carry it. */
+static void suspect_pcie(const struct muster_machine *machine, struct muster_check *check)
+{
+    const char *off = getenv("NCCL_P2P_DISABLE"), *level = getenv("NCCL_P2P_LEVEL");
+    bool used = !(off && strcmp(off, "1") == 0) &&
+                !(level && (strcasecmp(level, "LOC") == 0 || strcasecmp(level, "NVL") == 0));
+    for (int gpu = 0; gpu < machine->gpus; gpu++)
+        used &= machine->gpu[gpu].nvlinks <= 0;
+    if (!used || machine->gpus < 2)
+        return;
+    muster_check_suspect(check, "P2P over PCIe: the driver allows it, which does not say that this machine's "
+                                "switches, IOMMU and BIOS carry it");
+    check->suspect_of = "hang_stuck wrong_result";
+    check->suspect_weight = 3;
+    muster_check_advice(check, "NCCL_P2P_DISABLE=1 shows whether it is that; `--active` tests each pair "
+                               "(p2p.kernel). Then gpu.iommu, gpu.acs (as root), a newer driver and BIOS");
+}
+
 static void check_p2p(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_doctor_begin_gpu(doctor, "gpu.p2p_status", "F43,F46",
@@ -384,6 +403,8 @@ static void check_p2p(struct muster_doctor *doctor)
     muster_check_found(check, refused ? "P2P is refused for some pairs"
                               : ok    ? "P2P between all pairs"
                                       : "a single GPU, or not told");
+    if (!refused)
+        suspect_pcie(machine, check);
     if (refused) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "GeForce, L40S and A6000 boards and some chipsets have none; else "

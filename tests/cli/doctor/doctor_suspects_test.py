@@ -73,6 +73,16 @@ class Suspects(GpuCase):
         self.assertEqual(self.causes(*symptom, gpus=4, **slurm), [])
         self.assertEqual(self.causes(*symptom, gpus=1, **slurm, SLURM_GPUS_PER_TASK="1"), ["job.ranks"])
 
+    def test_p2p_over_pcie(self):
+        symptom = ("--passive", "--only", "gpu.p2p_status,version.nccl_bad", "--symptom", "hang_stuck")
+        boards = "gpu * links 0\ngpu * capability 8 6\ngpu * name NVIDIA GeForce RTX 3090"
+        self.assertEqual(self.causes(*symptom, nvml=boards), ["gpu.p2p_status"])
+        self.assertIn("NCCL_P2P_DISABLE=1", self.doctor(*symptom, nvml=boards)["gpu.p2p_status"]["advice"])
+        for off in ({"NCCL_P2P_DISABLE": "1"}, {"NCCL_P2P_LEVEL": "NVL"}):
+            self.assertNotIn("gpu.p2p_status", self.causes(*symptom, nvml=boards, **off))
+        self.assertNotIn("gpu.p2p_status", self.causes(*symptom))  # NVLinks
+        self.assertEqual(self.doctor("--passive", nvml=boards)["gpu.p2p_status"]["status"], "ok")
+
     def test_nvlink_sharp(self):
         hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
         dev = {"MUSTER_DEVFS": str(self.root / "dev")}
