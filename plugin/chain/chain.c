@@ -40,19 +40,16 @@ static const unsigned shown_for[MUSTER_EVENT_KINDS] = {
     [MUSTER_EVENT_KERNEL_PHASE] = BIT(KERNEL_PHASE),
 };
 
-static bool is_shown(unsigned api, int kind, unsigned mask)
-{
-    /* The condition of 2.23 to 2.25 takes Coll's bit for P2p's. */
-    bool by_coll = api <= 2 && kind == MUSTER_EVENT_P2P && (mask & BIT(COLL));
-    return (mask & shown_for[kind]) || by_coll;
-}
-
 /* What one NCCL of this process and the two profilers agreed on, by interface version. */
 struct agreed {
     _Atomic unsigned own_mask; /* what muster asked for last */
     int other_mask;            /* the other's to write, at any time (__atomic) */
     bool begun;                /* the first init is over; the rest under the lock */
     unsigned kernels;          /* of KERNELS, what the other asked for then */
+    /* The other's table where it has this very interface, 2.28's or a newer one; else NULL. */
+    const struct nccl_profiler_v1 *same;
+    unsigned shown_for[MUSTER_EVENT_KINDS]; /* the table above, as this version has it */
+    uint8_t group_at[MUSTER_EVENT_KINDS];   /* where the Group's handle stands; 0: nowhere */
 };
 
 /* The process's one chain: NCCL's calls bring nothing else to find it by. */
@@ -67,9 +64,19 @@ static struct {
     bool logged_failure, logged_kernels;
 } chain = {.comms.lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static unsigned other_mask(unsigned api)
+static inline bool is_for_own(const struct agreed *agreed, int kind)
 {
-    return (unsigned)__atomic_load_n(&chain.agreed[api].other_mask, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&agreed->own_mask, memory_order_relaxed) & agreed->shown_for[kind];
+}
+
+static inline unsigned other_mask(const struct agreed *agreed)
+{
+    return (unsigned)__atomic_load_n(&agreed->other_mask, __ATOMIC_RELAXED);
+}
+
+static inline bool is_for_other(const struct agreed *agreed, int kind)
+{
+    return other_mask(agreed) & agreed->shown_for[kind];
 }
 
 /* ---- Communicators ---- */
@@ -116,7 +123,7 @@ static void log_kernels_locked(unsigned api)
 static unsigned unite_locked(unsigned api, unsigned child_api, unsigned own)
 {
     struct agreed *agreed = &chain.agreed[api];
-    unsigned wanted = other_mask(api) & ((1u << muster_event_kinds(child_api)) - 1);
+    unsigned wanted = other_mask(agreed) & ((1u << muster_event_kinds(child_api)) - 1);
     if (!agreed->begun)
         agreed->kernels = wanted & KERNELS;
     agreed->begun = true;
@@ -199,42 +206,50 @@ static struct sides sides_of(void *handle)
 struct arrival {
     unsigned api;
     int kind;
-    const void *d;
-    void *const *group_at; /* where it says its group; NULL: it does not */
-    struct sides parent, group;
-    bool elsewhere; /* a ProxyOp for another process: its parent is one of that process */
+    union nccl_descr *d;
+    void **group_at;      /* where it says its group; NULL: it does not */
+    void *parent, *group; /* NCCL's names of what is above */
+    bool elsewhere;       /* a ProxyOp for another process: its parent is one of that process */
 };
 
-static struct arrival look_at(unsigned api, int kind, const void *d)
+static inline struct arrival look_at(unsigned api, int kind, union nccl_descr *d)
 {
-    struct arrival event = {.api = api, .kind = kind, .d = d};
-    event.parent = sides_of(nccl_descr_parent(d));
-    event.group_at = nccl_descr_group(api, kind, d);
-    if (event.group_at)
-        event.group = sides_of(*event.group_at);
+    struct arrival event = {.api = api, .kind = kind, .d = d, .parent = nccl_descr_parent(d)};
+    event.group_at = nccl_descr_group_in(api, kind, d);
+    event.group = event.group_at ? *event.group_at : NULL;
     event.elsewhere = kind == MUSTER_EVENT_PROXY_OP && nccl_descr_pid(d) != chain.pid;
     return event;
 }
 
-static void *start_own(const struct arrival *event, void *context)
+/* A descriptor is its caller's own and no constant (in NCCL, on the stack of the calling thread),
+ * so each profiler's names are put where NCCL's are, and those put back: a copy costs more than all
+ * else here. */
+static inline void put_above(const struct arrival *event, void *parent, void *group)
 {
-    const void *d = event->d;
+    if (event->elsewhere)
+        return;
+    event->d->v1.parent = parent;
+    if (event->group_at)
+        *event->group_at = group;
+}
+
+static void *start_own(const struct arrival *event, nccl_start own_start, void *context,
+                       void *parent, void *group)
+{
     void *handle = NULL;
-    union nccl_descr copy;
-    bool same = event->parent.own == nccl_descr_parent(d) &&
-                (!event->group_at || event->group.own == *event->group_at);
-    if (!same && !event->elsewhere) {
-        nccl_lower(event->api, event->api, d, NULL, &copy);
-        copy.v1.parent = event->parent.own;
-        if (event->group_at)
-            *nccl_descr_group_in(event->api, event->kind, &copy) = event->group.own;
-        d = &copy;
-    }
-    nccl_profiler_own_start(event->api, context, &handle, d);
+    bool same = parent == event->parent && group == event->group;
+    if (!same)
+        put_above(event, parent, group);
+    own_start(context, &handle, event->d);
+    if (!same)
+        put_above(event, event->parent, event->group);
     return handle;
 }
 
-static void *start_other(const struct arrival *event, const struct muster_chain_comm *comm)
+/* By itself, so that the usual case needs no frame for the copy. */
+static __attribute__((noinline)) void *start_older(const struct arrival *event,
+                                                   const struct muster_chain_comm *comm,
+                                                   void *parent, void *group)
 {
     const struct muster_chain_table *table = &chain.library.newest[event->api];
     union nccl_descr copy;
@@ -243,79 +258,145 @@ static void *start_other(const struct arrival *event, const struct muster_chain_
         return NULL;
     void **group_at = nccl_descr_group_in(table->api, event->kind, &copy);
     if (group_at)
-        *group_at = event->group.other;
+        *group_at = group;
     if (!event->elsewhere) /* v4's parent of an operation is its group */
-        copy.v1.parent = event->group_at && !group_at ? event->group.other : event->parent.other;
+        copy.v1.parent = event->group_at && !group_at ? group : parent;
     table->v1->start(comm->other, &handle, &copy);
     return handle;
 }
 
-/* Up to 2.27 NCCL shows no operation of a group without a handle. */
-static bool hidden(const struct arrival *event)
+static inline void *start_other(const struct arrival *event, const struct muster_chain_comm *comm,
+                                void *parent, void *group)
 {
-    return event->api < 5 &&
-           (event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P) &&
-           nccl_descr_parent(event->d) && !event->parent.other;
+    const struct muster_chain_table *table = &chain.library.newest[event->api];
+    void *handle = NULL;
+    if (table->api != event->api)
+        return start_older(event, comm, parent, group);
+    put_above(event, parent, group);
+    table->v1->start(comm->other, &handle, event->d);
+    put_above(event, event->parent, event->group);
+    return handle;
 }
 
-/* Whose context the other profiler gets; NULL: it is told nothing. The network works for other
+/* Whose context the other profiler gets of an event that it asked for; NULL: it is told nothing. Up
+ * to 2.27 NCCL shows no operation of a group without a handle. The network works for other
  * processes, too (PXN), and brings their contexts, which nobody here could look into: then it is
  * one of this process. */
-static struct muster_chain_comm *comm_of_other(const struct arrival *event,
-                                               struct muster_chain_comm *comm)
+static inline struct muster_chain_comm *
+comm_of_other(const struct arrival *event, struct muster_chain_comm *comm, const void *parent)
 {
-    bool network =
-        event->elsewhere ||
-        ((event->kind == MUSTER_EVENT_PROXY_STEP || event->kind == MUSTER_EVENT_NET_PLUGIN) &&
-         event->parent.other);
-    if (!is_shown(event->api, event->kind, other_mask(event->api)) || hidden(event))
+    bool operation = event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P;
+    bool step = event->kind == MUSTER_EVENT_PROXY_STEP || event->kind == MUSTER_EVENT_NET_PLUGIN;
+    if (event->api < 5 && operation && event->parent && !parent)
         return NULL;
-    if (!comm && network)
+    if (!comm && (event->elsewhere || (step && parent)))
         comm = muster_chain_comm_any(&chain.comms, event->api);
     return comm && atomic_load_explicit(&comm->alive, memory_order_acquire) ? comm : NULL;
 }
 
-/* By itself, so that the rest of chain_start needs no frame for its copies. */
-static __attribute__((noinline)) void *start_either(unsigned api, int kind, void *context,
-                                                    const void *d)
+/* What NCCL is to hold: a name for both, or muster's handle where the other has none. */
+static __attribute__((noinline)) void *joined(const struct muster_chain_comm *comm, void *own,
+                                              void *other)
 {
-    void *own = NULL;
-    struct arrival event = look_at(api, kind, d);
-    struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
-    unsigned mask = atomic_load_explicit(&chain.agreed[api].own_mask, memory_order_relaxed);
-    if (is_shown(api, kind, mask))
-        own = start_own(&event, comm ? comm->own : context);
-    comm = comm_of_other(&event, comm);
-    void *other = comm ? start_other(&event, comm) : NULL;
-    if (!other)
-        return own;
     void *name = muster_chain_pairs_add(&chain.pairs, own, other, comm->context);
     if (!name) /* its real stop would not find it */
-        chain.library.newest[api].v1->stop(other);
+        chain.library.newest[comm->api].v1->stop(other);
     return name ? name : own;
 }
 
-/* Whether nothing of the event is the other profiler's: neither is it told, nor of what is above.
- */
-static bool is_only_ours(unsigned api, int kind, const void *d)
+/* The other's part of an event that it asked for; what NCCL is to hold. */
+static inline void *start_other_joined(const struct arrival *event, struct muster_chain_comm *comm,
+                                       void *own, void *parent, void *group)
 {
-    void *const *group_at = nccl_descr_group(api, kind, d);
-    return !is_shown(api, kind, other_mask(api)) &&
-           !muster_chain_pairs_is_name(&chain.pairs, nccl_descr_parent(d)) &&
-           !(group_at && muster_chain_pairs_is_name(&chain.pairs, *group_at));
+    comm = comm_of_other(event, comm, parent);
+    void *other = comm ? start_other(event, comm, parent, group) : NULL;
+    return other ? joined(comm, own, other) : own;
 }
 
-static void chain_start(unsigned api, int kind, void *context, void **handle, const void *d)
+/* Both parts, where something above has a handle of the other's. */
+static __attribute__((noinline)) void start_below_pair(unsigned api, int kind, void *context,
+                                                       void **handle, union nccl_descr *d,
+                                                       nccl_start own_start)
+{
+    struct arrival event = look_at(api, kind, d);
+    struct sides parent = sides_of(event.parent), group = sides_of(event.group);
+    struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
+    const struct agreed *agreed = &chain.agreed[api];
+    void *own = NULL;
+    if (is_for_own(agreed, kind))
+        own = start_own(&event, own_start, comm ? comm->own : context, parent.own, group.own);
+    *handle = is_for_other(agreed, kind)
+                  ? start_other_joined(&event, comm, own, parent.other, group.other)
+                  : own;
+}
+
+static inline void **group_in(const struct agreed *agreed, int kind, union nccl_descr *d)
+{
+    return agreed->group_at[kind] ? (void **)((char *)d + agreed->group_at[kind]) : NULL;
+}
+
+/* In few words for what is most: the other has NCCL's own interface, and nothing above is its own.
+ */
+static inline void start_as_is(const struct nccl_profiler_v1 *table,
+                               const struct muster_chain_comm *comm, void **group_at, void **handle,
+                               union nccl_descr *d)
+{
+    void *own = *handle, *parent = d->v1.parent, *group = NULL;
+    d->v1.parent = NULL;
+    if (group_at) {
+        group = *group_at;
+        *group_at = NULL;
+    }
+    *handle = NULL;
+    table->start(comm->other, handle, d);
+    d->v1.parent = parent;
+    if (group_at)
+        *group_at = group;
+    *handle = *handle ? joined(comm, own, *handle) : own;
+}
+
+static __attribute__((noinline)) void *start_other_below_none(unsigned api, int kind,
+                                                              struct muster_chain_comm *comm,
+                                                              void *own, union nccl_descr *d)
+{
+    struct arrival event = look_at(api, kind, d);
+    return start_other_joined(&event, comm, own, NULL, NULL);
+}
+
+/* The other asked for it, and nothing above is its own. */
+static __attribute__((noinline)) void start_both(const struct agreed *agreed, int kind,
+                                                 void *context, void **handle, union nccl_descr *d,
+                                                 nccl_start own_start)
+{
+    struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
+    if (is_for_own(agreed, kind))
+        own_start(comm ? comm->own : context, handle, d);
+    if (agreed->same && kind != MUSTER_EVENT_PROXY_OP && comm &&
+        atomic_load_explicit(&comm->alive, memory_order_acquire))
+        start_as_is(agreed->same, comm, group_in(agreed, kind, d), handle, d);
+    else
+        *handle = start_other_below_none((unsigned)(agreed - chain.agreed), kind, comm, *handle, d);
+}
+
+/* What keeps more than its arguments is called last, so that this needs no frame. */
+static void chain_start(unsigned api, int kind, void *context, void **handle, const void *d,
+                        nccl_start own_start)
 {
     *handle = NULL;
     if (kind < 0)
         return;
-    struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
-    unsigned mask = atomic_load_explicit(&chain.agreed[api].own_mask, memory_order_relaxed);
-    if (!is_only_ours(api, kind, d))
-        *handle = start_either(api, kind, context, d);
-    else if (is_shown(api, kind, mask))
-        nccl_profiler_own_start(api, comm ? comm->own : context, handle, d);
+    const struct agreed *agreed = &chain.agreed[api];
+    union nccl_descr *descr = (union nccl_descr *)(uintptr_t)d;
+    void *const *group_at = group_in(agreed, kind, descr);
+    if (muster_chain_pairs_is_name(&chain.pairs, descr->v1.parent) ||
+        (group_at && muster_chain_pairs_is_name(&chain.pairs, *group_at))) {
+        start_below_pair(api, kind, context, handle, descr, own_start);
+    } else if (is_for_other(agreed, kind)) {
+        start_both(agreed, kind, context, handle, descr, own_start);
+    } else if (is_for_own(agreed, kind)) {
+        struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
+        own_start(comm ? comm->own : context, handle, d);
+    }
 }
 
 static void chain_stop(void *handle)
@@ -358,18 +439,37 @@ static uint32_t fresh_nonce(void)
     return (uint32_t)(seed >> 45) | 1u << 19; /* no address has the top bit */
 }
 
+/* What the tables of a version's calls are read from. */
+static void prepare(unsigned api)
+{
+    struct agreed *agreed = &chain.agreed[api];
+    union nccl_descr d;
+    if (api >= 5 && chain.library.newest[api].api == api)
+        agreed->same = chain.library.newest[api].v1;
+    for (int kind = 0; kind < MUSTER_EVENT_KINDS; kind++) {
+        void **group_at = nccl_descr_group_in(api, kind, &d);
+        agreed->group_at[kind] = group_at ? (uint8_t)((char *)group_at - (char *)&d) : 0;
+        agreed->shown_for[kind] = shown_for[kind];
+    }
+    if (api <= 2) /* the condition of 2.23 to 2.25 takes Coll's bit for P2p's, too */
+        agreed->shown_for[MUSTER_EVENT_P2P] |= BIT(COLL);
+}
+
 const struct nccl_profiler_beside *muster_chain_open(const char *name, struct muster_err *err)
 {
     static const struct nccl_profiler_beside calls = {chain_init, chain_start, chain_stop,
                                                       chain_record, chain_finalize};
     if (muster_chain_load(&chain.library, name, err))
         return NULL;
-    if (muster_chain_pairs_make(&chain.pairs, fresh_nonce())) {
+    uint32_t nonce = fresh_nonce();
+    if (muster_chain_pairs_make(&chain.pairs, nonce)) {
         muster_fail_memory(err, "MUSTER_CHAIN");
         return NULL;
     }
-    chain.comms.nonce = chain.pairs.nonce;
+    chain.comms.tag = nonce << 4 | MUSTER_CHAIN_COMM_KIND;
     chain.pid = getpid();
+    for (unsigned api = 1; api <= NCCL_NEWEST_API; api++)
+        prepare(api);
     const struct nccl_profiler_v1 *newest = chain.library.newest[NCCL_NEWEST_API].v1;
     chain.name = newest->name ? newest->name : name;
     return &calls;

@@ -22,8 +22,7 @@ uint64_t muster_chain_comm_add(struct muster_chain_comms *comms, unsigned api, v
         uint32_t life =
             (atomic_load_explicit(&comm->life, memory_order_relaxed) + 1) & MUSTER_CHAIN_LIFE_MASK;
         life += life == 0;
-        context = (uint64_t)comms->nonce << 44 | (uint64_t)MUSTER_CHAIN_COMM_KIND << 40 |
-                  (uint64_t)life << 16 | (uint64_t)(comm - comms->at);
+        context = (uint64_t)comms->tag << 40 | (uint64_t)life << 16 | (uint64_t)(comm - comms->at);
         comm->context = context;
         comm->own = own;
         comm->other = other;

@@ -34,7 +34,7 @@ struct muster_chain_comm {
 };
 
 struct muster_chain_comms {
-    uint32_t nonce;
+    uint32_t tag; /* a context's upper bits: nonce and kind */
     pthread_mutex_t lock;
     unsigned next;
     struct muster_chain_comm at[MUSTER_CHAIN_COMMS];
@@ -48,8 +48,7 @@ static inline struct muster_chain_comm *muster_chain_comm_find(struct muster_cha
                                                                const void *context)
 {
     uint64_t bits = (uint64_t)(uintptr_t)context;
-    if (bits >> 40 != ((uint64_t)comms->nonce << 4 | MUSTER_CHAIN_COMM_KIND) ||
-        (bits & 0xffff) >= MUSTER_CHAIN_COMMS)
+    if (bits >> 40 != comms->tag || (bits & 0xffff) >= MUSTER_CHAIN_COMMS)
         return NULL;
     struct muster_chain_comm *comm = &comms->at[bits & 0xffff];
     uint32_t life = atomic_load_explicit(&comm->life, memory_order_acquire);

@@ -22,7 +22,7 @@ int muster_chain_pairs_make(struct muster_chain_pairs *pairs, uint32_t nonce)
                     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (at == MAP_FAILED)
         return -1;
-    *pairs = (struct muster_chain_pairs){.nonce = nonce, .at = at};
+    *pairs = (struct muster_chain_pairs){.tag = nonce << 4 | MUSTER_CHAIN_PAIR_KIND, .at = at};
     /* Laps count from 1, so that memory of zeros is no life of anything. */
     atomic_init(&pairs->next, MUSTER_CHAIN_PAIRS);
     return 0;
@@ -48,8 +48,8 @@ static struct muster_chain_pair *take_one(struct muster_chain_pairs *pairs, uint
 static void *name_of(const struct muster_chain_pairs *pairs, const struct muster_chain_pair *pair,
                      uint64_t lap)
 {
-    uint64_t bits = (uint64_t)pairs->nonce << 44 | (uint64_t)MUSTER_CHAIN_PAIR_KIND << 40 |
-                    (lap & LAP_MASK) << 16 | (uint64_t)(pair - pairs->at);
+    uint64_t bits =
+        (uint64_t)pairs->tag << 40 | (lap & LAP_MASK) << 16 | (uint64_t)(pair - pairs->at);
     return (void *)(uintptr_t)bits;
 }
 

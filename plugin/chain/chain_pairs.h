@@ -28,7 +28,7 @@ struct muster_chain_pair {
 };
 
 struct muster_chain_pairs {
-    uint32_t nonce;
+    uint32_t tag; /* a name's upper bits: nonce and kind */
     _Atomic uint64_t next;
     struct muster_chain_pair *at; /* MUSTER_CHAIN_PAIRS of them */
 };
@@ -51,8 +51,7 @@ void *muster_chain_pairs_add(struct muster_chain_pairs *pairs, void *own, void *
 static inline bool muster_chain_pairs_is_name(const struct muster_chain_pairs *pairs,
                                               const void *handle)
 {
-    return (uint64_t)(uintptr_t)handle >> 40 ==
-           ((uint64_t)pairs->nonce << 4 | MUSTER_CHAIN_PAIR_KIND);
+    return (uint64_t)(uintptr_t)handle >> 40 == pairs->tag;
 }
 
 /* False: not a name of ours, or of a life that is over. */

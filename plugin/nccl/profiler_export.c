@@ -409,7 +409,8 @@ static int finalize(void *context)
     static int start_v##api(void *context, void **handle, const void *descriptor)                  \
     {                                                                                              \
         if (UNLIKELY(others() != NULL) && handle) {                                                \
-            others()->start(api, nccl_descr_kind(api, descriptor), context, handle, descriptor);   \
+            others()->start(api, nccl_descr_kind(api, descriptor), context, handle, descriptor,    \
+                            own_start_v##api);                                                     \
             return NCCL_SUCCESS;                                                                   \
         }                                                                                          \
         return own_start_v##api(context, handle, descriptor);                                      \
@@ -464,14 +465,6 @@ TABLE(6, 5, init_6, record_v6);
 TABLE(7, 5, init_7, record_v7);
 
 /* ---- For a chain ---- */
-
-void nccl_profiler_own_start(unsigned api, void *context, void **handle, const void *descriptor)
-{
-    static int (*const own[])(void *, void **, const void *) = {
-        NULL,         own_start_v1, own_start_v2, own_start_v3,
-        own_start_v4, own_start_v5, own_start_v6, own_start_v7};
-    own[api](context, handle, descriptor);
-}
 
 void nccl_profiler_own_record(unsigned api, void *handle, int state, const void *args)
 {

@@ -20,13 +20,18 @@ void muster_plugin_state(void *handle, unsigned state, const struct muster_event
 void muster_plugin_stop(void *handle);
 void muster_plugin_fini(void *context);
 
+/* A table's start. */
+typedef int (*nccl_start)(void *context, void **handle, const void *descriptor);
+
 /* What NCCL's calls go to where another profiler is called beside muster, in place of the functions
- * above: it calls the nccl_profiler_own_* below, with contexts and handles of muster's. */
+ * above: it calls nccl_profiler_own_record and `own`, with contexts and handles of muster's. */
 struct nccl_profiler_beside {
     void (*init)(void **context, int *mask, const struct muster_event_init *init,
                  nccl_logger logger, const void *caller);
-    /* `kind`: enum muster_event_kind, -1 for what is none. */
-    void (*start)(unsigned api, int kind, void *context, void **handle, const void *descriptor);
+    /* `kind`: enum muster_event_kind, -1 for what is none. `own` is muster's part of the call; its
+     * `handle` is not NULL. */
+    void (*start)(unsigned api, int kind, void *context, void **handle, const void *descriptor,
+                  nccl_start own);
     void (*stop)(void *handle);
     void (*record)(unsigned api, void *handle, int state, const void *args);
     void (*finalize)(void *context);
@@ -35,8 +40,7 @@ struct nccl_profiler_beside {
 /* NULL: nobody else. Asked in each init; the answer is always the same. */
 const struct nccl_profiler_beside *muster_plugin_beside(void);
 
-/* muster's own table of that version, past whoever is beside it: `handle` is not NULL. */
-void nccl_profiler_own_start(unsigned api, void *context, void **handle, const void *descriptor);
+/* muster's own table of that version, past whoever is beside it. */
 void nccl_profiler_own_record(unsigned api, void *handle, int state, const void *args);
 /* Whether an exported table is this library's own. */
 bool nccl_profiler_is_own(const void *table);

@@ -153,8 +153,14 @@ void standin_start(struct standin *nccl, void *context, void **handle,
 
     entry(nccl, TABLE_START, &start);
     *handle = before;
-    if (start(context, handle, standin_descriptor(nccl->gen->api, event)))
+    void *descriptor = standin_descriptor(nccl->gen->api, event);
+    unsigned char shown[STANDIN_DESCRIPTOR_BYTES];
+    size_t bytes = standin_descriptor_bytes(nccl->gen->api);
+    memcpy(shown, descriptor, bytes);
+    if (start(context, handle, descriptor))
         standin_die("startEvent of type %#x failed", event->type);
+    if (memcmp(shown, descriptor, bytes) != 0)
+        standin_die("startEvent of type %#x left its descriptor changed", event->type);
     if (*handle == before)
         standin_die("startEvent of type %#x left *eHandle as it was", event->type);
     standin_descriptor_spoil();

@@ -319,13 +319,19 @@ static void put_body(unsigned char *at, const struct standin_event *event, unsig
     }
 }
 
+size_t standin_descriptor_bytes(unsigned api)
+{
+    static const size_t bytes[] = {0, 120, 128, 120, 104, 112, 112, STANDIN_DESCRIPTOR_BYTES};
+    return bytes[api];
+}
+
 void *standin_descriptor(unsigned api, const struct standin_event *event)
 {
-    static const size_t bytes[] = {0, 120, 128, 120, 104, 112, 112, 136};
     static const unsigned newest[] = {0, 0x20, 0x20, 0x80, 0x80, 0x800, 0x4000, 0x8000};
-    unsigned char *at = guarded_mine()->descriptor_end - bytes[api];
+    size_t bytes = standin_descriptor_bytes(api);
+    unsigned char *at = guarded_mine()->descriptor_end - bytes;
 
-    memset(at, 0x5a, bytes[api]);
+    memset(at, 0x5a, bytes);
     if (api >= 5)
         put64(at, 0, event->type);
     else

@@ -68,6 +68,9 @@ struct standin_args {
 /* The descriptor in this thread's guarded memory: it ends where readable memory ends. Valid until
  * the thread's next call of either function, or standin_descriptor_spoil. */
 void *standin_descriptor(unsigned api, const struct standin_event *event);
+/* Of every event of that version; at most STANDIN_DESCRIPTOR_BYTES. */
+enum { STANDIN_DESCRIPTOR_BYTES = 136 };
+size_t standin_descriptor_bytes(unsigned api);
 void *standin_state_args(unsigned api, unsigned state, const struct standin_args *args);
 /* Overwrites what the two returned: nobody may keep pointers into it. */
 void standin_descriptor_spoil(void);
