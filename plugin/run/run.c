@@ -26,12 +26,13 @@
 
 enum {
     TRIM_EVERY = 64, /* files: some 20 MB */
-    OPS_ALL = 65536, /* kept of all processes of a refreshed run: 0.1 s a look (bench/follow_cost) */
+    OPS_ALL =
+        65536, /* kept of all processes of a refreshed run: 0.1 s a look (bench/follow_cost) */
 };
 
 /* A file of the run directory, or a live segment, that has not found its process yet. */
 struct file {
-    char *path;
+    const char *path;
     bool segment;
     bool alive;
     size_t found; /* how many were before it: the first that can be read counts */
@@ -41,10 +42,10 @@ struct file {
 struct load {
     struct muster_run *run;
     struct muster_run *before; /* what was read earlier; NULL: nothing was */
-    size_t most; /* operations to be kept of a process that is refreshed */
+    size_t most;               /* operations to be kept of a process that is refreshed */
     bool streamed;
     const struct muster_live_job *job; /* whose segments count; NULL: all do */
-    struct muster_found *found; /* in the segment directory */
+    struct muster_found *found;        /* in the segment directory */
     size_t founds;
     struct file *file;
     size_t files;
@@ -55,7 +56,7 @@ struct load {
 static void note_failure(struct muster_run *run, const struct muster_err *err)
 {
     if (muster_is_memory(err))
-        run->no_memory = true;
+        run->memory.failed = true;
     else
         muster_run_note(run, "%s", err->text);
 }
@@ -72,12 +73,11 @@ static void add_file(struct load *load, const char *path, bool segment, bool ali
             note_failure(load->run, &err);
         return;
     }
-    if (!(file.path = strdup(path)) || !muster_grow(&load->file, load->files, sizeof(file))) {
-        load->run->no_memory = true;
-        free(file.path);
-        return;
-    }
-    load->file[load->files++] = file;
+    file.path = muster_arena_text(&load->run->memory, path);
+    if (muster_grow(&load->file, load->files, sizeof(file)))
+        load->file[load->files++] = file;
+    else
+        load->run->memory.failed = true;
 }
 
 static void add_files_of(struct load *load, const char *dir)
@@ -124,7 +124,7 @@ static bool identity_of(struct load *load, const struct muster_found *found,
     struct muster_err err;
     if (muster_segment_read_identity(found->path, identity, &err) == 0)
         return true;
-    load->run->no_memory |= muster_is_memory(&err);
+    load->run->memory.failed |= muster_is_memory(&err);
     return false;
 }
 
@@ -173,8 +173,8 @@ static void load_live(struct load *load)
     for (size_t i = 0; i < load->founds; i++) {
         struct muster_seg_identity identity;
         if (!identity_of(load, &load->found[i], &identity) ||
-            (load->job && !muster_same_job(&identity, load->found[i].uid, &load->job->who,
-                                           load->job->uid)))
+            (load->job &&
+             !muster_same_job(&identity, load->found[i].uid, &load->job->who, load->job->uid)))
             continue;
         add_file(load, load->found[i].path, true, load->found[i].alive);
         add_log_of(load, &identity);
@@ -183,13 +183,9 @@ static void load_live(struct load *load)
 
 static void add_source(struct load *load, const char *name)
 {
-    char *copy = strdup(name);
-    if (copy && muster_grow(&load->run->source, load->run->sources, sizeof(copy)))
-        load->run->source[load->run->sources++] = copy;
-    else {
-        load->run->no_memory = true;
-        free(copy);
-    }
+    const char *copy = muster_arena_text(&load->run->memory, name);
+    *(const char **)muster_arena_add(&load->run->memory, &load->run->source, &load->run->sources,
+                                     sizeof copy) = copy;
 }
 
 /* The directory of a run whose processes could not make it, or not yet: what they leave lies where
@@ -326,7 +322,7 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
         rc = load->streamed && pieces->segment ? muster_log_count(file->path, &pieces->log, &err)
                                                : muster_log_read(file->path, &pieces->log, &err);
         pieces->log_path = rc == 0 && load->streamed ? strdup(file->path) : NULL;
-        load->run->no_memory |= rc == 0 && load->streamed && !pieces->log_path;
+        load->run->memory.failed |= rc == 0 && load->streamed && !pieces->log_path;
     } else if (file->alive)
         rc = read_alive(file, &pieces->segment, &unstable, &err);
     else
@@ -373,14 +369,15 @@ static bool refresh_process(struct load *load, const struct group *group)
     if (!known)
         return false;
     if (known->state != MUSTER_PROCESS_RUNNING) {
-        if (!known->refreshed && !muster_process_begin_refresh(known, load->most, MUSTER_RUN_LATEST))
+        if (!known->refreshed &&
+            !muster_process_begin_refresh(known, load->most, MUSTER_RUN_LATEST))
             return false;
     } else if (!file) {
         if (!muster_process_refresh_log(known, group->file->path, load->most,
-                                        &load->run->no_memory))
+                                        &load->run->memory.failed))
             return false;
     } else if (!muster_process_refresh(known, file->path, file->alive, load->most, load->ring,
-                                       &load->run->no_memory))
+                                       &load->run->memory.failed))
         return false;
     muster_run_add_known(load->run, known);
     return true;
@@ -478,7 +475,7 @@ static void load_all(struct load *load, const struct muster_run_query *query)
     /* Root looks at everybody's. */
     load->founds = (geteuid() == 0 ? muster_find_all_segments : muster_find_segments)(
         muster_run_segment_dir(query), &load->found);
-    load->run->no_memory |= errno == ENOMEM;
+    load->run->memory.failed |= errno == ENOMEM;
     for (size_t i = 0; i < query->runs; i++)
         load_named(load, query->run[i]);
     if (query->live)
@@ -504,27 +501,27 @@ static int load_run(const struct muster_run_query *query, struct muster_run *bef
         .job = query->job,
     };
     load_all(&load, query);
-    for (size_t i = 0; i < load.files; i++)
-        free(load.file[i].path);
     free(load.file);
     muster_found_free(load.found, load.founds);
-    if (got.processes > 0 && !got.no_memory) {
+    if (got.processes > 0 && !got.memory.failed) {
         *run = got;
         return 0;
     }
-    if (got.no_memory)
+    if (got.memory.failed)
         muster_fail_memory(err, "the whole run");
     else if (got.notes > 0)
         muster_fail(err, "%s", got.note[0]);
     else if (got.sources > 0 && load.files && query->since.unix_ns)
-        muster_fail(err, "%s: nothing was recorded there since this job began; what is there is of "
-                         "an earlier one",
+        muster_fail(err,
+                    "%s: nothing was recorded there since this job began; what is there is of "
+                    "an earlier one",
                     got.source[0]);
     else if (got.sources > 0)
         muster_fail(err, "%s: nothing that muster recorded is there", got.source[0]);
     else
-        muster_fail(err, "No job recorded by muster is running here%s. muster cannot attach to a "
-                         "job that was started without it.",
+        muster_fail(err,
+                    "No job recorded by muster is running here%s. muster cannot attach to a "
+                    "job that was started without it.",
                     geteuid() == 0 ? "" : " as this user");
     muster_run_free(&got);
     return -1;
@@ -548,14 +545,9 @@ int muster_run_refresh(const struct muster_run_query *query, struct muster_run *
 
 void muster_run_free(struct muster_run *run)
 {
-    for (size_t i = 0; i < run->sources; i++)
-        free(run->source[i]);
     for (size_t i = 0; i < run->processes; i++)
         muster_process_free(&run->process[i]);
-    for (size_t i = 0; i < run->notes; i++)
-        free(run->note[i]);
-    free(run->source);
     free(run->process);
-    free(run->note);
+    muster_arena_free(&run->memory);
     memset(run, 0, sizeof(*run));
 }

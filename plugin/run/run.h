@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "oplog/log_reader.h"
 #include "run/live_jobs.h"
@@ -51,13 +52,13 @@ struct muster_process {
 };
 
 struct muster_run {
-    char **source; /* the directories or pids it came from */
+    struct muster_arena memory; /* of texts; failed: something of the run is missing for want of it */
+    const char **source; /* the directories or pids it came from */
     size_t sources;
     struct muster_process *process; /* by (rank, host, pid) */
     size_t processes;
-    char **note; /* what could not be read and why, one line each */
+    const char **note; /* what could not be read and why, one line each */
     size_t notes;
-    bool no_memory; /* only while it is loaded */
 };
 
 /* Leaves out processes that began before: those of this boot by CLOCK_MONOTONIC, others, whose

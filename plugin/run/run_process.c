@@ -18,16 +18,10 @@ enum { SILENT_S = 15 }; /* a log of another host that grew since is alive */
 void muster_run_note(struct muster_run *run, const char *fmt, ...)
 {
     va_list args;
-    char *line;
     va_start(args, fmt);
-    int n = vasprintf(&line, fmt, args);
+    const char *line = muster_arena_vformat(&run->memory, fmt, args);
     va_end(args);
-    if (n < 0 || !muster_grow(&run->note, run->notes, sizeof(*run->note))) {
-        run->no_memory = true;
-        free(n < 0 ? NULL : line);
-        return;
-    }
-    run->note[run->notes++] = line;
+    *(const char **)muster_arena_add(&run->memory, &run->note, &run->notes, sizeof line) = line;
 }
 
 void muster_process_free(struct muster_process *process)
@@ -346,7 +340,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
         pieces->log.image = NULL;
     }
     if (!muster_grow(&run->process, run->processes, sizeof(*run->process))) {
-        run->no_memory = true;
+        run->memory.failed = true;
         free(pieces->segment);
         muster_log_free(&pieces->log);
         free(pieces->log_path);
@@ -354,7 +348,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
     }
     process.state = state_of(pieces, from_log);
     if (!put_together(&process, pieces, from_log))
-        run->no_memory = true;
+        run->memory.failed = true;
     note_log(run, &process, &pieces->log, from_log);
     run->process[run->processes++] = process;
     muster_log_free(&pieces->log);
@@ -364,7 +358,7 @@ void muster_run_add(struct muster_run *run, struct muster_pieces *pieces)
 void muster_run_add_known(struct muster_run *run, struct muster_process *process)
 {
     if (!muster_grow(&run->process, run->processes, sizeof(*run->process))) {
-        run->no_memory = true;
+        run->memory.failed = true;
         return;
     }
     run->process[run->processes++] = *process;

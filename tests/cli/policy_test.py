@@ -384,7 +384,7 @@ policy.yaml on clean: NCCL asks a tuner about 908 of 908 operations
 of these 548 stay as they are, 360 would change
   - what would change does so only where NCCL offers something that the rule keeps, which a run \
 does not tell
-  - operations are evaluated one by one: NCCL asks about several small ones of a group together, \
+  - operations are judged one by one: NCCL asks about several small ones of a group together, \
 with their bytes in sum
 """)
 

@@ -111,9 +111,8 @@ static void make_run(struct input *input, struct muster_run *run)
     struct muster_pieces pieces = {.segment = make_segment(input)};
     struct muster_err err;
     muster_run_note(run, "%s", take(input));
-    run->source = malloc(sizeof *run->source);
-    require(run->source && (run->source[0] = strdup("/runs/fuzz")));
-    run->sources = 1;
+    *(const char **)muster_arena_add(&run->memory, &run->source, &run->sources,
+                                     sizeof *run->source) = "/runs/fuzz";
     put_ops(pieces.segment, input);
     require(muster_identity_check("fuzz", &pieces.segment->identity, &err) == 0);
     muster_run_add(run, &pieces);

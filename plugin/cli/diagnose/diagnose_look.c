@@ -188,7 +188,7 @@ void muster_looks_order(struct muster_look **look, size_t n)
 
 /* ---- looks, as text ---- */
 
-static void print_notes(char *const *note, size_t n, const struct muster_terminal *terminal,
+static void print_notes(const char *const *note, size_t n, const struct muster_terminal *terminal,
                         FILE *out)
 {
     for (size_t i = 0; i < n; i++)

@@ -208,7 +208,8 @@ static void what_the_whole_run_does_not_show_is_over(void **state)
 static void the_files_of_the_runs_processes_are_read(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/muster-told-XXXXXX", path[128], *source[] = {dir};
+    char dir[] = "/tmp/muster-told-XXXXXX", path[128];
+    const char *source[] = {dir};
     struct muster_err err;
     struct muster_finding late = make(MUSTER_FINDING_LATE_RANK, 2);
     struct muster_process process = {.identity = {.file_stem = "node0-7"}};

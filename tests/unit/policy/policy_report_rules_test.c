@@ -47,8 +47,7 @@ static void set_up(struct job *job)
 {
     *job = (struct job){.run = fixture_run(RANKS), .dir = "/tmp/muster-rules-XXXXXX"};
     assert_non_null(mkdtemp(job->dir));
-    free(job->run->source[0]);
-    job->run->source[0] = strdup(job->dir);
+    job->run->source[0] = job->dir;
     for (size_t p = 0; p < RANKS; p++) {
         struct muster_process *process = &job->run->process[p];
         fixture_comm(job->run, p, UID, 0x77, (int32_t)p, RANKS);

@@ -21,9 +21,8 @@ struct muster_run *fixture_run(size_t n)
     struct muster_run *run = make(1, sizeof *run);
     run->process = make(n, sizeof *run->process);
     run->processes = n;
-    run->source = make(1, sizeof *run->source);
-    run->source[0] = strdup("muster-test");
-    run->sources = 1;
+    *(const char **)muster_arena_add(&run->memory, &run->source, &run->sources,
+                                     sizeof *run->source) = "muster-test";
     for (size_t p = 0; p < n; p++) {
         struct muster_process *process = &run->process[p];
         process->state = MUSTER_PROCESS_FINALIZED;
@@ -52,13 +51,8 @@ void fixture_free(struct muster_run *run)
         free(run->process[p].comm);
         free(run->process[p].op);
     }
-    for (size_t i = 0; i < run->notes; i++) {
-        free(run->note[i]);
-    }
-    free(run->note);
     free(run->process);
-    free(run->source[0]);
-    free(run->source);
+    muster_arena_free(&run->memory);
     free(run);
 }
 

@@ -440,9 +440,8 @@ static void gaps_name_what_was_lost(void **state)
     run->process[0].ops_missing = 5;
     struct muster_seg_comm *other = &run->process[0].segment->comm[MUSTER_SEG_COMMS];
     *other = (struct muster_seg_comm){.uid = 99, .rank = -1, .folded = 3};
-    run->note = calloc(1, sizeof *run->note);
-    run->note[0] = strdup("x.log: cut short");
-    run->notes = 1;
+    *(const char **)muster_arena_add(&run->memory, &run->note, &run->notes, sizeof *run->note) =
+        "x.log: cut short";
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
     assert_true(fixture_gap(&report, "6 operations not recorded"));
     assert_true(fixture_gap(&report, "(no_slot) (ranks 1-3)"));
