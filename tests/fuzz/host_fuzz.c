@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "cli/topo/topo_out.h"
-#include "doctor/doctor_ports.h"
+#include "doctor/rdma/doctor_ports.h"
 #include "doctor/rules/checks_print.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
