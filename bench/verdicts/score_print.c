@@ -218,17 +218,19 @@ void score_explain(const struct job *job, const struct truth *truth,
     }
 }
 
-static void csv_line(uint64_t seed, const struct job *job, const char *what, unsigned f,
+static void csv_line(uint64_t seed, const struct job *job, const char *what, unsigned faults,
                      const struct truth *truth, const struct recorded *recorded,
                      const struct muster_finding *finding, FILE *out)
 {
+    unsigned f = faults ? (unsigned)__builtin_ctz(faults) : JOB_FAULTS_MAX;
     bool fault = f < job->faults;
-    fprintf(out, "%" PRIu64 ",%s,%s,%u,%s,%d,%.6f,%u,%s,%d,%.6f,%.6f,%.4f\n", seed,
+    fprintf(out, "%" PRIu64 ",%s,%s,%u,%s,%d,%.6f,%u,%s,%d,%.6f,%.6f,%.4f,%d\n", seed,
             job_category_word(job->category), job_family_word(job->family), job->ranks, what,
             fault ? (int)job->fault[f].first : -1, fault ? truth_share(truth, f) : 0,
             fault ? recorded->hits[f] : 0, finding ? muster_finding_name(finding->kind) : "",
             finding && finding->ranks ? finding->rank[0] : -1, finding ? finding->cost_share : 0,
-            finding ? score_cost_s(finding) / truth->run_s : 0, finding ? finding->confidence : 0);
+            finding ? score_cost_s(finding) / truth->run_s : 0, finding ? finding->confidence : 0,
+            __builtin_popcount(faults));
 }
 
 void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
@@ -238,20 +240,19 @@ void score_csv(uint64_t seed, const struct job *job, const struct truth *truth,
     unsigned named = 0, faults;
     if (!job) {
         fprintf(out, "seed,category,family,ranks,verdict,guilty,true_share,hits,kind,rank,"
-                     "share_said,cost_over_run,confidence\n");
+                     "share_said,cost_over_run,confidence,faults\n");
         return;
     }
     for (size_t i = 0; i < evaluated->findings.n; i++) {
         const struct muster_finding *finding = &evaluated->findings.finding[i];
         enum verdict verdict = score_finding(job, finding, &faults);
-        unsigned f = faults ? (unsigned)__builtin_ctz(faults) : JOB_FAULTS_MAX;
         named |= faults;
-        csv_line(seed, job, words[verdict], f, truth, recorded, finding, out);
+        csv_line(seed, job, words[verdict], faults, truth, recorded, finding, out);
     }
     for (unsigned f = 0; f < job->faults; f++) {
         if (!(named >> f & 1)) {
-            csv_line(seed, job, truth->due[f] ? "missed" : "unnamed", f, truth, recorded, NULL,
-                     out);
+            csv_line(seed, job, truth->due[f] ? "missed" : "unnamed", 1u << f, truth, recorded,
+                     NULL, out);
         }
     }
 }

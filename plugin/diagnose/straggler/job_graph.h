@@ -104,6 +104,7 @@ struct muster_seat {
     bool was_far[MUSTER_FARS], was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
     bool culprit;
+    bool hidden; /* a culprit's, that is late there also where nobody was seen beside it */
     double log_e;
     double excess_ns;                   /* sum of what was beyond the usual time */
     uint32_t first_late;                /* unit */
@@ -147,6 +148,10 @@ struct muster_graph {
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */
     int64_t *waited_ns;
+    /* Of each unit, where ranks compute while their communicator works: how far behind the others
+     * its GPU was known to be with it; and how much later it came than that explains.
+     * MUSTER_NO_OWN: not known, or the others were not ready before it. */
+    int64_t *lead_ns, *behind_ns;
     /* Of each unit, shortened; pages that nobody wrote take no memory. */
     int32_t *more_waited, *more_host;
     struct muster_long_ns long_ns;
@@ -166,8 +171,10 @@ void muster_graph_turns(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
 void muster_graph_seats(struct muster_graph *graph);
 void muster_graph_edges(struct muster_graph *graph);
+void muster_graph_leads(struct muster_graph *graph);
 void muster_graph_usual(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
+void muster_graph_hidden(struct muster_graph *graph);
 
 /* host_ns as muster_unit_host_ns gives it. */
 void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,

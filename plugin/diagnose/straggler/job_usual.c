@@ -101,6 +101,17 @@ static int64_t held_ns(const struct muster_graph *graph, uint32_t u)
     return held;
 }
 
+/* How much later it came than its GPU was behind already, where the others were ready before their
+ * communicator was free; INT64_MAX: not known. */
+static int64_t behind_ns(const struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_unit *unit = &graph->unit[u];
+    bool queued = (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_OWN) &&
+                  muster_unit_last(graph, unit) == unit->own;
+    int64_t behind = graph->behind_ns[u];
+    return !queued || behind == MUSTER_NO_OWN ? INT64_MAX : behind > 0 ? behind : 0;
+}
+
 /* ---- what is usual ---- */
 
 /* Units that are compared with each other. */
@@ -239,6 +250,8 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const s
     excess = after < excess ? after : excess;
     int64_t held = excess > 0 ? held_ns(graph, u) : INT64_MAX;
     excess = held < excess ? held : excess;
+    int64_t behind = excess > 0 ? behind_ns(graph, u) : INT64_MAX;
+    excess = behind < excess ? behind : excess;
     int64_t meanwhile = more > 0 ? more - (excess > 0 ? excess : 0) : 0;
     if (meanwhile) {
         graph->more_waited[u] = muster_shorten_ns(&graph->long_ns, meanwhile);

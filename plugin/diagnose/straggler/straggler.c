@@ -29,6 +29,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
     muster_graph_make(&graph, view, &memory);
     if (!memory.failed) {
         muster_seats_evaluate(&graph);
+        muster_graph_hidden(&graph);
     }
     if (!memory.failed) {
         muster_suspects_find(&graph, span, &suspects);

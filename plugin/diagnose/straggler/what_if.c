@@ -184,7 +184,8 @@ static inline void begin_unit(struct muster_what_if *what_if, uint32_t u, unsign
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct before own = before_of(what_if, unit, unit->own);
     struct muster_lanes at = local(what_if, u, &own), more = none;
-    int64_t excess_ns = lanes && seat->log_e > 0 ? muster_unit_excess_ns(graph, unit) : 0;
+    bool late = seat->log_e > 0 || seat->hidden;
+    int64_t excess_ns = lanes && late ? muster_unit_excess_ns(graph, unit) : 0;
     for (unsigned l = 0; l < MUSTER_LANES && excess_ns > 0; l++) {
         int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
         more.ns[l] = lanes >> l & 1 && ns > 0 ? ns : 0;
