@@ -309,12 +309,55 @@ static void a_suspect_comes_last(void **state)
     assert_int_equal(checks->at[0].status, MUSTER_CHECK_OK);
 }
 
+static void suspects_that_rest_on_little_stand_behind_problems(void **state)
+{
+    struct muster_causes causes;
+    struct muster_err err;
+    struct muster_checks *checks = *state;
+    static const char *const ids[] = {"version.nccl_bad", "gpu.multicast"};
+    for (int i = 0; i < 2; i++) {
+        add(checks, ids[i], MUSTER_CHECK_OK);
+        muster_check_suspect(&checks->at[i], "it may be %s", ids[i]);
+        checks->at[i].suspect_of = "init_error";
+        checks->at[i].suspect_weight = i;
+    }
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.at[0].check, 1); /* the greater weight */
+    checks->at[1].status = MUSTER_CHECK_OK;
+    add(checks, "limit.memory", MUSTER_CHECK_PROBLEM); /* explains no failed start */
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+    /* one that has rows in the table is named all the same */
+    add(checks, "net.firewall", MUSTER_CHECK_OK);
+    muster_check_suspect(&checks->at[3], "a rule may be in the way");
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.at[0].check, 3);
+}
+
+static void what_was_found_explains_its_own_words_alone(void **state)
+{
+    struct muster_causes causes;
+    struct muster_err err;
+    struct muster_checks *checks = *state;
+    add(checks, "version.nccl_bad", MUSTER_CHECK_PROBLEM);
+    checks->at[0].explains = "slow_transfer path_missing";
+    assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+    assert_int_equal(muster_causes_find(checks, "slow_transfer", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    checks->at[0].explains = NULL;
+    assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_checks, free_checks)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_suspect_comes_last),
+        TEST(suspects_that_rest_on_little_stand_behind_problems),
+        TEST(what_was_found_explains_its_own_words_alone),
         cmocka_unit_test(every_symptom_has_a_path_to_a_cause),
         cmocka_unit_test(every_finding_is_a_symptom),
         cmocka_unit_test(every_word_of_the_table_is_a_symptom),
