@@ -178,7 +178,9 @@ static void compare_ranks(struct muster_compared *compared, struct draws *draws)
     if (a->ranks != b->ranks)
         return;
     compared->rank = muster_arena_array(&compared->memory, a->ranks, sizeof *compared->rank);
-    for (size_t i = 0; compared->rank && i < a->ranks; i++) {
+    if (!compared->rank)
+        return;
+    for (size_t i = 0; i < a->ranks; i++) {
         struct muster_compared_rank own = {.a = &a->rank[i]};
         own.b = own.a->rank < 0 ? NULL : find_rank(b, own.a->rank);
         if (!own.b)
@@ -189,8 +191,7 @@ static void compare_ranks(struct muster_compared *compared, struct draws *draws)
         own.shown = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
         compared->rank[compared->ranks++] = own;
     }
-    if (compared->ranks)
-        qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
+    qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
 }
 
 /* ---- both ---- */
