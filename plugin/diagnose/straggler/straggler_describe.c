@@ -16,8 +16,8 @@
 
 #define PERSISTENT 0.6 /* of the operations at the positions where the rank is late */
 /* Of bench/verdicts, seeds 1 to 20: true costs over those said, a tenth below and a tenth above. */
-#define COST_LOW  0.73
-#define COST_HIGH 1.85
+#define COST_LOW  0.74
+#define COST_HIGH 1.35
 #define CARRIES   0.3 /* of the cost: who waits so much less without it is a victim */
 
 static double ms(double ns)
