@@ -133,6 +133,8 @@ struct muster_graph {
     struct muster_unit *unit;
     struct muster_turn *turn;
     struct muster_unit_group *group;
+    uint32_t
+        *first_unit; /* of each GPU, and behind the last: its units, in the order of its calls */
     uint64_t *label; /* what units are told apart by, as long as they have no seats */
     uint32_t *of_op; /* of each operation of the view its unit */
     /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */

@@ -264,6 +264,8 @@ static void make_arrays(struct muster_graph *graph)
     graph->role = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->role);
     graph->program = muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->program);
     graph->stages = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->stages);
+    graph->first_unit =
+        muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->first_unit);
     graph->of_op = muster_arena_array(graph->making, view->ops + 1, sizeof *graph->of_op);
 }
 
@@ -281,6 +283,7 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
     set_roles(graph);
     for (size_t g = 0; g < view->gpus && !is_failed(builder); g++) {
         one_gpu(builder, members + first[g], first[g + 1] - first[g]);
+        graph->first_unit[g + 1] = (uint32_t)graph->units;
     }
     for (size_t m = 0; m < view->members; m++) {
         const struct muster_view_member *own = &view->member[m];

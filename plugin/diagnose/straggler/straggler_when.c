@@ -36,17 +36,15 @@ static uint64_t unix_of(const struct muster_graph *graph, const struct muster_un
            (muster_unit_begin_ns(graph, unit) - muster_unit_begin_ns(graph, first));
 }
 
-static void collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                    size_t s, struct muster_arena *memory, struct lates *lates)
+/* Of one GPU. */
+static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_t gpu,
+                        struct muster_arena *memory, struct lates *lates)
 {
-    uint32_t seat = suspects->suspect[s].seat;
     uint64_t last = UINT64_MAX;
-    const struct muster_unit *first = graph->unit;
-    for (size_t u = 0; u < graph->units; u++) {
+    const struct muster_unit *first = &graph->unit[graph->first_unit[gpu]];
+    for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        uint32_t gpu = graph->seat[unit->seat].gpu;
-        first = gpu == graph->seat[first->seat].gpu ? first : unit;
-        if (suspects->group[gpu] != s || !unit->evaluated || !graph->seat[unit->seat].culprit) {
+        if (!unit->evaluated || !graph->seat[unit->seat].culprit) {
             continue;
         }
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
@@ -64,6 +62,16 @@ static void collect(const struct muster_graph *graph, const struct muster_suspec
                               .number = number,
                               .excess_ns = (double)excess_ns,
                               .most = unit->seat == seat};
+    }
+}
+
+static void collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                    size_t s, struct muster_arena *memory, struct lates *lates)
+{
+    for (uint32_t g = 0; g < graph->view->gpus; g++) {
+        if (suspects->group[g] == s) {
+            collect_gpu(graph, suspects->suspect[s].seat, g, memory, lates);
+        }
     }
 }
 
@@ -173,11 +181,8 @@ static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
     struct part part[PARTS] = {{0, 0}};
     uint64_t begin = UINT64_MAX, end = 0;
     for (unsigned pass = 0; pass < 2; pass++) {
-        for (size_t u = 0; u < graph->units; u++) {
+        for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
             const struct muster_unit *unit = &graph->unit[u];
-            if (graph->seat[unit->seat].gpu != gpu) {
-                continue;
-            }
             uint64_t at = muster_unit_begin_ns(graph, unit);
             if (pass == 0) {
                 begin = at < begin ? at : begin;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 
 enum {
-    LOOKED_AT = 15, /* steps: most are as long as the typical one */
+    LOOKED_AT = 15,   /* steps: most are as long as the typical one */
     KINDS_MOST = 2048 /* units of a step in which kinds are counted */
 };
 
@@ -16,28 +16,21 @@ struct cycle {
     uint32_t from, n; /* n 0: none */
 };
 
-static bool is_next(const struct muster_graph *graph, uint32_t u, uint32_t gpu)
-{
-    return u < graph->units && graph->seat[graph->unit[u].seat].gpu == gpu;
-}
-
 /* The first cycle of the typical length, of some in the middle of what was timed. */
 static struct cycle typical_cycle(const struct muster_graph *graph, uint32_t seat)
 {
-    uint32_t gpu = graph->seat[seat].gpu, first = 0, met = 0;
+    uint32_t gpu = graph->seat[seat].gpu, met = 0;
+    uint32_t first = graph->first_unit[gpu], end = graph->first_unit[gpu + 1];
     uint64_t length[LOOKED_AT];
     uint32_t begin[LOOKED_AT];
     size_t n = 0;
-    while (first < graph->units && !is_next(graph, first, gpu)) {
-        first++;
-    }
     uint32_t half = 0;
-    for (uint32_t u = first; is_next(graph, u, gpu); u++) {
+    for (uint32_t u = first; u < end; u++) {
         half += graph->unit[u].seat == seat;
     }
     uint32_t last = MUSTER_NO_UNIT;
     half = half > LOOKED_AT ? (half - LOOKED_AT) / 2 : 0;
-    for (uint32_t u = first; is_next(graph, u, gpu) && n < LOOKED_AT; u++) {
+    for (uint32_t u = first; u < end && n < LOOKED_AT; u++) {
         if (graph->unit[u].seat != seat) {
             continue;
         }
