@@ -185,6 +185,88 @@ static void what_cannot_be_read_goes_in_the_end_with_its_lock(void **state)
     assert_int_equal(fixture_count(fixture->shm, ".lock"), 0);
 }
 
+/* ---- where paths are long ---- */
+
+enum {
+    DEEP = 940
+}; /* bytes of the folder's path: names of segments and locks just fit behind it */
+static char deep[MUSTER_SEG_PATH];
+
+static void make_deep(const struct fixture *fixture)
+{
+    size_t n = (size_t)snprintf(deep, sizeof(deep), "%s", fixture->shm);
+    while (n < DEEP) {
+        size_t length = DEEP - n - 1 < 200 ? DEEP - n - 1 : 199;
+        deep[n] = '/';
+        memset(deep + n + 1, 'd', length);
+        n += length + 1;
+        deep[n] = '\0';
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+}
+
+static void leave_deep_segment(const struct fixture *fixture)
+{
+    struct muster_seg_identity identity;
+    struct muster_segment_file file;
+    struct muster_err err;
+    fixture_identity(fixture, &identity);
+    muster_segment_create(&file, deep, &identity, &err);
+}
+
+static bool lives_for_another_process(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct muster_found *found;
+        size_t n = muster_find_segments(deep, &found);
+        _exit(n == 1 && found[0].alive && !found[0].own ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status == 0;
+}
+
+static void make_old(const char *path)
+{
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+}
+
+static void a_deep_folder_is_looked_after_like_any_other(void **state)
+{
+    const struct fixture *fixture = *state;
+    char lock[MUSTER_SEG_PATH + 64];
+    make_deep(fixture);
+    leave_deep_segment(fixture);
+    assert_true(lives_for_another_process());
+    muster_reap(deep);
+    assert_int_equal(fixture_count(deep, ".seg"), 1);
+    fixture_killed_process(leave_deep_segment, fixture);
+    snprintf(lock, sizeof(lock), "%s/muster-%u-1-2-3.lock", deep, (unsigned)geteuid());
+    close(open(lock, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    make_old(lock);
+    muster_reap(deep);
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 1);
+    assert_int_equal(fixture_count(deep, ".seg"), 1);
+    assert_int_equal(fixture_count(deep, ".lock"), 1);
+}
+
+static void what_cannot_be_read_in_a_deep_folder_goes_in_the_end(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct muster_found *found;
+    make_deep(fixture);
+    fixture_killed_process(leave_deep_segment, fixture);
+    assert_int_equal(muster_find_segments(deep, &found), 1);
+    assert_int_equal(truncate(found[0].path, 100), 0);
+    make_old(found[0].path);
+    muster_found_free(found, 1);
+    muster_reap(deep);
+    assert_int_equal(fixture_count(deep, ".seg"), 0);
+    assert_int_equal(fixture_count(deep, ".lock"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -196,6 +278,8 @@ int main(void)
         TEST(a_segment_that_is_gone_leaves_no_lock),
         TEST(what_cannot_be_read_goes_in_the_end_with_its_lock),
         TEST(another_containers_segment_goes_into_no_directory_of_ours),
+        TEST(a_deep_folder_is_looked_after_like_any_other),
+        TEST(what_cannot_be_read_in_a_deep_folder_goes_in_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
