@@ -41,9 +41,15 @@ static void trim_pages(char *page, size_t n, size_t bytes)
     unsigned char there[AT_ONCE];
     if (mincore(page, n * bytes, there) != 0)
         memset(there, 1, n);
-    for (size_t i = 0; i < n; i++, page += bytes)
-        if ((there[i] & 1) && muster_is_zero(page, bytes))
-            madvise(page, bytes, MADV_DONTNEED);
+    /* Neighbours at once: a call costs more than a page. */
+    for (size_t i = 0, zeros; i < n; i += zeros + 1, page += (zeros + 1) * bytes) {
+        zeros = 0;
+        while (i + zeros < n && (there[i + zeros] & 1) &&
+               muster_is_zero(page + zeros * bytes, bytes))
+            zeros++;
+        if (zeros)
+            madvise(page, zeros * bytes, MADV_DONTNEED);
+    }
 }
 
 void muster_pages_trim(void *from, size_t bytes)
