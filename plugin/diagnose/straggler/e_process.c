@@ -102,6 +102,7 @@ static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uin
 {
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
+    muster_unit_ask_next(graph, unit);
     if (!unit->evaluated) {
         return;
     }

@@ -196,6 +196,15 @@ static inline bool muster_turn_is_whole(const struct muster_graph *graph,
 
 /* ---- of one unit ---- */
 
+/* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page of
+ * its own. What this one's GPU did next is asked for now, and is there when all ranks had their turn. */
+static inline void muster_unit_ask_next(const struct muster_graph *graph,
+                                        const struct muster_unit *unit)
+{
+    __builtin_prefetch(unit + 3);
+    __builtin_prefetch(&graph->view->op[unit->op] + 2);
+}
+
 static inline uint32_t muster_unit_op(const struct muster_graph *graph,
                                       const struct muster_unit *unit)
 {

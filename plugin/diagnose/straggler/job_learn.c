@@ -193,6 +193,7 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
+            muster_unit_ask_next(graph, unit);
             if (is_informative(graph, unit)) {
                 note_change(graph, unit);
             }

@@ -339,6 +339,7 @@ static void add_runs(const struct muster_graph *graph, const struct muster_turn 
     struct key_parts before = {0};
     for (uint32_t i = turn->first; i < turn->first + turn->units; i++) {
         const struct muster_unit *unit = &graph->unit[graph->of_turn[i]];
+        muster_unit_ask_next(graph, unit);
         if (unit->own_ns == MUSTER_NO_SHORT) {
             last = NULL;
             continue;

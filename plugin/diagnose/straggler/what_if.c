@@ -273,6 +273,8 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             uint32_t u = graph->of_turn[turn->first + i];
+            muster_unit_ask_next(graph, &graph->unit[u]);
+            __builtin_prefetch(&what_if->begin[u] + 4);
             begin_unit(what_if, u, lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual));
         }
         note_others(what_if, turn, (uint32_t)t, group, usual);
