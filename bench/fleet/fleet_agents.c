@@ -4,6 +4,7 @@
  *
  * usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] [--from T]
  *        [--offline]  joins and evaluates here, as fast as it goes, and tells when what is named
+ *        [--dump FILE]  with --offline: what it joins, for oracle.py, which reads what ranks cost
  *        [--rough]    one in twenty hosts silent from 8 to 18 s, others killed from 18 to 24 s, a
  *                     quarter of all cut off from 26 to 32 s
  *
@@ -140,6 +141,7 @@ struct options {
     enum fleet_fault fault;
     double from_s;
     bool offline;
+    const char *dump;
 };
 
 static int usage(void)
@@ -162,7 +164,9 @@ static int read_options(int argc, char **argv, struct options *to)
             to->offline = true;
             continue;
         }
-        if (strcmp(argv[i], "--nats") == 0)
+        if (strcmp(argv[i], "--dump") == 0)
+            to->dump = value;
+        else if (strcmp(argv[i], "--nats") == 0)
             to->url = value;
         else if (strcmp(argv[i], "--ranks") == 0)
             to->ranks = (unsigned)strtoul(value, NULL, 10);
@@ -186,6 +190,7 @@ static int read_options(int argc, char **argv, struct options *to)
 
 struct offline {
     double now_s, evaluated_s, longest_s, joined_s;
+    FILE *dump; /* messages, each behind its length; NULL: nowhere */
 };
 
 static void print_finding(void *arg, const struct muster_finding *finding)
@@ -212,6 +217,10 @@ static void join_half(struct agents *agents, unsigned half, struct muster_join *
         if (is_killed(host, half) || is_silent(host, half))
             continue;
         put_message(agents, host, half, &out);
+        uint32_t length = (uint32_t)out.used;
+        if (offline->dump)
+            fwrite(&length, sizeof length, 1, offline->dump),
+                fwrite(out.byte, 1, out.used, offline->dump);
         double begin_s = spent_s();
         if (muster_join_take(join, out.byte, out.used, at_ns, at_ns, &err) != 0)
             printf("%s\n", err.text);
@@ -220,7 +229,26 @@ static void join_half(struct agents *agents, unsigned half, struct muster_join *
     }
 }
 
-static void evaluate_offline(const struct fleet_tape *tape)
+/* What each rank cost in all that is joined, a line each. */
+static void print_costs(struct muster_join *join, uint64_t now_ns)
+{
+    struct muster_rank_costs costs = {0};
+    struct muster_run run;
+    struct muster_view view;
+    if (!muster_join_run(join, now_ns, false, &run) || muster_view_of_run(&run, &view, NULL) != 0 ||
+        !muster_rank_costs_take(&costs, join, &run, &view))
+        exit(2);
+    for (size_t i = 0; i < costs.n; i++)
+        printf("cost %d %llu %llu %llu\n", join->process[i].segment->identity.rank,
+               (unsigned long long)costs.cost[i].operations,
+               (unsigned long long)costs.cost[i].late_ns,
+               (unsigned long long)costs.cost[i].wait_ns);
+    muster_rank_costs_free(&costs);
+    muster_view_free(&view);
+    muster_join_run_free(&run);
+}
+
+static void evaluate_offline(const struct fleet_tape *tape, const char *dump)
 {
     char name[MUSTER_FLEET_NAME];
     muster_fleet_name(name, 1000, RUN);
@@ -228,8 +256,8 @@ static void evaluate_offline(const struct fleet_tape *tape)
         .tape = tape, .session = 1, .sequence = calloc(tape->hosts, sizeof(uint64_t))};
     struct muster_join *join = muster_join_new(name);
     struct muster_evaluator *evaluator = muster_evaluator_new(10 * MUSTER_NS_PER_S);
-    struct offline offline = {0};
-    if (!agents.sequence || !join || !evaluator)
+    struct offline offline = {.dump = dump ? fopen(dump, "we") : NULL};
+    if ((dump && !offline.dump) || !agents.sequence || !join || !evaluator)
         exit(2);
     mallopt(M_MMAP_MAX, 0); /* as a worker does */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -245,6 +273,10 @@ static void evaluate_offline(const struct fleet_tape *tape)
     printf("join %.3f, judge %.3f of a processor, one look at most %.2f s; %llu operations timed\n",
            2 * offline.joined_s / tape->halves, 2 * offline.evaluated_s / tape->halves,
            offline.longest_s, (unsigned long long)join->timed);
+    if (offline.dump)
+        print_costs(join, tape->halves * HALF_NS);
+    if (offline.dump && fclose(offline.dump) != 0)
+        exit(2);
     muster_evaluator_free(evaluator);
     muster_join_free(join);
     free(agents.sequence);
@@ -322,7 +354,7 @@ int main(int argc, char **argv)
         (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
     fflush(stdout);
     if (options.offline)
-        evaluate_offline(&tape);
+        evaluate_offline(&tape, options.dump);
     else if (fgets(line, sizeof line, stdin))
         play(&options, &tape);
     fleet_tape_free(&tape);

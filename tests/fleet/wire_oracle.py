@@ -146,6 +146,25 @@ class Job:
             if number_of in process["class"]:
                 process["op"].append((*process["class"][number_of], number, end - begin))
 
+    def costs_of_all(self):
+        """By rank: in how many operations it was compared, how long it made others wait and waited, in all operations
+        that all members of a communicator have and leave together."""
+        together, members, costs = {}, {}, {}
+        for process in self.process.values():
+            for comm, func, flags, number, took in process["op"]:
+                told = process["comm"].get(comm)
+                if told and took > 0 and not flags & (UNSCORED | INCOMPLETE) and func in (1, 2, 3, 8):
+                    members.setdefault(told["id"], set()).add(process["rank"])
+                    together.setdefault((told["id"], bool(flags & GRAPH), number), {})[process["rank"]] = took
+        for (comm, _, _), at in together.items():
+            if len(at) < 2 or len(at) < len(members[comm]):
+                continue
+            most, least = max(at.values()), min(at.values())
+            for rank, took in at.items():
+                n, made, waited = costs.get(rank, (0, 0, 0))
+                costs[rank] = n + 1, made + most - took, waited + took - least
+        return costs
+
     def costs(self, first):
         """By rank: how long it waited and made others wait, in the first so many operations of its communicator
         that all ranks have and leave together. (Jobs of one communicator.)"""
