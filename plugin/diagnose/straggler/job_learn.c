@@ -60,7 +60,7 @@ struct followers {
 static uint32_t next_seat(struct muster_graph *graph, struct muster_places *places,
                           struct followers *after, uint32_t position, uint32_t gpu)
 {
-    uint32_t last = after->last[gpu], seat = last ? after->next[last - 1] : 0;
+    uint32_t last = after->last[gpu], seat = last && after->next ? after->next[last - 1] : 0;
     if (!seat || graph->seat[seat - 1].position != position) {
         seat = seat_of(graph, places, position, gpu) + 1;
         while (after->n < graph->seats && !is_failed(graph)) {
@@ -70,7 +70,7 @@ static uint32_t next_seat(struct muster_graph *graph, struct muster_places *plac
             return 0;
         }
     }
-    if (last) {
+    if (last && after->next) {
         after->next[last - 1] = seat;
     }
     after->last[gpu] = seat;

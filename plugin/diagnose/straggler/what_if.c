@@ -240,7 +240,7 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
 {
     const struct muster_graph *graph = what_if->graph;
     unsigned left = (1u << MUSTER_LANES) - 1;
-    uint32_t i = t % turn->units;
+    uint32_t i = turn->units ? t % turn->units : 0;
     for (uint32_t n = 0; n < turn->units && left; n++, i++) {
         i = i < turn->units ? i : 0;
         const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
