@@ -443,9 +443,10 @@ static uint32_t fresh_nonce(void)
 static void prepare(unsigned api)
 {
     struct agreed *agreed = &chain.agreed[api];
+    const struct muster_chain_table *table = &chain.library.newest[api];
     union nccl_descr d;
-    if (api >= 5 && chain.library.newest[api].api == api)
-        agreed->same = chain.library.newest[api].v1;
+    if (api >= 5 && table->api == api)
+        agreed->same = table->v1;
     for (int kind = 0; kind < MUSTER_EVENT_KINDS; kind++) {
         void **group_at = nccl_descr_group_in(api, kind, &d);
         agreed->group_at[kind] = group_at ? (uint8_t)((char *)group_at - (char *)&d) : 0;

@@ -155,6 +155,14 @@ static const char *symptoms_of(const struct muster_check *check,
     return muster_arena_text(check->memory, words);
 }
 
+/* Behind what a surer bug advises already, which is written over. */
+static void advise_too(struct muster_check *check, const char *fix)
+{
+    const char *sure = muster_arena_text(check->memory, check->advice);
+    if (sure && strstr(sure, fix) == NULL)
+        muster_check_advice(check, "%.120s; %.120s", fix, sure);
+}
+
 static void name_bug(struct muster_check *check, const char *nccl, const struct muster_known_nccl *bug)
 {
     if (!bug)
@@ -180,7 +188,7 @@ static void suspect(const struct muster_doctor *doctor, struct muster_check *che
     if (check->status == MUSTER_CHECK_OK)
         muster_check_advice(check, "%s", bug->fix);
     else
-        muster_check_advice(check, "%.120s; %.120s", bug->fix, check->advice);
+        advise_too(check, bug->fix);
 }
 
 static void report_too_new(const struct muster_doctor *doctor, struct muster_check *check,
