@@ -322,21 +322,24 @@ static int count_epycs(const struct muster_doctor *doctor)
     return __builtin_popcountll(seen);
 }
 
-/* What a GPU and a NIC of different quarters tell each other is slow then (nccl-tests#293, nccl#1285). */
+/* What a GPU and a NIC of different quarters tell each other is slow then (nccl-tests#293,
+ * nccl#1285). */
 static void suspect_one_node(const struct muster_doctor *doctor, struct muster_check *check)
 {
     int nodes = 0, sockets = count_epycs(doctor);
     char list[64];
     for (int node = 0; node < NODES_MAX; node++)
-        nodes += muster_sysfs_line(doctor->sysfs, list, sizeof list, "devices/system/node/node%d/cpulist",
-                                   node) &&
+        nodes += muster_sysfs_line(doctor->sysfs, list, sizeof list,
+                                   "devices/system/node/node%d/cpulist", node) &&
                  isdigit((unsigned char)list[0]);
     if (sockets == 0 || nodes == 0 || nodes > sockets || doctor->survey->machine->virtual_machine)
         return;
-    muster_check_suspect(check, "one NUMA node a socket on EPYC (NPS1): PCIe devices of different quarters of a "
-                                "socket are slow between each other");
-    muster_check_advice(check, "BIOS: NUMA nodes per socket 4 (NPS4), measured; P2P and GPUDirect across host "
-                               "bridges gain most");
+    muster_check_suspect(
+        check, "one NUMA node a socket on EPYC (NPS1): PCIe devices of different quarters of a "
+               "socket are slow between each other");
+    muster_check_advice(
+        check, "BIOS: NUMA nodes per socket 4 (NPS4), measured; P2P and GPUDirect across host "
+               "bridges gain most");
 }
 
 static void check_numa(struct muster_doctor *doctor)

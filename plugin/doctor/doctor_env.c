@@ -24,10 +24,10 @@ struct environment {
 
 static bool is_ours(const char *name)
 {
-    static const char *const prefixes[] = {"NCCL",         "TORCH_",  "CUDA_", "NCLL",
-                                           "NCL_",         "NCC_",    "NNCL",  "CNCL",
-                                           "nccl",         "ENABLE_", "Nccl",  "PYTORCH_CUDA_ALLOC",
-                                           "PYTORCH_ALLOC", "FI_"};
+    static const char *const prefixes[] = {
+        "NCCL",          "TORCH_", "CUDA_", "NCLL",    "NCL_", "NCC_",
+        "NNCL",          "CNCL",   "nccl",  "ENABLE_", "Nccl", "PYTORCH_CUDA_ALLOC",
+        "PYTORCH_ALLOC", "FI_"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -78,7 +78,8 @@ static void read_conf(struct environment *environment, struct muster_check *chec
     }
 }
 
-/* A <cpu> without its architecture: NCCL fails where none of the job's GPUs is below it (nccl#1726, nccl#379). */
+/* A <cpu> without its architecture: NCCL fails where none of the job's GPUs is below it (nccl#1726,
+ * nccl#379). */
 static bool lacks_architecture(const char *file, char *text)
 {
     bool lacks = false;
@@ -93,23 +94,26 @@ static bool lacks_architecture(const char *file, char *text)
 
 static void suspect_topology(struct muster_check *check, const char *file)
 {
-    muster_check_suspect(check, "%.160s: <cpu> without arch and vendor, which NCCL asks for (\"internal "
-                                "error\") where a job has some of the GPUs",
+    muster_check_suspect(check,
+                         "%.160s: <cpu> without arch and vendor, which NCCL asks for (\"internal "
+                         "error\") where a job has some of the GPUs",
                          file);
-    muster_check_advice(check, "add them, unset NCCL_TOPO_FILE, or aws-ofi-nccl 1.11 and later, which writes "
-                               "its own");
+    muster_check_advice(
+        check, "add them, unset NCCL_TOPO_FILE, or aws-ofi-nccl 1.11 and later, which writes "
+               "its own");
 }
 
 /* Files that the plugin for EFA hands to NCCL. */
-static void evaluate_plugins_topology(const struct muster_doctor *doctor, struct muster_check *check,
-                                      char *text)
+static void evaluate_plugins_topology(const struct muster_doctor *doctor,
+                                      struct muster_check *check, char *text)
 {
-    static const char *const folders[] = {"usr/local", "usr", "opt/amazon/efa", "opt/amazon/ofi-nccl",
-                                          "opt/aws-ofi-nccl"};
+    static const char *const folders[] = {"usr/local", "usr", "opt/amazon/efa",
+                                          "opt/amazon/ofi-nccl", "opt/aws-ofi-nccl"};
     char pattern[PATH_MAX];
     glob_t found;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && !check->suspect[0]; i++) {
-        snprintf(pattern, sizeof pattern, "%s/%s/share/aws-ofi-nccl/xml/*.xml", doctor->root, folders[i]);
+        snprintf(pattern, sizeof pattern, "%s/%s/share/aws-ofi-nccl/xml/*.xml", doctor->root,
+                 folders[i]);
         if (glob(pattern, 0, NULL, &found) != 0)
             continue;
         for (size_t j = 0; j < found.gl_pathc && !check->suspect[0]; j++)
@@ -121,7 +125,8 @@ static void evaluate_plugins_topology(const struct muster_doctor *doctor, struct
 
 /* A description of another machine in place of what NCCL would see. */
 static void evaluate_topology_file(const struct muster_doctor *doctor,
-                                   const struct environment *environment, struct muster_check *check)
+                                   const struct environment *environment,
+                                   struct muster_check *check)
 {
     const char *file = value_of(environment, "NCCL_TOPO_FILE");
     char *text = muster_doctor_room(doctor);
@@ -272,8 +277,8 @@ static void suspect_variables(struct muster_check *check, const struct muster_en
          "each kernel is waited for, and ranks that start two operations in another order wait for "
          "ever",
          "unset it"},
-        {"NCCL_IB_USE_INLINE", "1", "small messages inside work requests, which froze on some cards",
-         "unset it"},
+        {"NCCL_IB_USE_INLINE", "1",
+         "small messages inside work requests, which froze on some cards", "unset it"},
         {"NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "1",
          "receives that are posted ahead, which froze on some cards", "unset it"},
         {"FI_PROVIDER", "tcp", "libfabric is kept off the fabric", "unset it, or efa"},

@@ -365,7 +365,8 @@ static void check_mode(struct muster_doctor *doctor)
     }
 }
 
-/* The driver calls P2P over PCIe fit for use on machines whose switches, IOMMU or BIOS do not carry it. */
+/* The driver calls P2P over PCIe fit for use on machines whose switches, IOMMU or BIOS do not carry
+ * it. */
 static void suspect_pcie(const struct muster_machine *machine, struct muster_check *check)
 {
     const char *off = getenv("NCCL_P2P_DISABLE"), *level = getenv("NCCL_P2P_LEVEL");
@@ -375,12 +376,14 @@ static void suspect_pcie(const struct muster_machine *machine, struct muster_che
         used &= machine->gpu[gpu].nvlinks <= 0;
     if (!used || machine->gpus < 2)
         return;
-    muster_check_suspect(check, "P2P over PCIe: the driver allows it, which does not say that this machine's "
-                                "switches, IOMMU and BIOS carry it");
+    muster_check_suspect(
+        check, "P2P over PCIe: the driver allows it, which does not say that this machine's "
+               "switches, IOMMU and BIOS carry it");
     check->suspect_of = "hang_stuck wrong_result";
     check->suspect_weight = 3;
-    muster_check_advice(check, "NCCL_P2P_DISABLE=1 shows whether it is that; `--active` tests each pair "
-                               "(p2p.kernel). Then gpu.iommu, gpu.acs (as root), a newer driver and BIOS");
+    muster_check_advice(check,
+                        "NCCL_P2P_DISABLE=1 shows whether it is that; `--active` tests each pair "
+                        "(p2p.kernel). Then gpu.iommu, gpu.acs (as root), a newer driver and BIOS");
 }
 
 static void check_p2p(struct muster_doctor *doctor)
@@ -407,9 +410,10 @@ static void check_p2p(struct muster_doctor *doctor)
         suspect_pcie(machine, check);
     if (refused) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "GeForce, L40S and A6000 boards and some chipsets have none; else "
-                                   "look at gpu.iommu and gpu.acs. Where a job fails (\"Cuda failure "
-                                   "217\"), NCCL_P2P_DISABLE=1 shows whether it is that");
+        muster_check_advice(check,
+                            "GeForce, L40S and A6000 boards and some chipsets have none; else "
+                            "look at gpu.iommu and gpu.acs. Where a job fails (\"Cuda failure "
+                            "217\"), NCCL_P2P_DISABLE=1 shows whether it is that");
     }
 }
 
@@ -424,10 +428,12 @@ static void suspect_virtual(struct muster_doctor *doctor, struct muster_check *c
     if (machine->virtual_machine &&
         muster_sysfs_line(doctor->sysfs, product, sizeof product, "class/dmi/id/product_name") &&
         strstr(product, "i440FX")) {
-        muster_check_suspect(check, "a guest of machine type i440FX, whose PCI tree is flat: NCCL sees no "
-                                    "links and no distances");
-        muster_check_advice(check, "machine type q35, with a root port for each GPU and NIC; or NCCL_TOPO_FILE "
-                                   "of the real tree");
+        muster_check_suspect(check,
+                             "a guest of machine type i440FX, whose PCI tree is flat: NCCL sees no "
+                             "links and no distances");
+        muster_check_advice(
+            check, "machine type q35, with a root port for each GPU and NIC; or NCCL_TOPO_FILE "
+                   "of the real tree");
         return;
     }
     if ((!machine->virtual_machine && !wsl) || machine->gpus < 2 || linked)

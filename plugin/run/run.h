@@ -37,22 +37,23 @@ struct muster_process {
                              flight. Those of the log only if the run was not loaded `streamed`:
                              muster_process_read_ops reads them, too */
     size_t ops;
-    char *log;                  /* its path; NULL: all is in `op` */
-    uint64_t log_end;           /* ordinal after the last operation that was in it */
-    uint64_t log_ops;           /* how many it held */
-    size_t retired;             /* of `op`, the first so many; those behind them are in flight */
-    uint64_t read_to;           /* ordinal up to which retired operations were read */
-    uint64_t ops_missing;       /* retired but not in `op`: overwritten, lost, or unreadable */
+    char *log;            /* its path; NULL: all is in `op` */
+    uint64_t log_end;     /* ordinal after the last operation that was in it */
+    uint64_t log_ops;     /* how many it held */
+    size_t retired;       /* of `op`, the first so many; those behind them are in flight */
+    uint64_t read_to;     /* ordinal up to which retired operations were read */
+    uint64_t ops_missing; /* retired but not in `op`: overwritten, lost, or unreadable */
     struct muster_refreshed *refreshed; /* of a run that was read again (run/refresh.h): `op` is its
                                            window and what is in flight; NULL: the whole */
-    uint64_t last_seen_unix_ns; /* heartbeat */
+    uint64_t last_seen_unix_ns;         /* heartbeat */
     uint64_t seen_ns; /* up to then it is known what it did, by its CLOCK_MONOTONIC; 0: up to its
                          last heartbeat */
     bool elsewhere;   /* on another host, or before a reboot: known to the second of its log */
 };
 
 struct muster_run {
-    struct muster_arena memory; /* of texts; failed: something of the run is missing for want of it */
+    struct muster_arena
+        memory;          /* of texts; failed: something of the run is missing for want of it */
     const char **source; /* the directories or pids it came from */
     size_t sources;
     struct muster_process *process; /* by (rank, host, pid) */
@@ -74,7 +75,7 @@ struct muster_run_query {
     size_t runs;
     bool live;
     const struct muster_live_job *job; /* with `live`: of this job alone; NULL: of all */
-    bool streamed;           /* operations stay in the logs until they are asked for */
+    bool streamed;                     /* operations stay in the logs until they are asked for */
     struct muster_run_since since;
     const char *segment_dir; /* NULL: $MUSTER_SEGMENT_DIR, else /dev/shm */
 };

@@ -1,5 +1,5 @@
-/* Any bytes as a libnccl.so: its version, the names of its variables and the GPUs that it was built for are looked
- * up in the file. */
+/* Any bytes as a libnccl.so: its version, the names of its variables and the GPUs that it was built
+ * for are looked up in the file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

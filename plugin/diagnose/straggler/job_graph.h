@@ -196,8 +196,9 @@ static inline bool muster_turn_is_whole(const struct muster_graph *graph,
 
 /* ---- of one unit ---- */
 
-/* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page of
- * its own. What this one's GPU did next is asked for now, and is there when all ranks had their turn. */
+/* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page
+ * of its own. What this one's GPU did next is asked for now, and is there when all ranks had their
+ * turn. */
 static inline void muster_unit_ask_next(const struct muster_graph *graph,
                                         const struct muster_unit *unit)
 {

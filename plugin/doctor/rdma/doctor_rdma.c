@@ -209,7 +209,8 @@ static bool is_unheard(const struct muster_doctor *doctor, const char *module)
            muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0;
 }
 
-/* NCCL's NICs read GPUs' memory by themselves where NVLink is; elsewhere sends go by way of the host (nccl#371). */
+/* NCCL's NICs read GPUs' memory by themselves where NVLink is; elsewhere sends go by way of the
+ * host (nccl#371). */
 static void suspect_reads(const struct muster_doctor *doctor, struct muster_check *check)
 {
     const struct muster_machine *machine = doctor->survey->machine;
@@ -223,9 +224,11 @@ static void suspect_reads(const struct muster_doctor *doctor, struct muster_chec
             muster_path_gpu_nic(machine, gpu, nic, &path);
             if (path.class != MUSTER_PATH_PIX && path.class != MUSTER_PATH_PXB)
                 continue;
-            muster_check_suspect(check, "without NVLink NCCL sends by way of the host's memory, though a NIC "
-                                        "is below a PCIe switch with GPU %d",
-                                 gpu);
+            muster_check_suspect(
+                check,
+                "without NVLink NCCL sends by way of the host's memory, though a NIC "
+                "is below a PCIe switch with GPU %d",
+                gpu);
             muster_check_advice(check, "NCCL_NET_GDR_READ=1, measured");
         }
 }

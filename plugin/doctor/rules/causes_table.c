@@ -127,7 +127,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"p2p.kernel", "allreduce.small allreduce.large hang_stuck wrong_result", 3},
     {"p2p.copy", "allreduce.large hang_stuck wrong_result", 2},
     {"gpu.p2p_status", SLOW " path_missing", 3},
-    /* Boards without P2P, which NCCL tries all the same; the NCCL itself is looked at after that. */
+    /* Boards without P2P, which NCCL tries all the same; the NCCL itself is looked at after that.
+     */
     {"gpu.p2p_status", "init_error hang_stuck", 6},
     {"policy_divergence", "hang_stuck", 9},
 };

@@ -36,7 +36,7 @@ struct muster_check {
     const char *explains;
     const char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
-    int left_out; /* lines of evidence beyond those */
+    int left_out;      /* lines of evidence beyond those */
     uint64_t begin_ns; /* 0: its time has ended */
     double ms;
     struct muster_arena *memory; /* of the evidence: the checks' */

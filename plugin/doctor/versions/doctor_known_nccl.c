@@ -163,7 +163,8 @@ static void advise_too(struct muster_check *check, const char *fix)
         muster_check_advice(check, "%.120s; %.120s", fix, sure);
 }
 
-static void name_bug(struct muster_check *check, const char *nccl, const struct muster_known_nccl *bug)
+static void name_bug(struct muster_check *check, const char *nccl,
+                     const struct muster_known_nccl *bug)
 {
     if (!bug)
         return;

@@ -239,8 +239,9 @@ static void what_nothing_explains_is_said(void **state)
     muster_checks_json(checks, &causes, &(struct muster_checks_place){"h", "h b", -1, -1}, out);
     fclose(out);
     assert_non_null(strstr(text, "\"state\": \"problem\""));
-    assert_non_null(strstr(text, "\"text\": \"This host would spoil a job: 1 problem; 1 of 2 checks "
-                                 "could not run.\""));
+    assert_non_null(strstr(text,
+                           "\"text\": \"This host would spoil a job: 1 problem; 1 of 2 checks "
+                           "could not run.\""));
     assert_non_null(strstr(text, "\"problems\": 1"));
     free(text);
     out = open_memstream(&text, &size);

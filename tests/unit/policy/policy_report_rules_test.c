@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "policy/offline/report_rules.h"
-#include "report_fixture.h"
 #include "policy/policy.h"
+#include "report_fixture.h"
 
 enum { RANKS = 2, UID = 1 };
 
