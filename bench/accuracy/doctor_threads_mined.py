@@ -1,22 +1,12 @@
 """Thirty of 131 threads that were read for their causes, drawn (seed 2026) before anything was mended for them.
 
-usage: doctor_threads_mined.py [--report THREAD] MUSTER FOLDER:FOLDER
+usage: doctor_threads_mined.py [--dry | --report THREAD] MUSTER FOLDER:FOLDER
 """
 
-import json
-import pathlib
-import re
 import shutil
-import sys
-import tempfile
 
-OPTIONS = []
-if sys.argv[1:2] == ["--report"]:
-    OPTIONS = [sys.argv.pop(1), sys.argv.pop(1)]
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from doctor_threads import FAKES, MUSTER, Host, named  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import efa, nccl, p5, place_of  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_more import consumer, redirecting, small_shm  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fourth import efa, main, nccl, p5, workstation
+from doctor_threads_more import consumer, small_shm
 
 
 def container(host):
@@ -251,18 +241,6 @@ def one_gpu_a_node(host):  # NVIDIA/nccl#394
     nccl(host, "2.5.7", "+cuda10.0")
 
 
-def acs(host):  # vllm-project/vllm#9920
-    consumer(host, 2, "NVIDIA RTX 6000 Ada Generation", "8 9")
-    for root, bus in (("46", "47"), ("c9", "ca")):
-        port = f"pci0000:{root}/0000:{root}:01.0"
-        host.pci(port, "0x060400", "0x8086")
-        (host.root / f"sys/devices/{port}/config").write_bytes(redirecting())
-        host.pci(f"{port}/0000:{bus}:00.0", "0x030000")
-    for group in range(30):
-        host.put(f"sys/kernel/iommu_groups/{group}/type", "DMA\n")
-    host.put("proc/cmdline", "BOOT_IMAGE=/vmlinuz quiet splash\n")
-
-
 def docker_bridge(host):  # pytorch/pytorch#23363: --network=host cured it
     host.several_hosts()
     container(host)
@@ -314,35 +292,11 @@ THREADS = [
     ("nccl#473", shm, "init_error", ("limit.shm",), ""),
     ("ao#3841", h100_runner, "init_error", (), "NVLS"),
     ("nccl#394", one_gpu_a_node, "hang_stuck", ("version.nccl_bad",), "one GPU a host"),
-    ("vllm#9920", acs, "hang_stuck", ("gpu.acs", "gpu.iommu"), ""),
+    ("vllm#9920", workstation, "hang_stuck", ("gpu.acs", "gpu.iommu"), ""),
     ("pytorch#23363", docker_bridge, "init_error", ("net.interface", "net.names"), ""),
     ("pytorch#73496", p2p_of_3090s, "hang_stuck", ("gpu.iommu",), ""),
 ]
 
 
-def report_of(build, symptom):
-    with tempfile.TemporaryDirectory() as folder:
-        host = Host(folder, MUSTER, FAKES)
-        build(host)
-        return host.doctor(symptom)
-
-
-def judge_all():
-    first = listed = 0
-    for thread, build, symptom, ids, words in THREADS:
-        report = report_of(build, symptom)
-        place = place_of(report, ids, words)
-        first += place == 1
-        listed += place > 1
-        print(f"{thread:20} {symptom:14} {'/'.join(ids) or words:34.34} {place or '-'}  "
-              f"{' '.join(named(report)[:5])}")
-    print(f"first {first}, listed {listed}, missed {len(THREADS) - first - listed}, of {len(THREADS)}")
-
-
 if __name__ == "__main__":
-    if OPTIONS:
-        for thread, build, symptom, _, _ in THREADS:
-            if thread == OPTIONS[1]:
-                print(json.dumps(report_of(build, symptom), indent=1))
-    else:
-        judge_all()
+    main(THREADS)

@@ -177,7 +177,7 @@ static void note_seen(struct muster_graph *graph, const bool *culprit, struct se
     }
 }
 
-/* Beyond what the others needed; MUSTER_NO_OWN: not known, or judged beside them. */
+/* Beyond what the others needed; MUSTER_NO_OWN: not known, or evaluated beside them. */
 static int64_t beyond(const struct muster_graph *graph, const bool *culprit,
                       const struct seen *seen, const struct muster_unit *unit)
 {
