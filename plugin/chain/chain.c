@@ -206,24 +206,23 @@ static struct sides sides_of(void *handle)
 struct arrival {
     unsigned api;
     int kind;
-    union nccl_descr *d;
+    union nccl_descr *d;  /* a copy, for each profiler's names of what is above */
     void **group_at;      /* where it says its group; NULL: it does not */
     void *parent, *group; /* NCCL's names of what is above */
     bool elsewhere;       /* a ProxyOp for another process: its parent is one of that process */
 };
 
-static inline struct arrival look_at(unsigned api, int kind, union nccl_descr *d)
+/* The descriptor is its caller's, who may have it where nobody may write. */
+static inline struct arrival look_at(unsigned api, int kind, const void *d, union nccl_descr *copy)
 {
-    struct arrival event = {.api = api, .kind = kind, .d = d, .parent = nccl_descr_parent(d)};
-    event.group_at = nccl_descr_group_in(api, kind, d);
+    struct arrival event = {.api = api, .kind = kind, .d = copy, .parent = nccl_descr_parent(d)};
+    nccl_descr_copy(api, kind, d, copy);
+    event.group_at = nccl_descr_group_in(api, kind, copy);
     event.group = event.group_at ? *event.group_at : NULL;
     event.elsewhere = kind == MUSTER_EVENT_PROXY_OP && nccl_descr_pid(d) != chain.pid;
     return event;
 }
 
-/* A descriptor is its caller's own and no constant (in NCCL, on the stack of the calling thread),
- * so each profiler's names are put where NCCL's are, and those put back: a copy costs more than all
- * else here. */
 static inline void put_above(const struct arrival *event, void *parent, void *group)
 {
     if (event->elsewhere)
@@ -237,12 +236,8 @@ static void *start_own(const struct arrival *event, nccl_start own_start, void *
                        void *parent, void *group)
 {
     void *handle = NULL;
-    bool same = parent == event->parent && group == event->group;
-    if (!same)
-        put_above(event, parent, group);
+    put_above(event, parent, group);
     own_start(context, &handle, event->d);
-    if (!same)
-        put_above(event, event->parent, event->group);
     return handle;
 }
 
@@ -269,12 +264,11 @@ static inline void *start_other(const struct arrival *event, const struct muster
                                 void *parent, void *group)
 {
     const struct muster_chain_table *table = &chain.library.newest[event->api];
-    void *handle = NULL;
     if (table->api != event->api)
         return start_older(event, comm, parent, group);
+    void *handle = NULL;
     put_above(event, parent, group);
     table->v1->start(comm->other, &handle, event->d);
-    put_above(event, event->parent, event->group);
     return handle;
 }
 
@@ -315,10 +309,11 @@ static inline void *start_other_joined(const struct arrival *event, struct muste
 
 /* Both parts, where something above has a handle of the other's. */
 static __attribute__((noinline)) void start_below_pair(unsigned api, int kind, void *context,
-                                                       void **handle, union nccl_descr *d,
+                                                       void **handle, const void *d,
                                                        nccl_start own_start)
 {
-    struct arrival event = look_at(api, kind, d);
+    union nccl_descr copy;
+    struct arrival event = look_at(api, kind, d, &copy);
     struct sides parent = sides_of(event.parent), group = sides_of(event.group);
     struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
     const struct agreed *agreed = &chain.agreed[api];
@@ -330,42 +325,38 @@ static __attribute__((noinline)) void start_below_pair(unsigned api, int kind, v
                   : own;
 }
 
-static inline void **group_in(const struct agreed *agreed, int kind, union nccl_descr *d)
-{
-    return agreed->group_at[kind] ? (void **)((char *)d + agreed->group_at[kind]) : NULL;
-}
-
 /* In few words for what is most: the other has NCCL's own interface, and nothing above is its own.
  */
-static inline void start_as_is(const struct nccl_profiler_v1 *table,
-                               const struct muster_chain_comm *comm, void **group_at, void **handle,
-                               union nccl_descr *d)
+static inline void start_as_is(const struct agreed *agreed, int kind,
+                               const struct muster_chain_comm *comm, void **handle, const void *d)
 {
-    void *own = *handle, *parent = d->v1.parent, *group = NULL;
-    d->v1.parent = NULL;
-    if (group_at) {
-        group = *group_at;
-        *group_at = NULL;
-    }
+    void *own = *handle;
     *handle = NULL;
-    table->start(comm->other, handle, d);
-    d->v1.parent = parent;
-    if (group_at)
-        *group_at = group;
+    if (!agreed->group_at[kind] && !nccl_descr_parent(d)) {
+        agreed->same->start(comm->other, handle, d);
+    } else {
+        union nccl_descr copy;
+        nccl_descr_copy((unsigned)(agreed - chain.agreed), kind, d, &copy);
+        copy.v1.parent = NULL;
+        if (agreed->group_at[kind])
+            *(void **)((char *)&copy + agreed->group_at[kind]) = NULL;
+        agreed->same->start(comm->other, handle, &copy);
+    }
     *handle = *handle ? joined(comm, own, *handle) : own;
 }
 
 static __attribute__((noinline)) void *start_other_below_none(unsigned api, int kind,
                                                               struct muster_chain_comm *comm,
-                                                              void *own, union nccl_descr *d)
+                                                              void *own, const void *d)
 {
-    struct arrival event = look_at(api, kind, d);
+    union nccl_descr copy;
+    struct arrival event = look_at(api, kind, d, &copy);
     return start_other_joined(&event, comm, own, NULL, NULL);
 }
 
 /* The other asked for it, and nothing above is its own. */
 static __attribute__((noinline)) void start_both(const struct agreed *agreed, int kind,
-                                                 void *context, void **handle, union nccl_descr *d,
+                                                 void *context, void **handle, const void *d,
                                                  nccl_start own_start)
 {
     struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
@@ -373,7 +364,7 @@ static __attribute__((noinline)) void start_both(const struct agreed *agreed, in
         own_start(comm ? comm->own : context, handle, d);
     if (agreed->same && kind != MUSTER_EVENT_PROXY_OP && comm &&
         atomic_load_explicit(&comm->alive, memory_order_acquire))
-        start_as_is(agreed->same, comm, group_in(agreed, kind, d), handle, d);
+        start_as_is(agreed, kind, comm, handle, d);
     else
         *handle = start_other_below_none((unsigned)(agreed - chain.agreed), kind, comm, *handle, d);
 }
@@ -386,13 +377,13 @@ static void chain_start(unsigned api, int kind, void *context, void **handle, co
     if (kind < 0)
         return;
     const struct agreed *agreed = &chain.agreed[api];
-    union nccl_descr *descr = (union nccl_descr *)(uintptr_t)d;
-    void *const *group_at = group_in(agreed, kind, descr);
-    if (muster_chain_pairs_is_name(&chain.pairs, descr->v1.parent) ||
-        (group_at && muster_chain_pairs_is_name(&chain.pairs, *group_at))) {
-        start_below_pair(api, kind, context, handle, descr, own_start);
+    const uint8_t group_at = agreed->group_at[kind];
+    if (muster_chain_pairs_is_name(&chain.pairs, nccl_descr_parent(d)) ||
+        (group_at &&
+         muster_chain_pairs_is_name(&chain.pairs, *(void *const *)((const char *)d + group_at)))) {
+        start_below_pair(api, kind, context, handle, d, own_start);
     } else if (is_for_other(agreed, kind)) {
-        start_both(agreed, kind, context, handle, descr, own_start);
+        start_both(agreed, kind, context, handle, d, own_start);
     } else if (is_for_own(agreed, kind)) {
         struct muster_chain_comm *comm = muster_chain_comm_find(&chain.comms, context);
         own_start(comm ? comm->own : context, handle, d);

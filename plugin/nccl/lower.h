@@ -7,7 +7,9 @@
 #define MUSTER_NCCL_LOWER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/event.h"
 #include "nccl/profiler_abi.h"
@@ -22,6 +24,22 @@ union nccl_descr {
     struct nccl_descr_v6 v6;
     struct nccl_descr_v7 v7;
 };
+
+/* Bytes of a version's descriptor. */
+static inline size_t nccl_descr_size(unsigned api)
+{
+    static const uint8_t sizes[] = {
+        0,
+        sizeof(struct nccl_descr_v1),
+        sizeof(struct nccl_descr_v2),
+        sizeof(struct nccl_descr_v3),
+        sizeof(struct nccl_descr_v4),
+        sizeof(struct nccl_descr_v5),
+        sizeof(struct nccl_descr_v6),
+        sizeof(struct nccl_descr_v7),
+    };
+    return sizes[api];
+}
 
 /* The communicator as v1 to v3 name it in each operation; v4 on tells it in init. */
 struct nccl_lower_who {
@@ -60,6 +78,20 @@ static inline void **nccl_descr_group_in(unsigned api, int kind, union nccl_desc
     if (api >= 5 && kind == MUSTER_EVENT_COLL)
         return &d->v5.coll.parent_group;
     return api >= 5 && kind == MUSTER_EVENT_P2P ? &d->v5.p2p.parent_group : NULL;
+}
+/* Copies as much of a whole, valid descriptor as its kind has; what is behind it in `copy` stays.
+ */
+static inline void nccl_descr_copy(unsigned api, int kind, const void *d, union nccl_descr *copy)
+{
+    enum { SHORT = offsetof(struct nccl_descr_v5, group_api) + sizeof(struct nccl_group_api) };
+    const unsigned are_short =
+        1u << MUSTER_EVENT_GROUP | 1u << MUSTER_EVENT_GROUP_API | 1u << MUSTER_EVENT_KERNEL_LAUNCH;
+    if (are_short >> kind & 1)
+        memcpy(copy, d, SHORT);
+    else if (api >= 7)
+        memcpy(copy, d, sizeof copy->v7);
+    else
+        memcpy(copy, d, nccl_descr_size(api));
 }
 /* The process that a ProxyOp works for. */
 static inline int32_t nccl_descr_pid(const void *d)

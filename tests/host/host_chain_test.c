@@ -106,6 +106,12 @@ static void all_kinds(struct standin *nccl)
     standin_comm_destroy(comm);
 }
 
+static void all_kinds_where_nobody_writes(struct standin *nccl)
+{
+    nccl->read_only = true;
+    all_kinds(nccl);
+}
+
 static void print_reports(const struct child_report *a, const struct child_report *b)
 {
     const _Atomic uint64_t *x = &a->api, *y = &b->api;
@@ -152,6 +158,26 @@ static void a_child_of_every_version_is_told_what_nccl_would_tell_it(void **stat
             beside_end(&chained);
         }
     }
+}
+
+static void nobody_writes_into_a_descriptor(void **state)
+{
+    static const struct {
+        const char *child, *mode;
+    } ways[] = {
+        {MUSTER_TEST_CHILD_7, ""}, {MUSTER_TEST_CHILD_7, "null"}, {MUSTER_TEST_CHILD_4, ""}};
+    (void)state;
+    for (unsigned api = 1; api <= standin_generations_n; api++)
+        for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+            struct standin_testbed testbed;
+            struct beside beside;
+            beside_begin(&beside, ways[i].child, "0xffff", ways[i].mode);
+            standin_testbed_run(&testbed, api, "light", all_kinds_where_nobody_writes);
+            standin_testbed_expect_all(&testbed);
+            standin_testbed_end(&testbed);
+            assert_true(beside.told->starts[0] > 0);
+            beside_end(&beside);
+        }
 }
 
 static void an_older_child_is_told_in_its_own_interface(void **state)
@@ -456,6 +482,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_of_every_version_is_told_what_nccl_would_tell_it),
+        cmocka_unit_test(nobody_writes_into_a_descriptor),
         cmocka_unit_test(an_older_child_is_told_in_its_own_interface),
         cmocka_unit_test(muster_goes_on_without_a_child_that_fails),
         cmocka_unit_test(a_child_without_handles_is_told_the_starts),

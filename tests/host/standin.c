@@ -157,8 +157,12 @@ void standin_start(struct standin *nccl, void *context, void **handle,
     unsigned char shown[STANDIN_DESCRIPTOR_BYTES];
     size_t bytes = standin_descriptor_bytes(nccl->gen->api);
     memcpy(shown, descriptor, bytes);
+    if (nccl->read_only)
+        standin_descriptor_writable(false);
     if (start(context, handle, descriptor))
         standin_die("startEvent of type %#x failed", event->type);
+    if (nccl->read_only)
+        standin_descriptor_writable(true);
     if (memcmp(shown, descriptor, bytes) != 0)
         standin_die("startEvent of type %#x left its descriptor changed", event->type);
     if (*handle == before)

@@ -49,6 +49,7 @@ struct standin {
     struct standin_ledger *ledger; /* may be NULL */
     const char *path;              /* of the plugin: MUSTER_TEST_PLUGIN_PATH, else the built one */
     bool full;                     /* the ledger expects GPU times (timing full) */
+    bool read_only;                /* descriptors lie where nobody may write */
     bool exact_gpu; /* for communicators made from now on: standin_device.h; else every stamp is
                      * there and right */
     void *library;
@@ -176,7 +177,7 @@ struct standin_task {
     uint64_t seq;
     uint64_t gpu_begin_ns, gpu_end_ns;
     uint64_t work[STANDIN_CHANNELS]; /* the host's numbers of its work, with exact_gpu */
-    uint64_t called_ns; /* host, after the call */
+    uint64_t called_ns;              /* host, after the call */
     bool replayed, drifted;
 };
 

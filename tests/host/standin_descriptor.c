@@ -361,6 +361,17 @@ void *standin_state_args(unsigned api, unsigned state, const struct standin_args
     return at;
 }
 
+void standin_descriptor_writable(bool writable)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+
+    if (mprotect(guarded_mine()->descriptor_end - page, page, access)) {
+        perror("stand-in: guarded memory");
+        _exit(96);
+    }
+}
+
 void standin_descriptor_spoil(void)
 {
     struct guarded *guarded = guarded_mine();

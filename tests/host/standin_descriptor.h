@@ -72,6 +72,8 @@ void *standin_descriptor(unsigned api, const struct standin_event *event);
 enum { STANDIN_DESCRIPTOR_BYTES = 136 };
 size_t standin_descriptor_bytes(unsigned api);
 void *standin_state_args(unsigned api, unsigned state, const struct standin_args *args);
+/* Whether anybody may write where this thread's descriptors lie; at first, yes. */
+void standin_descriptor_writable(bool writable);
 /* Overwrites what the two returned: nobody may keep pointers into it. */
 void standin_descriptor_spoil(void);
 
