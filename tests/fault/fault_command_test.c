@@ -30,11 +30,16 @@ static const char recording[] =
     "{\"t\":6,\"tid\":1,\"op\":\"stop\",\"h\":7,\"type\":2}\n";
 
 static const struct failure {
+    const char *name;
     int family, error;
     bool onwards;
-} failures[] = {{FAULT_MEMORY, ENOMEM, false}, {FAULT_MEMORY, ENOMEM, true},
-                {FAULT_FILES, EACCES, false},  {FAULT_FILES, EIO, false},
-                {FAULT_FILES, ENOSPC, true},   {FAULT_FILES, EINTR, false}};
+} failures[] = {
+    {"memory_once", FAULT_MEMORY, ENOMEM, false}, {"memory_onwards", FAULT_MEMORY, ENOMEM, true},
+    {"forbidden", FAULT_FILES, EACCES, false},    {"broken", FAULT_FILES, EIO, false},
+    {"full", FAULT_FILES, ENOSPC, true},          {"interrupted", FAULT_FILES, EINTR, false}};
+
+/* The one kind that this process goes through; NULL: all. */
+static const char *only;
 
 /* A line of the report's gaps that the right report does not have. */
 static bool says_more(const char *out, const char *right)
@@ -83,6 +88,8 @@ static void every_call(struct driven *driven, const char *const *argv, size_t ki
 
     for (size_t i = 0; i < kinds; i++) {
         unsigned clean = 0;
+        if (only && strcmp(only, failures[i].name) != 0)
+            continue;
         plan->family = failures[i].family;
         plan->error = failures[i].error;
         plan->onwards = failures[i].onwards;
@@ -237,9 +244,23 @@ static void a_run_passes_the_job_on_or_says_what_failed(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
 
+static void choose_kind(const char *name)
+{
+    for (size_t i = 0; i < FAILURES; i++)
+        if (!strcmp(name, failures[i].name))
+            only = failures[i].name;
+    if (!only) {
+        fprintf(stderr, "no kind of failure is named %s\n", name);
+        exit(2);
+    }
+}
+
+/* [COMMAND [KIND]]: all kinds of failure of all commands, or those alone. */
 int main(int argc, char **argv)
 {
     driven_filter(argc, argv);
+    if (argc > 2)
+        choose_kind(argv[2]);
     const struct CMUnitTest tests[] = {
         TEST(a_report_is_right_or_says_what_failed),
         TEST(a_replay_plays_or_says_what_failed),
