@@ -34,7 +34,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
 
 const struct muster_cmd muster_cmd_fleet = {
     .name = "fleet",
-    .summary = "judge jobs over all their hosts, live",
+    .summary = "find late ranks and hangs over all hosts of a job, live",
     .usage = "[options]",
     .about = "Takes what the agents of all hosts tell NATS (muster agent --nats), and names the rank\n"
              "or host that is late and what hangs, while the jobs run: docs/fleet.md. Findings go\n"

@@ -214,6 +214,15 @@ class Fleet(unittest.TestCase):
             self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
             relay.close()
 
+    def test_no_server(self):
+        """Who forgot to start one is asked whether it runs, and nothing of credentials."""
+        with site() as at:
+            for name, process in (("agent-nodeA", at.agent("nodeA", url=f"nats://127.0.0.1:{free_port()}")),
+                                  ("worker", at.worker("worker", url=f"nats://127.0.0.1:{free_port()}"))):
+                at.until_log(name, "does nats-server run there")
+                self.assertEqual(at.end(process), 0)
+                self.assertNotIn("credentials", at.log(name))
+
     def test_credentials(self):
         """Agents with their own file, the worker with its; wrong ones are told, and nothing hangs."""
         with site(ACCOUNTS) as at:

@@ -1,6 +1,7 @@
 #include "fleet/nats/link.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct muster_link {
     unsigned begun;
     uint64_t anew_ns;
     uint64_t logged_ns; /* of the library's thread */
+    atomic_bool ending; /* closed by us; relaxed: the library's lock is between close and on_closed */
 };
 
 static void log_line(const struct muster_link *link, const char *what, const char *why)
@@ -57,7 +59,8 @@ static void on_closed(natsConnection *connection, void *arg)
     struct muster_link *link = arg;
     const char *why = last_error(connection);
     uint64_t now = muster_now_ns();
-    if (!why || !why[0] || (link->logged_ns && now - link->logged_ns < LOG_NS))
+    if (!why || !why[0] || atomic_load_explicit(&link->ending, memory_order_relaxed) ||
+        (link->logged_ns && now - link->logged_ns < LOG_NS))
         return;
     link->logged_ns = now;
     log_line(
@@ -198,6 +201,8 @@ static void begin(struct muster_link *link, uint64_t now_ns)
     natsStatus status = natsConnection_Connect(&link->connection, link->nats);
     if (status == NATS_OK)
         log_line(link, "connected", NULL);
+    else if (status == NATS_NOT_YET_CONNECTED && link->begun == 1)
+        log_line(link, "not connected yet; does nats-server run there? Trying again", NULL);
     else if (status != NATS_NOT_YET_CONNECTED)
         log_line(link, "not connected; trying again", natsStatus_GetText(status));
     if (link->connection && natsConnection_JetStream(&link->js, link->connection, &js) != NATS_OK)
@@ -236,6 +241,7 @@ void muster_link_close(struct muster_link *link)
 {
     if (!link)
         return;
+    atomic_store_explicit(&link->ending, true, memory_order_relaxed);
     natsConnection_Close(link->connection);
     drop(link);
     natsOptions_Destroy(link->nats);
