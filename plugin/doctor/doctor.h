@@ -12,6 +12,8 @@
 #include "doctor/survey.h"
 #include "topology/interfaces.h"
 
+struct muster_job_log;
+
 enum { MUSTER_NCCL_1 = 10000, MUSTER_NCCL_2 = 20000 }; /* version codes */
 enum { MUSTER_DOCTOR_LIBRARIES = 16, MUSTER_DOCTOR_FILE = 64 << 10, MUSTER_DOCTOR_CPU_WORDS = 64 };
 
@@ -29,6 +31,8 @@ struct muster_doctor {
     const char *root;                   /* MUSTER_ROOT: where /etc and /run are; "" */
     const char *nccl;                   /* --nccl; NULL: as the loader finds it */
     const char *symptoms;               /* --symptom: words, separated by commas; NULL: none */
+    const struct muster_job_log *log;   /* --log; NULL: none */
+    const char *log_name;
     unsigned local_ranks; /* that will run on this host: said by the launcher, else one a GPU */
     enum { MUSTER_DOCTOR_AUTO, MUSTER_DOCTOR_ACTIVE, MUSTER_DOCTOR_PASSIVE } activity;
     char no_driver[384]; /* filled by muster_doctor_driver: why nothing can be asked of it */
@@ -45,6 +49,10 @@ struct muster_check *muster_doctor_begin_gpu(struct muster_doctor *doctor, const
 /* All checks, in the order in which they are shown. -1: out of memory. */
 int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err);
 
+/* What the job printed: reads a file, or standard input for "-", at most 64 MiB of it. -1: it
+ * cannot be read, with err. */
+int muster_doctor_log_read(const char *path, struct muster_job_log *log, struct muster_err *err);
+void muster_doctor_log(struct muster_doctor *doctor);
 /* Libraries on this host; first, because others ask for the version. */
 void muster_doctor_nccl(struct muster_doctor *doctor);
 void muster_doctor_environment(struct muster_doctor *doctor);

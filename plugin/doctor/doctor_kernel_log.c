@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "doctor/rules/job_log.h"
 #include "doctor/rules/proc_text.h"
 #include "topology/sysfs.h"
 
@@ -191,6 +192,14 @@ static bool read_log(struct muster_doctor *doctor, struct findings *to, char *te
     return true;
 }
 
+/* Lines of the kernel's that stand in the job's log. */
+static bool read_given(const struct muster_doctor *doctor, struct findings *to)
+{
+    for (int i = 0; doctor->log && i < doctor->log->kernels; i++)
+        take_line(to, doctor->log->kernel[i]);
+    return doctor->log && doctor->log->kernels > 0;
+}
+
 static void evaluate_xids(struct muster_check *check, const struct findings *of)
 {
     if (of->xids == 0) {
@@ -276,7 +285,7 @@ void muster_doctor_kernel_log(struct muster_doctor *doctor)
     };
     muster_check_expected(found.faults_seen, "no fault of PCIe, network cards, memory or drivers");
     muster_check_found(found.faults_seen, "no such fault");
-    bool read = read_log(doctor, &found, text, &why);
+    bool given = read_given(doctor, &found), read = read_log(doctor, &found, text, &why) || given;
     const char *no_log = read ? NULL : why;
     muster_check_expected(found.xid, "no Xid of an NVIDIA GPU but 45");
     if (read)

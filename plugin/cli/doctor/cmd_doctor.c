@@ -18,6 +18,7 @@
 #include "doctor/rules/causes.h"
 #include "doctor/rules/checks_print.h"
 #include "doctor/rules/doctor_compare.h"
+#include "doctor/rules/job_log.h"
 #include "topology/sysfs.h"
 
 enum { REPORT_MAX = 16 << 20 };
@@ -43,6 +44,9 @@ static const struct muster_opt options[] = {
          "what a job here showed: kinds of findings (hang_stuck, slow_transfer...), init_error or "
          "wrong_result, separated by commas; causes of these come first, and what differs between "
          "hosts that may be one"},
+    {"log", 'l', MUSTER_OPT_TEXT, offsetof(struct doctor_options, log), "FILE",
+     .help = "what the job printed (NCCL_DEBUG=INFO, an error, dmesg), - for standard input: its "
+             "lines say what failed, and what on this host fits them comes first"},
     {"hosts", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, hosts),
      .help = "all hosts of a job: those named, or those of the launcher that started this on each"},
     {"quick", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, quick),
@@ -99,15 +103,15 @@ void muster_doctor_print(const struct muster_checks *checks, const struct muster
     muster_terminal_page_end(&page);
 }
 
-static int print(const struct doctor_options *given, struct muster_checks *checks, FILE *out,
-                 struct muster_err *err)
+static int print(const struct doctor_options *given, const char *symptoms,
+                 struct muster_checks *checks, FILE *out, struct muster_err *err)
 {
     struct muster_host host;
     struct muster_hosts_place place;
     struct muster_causes causes;
     if (given->only && muster_checks_keep(checks, given->only, err))
         return -1;
-    if (muster_causes_find(checks, given->symptom, &causes, err))
+    if (muster_causes_find(checks, symptoms, &causes, err))
         return -1;
     muster_doctor_host_read(&host);
     muster_hosts_place_read(&place);
@@ -126,36 +130,65 @@ static bool wants_tests(const struct doctor_options *given)
     return !given->only || strstr(given->only, "p2p") || strstr(given->only, "allreduce");
 }
 
-int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err)
+/* What the job printed, into `doctor`; `words` gets the symptoms that it proves, where none is
+ * given. */
+static int take_log(const struct doctor_options *given, struct muster_arena *memory,
+                    struct muster_doctor *doctor, char *words, size_t size, struct muster_err *err)
+{
+    struct muster_job_log *log = muster_arena_array(memory, 1, sizeof *log);
+    words[0] = '\0';
+    if (muster_arena_check(memory, err, "the log") || !log ||
+        muster_doctor_log_read(given->log, log, err))
+        return -1;
+    doctor->log = log;
+    doctor->log_name = strcmp(given->log, "-") == 0 ? "standard input" : given->log;
+    if (!given->symptom)
+        muster_job_log_symptoms(log, words, size);
+    if (*words)
+        doctor->symptoms = words;
+    return 0;
+}
+
+static int examine(const struct doctor_options *given, struct muster_doctor *doctor,
+                   struct muster_arena *memory, FILE *out, struct muster_err *err)
 {
     struct muster_survey survey;
+    char words[256];
+    if ((given->log && take_log(given, memory, doctor, words, sizeof words, err)) ||
+        muster_survey_live(&survey, err))
+        return -1;
+    doctor->survey = &survey;
+    doctor->local_ranks = count_ranks(&survey);
+    struct muster_progress *progress = muster_progress_begin("doctor", "looking at this host", 0);
+    int status = muster_doctor_examine(doctor, err);
+    muster_progress_end(progress);
+    if (status == 0)
+        status = print(given, doctor->symptoms, doctor->checks, out, err);
+    muster_checks_free(doctor->checks);
+    muster_survey_free(&survey);
+    return status;
+}
+
+int muster_doctor_report(const struct doctor_options *given, FILE *out, struct muster_err *err)
+{
     struct muster_arena memory = {0};
     struct muster_checks *checks = muster_arena_array(&memory, 1, sizeof *checks);
     struct muster_doctor *doctor = muster_arena_array(&memory, 1, sizeof *doctor);
     int status = muster_arena_check(&memory, err, "the checks");
-    if (status == 0 && (status = muster_survey_live(&survey, err)) == 0) {
+    if (status == 0 && checks && doctor) {
         *doctor = (struct muster_doctor){
             .checks = checks,
-            .survey = &survey,
             .sysfs = muster_sysfs_root(),
             .procfs = muster_procfs_root(),
             .devfs = muster_devfs_root(),
             .root = muster_file_root(),
             .nccl = given->nccl,
             .symptoms = given->symptom,
-            .local_ranks = count_ranks(&survey),
             .activity = given->passive || !wants_tests(given) ? MUSTER_DOCTOR_PASSIVE
                         : given->active                       ? MUSTER_DOCTOR_ACTIVE
                                                               : MUSTER_DOCTOR_AUTO,
         };
-        struct muster_progress *progress =
-            muster_progress_begin("doctor", "looking at this host", 0);
-        status = muster_doctor_examine(doctor, err);
-        muster_progress_end(progress);
-        if (status == 0)
-            status = print(given, checks, out, err);
-        muster_checks_free(checks);
-        muster_survey_free(&survey);
+        status = examine(given, doctor, &memory, out, err);
     }
     muster_arena_free(&memory);
     return status;
@@ -216,6 +249,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     if (muster_symptoms_check(given.symptom, &err))
         return muster_opt_wrong(self, "%s", err.text);
+    if (given.log && (given.hosts || given.as || at < argc))
+        return muster_opt_wrong(self, "--log is for one host, without --hosts and compare");
     if (given.active && given.passive)
         return muster_opt_wrong(self, "--active and --passive exclude each other");
     if (given.hosts || given.as)
@@ -257,7 +292,9 @@ const struct muster_cmd muster_cmd_doctor = {
                 "  muster doctor --hosts node[01-16]\n"
                 "  srun --ntasks-per-node=1 muster doctor --hosts\n"
                 "  muster doctor --hosts --with 'kubectl exec -i {} --' worker-0 worker-1\n"
-                "What may explain a finding:\n"
+                "What may explain an error, or a finding:\n"
+                "  muster doctor --log job.log\n"
+                "  dmesg | muster doctor --log -\n"
                 "  muster doctor --symptom slow_transfer\n"
                 "  muster doctor --symptom hang_stuck compare a.json b.json\n",
     .options = options,

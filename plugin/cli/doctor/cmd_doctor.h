@@ -16,7 +16,7 @@ enum { MUSTER_DOCTOR_TEXT, MUSTER_DOCTOR_JSON };
 struct doctor_options {
     int format;
     bool all, active, passive, hosts, quick;
-    const char *nccl, *only, *symptom;
+    const char *nccl, *only, *symptom, *log;
     const char *with, *command, *share, *rendezvous, *as; /* of --hosts */
 };
 

@@ -3,11 +3,15 @@
 #include <string.h>
 
 #include "base/finding_kinds.h"
+#include "doctor/rules/job_log.h"
 
 enum {
     LEAST_WEIGHT = 1,
     GREATEST_WEIGHT = 10,
     COST_OF_A_CAUSE = GREATEST_WEIGHT * (MUSTER_SYMPTOMS + 1),
+    LINES_MAX = 4,     /* of a log that are to be explained */
+    LESS_OF_LINES = 3, /* so much less than the weightiest, and a line is its consequence */
+    SUSPECT_STEP = 2,  /* what is fine by itself stands so far behind what was found */
 };
 
 /* Whether `word` is one of the words in a list. */
@@ -37,6 +41,12 @@ static int weight_in(const struct muster_cause_row *rows, size_t n, const char *
 
 int muster_cause_weight(const char *cause, const char *symptom)
 {
+    const struct muster_job_log_kind *line = muster_job_log_find(cause);
+    const struct muster_job_log_kind *of = muster_job_log_find(symptom);
+    if (of)
+        return muster_job_log_weight(of, cause);
+    if (line)
+        return strcmp(line->shows, symptom) == 0 ? line->weight : 0;
     return weight_in(muster_cause_rows, muster_cause_rows_n, cause, symptom);
 }
 
@@ -157,7 +167,40 @@ static void add_failed(struct muster_causes *causes, const struct muster_checks 
             add_symptom(causes, checks->at[i].id, i);
 }
 
+/* The weightiest line of a log that is no symptom yet and shows one; -1: none. */
+static int next_line(const struct muster_causes *causes, const struct muster_checks *checks,
+                     bool any)
+{
+    int best = -1;
+    for (int i = 0; i < checks->n; i++) {
+        const struct muster_job_log_kind *line = checks->at[i].line;
+        if (!line || is_known(causes, line->id) ||
+            !(is_known(causes, line->shows) || (any && is_seen(&checks->at[i]))))
+            continue;
+        if (best < 0 || line->weight > checks->at[best].line->weight)
+            best = i;
+    }
+    return best;
+}
+
+/* Lines of the job's log are symptoms, too: those that show what the job showed, else any. */
+static void add_lines(struct muster_causes *causes, struct muster_checks *checks)
+{
+    bool any = next_line(causes, checks, false) < 0;
+    int best = 0;
+    for (int n = 0, at; n < LINES_MAX && (at = next_line(causes, checks, any)) >= 0; n++) {
+        const struct muster_job_log_kind *line = checks->at[at].line;
+        best = n == 0 ? line->weight : best;
+        if (line->weight < best - LESS_OF_LINES)
+            return;
+        add_symptom(causes, line->id, at);
+        add_symptom(causes, line->shows, -1);
+        muster_check_worse(&checks->at[at], MUSTER_CHECK_WARNING);
+    }
+}
+
 struct candidate {
+    bool suspect;
     int check, weight[MUSTER_SYMPTOMS];
     unsigned explains;
 };
@@ -166,7 +209,8 @@ struct candidate {
  * for a cause of all else, before causes that weigh more. */
 static bool is_step(const struct muster_checks *checks, int symptom)
 {
-    return symptom < 0 || checks->at[symptom].status == MUSTER_CHECK_PROBLEM;
+    return symptom < 0 || checks->at[symptom].line ||
+           checks->at[symptom].status == MUSTER_CHECK_PROBLEM;
 }
 
 /* What explains a symptom that brings about another one explains that, too: no more directly than
@@ -185,10 +229,21 @@ static void follow(const struct muster_checks *checks, const struct muster_cause
         }
 }
 
+/* What a line of a log points at may be fine by itself. */
+static int weight_for_line(const struct muster_check *check, const struct muster_check *line)
+{
+    int weight = muster_job_log_weight(line->line, check->id);
+    if (check->explains && !has_word(check->explains, line->line->shows, " "))
+        return 0;
+    if (is_seen(check) || weight == 0)
+        return weight;
+    return check->suspect[0] ? weight - SUSPECT_STEP : 0;
+}
+
 /* What is wrong by itself stands a step before what only may be. */
 static int direct_weight(const struct muster_check *check, const char *symptom)
 {
-    int weight = muster_cause_weight(check->id, symptom);
+    int weight = is_seen(check) ? muster_cause_weight(check->id, symptom) : 0;
     if (check->explains && !has_word(check->explains, symptom, " "))
         return 0;
     return weight && check->status == MUSTER_CHECK_PROBLEM ? weight + 1 : weight;
@@ -200,11 +255,15 @@ static int find_candidates(const struct muster_checks *checks, const struct must
     int n = 0;
     for (int i = 0; i < checks->n; i++) {
         struct candidate *at = &candidate[n];
-        *at = (struct candidate){.check = i};
-        if (!is_seen(&checks->at[i]))
+        *at = (struct candidate){.check = i, .suspect = !is_seen(&checks->at[i])};
+        if (at->suspect && !checks->at[i].suspect[0])
             continue;
-        for (int j = 0; j < causes->symptoms; j++)
-            at->weight[j] = direct_weight(&checks->at[i], causes->symptom[j].id);
+        for (int j = 0; j < causes->symptoms; j++) {
+            int symptom = causes->symptom[j].check;
+            at->weight[j] = symptom >= 0 && checks->at[symptom].line
+                                ? weight_for_line(&checks->at[i], &checks->at[symptom])
+                                : direct_weight(&checks->at[i], causes->symptom[j].id);
+        }
         follow(checks, causes, at);
         for (int j = 0; j < causes->symptoms; j++)
             at->explains |= at->weight[j] ? 1u << j : 0u;
@@ -251,6 +310,7 @@ static void take(struct muster_causes *causes, const struct candidate *candidate
     while (set && causes->n < MUSTER_CAUSES) {
         int chosen = best[set].candidate, at = causes->n++;
         causes->at[at].check = candidate[chosen].check;
+        causes->at[at].suspect = candidate[chosen].suspect;
         causes->at[at].explains = set & ~best[set].before;
         for (int c = 0; c < n && causes->at[at].others < MUSTER_CAUSES_OTHER; c++)
             if (c != chosen && candidate[c].explains & causes->at[at].explains)
@@ -280,7 +340,7 @@ static void raise(struct muster_checks *checks, const struct muster_causes *caus
     for (int i = 0; i < causes->n; i++)
         for (int j = 0; j < causes->symptoms; j++) {
             int symptom = causes->symptom[j].check;
-            if (causes->at[i].explains & 1u << j)
+            if (causes->at[i].explains & 1u << j && !causes->at[i].suspect)
                 muster_check_worse(&checks->at[causes->at[i].check],
                                    symptom < 0 ? MUSTER_CHECK_PROBLEM : checks->at[symptom].status);
         }
@@ -330,7 +390,7 @@ static int find_suspect(const struct muster_checks *checks, const char *symptom)
 /* What is fine by itself leads where nothing else explains a symptom. */
 static void add_suspects(struct muster_causes *causes, struct muster_checks *checks)
 {
-    int first = causes->n;
+    const int first = causes->n;
     for (int j = 0; j < causes->symptoms; j++) {
         int check =
             causes->unexplained & 1u << j ? find_suspect(checks, causes->symptom[j].id) : -1;
@@ -339,13 +399,17 @@ static void add_suspects(struct muster_causes *causes, struct muster_checks *che
             at++;
         if (check < 0 || at == MUSTER_CAUSES)
             continue;
-        if (at == causes->n)
+        if (at == causes->n) {
+            causes->at[causes->n].suspect = true;
             causes->at[causes->n++].check = check;
+        }
         causes->at[at].explains |= 1u << j;
         causes->unexplained &= ~(1u << j);
     }
-    for (int at = first; at < causes->n; at++) {
+    for (int at = 0; at < causes->n; at++) {
         struct muster_check *check = &checks->at[causes->at[at].check];
+        if (!causes->at[at].suspect)
+            continue;
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_found(check, "%s", check->suspect);
     }
@@ -358,6 +422,7 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
     if (add_given(causes, given, checks, err))
         return -1;
     add_failed(causes, checks);
+    add_lines(causes, checks);
     unsigned all = 0, sets = 1u << causes->symptoms;
     struct muster_arena *memory = &checks->memory;
     struct candidate *candidate = muster_arena_array(memory, MUSTER_CHECKS + 1, sizeof *candidate);

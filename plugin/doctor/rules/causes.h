@@ -18,7 +18,8 @@ struct muster_cause_row {
 };
 extern const struct muster_cause_row muster_cause_rows[];
 extern const size_t muster_cause_rows_n;
-/* The same of checks that say different things on different hosts (`compare`), whatever each says. */
+/* The same of checks that say different things on different hosts (`compare`), whatever each says.
+ */
 extern const struct muster_cause_row muster_difference_rows[];
 extern const size_t muster_difference_rows_n;
 
@@ -29,7 +30,7 @@ extern const char *const muster_symptoms[];
 const char *muster_symptom_find(const char *name, size_t length);
 
 /* How much a check of that id is worth as the cause of a symptom: 0, or a row's weight. */
-int muster_cause_weight(const char *cause, const char *symptom);
+int muster_cause_weight(const char *cause, const char *symptom); /* or lines of a log (job_log.h) */
 /* The same of a check that differs between hosts; `symptoms`: words of a job's symptoms, separated
  * by commas. The greatest weight of them. */
 int muster_difference_weight(const char *check, const char *symptoms);
@@ -44,6 +45,7 @@ struct muster_causes {
     int symptoms;
     struct {
         int check;
+        bool suspect;                   /* fine by itself: nothing else explains these */
         unsigned explains;              /* bit i: symptom i. Each symptom is in one cause at most */
         int other[MUSTER_CAUSES_OTHER]; /* checks that would explain one of these, too */
         int others;
@@ -57,7 +59,9 @@ struct muster_causes {
  * the greatest weight. `given`: words of a job's symptoms, separated by commas, or NULL; a word
  * that is none fails, with err. A cause that explains a problem becomes one itself. What explains a
  * symptom that is itself a cause explains what that one brings about; a given symptom that is one
- * is added to `checks`. A suspect (checks.h) explains what nothing else does.
+ * is added to `checks`. Lines of a job's log that show what the job showed are symptoms, too, and
+ * where none does, all of its errors. A suspect (checks.h) explains what nothing else does, or a
+ * line.
  */
 int muster_causes_find(struct muster_checks *checks, const char *given,
                        struct muster_causes *causes, struct muster_err *err);

@@ -19,6 +19,7 @@ const char *const muster_symptoms[] = {"p2p.kernel", "p2p.copy", "p2p.bandwidth"
                                        "init_error", "wrong_result", NULL};
 
 const struct muster_cause_row muster_cause_rows[] = {
+    {"log.job", "", 0},
     {"env.files", "policy_divergence slow_transfer path_missing init_error", 4},
     {"env.set", "", 0},
     {"env.unread", "init_error", 1},

@@ -23,6 +23,8 @@ enum muster_check_status {
 
 enum { MUSTER_CHECKS = 128, MUSTER_CHECK_EVIDENCE = 64 };
 
+struct muster_job_log_kind;
+
 struct muster_check {
     const char *id, *class_id;
     enum muster_check_status status;
@@ -34,6 +36,7 @@ struct muster_check {
     int suspect_weight; /* of these, where there are several such suspects: the greatest leads */
     /* Words: what was found explains these of its rows of causes_table.c alone. NULL: all. */
     const char *explains;
+    const struct muster_job_log_kind *line; /* of a job's log; NULL: of this host */
     const char *evidence[MUSTER_CHECK_EVIDENCE];
     int evidences;
     int left_out;      /* lines of evidence beyond those */

@@ -5,9 +5,10 @@
 
 #include "base/json.h"
 
-static void put_check(const struct muster_check *check, int indent, FILE *out)
+static void put_check_as(const struct muster_check *check, const char *status, int indent,
+                         FILE *out)
 {
-    fprintf(out, "%*s%-9s %s", indent, "", muster_check_name(check->status), check->id);
+    fprintf(out, "%*s%-9s %s", indent, "", status, check->id);
     if (check->found[0])
         fprintf(out, ": %s", check->found);
     fputc('\n', out);
@@ -15,6 +16,11 @@ static void put_check(const struct muster_check *check, int indent, FILE *out)
         fprintf(out, "%*s- %s\n", indent + 10, "", check->evidence[i]);
     if (check->left_out)
         fprintf(out, "%*s- and %d more\n", indent + 10, "", check->left_out);
+}
+
+static void put_check(const struct muster_check *check, int indent, FILE *out)
+{
+    put_check_as(check, muster_check_name(check->status), indent, out);
 }
 
 static void put_advice(const struct muster_check *check, int indent, FILE *out)
@@ -94,10 +100,11 @@ static void put_not_run(const struct muster_checks *checks, FILE *out)
 }
 
 static void put_symptoms(const struct muster_checks *checks, const struct muster_causes *causes,
-                         unsigned which, int indent, FILE *out)
+                         int cause, int indent, FILE *out)
 {
     for (int i = 0; i < causes->symptoms; i++) {
-        if (!(which & 1u << i))
+        if (!(causes->at[cause].explains & 1u << i) ||
+            causes->symptom[i].check == causes->at[cause].check)
             continue;
         if (causes->symptom[i].check < 0)
             fprintf(out, "%*s%s\n", indent, "", causes->symptom[i].id);
@@ -111,10 +118,11 @@ static void put_causes(const struct muster_checks *checks, const struct muster_c
 {
     for (int i = 0; i < causes->n; i++) {
         const struct muster_check *cause = &checks->at[causes->at[i].check];
-        put_check(cause, 0, out);
+        put_check_as(cause, causes->at[i].suspect ? "suspect" : muster_check_name(cause->status), 0,
+                     out);
         put_advice(cause, 0, out);
-        fputs("          explains:\n", out);
-        put_symptoms(checks, causes, causes->at[i].explains, 12, out);
+        fputs(causes->at[i].suspect ? "          may explain:\n" : "          explains:\n", out);
+        put_symptoms(checks, causes, i, 12, out);
         for (int j = 0; j < causes->at[i].others; j++) {
             const struct muster_check *other = &checks->at[causes->at[i].other[j]];
             fprintf(out, "          or %s: %s\n", other->id, other->found);
@@ -197,7 +205,41 @@ static enum state state_of(const struct muster_checks *checks, const int count[S
                                                            : STATE_OK;
 }
 
-static void put_verdict(const struct muster_checks *checks, FILE *out)
+/* Symptoms of the job for which no cause was seen, suspects or none. */
+static unsigned not_known(const struct muster_causes *causes)
+{
+    unsigned symptoms = causes->unexplained;
+    for (int i = 0; i < causes->n; i++)
+        symptoms |= causes->at[i].suspect ? causes->at[i].explains : 0;
+    for (int i = 0; i < causes->symptoms; i++)
+        symptoms &= causes->symptom[i].check < 0 ? ~0u : ~(1u << i);
+    return symptoms;
+}
+
+/* "No cause of hang_stuck was seen, only a suspect": what is not known comes first. */
+static void put_not_known(const struct muster_causes *causes, FILE *out)
+{
+    const char *separator = "No cause of ";
+    unsigned symptoms = not_known(causes);
+    int suspects = 0;
+    if (!symptoms)
+        return;
+    for (int i = 0; i < causes->n; i++)
+        suspects += causes->at[i].suspect;
+    for (int i = 0; i < causes->symptoms; i++) {
+        if (!(symptoms & 1u << i))
+            continue;
+        fprintf(out, "%s%s", separator, causes->symptom[i].id);
+        separator = ", ";
+    }
+    fprintf(out, " was seen%s. ",
+            suspects == 0   ? ""
+            : suspects == 1 ? ", only a suspect that is fine on most hosts"
+                            : ", only suspects that are fine on most hosts");
+}
+
+static void put_verdict(const struct muster_checks *checks, const struct muster_causes *causes,
+                        FILE *out)
 {
     int count[STATES];
     count_states(checks, count);
@@ -205,6 +247,7 @@ static void put_verdict(const struct muster_checks *checks, FILE *out)
     enum state state = state_of(checks, count);
     bool between = checks->n && strncmp(checks->at[0].id, "hosts.", 6) == 0;
     const char *looked_at = between ? "What is between these hosts" : "This host";
+    put_not_known(causes, out);
     if (state == STATE_PROBLEM)
         fprintf(out, "%s would spoil a job: %d problem%s", looked_at, problems,
                 problems == 1 ? "" : "s");
@@ -238,7 +281,7 @@ static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
 void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
                         bool all, FILE *out)
 {
-    put_verdict(checks, out);
+    put_verdict(checks, causes, out);
     put_not_run(checks, out);
     put_causes(checks, causes, out);
     for (int i = 0; i < causes->symptoms; i++)
@@ -259,9 +302,11 @@ static void json_causes(struct muster_json *json, const struct muster_checks *ch
     for (int i = 0; i < causes->n; i++) {
         muster_json_object(json, NULL);
         muster_json_str(json, "id", checks->at[causes->at[i].check].id);
+        if (causes->at[i].suspect)
+            muster_json_bool(json, "suspect", true);
         muster_json_array(json, "explains");
         for (int j = 0; j < causes->symptoms; j++)
-            if (causes->at[i].explains & 1u << j)
+            if (causes->at[i].explains & 1u << j && causes->symptom[j].check != causes->at[i].check)
                 muster_json_str(json, NULL, causes->symptom[j].id);
         muster_json_end(json);
         muster_json_array(json, "or");
@@ -278,7 +323,8 @@ static void json_causes(struct muster_json *json, const struct muster_checks *ch
     muster_json_end(json);
 }
 
-static void json_summary(struct muster_json *json, const struct muster_checks *checks)
+static void json_summary(struct muster_json *json, const struct muster_checks *checks,
+                         const struct muster_causes *causes)
 {
     static const char *const words[] = {"ok", "warning", "problem", "not_known"};
     int count[STATES];
@@ -287,7 +333,7 @@ static void json_summary(struct muster_json *json, const struct muster_checks *c
     FILE *out = open_memstream(&text, &size);
     count_states(checks, count);
     if (out) {
-        put_verdict(checks, out);
+        put_verdict(checks, causes, out);
         fclose(out);
     }
     if (text)
@@ -339,7 +385,7 @@ void muster_checks_json(const struct muster_checks *checks, const struct muster_
         muster_json_i64(&json, "rank", place->rank);
     if (place->local_rank >= 0)
         muster_json_i64(&json, "local_rank", place->local_rank);
-    json_summary(&json, checks);
+    json_summary(&json, checks, causes);
     json_causes(&json, checks, causes);
     muster_json_array(&json, "checks");
     for (int i = 0; i < checks->n; i++)

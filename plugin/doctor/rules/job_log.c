@@ -1,0 +1,176 @@
+#include "doctor/rules/job_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { BEST = 9, LEAST_OF_A_LIST = 3 };
+
+static bool has_words(const char *line, const char *words)
+{
+    size_t left = strlen(line);
+    for (const char *at = words; *at;) {
+        size_t n = strcspn(at, "*");
+        const char *found = memmem(line, left, at, n);
+        if (!found)
+            return false;
+        left -= (size_t)(found - line) + n;
+        line = found + n;
+        at += n + (at[n] == '*');
+    }
+    return true;
+}
+
+const struct muster_job_log_kind *muster_job_log_find(const char *id)
+{
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
+        if (strcmp(muster_job_log_kinds[i].id, id) == 0)
+            return &muster_job_log_kinds[i];
+    return NULL;
+}
+
+int muster_job_log_weight(const struct muster_job_log_kind *kind, const char *check)
+{
+    int weight = BEST;
+    if (strcmp(kind->id, check) ==
+        0) /* behind what is seen on the host, unless it names the cause */
+        return (kind->weight + 1) / 2;
+    for (const char *at = kind->causes; *at; weight -= weight > LEAST_OF_A_LIST) {
+        size_t n = strcspn(at, " ");
+        if (strlen(check) == n && strncmp(at, check, n) == 0)
+            return weight;
+        at += n + (at[n] == ' ');
+    }
+    return 0;
+}
+
+static void take_version(struct muster_job_log *log, const char *line)
+{
+    const char *at = strstr(line, "NCCL version ");
+    unsigned major, minor, patch = 0, cuda_major = 0, cuda_minor = 0;
+    if (!at || log->version ||
+        sscanf(at, "NCCL version %2u.%2u.%2u+cuda%2u.%1u", &major, &minor, &patch, &cuda_major,
+               &cuda_minor) < 3 ||
+        major < 2)
+        return;
+    log->version =
+        (int)((major > 2 || minor > 8 ? major * 10000 : major * 1000) + minor * 100 + patch);
+    log->cuda = (int)(cuda_major * 1000 + cuda_minor * 10);
+}
+
+static bool is_of_the_kernel(const char *line)
+{
+    return strstr(line, "NVRM: ") || strstr(line, "Killed process") || strstr(line, "DMAR: ") ||
+           strstr(line, "AMD-Vi: ");
+}
+
+static void take_line(struct muster_job_log *log, const char *line)
+{
+    bool taken[sizeof log->of / sizeof *log->of] = {false};
+    log->lines++;
+    if (strstr(line, "NCCL INFO Channel")) /* most lines of most logs */
+        return;
+    take_version(log, line);
+    if (log->kernels < MUSTER_JOB_LOG_KERNEL && is_of_the_kernel(line))
+        muster_text_copy(log->kernel[log->kernels++], MUSTER_JOB_LOG_TEXT, line);
+    for (size_t i = 0; i < muster_job_log_lines_n; i++) {
+        const struct muster_job_log_line *known = &muster_job_log_lines[i];
+        if (!has_words(line, known->words))
+            continue;
+        const struct muster_job_log_kind *kind = muster_job_log_find(known->id);
+        size_t at = kind ? (size_t)(kind - muster_job_log_kinds) : sizeof taken / sizeof *taken;
+        if (at >= sizeof taken / sizeof *taken || taken[at])
+            continue;
+        taken[at] = true;
+        if (log->of[at].lines++ == 0) {
+            log->of[at].first = log->lines;
+            muster_text_copy(log->of[at].text, sizeof log->of[at].text, line);
+        }
+    }
+}
+
+void muster_job_log_take(struct muster_job_log *log, const char *text, size_t size)
+{
+    char line[MUSTER_JOB_LOG_LINE];
+    for (size_t at = 0; at < size;) {
+        const char *end = memchr(text + at, '\n', size - at);
+        size_t n = end ? (size_t)(end - text) - at : size - at;
+        size_t kept = n < sizeof line - 1 ? n : sizeof line - 1;
+        for (size_t i = 0; i < kept; i++)
+            line[i] = text[at + i] ? text[at + i] : ' ';
+        line[kept] = '\0';
+        take_line(log, line);
+        at += n + 1;
+    }
+}
+
+static bool is_slowness(const struct muster_job_log_kind *kind)
+{
+    return strcmp(kind->shows, "slow_transfer") == 0;
+}
+
+static void add_check(const struct muster_job_log *log, size_t kind, struct muster_checks *checks)
+{
+    const struct muster_job_log_kind *of = &muster_job_log_kinds[kind];
+    struct muster_check *check = muster_check_begin(checks, of->id, of->class_id);
+    check->line = of;
+    if (!is_slowness(of)) /* healthy logs have such lines, too: no more than a hint */
+        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check, "%s", of->found);
+    muster_check_advice(check, "%s", of->advice);
+    muster_check_evidence(check, "line %lu%s: %s", log->of[kind].first,
+                          log->of[kind].lines > 1 ? " and others" : "", log->of[kind].text);
+}
+
+void muster_job_log_checks(const struct muster_job_log *log, const char *name,
+                           struct muster_checks *checks)
+{
+    struct muster_check *check = muster_check_begin(checks, "log.job", "");
+    int known = 0, useful = 0;
+    muster_check_expected(check, "lines that say why the job failed");
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+        if (log->of[i].lines == 0)
+            continue;
+        known++;
+        useful += muster_job_log_kinds[i].weight > 0;
+        if (muster_job_log_kinds[i].weight == 0)
+            muster_check_evidence(check, "line %lu: %s: %s", log->of[i].first,
+                                  muster_job_log_kinds[i].found, log->of[i].text);
+    }
+    muster_check_found(check,
+                       useful  ? "%.200s says something about the cause"
+                       : known ? "%.200s says that the job failed, not why: the first error of "
+                                 "another rank may, or NCCL_DEBUG=INFO"
+                               : "no line of %.200s is known: is it of a run with "
+                                 "NCCL_DEBUG=INFO, and of the rank that failed first?",
+                       name);
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
+        if (log->of[i].lines && muster_job_log_kinds[i].weight > 0)
+            add_check(log, i, checks);
+}
+
+static bool is_any_useful(const struct muster_job_log *log)
+{
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
+        if (log->of[i].lines && muster_job_log_kinds[i].weight > 0 &&
+            !is_slowness(&muster_job_log_kinds[i]))
+            return true;
+    return false;
+}
+
+/* That a rank ended, or a call failed, follows from what other lines say. */
+void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size)
+{
+    bool useful = is_any_useful(log);
+    size_t n = 0;
+    words[0] = '\0';
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+        const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
+        if (log->of[i].lines == 0 || is_slowness(kind) || (useful && kind->weight == 0) ||
+            strstr(words, kind->shows) || n + strlen(kind->shows) + 2 > size)
+            continue;
+        n += (size_t)snprintf(words + n, size - n, "%s%s", n ? "," : "", kind->shows);
+    }
+}

@@ -1,0 +1,67 @@
+/*
+ * What a job printed: NCCL's log (NCCL_DEBUG=INFO), the framework's errors, the kernel's lines. A
+ * table knows which words mean what; each line is compared with all of it. Pure.
+ */
+#ifndef MUSTER_DOCTOR_RULES_JOB_LOG_H
+#define MUSTER_DOCTOR_RULES_JOB_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "doctor/rules/checks.h"
+
+enum {
+    MUSTER_JOB_LOG_LINE = 4096,
+    MUSTER_JOB_LOG_KERNEL = 32,
+    MUSTER_JOB_LOG_TEXT = 200,
+    MUSTER_JOB_LOG_KINDS = 80
+};
+
+/* What lines mean, whichever of them stands there. */
+struct muster_job_log_kind {
+    const char *id, *class_id;
+    const char *shows; /* the symptom (causes.h) that such a line proves */
+    /* 0: the line says that the job failed, not why. 1 to 9: how much it says about the cause */
+    int weight;
+    const char *found, *advice;
+    const char *causes; /* checks that such a line fits, the likeliest first; "" */
+};
+extern const struct muster_job_log_kind muster_job_log_kinds[];
+extern const size_t muster_job_log_kinds_n;
+
+/* Words of a line: parts in this order, separated by '*'. */
+struct muster_job_log_line {
+    const char *words, *id;
+    const char *from; /* the source that prints it: a file of NCCL's, or the program */
+};
+extern const struct muster_job_log_line muster_job_log_lines[];
+extern const size_t muster_job_log_lines_n;
+
+struct muster_job_log {
+    struct {
+        unsigned long lines, first;     /* how many, and the number of the first, from 1 */
+        char text[MUSTER_JOB_LOG_TEXT]; /* the first, cut, fit for a terminal */
+    } of[MUSTER_JOB_LOG_KINDS];         /* as in muster_job_log_kinds */
+    unsigned long lines;
+    int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: does not say */
+    char kernel[MUSTER_JOB_LOG_KERNEL][MUSTER_JOB_LOG_TEXT]; /* lines of the kernel's log in it */
+    int kernels;
+};
+
+/* Takes a text, any bytes, lines behind those that were taken before: whole ones, but for the last.
+ */
+void muster_job_log_take(struct muster_job_log *log, const char *text, size_t size);
+/* log.job, and a check of each kind of line that says something about a cause. `name`: the file. */
+void muster_job_log_checks(const struct muster_job_log *log, const char *name,
+                           struct muster_checks *checks);
+/* Words for the symptoms that its lines prove, separated by commas; slowness is none, as healthy
+ * logs have its lines, too. */
+void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size);
+
+/* NULL: none of that id. */
+const struct muster_job_log_kind *muster_job_log_find(const char *id);
+/* How much a check is worth as the cause of such lines: 0, or 1 to 9. The lines' own check is worth
+ * half of their weight. */
+int muster_job_log_weight(const struct muster_job_log_kind *kind, const char *check);
+
+#endif

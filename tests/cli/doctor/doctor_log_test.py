@@ -1,0 +1,81 @@
+"""What muster doctor makes of what a job printed."""
+
+import subprocess
+import unittest
+
+from doctor_case import FAKES, MUSTER, GpuCase
+
+SHM = "n:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9637892 bytes, " \
+      "error: No space left on device (28)\n"
+HEALTHY = "n:1:2 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>\nNCCL version 2.21.5+cuda12.4\n" \
+          "n:1:2 [0] NCCL INFO NET/IB : No device found.\nn:1:2 [0] NCCL INFO comm 0x5 - Init COMPLETE\n"
+
+
+class JobLog(GpuCase):
+    def log(self, text, *args, **given):
+        self.put("job.log", text)
+        return self.report("--passive", "--log", str(self.root / "job.log"), *args, **given)
+
+    def leads(self, text, *args, **given):
+        report = self.log(text, *args, **given)
+        return report["causes"][0]["id"] if report["causes"] else None
+
+    def test_the_line_and_the_host(self):
+        self.put("dev/shm.df", "Filesystem 1B-blocks Used Available\nshm 67108864 0 67108864\n")
+        small = {"MUSTER_DEVFS": str(self.root / "dev")}
+        self.assertEqual(self.leads(SHM, **small), "limit.shm")
+        self.put("dev/shm.df", "Filesystem 1B-blocks Used Available\nshm 68719476736 0 68719476736\n")
+        self.assertEqual(self.leads(SHM, **small), "log.shm_full")  # the log may be another host's
+
+    def test_a_log_without_errors(self):
+        report = self.log(HEALTHY)
+        self.assertEqual([check["id"] for check in report["checks"]
+                          if check["id"].startswith("log.") and check["status"] in ("warning", "problem")], [])
+        self.assertEqual(report["causes"], [])
+        self.assertEqual(self.leads(HEALTHY, "--symptom", "slow_transfer"), "log.no_rdma")
+        self.assertNotIn("log.job", self.doctor("--passive"))
+
+    def test_what_only_follows(self):
+        report = self.log("ncclRemoteError: A call failed possibly due to a network error\n")
+        check = {check["id"]: check for check in report["checks"]}["log.job"]
+        self.assertIn("not why", check["found"])
+        self.assertTrue(all(cause["suspect"] for cause in report["causes"]))
+        self.assertTrue(report["summary"]["text"].startswith("No cause of hang_dead was seen"))
+
+    def test_the_nccl_of_the_job(self):
+        bug = "version.nccl_bad"
+        self.assertEqual(self.doctor("--passive")[bug]["status"], "ok")
+        self.put("job.log", "NCCL version 2.4.2+cuda10.0\nWatchdog caught collective operation timeout\n")
+        check = self.doctor("--passive", "--log", str(self.root / "job.log"))[bug]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("2.4.2", check["found"])
+
+    def test_lines_of_the_kernel(self):
+        xid = "[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
+        self.assertEqual(self.leads(xid), "host.kernel_log")
+
+    def test_a_suspect_is_called_one(self):
+        report = self.log("Watchdog caught collective operation timeout\n", "--only", "gpu.p2p_status",
+                          gpus=2, nvml="gpu * name NVIDIA GeForce RTX 4090\ngpu * links 0\ngpu * capability 8 9")
+        self.assertEqual([(cause["id"], cause.get("suspect")) for cause in report["causes"]],
+                         [("gpu.p2p_status", True)])
+        self.assertIn("only a suspect", report["summary"]["text"])
+        done = self.muster("doctor", "--passive", "--log", str(self.root / "job.log"),
+                           FAKE_NVML=str(self.root / "nvml"), FAKE_GPUS="2",
+                           LD_LIBRARY_PATH=FAKES)
+        self.assertIn("suspect   gpu.p2p_status", done.stdout)
+
+    def test_standard_input_and_what_is_no_log(self):
+        done = subprocess.run([MUSTER, "doctor", "--passive", "--log", "-"], input="Too many open files\n",
+                              capture_output=True, text=True, check=False, timeout=120)
+        self.assertIn("the limit of open files was reached", done.stdout)
+        self.assertEqual(done.returncode, 1)
+        done = self.muster("doctor", "--log", str(self.root / "absent"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("No such file", done.stderr)
+        done = self.muster("doctor", "--log", str(self.root / "nvml"), "--hosts", "a", "b")
+        self.assertEqual(done.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,284 @@
+/* What a job printed: the table of lines, what a log gives, and what leads then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "doctor/rules/job_log.h"
+#include "doctor/rules/causes.h"
+
+static struct muster_job_log *read_text(const char *text)
+{
+    struct muster_job_log *log = calloc(1, sizeof *log);
+    assert_non_null(log);
+    muster_job_log_take(log, text, strlen(text));
+    return log;
+}
+
+static unsigned long lines_of(const struct muster_job_log *log, const char *id)
+{
+    const struct muster_job_log_kind *kind = muster_job_log_find(id);
+    assert_non_null(kind);
+    return log->of[kind - muster_job_log_kinds].lines;
+}
+
+static bool is_documented(const char *id)
+{
+    char line[2048], start[80];
+    bool found = false;
+    FILE *document = fopen(DOCUMENT, "r");
+    assert_non_null(document);
+    snprintf(start, sizeof start, "| %s |", id);
+    while (!found && fgets(line, sizeof line, document))
+        found = strncmp(line, start, strlen(start)) == 0;
+    fclose(document);
+    return found;
+}
+
+static bool is_a_check(const char *id)
+{
+    for (size_t i = 0; i < muster_cause_rows_n; i++)
+        if (strcmp(muster_cause_rows[i].cause, id) == 0)
+            return true;
+    return false;
+}
+
+static bool has_a_line(const char *id)
+{
+    for (size_t i = 0; i < muster_job_log_lines_n; i++)
+        if (strcmp(muster_job_log_lines[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+static void the_table_is_whole(void **state)
+{
+    (void)state;
+    assert_in_range(muster_job_log_kinds_n, 50, MUSTER_JOB_LOG_KINDS);
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+        const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
+        char causes[512], *rest;
+        if (!has_a_line(kind->id))
+            fail_msg("%s: no line is known by it", kind->id);
+        if (kind->weight && !is_documented(kind->id))
+            fail_msg("%s is not in docs/doctor.md", kind->id);
+        if (!muster_symptom_find(kind->shows, strlen(kind->shows)))
+            fail_msg("%s shows %s, which is no symptom", kind->id, kind->shows);
+        assert_in_range(kind->weight, 0, 9);
+        assert_int_equal(kind->weight > 0, kind->advice[0] != '\0');
+        snprintf(causes, sizeof causes, "%s", kind->causes);
+        for (char *at = strtok_r(causes, " ", &rest); at; at = strtok_r(NULL, " ", &rest))
+            if (!is_a_check(at))
+                fail_msg("%s fits %s, which is no check", kind->id, at);
+    }
+    for (size_t i = 0; i < muster_job_log_lines_n; i++)
+        assert_non_null(muster_job_log_find(muster_job_log_lines[i].id));
+}
+
+/* Each line's words, with something between its parts. */
+static void every_line_is_known_by_its_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < muster_job_log_lines_n; i++) {
+        char text[400] = "node:1:2 [0] ";
+        for (const char *at = muster_job_log_lines[i].words; *at; at++)
+            strncat(text, *at == '*' ? " x " : (char[]){*at, '\0'}, sizeof text - strlen(text) - 1);
+        struct muster_job_log *log = read_text(text);
+        if (lines_of(log, muster_job_log_lines[i].id) != 1)
+            fail_msg("\"%s\" is not known as %s", text, muster_job_log_lines[i].id);
+        free(log);
+    }
+}
+
+static void a_healthy_log_proves_nothing(void **state)
+{
+    static const char text[] =
+        "node1:71:71 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to eth0\n"
+        "node1:71:71 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.1<0>\n"
+        "node1:71:71 [0] NCCL INFO NET/Plugin: No plugin found (libnccl-net.so)\n"
+        "node1:71:71 [0] NCCL INFO NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot "
+        "open "
+        "shared object file: No such file or directory : when loading libnccl-net.so\n"
+        "node1:71:71 [0] NCCL INFO NET/Plugin: Failed to find ncclNetPlugin_v9 symbol.\n"
+        "node1:71:71 [0] NCCL INFO cudaDriverVersion 12040\nNCCL version 2.21.5+cuda12.4\n"
+        "node1:71:90 [0] NCCL INFO Failed to open libibverbs.so[.1]\n"
+        "node1:71:90 [0] NCCL INFO NET/IB : No device found.\n"
+        "node1:71:90 [0] NCCL INFO NET/Socket : Using [0]eth0:10.1.0.1<0>\n"
+        "node1:71:90 [0] NCCL INFO TOPO/NET : Importing network plugins to topology\n"
+        "node1:71:90 [0] NCCL INFO NVLS multicast support is not available on dev 0\n"
+        "node1:71:90 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+        "node1:71:90 [0] NCCL INFO ncclCommInitRank comm 0x55 rank 0 nranks 2 - Init COMPLETE\n"
+        "node1:71:95 [0] NCCL INFO [Service thread] Connection closed by localRank 0\n";
+    char words[128];
+    struct muster_job_log *log = read_text(text);
+    (void)state;
+    assert_int_equal(log->lines, 15);
+    assert_int_equal(log->version, 22105);
+    assert_int_equal(log->cuda, 12040);
+    muster_job_log_symptoms(log, words, sizeof words);
+    assert_string_equal(words, "");
+    free(log);
+}
+
+static void what_follows_from_a_line_proves_nothing_besides(void **state)
+{
+    char words[128];
+    struct muster_job_log *log =
+        read_text("NCCL version 2.7.8+cuda11.0\n"
+                  "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes, error: No space "
+                  "left on device (28)\nncclRemoteError\nConnection closed by remote peer");
+    (void)state;
+    muster_job_log_symptoms(log, words, sizeof words);
+    assert_string_equal(words, "init_error");
+    assert_int_equal(log->version, 2708);
+    assert_int_equal(lines_of(log, "log.peer_gone"), 2);
+    free(log);
+    log = read_text("Watchdog caught collective operation timeout\r\nncclRemoteError\n");
+    muster_job_log_symptoms(log, words, sizeof words);
+    assert_string_equal(words, "hang_dead,hang_stuck");
+    free(log);
+}
+
+static void any_bytes_are_lines(void **state)
+{
+    enum { LONG = 3 * MUSTER_JOB_LOG_LINE };
+    static char text[LONG];
+    struct muster_job_log *log = read_text("");
+    (void)state;
+    assert_int_equal(log->lines, 0);
+    memset(text, 'x', sizeof text);
+    memcpy(text + sizeof text - 22, "Duplicate GPU detected", 22); /* beyond what is looked at */
+    memcpy(text + 100, "Too many open\0files", 19);
+    muster_job_log_take(log, text, sizeof text);
+    assert_int_equal(log->lines, 1);
+    assert_int_equal(lines_of(log, "log.duplicate_gpu"), 0);
+    assert_int_equal(lines_of(log, "log.open_files"), 1);
+    muster_job_log_take(log, "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus\033[2J\n",
+                        61);
+    assert_int_equal(log->kernels, 1);
+    assert_null(strchr(log->kernel[0], '\033'));
+    free(log);
+}
+
+static int make_checks(void **state)
+{
+    *state = calloc(1, sizeof(struct muster_checks));
+    return *state ? 0 : -1;
+}
+
+static int free_checks(void **state)
+{
+    muster_checks_free(*state);
+    free(*state);
+    return 0;
+}
+
+static struct muster_check *add(struct muster_checks *checks, const char *id,
+                                enum muster_check_status status)
+{
+    struct muster_check *check = muster_check_begin(checks, id, "F00");
+    muster_check_found(check, "%s found", id);
+    muster_check_worse(check, status);
+    return check;
+}
+
+static void find(struct muster_checks *checks, const char *text, const char *given,
+                 struct muster_causes *causes)
+{
+    struct muster_err err;
+    char words[128] = "";
+    struct muster_job_log *log = read_text(text);
+    muster_job_log_checks(log, "job.log", checks);
+    if (!given)
+        muster_job_log_symptoms(log, words, sizeof words);
+    assert_int_equal(muster_causes_find(checks, given ? given : words, causes, &err), 0);
+    free(log);
+}
+
+static const char *first(const struct muster_checks *checks, const struct muster_causes *causes)
+{
+    assert_true(causes->n > 0);
+    return checks->at[causes->at[0].check].id;
+}
+
+static void the_host_explains_the_line(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    add(checks, "env.unsafe", MUSTER_CHECK_WARNING);
+    add(checks, "version.nccl_bad", MUSTER_CHECK_PROBLEM);
+    add(checks, "ib.gid", MUSTER_CHECK_WARNING);
+    find(checks, "NCCL WARN Call to ibv_modify_qp failed with error Connection timed out\n", NULL,
+         &causes);
+    assert_int_equal(causes.n, 1);
+    assert_string_equal(first(checks, &causes), "ib.gid");
+}
+
+static void a_line_that_names_its_cause_leads(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    add(checks, "version.driver",
+        MUSTER_CHECK_PROBLEM); /* explains init_error, but not this line */
+    add(checks, "limit.memlock", MUSTER_CHECK_PROBLEM);
+    find(checks, "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000\n", NULL,
+         &causes);
+    assert_int_equal(causes.n, 1);
+    assert_string_equal(first(checks, &causes), "log.duplicate_gpu");
+    assert_false(causes.at[0].suspect);
+}
+
+static void a_line_makes_a_suspect_of_what_is_fine(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    muster_check_suspect(add(checks, "net.firewall", MUSTER_CHECK_OK), "a firewall");
+    muster_check_suspect(add(checks, "gpu.multicast", MUSTER_CHECK_OK), "NVLS");
+    find(checks,
+         "misc/socket.cc:533 NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned "
+         "113(No route to host)\n",
+         NULL, &causes);
+    assert_string_equal(first(checks, &causes), "net.firewall");
+    assert_true(causes.at[0].suspect);
+    assert_string_equal(checks->at[0].found, "a firewall");
+    assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
+}
+
+static void a_slow_way_counts_where_the_job_is_slow(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    find(checks, "NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n", "init_error",
+         &causes);
+    assert_int_equal(causes.n, 0);
+    assert_int_equal(muster_checks_exit(checks), 0);
+    muster_checks_free(checks);
+    memset(checks, 0, sizeof *checks);
+    find(checks, "NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n",
+         "slow_transfer", &causes);
+    assert_string_equal(first(checks, &causes), "log.no_gdr");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_is_whole),
+        cmocka_unit_test(every_line_is_known_by_its_words),
+        cmocka_unit_test(a_healthy_log_proves_nothing),
+        cmocka_unit_test(what_follows_from_a_line_proves_nothing_besides),
+        cmocka_unit_test(any_bytes_are_lines),
+        cmocka_unit_test_setup_teardown(the_host_explains_the_line, make_checks, free_checks),
+        cmocka_unit_test_setup_teardown(a_line_that_names_its_cause_leads, make_checks,
+                                        free_checks),
+        cmocka_unit_test_setup_teardown(a_line_makes_a_suspect_of_what_is_fine, make_checks,
+                                        free_checks),
+        cmocka_unit_test_setup_teardown(a_slow_way_counts_where_the_job_is_slow, make_checks,
+                                        free_checks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
