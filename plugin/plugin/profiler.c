@@ -396,24 +396,40 @@ static void *handle_for_trace(const struct muster_recorder *recorder, void *hand
                               (unsigned)n & 0xffff);
 }
 
+/* Out of muster_plugin_start, as is what follows: every event would pay for the room that they take
+ * on the stack. */
+static __attribute__((noinline, cold)) struct muster_recorder *
+recorder_late(void **handle, const struct muster_event *event)
+{
+    if (!needs_start())
+        return NULL;
+    if (event->kind == MUSTER_EVENT_GROUP)
+        *handle = &group_before_start;
+    return start_late(event);
+}
+
+static __attribute__((noinline)) void start_traced(struct muster_trace_recorder *trace,
+                                                   struct muster_recorder *recorder, void *context,
+                                                   void **handle, const struct muster_event *event)
+{
+    *handle = handle_for_trace(recorder, muster_track_start(recorder, context, event));
+    muster_trace_start(trace, context, *handle, event);
+}
+
 void muster_plugin_start(void *context, void **handle, const struct muster_event *event)
 {
     *handle = NULL;
     /* Acquire: pairs with the release in start_locked. */
     struct muster_recorder *recorder = atomic_load_explicit(&plugin.recorder, memory_order_acquire);
-    if (!recorder && needs_start()) {
-        if (event->kind == MUSTER_EVENT_GROUP)
-            *handle = &group_before_start;
-        recorder = start_late(event);
-    }
+    if (!recorder)
+        recorder = recorder_late(handle, event);
     if (!recorder || atomic_load_explicit(&recorder->closed, memory_order_relaxed))
         return;
-    *handle = muster_track_start(recorder, context, event);
     struct muster_trace_recorder *trace = atomic_load_explicit(&plugin.trace, memory_order_acquire);
-    if (trace) {
-        *handle = handle_for_trace(recorder, *handle);
-        muster_trace_start(trace, context, *handle, event);
-    }
+    if (trace)
+        start_traced(trace, recorder, context, handle, event);
+    else
+        *handle = muster_track_start(recorder, context, event);
 }
 
 void muster_plugin_state(void *handle, unsigned state, const struct muster_event_args *args)

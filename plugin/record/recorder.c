@@ -97,18 +97,6 @@ void muster_recorder_drop(struct muster_recorder *recorder, struct muster_comm *
         atomic_fetch_add_explicit(&comm->calls->drops[reason], 1, memory_order_relaxed);
 }
 
-struct muster_comm *muster_recorder_comm(struct muster_recorder *recorder, const void *context)
-{
-    struct muster_handle h = muster_handle_unpack(context);
-    if (h.nonce != recorder->nonce || h.kind != MUSTER_HANDLE_CONTEXT || h.index >= MUSTER_COMMS)
-        return NULL;
-    /* Acquire: pairs with the release in comm_open_locked. */
-    struct muster_comm *comm = atomic_load_explicit(&recorder->comm[h.index], memory_order_acquire);
-    if (!comm || atomic_load_explicit(&comm->generation, memory_order_acquire) != h.generation)
-        return NULL;
-    return atomic_load_explicit(&comm->alive, memory_order_relaxed) ? comm : NULL;
-}
-
 /* An unused place in the table: new, or of the communicator finalized longest ago. */
 static struct muster_comm *take_place(struct muster_recorder *recorder)
 {

@@ -17,6 +17,7 @@
 #include "record/capture.h"
 #include "record/comm.h"
 #include "record/fast_clock.h"
+#include "record/handle.h"
 #include "record/launches.h"
 #include "record/proxy.h"
 #include "segment/rows.h"
@@ -104,8 +105,20 @@ void muster_recorder_comm_close(struct muster_recorder *recorder, const void *co
 /* v1 to v3, whose contexts name no communicator: when the last of them is finalized. */
 void muster_recorder_comm_close_all(struct muster_recorder *recorder);
 
-/* Communicator of a context; NULL if it is not ours or over. */
-struct muster_comm *muster_recorder_comm(struct muster_recorder *recorder, const void *context);
+/* Communicator of a context; NULL if it is not ours or over. Inline: every event asks. */
+static inline struct muster_comm *muster_recorder_comm(struct muster_recorder *recorder,
+                                                       const void *context)
+{
+    struct muster_handle h = muster_handle_unpack(context);
+    if (h.nonce != recorder->nonce || h.kind != MUSTER_HANDLE_CONTEXT || h.index >= MUSTER_COMMS)
+        return NULL;
+    /* Acquire: pairs with the release in comm_open_locked. */
+    struct muster_comm *comm = atomic_load_explicit(&recorder->comm[h.index], memory_order_acquire);
+    if (!comm || atomic_load_explicit(&comm->generation, memory_order_acquire) != h.generation)
+        return NULL;
+    return atomic_load_explicit(&comm->alive, memory_order_relaxed) ? comm : NULL;
+}
+
 /* v1 to v3: the communicator that an event names, made at its first event. */
 struct muster_comm *muster_recorder_comm_named(struct muster_recorder *recorder, uint64_t hash,
                                                int32_t rank, const char *name);

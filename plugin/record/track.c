@@ -72,14 +72,14 @@ static uint16_t tag_flags(struct muster_recorder *recorder, const struct muster_
 }
 
 static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
-                     const struct muster_event_op *op, const struct opening *how)
+                     const struct muster_event_op *op, struct opening how)
 {
     unsigned index;
     uint32_t generation;
     struct muster_seg_slot *slot = reserve(recorder, comm, &index, &generation);
     if (!slot)
         return NULL;
-    slot->number = how->number;
+    slot->number = how.number;
     slot->enqueue_ns = muster_fast_now_ns(&recorder->clock);
     atomic_store_explicit(&comm->calls->called_ns, slot->enqueue_ns, memory_order_relaxed);
     slot->launch = launch_of(comm);
@@ -87,7 +87,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->comm = comm->uid;
     slot->peer = op->root_or_peer;
     slot->nranks = comm->nranks;
-    slot->flags = how->flags;
+    slot->flags = how.flags;
     if (op->user_tag)
         slot->flags |= tag_flags(recorder, comm, op);
     slot->comm_entry = (uint16_t)comm->entry;
@@ -96,7 +96,7 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     slot->algo = op->algo;
     slot->proto = op->proto;
     slot->channels = op->channels;
-    slot->p2p = how->p2p;
+    slot->p2p = how.p2p;
     slot->expects_proxy = atomic_load_explicit(&comm->uses_proxy, memory_order_relaxed);
     slot->group = atomic_load_explicit(&comm->groups, memory_order_relaxed);
     slot->recorder_comm = comm->index;
@@ -104,11 +104,11 @@ static void *open_op(struct muster_recorder *recorder, struct muster_comm *comm,
     /* Of a call, whose launch may be shown behind later ones; a replay is not of the group. On the
      * slot's second cache line, which without stamps nobody writes here. */
     if (recorder->options.kernels)
-        slot->works = how->flags & MUSTER_OP_GRAPH ? 0 : comm->group.works;
-    if (how->shown && muster_timing_asks(recorder, comm))
+        slot->works = how.flags & MUSTER_OP_GRAPH ? 0 : comm->group.works;
+    if (how.shown && muster_timing_asks(recorder, comm))
         muster_timing_shown(recorder, comm, slot);
-    publish(recorder, index, generation, how->state);
-    return muster_handle_pack(recorder->nonce, how->kind, generation, index);
+    publish(recorder, index, generation, how.state);
+    return muster_handle_pack(recorder->nonce, how.kind, generation, index);
 }
 
 static uint16_t warm_up_flag(uint64_t number)
@@ -148,8 +148,10 @@ static unsigned call_marks(const struct muster_recorder *recorder, const void *p
                : 0;
 }
 
-static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm *comm,
-                            const struct muster_event_op *op)
+/* Each kind of event by itself: inlined, one's room on the stack would cost all of them. */
+static __attribute__((noinline)) void *coll_api_start(struct muster_recorder *recorder,
+                                                      struct muster_comm *comm,
+                                                      const struct muster_event_op *op)
 {
     if (op->graph)
         return captured(recorder, comm, op->dtype);
@@ -157,10 +159,10 @@ static void *coll_api_start(struct muster_recorder *recorder, struct muster_comm
     if (muster_timing_asks(recorder, comm))
         muster_timing_collective(recorder, comm, op, number);
     void *handle = open_op(recorder, comm, op,
-                           &(struct opening){.number = number,
-                                             .flags = warm_up_flag(number),
-                                             .state = MUSTER_SLOT_CALLED,
-                                             .kind = MUSTER_HANDLE_OP});
+                           (struct opening){.number = number,
+                                            .flags = warm_up_flag(number),
+                                            .state = MUSTER_SLOT_CALLED,
+                                            .kind = MUSTER_HANDLE_OP});
     if (recorder->options.kernels)
         muster_kernel_numbered(comm, op, false);
     return handle;
@@ -218,8 +220,10 @@ static void restore_dtype(struct muster_event_op *op, uint8_t dtype)
     }
 }
 
-static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm,
-                      const struct muster_event_op *op, uint32_t dtype, bool p2p)
+static __attribute__((noinline)) void *replayed(struct muster_recorder *recorder,
+                                                struct muster_comm *comm,
+                                                const struct muster_event_op *op, uint32_t dtype,
+                                                bool p2p)
 {
     if (muster_capture_is_on(&recorder->capture))
         return NULL; /* shown once while it is captured: nothing runs yet */
@@ -229,12 +233,12 @@ static void *replayed(struct muster_recorder *recorder, struct muster_comm *comm
     restore_dtype(&real, (uint8_t)dtype);
     uint64_t number = atomic_fetch_add_explicit(&comm->graph_calls, 1, memory_order_relaxed);
     return open_op(recorder, comm, &real,
-                   &(struct opening){.number = number,
-                                     .flags = MUSTER_OP_GRAPH,
-                                     .state = MUSTER_SLOT_LAUNCHED,
-                                     .kind = MUSTER_HANDLE_OP,
-                                     .shown = true,
-                                     .p2p = p2p});
+                   (struct opening){.number = number,
+                                    .flags = MUSTER_OP_GRAPH,
+                                    .state = MUSTER_SLOT_LAUNCHED,
+                                    .kind = MUSTER_HANDLE_OP,
+                                    .shown = true,
+                                    .p2p = p2p});
 }
 
 /* v1 and v2 tell no number of ranks, but the traffic of a collective that is as large as all
@@ -252,18 +256,19 @@ static void learn_nranks(struct muster_comm *comm, const struct muster_event_op 
     comm->calls->nranks = (uint32_t)nranks;
 }
 
-static void *coll_start(struct muster_recorder *recorder, struct muster_comm *comm,
-                        const struct muster_event *event)
+static __attribute__((noinline)) void *coll_start(struct muster_recorder *recorder,
+                                                  struct muster_comm *comm,
+                                                  const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     if (comm->api < 5) { /* no API events: this is the call */
         learn_nranks(comm, op);
         uint64_t number = muster_comm_called(comm, op);
         return open_op(recorder, comm, op,
-                       &(struct opening){.number = number,
-                                         .flags = warm_up_flag(number),
-                                         .state = MUSTER_SLOT_LAUNCHED,
-                                         .kind = MUSTER_HANDLE_OP});
+                       (struct opening){.number = number,
+                                        .flags = warm_up_flag(number),
+                                        .state = MUSTER_SLOT_LAUNCHED,
+                                        .kind = MUSTER_HANDLE_OP});
     }
     struct muster_handle parent = muster_handle_unpack(event->parent);
     if (call_marks(recorder, event->parent) & MUSTER_CALL_CAPTURED)
@@ -273,8 +278,9 @@ static void *coll_start(struct muster_recorder *recorder, struct muster_comm *co
     return launch_called(recorder, event->parent, op, MUSTER_HANDLE_OP);
 }
 
-static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *comm,
-                       const struct muster_event *event)
+static __attribute__((noinline)) void *p2p_start(struct muster_recorder *recorder,
+                                                 struct muster_comm *comm,
+                                                 const struct muster_event *event)
 {
     unsigned marks = call_marks(recorder, event->parent);
     if (marks & MUSTER_CALL_CAPTURED)
@@ -282,11 +288,11 @@ static void *p2p_start(struct muster_recorder *recorder, struct muster_comm *com
     uint64_t number = muster_comm_p2p_number(comm, event->op.func, event->op.root_or_peer);
     muster_kernel_numbered(comm, &event->op, true);
     return open_op(recorder, comm, &event->op,
-                   &(struct opening){.number = number,
-                                     .state = MUSTER_SLOT_LAUNCHED,
-                                     .kind = MUSTER_HANDLE_OP,
-                                     .shown = true,
-                                     .p2p = true});
+                   (struct opening){.number = number,
+                                    .state = MUSTER_SLOT_LAUNCHED,
+                                    .kind = MUSTER_HANDLE_OP,
+                                    .shown = true,
+                                    .p2p = true});
 }
 
 static void *p2p_api_start(struct muster_recorder *recorder, const void *context,
@@ -302,7 +308,8 @@ static void *p2p_api_start(struct muster_recorder *recorder, const void *context
 
 /* Copy engines: NCCL shows the enqueue only, on the host's clock. It stands in the slot's proxy
  * times. */
-static void *ce_start(struct muster_recorder *recorder, const struct muster_event *event)
+static __attribute__((noinline)) void *ce_start(struct muster_recorder *recorder,
+                                                const struct muster_event *event)
 {
     struct muster_handle parent = muster_handle_unpack(event->parent);
     if (!event->parent || parent.nonce != recorder->nonce || parent.kind != MUSTER_HANDLE_OP)
@@ -348,8 +355,9 @@ static void *group_api_start(struct muster_recorder *recorder, struct muster_com
     return muster_handle_pack(recorder->nonce, MUSTER_HANDLE_CAPTURE_GROUP, 0, 0);
 }
 
-static void *launch_start(struct muster_recorder *recorder, struct muster_comm *comm,
-                          const struct muster_event *event)
+static __attribute__((noinline)) void *launch_start(struct muster_recorder *recorder,
+                                                    struct muster_comm *comm,
+                                                    const struct muster_event *event)
 {
     if (!comm || muster_capture_is_on(&recorder->capture))
         return NULL;
