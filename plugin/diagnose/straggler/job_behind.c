@@ -59,9 +59,22 @@ static struct usual usual_of(const struct muster_graph *graph, const struct must
     return usual;
 }
 
-/* Who comes late to what the others were ready for is as far behind as it was, or more. */
-static void follow(struct muster_graph *graph, uint32_t u, const struct usual *usual)
+/* How far behind each unit's GPU was known to be with it, and how much later it came than that
+ * explains; shortened, but that what is not known is 0: pages that nobody wrote take no memory. */
+struct leads {
+    struct muster_graph *graph;
+    int32_t *lead;
+};
+
+static int32_t put_lead(struct muster_graph *graph, int64_t ns)
 {
+    return muster_shorten_ns(&graph->long_ns, ns) ^ MUSTER_NO_SHORT;
+}
+
+/* Who comes late to what the others were ready for is as far behind as it was, or more. */
+static void follow(struct leads *leads, uint32_t u, const struct usual *usual)
+{
+    struct muster_graph *graph = leads->graph;
     const struct muster_unit *unit = &graph->unit[u];
     int64_t gap_ns = gap_of(graph, unit);
     int64_t lead_ns = usual->length_ns - muster_unit_length_ns(graph, unit);
@@ -69,60 +82,61 @@ static void follow(struct muster_graph *graph, uint32_t u, const struct usual *u
         return;
     }
     if (is_behind(gap_ns, usual->gap_ns)) {
-        int64_t before_ns = graph->lead_ns[unit->own];
+        int64_t before_ns =
+            muster_ns_of_short(&graph->long_ns, leads->lead[unit->own] ^ MUSTER_NO_SHORT);
         if (before_ns == MUSTER_NO_OWN) {
             return;
         }
-        graph->behind_ns[u] = gap_ns - usual->gap_ns - before_ns;
+        graph->behind[u] = put_lead(graph, gap_ns - usual->gap_ns - before_ns);
         lead_ns = before_ns > lead_ns ? before_ns : lead_ns;
     }
-    graph->lead_ns[u] = lead_ns;
+    leads->lead[u] = put_lead(graph, lead_ns);
 }
 
-static void lead_turn(struct muster_graph *graph, const struct muster_turn *turn, int64_t *scratch)
+static void lead_turn(struct leads *leads, const struct muster_turn *turn, int64_t *scratch)
 {
+    const struct muster_graph *graph = leads->graph;
     struct usual usual = usual_of(graph, turn, scratch);
     for (uint32_t i = 0; i < turn->units; i++) {
-        follow(graph, graph->of_turn[turn->first + i], &usual);
+        follow(leads, graph->of_turn[turn->first + i], &usual);
     }
 }
 
-/* Communicators of which it was learned that their ranks compute while they work. */
-static bool *overlapped(const struct muster_graph *graph)
+/* Communicators of which it was learned that their ranks compute while they work. NULL: none. */
+static const bool *overlapped(const struct muster_graph *graph, struct muster_arena *memory)
 {
-    bool *is = muster_arena_array(graph->making, graph->view->comms + 1, sizeof *is);
+    bool *is = muster_arena_array(memory, graph->view->comms + 1, sizeof *is), any = false;
     for (size_t t = 0; t < graph->turns && is; t++) {
         const struct muster_turn *turn = &graph->turn[t];
         const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first]];
-        is[turn->comm] |=
-            muster_edge_begins(graph->position[graph->seat[unit->seat].position].edge);
+        bool begins = muster_edge_begins(graph->position[graph->seat[unit->seat].position].edge);
+        is[turn->comm] |= begins;
+        any |= begins;
     }
-    return is;
+    return any ? is : NULL;
 }
 
 void muster_graph_leads(struct muster_graph *graph)
 {
-    const bool *overlaps = overlapped(graph);
+    struct muster_arena scratch = {0};
+    const bool *overlaps = overlapped(graph, &scratch);
+    struct leads leads = {.graph = graph};
     size_t most = 0;
     for (size_t t = 0; t < graph->turns; t++) {
         most = graph->turn[t].units > most ? graph->turn[t].units : most;
     }
-    graph->lead_ns = muster_arena_array(graph->making, graph->units + 1, sizeof *graph->lead_ns);
-    graph->behind_ns =
-        muster_arena_array(graph->making, graph->units + 1, sizeof *graph->behind_ns);
-    int64_t *scratch = muster_arena_array(graph->making, most + 1, sizeof *scratch);
-    if (graph->making->failed) {
-        return;
+    int64_t *own = muster_arena_array(&scratch, most + 1, sizeof *own);
+    if (overlaps) {
+        leads.lead = muster_arena_array(&scratch, graph->units + 1, sizeof *leads.lead);
+        graph->behind = muster_arena_array(graph->making, graph->units + 1, sizeof *graph->behind);
     }
-    for (size_t u = 0; u < graph->units; u++) {
-        graph->lead_ns[u] = graph->behind_ns[u] = MUSTER_NO_OWN;
-    }
-    for (size_t t = 0; t < graph->ordered; t++) {
+    for (size_t t = 0; t < graph->ordered && leads.lead && graph->behind && own; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         if (turn->kind == MUSTER_TURN_ALL && turn->units > 1 && overlaps[turn->comm]) {
-            lead_turn(graph, turn, scratch);
+            lead_turn(&leads, turn, own);
         }
     }
+    muster_arena_end(&scratch, graph->making);
 }
 
 /* ---- what a culprit took longer ---- */

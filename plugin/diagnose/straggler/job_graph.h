@@ -151,10 +151,10 @@ struct muster_graph {
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */
     int64_t *waited_ns;
-    /* Of each unit, where ranks compute while their communicator works: how far behind the others
-     * its GPU was known to be with it; and how much later it came than that explains.
-     * MUSTER_NO_OWN: not known, or the others were not ready before it. */
-    int64_t *lead_ns, *behind_ns;
+    /* Of each unit, where ranks compute while their communicator works: how much later it came than
+     * its GPU was known to be behind the others with the unit before. Shortened; 0: not known, or
+     * the others were not ready before it. NULL where nobody computes meanwhile. */
+    int32_t *behind;
     /* Of each unit, shortened; pages that nobody wrote take no memory. */
     int32_t *more_waited, *more_host;
     struct muster_long_ns long_ns;

@@ -270,6 +270,7 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
     graph->label = NULL;
     graph->of_op = NULL;
     graph->waited_ns = NULL;
+    graph->behind = NULL;
     graph->making = NULL;
     muster_arena_end(&making, memory);
 }

@@ -108,8 +108,11 @@ static int64_t behind_ns(const struct muster_graph *graph, uint32_t u)
     const struct muster_unit *unit = &graph->unit[u];
     bool queued = (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_OWN) &&
                   muster_unit_last(graph, unit) == unit->own;
-    int64_t behind = graph->behind_ns[u];
-    return !queued || behind == MUSTER_NO_OWN ? INT64_MAX : behind > 0 ? behind : 0;
+    if (!queued || !graph->behind) {
+        return INT64_MAX;
+    }
+    int64_t behind = muster_ns_of_short(&graph->long_ns, graph->behind[u] ^ MUSTER_NO_SHORT);
+    return behind == MUSTER_NO_OWN ? INT64_MAX : behind > 0 ? behind : 0;
 }
 
 /* ---- what is usual ---- */

@@ -281,5 +281,6 @@ void muster_suspects_find(const struct muster_graph *graph, const struct muster_
     if (!scratch.failed && !graph->memory->failed) {
         find(graph, span, host_of, &what_if, suspects);
     }
+    muster_what_if_end(&what_if, &scratch);
     muster_arena_end(&scratch, graph->memory);
 }

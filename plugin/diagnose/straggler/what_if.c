@@ -7,15 +7,22 @@
 
 static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
+static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
 
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory)
 {
     size_t units = graph->units + 1, turns = graph->turns + 1, positions = graph->positions + 1;
     what_if->graph = graph;
+    what_if->far_after.memory = &what_if->walk;
     what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
+}
+
+void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory)
+{
+    muster_arena_end(&what_if->walk, memory);
 }
 
 static int64_t most(int64_t a, int64_t b)
@@ -50,17 +57,47 @@ static int64_t since_call_ns(const struct muster_graph *graph, const struct must
     return (int64_t)(muster_unit_begin_ns(graph, unit) - muster_unit_call_ns(graph, unit));
 }
 
+/* Units of a turn begin so close to each other that four bytes hold what lies between. */
+static inline struct muster_lanes_after
+after(struct muster_what_if *what_if, const struct muster_turn_end *turn, struct muster_lanes at)
+{
+    struct muster_lanes_after own;
+    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        uint64_t ns = (uint64_t)at.ns[l] - (uint64_t)turn->first.ns[l];
+        own.ns[l] = muster_shorten_ns(&what_if->far_after, (int64_t)ns);
+    }
+    return own;
+}
+
+static inline bool is_not_yet(struct muster_lanes_after own)
+{
+    return own.ns[0] == MUSTER_NO_SHORT;
+}
+
+static inline struct muster_lanes at(const struct muster_what_if *what_if,
+                                     const struct muster_turn_end *turn,
+                                     struct muster_lanes_after own)
+{
+    struct muster_lanes at = turn->first;
+    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        uint64_t ns = (uint64_t)muster_ns_of_short(&what_if->far_after, own.ns[l]);
+        at.ns[l] = (int64_t)((uint64_t)at.ns[l] + ns);
+    }
+    return at;
+}
+
 static struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
 {
-    return what_if->begin[u].ns[0] == NOT_YET ? none : what_if->begin[u];
+    struct muster_lanes_after own = what_if->begin[u];
+    return is_not_yet(own) ? none : at(what_if, &what_if->over[what_if->graph->unit[u].turn], own);
 }
 
 static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_unit *unit = &what_if->graph->unit[u];
-    return what_if->begin[u].ns[0] == NOT_YET
+    return is_not_yet(what_if->begin[u])
                ? none
-               : plus(what_if->begin[u], -since_call_ns(what_if->graph, unit));
+               : plus(begin_of(what_if, u), -since_call_ns(what_if->graph, unit));
 }
 
 /* What waits for its partners alone is over when all of them have come. */
@@ -89,7 +126,7 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
     }
     struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT
                                    ? later(begin_of(what_if, u), begin_of(what_if, root))
-                                   : over->last;
+                                   : at(what_if, over, over->last);
     return plus(last, over->transfer_ns);
 }
 
@@ -102,10 +139,11 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
     if (kind == MUSTER_TURN_PARTNERS) {
         return end_of_partners(what_if, u);
     }
-    if (over->last.ns[0] == NOT_YET) {
+    if (is_not_yet(over->last)) {
         return none;
     }
-    return kind == MUSTER_TURN_ALL ? plus(over->last, over->transfer_ns) : end_apart(what_if, u);
+    return kind == MUSTER_TURN_ALL ? plus(at(what_if, over, over->last), over->transfer_ns)
+                                   : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -176,8 +214,9 @@ static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
     return lanes;
 }
 
-/* `lanes`: those in which it needs no longer than is usual. */
-static inline void begin_unit(struct muster_what_if *what_if, uint32_t u, unsigned lanes)
+/* When it begins. `lanes`: those in which it needs no longer than is usual. */
+static inline struct muster_lanes begin_unit(const struct muster_what_if *what_if, uint32_t u,
+                                             unsigned lanes)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
@@ -206,7 +245,7 @@ static inline void begin_unit(struct muster_what_if *what_if, uint32_t u, unsign
         }
         at = later(at, plus(own.over, own.gap_ns < 0 ? own.gap_ns : 0));
     }
-    what_if->begin[u] = at;
+    return at;
 }
 
 /* Returns when its last unit is over. Ranks that were not seen, or not timed, come first. */
@@ -215,17 +254,19 @@ static struct muster_lanes end_turn(struct muster_what_if *what_if, uint32_t t)
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
-    struct muster_turn_end own = {not_yet, (int64_t)turn->transfer_ns};
+    struct muster_turn_end *own = &what_if->over[t];
+    struct muster_lanes last = not_yet;
     bool whole = muster_turn_is_whole(graph, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
-        own.last = later(own.last, what_if->begin[unit[i]]);
+        last = later(last, at(what_if, own, what_if->begin[unit[i]]));
     }
+    own->last = turn->units ? after(what_if, own, last) : after_not_yet;
+    own->transfer_ns = (int64_t)turn->transfer_ns;
     for (uint32_t i = 0; i < turn->units && !whole; i++) {
-        own.transfer_ns = least(own.transfer_ns, graph->seat[graph->unit[unit[i]].seat].least_ns);
+        own->transfer_ns = least(own->transfer_ns, graph->seat[graph->unit[unit[i]].seat].least_ns);
     }
-    what_if->over[t] = own;
     if (turn->kind == MUSTER_TURN_PARTNERS || turn->kind == MUSTER_TURN_ALL) {
-        return plus(own.last, own.transfer_ns); /* partners have turns of their own */
+        return plus(last, own->transfer_ns); /* partners have turns of their own */
     }
     struct muster_lanes over = not_yet;
     for (uint32_t i = 0; i < turn->units; i++) {
@@ -257,27 +298,49 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
     }
 }
 
+static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t *group,
+                       const uint32_t *usual)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_turn *turn = &graph->turn[t];
+    struct muster_turn_end *own = &what_if->over[t];
+    for (uint32_t i = 0; i < turn->units; i++) {
+        uint32_t u = graph->of_turn[turn->first + i];
+        muster_unit_ask_next(graph, &graph->unit[u]);
+        __builtin_prefetch(&what_if->begin[u] + 8);
+        unsigned lanes = lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual);
+        struct muster_lanes at = begin_unit(what_if, u, lanes);
+        own->first = i == 0 ? at : own->first;
+        what_if->begin[u] = after(what_if, own, at);
+    }
+}
+
+/* As if nothing had begun. */
+static void start(struct muster_what_if *what_if)
+{
+    const struct muster_graph *graph = what_if->graph;
+    bool failed = what_if->walk.failed;
+    muster_arena_free(&what_if->walk);
+    what_if->walk.failed = failed;
+    what_if->far_after = (struct muster_long_ns){.memory = &what_if->walk};
+    for (size_t u = 0; u < graph->units; u++) {
+        what_if->begin[u] = after_not_yet;
+    }
+    for (size_t t = 0; t < graph->turns; t++) {
+        what_if->over[t].last = after_not_yet;
+    }
+    memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
+}
+
 struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
                                    const uint32_t usual[MUSTER_LANES])
 {
     const struct muster_graph *graph = what_if->graph;
     struct muster_lanes over = none;
-    for (size_t u = 0; u < graph->units; u++) {
-        what_if->begin[u] = not_yet;
-    }
-    for (size_t t = 0; t < graph->turns; t++) {
-        what_if->over[t].last = not_yet;
-    }
-    memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
+    start(what_if);
     for (size_t t = 0; t < graph->ordered; t++) {
-        const struct muster_turn *turn = &graph->turn[graph->order[t]];
-        for (uint32_t i = 0; i < turn->units; i++) {
-            uint32_t u = graph->of_turn[turn->first + i];
-            muster_unit_ask_next(graph, &graph->unit[u]);
-            __builtin_prefetch(&what_if->begin[u] + 4);
-            begin_unit(what_if, u, lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual));
-        }
-        note_others(what_if, turn, (uint32_t)t, group, usual);
+        begin_turn(what_if, graph->order[t], group, usual);
+        note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t, group, usual);
         over = later(over, end_turn(what_if, graph->order[t]));
     }
     return over;
@@ -287,16 +350,13 @@ void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, d
 {
     const struct muster_graph *graph = what_if->graph;
     memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
-    for (size_t t = 0; t < graph->turns; t++) {
-        const struct muster_turn *turn = &graph->turn[t];
-        const struct muster_turn_end *over = &what_if->over[t];
-        int64_t end_ns = plus(over->last, over->transfer_ns).ns[lane];
-        bool together = turn->kind == MUSTER_TURN_ALL && over->last.ns[lane] != NOT_YET;
-        for (uint32_t i = 0; i < turn->units && turn->kind != MUSTER_TURN_APART; i++) {
-            uint32_t u = graph->of_turn[turn->first + i];
-            int64_t end = together ? end_ns : end_of(what_if, u).ns[lane];
-            int64_t ns = end - begin_of(what_if, u).ns[lane] - (int64_t)turn->transfer_ns;
-            of_gpu[graph->seat[graph->unit[u].seat].gpu] += ns > 0 ? (double)ns : 0;
+    for (uint32_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        const struct muster_turn *turn = &graph->turn[unit->turn];
+        if (turn->kind != MUSTER_TURN_APART) {
+            int64_t ns = end_of(what_if, u).ns[lane] - begin_of(what_if, u).ns[lane] -
+                         (int64_t)turn->transfer_ns;
+            of_gpu[graph->seat[unit->seat].gpu] += ns > 0 ? (double)ns : 0;
         }
     }
 }

@@ -15,16 +15,24 @@ struct muster_lanes {
     int64_t ns[MUSTER_LANES];
 };
 
+/* The same after the first of a turn, shortened; MUSTER_NO_SHORT in the first of them: not yet. */
+struct muster_lanes_after {
+    int32_t ns[MUSTER_LANES];
+};
+
 /* Where a turn's units end follows from it, and from their begins. */
 struct muster_turn_end {
-    struct muster_lanes last; /* when the last of its units has begun */
+    struct muster_lanes first;      /* when its first unit began, from the start of the job */
+    struct muster_lanes_after last; /* when the last of its units has begun */
     int64_t transfer_ns;
 };
 
 struct muster_what_if {
     const struct muster_graph *graph;
-    struct muster_lanes *begin;   /* of each unit, from the start of the job */
-    struct muster_turn_end *over; /* of each turn */
+    struct muster_lanes_after *begin; /* of each unit */
+    struct muster_turn_end *over;     /* of each turn */
+    struct muster_arena walk;         /* what the last walk left, beside these */
+    struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
 };
@@ -40,5 +48,8 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
 
 /* As the last call left it for one of them: how long each GPU waits for others in all; ns. */
 void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, double *of_gpu);
+
+/* The arena has failed if memory was short: what was answered is wrong then. */
+void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory);
 
 #endif
