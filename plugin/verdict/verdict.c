@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "verdict/verdict_graphs.h"
 #include "verdict/verdict_now.h"
 #include "verdict/verdict_waits.h"
 #include "verdict/verdict_writer.h"
@@ -322,9 +323,15 @@ static void put_waited(struct muster_verdict_writer *writer, double waited)
     muster_verdict_end_line(writer);
 }
 
+/* `but_graphs`: nothing is known of its replays of CUDA graphs, which may be most of it. */
 static void put_nobody(struct muster_verdict_writer *writer,
-                       const struct muster_finding_clean *clean)
+                       const struct muster_finding_clean *clean, bool but_graphs)
 {
+    if (but_graphs) {
+        muster_verdict_word(writer, "Nobody is seen to hold this job back, but its CUDA graph "
+                                    "replays were not timed.");
+        muster_verdict_word(writer, "Nobody is seen to be late; CUDA graph replays are not timed.");
+    }
     muster_verdict_word(writer, "Nobody holds this job back.");
     muster_verdict_end_line(writer);
     muster_verdict_word(writer,
@@ -337,6 +344,12 @@ static void put_nobody(struct muster_verdict_writer *writer,
         writer, "%" PRIu64 " operations compared; %" PRIu64 " us in one of five would be found.",
         clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
     muster_verdict_end_line(writer);
+    if (but_graphs) {
+        muster_verdict_word(writer, "Next: where most of a step is a graph, record with `muster run "
+                                    "--timing channels`, which times replays inside one host.");
+        muster_verdict_word(writer, "Next: `muster run --timing channels` times replays.");
+        muster_verdict_end_line(writer);
+    }
 }
 
 /* Collectives that a member called and that are known one by one. */
@@ -498,8 +511,10 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
         put_short_fall(&writer, &fall, findings->clean.least_ns > 0);
     } else if (findings->clean.least_ns) {
         verdict->state = MUSTER_VERDICT_NOBODY;
-        put_nobody(&writer, &findings->clean);
-        put_waited(&writer, muster_verdict_waited(view, &writer.memory));
+        bool but_graphs = muster_verdict_graphs_untimed(view);
+        put_nobody(&writer, &findings->clean, but_graphs);
+        if (!but_graphs)
+            put_waited(&writer, muster_verdict_waited(view, &writer.memory));
     } else {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
         put_unknown(&writer, view, &findings->clean);

@@ -217,6 +217,49 @@ static void nobody_is_said_only_where_somebody_would_have_been_found(void **stat
     muster_view_free(&view);
 }
 
+/* One operation of each rank, a replay of a graph, with times or without. */
+static void fill_replays(struct muster_view *view, bool timed)
+{
+    struct muster_err err;
+    *view = (struct muster_view){0};
+    for (uint32_t g = 0; g < RANKS; g++) {
+        const struct muster_view_gpu gpu = {.rank = (int32_t)g, .gpu_index = -1, .host = "h"};
+        const struct muster_op op = {.number = 1,
+                                     .enqueue_ns = 1000,
+                                     .begin_ns = timed ? 2000 : 0,
+                                     .end_ns = timed ? 3000 : 0,
+                                     .comm = 1,
+                                     .source = timed ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE,
+                                     .flags = MUSTER_OP_GRAPH};
+        muster_view_add_gpu(view, &gpu);
+        muster_view_add_op(
+            view, muster_view_add_member(view, g, 7, (int32_t)g, RANKS, 1, "world"), &op);
+    }
+    assert_int_equal(muster_view_finish(view, &err), 0);
+}
+
+static void nobody_is_said_of_what_was_timed_where_graphs_were_not(void **state)
+{
+    static const unsigned widths[] = {0, 60, 100};
+    struct muster_view view;
+    struct muster_findings findings = {
+        .clean = {.seen = 4, .nranks = 4, .compared = 211, .least_ns = 24000}};
+    struct muster_verdict verdict;
+    (void)state;
+    fill_replays(&view, false);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        muster_verdict_of(&view, &findings, widths[i], &verdict);
+        assert_int_equal(verdict.state, MUSTER_VERDICT_NOBODY);
+        assert_non_null(strstr(verdict.line[0], "CUDA graph replays"));
+        assert_non_null(strstr(verdict.line[2], "--timing channels"));
+    }
+    muster_view_free(&view);
+    fill_replays(&view, true);
+    muster_verdict_of(&view, &findings, 100, &verdict);
+    assert_string_equal(verdict.line[0], "Nobody holds this job back.");
+    muster_view_free(&view);
+}
+
 static void ranks_are_marked(void **state)
 {
     struct muster_view view;
@@ -244,6 +287,7 @@ int main(void)
         cmocka_unit_test(waiting_that_nobody_is_named_for_is_said),
         cmocka_unit_test(a_hang_goes_before_what_is_slow),
         cmocka_unit_test(nobody_is_said_only_where_somebody_would_have_been_found),
+        cmocka_unit_test(nobody_is_said_of_what_was_timed_where_graphs_were_not),
         cmocka_unit_test(ranks_are_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
