@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/doctor.h"
@@ -28,15 +29,18 @@ static int count_switches(const struct muster_doctor *doctor)
     return n;
 }
 
-static bool runs(const struct muster_doctor *doctor)
+/* `process` gets its number. */
+static bool runs(const struct muster_doctor *doctor, char process[24])
 {
     char name[32];
     bool found = false;
     DIR *dir = opendir(doctor->procfs);
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+        snprintf(process, 24, "%.20s", entry->d_name);
         found = isdigit((unsigned char)entry->d_name[0]) &&
                 muster_sysfs_line(doctor->procfs, name, sizeof name, "%.20s/comm", entry->d_name) &&
                 strncmp(name, "nv-fabricmanage", 15) == 0; /* the kernel cuts names there */
+    }
     if (dir)
         closedir(dir);
     return found;
@@ -65,14 +69,47 @@ static bool installed(const struct muster_doctor *doctor, const char *package, c
     return found;
 }
 
+/* Seconds from boot to the start of a process, by its stat: the 22nd word, in hundredths. -1. */
+static long long started(const struct muster_doctor *doctor, const char *process)
+{
+    char stat[512];
+    if (!muster_sysfs_line(doctor->procfs, stat, sizeof stat, "%s/stat", process))
+        return -1;
+    const char *at = strrchr(stat, ')');
+    for (int i = 2; at && i < 22; i++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoll(at, NULL, 10) / 100 : -1;
+}
+
+/* GPUs in use while the manager starts again keep what the switches no longer know. */
+static void suspect_restart(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    enum { LATE_S = 3600 };
+    char process[24];
+    if (check->status != MUSTER_CHECK_OK || !runs(doctor, process))
+        return;
+    long long after = started(doctor, process);
+    if (after < LATE_S)
+        return;
+    muster_check_suspect(check,
+                         "the fabric manager was started %lld h after this host: GPUs that were "
+                         "in use then have lost the fabric",
+                         after / 3600);
+    muster_check_advice(check, "reboot; or end all that uses the GPUs (nvidia-persistenced, dcgm), "
+                               "reset them, and restart nvidia-fabricmanager");
+}
+
 void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *check)
 {
     const struct muster_nvml *nvml = doctor->survey->nvml;
-    char version[64];
+    char version[64], process[24];
     int switches = count_switches(doctor);
+    bool reported =
+        nvml->gpus > 0 && nvml->gpu[0].fabric_state > 0; /* by the driver, from Hopper on */
+    if (reported)
+        suspect_restart(doctor, check);
     if (switches == 0 || nvml->gpus == 0)
         return;
-    bool reported = nvml->gpu[0].fabric_state > 0; /* by the driver, from Hopper on */
     muster_check_evidence(check, "%d NVSwitches in the PCI tree", switches);
     if (installed(doctor, "nvidia-fabricmanager", version, sizeof version) && nvml->driver[0] &&
         strcmp(version, nvml->driver) != 0) {
@@ -82,7 +119,7 @@ void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *ch
         muster_check_advice(check,
                             "install nvidia-fabricmanager of exactly the driver's version, and "
                             "hold both packages; then restart it and reset the GPUs");
-    } else if (!muster_doctor_container(doctor) && !runs(doctor)) {
+    } else if (!muster_doctor_container(doctor) && !runs(doctor, process)) {
         if (reported) {
             muster_check_suspect(check, "no fabric manager runs now, though the fabric was set up");
         } else {

@@ -28,8 +28,8 @@ static bool launched(void)
            muster_env("MPI_LOCALNRANKS") || muster_env("SLURM_NTASKS_PER_NODE");
 }
 
-/* Binding that the ranks' common environment asks of OpenMP: each rank then takes the same CPUs, the
- * first for its main thread. A list that each rank may have been given for itself is none. */
+/* Binding that the ranks' common environment asks of OpenMP: each rank then takes the same CPUs,
+ * the first for its main thread. A list that each rank may have been given for itself is none. */
 static const char *bound_alike(void)
 {
     const char *list = muster_env("GOMP_CPU_AFFINITY"), *bind = muster_env("OMP_PROC_BIND");
@@ -49,8 +49,10 @@ static void check_bound(struct muster_check *check)
         return;
     muster_check_worse(check, MUSTER_CHECK_WARNING);
     muster_check_evidence(check, "%s binds the threads of every rank to the same CPUs", name);
-    muster_check_advice(check, "unset %s, or bind each rank to CPUs of its own first (srun "
-                               "--cpu-bind=cores, numactl by LOCAL_RANK)", name);
+    muster_check_advice(check,
+                        "unset %s, or bind each rank to CPUs of its own first (srun "
+                        "--cpu-bind=cores, numactl by LOCAL_RANK)",
+                        name);
 }
 
 /* OpenMP starts a thread for each CPU unless told otherwise; torchrun tells it 1. */
@@ -105,6 +107,22 @@ static void check_clock(struct muster_doctor *doctor)
         }
 }
 
+/* Network libraries (EFA, UCX) ask for huge pages where the host has some, and a cgroup may refuse.
+ */
+static void suspect_refusal(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    char most[32];
+    if (!muster_sysfs_line(doctor->sysfs, most, sizeof most, "fs/cgroup/hugetlb.2MB.max") ||
+        strcmp(most, "0") != 0)
+        return;
+    muster_check_suspect(check, "the host has huge pages, and this cgroup may use none: network "
+                                "libraries that ask for them fail");
+    muster_check_advice(check, "give the container hugepages-2Mi, or FI_EFA_USE_HUGE_PAGE=0 (EFA), "
+                               "UCX_IB_ALLOC without huge (UCX)");
+    check->suspect_of = "init_error";
+    check->suspect_weight = 6;
+}
+
 static void check_hugepages(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "host.hugepages", "F11,F12");
@@ -124,8 +142,10 @@ static void check_hugepages(struct muster_doctor *doctor)
     double idle = (double)free_pages * (double)reserved;
     muster_text_bytes(size, sizeof size, (uint64_t)idle * 1024);
     muster_check_found(check, idle > 0 ? "memory kept for huge pages lies idle" : "none kept");
-    if (idle > 0)
+    if (idle > 0) {
         muster_check_evidence(check, "%s", size);
+        suspect_refusal(doctor, check);
+    }
     if (idle > (double)all / 2) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "vm.nr_hugepages=0, or use them: ordinary memory is short");

@@ -148,6 +148,10 @@ static void evaluate_costs(const struct muster_env_input *input, struct muster_e
             muster_env_remark(remarks, MUSTER_ENV_COSTLY, nvlink_lost, variable, "%s",
                               costs[i].text);
     }
+    if (NUMBER("NCCL_BUFFSIZE", 0) >= 1ll << 28)
+        muster_env_remark(remarks, MUSTER_ENV_UNSAFE, true, GIVEN("NCCL_BUFFSIZE"),
+                          "buffers of 256 MiB and more a channel and peer take the GPU's memory, "
+                          "and network cards may not register them (default 4 MiB)");
     if (has_value(input, "TORCH_DISTRIBUTED_DEBUG", "DETAIL"))
         muster_env_remark(remarks, MUSTER_ENV_COSTLY, false, GIVEN("TORCH_DISTRIBUTED_DEBUG"),
                           "every collective is checked against all ranks first");

@@ -137,9 +137,21 @@ static void evaluate_bridge(const struct muster_doctor *doctor, struct muster_ch
 /* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides.
  */
 static void suspect_further(struct muster_check *check, const struct muster_interfaces *interfaces,
-                            const struct muster_interface *at)
+                            const struct muster_interface *at, bool several_hosts)
 {
-    if (check->suspect[0] || !is_odd(at) || !has_real(interfaces))
+    if (check->suspect[0])
+        return;
+    if (several_hosts && at->family == AF_INET && muster_interfaces_link_local(at)) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "NCCL's data also takes %s, whose address no other host reaches",
+                           at->name);
+        muster_check_advice(check,
+                            "NCCL_SOCKET_IFNAME=^docker,lo,%s, or the name of the interface "
+                            "that other hosts reach",
+                            at->name);
+        return;
+    }
+    if (!is_odd(at) || !has_real(interfaces))
         return;
     muster_check_suspect(check,
                          "NCCL's data also takes %s, a virtual interface that leads to no "
@@ -215,7 +227,8 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         for (int i = 1; i < choice.n; i++) {
             muster_doctor_address(&interfaces->at[choice.at[i]], text, sizeof text);
             muster_check_evidence(check, "also for data without RDMA: %s", text);
-            suspect_further(check, interfaces, &interfaces->at[choice.at[i]]);
+            suspect_further(check, interfaces, &interfaces->at[choice.at[i]],
+                            muster_doctor_several_hosts());
         }
         evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
                         muster_doctor_several_hosts());

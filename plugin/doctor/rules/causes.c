@@ -304,14 +304,28 @@ static void solve(const struct candidate *candidate, int n, struct best *best, u
         }
 }
 
-static void take(struct muster_causes *causes, const struct candidate *candidate, int n,
-                 const struct best *best, unsigned set)
+/* Whether nothing but rows of what very many hosts have ties a cause to what it explains. */
+static bool is_common(const struct muster_causes *causes, const char *cause, unsigned explains)
+{
+    unsigned common = 0;
+    for (size_t i = 0; i < muster_common_rows_n; i++)
+        for (int j = 0; j < causes->symptoms; j++)
+            if (strcmp(muster_common_rows[i].cause, cause) == 0 &&
+                has_word(muster_common_rows[i].symptoms, causes->symptom[j].id, " "))
+                common |= 1u << j;
+    return explains && (explains & ~common) == 0;
+}
+
+static void take(const struct muster_checks *checks, struct muster_causes *causes,
+                 const struct candidate *candidate, int n, const struct best *best, unsigned set)
 {
     while (set && causes->n < MUSTER_CAUSES) {
         int chosen = best[set].candidate, at = causes->n++;
         causes->at[at].check = candidate[chosen].check;
-        causes->at[at].suspect = candidate[chosen].suspect;
         causes->at[at].explains = set & ~best[set].before;
+        causes->at[at].suspect =
+            candidate[chosen].suspect ||
+            is_common(causes, checks->at[candidate[chosen].check].id, causes->at[at].explains);
         for (int c = 0; c < n && causes->at[at].others < MUSTER_CAUSES_OTHER; c++)
             if (c != chosen && candidate[c].explains & causes->at[at].explains)
                 causes->at[at].other[causes->at[at].others++] = candidate[c].check;
@@ -408,7 +422,7 @@ static void add_suspects(struct muster_causes *causes, struct muster_checks *che
     }
     for (int at = 0; at < causes->n; at++) {
         struct muster_check *check = &checks->at[causes->at[at].check];
-        if (!causes->at[at].suspect)
+        if (!causes->at[at].suspect || !check->suspect[0])
             continue;
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_found(check, "%s", check->suspect);
@@ -433,7 +447,7 @@ int muster_causes_find(struct muster_checks *checks, const char *given,
     for (int i = 0; i < n; i++)
         all |= candidate[i].explains;
     solve(candidate, n, best, sets);
-    take(causes, candidate, n, best, all);
+    take(checks, causes, candidate, n, best, all);
     drop_chosen_others(causes);
     causes->unexplained = (sets - 1) & ~all;
     raise(checks, causes);

@@ -30,7 +30,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"env.value", "init_error allreduce.small allreduce.large policy_divergence", 6},
     {"env.contradiction", "init_error slow_transfer path_missing", 4},
     {"env.costly", SLOW " path_missing", 6},
-    {"env.costly", "hang_dead", 3}, /* time-outs that a short loss of a link outlasts */
+    {"env.costly", "hang_dead", 3},  /* time-outs that a short loss of a link outlasts */
     {"env.unsafe", "wrong_result hang_stuck allreduce.small allreduce.large", 6},
     {"env.unsafe", "init_error", 5},
     {"net.interface", "init_error hang_stuck", 8},
@@ -134,6 +134,12 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"policy_divergence", "hang_stuck", 9},
 };
 const size_t muster_cause_rows_n = sizeof muster_cause_rows / sizeof *muster_cause_rows;
+
+/* Boards without P2P: most of those that are sold. */
+const struct muster_cause_row muster_common_rows[] = {
+    {"gpu.p2p_status", "init_error hang_stuck", 0},
+};
+const size_t muster_common_rows_n = sizeof muster_common_rows / sizeof *muster_common_rows;
 
 /* Ranks wait for each other for ever where they take different ways for one operation; what makes
  * them choose differently is worth less than what makes them speak differently. */

@@ -25,6 +25,9 @@ static bool has_words(const char *line, const char *words)
 
 const struct muster_job_log_kind *muster_job_log_find(const char *id)
 {
+    static const char prefix[] = "log.";
+    if (strncmp(id, prefix, sizeof prefix - 1) != 0)
+        return NULL;
     for (size_t i = 0; i < muster_job_log_kinds_n; i++)
         if (strcmp(muster_job_log_kinds[i].id, id) == 0)
             return &muster_job_log_kinds[i];
@@ -55,8 +58,7 @@ static void take_version(struct muster_job_log *log, const char *line)
                &cuda_minor) < 3 ||
         major < 2)
         return;
-    log->version =
-        (int)((major > 2 || minor > 8 ? major * 10000 : major * 1000) + minor * 100 + patch);
+    log->version = (int)(major * 10000 + minor * 100 + patch);
     log->cuda = (int)(cuda_major * 1000 + cuda_minor * 10);
 }
 

@@ -144,6 +144,23 @@ static void suspect_preload(struct muster_check *check, const char *preload)
         }
 }
 
+/* Where nothing else is known: most threads about such versions end with an upgrade. */
+static void suspect_age(const struct muster_doctor *doctor, struct muster_check *check,
+                        const char *text)
+{
+    enum { OLD = 20900 }; /* of spring 2021 */
+    int version = muster_doctor_version(doctor);
+    if (version < MUSTER_NCCL_2 || version >= OLD || check->suspect[0])
+        return;
+    muster_check_suspect(check,
+                         "NCCL %s is older than 2.9 of 2021: what fails with it is mostly "
+                         "mended since",
+                         text);
+    muster_check_advice(check, "try a newer NCCL, or the framework that brings one");
+    check->suspect_of = "init_error hang_stuck hang_dead wrong_result slow_transfer";
+    check->suspect_weight = 0;
+}
+
 static void check_loaded(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.nccl", "F34");
@@ -179,6 +196,8 @@ static void check_loaded(struct muster_doctor *doctor)
         evaluate_first(doctor, check);
     if (check->status == MUSTER_CHECK_OK)
         suspect_preload(check, preload);
+    if (check->status == MUSTER_CHECK_OK && doctor->loaded >= 0)
+        suspect_age(doctor, check, text);
     if (seen && doctor->loaded >= 0 && check->status == MUSTER_CHECK_OK) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "several versions are installed: see that every rank loads the "

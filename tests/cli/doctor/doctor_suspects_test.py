@@ -43,6 +43,40 @@ class Suspects(GpuCase):
         self.addresses("172.17.0.2")
         self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")
 
+    def test_an_address_that_no_other_host_reaches(self):
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  agent0: 1 2 3\n")
+        for address, network, status in (("169.254.0.1", "FEA9", "warning"), ("10.2.0.1", "020A", "ok")):
+            self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                     "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                     f"agent0\t0000{network}\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+            self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.1\n              /32 host LOCAL\n"
+                     f"           |-- {address}\n              /32 host LOCAL\n")
+            check = self.doctor("--passive", **SEVERAL)["net.interface"]
+            self.assertEqual(check["status"], status, check)
+            self.assertEqual("NCCL_SOCKET_IFNAME=^docker,lo,agent0" in check["advice"], status == "warning")
+            self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")
+
+    def test_a_fabric_manager_that_was_started_again(self):
+        symptom = ("--passive", "--only", "gpu.fabric", "--symptom", "init_error")
+        self.put("proc/12/comm", "nv-fabricmanager\n")
+        for ticks, causes in ((700, []), (61200000, ["gpu.fabric"])):
+            self.put("proc/12/stat", "12 (nv-fabric) man) S 1 12 12 0 -1 4194560 1 0 0 0 5 3 0 0 20 0 9 0 "
+                     f"{ticks} 1234567 1024\n")
+            self.assertEqual(self.causes(*symptom, nvml="gpu * fabric 3 0\ngpu * capability 9 0"), causes)
+
+    def test_an_nccl_of_years_ago(self):
+        symptom = ("--passive", "--only", "version.nccl", "--symptom", "init_error")
+        for version, causes in (("2213", ["version.nccl"]), ("20908", [])):
+            self.assertEqual(self.causes(*symptom, FAKE_NCCL=version), causes)
+
+    def test_huge_pages_that_a_cgroup_refuses(self):
+        symptom = ("--passive", "--only", "host.hugepages", "--symptom", "init_error")
+        self.put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\nHugePages_Free: 100\n"
+                 "Hugepagesize: 2048 kB\n")
+        for most, causes in (("0", ["host.hugepages"]), ("max", []), ("209715200", [])):
+            self.put("sys/fs/cgroup/hugetlb.2MB.max", most + "\n")
+            self.assertEqual(self.causes(*symptom), causes)
+
     def test_a_plugin_outside_of_the_loaders_path(self):
         self.put("sys/class/infiniband/rdmap0s0/ports/1/state", "4: ACTIVE\n")
         check = self.doctor("--passive", **SEVERAL)["ib.libraries"]

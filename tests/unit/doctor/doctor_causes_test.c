@@ -106,6 +106,21 @@ static int free_checks(void **state)
     return 0;
 }
 
+static void what_is_common_is_a_suspect(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    struct muster_err err;
+    add(checks, "gpu.p2p_status", MUSTER_CHECK_WARNING);
+    assert_int_equal(muster_causes_find(checks, "hang_stuck", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_true(causes.at[0].suspect);
+    assert_int_equal(muster_checks_exit(checks), 0);
+    assert_string_equal(checks->at[0].found, "gpu.p2p_status found");
+    assert_int_equal(muster_causes_find(checks, "slow_transfer", &causes, &err), 0);
+    assert_false(causes.at[0].suspect);
+}
+
 static void one_cause_is_preferred_to_two(void **state)
 {
     struct muster_checks *checks = *state;
@@ -364,6 +379,7 @@ int main(void)
         cmocka_unit_test(every_finding_is_a_symptom),
         cmocka_unit_test(every_word_of_the_table_is_a_symptom),
         cmocka_unit_test(every_documented_check_is_in_the_table),
+        TEST(what_is_common_is_a_suspect),
         TEST(one_cause_is_preferred_to_two),
         TEST(the_most_direct_of_equal_causes_is_named),
         TEST(two_faults_are_two_causes),
