@@ -19,6 +19,7 @@
 
 #define MUSTER_NO_OWN MUSTER_NO_NS /* own time: not known */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
+#define MUSTER_RECEIVES (1u << 31) /* of a partner */
 enum {
     MUSTER_GAP_NS = 10000, /* what begins sooner after its communicator's last was ready before */
     MUSTER_QUEUED_AT_ONCE = 8, /* in MUSTER_QUEUED_NS: called so long before, it was not the call */
@@ -82,6 +83,8 @@ struct muster_turn {
     uint8_t kind;         /* enum muster_turn_kind */
     bool graph, p2p;
     bool alike; /* all its ranks do the same there: they are compared with each other */
+    bool sent;  /* of partners: sends are over once they have left, whether or not they are received
+                 */
 };
 
 /* A stretch of time that is one bet. */
@@ -138,7 +141,8 @@ struct muster_graph {
         *first_unit; /* of each GPU, and behind the last: its units, in the order of its calls */
     uint64_t *label; /* what units are told apart by, as long as they have no seats */
     uint32_t *of_op; /* of each operation of the view its unit */
-    /* Of unit u those at [first_partner[u]] to [u + 1]; NULL without sends. */
+    /* Of unit u those at [first_partner[u]] to [u + 1], each with the bit that says that it is who
+     * receives; NULL without sends. */
     uint32_t *first_partner, *partner;
     uint32_t *of_turn; /* units, turn by turn */
     uint32_t *order;   /* turns: each after all that it follows */
@@ -196,6 +200,17 @@ static inline bool muster_turn_is_whole(const struct muster_graph *graph,
 }
 
 /* ---- of one unit ---- */
+
+static inline uint32_t muster_partner(const struct muster_graph *graph, uint32_t i)
+{
+    return graph->partner[i] & ~MUSTER_RECEIVES;
+}
+
+/* Whether the partner receives from the unit; else it sends to it. */
+static inline bool muster_partner_receives(const struct muster_graph *graph, uint32_t i)
+{
+    return graph->partner[i] & MUSTER_RECEIVES;
+}
 
 /* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page
  * of its own. What this one's GPU did next is asked for now, and is there when all ranks had their

@@ -5,6 +5,8 @@
 #include "diagnose/straggler/job_stamps.h"
 #include "view/aligned.h"
 
+enum { SENT = 8 }; /* times as long as those that send those that receive wait */
+
 static bool has_unit(const struct muster_view *view, const struct muster_view_op *op)
 {
     (void)view;
@@ -98,6 +100,7 @@ struct ties {
     uint32_t *size, *tied; /* of each head: units, ties */
     uint64_t *least_ns;    /* of each head: the shortest of its units */
     uint8_t *chain;        /* of each head: a GPU stands in it twice, so not all ran at a time */
+    bool *sent;            /* of each communicator: who sends waits for nobody */
 };
 
 static uint32_t head_of(uint32_t *head, uint32_t u)
@@ -212,17 +215,44 @@ static void set_partners(struct muster_graph *graph, const struct ties *ties)
         first[u] += first[u - 1];
     }
     for (size_t i = 0; i < ties->n; i++) {
-        graph->partner[first[ties->tie[i].send + 1]++] = ties->tie[i].recv;
+        graph->partner[first[ties->tie[i].send + 1]++] = ties->tie[i].recv | MUSTER_RECEIVES;
         graph->partner[first[ties->tie[i].recv + 1]++] = ties->tie[i].send;
     }
 }
 
 /* All with all, or two, are a turn as a collective is; of others each unit waits for its own
  * partners alone. */
-static bool waits_together(const struct ties *ties, uint32_t head)
+static bool waits_together(const struct ties *ties, uint32_t head, bool sent)
 {
     uint64_t n = ties->size[head];
-    return !ties->chain[head] && (n == 2 || ties->tied[head] >= n * (n - 1));
+    bool both_ways = ties->tied[head] >= n * (n - 1);
+    return !ties->chain[head] && ((n == 2 && !sent) || both_ways);
+}
+
+static uint32_t comm_of(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->view->member[muster_unit_member(graph, &graph->unit[u])].comm;
+}
+
+/* Small sends are over once they are buffered: then who sends waits for nobody, while those that it
+ * sends to wait for it. */
+static void find_sent(const struct muster_graph *graph, struct ties *ties)
+{
+    size_t comms = graph->view->comms + 1;
+    double(*waited)[2] = muster_arena_array(&ties->memory, comms, sizeof *waited);
+    ties->sent = muster_arena_array(&ties->memory, comms, sizeof *ties->sent);
+    for (size_t i = 0; i < ties->n && !ties->memory.failed; i++) {
+        uint32_t head = ties->head[ties->tie[i].send];
+        if (ties->size[head] == 2 && ties->tied[head] == 1) {
+            double *own = waited[comm_of(graph, ties->tie[i].send)];
+            int64_t ns = muster_unit_length_ns(graph, &graph->unit[ties->tie[i].send]) -
+                         muster_unit_length_ns(graph, &graph->unit[ties->tie[i].recv]);
+            own[ns < 0] += (double)(ns < 0 ? -ns : ns);
+        }
+    }
+    for (size_t c = 0; c < comms && !ties->memory.failed; c++) {
+        ties->sent[c] = SENT * waited[c][0] < waited[c][1];
+    }
 }
 
 static void add_exchange(struct muster_graph *graph, const struct ties *ties, uint32_t u,
@@ -231,7 +261,7 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
     uint32_t head = ties->head[u];
     const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
     uint32_t comm = graph->view->member[op->member].comm;
-    bool together = waits_together(ties, head);
+    bool together = waits_together(ties, head, ties->sent[comm]);
     if (!together || head == u) {
         struct muster_turn *turn = add_turn(graph);
         if (!turn) {
@@ -247,6 +277,7 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
                                      .number = op->number,
                                      .kind = together ? MUSTER_TURN_ALL : MUSTER_TURN_PARTNERS,
                                      .alike = alike,
+                                     .sent = ties->sent[comm] && !together,
                                      .p2p = true};
         *used += together ? ties->size[head] : 1;
         add_unit(graph, turn, u);
@@ -259,7 +290,7 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
         return;
     }
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-        const struct muster_unit *partner = &graph->unit[graph->partner[i]];
+        const struct muster_unit *partner = &graph->unit[muster_partner(graph, i)];
         uint64_t ns = (uint64_t)muster_unit_length_ns(graph, partner);
         turn->transfer_ns = ns < turn->transfer_ns ? ns : turn->transfer_ns;
     }
@@ -305,6 +336,7 @@ static void sends(struct muster_graph *graph, uint32_t *used)
     make_ties(graph, &ties);
     if (!ties.memory.failed) {
         set_partners(graph, &ties);
+        find_sent(graph, &ties);
     }
     bool failed = ties.memory.failed;
     for (uint32_t u = 0; u < graph->units && !failed && !graph->memory->failed; u++) {
@@ -372,7 +404,7 @@ static inline uint32_t fresh(const struct visit *visit, uint32_t u)
     if (graph->first_partner && graph->turn[t].kind == MUSTER_TURN_PARTNERS) {
         uint32_t end = graph->first_partner[u + 1];
         for (uint32_t i = graph->first_partner[u]; i < end && next == MUSTER_NO_UNIT; i++) {
-            uint32_t its = graph->unit[graph->partner[i]].turn;
+            uint32_t its = graph->unit[muster_partner(graph, i)].turn;
             next = visit->state[its] == 0 ? its : MUSTER_NO_UNIT;
         }
     }

@@ -131,7 +131,8 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         uint32_t made = timed(op) ? new_unit(builder, (uint32_t)keyed[i].value) : MUSTER_NO_UNIT;
         if (made != MUSTER_NO_UNIT) {
             struct muster_unit *own = &graph->unit[made];
-            own->known |= unit != MUSTER_NO_UNIT ? 1u << MUSTER_EDGE_CALL : 0;
+            bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
+            own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
             note_known(own, op);
             of_op[keyed[i].value] = made;
         }

@@ -93,10 +93,14 @@ static int64_t held_ns(const struct muster_graph *graph, uint32_t u)
         held = turn->longest_ns - muster_unit_length_ns(graph, unit);
     } else if (turn->kind == MUSTER_TURN_PARTNERS) {
         held = 0;
+        bool sends = !turn->sent;
         for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-            int64_t ns = wait_of(graph, &graph->unit[graph->partner[i]]);
-            held = ns > held ? ns : held;
+            int64_t ns = wait_of(graph, &graph->unit[muster_partner(graph, i)]);
+            bool waits = !turn->sent || muster_partner_receives(graph, i);
+            held = ns > held && waits ? ns : held;
+            sends |= waits;
         }
+        held = sends ? held : INT64_MAX;
     }
     return held;
 }

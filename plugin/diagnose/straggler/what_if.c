@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Where a circle of edges had to be cut, what is followed is not known yet: it counts as 0. */
-#define NOT_YET INT64_MIN
+/* Where a circle of edges had to be cut, what is followed is not known yet, and holds nothing. */
+#define NOT_YET (INT64_MAX / 4)
 
 static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
@@ -18,6 +18,12 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
+    what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
+    for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        int64_t *least_ns = &what_if->least_ns[seat->position];
+        *least_ns = !*least_ns || seat->least_ns < *least_ns ? seat->least_ns : *least_ns;
+    }
 }
 
 void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory)
@@ -43,6 +49,14 @@ static struct muster_lanes later(struct muster_lanes a, struct muster_lanes b)
     return a;
 }
 
+static struct muster_lanes sooner(struct muster_lanes a, struct muster_lanes b)
+{
+    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        a.ns[l] = least(a.ns[l], b.ns[l]);
+    }
+    return a;
+}
+
 static struct muster_lanes plus(struct muster_lanes a, int64_t ns)
 {
     for (unsigned l = 0; l < MUSTER_LANES; l++) {
@@ -51,86 +65,151 @@ static struct muster_lanes plus(struct muster_lanes a, int64_t ns)
     return a;
 }
 
-/* From its call to its begin, as it was. */
-static int64_t since_call_ns(const struct muster_graph *graph, const struct muster_unit *unit)
+static inline bool is_known(struct muster_lanes at)
 {
-    return (int64_t)(muster_unit_begin_ns(graph, unit) - muster_unit_call_ns(graph, unit));
+    return at.ns[0] < NOT_YET / 2 && at.ns[1] < NOT_YET / 2;
 }
 
-/* Units of a turn begin so close to each other that four bytes hold what lies between. */
+/* The sooner of those that are known. */
+static struct muster_lanes soonest(struct muster_lanes a, struct muster_lanes b)
+{
+    return !is_known(a) ? b : is_known(b) ? later(a, b) : a;
+}
+
+/* Units of a turn are so close to each other that four bytes hold what lies between. */
 static inline struct muster_lanes_after
 after(struct muster_what_if *what_if, const struct muster_turn_end *turn, struct muster_lanes at)
 {
-    struct muster_lanes_after own;
-    for (unsigned l = 0; l < MUSTER_LANES; l++) {
-        uint64_t ns = (uint64_t)at.ns[l] - (uint64_t)turn->first.ns[l];
-        own.ns[l] = muster_shorten_ns(&what_if->far_after, (int64_t)ns);
+    struct muster_lanes_after own = after_not_yet;
+    for (unsigned l = 0; l < MUSTER_LANES && is_known(at); l++) {
+        own.ns[l] = muster_shorten_ns(&what_if->far_after, at.ns[l] - turn->first.ns[l]);
     }
     return own;
-}
-
-static inline bool is_not_yet(struct muster_lanes_after own)
-{
-    return own.ns[0] == MUSTER_NO_SHORT;
 }
 
 static inline struct muster_lanes at(const struct muster_what_if *what_if,
                                      const struct muster_turn_end *turn,
                                      struct muster_lanes_after own)
 {
-    struct muster_lanes at = turn->first;
-    for (unsigned l = 0; l < MUSTER_LANES; l++) {
-        uint64_t ns = (uint64_t)muster_ns_of_short(&what_if->far_after, own.ns[l]);
-        at.ns[l] = (int64_t)((uint64_t)at.ns[l] + ns);
+    struct muster_lanes at = own.ns[0] == MUSTER_NO_SHORT ? not_yet : turn->first;
+    for (unsigned l = 0; l < MUSTER_LANES && own.ns[0] != MUSTER_NO_SHORT; l++) {
+        at.ns[l] += muster_ns_of_short(&what_if->far_after, own.ns[l]);
     }
     return at;
 }
 
 static struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
 {
-    struct muster_lanes_after own = what_if->begin[u];
-    return is_not_yet(own) ? none : at(what_if, &what_if->over[what_if->graph->unit[u].turn], own);
+    return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->begin[u]);
 }
 
-static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
+/* What it followed was not seen: it begins as soon as those that it meets let it. */
+static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    const struct muster_unit *unit = &what_if->graph->unit[u];
-    return is_not_yet(what_if->begin[u])
-               ? none
-               : plus(begin_of(what_if, u), -since_call_ns(what_if->graph, unit));
+    return !(unit->known >> unit->edge & 1) &&
+           muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
 }
 
-/* What waits for its partners alone is over when all of them have come. */
+/* Of units that wait for each other: how much sooner the last of them comes. What is free comes no
+ * later than the others; where all are, they are as much sooner as any of them was before. */
+struct coming {
+    struct muster_lanes known, free;
+    bool any_known, any_free;
+};
+
+static inline void come(struct coming *coming, struct muster_lanes at, int64_t slack_ns, bool free)
+{
+    if (free) {
+        coming->free = coming->any_free ? later(coming->free, at) : at;
+        coming->any_free = true;
+    } else {
+        at = plus(at, slack_ns);
+        coming->known = coming->any_known ? sooner(coming->known, at) : at;
+        coming->any_known = true;
+    }
+}
+
+static inline struct muster_lanes came(const struct coming *coming)
+{
+    return coming->any_known ? coming->known : coming->any_free ? coming->free : not_yet;
+}
+
+static void come_unit(const struct muster_what_if *what_if, uint32_t u, int64_t transfer_ns,
+                      struct coming *coming)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    struct muster_lanes begin = begin_of(what_if, u);
+    if (is_known(begin)) {
+        come(coming, begin, muster_unit_length_ns(graph, unit) - transfer_ns, is_free(graph, unit));
+    }
+}
+
+/* How much sooner the soonest of a unit's partners begins, or of theirs. */
+static struct muster_lanes soonest_partner(const struct muster_what_if *what_if, uint32_t u,
+                                           unsigned away)
+{
+    const struct muster_graph *graph = what_if->graph;
+    struct muster_lanes found = not_yet;
+    for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+        uint32_t partner = muster_partner(graph, i);
+        if (!is_free(graph, &graph->unit[partner])) {
+            found = soonest(found, begin_of(what_if, partner));
+        }
+        for (uint32_t k = graph->first_partner[partner];
+             k < graph->first_partner[partner + 1] && away > 1; k++) {
+            found = soonest(found, begin_of(what_if, muster_partner(graph, k)));
+        }
+    }
+    return found;
+}
+
+/* What waits for its partners alone is over when all of them have come. Which of them it waited for
+ * is not known: the one that is soonest now. Where it waited for none, nobody knows by how much
+ * they were sooner; where they waited as long as it did, it was for theirs. */
 static struct muster_lanes end_of_partners(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
-    struct muster_lanes last = begin_of(what_if, u);
+    const struct muster_unit *unit = &graph->unit[u];
+    int64_t length_ns = muster_unit_length_ns(graph, unit), transfer_ns = length_ns;
+    int64_t least_ns = (int64_t)graph->turn[unit->turn].transfer_ns;
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-        last = later(last, begin_of(what_if, graph->partner[i]));
+        uint32_t partner = muster_partner(graph, i);
+        transfer_ns = least(transfer_ns, muster_unit_length_ns(graph, &graph->unit[partner]));
     }
-    return plus(last, (int64_t)graph->turn[graph->unit[u].turn].transfer_ns);
+    bool waited = length_ns - transfer_ns > MUSTER_GAP_NS;
+    bool together = !waited && length_ns - least_ns > MUSTER_GAP_NS;
+    struct coming coming = {.any_known = false};
+    come_unit(what_if, u, together ? least_ns : transfer_ns, &coming);
+    struct muster_lanes last =
+        waited || together ? soonest_partner(what_if, u, together ? 2 : 1) : not_yet;
+    if (is_known(last)) {
+        come(&coming, last, 0, false);
+    }
+    return came(&coming);
 }
 
 /* Of a turn with a root, or whose ranks wait for nobody that was seen. */
 static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint32_t u)
 {
     const struct muster_graph *graph = what_if->graph;
-    const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
-    const struct muster_turn_end *over = &what_if->over[graph->unit[u].turn];
+    const struct muster_unit *unit = &graph->unit[u];
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    const struct muster_turn_end *over = &what_if->over[unit->turn];
     uint32_t root = graph->of_turn[turn->first];
+    int64_t waited_ns = muster_unit_length_ns(graph, unit) - over->transfer_ns;
     if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
         (turn->kind == MUSTER_TURN_TO_ROOT && u != root)) {
         bool whole = muster_turn_is_whole(graph, turn);
-        return plus(begin_of(what_if, u),
-                    whole ? muster_unit_length_ns(graph, &graph->unit[u]) : over->transfer_ns);
+        return plus(begin_of(what_if, u), whole ? 0 : waited_ns);
     }
-    struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT
-                                   ? later(begin_of(what_if, u), begin_of(what_if, root))
-                                   : at(what_if, over, over->last);
-    return plus(last, over->transfer_ns);
+    struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root)
+                                                                   : at(what_if, over, over->last);
+    struct muster_lanes own = plus(begin_of(what_if, u), waited_ns);
+    return waited_ns > MUSTER_GAP_NS ? sooner(own, last) : own;
 }
 
-/* When a unit is over. */
+/* How much sooner a unit is over. */
 static inline struct muster_lanes end_of(const struct muster_what_if *what_if, uint32_t u)
 {
     uint32_t t = what_if->graph->unit[u].turn;
@@ -139,11 +218,9 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
     if (kind == MUSTER_TURN_PARTNERS) {
         return end_of_partners(what_if, u);
     }
-    if (is_not_yet(over->last)) {
-        return none;
-    }
-    return kind == MUSTER_TURN_ALL ? plus(at(what_if, over, over->last), over->transfer_ns)
-                                   : end_apart(what_if, u);
+    return kind == MUSTER_TURN_ALL || over->last.ns[0] == MUSTER_NO_SHORT
+               ? at(what_if, over, over->last)
+               : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -157,7 +234,7 @@ static inline struct before before_of(const struct muster_what_if *what_if,
                                       const struct muster_unit *unit, uint32_t before)
 {
     const struct muster_graph *graph = what_if->graph;
-    struct before own = {before, none, 0};
+    struct before own = {before, none, 0}; /* the job begins when it did */
     if (before != MUSTER_NO_UNIT) {
         own.over = end_of(what_if, before);
         own.gap_ns = (int64_t)(muster_unit_begin_ns(graph, unit) -
@@ -166,8 +243,7 @@ static inline struct before before_of(const struct muster_what_if *what_if,
     return own;
 }
 
-/* When its local edge lets the unit begin; a unit that follows nothing ends where the job begins.
- */
+/* How much sooner its local edge lets the unit begin. */
 static inline struct muster_lanes local(const struct muster_what_if *what_if, uint32_t u,
                                         const struct before *own)
 {
@@ -175,20 +251,13 @@ static inline struct muster_lanes local(const struct muster_what_if *what_if, ui
     const struct muster_unit *unit = &graph->unit[u];
     uint32_t from = muster_unit_before(graph, unit, unit->edge);
     if (from == MUSTER_NO_UNIT) {
-        return own->unit == MUSTER_NO_UNIT ? plus(none, -muster_unit_length_ns(graph, unit))
-                                           : plus(own->over, own->gap_ns);
+        return own->over;
     }
     bool known = unit->known >> unit->edge & 1;
-    if (known && unit->edge == MUSTER_EDGE_CALL) {
-        int64_t call_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL);
-        return plus(call_of(what_if, from), call_ns + since_call_ns(graph, unit));
+    if (known && (unit->edge == MUSTER_EDGE_CALL || muster_edge_begins(unit->edge))) {
+        return begin_of(what_if, from);
     }
-    if (known && muster_edge_begins(unit->edge)) {
-        return plus(begin_of(what_if, from), muster_unit_own(graph, unit, unit->edge));
-    }
-    struct before last = from == own->unit ? *own : before_of(what_if, unit, from);
-    /* Unless known, whom it waited for in between was not seen. */
-    return plus(last.over, known ? last.gap_ns : 0);
+    return from == own->unit ? own->over : end_of(what_if, from);
 }
 
 /* What was ready before its communicator was free: it needs as long as it usually does. */
@@ -201,7 +270,7 @@ static struct muster_lanes ready(const struct muster_what_if *what_if,
     uint32_t from = muster_unit_before(graph, unit, position->edge);
     return plus(muster_edge_begins(position->edge) ? begin_of(what_if, from)
                                                    : end_of(what_if, from),
-                least(position->ready_ns, since));
+                most(since - position->ready_ns, 0));
 }
 
 /* The sets in which the GPUs of one group are as usual, by bits. */
@@ -214,7 +283,7 @@ static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
     return lanes;
 }
 
-/* When it begins. `lanes`: those in which it needs no longer than is usual. */
+/* How much sooner it begins. `lanes`: those in which it needs no longer than is usual. */
 static inline struct muster_lanes begin_unit(const struct muster_what_if *what_if, uint32_t u,
                                              unsigned lanes)
 {
@@ -228,51 +297,49 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     for (unsigned l = 0; l < MUSTER_LANES && excess_ns > 0; l++) {
         int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
         more.ns[l] = lanes >> l & 1 && ns > 0 ? ns : 0;
-        at.ns[l] -= more.ns[l];
+        at.ns[l] += more.ns[l];
     }
     int64_t waited_ns = muster_unit_waited_ns(graph, unit);
     if (waited_ns > 0 && unit->last) {
         /* It waited for what ended last: it need not if that ends sooner. */
         struct before last = before_of(what_if, unit, muster_unit_last(graph, unit));
         for (unsigned l = 0; l < MUSTER_LANES; l++) {
-            at.ns[l] = most(at.ns[l] - waited_ns, last.over.ns[l] + last.gap_ns - more.ns[l]);
+            at.ns[l] = least(at.ns[l] + waited_ns, last.over.ns[l] + more.ns[l]);
         }
     }
     if (own.unit != MUSTER_NO_UNIT) {
         const struct muster_position *position = &graph->position[seat->position];
         if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
-            at = later(at, ready(what_if, unit, position));
+            at = sooner(at, ready(what_if, unit, position));
         }
-        at = later(at, plus(own.over, own.gap_ns < 0 ? own.gap_ns : 0));
+        at = sooner(at, plus(own.over, most(own.gap_ns, 0)));
     }
     return at;
 }
 
-/* Returns when its last unit is over. Ranks that were not seen, or not timed, come first. */
-static struct muster_lanes end_turn(struct muster_what_if *what_if, uint32_t t)
+/* Ranks that were not seen, or not timed, come first. */
+static void end_turn(struct muster_what_if *what_if, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
     struct muster_turn_end *own = &what_if->over[t];
-    struct muster_lanes last = not_yet;
+    struct coming coming = {.any_known = false};
     bool whole = muster_turn_is_whole(graph, turn);
-    for (uint32_t i = 0; i < turn->units; i++) {
-        last = later(last, at(what_if, own, what_if->begin[unit[i]]));
-    }
-    own->last = turn->units ? after(what_if, own, last) : after_not_yet;
     own->transfer_ns = (int64_t)turn->transfer_ns;
     for (uint32_t i = 0; i < turn->units && !whole; i++) {
-        own->transfer_ns = least(own->transfer_ns, graph->seat[graph->unit[unit[i]].seat].least_ns);
+        const struct muster_seat *seat = &graph->seat[graph->unit[unit[i]].seat];
+        int64_t least_ns = turn->p2p ? seat->least_ns : what_if->least_ns[seat->position];
+        own->transfer_ns = least(own->transfer_ns, least_ns);
     }
-    if (turn->kind == MUSTER_TURN_PARTNERS || turn->kind == MUSTER_TURN_ALL) {
-        return plus(last, own->transfer_ns); /* partners have turns of their own */
-    }
-    struct muster_lanes over = not_yet;
     for (uint32_t i = 0; i < turn->units; i++) {
-        over = later(over, end_of(what_if, unit[i]));
+        come_unit(what_if, unit[i], own->transfer_ns, &coming);
     }
-    return over;
+    struct muster_lanes last = came(&coming);
+    for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++) {
+        last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
+    }
+    own->last = after(what_if, own, last);
 }
 
 /* By turns another GPU of those that stay as they are. */
@@ -298,19 +365,29 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
     }
 }
 
+/* From the end of a GPU's first unit to that of its last: all begin at about the same time. */
+static int64_t ran_ns(const struct muster_graph *graph, size_t g)
+{
+    uint32_t first = graph->first_unit[g], end = graph->first_unit[g + 1];
+    return (int64_t)(muster_unit_end_ns(graph, &graph->unit[end - 1]) -
+                     muster_unit_end_ns(graph, &graph->unit[first]));
+}
+
 static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t *group,
                        const uint32_t *usual)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     struct muster_turn_end *own = &what_if->over[t];
+    bool any = false;
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         muster_unit_ask_next(graph, &graph->unit[u]);
         __builtin_prefetch(&what_if->begin[u] + 8);
         unsigned lanes = lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual);
         struct muster_lanes at = begin_unit(what_if, u, lanes);
-        own->first = i == 0 ? at : own->first;
+        own->first = any || !is_known(at) ? own->first : at;
+        any |= is_known(at);
         what_if->begin[u] = after(what_if, own, at);
     }
 }
@@ -327,6 +404,7 @@ static void start(struct muster_what_if *what_if)
         what_if->begin[u] = after_not_yet;
     }
     for (size_t t = 0; t < graph->turns; t++) {
+        what_if->over[t].first = none;
         what_if->over[t].last = after_not_yet;
     }
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
@@ -336,12 +414,20 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
                                    const uint32_t usual[MUSTER_LANES])
 {
     const struct muster_graph *graph = what_if->graph;
-    struct muster_lanes over = none;
+    struct muster_lanes over = {{INT64_MIN, INT64_MIN}};
     start(what_if);
     for (size_t t = 0; t < graph->ordered; t++) {
         begin_turn(what_if, graph->order[t], group, usual);
         note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t, group, usual);
-        over = later(over, end_turn(what_if, graph->order[t]));
+        end_turn(what_if, graph->order[t]);
+    }
+    for (size_t g = 0; g < graph->view->gpus; g++) {
+        if (graph->first_unit[g] < graph->first_unit[g + 1]) {
+            struct muster_lanes end = end_of(what_if, graph->first_unit[g + 1] - 1);
+            for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++) {
+                over.ns[l] = most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
+            }
+        }
     }
     return over;
 }
@@ -353,9 +439,10 @@ void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, d
     for (uint32_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         const struct muster_turn *turn = &graph->turn[unit->turn];
-        if (turn->kind != MUSTER_TURN_APART) {
-            int64_t ns = end_of(what_if, u).ns[lane] - begin_of(what_if, u).ns[lane] -
-                         (int64_t)turn->transfer_ns;
+        struct muster_lanes begin = begin_of(what_if, u), end = end_of(what_if, u);
+        if (turn->kind != MUSTER_TURN_APART && is_known(begin) && is_known(end)) {
+            int64_t ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns +
+                         begin.ns[lane] - end.ns[lane];
             of_gpu[graph->seat[unit->seat].gpu] += ns > 0 ? (double)ns : 0;
         }
     }

@@ -1,8 +1,11 @@
 /* What the job would have taken if some GPUs had needed no longer than is usual, where they are
  * late. In each turn such a GPU needs what is usual in it, and as much more as another one, which
  * is not late, in the turn before: so that it is as uneven as the others are. The graph is gone
- * through once more, every unit begins when all that it follows is over; what one such walk costs
- * is the graph, so that it answers two questions at a time. */
+ * through once more, and of every unit it is found how much sooner than it did it begins: by as
+ * much as what it follows is over sooner, and of what waits for others by as much as the last of
+ * them, less what the others waited for that one. Nothing is moved by what was as it was, however
+ * well the graph explains it. What one such walk costs is the graph, so that it answers two
+ * questions at a time. */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 #define MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 
@@ -10,20 +13,21 @@
 
 enum { MUSTER_LANES = 2 }; /* questions */
 
-/* A time of each. */
+/* A time of each: by how much something is sooner. */
 struct muster_lanes {
     int64_t ns[MUSTER_LANES];
 };
 
-/* The same after the first of a turn, shortened; MUSTER_NO_SHORT in the first of them: not yet. */
+/* The same beyond that of the first of a turn, shortened; MUSTER_NO_SHORT in the first of them: not
+ * known. */
 struct muster_lanes_after {
     int32_t ns[MUSTER_LANES];
 };
 
-/* Where a turn's units end follows from it, and from their begins. */
+/* How much sooner a turn's units are over follows from it, and from their begins. */
 struct muster_turn_end {
-    struct muster_lanes first;      /* when its first unit began, from the start of the job */
-    struct muster_lanes_after last; /* when the last of its units has begun */
+    struct muster_lanes first;      /* its first unit */
+    struct muster_lanes_after last; /* the last of its units to begin */
     int64_t transfer_ns;
 };
 
@@ -35,6 +39,7 @@ struct muster_what_if {
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
+    int64_t *least_ns; /* of each position: of the shortest of its units */
 };
 
 /* Of an arena: where that has failed nothing else may be asked. */

@@ -203,6 +203,39 @@ static void test_two_hosts_differ_by_chance(void **state)
     assert_named(&ranks, 1);
 }
 
+/* Three pairs, and what the first and the second of each do together. Of rank 5, which is the
+ * partner of the late one, nothing is seen: ranks 1 and 3 always wait for it. How long they would
+ * not have is known of ranks 0, 2 and 4. */
+static void test_what_an_unseen_rank_passed_on_is_charged_to_its_partner(void **state)
+{
+    (void)state;
+    enum { STEPS = 300, EVEN = 3, ODD = 4 };
+    struct ranks ranks;
+    ranks_begin(&ranks, 6);
+    for (unsigned c = 0; c < 3; c++) {
+        ranks_comm(&ranks, c, 2 * c, 1, c < 2 ? 2 : 1, 2);
+    }
+    ranks_comm(&ranks, EVEN, 0, 2, 3, 3);
+    ranks_comm(&ranks, ODD, 1, 2, 2, 3);
+    for (unsigned s = 0; s < STEPS; s++) {
+        for (unsigned r = 0; r < 6; r++) {
+            ranks_work(&ranks, r, 1 * MS + (r == 4 ? 400 * US : 0));
+        }
+        for (unsigned c = 0; c < 3; c++) {
+            ranks_do(&ranks, c, 1 << 20, 20 * US, true, 0);
+        }
+        uint64_t passed_on_ns = ranks.arrived_ns[4] - ranks.arrived_ns[1];
+        ranks_do(&ranks, EVEN, 1 << 22, 100 * US, true, 0);
+        ranks_do(&ranks, ODD, 1 << 22, passed_on_ns + 100 * US, true, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 4);
+    assert_in_range((uint64_t)(findings.finding[0].cost_s * 1e6), STEPS * 360, STEPS * 440);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_one_block_names_only_what_is_plain),
         cmocka_unit_test(test_a_host_that_fell_behind_once_is_not_late),
         cmocka_unit_test(test_a_slower_host_is_late),
+        cmocka_unit_test(test_what_an_unseen_rank_passed_on_is_charged_to_its_partner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
