@@ -42,6 +42,7 @@ struct muster_hang_who {
     bool unsure;     /* in one that a rank out of sight may be missing in, or behind one */
     bool proven;     /* all that it called is known to have ended */
     bool dead;       /* named as gone */
+    uint32_t comms;  /* that it is a member of */
     size_t waits_in; /* case whose missing or odd rank it waits for */
     size_t stuck_in; /* case that it is stuck in */
 };

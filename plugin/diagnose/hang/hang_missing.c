@@ -278,7 +278,8 @@ static uint32_t count(const struct muster_hang_case *hang, enum muster_hang_role
 
 /* One waits and several did not come: it may have gone ahead as well as they may be held up, and
  * nobody blames the many for the one. */
-static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, uint32_t missing)
+static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, uint32_t missing,
+                                bool proven)
 {
     struct muster_finding *finding = &hang->finding;
     finding->kind = MUSTER_FINDING_HANG_MISMATCH;
@@ -289,9 +290,8 @@ static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, 
             muster_hang_describe_calls(hang, &hang->comm->member[i], number);
     }
     muster_hang_case_op(hang, number, muster_hang_call_of_any(hang->comm, number));
-    muster_finding_line(&finding->evidence,
-                        "none of the %" PRIu32 " other ranks called it, and they wait nowhere",
-                        missing);
+    muster_finding_line(&finding->evidence, "none of the %" PRIu32 " other ranks called it%s",
+                        missing, proven ? ", and they wait nowhere" : "");
     muster_finding_line(&finding->not_observable,
                         "whether it went ahead, or the others are all held up by the same");
     finding->confidence = muster_confidence_hang(finding->kind, MUSTER_PROOF_TIE);
@@ -300,6 +300,17 @@ static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, 
                      "one step longer, a branch; else what all the others read or wait for");
     muster_hang_describe_limits(hang);
     muster_hang_case_close(hang);
+}
+
+/* Whether those that are missing may wait in another communicator. */
+static bool are_elsewhere(const struct muster_hang_cases *cases,
+                          const struct muster_hang_case *hang)
+{
+    for (uint32_t i = 0; i < hang->comm->members; i++) {
+        if (hang->role[i] == MUSTER_HANG_CULPRIT && cases->who[hang->comm->member[i].who].comms > 1)
+            return true;
+    }
+    return false;
 }
 
 bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster_hang_comm *comm,
@@ -317,11 +328,12 @@ bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster
         return true;
     }
     uint32_t missing = count(hang, MUSTER_HANG_CULPRIT);
-    /* Of two that are missing one may have kept the other. What is not proven is left to
+    bool proven = is_proven(cases, hang, facts);
+    /* Of two that are missing one may have kept the other. Who may wait elsewhere is left to
      * muster_hang_causes, which names no suspects that outnumber those who wait. */
     if (!hang->tentative && missing > 2 && count(hang, MUSTER_HANG_VICTIM) == 1 &&
-        facts->all_seen && is_proven(cases, hang, facts))
-        name_who_went_ahead(hang, number, missing);
+        facts->all_seen && (proven || !are_elsewhere(cases, hang)))
+        name_who_went_ahead(hang, number, missing, proven);
     else
         word(cases, hang, facts, number);
     return true;

@@ -187,6 +187,7 @@ static void mark(struct muster_hang_cases *cases, const struct muster_hang_comm 
                  const struct muster_hang_facts *facts, const struct muster_hang_member *member)
 {
     struct muster_hang_who *who = &cases->who[member->who];
+    who->comms++;
     if (member->over || member->ended == MUSTER_HANG_IDLE)
         return;
     bool in_call =

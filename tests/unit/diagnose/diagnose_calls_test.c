@@ -15,19 +15,29 @@ static uint64_t noise(unsigned rank, unsigned step)
     return (rank * 7919u + step * 104729u) * 2654435761u % 200 * US;
 }
 
+/* What the job is like. */
+struct how {
+    unsigned n;
+    bool wait; /* hosts for their GPUs, once a step */
+    uint64_t late_ns, next_ns;
+};
+
 /* Steps of 20 ms with three all-reduces. Where hosts wait, all go on together when the last one's
- * GPU is through; else each goes on by itself. Rank LATE needs `late_ns` longer in its input. */
-static void play(struct ranks *ranks, unsigned n, bool wait, uint64_t late_ns)
+ * GPU is through; else each goes on by itself. Rank LATE, of two the last, needs `late_ns` longer
+ * in its input, and rank 0 `next_ns`. */
+static void play(struct ranks *ranks, const struct how *how)
 {
-    ranks_begin(ranks, n);
-    ranks_comm(ranks, 0, 0, 1, n, n);
+    unsigned late = how->n > LATE ? LATE : how->n - 1;
+    ranks_begin(ranks, how->n);
+    ranks_comm(ranks, 0, 0, 1, how->n, how->n);
     for (unsigned step = 0; step < STEPS; step++) {
         uint64_t last_ns = 0;
-        for (unsigned r = 0; r < n; r++)
+        for (unsigned r = 0; r < how->n; r++)
             last_ns = ranks->call_ns[r] > last_ns ? ranks->call_ns[r] : last_ns;
-        for (unsigned r = 0; r < n; r++) {
-            ranks->call_ns[r] = (wait ? last_ns : ranks->call_ns[r]) + 20 * MS + noise(r, step) +
-                                (r == LATE ? late_ns : 0);
+        for (unsigned r = 0; r < how->n; r++) {
+            ranks->call_ns[r] = (how->wait ? last_ns : ranks->call_ns[r]) + 20 * MS +
+                                noise(r, step) + (r == late ? how->late_ns : 0) +
+                                (r == 0 ? how->next_ns : 0);
         }
         for (unsigned i = 0; i < 3; i++)
             ranks_do(ranks, 0, 1u << (18 + 2 * i), MS, false, 0);
@@ -38,7 +48,7 @@ static void test_a_host_that_goes_on_late_after_each_wait(void **state)
 {
     (void)state;
     struct ranks ranks;
-    play(&ranks, RANKS, true, 3 * MS);
+    play(&ranks, &(struct how){.n = RANKS, .wait = true, .late_ns = 3 * MS});
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 1);
     const struct muster_finding *finding = &findings.finding[0];
@@ -53,10 +63,10 @@ static void test_a_host_that_goes_on_late_after_each_wait(void **state)
     ranks_end(&ranks);
 }
 
-static void nothing_is_told(unsigned n, bool wait, uint64_t late_ns)
+static void nothing_is_told(const struct how *how)
 {
     struct ranks ranks;
-    play(&ranks, n, wait, late_ns);
+    play(&ranks, how);
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
     assert_true(ranks_has_line(&findings.not_observable, "no GPU times"));
@@ -67,19 +77,25 @@ static void nothing_is_told(unsigned n, bool wait, uint64_t late_ns)
 static void test_hosts_that_never_wait_tell_nothing(void **state)
 {
     (void)state;
-    nothing_is_told(RANKS, false, 3 * MS);
+    nothing_is_told(&(struct how){.n = RANKS, .late_ns = 3 * MS});
 }
 
 static void test_hosts_that_are_alike_are_not_late(void **state)
 {
     (void)state;
-    nothing_is_told(RANKS, true, 0);
+    nothing_is_told(&(struct how){.n = RANKS, .wait = true});
 }
 
 static void test_of_two_ranks_nobody_knows_what_is_usual(void **state)
 {
     (void)state;
-    nothing_is_told(2, true, 3 * MS);
+    nothing_is_told(&(struct how){.n = 2, .wait = true, .late_ns = 3 * MS});
+}
+
+static void test_late_is_only_who_is_much_later_than_the_next_one(void **state)
+{
+    (void)state;
+    nothing_is_told(&(struct how){.n = RANKS, .wait = true, .late_ns = 3 * MS, .next_ns = 2 * MS});
 }
 
 int main(void)
@@ -89,6 +105,7 @@ int main(void)
         cmocka_unit_test(test_hosts_that_never_wait_tell_nothing),
         cmocka_unit_test(test_hosts_that_are_alike_are_not_late),
         cmocka_unit_test(test_of_two_ranks_nobody_knows_what_is_usual),
+        cmocka_unit_test(test_late_is_only_who_is_much_later_than_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,8 +31,10 @@ static void a_rank_that_never_came_is_named(void **state)
     assert_int_equal(findings.finding[0].op.index, 50);
     assert_int_equal(findings.finding[0].op.bytes, 1 << 20);
     assert_int_equal(findings.finding[0].victims, 3);
-    assert_non_null(strstr(findings.finding[0].evidence.line[0], " called #49 last, and never #50: it is alive"));
-    assert_string_equal(findings.finding[0].evidence.line[1], "the others wait in #50, and have queued up to #53");
+    assert_non_null(strstr(findings.finding[0].evidence.line[0],
+                           " called #49 last, and never #50: it is alive"));
+    assert_string_equal(findings.finding[0].evidence.line[1],
+                        "the others wait in #50, and have queued up to #53");
     muster_findings_free(&findings);
     job_free(job);
 }
@@ -41,20 +43,38 @@ static void a_rank_that_never_came_is_named(void **state)
 static void a_rank_that_went_ahead_alone_is_named_without_conviction(void **state)
 {
     (void)state;
-    struct job *job = steady(8, 20, 50);
-    for (unsigned r = 0; r < 8; r++) {
-        if (r != 3)
-            job_idle(job, r, JOB_COMM);
-    }
-    job_call(job, 3, JOB_COMM, 1, 2);
-    job_expect(job, MUSTER_FINDING_HANG_MISMATCH, 3);
-    struct muster_findings findings = job_findings(job);
     char text[500];
-    assert_true(findings.finding[0].confidence <= 0.5);
-    muster_finding_sentence(&findings.finding[0], text, sizeof text);
-    assert_non_null(strstr(text, "hang_mismatch: rank 3 (host "));
-    assert_non_null(strstr(text, "waits alone in AllReduce #50"));
-    muster_findings_free(&findings);
+    for (unsigned ended = 0; ended < 2; ended++) {
+        struct job *job = steady(8, 20, 50);
+        for (unsigned r = 0; r < 8 && ended; r++)
+            if (r != 3)
+                job_idle(job, r, JOB_COMM);
+        job_call(job, 3, JOB_COMM, 1, 2);
+        job_expect(job, MUSTER_FINDING_HANG_MISMATCH, 3);
+        struct muster_findings findings = job_findings(job);
+        const struct muster_finding *finding = &findings.finding[0];
+        assert_true(finding->confidence <= 0.5);
+        muster_finding_sentence(finding, text, sizeof text);
+        assert_non_null(strstr(text, "hang_mismatch: rank 3 (host "));
+        assert_non_null(strstr(text, "waits alone in AllReduce #50"));
+        const char *last = finding->evidence.line[finding->evidence.n - 1];
+        assert_int_equal(!strstr(last, "and they wait nowhere"), !ended);
+        muster_findings_free(&findings);
+        job_free(job);
+    }
+}
+
+/* By calls alone the many that did not come may wait for each other in another communicator. */
+static void of_many_who_may_wait_elsewhere_nobody_is_named(void **state)
+{
+    (void)state;
+    static const unsigned others[] = {0, 1, 2, 4, 5, 6, 7};
+    struct job *job = steady(8, 20, 50);
+    job_comm(job, 0xdef, others, 7);
+    for (unsigned i = 0; i < 7; i++)
+        job_call(job, others[i], 0xdef, 1, 1.5);
+    job_call(job, 3, JOB_COMM, 1, 2);
+    job_expect_none(job);
     job_free(job);
 }
 
@@ -542,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_never_came_is_named),
         cmocka_unit_test(a_rank_that_went_ahead_alone_is_named_without_conviction),
+        cmocka_unit_test(of_many_who_may_wait_elsewhere_nobody_is_named),
         cmocka_unit_test(whereabouts_name_sends_and_whom_they_wait_for),
         cmocka_unit_test(a_kernel_still_open_on_the_absent_rank_changes_nothing),
         cmocka_unit_test(the_table_names_what_a_rank_waits_in),

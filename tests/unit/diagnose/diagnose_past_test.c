@@ -19,9 +19,10 @@ enum { RANKS = 4, COMMS = 2, STEPS = 200, NOBODY = 99 };
  * GPU times. */
 struct job {
     struct muster_view view;
-    uint32_t member[COMMS][RANKS];
-    uint64_t at_ns[RANKS]; /* when its host calls next */
-    uint64_t number[COMMS];
+    uint32_t member[COMMS + 1][RANKS]; /* of the last: only what a test makes */
+    uint64_t at_ns[RANKS];             /* when its host calls next */
+    uint64_t number[COMMS + 1];
+    uint16_t flags; /* of what is called from now on: enum muster_op_flags */
     uint64_t skew_ns[RANKS];
 };
 
@@ -34,7 +35,8 @@ static void begin(struct job *job)
         const struct muster_view_gpu gpu = {.rank = (int32_t)r,
                                             .gpu_index = (int32_t)r % 2,
                                             .host = r < 2 ? "node0" : "node1",
-                                            .host_times = true, .one_pace = true,
+                                            .host_times = true,
+                                            .one_pace = true,
                                             .unix_ns = -(int64_t)job->skew_ns[r]};
         uint32_t g = muster_view_add_gpu(&job->view, &gpu);
         for (unsigned c = 0; c < COMMS; c++)
@@ -51,7 +53,8 @@ static void call(struct job *job, unsigned comm, unsigned rank, unsigned func, u
                                  .count = count,
                                  .peer = -1,
                                  .func = (uint8_t)func,
-                                 .dtype = (uint8_t)dtype};
+                                 .dtype = (uint8_t)dtype,
+                                 .flags = job->flags};
     muster_view_add_op(&job->view, job->member[comm][rank], &op);
 }
 
@@ -197,27 +200,80 @@ static void who_goes_on_calling_does_not_wait(void **state)
     end(&job, &findings);
 }
 
-/* Rank 3 keeps rank 2 waiting in the second communicator, and rank 2 then the others in the first. */
-static void who_waited_for_another_is_not_named(void **state)
+static void nobody_is_named(struct job *job)
+{
+    struct muster_findings findings = waits(job);
+    assert_int_equal(findings.n, 0);
+    end(job, &findings);
+}
+
+/* Its call came when the others had something else to do anyway. */
+static void who_was_not_waited_for_is_not_named(void **state)
 {
     (void)state;
     struct job job;
     begin(&job);
     steps(&job, STEPS);
+    job.at_ns[2] += 13 * S;
+    step(&job, 0);
+    for (unsigned r = 0; r < RANKS; r++)
+        job.at_ns[r] += r == 2 ? 0 : 8 * S;
+    steps(&job, STEPS);
+    nobody_is_named(&job);
+}
+
+/* The first operation is as early as the slowest process starts. */
+static void a_slow_start_names_nobody(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job);
+    job.at_ns[2] += 13 * S;
+    steps(&job, STEPS);
+    nobody_is_named(&job);
+}
+
+/* Of a replay NCCL shows when it ran, not when it was called. */
+static void a_replay_of_a_graph_names_nobody(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job);
+    steps(&job, STEPS);
+    job.at_ns[2] += 13 * S;
+    job.flags = MUSTER_OP_GRAPH;
+    step(&job, 0);
+    job.flags = 0;
+    steps(&job, STEPS);
+    nobody_is_named(&job);
+}
+
+/* Rank 3 keeps rank 2 waiting in the second communicator, and rank 2 then the others in a third
+ * one, which rank 3 is not in. */
+static void who_waited_for_another_is_not_named(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job);
+    for (unsigned r = 0; r < 3; r++)
+        job.member[COMMS][r] =
+            muster_view_add_member(&job.view, r, 0x100 + COMMS, (int32_t)r, 3, 2, "");
+    steps(&job, STEPS);
+    for (unsigned r = 0; r < 3; r++)
+        call(&job, COMMS, r, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, 1000);
+    job.number[COMMS]++;
     uint64_t now = job.at_ns[0] + 50 * MS;
-    /* Of communicator 1 only ranks 2 and 3 have this one on record in time, 0 and 1 called before. */
     for (unsigned r = 0; r < RANKS; r++) {
         job.at_ns[r] = now + (r == 3 ? 15 * S : r * MS);
         call(&job, 1, r, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, 1000);
     }
     job.number[1]++;
-    for (unsigned r = 0; r < RANKS; r++) {
-        job.at_ns[r] = r == 2 ? now + 15 * S + 5 * MS : r == 3 ? now + 15 * S + 2 * MS
-                                                               : now + 10 * MS;
-        call(&job, 0, r, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, 1000);
-        job.at_ns[r] = now + 15 * S + (10 + r) * MS;
+    for (unsigned r = 0; r < 3; r++) {
+        job.at_ns[r] = now + (r == 2 ? 15 * S + 5 * MS : 10 * MS);
+        call(&job, COMMS, r, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT32, 1000);
     }
-    job.number[0]++;
+    for (unsigned r = 0; r < RANKS; r++)
+        job.at_ns[r] = now + 15 * S + (10 + r) * MS;
     steps(&job, STEPS);
     struct muster_findings findings = waits(&job);
     assert_int_equal(findings.n, 1);
@@ -277,6 +333,47 @@ static void another_type_is_a_mismatch_though_nothing_hung(void **state)
     end(&job, &findings);
 }
 
+/* Rank 1 alone has another function, or another root. */
+static void another_function_or_root_is_a_mismatch(void **state)
+{
+    (void)state;
+    for (unsigned root = 0; root < 2; root++) {
+        struct job job;
+        begin(&job);
+        steps(&job, STEPS);
+        for (unsigned r = 0; r < RANKS; r++) {
+            const struct muster_op op = {.number = job.number[0],
+                                         .enqueue_ns = job.at_ns[r] + job.skew_ns[r],
+                                         .count = 1000,
+                                         .peer = root && r == 1 ? 3 : 0,
+                                         .func = !root && r == 1 ? MUSTER_FUNC_REDUCE
+                                                                 : MUSTER_FUNC_BROADCAST,
+                                         .dtype = MUSTER_DTYPE_FLOAT32};
+            muster_view_add_op(&job.view, job.member[0][r], &op);
+        }
+        struct muster_findings findings = mismatches(&job);
+        assert_int_equal(findings.n, 1);
+        assert_int_equal(findings.finding[0].ranks, 1);
+        assert_int_equal(findings.finding[0].rank[0], 1);
+        end(&job, &findings);
+    }
+}
+
+/* Replays are not in the order of calls: what stands beside each other need not belong together. */
+static void replays_of_graphs_are_not_compared(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job);
+    steps(&job, STEPS);
+    job.flags = MUSTER_OP_GRAPH;
+    odd_step(&job, 1 << 1, MUSTER_FUNC_ALL_REDUCE, MUSTER_DTYPE_FLOAT16, 1000,
+             MUSTER_DTYPE_BFLOAT16, 1000);
+    struct muster_findings findings = mismatches(&job);
+    assert_int_equal(findings.n, 0);
+    end(&job, &findings);
+}
+
 static void what_is_only_moved_matches_by_its_bytes(void **state)
 {
     (void)state;
@@ -330,8 +427,13 @@ int main(void)
         cmocka_unit_test(who_is_late_again_and_again_is_one_finding),
         cmocka_unit_test(shorter_waits_and_pauses_of_all_name_nobody),
         cmocka_unit_test(who_goes_on_calling_does_not_wait),
+        cmocka_unit_test(who_was_not_waited_for_is_not_named),
+        cmocka_unit_test(a_slow_start_names_nobody),
+        cmocka_unit_test(a_replay_of_a_graph_names_nobody),
         cmocka_unit_test(who_waited_for_another_is_not_named),
         cmocka_unit_test(another_type_is_a_mismatch_though_nothing_hung),
+        cmocka_unit_test(another_function_or_root_is_a_mismatch),
+        cmocka_unit_test(replays_of_graphs_are_not_compared),
         cmocka_unit_test(what_is_only_moved_matches_by_its_bytes),
         cmocka_unit_test(half_against_half_names_all_and_says_so),
         cmocka_unit_test(what_hung_is_not_told_twice),

@@ -157,6 +157,11 @@ static void what_is_found_again_stands_once(void **state)
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
     assert_true(says(&findings.finding[0].evidence, "told while the job ran"));
+    assert_false(says(&findings.finding[0].evidence, "withdrawn"));
+    emitted.finding[0].retracted = true;
+    assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
+    assert_int_equal(findings.n, 1);
+    assert_true(says(&findings.finding[0].evidence, "and then withdrawn"));
     muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
