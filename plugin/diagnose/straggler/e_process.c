@@ -133,11 +133,9 @@ static void count_windows(struct muster_graph *graph, uint32_t *of_program)
     for (size_t g = 0; g < graph->view->gpus; g++) {
         of_program[graph->program[g]]++;
     }
-    for (size_t t = 0; t < graph->ordered; t++) {
-        const struct muster_turn *turn = &graph->turn[graph->order[t]];
-        for (uint32_t i = 0; i < turn->units; i++) {
-            add_unit(graph, of_program, graph->of_turn[turn->first + i]);
-        }
+    struct muster_walk walk = {0};
+    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
+        add_unit(graph, of_program, u);
     }
     for (size_t s = 0; s < graph->seats; s++) {
         if (graph->seat[s].window.turns) {

@@ -112,6 +112,7 @@ struct muster_seat {
     double excess_ns;                   /* sum of what was beyond the usual time */
     int64_t host_ahead_ns;              /* what its host was quicker, and has not lost since */
     uint32_t first_late;                /* unit */
+    uint32_t last_unit;                 /* by the order of turns */
     struct muster_window slice, window; /* that are open */
     /* Learning: of each edge the last own time, and the sum of its changes. */
     int64_t own[MUSTER_EDGES];
@@ -146,6 +147,7 @@ struct muster_graph {
     uint32_t *first_partner, *partner;
     uint32_t *of_turn; /* units, turn by turn */
     uint32_t *order;   /* turns: each after all that it follows */
+    bool in_order;     /* so stand all units of each seat already */
     struct muster_seat *seat;
     struct muster_position *position;
     uint64_t *role; /* of each communicator */
@@ -197,6 +199,28 @@ static inline bool muster_turn_is_whole(const struct muster_graph *graph,
 {
     return turn->kind == MUSTER_TURN_PARTNERS || (turn->p2p && turn->units > 1) ||
            (!turn->p2p && turn->units == graph->view->comm[turn->comm].nranks);
+}
+
+/* For what is told of each seat by itself: all units, those of a seat in the order of their turns.
+ * To begin with: zero. GPU by GPU where that is the same, as what lies together is read faster. */
+struct muster_walk {
+    size_t turn;
+    uint32_t at;
+};
+
+/* MUSTER_NO_UNIT: that was all. */
+static inline uint32_t muster_walk_next(const struct muster_graph *graph, struct muster_walk *walk)
+{
+    if (graph->in_order) {
+        return walk->at < graph->units ? walk->at++ : MUSTER_NO_UNIT;
+    }
+    for (; walk->turn < graph->ordered; walk->turn++, walk->at = 0) {
+        const struct muster_turn *turn = &graph->turn[graph->order[walk->turn]];
+        if (walk->at < turn->units) {
+            return graph->of_turn[turn->first + walk->at++];
+        }
+    }
+    return MUSTER_NO_UNIT;
 }
 
 /* ---- of one unit ---- */

@@ -38,8 +38,10 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
     if (!*at) {
         struct muster_seat *seat =
             muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
-        *seat =
-            (struct muster_seat){.position = position, .gpu = gpu, .first_late = MUSTER_NO_UNIT};
+        *seat = (struct muster_seat){.position = position,
+                                     .gpu = gpu,
+                                     .first_late = MUSTER_NO_UNIT,
+                                     .last_unit = MUSTER_NO_UNIT};
         *at = (uint32_t)graph->seats;
     }
     return *at - 1;
@@ -86,6 +88,7 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         struct muster_unit *unit = &graph->unit[u];
+        muster_unit_ask_next(graph, unit);
         if (i == 0 || !turn->alike) {
             uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
             position = position_of(graph, positions, label, u);
@@ -94,6 +97,9 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
         if (is_failed(graph)) {
             return;
         }
+        struct muster_seat *seat = &graph->seat[unit->seat];
+        graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
+        seat->last_unit = u;
         graph->position[position].turns += i == 0 || !turn->alike;
     }
 }
@@ -103,6 +109,7 @@ void muster_graph_seats(struct muster_graph *graph)
     struct muster_places positions = {.memory = graph->making}, seats = positions;
     struct followers after = {
         .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
+    graph->in_order = true;
     for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
         seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
     }
@@ -189,14 +196,12 @@ static uint8_t choose(const struct edge_sum *sum, const struct muster_position *
 
 static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTER_EDGES])
 {
-    for (size_t t = 0; t < graph->ordered; t++) {
-        const struct muster_turn *turn = &graph->turn[graph->order[t]];
-        for (uint32_t i = 0; i < turn->units; i++) {
-            const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            muster_unit_ask_next(graph, unit);
-            if (is_informative(graph, unit)) {
-                note_change(graph, unit);
-            }
+    struct muster_walk walk = {0};
+    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
+        const struct muster_unit *unit = &graph->unit[u];
+        muster_unit_ask_next(graph, unit);
+        if (is_informative(graph, unit)) {
+            note_change(graph, unit);
         }
     }
     for (size_t s = 0; s < graph->seats; s++) {

@@ -39,6 +39,7 @@ static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint3
 {
     struct muster_unit *unit = &graph->unit[u];
     uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
+    muster_unit_ask_next(graph, unit);
     unit->turn = (uint32_t)(turn - graph->turn);
     graph->of_turn[turn->first + turn->units++] = u;
     turn->transfer_ns = turn->units == 1 || ns < turn->transfer_ns ? ns : turn->transfer_ns;
@@ -417,6 +418,7 @@ static uint32_t follows(const struct visit *visit, uint32_t u)
     const struct muster_graph *graph = visit->graph;
     const struct muster_unit *unit = &graph->unit[u];
     uint32_t last = muster_unit_last(graph, unit), own = unit->own;
+    __builtin_prefetch(unit + 3);
     uint32_t next = last == MUSTER_NO_UNIT ? MUSTER_NO_UNIT : fresh(visit, last);
     for (unsigned back = 0; back < MUSTER_BACK && own != MUSTER_NO_UNIT; back++) {
         next = next == MUSTER_NO_UNIT ? fresh(visit, own) : next;

@@ -35,6 +35,7 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
     for (uint32_t i = 0; i < turn->units; i++) {
         const struct muster_unit *other = &graph->unit[graph->of_turn[turn->first + i]];
         uint32_t its_gpu = muster_unit_gpu(graph, other);
+        muster_unit_ask_next(graph, other);
         if (group[its_gpu] == group[gpu] || !is_known(graph, other)) {
             continue;
         }
