@@ -237,7 +237,8 @@ static int weight_for_line(const struct muster_check *check, const struct muster
         return 0;
     if (is_seen(check) || weight == 0)
         return weight;
-    return check->suspect[0] ? weight - SUSPECT_STEP : 0;
+    int step = check->suspect_of ? 2 * SUSPECT_STEP : SUSPECT_STEP; /* that rests on little */
+    return check->suspect[0] && weight > step ? weight - step : 0;
 }
 
 /* What is wrong by itself stands a step before what only may be. */

@@ -24,6 +24,7 @@ class Host:
         self.gpus = 8
         self.libraries = []
         self.extra = {}
+        self.log = ""  # what the job printed
         self.limits = {"nofile": 65536, "memlock": "unlimited", "stack": 8388608}
         self.put("sys/bus/pci/devices/.keep")
         self.put("proc/meminfo", "MemTotal: 1000000000 kB\nMemAvailable: 900000000 kB\n"
@@ -107,6 +108,9 @@ class Host:
         self.put("proc/self/limits", LIMITS.format(**self.limits))
         self.put("nvml", f"gpus {self.gpus}\n" + "\n".join(self.nvml) + "\n")
         self.library(self.root / "lib")
+        if self.log:
+            self.put("job.log", self.log)
+            self.extra["args"] = [*self.extra.get("args", []), "--log", str(self.root / "job.log")]
         keep = {"PATH": os.environ["PATH"], "HOME": str(self.root)}
         env = {**keep, "MUSTER_SYSFS": str(self.root / "sys"),
                "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root),

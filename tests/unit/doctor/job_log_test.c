@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "doctor/rules/job_log.h"
 #include "doctor/rules/causes.h"
+#include "doctor/rules/job_log.h"
 
 static struct muster_job_log *read_text(const char *text)
 {
@@ -249,6 +249,20 @@ static void a_line_makes_a_suspect_of_what_is_fine(void **state)
     assert_int_equal(checks->at[0].status, MUSTER_CHECK_WARNING);
 }
 
+static void a_suspect_that_rests_on_little_stands_behind_the_line(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    struct muster_check *bug = add(checks, "version.nccl_bad", MUSTER_CHECK_OK);
+    muster_check_suspect(bug, "a bug that some programs meet");
+    bug->suspect_of = "init_error";
+    find(checks, "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:21\n", NULL,
+         &causes);
+    assert_string_equal(first(checks, &causes), "log.topology");
+    assert_false(causes.at[0].suspect);
+    assert_int_equal(causes.at[0].others, 1);
+}
+
 static void a_slow_way_counts_where_the_job_is_slow(void **state)
 {
     struct muster_checks *checks = *state;
@@ -277,6 +291,8 @@ int main(void)
                                         free_checks),
         cmocka_unit_test_setup_teardown(a_line_makes_a_suspect_of_what_is_fine, make_checks,
                                         free_checks),
+        cmocka_unit_test_setup_teardown(a_suspect_that_rests_on_little_stands_behind_the_line,
+                                        make_checks, free_checks),
         cmocka_unit_test_setup_teardown(a_slow_way_counts_where_the_job_is_slow, make_checks,
                                         free_checks),
     };
