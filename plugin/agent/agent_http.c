@@ -19,11 +19,6 @@ struct muster_http {
     char where[112];
 };
 
-bool muster_http_possible(void)
-{
-    return true;
-}
-
 static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const char *type,
                               char *text, size_t bytes, enum MHD_ResponseMemoryMode mode)
 {

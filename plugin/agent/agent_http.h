@@ -16,9 +16,6 @@ typedef bool muster_http_page(void *arg, bool open_metrics, char **text, size_t 
 
 struct muster_http;
 
-/* Whether this build can serve at all. */
-bool muster_http_possible(void);
-
 /* Listens on `where`: ADDR:PORT, [ADDR]:PORT or :PORT for all addresses; port 0: any that is free.
  * Addresses are numbers: a name may take its time to be found. `web`: a web configuration file,
  * whose TLS and users hold from now on; NULL: everybody may read, in clear. */

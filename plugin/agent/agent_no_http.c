@@ -5,11 +5,6 @@ struct muster_http {
     int unused;
 };
 
-bool muster_http_possible(void)
-{
-    return false;
-}
-
 int muster_http_start(const char *where, const char *web, muster_http_page *page, void *arg,
                       struct muster_http **http, struct muster_err *err)
 {

@@ -332,7 +332,6 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
     if (unstable)
         muster_run_note(load->run, "%s: %u entries left out, they never stood still", file->path,
                         unstable);
-    pieces->has_log |= rc == 0 && !file->segment;
     pieces->alive |= rc == 0 && file->alive;
     return rc == 0;
 }

@@ -11,7 +11,6 @@ struct muster_pieces {
     struct muster_segment *segment; /* NULL: none, then the log's image; taken over */
     bool alive;                     /* its lock is held */
     struct muster_log log;          /* taken over */
-    bool has_log;
     char *log_path; /* the log's operations stay there; NULL: they are taken over. Owned */
 };
 

@@ -1,11 +1,6 @@
 /* A build without ncurses. */
 #include "top/top_terminal.h"
 
-bool muster_top_terminal_built(void)
-{
-    return false;
-}
-
 int muster_top_terminal(const struct muster_top_source *source, size_t job, uint64_t interval_ns,
                         struct muster_err *err)
 {

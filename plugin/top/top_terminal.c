@@ -29,11 +29,6 @@ struct shown {
     sigset_t before;
 };
 
-bool muster_top_terminal_built(void)
-{
-    return true;
-}
-
 /* ---- the terminal ---- */
 
 static void choose_styles(struct shown *shown)

@@ -1,10 +1,5 @@
 #include "view/coverage.h"
 
-enum {
-    OCTAVES = 64,
-    PAUSE = 32, /* times the usual from one operation's end to the next's: a pause beyond */
-};
-
 /* From the end of all before to the end of this operation; 0: it ended within. */
 static uint64_t cycle(const struct muster_view_op *op, uint64_t *end_ns)
 {
@@ -17,31 +12,14 @@ static uint64_t cycle(const struct muster_view_op *op, uint64_t *end_ns)
     return op->end_ns - (from_begin ? op->begin_ns : before);
 }
 
-static unsigned octave(uint64_t ns)
-{
-    return ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
-}
-
 static void measure(const struct muster_view *view, const struct muster_view_gpu *gpu,
                     struct muster_view_span *span)
 {
-    uint32_t count[OCTAVES] = {0};
     uint64_t end_ns = 0;
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         uint64_t ns = cycle(&view->op[gpu->order[i]], &end_ns);
         span->length_ns = end_ns - view->op[gpu->order[0]].begin_ns;
         span->covered_ns += ns;
-        count[octave(ns)]++;
-    }
-    unsigned usual = 0;
-    for (uint64_t below = count[0]; 2 * below < gpu->ordered && usual + 1 < OCTAVES;) {
-        below += count[++usual];
-    }
-    uint64_t most_ns = usual < 57 ? (2ull << usual) * PAUSE : UINT64_MAX;
-    end_ns = 0;
-    for (uint32_t i = 0; i < gpu->ordered; i++) {
-        uint64_t ns = cycle(&view->op[gpu->order[i]], &end_ns);
-        span->active_ns += ns < most_ns ? ns : most_ns;
     }
 }
 

@@ -7,7 +7,6 @@
 /* Time that the operations of a GPU cover with what lies between them, as far as that is known. */
 struct muster_view_span {
     uint64_t covered_ns;
-    uint64_t active_ns; /* without the long part of long pauses: checkpoints, evaluation */
     uint64_t length_ns; /* from the first begin to the last end */
 };
 

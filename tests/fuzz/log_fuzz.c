@@ -68,7 +68,7 @@ static void read_on(const uint8_t *file, size_t bytes)
 
 static void parse(const uint8_t *file, size_t bytes)
 {
-    struct muster_pieces pieces = {.has_log = true};
+    struct muster_pieces pieces = {0};
     struct muster_run run = {0};
     struct muster_err err;
     read_on(file, bytes);

@@ -9,11 +9,6 @@ static int cannot(struct muster_err *err)
                             "(libnats-dev)");
 }
 
-bool muster_publish_possible(void)
-{
-    return false;
-}
-
 int muster_publish_start(const struct muster_publish_options *options,
                          struct muster_publish **publish, struct muster_err *err)
 {

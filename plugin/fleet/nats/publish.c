@@ -34,11 +34,6 @@ struct muster_publish {
     uint64_t cpu_ns;
 };
 
-bool muster_publish_possible(void)
-{
-    return true;
-}
-
 /* ---- jobs ---- */
 
 static struct muster_gather *gather_of(struct muster_publish *publish,

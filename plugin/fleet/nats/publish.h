@@ -24,9 +24,6 @@ struct muster_publish_options {
 
 struct muster_publish;
 
-/* Whether this build knows NATS at all. */
-bool muster_publish_possible(void);
-
 /* Fails for options that can never work. The options' texts stay. */
 int muster_publish_start(const struct muster_publish_options *options,
                          struct muster_publish **publish, struct muster_err *err);

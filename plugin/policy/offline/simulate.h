@@ -91,9 +91,4 @@ void muster_simulation_count(struct muster_simulation *simulation, const struct 
 int muster_simulation_finish(struct muster_simulation *simulation);
 void muster_simulation_free(struct muster_simulation *simulation);
 
-static inline bool muster_variant_same(struct muster_variant a, struct muster_variant b)
-{
-    return a.algo == b.algo && a.proto == b.proto && a.channels == b.channels;
-}
-
 #endif

@@ -183,7 +183,6 @@ int muster_nvml_read_all(const struct muster_nvml_api *api, struct muster_nvml *
     for (int i = 0; i < nvml->gpus; i++) {
         if (api->handle((unsigned)i, &device[i])) {
             device[i] = NULL;
-            nvml->failures++;
             nvml->gpu[i] = muster_nvml_unknown();
             snprintf(nvml->gpu[i].name, sizeof nvml->gpu[i].name, "GPU %d does not answer", i);
             continue;

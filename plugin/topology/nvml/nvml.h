@@ -61,7 +61,6 @@ struct muster_nvml {
     struct muster_nvml_gpu gpu[MUSTER_MACHINE_GPUS];
     uint8_t p2p[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS];      /* enum muster_p2p, of writes */
     uint8_t ancestor[MUSTER_MACHINE_GPUS][MUSTER_MACHINE_GPUS]; /* 10..50; 0: unknown */
-    int failures; /* calls that failed though the library has them */
 };
 
 /* Clock event reasons that mean a GPU is held back by more than idleness or a wish. */

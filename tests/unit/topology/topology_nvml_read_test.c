@@ -15,7 +15,7 @@
 
 static char path[64];
 
-static void say(const char *text)
+static void describe(const char *text)
 {
     char fresh[80];
     snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -26,12 +26,12 @@ static void say(const char *text)
     assert_int_equal(rename(fresh, path), 0);
 }
 
-static struct muster_nvml *read_said(const char *text)
+static struct muster_nvml *read_described(const char *text)
 {
     struct muster_nvml *nvml = calloc(1, sizeof *nvml);
     struct muster_err err = {.text = ""};
     assert_non_null(nvml);
-    say(text);
+    describe(text);
     if (muster_nvml_read(nvml, &err)) {
         free(nvml);
         assert_non_null(strstr(err.text, "NVML"));
@@ -42,10 +42,9 @@ static struct muster_nvml *read_said(const char *text)
 
 static void healthy_gpus_are_read_in_full(void **state)
 {
-    struct muster_nvml *nvml = read_said("gpus 4\np2p 0 1 5\nancestor 0 1 20\n");
+    struct muster_nvml *nvml = read_described("gpus 4\np2p 0 1 5\nancestor 0 1 20\n");
     (void)state;
     assert_int_equal(nvml->gpus, 4);
-    assert_int_equal(nvml->failures, 0);
     assert_string_equal(nvml->driver, "580.95.05");
     assert_string_equal(nvml->gpu[2].uuid, "GPU-00000000-0000-0000-0000-000000000003");
     assert_int_equal(nvml->gpu[2].pci.bus, 0x12);
@@ -63,14 +62,14 @@ static void healthy_gpus_are_read_in_full(void **state)
 
 static void each_ailment_is_seen(void **state)
 {
-    struct muster_nvml *nvml = read_said("gpus 8\n"
-                                         "gpu 3 pci 10000:c1:00.0\n"
-                                         "gpu 3 generation 1\ngpu 3 width 8\ngpu 3 replays 7\n"
-                                         "gpu 3 link 2 down\ngpu 3 link 4 absent\n"
-                                         "gpu 3 link 5 errors 1 9\ngpu 3 link 6 to 1\n"
-                                         "gpu 3 limits 0x44\ngpu 3 clock 1200\n"
-                                         "gpu 3 ecc_uncorrected 2\ngpu 3 remap_pending 1\n"
-                                         "gpu 3 processes 17:1024 18:2048\n");
+    struct muster_nvml *nvml = read_described("gpus 8\n"
+                                              "gpu 3 pci 10000:c1:00.0\n"
+                                              "gpu 3 generation 1\ngpu 3 width 8\ngpu 3 replays 7\n"
+                                              "gpu 3 link 2 down\ngpu 3 link 4 absent\n"
+                                              "gpu 3 link 5 errors 1 9\ngpu 3 link 6 to 1\n"
+                                              "gpu 3 limits 0x44\ngpu 3 clock 1200\n"
+                                              "gpu 3 ecc_uncorrected 2\ngpu 3 remap_pending 1\n"
+                                              "gpu 3 processes 17:1024 18:2048\n");
     const struct muster_nvml_gpu *gpu = &nvml->gpu[3];
     (void)state;
     assert_int_equal(gpu->pci.domain, 0x10000);
@@ -93,23 +92,22 @@ static void each_ailment_is_seen(void **state)
 
 static void calls_that_fail_leave_their_fields_unknown(void **state)
 {
-    struct muster_nvml *nvml = read_said("gpus 2\n"
-                                         "gpu 1 fail nvmlDeviceGetPowerUsage 15\n"
-                                         "fail nvmlDeviceGetTemperature 13\n"
-                                         "fail nvmlDeviceGetNvLinkState 3\n");
+    struct muster_nvml *nvml = read_described("gpus 2\n"
+                                              "gpu 1 fail nvmlDeviceGetPowerUsage 15\n"
+                                              "fail nvmlDeviceGetTemperature 13\n"
+                                              "fail nvmlDeviceGetNvLinkState 3\n");
     (void)state;
     assert_int_equal(nvml->gpu[0].power_mw, 600000);
     assert_int_equal(nvml->gpu[1].power_mw, -1);
     assert_int_equal(nvml->gpu[0].temperature, -1);
     assert_int_equal(nvml->gpu[0].link[0].state, MUSTER_NVLINK_ABSENT);
     free(nvml);
-    nvml = read_said("gpus 2\ngpu 1 fail nvmlDeviceGetHandleByIndex_v2 15\n");
-    assert_int_equal(nvml->failures, 1);
+    nvml = read_described("gpus 2\ngpu 1 fail nvmlDeviceGetHandleByIndex_v2 15\n");
     assert_string_equal(nvml->gpu[1].name, "GPU 1 does not answer");
     assert_int_equal(nvml->gpu[1].temperature, -1); /* unknown, not 0 */
     assert_int_equal(nvml->gpu[1].pcie_replays, -1);
     free(nvml);
-    assert_null(read_said("fail nvmlInit_v2 9\n"));
+    assert_null(read_described("fail nvmlInit_v2 9\n"));
 }
 
 static void links_between_gpus_are_each_asked_for_their_end(void **state)
@@ -119,8 +117,8 @@ static void links_between_gpus_are_each_asked_for_their_end(void **state)
     struct muster_err err;
     (void)state;
     assert_non_null(nvml);
-    say("gpus 2\ngpu * links 4\ngpu 0 link 0 to 1\ngpu 0 link 1 to 1\ngpu 0 link 2 to 1\n"
-        "gpu 0 link 3 to 1\n");
+    describe("gpus 2\ngpu * links 4\ngpu 0 link 0 to 1\ngpu 0 link 1 to 1\ngpu 0 link 2 to 1\n"
+             "gpu 0 link 3 to 1\n");
     assert_int_equal(muster_gpu_watch_open(&watch, nvml, &err), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(nvml->gpu[0].link[i].remote, MUSTER_NVLINK_TO_GPU);
@@ -133,7 +131,7 @@ static void links_between_gpus_are_each_asked_for_their_end(void **state)
 
 static void sixty_four_gpus_fit(void **state)
 {
-    struct muster_nvml *nvml = read_said("gpus 64\ngpu * processes 1:2\n");
+    struct muster_nvml *nvml = read_described("gpus 64\ngpu * processes 1:2\n");
     (void)state;
     assert_int_equal(nvml->gpus, 64);
     assert_int_equal(nvml->gpu[63].processes, 1);
@@ -149,7 +147,7 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     struct muster_err err = {.text = ""};
     (void)state;
     assert_non_null(nvml);
-    say("gpus 4\ngpu 2 processes 17:1024\n");
+    describe("gpus 4\ngpu 2 processes 17:1024\n");
     assert_int_equal(muster_gpu_watch_open(&watch, nvml, &err), 0);
     assert_string_equal(nvml->driver, "580.95.05");
     assert_int_equal(nvml->gpu[3].link_mbps, 26562);
@@ -167,9 +165,9 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_int_equal(look.others, 0); /* one: this process */
     assert_int_equal(muster_gpu_watch_xid(watch, gpu), 0);
 
-    say("gpus 4\ngpu 2 limits 0x8\ngpu 2 link 7 down\ngpu 2 link 8 errors 1 3\n"
-        "gpu 2 link 8 errors 2 5\ngpu 2 replays 4\ngpu 2 processes 17:1 18:1 19:1\n"
-        "gpu 2 xid 48\ngpu 3 xid 79\ngpu 2 ecc_uncorrected 1\n");
+    describe("gpus 4\ngpu 2 limits 0x8\ngpu 2 link 7 down\ngpu 2 link 8 errors 1 3\n"
+             "gpu 2 link 8 errors 2 5\ngpu 2 replays 4\ngpu 2 processes 17:1 18:1 19:1\n"
+             "gpu 2 xid 48\ngpu 3 xid 79\ngpu 2 ecc_uncorrected 1\n");
     muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.nvlinks, 18); /* links are looked at less often */
     for (int i = 0; i < 5; i++)
@@ -184,7 +182,7 @@ static void a_gpu_is_watched_as_it_changes(void **state)
     assert_int_equal(muster_gpu_watch_xid(watch, gpu), 48);
     assert_int_equal(muster_gpu_watch_xid(watch, gpu), 0); /* once */
 
-    say("gpus 4\ngpu * links 0\nfail nvmlDeviceGetPowerUsage 15\n");
+    describe("gpus 4\ngpu * links 0\nfail nvmlDeviceGetPowerUsage 15\n");
     muster_gpu_watch_poll(watch, gpu, &look);
     assert_int_equal(look.power_mw, -1);
     for (int i = 0; i < 5; i++)
