@@ -42,7 +42,7 @@ static const struct failure {
 static const char *only;
 
 /* A line of the report's gaps that the right report does not have. */
-static bool says_more(const char *out, const char *right)
+static bool adds_lines(const char *out, const char *right)
 {
     char line[4096];
 
@@ -137,7 +137,7 @@ static void evaluate_report(struct driven *driven, const char *what)
                  driven->status, driven->err, driven->out);
     if (driven->status)
         return;
-    if (!driven->err[0] && !says_more(driven->out, report))
+    if (!driven->err[0] && !adds_lines(driven->out, report))
         fail_msg("%s (%s): status 0, nothing said, and\n%s\ninstead of\n%s", what,
                  driven->plan->call, driven->out, report);
 }

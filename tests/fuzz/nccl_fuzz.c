@@ -27,9 +27,9 @@ static void check_gpu_code(const char *path)
 {
     struct muster_gpu_code code;
     char text[160];
-    bool told = muster_nccl_gpu_code(path, &code);
+    bool known = muster_nccl_gpu_code(path, &code);
     muster_gpu_code_text(&code, text, sizeof text);
-    if (code.n < 0 || code.n > MUSTER_GPU_CODES || told != (code.n > 0 || code.ptx > 0))
+    if (code.n < 0 || code.n > MUSTER_GPU_CODES || known != (code.n > 0 || code.ptx > 0))
         abort();
     for (int i = 0; i < code.n; i++)
         if ((i && code.at[i - 1] >= code.at[i]) ||

@@ -24,8 +24,8 @@ static const struct standin_comm_config comm_tp = {
 /* --- the child's report, and what muster said ------------------------------------------------- */
 
 struct beside {
-    char report[64], said[64];
-    struct child_report *told;
+    char report[64], described[64];
+    struct child_report *reported;
 };
 
 static void beside_begin(struct beside *beside, const char *child, const char *mask,
@@ -33,18 +33,19 @@ static void beside_begin(struct beside *beside, const char *child, const char *m
 {
     unsetenv("MUSTER_TEST_PLUGIN_PATH");
     strcpy(beside->report, "/tmp/muster-child-XXXXXX");
-    strcpy(beside->said, "/tmp/muster-said-XXXXXX");
+    strcpy(beside->described, "/tmp/muster-said-XXXXXX");
     int fd = mkstemp(beside->report);
     assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, sizeof *beside->told), 0);
-    beside->told = mmap(NULL, sizeof *beside->told, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(beside->told != MAP_FAILED);
+    assert_int_equal(ftruncate(fd, sizeof *beside->reported), 0);
+    beside->reported =
+        mmap(NULL, sizeof *beside->reported, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(beside->reported != MAP_FAILED);
     close(fd);
-    fd = mkstemp(beside->said);
+    fd = mkstemp(beside->described);
     assert_true(fd >= 0);
     close(fd);
     setenv("CHILD_REPORT", beside->report, 1);
-    setenv("TEST_SAID", beside->said, 1);
+    setenv("TEST_SAID", beside->described, 1);
     setenv("MUSTER_CHAIN", child, 1);
     setenv("CHILD_MASK", mask, 1);
     setenv("CHILD_MODE", mode, 1);
@@ -52,9 +53,9 @@ static void beside_begin(struct beside *beside, const char *child, const char *m
 
 static void beside_end(struct beside *beside)
 {
-    munmap(beside->told, sizeof *beside->told);
+    munmap(beside->reported, sizeof *beside->reported);
     unlink(beside->report);
-    unlink(beside->said);
+    unlink(beside->described);
     unsetenv("MUSTER_CHAIN");
     unsetenv("MUSTER_TEST_PLUGIN_PATH");
 }
@@ -63,11 +64,11 @@ static unsigned lines_with(const struct beside *beside, const char *text)
 {
     char line[1024];
     unsigned n = 0;
-    FILE *said = fopen(beside->said, "r");
-    assert_non_null(said);
-    while (fgets(line, sizeof line, said))
+    FILE *described = fopen(beside->described, "r");
+    assert_non_null(described);
+    while (fgets(line, sizeof line, described))
         n += strstr(line, text) != NULL;
-    fclose(said);
+    fclose(described);
     return n;
 }
 
@@ -146,12 +147,13 @@ static void a_child_of_every_version_is_told_what_nccl_would_tell_it(void **stat
             standin_testbed_run(&testbed, api, "light", all_kinds);
             standin_testbed_expect_all(&testbed);
             standin_testbed_end(&testbed);
-            assert_int_equal(chained.told->api, api);
-            assert_true(api > 2 || chained.told->starts[1] > 0 || i == 3);
-            assert_int_equal(chained.told->again, 0);
-            if (memcmp(alone.told, chained.told, offsetof(struct child_report, again)) != 0) {
+            assert_int_equal(chained.reported->api, api);
+            assert_true(api > 2 || chained.reported->starts[1] > 0 || i == 3);
+            assert_int_equal(chained.reported->again, 0);
+            if (memcmp(alone.reported, chained.reported, offsetof(struct child_report, again)) !=
+                0) {
                 print_error("v%u, mask %s: told differently\n", api, masks[i]);
-                print_reports(alone.told, chained.told);
+                print_reports(alone.reported, chained.reported);
                 fail();
             }
             beside_end(&alone);
@@ -175,7 +177,7 @@ static void nobody_writes_into_a_descriptor(void **state)
             standin_testbed_run(&testbed, api, "light", all_kinds_where_nobody_writes);
             standin_testbed_expect_all(&testbed);
             standin_testbed_end(&testbed);
-            assert_true(beside.told->starts[0] > 0);
+            assert_true(beside.reported->starts[0] > 0);
             beside_end(&beside);
         }
 }
@@ -196,16 +198,16 @@ static void an_older_child_is_told_in_its_own_interface(void **state)
             standin_testbed_expect_all(&testbed);
             standin_testbed_end(&testbed);
             unsigned newest = children[i].newest < api ? children[i].newest : api;
-            assert_int_equal(beside.told->api, newest);
-            assert_int_equal(beside.told->inits, 1);
-            assert_int_equal(beside.told->finalizes, 1);
-            assert_int_equal(beside.told->starts[1], shown_colls(api));
-            assert_int_equal(beside.told->starts[2], 5);
-            assert_int_equal(beside.told->starts[3], 10);
+            assert_int_equal(beside.reported->api, newest);
+            assert_int_equal(beside.reported->inits, 1);
+            assert_int_equal(beside.reported->finalizes, 1);
+            assert_int_equal(beside.reported->starts[1], shown_colls(api));
+            assert_int_equal(beside.reported->starts[2], 5);
+            assert_int_equal(beside.reported->starts[3], 10);
             for (unsigned kind = 0; kind < CHILD_KINDS; kind++)
-                assert_int_equal(beside.told->starts[kind], beside.told->stops[kind]);
-            assert_int_equal(beside.told->named, newest <= 3 ? shown_colls(api) + 5 : 0);
-            assert_true(beside.told->parents >=
+                assert_int_equal(beside.reported->starts[kind], beside.reported->stops[kind]);
+            assert_int_equal(beside.reported->named, newest <= 3 ? shown_colls(api) + 5 : 0);
+            assert_true(beside.reported->parents >=
                         shown_colls(api) + 5 + 10); /* groups, and operations of the net */
             beside_end(&beside);
         }
@@ -217,7 +219,7 @@ static void an_older_child_is_told_in_its_own_interface(void **state)
 static void muster_goes_on_without_a_child_that_fails(void **state)
 {
     static const struct {
-        const char *chain, *mode, *says;
+        const char *chain, *mode, *expected;
     } cases[] = {{MUSTER_TEST_CHILD_7, "fail", "child failed in init (3)"},
                  {"/nowhere/libother.so", "", "/nowhere/libother.so"},
                  {"nobody-has-this", "", "nobody-has-this"},
@@ -231,9 +233,10 @@ static void muster_goes_on_without_a_child_that_fails(void **state)
         standin_testbed_run(&testbed, 6, "light", all_kinds);
         standin_testbed_expect_all(&testbed);
         standin_testbed_end(&testbed);
-        if (lines_with(&beside, cases[i].says) != 1 || lines_with(&beside, "MUSTER_CHAIN") != 1 ||
+        if (lines_with(&beside, cases[i].expected) != 1 ||
+            lines_with(&beside, "MUSTER_CHAIN") != 1 ||
             lines_with(&beside, "muster goes on without it") != 1)
-            fail_msg("%s: not said in one line", cases[i].says);
+            fail_msg("%s: not said in one line", cases[i].expected);
         beside_end(&beside);
     }
 }
@@ -248,8 +251,8 @@ static void a_child_without_handles_is_told_the_starts(void **state)
         standin_testbed_run(&testbed, api, "light", all_kinds);
         standin_testbed_expect_all(&testbed);
         standin_testbed_end(&testbed);
-        assert_int_equal(beside.told->starts[1], shown_colls(api));
-        assert_int_equal(beside.told->stops[1], 0);
+        assert_int_equal(beside.reported->starts[1], shown_colls(api));
+        assert_int_equal(beside.reported->stops[1], 0);
         beside_end(&beside);
     }
 }
@@ -277,8 +280,9 @@ static void kernels_that_the_child_asks_for_are_its_own(void **state)
     for (unsigned api = 5; api <= standin_generations_n; api++) {
         beside_begin(&beside, MUSTER_TEST_CHILD_7, "0x42", "");
         standin_testbed_run(&testbed, api, "light", all_kinds);
-        assert_true(beside.told->starts[TYPE_KERNEL_CH] > 0);
-        assert_int_equal(beside.told->starts[TYPE_KERNEL_CH], beside.told->stops[TYPE_KERNEL_CH]);
+        assert_true(beside.reported->starts[TYPE_KERNEL_CH] > 0);
+        assert_int_equal(beside.reported->starts[TYPE_KERNEL_CH],
+                         beside.reported->stops[TYPE_KERNEL_CH]);
         assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 0);
         standin_testbed_expect_all(&testbed);
         standin_testbed_end(&testbed);
@@ -336,10 +340,10 @@ static void parents_in_other_processes_are_left_as_they_are(void **state)
         beside_begin(&beside, MUSTER_TEST_CHILD_7, "0xffff", "");
         standin_testbed_run_nothing(&testbed, api, "light", work_for_others);
         standin_testbed_end(&testbed);
-        assert_int_equal(beside.told->foreign, 100);
-        assert_int_equal(beside.told->starts[3], 100);
-        assert_int_equal(beside.told->stops[3], 100);
-        assert_int_equal(beside.told->starts[4], 100);
+        assert_int_equal(beside.reported->foreign, 100);
+        assert_int_equal(beside.reported->starts[3], 100);
+        assert_int_equal(beside.reported->stops[3], 100);
+        assert_int_equal(beside.reported->starts[4], 100);
         beside_end(&beside);
     }
 }
@@ -424,14 +428,14 @@ static void a_million_events_in_any_order_reach_the_child_as_its_own(void **stat
     standin_testbed_run_nothing(&testbed, 6, "light", a_million_events);
     standin_testbed_end(&testbed);
     for (unsigned kind = 0; kind < CHILD_KINDS; kind++) {
-        starts += beside.told->starts[kind];
-        stops += beside.told->stops[kind];
-        assert_true(beside.told->stops[kind] <= beside.told->starts[kind]);
+        starts += beside.reported->starts[kind];
+        stops += beside.reported->stops[kind];
+        assert_true(beside.reported->stops[kind] <= beside.reported->starts[kind]);
     }
     assert_int_equal(starts, THREADS * EVENTS);
     assert_true(stops > starts * 9 / 10 && stops < starts);
-    assert_int_equal(beside.told->again, 0);
-    assert_int_equal(beside.told->finalizes, 4);
+    assert_int_equal(beside.reported->again, 0);
+    assert_int_equal(beside.reported->finalizes, 4);
     beside_end(&beside);
 }
 
@@ -458,9 +462,9 @@ static void the_child_sees_every_communicator_begin_and_end(void **state)
     beside_begin(&beside, MUSTER_TEST_CHILD_7, "0x2", "");
     standin_testbed_run_nothing(&testbed, 6, "light", communicators_that_come_and_go);
     standin_testbed_end(&testbed);
-    assert_int_equal(beside.told->inits, 1500);
-    assert_int_equal(beside.told->finalizes, 1500);
-    assert_int_equal(beside.told->starts[1], 1500);
+    assert_int_equal(beside.reported->inits, 1500);
+    assert_int_equal(beside.reported->finalizes, 1500);
+    assert_int_equal(beside.reported->starts[1], 1500);
     beside_end(&beside);
 }
 

@@ -154,7 +154,7 @@ static const struct muster_finding *only(const struct muster_findings *findings,
     return found;
 }
 
-static bool says(const struct muster_finding_lines *lines, const char *text)
+static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++)
         if (strstr(lines->line[i], text))
@@ -219,9 +219,9 @@ static void expect_disabled(struct standin_testbed *testbed, const struct muster
     assert_int_equal(finding->rank[0], 0);
     assert_int_equal(finding->rank[1], 1);
     assert_string_equal(finding->host, testbed->run.process[0].identity.host);
-    assert_true(says(&finding->evidence, "18 NVLinks, 478 GB/s"));
-    assert_true(says(&finding->evidence, "NCCL_P2P_DISABLE=1 in the environment of rank 0"));
-    assert_true(says(&finding->evidence, "8.4 GB/s bus bandwidth"));
+    assert_true(describes(&finding->evidence, "18 NVLinks, 478 GB/s"));
+    assert_true(describes(&finding->evidence, "NCCL_P2P_DISABLE=1 in the environment of rank 0"));
+    assert_true(describes(&finding->evidence, "8.4 GB/s bus bandwidth"));
     assert_non_null(strstr(finding->advice, "unset NCCL_P2P_DISABLE"));
     assert_null(only(findings, MUSTER_FINDING_PATH_DEGRADED));
 }
@@ -234,16 +234,18 @@ static void peer_access_turned_off_is_a_missing_path(void **state)
     job.slow = true;
     run_job(&testbed, "NCCL_P2P_DISABLE=1", &findings);
     expect_disabled(&testbed, &findings);
-    assert_false(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
+    assert_false(
+        describes(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
 
     job.network = true;
     run_job(&testbed, "NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1", &findings);
     expect_disabled(&testbed, &findings);
-    assert_true(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
-    assert_true(says(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence,
-                     "NCCL_SHM_DISABLE=1 as well"));
+    assert_true(
+        describes(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence, "over the network"));
+    assert_true(describes(&only(&findings, MUSTER_FINDING_PATH_MISSING)->evidence,
+                          "NCCL_SHM_DISABLE=1 as well"));
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
 }
@@ -272,8 +274,8 @@ static void the_network_inside_a_host_needs_no_variable_to_be_found(void **state
     run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_MISSING);
     assert_non_null(finding);
-    assert_true(says(&finding->evidence, "over the network"));
-    assert_true(says(&finding->not_observable, "why NCCL does not use"));
+    assert_true(describes(&finding->evidence, "over the network"));
+    assert_true(describes(&finding->not_observable, "why NCCL does not use"));
     assert_true(finding->confidence <= 0.5);
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
@@ -288,7 +290,7 @@ static void a_driver_that_refuses_is_named(void **state)
     run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_MISSING);
     assert_non_null(finding);
-    assert_true(says(&finding->evidence, "chipset not supported"));
+    assert_true(describes(&finding->evidence, "chipset not supported"));
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
 }
@@ -304,7 +306,7 @@ static void links_that_are_down_are_a_degraded_path(void **state)
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 1);
     assert_true(
-        says(&finding->evidence, "16 active NVLinks, GPUs of its model on this host have 18"));
+        describes(&finding->evidence, "16 active NVLinks, GPUs of its model on this host have 18"));
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
 }
@@ -318,8 +320,8 @@ static void nvlink_as_slow_as_a_network_is_degraded(void **state)
     run_job(&testbed, "NCCL_NET=Socket", &findings);
     const struct muster_finding *finding = only(&findings, MUSTER_FINDING_PATH_DEGRADED);
     assert_non_null(finding);
-    assert_true(says(&finding->evidence, "joined by 18 NVLinks"));
-    assert_true(says(&finding->evidence, "reached 8.4 GB/s"));
+    assert_true(describes(&finding->evidence, "joined by 18 NVLinks"));
+    assert_true(describes(&finding->evidence, "reached 8.4 GB/s"));
     assert_true(finding->confidence <= 0.5);
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
@@ -354,7 +356,7 @@ static void a_driver_that_never_answers_holds_nobody_up(void **state)
     assert_int_equal(facts->gpu[0].named, 0);
     assert_int_equal(testbed.run.process[0].state, MUSTER_PROCESS_FINALIZED);
     assert_null(only(&findings, MUSTER_FINDING_PATH_MISSING));
-    assert_true(says(&findings.not_observable, "the GPU driver did not answer"));
+    assert_true(describes(&findings.not_observable, "the GPU driver did not answer"));
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);
 }

@@ -45,7 +45,7 @@ struct utilization {
 };
 
 static char handles[FAKE_GPUS];
-static unsigned told[FAKE_GPUS]; /* changes of the file whose Xid was told */
+static unsigned reported[FAKE_GPUS]; /* changes of the file whose Xid was told */
 
 /* NULL: no handle of ours. */
 static const struct fake_gpu *gpu_of(const void *device)
@@ -515,9 +515,9 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned ms)
     int code = fault("nvmlEventSetWait_v2", NULL);
     (void)ms;
     for (int i = 0; i < nvml->gpus && !code; i++) {
-        if (!((const bool *)set)[i] || !nvml->gpu[i].xid || told[i] == nvml->changes)
+        if (!((const bool *)set)[i] || !nvml->gpu[i].xid || reported[i] == nvml->changes)
             continue;
-        told[i] = nvml->changes;
+        reported[i] = nvml->changes;
         *event = (struct event){.device = &handles[i], .type = XID, .data = nvml->gpu[i].xid};
         return OK;
     }

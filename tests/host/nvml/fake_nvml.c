@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static struct fake_nvml said;
+static struct fake_nvml described;
 static struct stat seen;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -258,8 +258,8 @@ const struct fake_nvml *fake_nvml(void)
     if (now.st_ino != seen.st_ino || now.st_size != seen.st_size ||
         now.st_mtim.tv_sec != seen.st_mtim.tv_sec || now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec) {
         seen = now;
-        read_file(&said);
+        read_file(&described);
     }
     pthread_mutex_unlock(&lock);
-    return &said;
+    return &described;
 }

@@ -61,7 +61,7 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *says;
+        const char *text, *message;
     } cases[] = {
         {"", ":1:1: expected a mapping"},
         {"basic_auth_users: {}\n", "protects nothing"},
@@ -80,8 +80,8 @@ static void what_is_wrong_is_named_with_its_place(void **state)
         struct muster_web_config web;
         struct muster_err err = {""};
         assert_int_equal(load(cases[i].text, &web, &err), -1);
-        if (!strstr(err.text, cases[i].says))
-            fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+        if (!strstr(err.text, cases[i].message))
+            fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].message);
         assert_null(strstr(err.text, "secret"));
     }
 }

@@ -203,7 +203,7 @@ static void numbers_that_are_against_it_are_sorted_all_the_same(void **state)
 static void versions_are_those_of_their_time(void **state)
 {
     static const struct {
-        uint32_t said, code;
+        uint32_t written, code;
         const char *text;
     } rows[] = {{1304, 10304, "1.3.4"},  {2408, 20408, "2.4.8"},   {2804, 20804, "2.8.4"},
                 {20902, 20902, "2.9.2"}, {22809, 22809, "2.28.9"}, {20408, 20408, "2.4.8"},
@@ -211,8 +211,8 @@ static void versions_are_those_of_their_time(void **state)
     char text[24];
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(muster_nccl_version_code(rows[i].said), rows[i].code);
-        muster_nccl_version_text(text, sizeof text, rows[i].said);
+        assert_int_equal(muster_nccl_version_code(rows[i].written), rows[i].code);
+        muster_nccl_version_text(text, sizeof text, rows[i].written);
         assert_string_equal(text, rows[i].text);
     }
     assert_int_equal(muster_nccl_version_code(0), 0);

@@ -94,7 +94,7 @@ static const struct muster_finding *only_finding(bool waited)
     return &job->findings.finding[0];
 }
 
-static bool says(const struct muster_finding_lines *lines, const char *text)
+static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++) {
         if (strstr(lines->line[i], text))
@@ -134,8 +134,8 @@ static void the_rank_with_another_policy_is_named(void **state)
     assert_string_equal(finding->host, "two");
     assert_int_equal(finding->gpu, 2);
     assert_true(finding->confidence > 0.5);
-    assert_true(says(&finding->evidence, "ranks 10, 11, 13: policy 01010101"));
-    assert_true(says(&finding->evidence, "rank 12: policy 02020202"));
+    assert_true(describes(&finding->evidence, "ranks 10, 11, 13: policy 01010101"));
+    assert_true(describes(&finding->evidence, "rank 12: policy 02020202"));
     assert_non_null(strstr(finding->advice, "muster run --policy"));
 }
 
@@ -148,7 +148,7 @@ static void a_rank_that_refused_its_policy_is_named(void **state)
     const struct muster_finding *finding = only_finding(false);
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 11);
-    assert_true(says(&finding->evidence, "rank 11: tuner off, its policy is refused"));
+    assert_true(describes(&finding->evidence, "rank 11: tuner off, its policy is refused"));
 }
 
 static void at_a_tie_all_are_named_without_confidence(void **state)
@@ -176,7 +176,7 @@ static void a_tuner_that_may_be_on_its_way_is_waited_for(void **state)
     assert_int_equal(muster_diagnose_divergence(&job->view, true, &job->findings, &err), 0);
     assert_int_equal(job->findings.n, 1);
     assert_int_equal(job->findings.finding[0].rank[0], 13);
-    assert_true(says(&job->findings.finding[0].evidence, "rank 13: no tuner loaded"));
+    assert_true(describes(&job->findings.finding[0].evidence, "rank 13: no tuner loaded"));
 }
 
 static void a_rank_whose_policy_is_not_known_is_left_out(void **state)
@@ -219,7 +219,7 @@ static void operations_alike_are_no_divergence(void **state)
     assert_null(only_finding(true));
 }
 
-static void check_operation(void (*change)(struct muster_op *op), const char *said)
+static void check_operation(void (*change)(struct muster_op *op), const char *described)
 {
     make_ranks(NULL);
     for (uint64_t n = 0; n < 20; n++) {
@@ -238,9 +238,9 @@ static void check_operation(void (*change)(struct muster_op *op), const char *sa
     assert_true(finding->has_op);
     assert_int_equal(finding->op.index, 7);
     assert_int_equal(finding->op.bytes, 4096);
-    assert_true(says(&finding->evidence, "ring/simple on 8 channels on ranks 10, 12, 13"));
-    assert_true(says(&finding->evidence, said));
-    assert_true(says(&finding->evidence, "3 of 20 operations compared differ"));
+    assert_true(describes(&finding->evidence, "ring/simple on 8 channels on ranks 10, 12, 13"));
+    assert_true(describes(&finding->evidence, described));
+    assert_true(describes(&finding->evidence, "3 of 20 operations compared differ"));
 }
 
 static void other_algo(struct muster_op *op)
@@ -331,7 +331,7 @@ static void ranks_that_called_different_things_are_not_compared(void **state)
         }
     }
     assert_null(only_finding(true));
-    assert_true(says(&job->findings.not_observable, "called different things as #5"));
+    assert_true(describes(&job->findings.not_observable, "called different things as #5"));
 }
 
 /* Rank 13 skips #5: its later calls stand beside others. All choose by what they call, which looks
@@ -350,9 +350,9 @@ static void a_skipped_call_is_no_divergence(void **state)
         }
     }
     assert_null(only_finding(true));
-    assert_true(says(&job->findings.not_observable, "called different things as #11"));
+    assert_true(describes(&job->findings.not_observable, "called different things as #11"));
     assert_true(
-        says(&job->findings.not_observable, "the 4 before it that differ may do so by that"));
+        describes(&job->findings.not_observable, "the 4 before it that differ may do so by that"));
 }
 
 /* Different choices, all else alike until long after. */
@@ -373,7 +373,7 @@ static void what_differed_before_is_found_all_the_same(void **state)
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 13);
     assert_int_equal(finding->op.index, 4);
-    assert_true(says(&finding->evidence, "1 of 16 operations compared differ"));
+    assert_true(describes(&finding->evidence, "1 of 16 operations compared differ"));
 }
 
 /* The first that differs is known of two ranks only. */
@@ -434,7 +434,7 @@ static void ranks_out_of_sight_may_be_of_the_minority(void **state)
     const struct muster_finding *finding = &job->findings.finding[0];
     assert_int_equal(finding->rank[0], 12);
     assert_true(finding->confidence > 0.5 && finding->confidence < 0.9);
-    assert_true(says(&finding->not_observable, "could make these the most"));
+    assert_true(describes(&finding->not_observable, "could make these the most"));
 }
 
 static void a_policy_and_its_effect_are_one_finding(void **state)
@@ -449,8 +449,8 @@ static void a_policy_and_its_effect_are_one_finding(void **state)
     assert_non_null(finding);
     assert_int_equal(finding->rank[0], 13);
     assert_true(finding->has_op);
-    assert_true(says(&finding->evidence, "rank 13: policy 02020202"));
-    assert_true(says(&finding->evidence, "10 of 10 operations compared differ"));
+    assert_true(describes(&finding->evidence, "rank 13: policy 02020202"));
+    assert_true(describes(&finding->evidence, "10 of 10 operations compared differ"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -75,7 +75,7 @@ static struct muster_evidence reading(uint64_t at_s)
     return evidence;
 }
 
-static bool says(const struct muster_finding_lines *lines, const char *text)
+static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++) {
         if (strstr(lines->line[i], text))
@@ -119,14 +119,14 @@ static void what_it_does_instead_is_said(void **state)
     culprit[1] = reading(30);
     struct muster_finding_lines lines = {.n = 0};
     muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
-    assert_true(says(&lines, "it read 3 GiB from storage in 20 s"));
-    assert_true(says(&lines, "its main thread ran for 19.0 s of 20 s"));
-    assert_false(says(&lines, "it wrote"));
+    assert_true(describes(&lines, "it read 3 GiB from storage in 20 s"));
+    assert_true(describes(&lines, "its main thread ran for 19.0 s of 20 s"));
+    assert_false(describes(&lines, "it wrote"));
     /* The other one reads half as much in half the time: nothing stands out. */
     others[0][1].read_bytes += 1536ull << 20;
     lines.n = 0;
     muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
-    assert_false(says(&lines, "from storage"));
+    assert_false(describes(&lines, "from storage"));
 }
 
 static void connect_fd(const char *target)
@@ -155,22 +155,22 @@ static void a_wait_for_a_socket_is_named_by_its_peer(void **state)
     connect_fd("socket:[4711]");
     struct muster_finding_lines lines = {.n = 0};
     muster_evidence_absent(&roots, 7, 3, &lines);
-    assert_true(says(&lines, "rank 3's main thread is in recvfrom of a TCP connection to "
-                             "10.0.0.5:29500"));
+    assert_true(describes(&lines, "rank 3's main thread is in recvfrom of a TCP connection to "
+                                  "10.0.0.5:29500"));
     connect_fd("socket:[4712]");
     lines.n = 0;
     muster_evidence_absent(&roots, 7, 3, &lines);
-    assert_true(says(&lines, "in recvfrom of a socket that is no TCP connection"));
+    assert_true(describes(&lines, "in recvfrom of a socket that is no TCP connection"));
     connect_fd("/data/train-0001.tar");
     snprintf(call, sizeof call, "%ld 0x5 0x7ffd 0x1 0x0 0x0 0x0 0x7ffd 0x7f\n", (long)SYS_read);
     put("proc/7/syscall", call);
     lines.n = 0;
     muster_evidence_absent(&roots, 7, 3, &lines);
-    assert_true(says(&lines, "in read of /data/train-0001.tar"));
+    assert_true(describes(&lines, "in read of /data/train-0001.tar"));
     put("proc/7/syscall", "running\n");
     lines.n = 0;
     muster_evidence_absent(&roots, 7, 3, &lines);
-    assert_false(says(&lines, "main thread is in"));
+    assert_false(describes(&lines, "main thread is in"));
 }
 
 static void an_address_of_the_newer_kind_is_read(void **state)
@@ -278,12 +278,12 @@ static void what_moved_for_the_guilty_one_alone_is_said(void **state)
     culprit[1] = reading(10);
     others[0][1].at_ns = culprit[1].at_ns;
     muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, 1, &lines);
-    assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
-    assert_true(says(&lines, "had no CPU for 2.00 s of 10 s"));
-    assert_true(says(&lines, "may use 1 CPUs, the others at least 5"));
-    assert_true(says(&lines, "1 processes killed"));
-    assert_true(says(&lines, "met its memory limit 4 times"));
-    assert_true(says(&lines, "(state D) in nfs_wait_bit"));
+    assert_true(describes(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
+    assert_true(describes(&lines, "had no CPU for 2.00 s of 10 s"));
+    assert_true(describes(&lines, "may use 1 CPUs, the others at least 5"));
+    assert_true(describes(&lines, "1 processes killed"));
+    assert_true(describes(&lines, "met its memory limit 4 times"));
+    assert_true(describes(&lines, "(state D) in nfs_wait_bit"));
 
     memcpy(others[0], culprit, sizeof culprit);
     lines.n = 0;
@@ -305,7 +305,7 @@ static void a_process_that_came_under_a_quota_is_seen(void **state)
         "usage_usec 1000\nnr_throttled 90\nthrottled_usec 6000000\n");
     culprit[1] = reading(10);
     muster_evidence_compare(culprit, NULL, 0, &lines);
-    assert_true(says(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
+    assert_true(describes(&lines, "throttled it for 6.00 s of 10 s (quota: 0.50 CPUs)"));
 }
 
 static void the_host_is_said_to_be_pressed(void **state)
@@ -318,9 +318,9 @@ static void the_host_is_said_to_be_pressed(void **state)
     put("sys/class/net/eth0/statistics/tx_dropped", "7\n");
     culprit[1] = reading(10);
     muster_evidence_compare(culprit, NULL, 0, &lines);
-    assert_true(says(&lines, "waited for I/O 50 % of the time"));
-    assert_true(says(&lines, "100 pages swapped in"));
-    assert_true(says(&lines, "7 packets dropped"));
+    assert_true(describes(&lines, "waited for I/O 50 % of the time"));
+    assert_true(describes(&lines, "100 pages swapped in"));
+    assert_true(describes(&lines, "7 packets dropped"));
     assert_int_equal(lines.n, 3);
 }
 
@@ -330,12 +330,12 @@ static void an_absent_rank_is_described_and_left_alone(void **state)
     struct muster_finding_lines lines = {.n = 0};
     put("proc/7/syscall", "202 0x7f 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f12\n");
     muster_evidence_absent(&roots, 7, 1, &lines);
-    assert_true(says(&lines, "state S, waits in futex_wait_queue, system call 202"));
-    assert_true(says(&lines, "py-spy dump --pid 7"));
+    assert_true(describes(&lines, "state S, waits in futex_wait_queue, system call 202"));
+    assert_true(describes(&lines, "py-spy dump --pid 7"));
     put("proc/7/status", "Name:\tpython\nState:\tT (stopped)\n");
     lines.n = 0;
     muster_evidence_absent(&roots, 7, 1, &lines);
-    assert_true(says(&lines, "kill -CONT 7"));
+    assert_true(describes(&lines, "kill -CONT 7"));
 }
 
 int main(void)

@@ -36,8 +36,9 @@ static void expect_goes_on(const char *config, int (*scenario)(struct testbed *)
     for (int follows = 0; follows <= 1; follows++) {
         struct testbed_end end =
             follows ? testbed_run_following(config, scenario) : testbed_run(config, scenario);
-        if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0 || strstr(end.said, "aborting"))
-            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
+        if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0 ||
+            strstr(end.emitted, "aborting"))
+            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.emitted);
     }
 }
 
@@ -47,8 +48,8 @@ static void expect_aborts(const char *config, int (*scenario)(struct testbed *),
         struct testbed_end end =
             follows ? testbed_run_following(config, scenario) : testbed_run(config, scenario);
         if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT ||
-            !strstr(end.said, words) || !strstr(end.said, "alive within the grace time"))
-            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.said);
+            !strstr(end.emitted, words) || !strstr(end.emitted, "alive within the grace time"))
+            fail_msg("follows %d: status %x, said %s", follows, (unsigned)end.status, end.emitted);
     }
 }
 
@@ -89,7 +90,7 @@ static void a_findings_file_that_somebody_planted_is_not_written_to(void **state
         testbed_run("muster: 1\non:\n  hang_absent: [log]\n", found_beside_a_planted_file);
     assert_true(WIFEXITED(end.status));
     assert_int_equal(WEXITSTATUS(end.status), 0);
-    assert_non_null(strstr(end.said, "rank 1")); /* it was told all the same */
+    assert_non_null(strstr(end.emitted, "rank 1")); /* it was told all the same */
 }
 
 /* ---- abort ---- */
@@ -233,8 +234,8 @@ static void a_late_rank_is_told_once(void **state)
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    assert_int_equal(count(end.said, "late_rank: rank 2 (host node0"), 1);
-    assert_int_equal(count(end.said, "late_rank"), 1);
+    assert_int_equal(count(end.emitted, "late_rank: rank 2 (host node0"), 1);
+    assert_int_equal(count(end.emitted, "late_rank"), 1);
     assert_int_equal(count(end.found, "\"kind\":\"late_rank\""), 1);
     assert_non_null(strstr(end.found, "\"ranks\":[2]"));
     assert_non_null(strstr(end.found, "\"resolved\":false"));
@@ -253,7 +254,7 @@ static void fifty_affected_operations_and_two_seconds_suffice(void **state)
 {
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, rank_2_is_late_in_50_operations);
-    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+    assert_int_equal(count(end.emitted, "late_rank: rank 2"), 1);
 }
 
 /* Seen once, then a communicator's worth of clean operations: the window is of the latest. */
@@ -281,10 +282,10 @@ static void who_is_not_late_is_not_named(void **state)
 {
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, nobody_is_late);
-    assert_int_equal(count(end.said, "late_rank"), 0);
+    assert_int_equal(count(end.emitted, "late_rank"), 0);
     assert_string_equal(end.found, "");
     end = testbed_run(EMIT_LATE, rank_2_was_late_for_a_moment);
-    assert_int_equal(count(end.said, "late_rank"), 0);
+    assert_int_equal(count(end.emitted, "late_rank"), 0);
 }
 
 static void nobody_looks_for_late_ranks_unless_asked(void **state)
@@ -292,7 +293,7 @@ static void nobody_looks_for_late_ranks_unless_asked(void **state)
     (void)state;
     struct testbed_end end = testbed_run(EMIT_NOTHING, rank_2_is_late);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    assert_string_equal(end.said, "");
+    assert_string_equal(end.emitted, "");
     assert_string_equal(end.found, "");
 }
 
@@ -315,9 +316,9 @@ static void who_follows_tells_nothing_until_nobody_leads_any_more(void **state)
     (void)state;
     struct testbed_end end = testbed_run_following(EMIT_LATE, those_before_are_stopped_after_10_s);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    const char *stopped = strstr(end.said, "stopped\n");
+    const char *stopped = strstr(end.emitted, "stopped\n");
     assert_non_null(stopped);
-    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+    assert_int_equal(count(end.emitted, "late_rank: rank 2"), 1);
     assert_int_equal(count(stopped, "late_rank: rank 2"), 1);
 }
 
@@ -341,9 +342,9 @@ static void a_hang_after_a_long_rest_is_told_as_soon(void **state)
     (void)state;
     struct testbed_end end = testbed_run("muster: 1\n", one_communicator_rests_and_another_hangs);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    const char *hangs = strstr(end.said, "hangs\n");
+    const char *hangs = strstr(end.emitted, "hangs\n");
     assert_non_null(hangs);
-    assert_int_equal(count(end.said, "hang_absent: rank 1"), 1);
+    assert_int_equal(count(end.emitted, "hang_absent: rank 1"), 1);
     assert_int_equal(count(hangs, "hang_absent: rank 1"), 1);
 }
 
@@ -419,7 +420,7 @@ static void noise_in_the_segments_of_others_is_survived(void **state)
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, others_hold_noise);
     if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0)
-        fail_msg("status %x, said %s", (unsigned)end.status, end.said);
+        fail_msg("status %x, said %s", (unsigned)end.status, end.emitted);
 }
 
 static void segments_and_communicators_that_vanish_are_survived(void **state)
@@ -436,7 +437,7 @@ static void ranks_of_another_version_are_left_out(void **state)
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, others_have_another_version);
     assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
-    assert_int_equal(count(end.said, "late_rank: rank 2"), 1);
+    assert_int_equal(count(end.emitted, "late_rank: rank 2"), 1);
 }
 
 static void on_gpu(struct testbed *testbed, unsigned rank, const char *uuid)
@@ -471,12 +472,12 @@ static void two_ranks_on_one_gpu_are_told_once(void **state)
 {
     (void)state;
     struct testbed_end end = testbed_run(EMIT_LATE, two_on_one_gpu);
-    if (count(end.said, " use one GPU, GPU-b") != 1 || count(end.said, "(gpu.shared)") != 1 ||
-        (!strstr(end.said, "ranks 1 and 3 of") && !strstr(end.said, "ranks 3 and 1 of")))
-        fail_msg("said %s", end.said);
+    if (count(end.emitted, " use one GPU, GPU-b") != 1 || count(end.emitted, "(gpu.shared)") != 1 ||
+        (!strstr(end.emitted, "ranks 1 and 3 of") && !strstr(end.emitted, "ranks 3 and 1 of")))
+        fail_msg("said %s", end.emitted);
     end = testbed_run(EMIT_LATE, each_on_its_own_gpu);
-    if (strstr(end.said, "one GPU"))
-        fail_msg("said %s", end.said);
+    if (strstr(end.emitted, "one GPU"))
+        fail_msg("said %s", end.emitted);
 }
 
 int main(void)

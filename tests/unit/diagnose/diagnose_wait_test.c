@@ -21,7 +21,7 @@ static struct job *steady(unsigned ranks)
     return job;
 }
 
-static bool said(const struct muster_finding_lines *lines, const char *text)
+static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++) {
         if (strstr(lines->line[i], text))
@@ -72,7 +72,7 @@ static void a_send_that_both_ends_posted_is_stuck(void **state)
         job_call(job, r, JOB_COMM, 1, 3);
     job_expect(job, MUSTER_FINDING_HANG_STUCK, -1);
     struct muster_findings findings = job_findings(job);
-    assert_true(said(&findings.finding[0].evidence, "and its peer both posted"));
+    assert_true(describes(&findings.finding[0].evidence, "and its peer both posted"));
     muster_findings_free(&findings);
     job_free(job);
 }
@@ -92,7 +92,7 @@ static void suspects_that_may_wait_for_each_other_are_not_named(void **state)
     job_call(job, 3, 0xc, 1, 3);
     struct muster_findings findings = job_findings(job);
     assert_int_equal(findings.n, 0);
-    assert_true(said(&findings.not_observable, "or waits for others that are"));
+    assert_true(describes(&findings.not_observable, "or waits for others that are"));
     muster_findings_free(&findings);
     job_free(job);
 }

@@ -61,7 +61,7 @@ static void create(const struct testbed *testbed, int rank, struct muster_segmen
     fill(file->map, rank);
 }
 
-static void say_ready(int fd)
+static void signal_ready(int fd)
 {
     if (write(fd, "", 1) != 1)
         _exit(99);
@@ -76,7 +76,7 @@ static pid_t start_rank(const struct testbed *testbed, int rank, int ready)
     struct muster_segment_file file = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     create(testbed, rank, &file);
-    say_ready(ready);
+    signal_ready(ready);
     for (;;)
         pause();
 }
@@ -127,7 +127,7 @@ static pid_t start_first(struct testbed *testbed, const char *config,
         return pid;
     char byte;
     create(testbed, 0, &testbed->file);
-    say_ready(ready);
+    signal_ready(ready);
     if (read(go, &byte, 1) != 1)
         _exit(99);
     play(testbed, config, err_fd, scenario);
@@ -180,7 +180,7 @@ static struct testbed_end run(const char *config, int (*scenario)(struct testbed
     int fds[] = {ready[0], ready[1], go[0], go[1], err_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         close(fds[i]);
-    read_file(end.said, sizeof end.said, testbed.run, "stderr");
+    read_file(end.emitted, sizeof end.emitted, testbed.run, "stderr");
     read_file(end.found, sizeof end.found, testbed.run, "node0-0.findings.jsonl");
     remove_testbed(&testbed);
     return end;

@@ -27,7 +27,7 @@ struct testbed {
 
 struct testbed_end {
     int status;        /* as of waitpid: what the scenario returned, or its signal */
-    char said[4096];   /* on standard error */
+    char emitted[4096]; /* on standard error */
     char found[65536]; /* findings.jsonl of rank 0 */
 };
 

@@ -180,8 +180,8 @@ static void what_explains_the_hang_comes_first(void **state)
     const char *shm = strstr(text, "problem: limit.shm\n");
     assert_ptr_equal(nccl, text);
     assert_true(ports && shm && nccl < ports && ports < shm);
-    const char *said = strstr(text, "    may explain: late_rank,hang_stuck\n");
-    assert_true(said && said < ports && strstr(ports, "may explain") < shm);
+    const char *described = strstr(text, "    may explain: late_rank,hang_stuck\n");
+    assert_true(described && described < ports && strstr(ports, "may explain") < shm);
     assert_null(strstr(shm, "may explain"));
     free(text);
     assert_int_equal(compare_after("hang_stuck", alike, 2, &text, NULL), 1);

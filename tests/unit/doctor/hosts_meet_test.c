@@ -110,7 +110,7 @@ static void make_noise(const char *at)
     }
 }
 
-static void hear_all(struct muster_hosts_channel *channel, const char *said)
+static void hear_all(struct muster_hosts_channel *channel, const char *sent)
 {
     struct muster_err err;
     unsigned heard = 0;
@@ -122,7 +122,7 @@ static void hear_all(struct muster_hosts_channel *channel, const char *said)
         assert_int_equal(channel->take(channel->self, WAIT_MS, &from, &text, &size, &err), 1);
         assert_true(from < MEMBERS);
         assert_int_equal(strtoul(text, &end, 10), from);
-        assert_int_equal(strncmp(end + 1, said, strlen(said)), 0);
+        assert_int_equal(strncmp(end + 1, sent, strlen(sent)), 0);
         heard |= 1u << from;
     }
 }

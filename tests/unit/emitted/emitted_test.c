@@ -136,7 +136,7 @@ static void add(struct muster_findings *findings, const struct muster_finding *f
     *at = *finding;
 }
 
-static bool says(const struct muster_finding_lines *lines, const char *text)
+static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
     for (unsigned i = 0; i < lines->n; i++) {
         if (strstr(lines->line[i], text))
@@ -156,12 +156,12 @@ static void what_is_found_again_stands_once(void **state)
     add(&findings, &late);
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
-    assert_true(says(&findings.finding[0].evidence, "told while the job ran"));
-    assert_false(says(&findings.finding[0].evidence, "withdrawn"));
+    assert_true(describes(&findings.finding[0].evidence, "told while the job ran"));
+    assert_false(describes(&findings.finding[0].evidence, "withdrawn"));
     emitted.finding[0].retracted = true;
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
-    assert_true(says(&findings.finding[0].evidence, "and then withdrawn"));
+    assert_true(describes(&findings.finding[0].evidence, "and then withdrawn"));
     muster_findings_free(&emitted);
     muster_findings_free(&findings);
 }
@@ -180,7 +180,7 @@ static void a_hang_that_ended_is_the_long_wait(void **state)
     add(&findings, &once);
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
-    assert_true(says(&findings.finding[0].evidence, "as hang_absent, and that it was over"));
+    assert_true(describes(&findings.finding[0].evidence, "as hang_absent, and that it was over"));
     findings.n = 0;
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 1);
@@ -202,7 +202,7 @@ static void what_the_whole_run_does_not_show_is_over(void **state)
     assert_int_equal(muster_emitted_merge(&emitted, &findings, &err), 0);
     assert_int_equal(findings.n, 2);
     assert_true(findings.finding[0].resolved);
-    assert_true(says(&findings.finding[0].not_observable, "in the whole run it is not found"));
+    assert_true(describes(&findings.finding[0].not_observable, "in the whole run it is not found"));
     assert_true(findings.finding[1].retracted);
     assert_false(findings.finding[1].resolved);
     muster_findings_free(&emitted);

@@ -17,27 +17,27 @@ enum { HOSTS = 2, HALVES = 24 };
 #define HALF_NS (MADE_SECOND / 2)
 #define SERVER  (5000 * MADE_SECOND)
 
-struct told {
+struct published {
     struct muster_finding first;
     unsigned n, resolved;
 };
 
 static void note(void *arg, const struct muster_finding *finding)
 {
-    struct told *told = arg;
+    struct published *published = arg;
     if (finding->resolved) {
-        told->resolved++;
+        published->resolved++;
         return;
     }
-    if (told->n++ == 0)
-        told->first = *finding;
+    if (published->n++ == 0)
+        published->first = *finding;
 }
 
 struct fleet {
     struct made *host[HOSTS];
     struct muster_join *join;
     struct muster_evaluator *evaluator;
-    struct told told;
+    struct published published;
     uint64_t at_ns;
     int64_t server_off_ns; /* how wrong the server's clock is */
     bool mute[HOSTS];
@@ -91,8 +91,8 @@ static void half(struct fleet *fleet, int late, unsigned stopped)
         if (!fleet->mute[h])
             give(fleet, fleet->host[h]);
     }
-    assert_true(
-        muster_evaluator_look(fleet->evaluator, fleet->join, fleet->at_ns, note, &fleet->told));
+    assert_true(muster_evaluator_look(fleet->evaluator, fleet->join, fleet->at_ns, note,
+                                      &fleet->published));
 }
 
 static void test_late_rank_of_the_other_host(void **state)
@@ -100,10 +100,10 @@ static void test_late_rank_of_the_other_host(void **state)
     struct fleet *fleet = *state;
     for (unsigned i = 0; i < HALVES; i++)
         half(fleet, 6, HOSTS);
-    assert_int_equal(fleet->told.n, 1);
-    assert_int_equal(fleet->told.first.kind, MUSTER_FINDING_LATE_RANK);
-    assert_int_equal(fleet->told.first.rank[0], 6);
-    assert_string_equal(fleet->told.first.host, "node1");
+    assert_int_equal(fleet->published.n, 1);
+    assert_int_equal(fleet->published.first.kind, MUSTER_FINDING_LATE_RANK);
+    assert_int_equal(fleet->published.first.rank[0], 6);
+    assert_string_equal(fleet->published.first.host, "node1");
 }
 
 static void test_nobody_is_late(void **state)
@@ -111,7 +111,7 @@ static void test_nobody_is_late(void **state)
     struct fleet *fleet = *state;
     for (unsigned i = 0; i < HALVES; i++)
         half(fleet, -1, HOSTS);
-    assert_int_equal(fleet->told.n, 0);
+    assert_int_equal(fleet->published.n, 0);
     struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
     assert_int_equal(is.ranks, 8);
     assert_int_equal(is.expected, 8);
@@ -126,7 +126,7 @@ static void test_silent_host_is_not_blamed(void **state)
     fleet->mute[1] = true;
     for (unsigned i = 0; i < 60; i++)
         half(fleet, -2, HOSTS);
-    assert_int_equal(fleet->told.n, 0);
+    assert_int_equal(fleet->published.n, 0);
     struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
     assert_int_equal(is.silent_hosts, 1);
     assert_int_equal(is.ranks, 4);
@@ -154,10 +154,10 @@ static void test_absent_rank(void **state)
         }
     for (unsigned i = 0; i < 60; i++)
         half(fleet, -2, HOSTS);
-    assert_int_equal(fleet->told.n, 1);
-    assert_int_equal(fleet->told.first.kind, MUSTER_FINDING_HANG_ABSENT);
-    assert_int_equal(fleet->told.first.rank[0], 2);
-    assert_int_equal(fleet->told.first.victims, 7);
+    assert_int_equal(fleet->published.n, 1);
+    assert_int_equal(fleet->published.first.kind, MUSTER_FINDING_HANG_ABSENT);
+    assert_int_equal(fleet->published.first.rank[0], 2);
+    assert_int_equal(fleet->published.first.victims, 7);
 }
 
 /* What is looked at begins where it did, look after look, until older operations leave or somebody
@@ -184,7 +184,7 @@ static void test_looks_at_one_window(void **state)
         half(fleet, -1, HOSTS);
     muster_join_since_ns(fleet->join, fleet->at_ns, &heard);
     assert_int_not_equal(heard, both);
-    assert_int_equal(fleet->told.n, 0);
+    assert_int_equal(fleet->published.n, 0);
 }
 
 /* The same message again, as after a reconnection, is nothing new. */
@@ -211,8 +211,8 @@ static void test_the_servers_clock_jumps(void **state)
             half(fleet, 6, HOSTS);
         assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, 8);
     }
-    assert_int_equal(fleet->told.n, 1);
-    assert_int_equal(fleet->told.first.rank[0], 6);
+    assert_int_equal(fleet->published.n, 1);
+    assert_int_equal(fleet->published.first.rank[0], 6);
     fleet->mute[1] = true;
     for (unsigned i = 0; i < 8; i++)
         half(fleet, -1, HOSTS);
@@ -229,7 +229,7 @@ static void test_duplicate_ranks(void **state)
     }
     for (unsigned k = 0; k < HALVES; k++)
         half(fleet, 2, HOSTS);
-    assert_int_equal(fleet->told.n, 0);
+    assert_int_equal(fleet->published.n, 0);
 }
 
 /* Two jobs of four ranks in one run directory are one to the fleet. Their communicators keep them
@@ -249,7 +249,7 @@ static void test_two_jobs_with_one_id(void **state)
         }
     for (unsigned k = 0; k < HALVES; k++)
         half(fleet, -1, HOSTS);
-    assert_int_equal(fleet->told.n, 0);
+    assert_int_equal(fleet->published.n, 0);
     struct muster_join_coverage is = muster_join_coverage(fleet->join, fleet->at_ns);
     assert_int_equal(is.ranks, 8);
     assert_int_equal(is.expected, 8);

@@ -93,7 +93,7 @@ static void what_ignores_that_it_should_end_is_killed_with_its_children(void **s
 
 /* What records into the run, but was started by somebody else: here, the parent of the one that
  * looks. */
-static void record_until_killed(int told)
+static void record_until_killed(int reported)
 {
     struct muster_seg_identity identity = {.pid = (uint32_t)getpid(),
                                            .uid = (uint32_t)geteuid(),
@@ -106,7 +106,7 @@ static void record_until_killed(int told)
     snprintf(identity.file_stem, sizeof identity.file_stem, "host-%d", (int)getpid());
     snprintf(identity.host, sizeof identity.host, "host");
     if (muster_segment_create(&file, shm, &identity, NULL) != MUSTER_SEGMENT_OK ||
-        write(told, "x", 1) != 1)
+        write(reported, "x", 1) != 1)
         _exit(1);
     for (;;)
         pause();
@@ -133,14 +133,14 @@ static unsigned entries(const char *path)
 
 static void what_records_into_the_run_is_ended_and_leaves_no_segment(void **state)
 {
-    int told[2], status;
+    int reported[2], status;
     char byte;
     (void)state;
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(reported), 0);
     pid_t recorded = fork();
     if (recorded == 0)
-        record_until_killed(told[1]);
-    assert_int_equal(read(told[0], &byte, 1), 1);
+        record_until_killed(reported[1]);
+    assert_int_equal(read(reported[0], &byte, 1), 1);
     assert_int_equal(entries(shm), 2);
     pid_t aside;
     assert_int_equal(
@@ -153,8 +153,8 @@ static void what_records_into_the_run_is_ended_and_leaves_no_segment(void **stat
     assert_int_equal(status, 0);
     assert_int_equal(entries(shm), 0);
     assert_int_equal(entries(run_dir), 1);
-    close(told[0]);
-    close(told[1]);
+    close(reported[0]);
+    close(reported[1]);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folders, remove_folders)

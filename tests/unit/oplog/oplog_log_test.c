@@ -144,11 +144,11 @@ static void what_was_put_comes_out(void **state)
 }
 
 /* Tells what changed, in frames of at most `room` bytes, of which it says how many it took. */
-static unsigned tell(struct muster_log_image *told, struct image *image, bool whole, size_t room)
+static unsigned put(struct muster_log_image *written, struct image *image, bool whole, size_t room)
 {
     uint32_t before = image->frames;
     muster_log_encode_begin(&encoder, room);
-    while (!muster_log_image_write(told, &encoder, whole)) {
+    while (!muster_log_image_write(written, &encoder, whole)) {
         end_frame(image);
         muster_log_encode_begin(&encoder, room);
     }
@@ -226,21 +226,21 @@ static void the_image_comes_out_with_what_changed_since(void **state)
     (void)state;
     struct image image;
     struct muster_segment *segment = some_segment();
-    struct muster_log_image told = {0};
+    struct muster_log_image written = {0};
     begin_image(&image);
-    assert_true(muster_log_image_open(&told, segment));
-    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
+    assert_true(muster_log_image_open(&written, segment));
+    assert_int_equal(put(&written, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
     expect_image(&image, segment);
-    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 0); /* nothing changed */
+    assert_int_equal(put(&written, &image, false, MUSTER_LOG_FRAME_BYTES), 0); /* nothing changed */
     atomic_store(&segment->policy.rule[7].hits, 1000);
     atomic_store(&segment->slot_state[17], 0);
     struct muster_op op = fixture_op(20);
     fixture_retire(segment, &op);
     size_t before = image.bytes;
-    assert_int_equal(tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
+    assert_int_equal(put(&written, &image, false, MUSTER_LOG_FRAME_BYTES), 1);
     assert_in_range(image.bytes - before, 40, 200);
     expect_image(&image, segment);
-    muster_log_image_close(&told);
+    muster_log_image_close(&written);
     free(segment);
     free(image.data);
 }
@@ -251,12 +251,12 @@ static void an_image_that_does_not_fit_goes_on_in_the_next_frame(void **state)
     for (int whole = 0; whole < 2; whole++) {
         struct image image;
         struct muster_segment *segment = some_segment();
-        struct muster_log_image told = {0};
+        struct muster_log_image written = {0};
         begin_image(&image);
-        assert_true(muster_log_image_open(&told, segment));
-        assert_in_range(tell(&told, &image, whole, 2000), 2, 8);
+        assert_true(muster_log_image_open(&written, segment));
+        assert_in_range(put(&written, &image, whole, 2000), 2, 8);
         expect_image(&image, segment);
-        muster_log_image_close(&told);
+        muster_log_image_close(&written);
         free(segment);
         free(image.data);
     }
@@ -269,27 +269,27 @@ static void a_whole_image_makes_good_what_was_lost(void **state)
     struct image image;
     struct muster_log log;
     struct muster_segment *segment = some_segment();
-    struct muster_log_image told = {0};
+    struct muster_log_image written = {0};
     begin_image(&image);
-    assert_true(muster_log_image_open(&told, segment));
-    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    assert_true(muster_log_image_open(&written, segment));
+    put(&written, &image, false, MUSTER_LOG_FRAME_BYTES);
     atomic_store(&segment->slot_state[17], 0);
     strcpy(segment->comm[0].name, "tp");
-    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    put(&written, &image, false, MUSTER_LOG_FRAME_BYTES);
     image.data[image.frame_at[1] + sizeof(struct muster_log_frame)] ^= 1;
     atomic_store(&segment->heartbeat_mono_ns, 77);
-    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    put(&written, &image, false, MUSTER_LOG_FRAME_BYTES);
     parse_ok(&image, image.bytes, &log);
     assert_int_equal(log.damaged, 1);
     assert_int_equal(atomic_load(&log.image->heartbeat_mono_ns), 77);
     assert_string_equal(log.image->comm[0].name, "dp");
     assert_int_equal(atomic_load(&log.image->slot_state[17]), MUSTER_SLOT_LAUNCHED);
     muster_log_free(&log);
-    tell(&told, &image, true, MUSTER_LOG_FRAME_BYTES);
+    put(&written, &image, true, MUSTER_LOG_FRAME_BYTES);
     parse_ok(&image, image.bytes, &log);
     assert_image(log.image, segment);
     muster_log_free(&log);
-    muster_log_image_close(&told);
+    muster_log_image_close(&written);
     free(segment);
     free(image.data);
 }
@@ -300,13 +300,13 @@ static void operations_behind_the_image_are_told_apart(void **state)
     struct image image;
     struct muster_log log;
     struct muster_segment *segment = some_segment(); /* has retired 20 */
-    struct muster_log_image told = {0};
+    struct muster_log_image written = {0};
     begin_image(&image);
-    assert_true(muster_log_image_open(&told, segment));
+    assert_true(muster_log_image_open(&written, segment));
     for (uint64_t n = 3; n < 18; n++)
         put_op(n);
     end_frame(&image);
-    tell(&told, &image, false, MUSTER_LOG_FRAME_BYTES);
+    put(&written, &image, false, MUSTER_LOG_FRAME_BYTES);
     for (uint64_t n = 18; n < 25; n++)
         put_op(n);
     end_frame(&image);
@@ -314,7 +314,7 @@ static void operations_behind_the_image_are_told_apart(void **state)
     assert_int_equal(log.ops, 22);
     assert_int_equal(log.ops_imaged, 17);
     muster_log_free(&log);
-    muster_log_image_close(&told);
+    muster_log_image_close(&written);
     free(segment);
     free(image.data);
 }

@@ -21,7 +21,7 @@
 
 enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4 };
 
-static char said[8192];
+static char logged[8192];
 
 static const char prefer_ring_simple[] =
     "muster: 1\npolicy:\n- {name: a, match: {bytes: 1KiB..1MiB}, prefer: {algo: ring, proto: "
@@ -91,7 +91,7 @@ static void expect_counters(void (*order)(void), unsigned hits, unsigned not_off
 {
     setenv("MUSTER_DIR", tuner_dir, 1);
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(order, said, sizeof(said));
+    tuner_in_child(order, logged, sizeof(logged));
     struct muster_segment *segment = archived();
     const struct muster_seg_policy *policy = &segment->policy;
     char hex[MUSTER_POLICY_HEX];
@@ -139,7 +139,7 @@ static void a_forked_child_decides_without_a_segment(void **state)
     (void)state;
     setenv("MUSTER_DIR", tuner_dir, 1);
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(fork_and_decide, said, sizeof(said));
+    tuner_in_child(fork_and_decide, logged, sizeof(logged));
     struct muster_segment *segment = archived();
     assert_int_equal(atomic_load(&segment->policy.rule[0].hits), 1);
     free(segment);
@@ -171,7 +171,7 @@ static void communicators_are_made_by_many_threads_at_once(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(eight_threads, said, sizeof(said));
+    tuner_in_child(eight_threads, logged, sizeof(logged));
 }
 
 int main(void)

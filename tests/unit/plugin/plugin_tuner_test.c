@@ -18,7 +18,7 @@
 enum { ALGOS = 7, PROTOS = 3, ENTRIES = ALGOS * PROTOS, ALL_REDUCE = 4, ALL_GATHER = 2 };
 enum { RING_SIMPLE = 1 * PROTOS + 2 };
 
-static char said[8192];
+static char logged[8192];
 
 static uint32_t random_number(uint32_t *seed)
 {
@@ -76,16 +76,16 @@ static void expect_untouched(void)
 static void without_a_policy_nothing_is_touched(void **state)
 {
     (void)state;
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_string_equal(logged, "");
 }
 
 static void without_rules_nothing_is_touched(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", "muster: 1\npolicy: []\n", 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_string_equal(logged, "");
 }
 
 static void without_a_rule_that_matches_nothing_is_touched(void **state)
@@ -95,7 +95,7 @@ static void without_a_rule_that_matches_nothing_is_touched(void **state)
            "muster: 1\npolicy:\n- {name: a, match: {ranks: 9}, prefer: {algo: ring, channels: 1}}\n"
            "- {name: b, leave: true}\n- {name: c, avoid: {proto: ll}}\n",
            1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
 }
 
 static void switched_off_it_touches_nothing(void **state)
@@ -103,8 +103,8 @@ static void switched_off_it_touches_nothing(void **state)
     (void)state;
     setenv("MUSTER_OFF", "1", 1);
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_string_equal(logged, "");
 }
 
 static void a_policy_with_an_error_is_off_as_a_whole(void **state)
@@ -112,10 +112,10 @@ static void a_policy_with_an_error_is_off_as_a_whole(void **state)
     (void)state;
     setenv("MUSTER_POLICY_INLINE",
            "muster: 1\npolicy:\n- {name: a, prefer: {algo: ring}}\n- {name: b, chanels: 2}\n", 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_non_null(strstr(said, "MUSTER_POLICY_INLINE:4:13: error: unknown key 'chanels' in a "
-                                 "rule, did you mean 'channels'?"));
-    assert_non_null(strstr(said, "off as a whole"));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "MUSTER_POLICY_INLINE:4:13: error: unknown key 'chanels' in a "
+                                   "rule, did you mean 'channels'?"));
+    assert_non_null(strstr(logged, "off as a whole"));
 }
 
 static void another_hash_is_refused(void **state)
@@ -124,12 +124,12 @@ static void another_hash_is_refused(void **state)
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
     setenv("MUSTER_POLICY_SHA256",
            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_non_null(strstr(said, "MUSTER_POLICY_SHA256 is e3b0c442"));
-    assert_non_null(strstr(said, "the tuner stays off"));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "MUSTER_POLICY_SHA256 is e3b0c442"));
+    assert_non_null(strstr(logged, "the tuner stays off"));
     unsetenv("MUSTER_POLICY_INLINE");
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_non_null(strstr(said, "there is no policy"));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "there is no policy"));
 }
 
 /* ---- Something to do ---- */
@@ -165,8 +165,8 @@ static void a_rule_reaches_the_table_of_every_version(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(expect_ring_simple, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_ring_simple, logged, sizeof(logged));
+    assert_string_equal(logged, "");
 }
 
 static void the_right_hash_is_accepted_in_either_case(void **state)
@@ -182,8 +182,8 @@ static void the_right_hash_is_accepted_in_either_case(void **state)
     hex[0] = hex[0] >= 'a' ? (char)(hex[0] - 'a' + 'A') : hex[0];
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
     setenv("MUSTER_POLICY_SHA256", hex, 1);
-    tuner_in_child(expect_ring_simple, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_ring_simple, logged, sizeof(logged));
+    assert_string_equal(logged, "");
 }
 
 static void write_file(const char *path, const char *text)
@@ -201,10 +201,10 @@ static void the_configuration_file_holds_a_policy_too(void **state)
     snprintf(path, sizeof(path), "%s/c.yaml", tuner_dir);
     write_file(path, prefer_ring_simple);
     setenv("MUSTER_CONFIG", path, 1);
-    tuner_in_child(expect_ring_simple, said, sizeof(said));
-    assert_string_equal(said, "");
+    tuner_in_child(expect_ring_simple, logged, sizeof(logged));
+    assert_string_equal(logged, "");
     setenv("MUSTER_POLICY_INLINE", "muster: 1\n", 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
 }
 
 static void change_the_file(void)
@@ -221,8 +221,8 @@ static void a_file_that_changes_has_no_effect_and_is_said(void **state)
     snprintf(path, sizeof(path), "%s/c.yaml", tuner_dir);
     write_file(path, prefer_ring_simple);
     setenv("MUSTER_CONFIG", path, 1);
-    tuner_in_child(change_the_file, said, sizeof(said));
-    assert_non_null(strstr(said, "the file with the policy has changed"));
+    tuner_in_child(change_the_file, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "the file with the policy has changed"));
 }
 
 static void too_much_in_the_environment_is_refused(void **state)
@@ -233,17 +233,17 @@ static void too_much_in_the_environment_is_refused(void **state)
     text[(96 << 10) + 1] = '\0';
     setenv("MUSTER_POLICY_INLINE", text, 1);
     free(text);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_non_null(strstr(said, "MUSTER_POLICY_INLINE: larger than 96 KiB"));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "MUSTER_POLICY_INLINE: larger than 96 KiB"));
 }
 
 static void an_unreadable_file_leaves_the_tuner_off(void **state)
 {
     (void)state;
     setenv("MUSTER_CONFIG", tuner_dir, 1);
-    tuner_in_child(expect_untouched, said, sizeof(said));
-    assert_non_null(strstr(said, "not a regular file: the tuner stays off in this process"));
-    assert_null(strstr(said, "has errors"));
+    tuner_in_child(expect_untouched, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "not a regular file: the tuner stays off in this process"));
+    assert_null(strstr(logged, "has errors"));
 }
 
 /* ---- What NCCL's interface demands ---- */
@@ -260,8 +260,8 @@ static void v2_without_a_table_is_left_alone(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(v2_is_asked_in_vain, said, sizeof(said));
-    assert_non_null(strstr(said, "no cost table: the policy steers nothing"));
+    tuner_in_child(v2_is_asked_in_vain, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "no cost table: the policy steers nothing"));
 }
 
 static void never_revived(void)
@@ -290,9 +290,9 @@ static void what_nccl_ruled_out_is_never_revived(void **state)
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
     setenv("NCCL_PROTO", "LL", 1);
-    tuner_in_child(never_revived, said, sizeof(said));
-    assert_non_null(strstr(said, "NCCL_ALGO or NCCL_PROTO is set"));
-    assert_ptr_equal(strstr(strstr(said, "NCCL_ALGO") + 1, "NCCL_ALGO"), NULL);
+    tuner_in_child(never_revived, logged, sizeof(logged));
+    assert_non_null(strstr(logged, "NCCL_ALGO or NCCL_PROTO is set"));
+    assert_ptr_equal(strstr(strstr(logged, "NCCL_ALGO") + 1, "NCCL_ALGO"), NULL);
 }
 
 static void odd_tables(void)
@@ -322,7 +322,7 @@ static void tables_of_other_sizes_keep_their_stride(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(odd_tables, said, sizeof(said));
+    tuner_in_child(odd_tables, logged, sizeof(logged));
 }
 
 static void nulls(void)
@@ -350,7 +350,7 @@ static void nothing_that_is_missing_does_harm(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(nulls, said, sizeof(said));
+    tuner_in_child(nulls, logged, sizeof(logged));
 }
 
 static void constants(void)
@@ -374,7 +374,7 @@ static void the_constants_of_nccls_model_are_left_alone(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(constants, said, sizeof(said));
+    tuner_in_child(constants, logged, sizeof(logged));
 }
 
 static void sizes_of_communicators(void)
@@ -398,7 +398,7 @@ static void communicators_of_any_size_are_survived(void **state)
            "muster: 1\npolicy:\n- {name: a, match: {bytes_per_rank: 1..2GiB, ranks_per_node: 3, "
            "pipe_ops: [1, 4..8], nvlink_domains: 2}, channels: 2}\n- {name: b, channels: 3}\n",
            1);
-    tuner_in_child(sizes_of_communicators, said, sizeof(said));
+    tuner_in_child(sizes_of_communicators, logged, sizeof(logged));
 }
 
 /* 2.29 and later ask for a Broadcast's channels as an AllGather's and do not bound them. */
@@ -418,7 +418,7 @@ static void channels_of_an_all_gather_are_bounded(void **state)
 {
     (void)state;
     setenv("MUSTER_POLICY_INLINE", prefer_ring_simple, 1);
-    tuner_in_child(gather_channels, said, sizeof(said));
+    tuner_in_child(gather_channels, logged, sizeof(logged));
 }
 
 static void domains(void)
@@ -437,8 +437,8 @@ static void nvlink_domains_are_known_from_v5_on(void **state)
     (void)state;
     setenv("MUSTER_POLICY_INLINE",
            "muster: 1\npolicy: [{name: a, match: {nvlink_domains: 2}, channels: 3}]\n", 1);
-    tuner_in_child(domains, said, sizeof(said));
-    const char *first = strstr(said, "does not tell NVLink domains");
+    tuner_in_child(domains, logged, sizeof(logged));
+    const char *first = strstr(logged, "does not tell NVLink domains");
     assert_non_null(first);
     assert_null(strstr(first + 1, "does not tell NVLink domains"));
 }

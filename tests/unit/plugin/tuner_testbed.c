@@ -27,7 +27,7 @@ void tuner_require(bool condition, const char *what, int line)
     exit(EXIT_FAILURE);
 }
 
-void tuner_in_child(void (*check)(void), char *said, size_t size)
+void tuner_in_child(void (*check)(void), char *logged, size_t size)
 {
     int output = memfd_create("said", 0), status = -1;
     assert_true(output >= 0);
@@ -39,11 +39,11 @@ void tuner_in_child(void (*check)(void), char *said, size_t size)
         exit(EXIT_SUCCESS);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    ssize_t n = pread(output, said, size - 1, 0);
+    ssize_t n = pread(output, logged, size - 1, 0);
     close(output);
-    said[n > 0 ? n : 0] = '\0';
+    logged[n > 0 ? n : 0] = '\0';
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
-        fail_msg("the process ended with status %#x: %s", (unsigned)status, said);
+        fail_msg("the process ended with status %#x: %s", (unsigned)status, logged);
 }
 
 const void *tuner_symbol(const char *name)

@@ -23,7 +23,7 @@ struct ask {
 
 /* In a process of its own: a policy is read once. The environment is that of the caller; what the
  * process says goes into `said`. Fails the test if `check` does. */
-void tuner_in_child(void (*check)(void), char *said, size_t size);
+void tuner_in_child(void (*check)(void), char *logged, size_t size);
 /* Ends the child with a failure. */
 void tuner_require(bool condition, const char *what, int line);
 #define REQUIRE(condition) tuner_require(condition, #condition, __LINE__)

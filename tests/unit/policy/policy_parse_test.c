@@ -13,53 +13,54 @@
 
 #define HEAD "muster: 1\npolicy:\n"
 
-struct said {
+struct described {
     unsigned n;
     char text[8][700];
 };
 
 static void note(void *to, const struct muster_policy_message *message)
 {
-    struct said *said = to;
-    if (said->n < 8)
-        muster_policy_message_print(said->text[said->n], sizeof(said->text[0]), message);
-    said->n++;
+    struct described *described = to;
+    if (described->n < 8)
+        muster_policy_message_print(described->text[described->n], sizeof(described->text[0]),
+                                    message);
+    described->n++;
 }
 
-static struct muster_policy *parse(const char *text, struct said *said)
+static struct muster_policy *parse(const char *text, struct described *described)
 {
     struct muster_policy *policy = NULL;
-    memset(said, 0, sizeof(*said));
-    int rc = muster_policy_parse(&policy, "p.yaml", text, strlen(text), note, said);
+    memset(described, 0, sizeof(*described));
+    int rc = muster_policy_parse(&policy, "p.yaml", text, strlen(text), note, described);
     assert_int_equal(rc, policy ? 0 : -1);
     return policy;
 }
 
 static struct muster_policy *parse_good(const char *text)
 {
-    struct said said;
-    struct muster_policy *policy = parse(text, &said);
-    if (!policy || said.n)
-        fail_msg("%s", said.text[0]);
+    struct described described;
+    struct muster_policy *policy = parse(text, &described);
+    if (!policy || described.n)
+        fail_msg("%s", described.text[0]);
     return policy;
 }
 
 static void expect_error(const char *text, const char *expected)
 {
-    struct said said;
-    struct muster_policy *policy = parse(text, &said);
+    struct described described;
+    struct muster_policy *policy = parse(text, &described);
     assert_null(policy);
-    assert_int_equal(said.n, 1);
-    assert_string_equal(said.text[0], expected);
+    assert_int_equal(described.n, 1);
+    assert_string_equal(described.text[0], expected);
 }
 
 static void expect_warning(const char *text, const char *expected)
 {
-    struct said said;
-    struct muster_policy *policy = parse(text, &said);
+    struct described described;
+    struct muster_policy *policy = parse(text, &described);
     assert_non_null(policy);
-    assert_int_equal(said.n, 1);
-    assert_string_equal(said.text[0], expected);
+    assert_int_equal(described.n, 1);
+    assert_string_equal(described.text[0], expected);
     muster_policy_free(policy);
 }
 
@@ -358,29 +359,30 @@ static void shapes(void **state)
 static void hostile_bytes(void **state)
 {
     (void)state;
-    struct said said;
+    struct described described;
     static const char *const bad[] = {HEAD "\t- a\n", HEAD "- {name: \"\xff\"}\n",
                                       HEAD "- {name: a",
                                       HEAD "- [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
     for (size_t i = 0; i < 4; i++) {
-        assert_null(parse(bad[i], &said));
-        assert_true(said.n >= 1);
-        assert_memory_equal(said.text[0], "p.yaml:", 7);
-        assert_non_null(strstr(said.text[0], ": error: "));
+        assert_null(parse(bad[i], &described));
+        assert_true(described.n >= 1);
+        assert_memory_equal(described.text[0], "p.yaml:", 7);
+        assert_non_null(strstr(described.text[0], ": error: "));
     }
 }
 
 static void all_errors_are_listed(void **state)
 {
     (void)state;
-    struct said said;
-    struct muster_policy *policy = parse(
-        HEAD "- {name: a, channels: 0}\n- {name: b, prefer: {algo: rng}}\n- {name: c}\n", &said);
+    struct described described;
+    struct muster_policy *policy =
+        parse(HEAD "- {name: a, channels: 0}\n- {name: b, prefer: {algo: rng}}\n- {name: c}\n",
+              &described);
     assert_null(policy);
-    assert_int_equal(said.n, 3);
-    assert_memory_equal(said.text[0], "p.yaml:3:", 9);
-    assert_memory_equal(said.text[1], "p.yaml:4:", 9);
-    assert_memory_equal(said.text[2], "p.yaml:5:", 9);
+    assert_int_equal(described.n, 3);
+    assert_memory_equal(described.text[0], "p.yaml:3:", 9);
+    assert_memory_equal(described.text[1], "p.yaml:4:", 9);
+    assert_memory_equal(described.text[2], "p.yaml:5:", 9);
 }
 
 /* ---- Limits ---- */
@@ -457,12 +459,12 @@ static void long_names_of_files_keep_the_place(void **state)
 {
     (void)state;
     char file[300];
-    struct said said = {0};
+    struct described described = {0};
     struct muster_policy *policy = NULL;
     memset(file, 'f', sizeof(file) - 1);
     file[sizeof(file) - 1] = '\0';
-    assert_int_equal(muster_policy_parse(&policy, file, "policy: [\n", 10, note, &said), -1);
-    assert_non_null(strstr(said.text[0], "f:2:1: error: "));
+    assert_int_equal(muster_policy_parse(&policy, file, "policy: [\n", 10, note, &described), -1);
+    assert_non_null(strstr(described.text[0], "f:2:1: error: "));
 }
 
 static void the_schema_names_every_key(void **state)

@@ -12,7 +12,7 @@
 #include "failing_memory.h"
 #include "ras/ras_report.h"
 
-static const char said[] =
+static const char answer[] =
     "{\"communicators\":[{\"hash\":\"0xabc\",\"ranks\":[{\"rank\":0,\"host\":\"a\"}],"
     "\"missing_ranks\":[{\"rank\":1,\"host\":\"b\"}]},{\"hash\":\"0xdef\",\"ranks\":[]}]}";
 
@@ -25,7 +25,7 @@ static void a_report_is_whole_or_fails(void **state)
         struct muster_err err = {""};
         long before = failing_memory_live();
         failing_memory_once(n);
-        int result = muster_ras_read("RAS", said, sizeof said - 1, &report, &err);
+        int result = muster_ras_read("RAS", answer, sizeof answer - 1, &report, &err);
         failed = failing_memory_end();
         assert_int_equal(result, failed ? -1 : 0);
         assert_int_equal(strstr(err.text, "out of memory") != NULL, failed);

@@ -18,7 +18,7 @@
     "{\"nccl_version\": \"2.28.9\", \"communicators\": [{\"hash\": \"0x1234abcd\", \"size\": 3, "  \
     "\"ranks\": [" ranks "], \"missing_ranks\": [" missing "]}]}"
 
-static struct muster_finding_lines said(const char *text, uint64_t comm)
+static struct muster_finding_lines described(const char *text, uint64_t comm)
 {
     struct muster_ras_report report;
     struct muster_finding_lines lines = {.n = 0};
@@ -35,7 +35,7 @@ static void test_who_launched_fewer_is_named(void **state)
 {
     (void)state;
     struct muster_finding_lines lines =
-        said(REPORT(RANK("0", "12") "," RANK("1", "11") "," RANK("2", "12"), ""), 0x1234abcd);
+        described(REPORT(RANK("0", "12") "," RANK("1", "11") "," RANK("2", "12"), ""), 0x1234abcd);
     assert_int_equal(lines.n, 1);
     assert_string_equal(lines.line[0],
                         "NCCL's RAS counts 11 AllReduce on rank 1 (node1, pid 701) of this "
@@ -45,8 +45,8 @@ static void test_who_launched_fewer_is_named(void **state)
 static void test_who_does_not_answer_and_who_is_dead(void **state)
 {
     (void)state;
-    struct muster_finding_lines lines =
-        said(REPORT(RANK("0", "12"), MISSING("1", "false") "," MISSING("2", "true")), 0x1234abcd);
+    struct muster_finding_lines lines = described(
+        REPORT(RANK("0", "12"), MISSING("1", "false") "," MISSING("2", "true")), 0x1234abcd);
     assert_int_equal(lines.n, 2);
     assert_non_null(strstr(lines.line[0], "rank 1 (node1, pid 701) does not answer"));
     assert_non_null(strstr(lines.line[1], "rank 2 (node2, pid 702) is dead"));
@@ -55,7 +55,7 @@ static void test_who_does_not_answer_and_who_is_dead(void **state)
 static void test_commas_that_nccl_2_28_leaves_out(void **state)
 {
     (void)state;
-    struct muster_finding_lines lines = said(
+    struct muster_finding_lines lines = described(
         REPORT(RANK("0", "12"), MISSING("1", "false") "\n  " MISSING("2", "false")), 0x1234abcd);
     assert_int_equal(lines.n, 1);
     assert_non_null(
@@ -68,7 +68,7 @@ static void test_braces_in_texts_stay(void **state)
     const char *text =
         "{\"communicators\": [{\"hash\": \"0x7\", \"ranks\": [{\"rank\": 0, \"host\": "
         "\"a}{\\\"}\\n{\", \"status\": {\"async_error\": 3}}]}]}";
-    struct muster_finding_lines lines = said(text, 7);
+    struct muster_finding_lines lines = described(text, 7);
     assert_int_equal(lines.n, 1);
     assert_string_equal(lines.line[0], "NCCL's RAS knows of an error (ncclResult_t 3) on rank 0 "
                                        "(a}{\"}?{, pid 0)");
@@ -78,10 +78,10 @@ static void test_that_nothing_is_added_is_said(void **state)
 {
     (void)state;
     struct muster_finding_lines lines =
-        said(REPORT(RANK("0", "12") "," RANK("1", "12"), ""), 0x1234abcd);
+        described(REPORT(RANK("0", "12") "," RANK("1", "12"), ""), 0x1234abcd);
     assert_int_equal(lines.n, 1);
     assert_non_null(strstr(lines.line[0], "does not see what has ended"));
-    lines = said(REPORT(RANK("0", "12"), ""), 5);
+    lines = described(REPORT(RANK("0", "12"), ""), 5);
     assert_int_equal(lines.n, 1);
     assert_non_null(strstr(lines.line[0], "does not know this communicator"));
 }
@@ -89,7 +89,7 @@ static void test_that_nothing_is_added_is_said(void **state)
 static void test_many_are_counted(void **state)
 {
     (void)state;
-    struct muster_finding_lines lines = said(
+    struct muster_finding_lines lines = described(
         REPORT("",
                MISSING("1", "true") "," MISSING("2", "true") "," MISSING("3", "true") "," MISSING(
                    "4", "true") "," MISSING("5", "true") "," MISSING("6", "true")),

@@ -79,22 +79,22 @@ static void test_a_tie_that_cannot_be_trusted_is_not_used(void **state)
     assert_agrees(&clock);
 }
 
-static uint64_t told_ns;
+static uint64_t played_ns;
 
-static uint64_t tell(void)
+static uint64_t played(void)
 {
-    return told_ns;
+    return played_ns;
 }
 
 static void test_a_replay_tells_the_time(void **state)
 {
     (void)state;
     struct muster_fast_clock clock = {0};
-    muster_fast_clock_init(&clock, tell);
-    told_ns = 12345;
+    muster_fast_clock_init(&clock, played);
+    played_ns = 12345;
     assert_int_equal(muster_fast_now_ns(&clock), 12345);
     assert_int_equal(muster_exact_now_ns(&clock), 12345);
-    told_ns = 0; /* the call comes now */
+    played_ns = 0; /* the call comes now */
     assert_agrees(&clock);
     muster_fast_clock_tie(&clock);
     assert_false(tied(&clock));
@@ -104,8 +104,8 @@ static void test_in_a_replay_what_arrives_arrives_now(void **state)
 {
     (void)state;
     struct muster_fast_clock clock = {0};
-    muster_fast_clock_init(&clock, tell);
-    told_ns = 12345;
+    muster_fast_clock_init(&clock, played);
+    played_ns = 12345;
     uint64_t before = muster_now_ns(), now = muster_arrival_ns(&clock);
     assert_true(before <= now && now <= muster_now_ns());
 }

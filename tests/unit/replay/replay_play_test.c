@@ -26,7 +26,7 @@ static const char *const names[MUSTER_EVENT_KINDS] = {
 
 /* ---- the plugin ---- */
 
-static char told[4096]; /* "Coll3<2 ": start of a Coll, handle 3, parent 2 */
+static char written[4096]; /* "Coll3<2 ": start of a Coll, handle 3, parent 2 */
 static int *mask;       /* the process's */
 static int first_mask;  /* set by init */
 static int next_mask;   /* set by the start of `change_at`; -1: leave it */
@@ -35,12 +35,12 @@ static unsigned refused; /* kinds that get a NULL handle */
 static uintptr_t handles;
 static pid_t proxy_pid;
 
-__attribute__((format(printf, 1, 2))) static void tell(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static void put(const char *fmt, ...)
 {
     va_list args;
-    size_t used = strlen(told);
+    size_t used = strlen(written);
     va_start(args, fmt);
-    vsnprintf(told + used, sizeof told - used, fmt, args);
+    vsnprintf(written + used, sizeof written - used, fmt, args);
     va_end(args);
 }
 
@@ -61,12 +61,12 @@ int muster_driver_start(const struct muster_driver *driver, void *context, void 
     (void)driver;
     (void)context;
     *handle = refused & 1u << event->kind ? NULL : (void *)++handles;
-    tell("%s%lu<%lu", names[event->kind], (unsigned long)*handle, (unsigned long)event->parent);
+    put("%s%lu<%lu", names[event->kind], (unsigned long)*handle, (unsigned long)event->parent);
     if ((event->kind == MUSTER_EVENT_COLL || event->kind == MUSTER_EVENT_P2P) &&
         event->op.parent_group) {
-        tell("/%lu", (unsigned long)event->op.parent_group);
+        put("/%lu", (unsigned long)event->op.parent_group);
     }
-    tell(" ");
+    put(" ");
     if (event->kind == change_at && next_mask >= 0) {
         *mask = next_mask;
         next_mask = -1;
@@ -82,21 +82,21 @@ int muster_driver_state(const struct muster_driver *driver, void *handle, unsign
 {
     (void)driver;
     (void)args;
-    tell("state%u@%lu ", state, (unsigned long)handle);
+    put("state%u@%lu ", state, (unsigned long)handle);
     return 0;
 }
 
 int muster_driver_stop(const struct muster_driver *driver, void *handle)
 {
     (void)driver;
-    tell("-%lu ", (unsigned long)handle);
+    put("-%lu ", (unsigned long)handle);
     return 0;
 }
 
 int muster_driver_fini(const struct muster_driver *driver, void *context)
 {
     (void)driver;
-    tell(context ? "fini" : "fini(NULL)");
+    put(context ? "fini" : "fini(NULL)");
     return 0;
 }
 
@@ -197,7 +197,7 @@ static void play_at(unsigned api, struct muster_play *play)
     struct muster_driver driver = {.name = "test", .api = api};
     struct muster_err err;
     play->mask = &live;
-    told[0] = '\0';
+    written[0] = '\0';
     handles = 0;
     if (muster_trace_play(&trace, &driver, play, &err)) {
         fail_msg("%s", err.text);
@@ -233,34 +233,35 @@ static void all_that_is_asked_for(void **state)
 {
     (void)state;
     play(5, 0xfff, EAGER);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 Launch3<1 -3 Group4<0 Coll5<2/4 -5 -4 -1 "
-                              "KernelCh6<5 state22@6 -6 ProxyOp7<5 ProxyStep8<7 -8 -7 fini");
+    assert_string_equal(written,
+                        "GroupApi1<0 CollApi2<1 -2 Launch3<1 -3 Group4<0 Coll5<2/4 -5 -4 -1 "
+                        "KernelCh6<5 state22@6 -6 ProxyOp7<5 ProxyStep8<7 -8 -7 fini");
     play(5, 0, EAGER);
-    assert_string_equal(told, "fini");
+    assert_string_equal(written, "fini");
 }
 
 static void children_bring_their_ancestors(void **state)
 {
     (void)state;
     play(5, BIT(KERNEL_CH), EAGER);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
-                              "KernelCh5<4 state22@5 -5 fini");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
+                                 "KernelCh5<4 state22@5 -5 fini");
     play(5, BIT(PROXY_STEP), EAGER);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
-                              "ProxyOp5<4 ProxyStep6<5 -6 -5 fini");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
+                                 "ProxyOp5<4 ProxyStep6<5 -6 -5 fini");
     play(5, BIT(KERNEL_LAUNCH), EAGER);
-    assert_string_equal(told, "GroupApi1<0 Launch2<1 -2 -1 fini");
+    assert_string_equal(written, "GroupApi1<0 Launch2<1 -2 -1 fini");
     play(5, BIT(COLL_API), EAGER);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 -1 fini");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 -1 fini");
 }
 
 static void bits_that_a_version_does_not_know(void **state)
 {
     (void)state;
     play(2, BIT(KERNEL_CH) | BIT(COLL_API), OLD);
-    assert_string_equal(told, "fini");
+    assert_string_equal(written, "fini");
     play(4, BIT(GROUP_API), OLD);
-    assert_string_equal(told, "fini");
+    assert_string_equal(written, "fini");
 }
 
 static void null_handles(void **state)
@@ -268,14 +269,14 @@ static void null_handles(void **state)
     (void)state;
     refused = BIT(GROUP_API) | BIT(COLL_API) | BIT(GROUP) | BIT(PROXY_OP);
     play(5, 0xfff, EAGER);
-    assert_string_equal(told, "GroupApi0<0 CollApi0<0 Launch1<0 -1 Group0<0 Coll2<0 -2 "
-                              "KernelCh3<2 state22@3 -3 ProxyOp0<2 ProxyStep4<0 -4 fini");
+    assert_string_equal(written, "GroupApi0<0 CollApi0<0 Launch1<0 -1 Group0<0 Coll2<0 -2 "
+                                 "KernelCh3<2 state22@3 -3 ProxyOp0<2 ProxyStep4<0 -4 fini");
     /* up to 2.27 a group without a handle has no operations, a proxy operation without one no steps
      */
     play(4, 0xff, OLD);
-    assert_string_equal(told, "Group0<0 ProxyOp0<0 fini");
+    assert_string_equal(written, "Group0<0 ProxyOp0<0 fini");
     play(1, 0x3f, OLD);
-    assert_string_equal(told, "Group0<0 ProxyOp0<0 fini");
+    assert_string_equal(written, "Group0<0 ProxyOp0<0 fini");
 }
 
 static void old_versions_stop_null(void **state)
@@ -283,18 +284,18 @@ static void old_versions_stop_null(void **state)
     (void)state;
     refused = BIT(COLL);
     play(2, BIT(COLL), OLD);
-    assert_string_equal(told, "Group1<0 Coll0<1 -0 -1 fini");
+    assert_string_equal(written, "Group1<0 Coll0<1 -0 -1 fini");
     play(3, BIT(COLL), OLD);
-    assert_string_equal(told, "Group1<0 Coll0<1 -1 fini");
+    assert_string_equal(written, "Group1<0 Coll0<1 -1 fini");
 }
 
 static void p2p_alone_gives_no_operations_before_2_26(void **state)
 {
     (void)state;
     play(1, BIT(P2P), "Group:1 P2p:2<1 -2 -1");
-    assert_string_equal(told, "Group1<0 -1 ");
+    assert_string_equal(written, "Group1<0 -1 ");
     play(3, BIT(P2P), "Group:1 P2p:2<1 -2 -1");
-    assert_string_equal(told, "Group1<0 P2p2<1 -2 -1 ");
+    assert_string_equal(written, "Group1<0 P2p2<1 -2 -1 ");
 }
 
 #define TWO_GROUPED                                                                                \
@@ -308,13 +309,13 @@ static void new_versions_keep_the_mask_of_the_call(void **state)
     change_at = MUSTER_EVENT_GROUP_API; /* too late for the first operation */
     next_mask = BIT(COLL) | BIT(KERNEL_CH);
     play(5, BIT(COLL), TWO_GROUPED);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 CollApi3<1 -3 Group4<0 Coll5<2/4 "
-                              "Coll6<3/4 -5 -6 -4 -1 KernelCh7<6 -7 ");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 CollApi3<1 -3 Group4<0 Coll5<2/4 "
+                                 "Coll6<3/4 -5 -6 -4 -1 KernelCh7<6 -7 ");
     change_at = MUSTER_EVENT_COLL_API;
     next_mask = 0;
     play(5, BIT(COLL) | BIT(KERNEL_CH), TWO_GROUPED);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
-                              "KernelCh5<4 -5 ");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 Group3<0 Coll4<2/3 -4 -3 -1 "
+                                 "KernelCh5<4 -5 ");
 }
 
 static void old_versions_read_at_the_group(void **state)
@@ -323,13 +324,13 @@ static void old_versions_read_at_the_group(void **state)
     change_at = MUSTER_EVENT_GROUP; /* too late for this group */
     next_mask = BIT(COLL);
     play(2, BIT(COLL) | BIT(PROXY_STEP), OLD);
-    assert_string_equal(told, "Group1<0 Coll2<1 -2 -1 ProxyOp3<2 ProxyStep4<3 -4 -3 fini");
+    assert_string_equal(written, "Group1<0 Coll2<1 -2 -1 ProxyOp3<2 ProxyStep4<3 -4 -3 fini");
     change_at = MUSTER_EVENT_COLL;
     next_mask = 0;
     play(4, BIT(COLL) | BIT(PROXY_OP),
          "Group:1 Coll:2<1 -2 Coll:3<1 -3 -1 ProxyOp:4<3 -4 "
          "Group:5 Coll:6<5 -6 -5");
-    assert_string_equal(told, "Group1<0 Coll2<1 -2 Coll3<1 -3 -1 ProxyOp4<3 -4 ");
+    assert_string_equal(written, "Group1<0 Coll2<1 -2 Coll3<1 -3 -1 ProxyOp4<3 -4 ");
 }
 
 static void live_reading(void **state)
@@ -338,10 +339,10 @@ static void live_reading(void **state)
     change_at = MUSTER_EVENT_PROXY_CTRL;
     next_mask = 0;
     play(6, BIT(PROXY_CTRL), "ProxyCtrl:1 -1 ProxyCtrl:2 -2");
-    assert_string_equal(told, "ProxyCtrl1<0 -1 ");
+    assert_string_equal(written, "ProxyCtrl1<0 -1 ");
     play(6, BIT(CE_SYNC),
          "GroupApi:1 CollApi:2<1 -2 CeColl:3<2 CeSync:4<3 -4 CeBatch:5<3 -5 -3 -1");
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 CeColl3<2 CeSync4<3 -4 -3 -1 ");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 CeColl3<2 CeSync4<3 -4 -3 -1 ");
 }
 
 #define REPLAYED                                                                                   \
@@ -354,13 +355,14 @@ static void graphs_keep_the_mask_of_the_capture(void **state)
     change_at = MUSTER_EVENT_KERNEL_LAUNCH;
     next_mask = BIT(COLL);
     play(5, BIT(COLL) | BIT(KERNEL_CH) | BIT(KERNEL_LAUNCH), REPLAYED);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 Launch3<1 -3 -1 Group4<0 Coll5<2/4 -5 -4 "
-                              "KernelCh6<5 -6 Group7<0 Coll8<2/7 -8 -7 KernelCh9<8 -9 ");
+    assert_string_equal(written,
+                        "GroupApi1<0 CollApi2<1 -2 Launch3<1 -3 -1 Group4<0 Coll5<2/4 -5 -4 "
+                        "KernelCh6<5 -6 Group7<0 Coll8<2/7 -8 -7 KernelCh9<8 -9 ");
     change_at = MUSTER_EVENT_COLL_API;
     next_mask = BIT(COLL) | BIT(KERNEL_CH);
     play(5, BIT(COLL), REPLAYED);
-    assert_string_equal(told, "GroupApi1<0 CollApi2<1 -2 -1 Group3<0 Coll4<2/3 -4 -3 "
-                              "Group5<0 Coll6<2/5 -6 -5 ");
+    assert_string_equal(written, "GroupApi1<0 CollApi2<1 -2 -1 Group3<0 Coll4<2/3 -4 -3 "
+                                 "Group5<0 Coll6<2/5 -6 -5 ");
 }
 
 static void proxies_get_this_process(void **state)
@@ -422,7 +424,7 @@ static void holds_before_finalizing(void **state)
     write_trace(5, EAGER);
     play_at(5, &held);
     assert_true(muster_now_ns() - begin >= held.hold_ns);
-    assert_string_equal(told, "fini");
+    assert_string_equal(written, "fini");
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, nothing_special)

@@ -123,7 +123,7 @@ static void leaves_out_a_line_cut_short(void **state)
 }
 
 static const struct {
-    const char *text, *says;
+    const char *text, *message;
 } bad[] = {
     {"", "f:1: an empty file, expected the meta line"},
     {"{\"op\":\"me", "f:1: "},
@@ -190,8 +190,8 @@ static void refuses(void **state)
         if (parse(bad[i].text) != -1) {
             fail_msg("accepted: %s", bad[i].text);
         }
-        if (strncmp(err.text, bad[i].says, strlen(bad[i].says)) != 0) {
-            fail_msg("\"%s\" instead of \"%s\"", err.text, bad[i].says);
+        if (strncmp(err.text, bad[i].message, strlen(bad[i].message)) != 0) {
+            fail_msg("\"%s\" instead of \"%s\"", err.text, bad[i].message);
         }
     }
 }

@@ -138,7 +138,7 @@ struct launch {
     int32_t comm[3][2]; /* ranks, own rank */
     int32_t rank, world, local;
     enum muster_rank_source source;
-    bool said;
+    bool logged;
 };
 
 static const struct launch launches[] = {
@@ -204,19 +204,19 @@ static void launchers_frameworks_and_communicators(void **state)
         const struct launch *launch = &launches[i];
         struct muster_seg_identity identity;
         bool settled = false;
-        unsigned said = 0;
+        unsigned logged = 0;
         clear(NULL);
         for (size_t v = 0; v < 4 && launch->set[v][0]; v++)
             setenv(launch->set[v][0], launch->set[v][1], 1);
         muster_identity_read(&identity);
         for (size_t c = 0; c < 3 && launch->comm[c][0]; c++)
-            said += muster_identity_learn(&identity, &settled, launch->comm[c][0],
-                                          launch->comm[c][1]) == MUSTER_RANK_CONTRADICTED;
+            logged += muster_identity_learn(&identity, &settled, launch->comm[c][0],
+                                            launch->comm[c][1]) == MUSTER_RANK_CONTRADICTED;
         if (identity.rank != launch->rank || identity.world != launch->world)
             fail_msg("%s: rank %d of %d", launch->what, identity.rank, identity.world);
         assert_int_equal(identity.local_rank, launch->local);
         assert_int_equal(identity.rank_source, launch->source);
-        assert_int_equal(said, launch->said);
+        assert_int_equal(logged, launch->logged);
     }
 }
 

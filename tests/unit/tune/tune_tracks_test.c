@@ -91,7 +91,7 @@ static void pair(double without, double with)
     muster_tune_sample_free(&b);
 }
 
-static void say(void *to, const struct muster_policy_message *message)
+static void describe(void *to, const struct muster_policy_message *message)
 {
     (void)to;
     char text[512];
@@ -107,7 +107,7 @@ static struct muster_policy *parsed(void (*write)(FILE *out, const void *what), 
     FILE *out = open_memstream(text, &bytes);
     write(out, what);
     fclose(out);
-    assert_int_equal(muster_policy_parse(&policy, "tuned", *text, bytes, say, NULL), 0);
+    assert_int_equal(muster_policy_parse(&policy, "tuned", *text, bytes, describe, NULL), 0);
     return policy;
 }
 
