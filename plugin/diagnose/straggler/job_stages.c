@@ -4,9 +4,8 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
-#define STAGES 1.5        /* stages may differ by so much by design, in each exchange and in all */
-#define TIMED  0.9        /* of the operations of a GPU: fewer do not tell what it did in all */
-enum { GRAIN_NS = 4000 }; /* below, times are alike */
+#define STAGES 1.5 /* stages may differ by so much by design, in each exchange and in all */
+#define TIMED  0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
 
 /* Own times of the units of one member that begin with one function; logs, so that a pause counts
  * for little. */
@@ -134,7 +133,7 @@ void muster_graph_stages(struct muster_graph *graph)
         const struct muster_unit *unit = &graph->unit[u];
         if (is_stage(graph, unit, view->member[muster_unit_member(graph, unit)].comm)) {
             struct pace *own = pace_of(graph, pace, unit);
-            own->sum += log(GRAIN_NS + (double)muster_unit_own_ns(graph, unit));
+            own->sum += log1p((double)muster_unit_own_ns(graph, unit));
             own->n++;
         }
     }
