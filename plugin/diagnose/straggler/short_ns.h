@@ -37,7 +37,10 @@ static inline int64_t muster_ns_of_short(const struct muster_long_ns *rest, int3
     if (ns == MUSTER_NO_SHORT) {
         return MUSTER_NO_NS;
     }
-    return ns < MUSTER_SHORT_MOST ? ns : rest->ns[ns - MUSTER_SHORT_MOST];
+    if (ns < MUSTER_SHORT_MOST) {
+        return ns;
+    }
+    return rest->ns ? rest->ns[ns - MUSTER_SHORT_MOST] : 0; /* NULL: memory was short */
 }
 
 #endif
