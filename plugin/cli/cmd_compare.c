@@ -28,7 +28,7 @@ static const struct muster_opt table[] = {
     {"format", 'f', MUSTER_OPT_CHOICE, offsetof(struct options, format), "FORMAT", formats,
      .help = "text or json (text)"},
     {"limit", 'l', MUSTER_OPT_U64, offsetof(struct options, limit), "PERCENT", .max = LIMIT_MOST,
-     .help = "exit status 1 if B is slower by more than this (none)"},
+     .help = "exit status 1 if B hangs, or is slower by more than this (none)"},
     {"html", 0, MUSTER_OPT_TEXT, offsetof(struct options, html), "FILE",
      .help = "also a page with pictures, one file that needs no network"},
     {.name = NULL},
@@ -128,7 +128,7 @@ static int compare(struct side *a, struct side *b, const struct options *options
         print(&compared, limit, options->format);
     if (result == 0 && options->html)
         result = make_page(&compared, limit, options, command, err);
-    if (result == 0 && !isnan(limit) && !compared.whole.known) {
+    if (result == 0 && !isnan(limit) && !muster_compare_knows(&compared)) {
         char why[256];
         muster_compare_put_unknown(why, sizeof why, &compared);
         result = muster_fail(err, "whether --limit is kept is not known: %s", why);
@@ -188,10 +188,12 @@ const struct muster_cmd muster_cmd_compare = {
     .name = "compare",
     .summary = "what became slower from one run to another, where, and by how much",
     .usage = "A B [options]",
-    .about = "A and B are run directories, or pids of live processes. Operations are matched by\n"
-             "function, size, number of ranks and the communicator's name, ranks by their number.\n"
-             "What changed by less than 3 %, or not certainly, is not told. Exit status: 1 if B\n"
-             "is slower by more than --limit, 2 if the runs cannot be compared, else 0.\n",
+    .about =
+        "A and B are run directories, or pids of live processes. Operations are matched by\n"
+        "function, size, number of ranks and the communicator's name, ranks by their number.\n"
+        "What changed by less than 3 %, or not certainly, is not told. Exit status: 1 if B\n"
+        "hangs, or is slower by more than --limit, and that is asked for; 2 if the runs cannot\n"
+        "be compared, else 0.\n",
     .examples = "A gate: fails where a step became 5 % slower:\n"
                 "  muster compare before/ after/ --limit 5\n"
                 "A page with pictures, and its numbers for a program:\n"

@@ -146,7 +146,7 @@ void muster_compare_json(const struct muster_compared *compared, double limit, F
     muster_json_str(&json, "measure", muster_compare_measure_word(compared->by));
     put_change(&json, "change", &compared->whole);
     muster_json_real(&json, "limit", limit, DECIMALS);
-    if (isnan(limit) || !compared->whole.known)
+    if (isnan(limit) || !muster_compare_knows(compared))
         muster_json_null(&json, "worse");
     else
         muster_json_bool(&json, "worse", muster_compare_worse(compared, limit));

@@ -259,9 +259,27 @@ void muster_compare_free(struct muster_compared *compared)
     *compared = (struct muster_compared){.side = {{.view = NULL}}};
 }
 
+const struct muster_finding *muster_compare_hang(const struct muster_compared *compared)
+{
+    const struct muster_findings *b = compared->side[B].findings;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct muster_finding *own = &b->finding[i];
+        if (muster_finding_rows[own->kind].scope == MUSTER_SCOPE_HANG && !own->resolved &&
+            !own->retracted && !muster_compare_has(compared->side[A].findings, own))
+            return own;
+    }
+    return NULL;
+}
+
 bool muster_compare_worse(const struct muster_compared *compared, double limit)
 {
-    return compared->whole.known && compared->whole.value > limit && compared->whole.low > 0;
+    return muster_compare_hang(compared) ||
+           (compared->whole.known && compared->whole.value > limit && compared->whole.low > 0);
+}
+
+bool muster_compare_knows(const struct muster_compared *compared)
+{
+    return compared->whole.known || muster_compare_hang(compared);
 }
 
 bool muster_compare_has(const struct muster_findings *findings,

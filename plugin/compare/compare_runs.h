@@ -60,8 +60,13 @@ int muster_compare_runs(struct muster_compare_side *a, struct muster_compare_sid
                         struct muster_compared *compared, struct muster_err *err);
 void muster_compare_free(struct muster_compared *compared);
 
-/* Whether B is certainly slower, and by more than `limit`, a share. */
+/* A hang of B's that A does not have and that is not over; NULL: none. B's. */
+const struct muster_finding *muster_compare_hang(const struct muster_compared *compared);
+
+/* Whether B hangs, or is certainly slower, and by more than `limit`, a share. */
 bool muster_compare_worse(const struct muster_compared *compared, double limit);
+/* Whether that is known. */
+bool muster_compare_knows(const struct muster_compared *compared);
 
 /* Whether the other side has a finding of that kind about that rank, or communicator. */
 bool muster_compare_has(const struct muster_findings *findings,

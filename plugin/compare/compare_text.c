@@ -23,7 +23,7 @@ static void print_head(const struct muster_compared *compared, double limit, con
     }
     if (!isnan(limit))
         fprintf(to->out, "Limit %.1f %%: %s.\n", 100 * limit,
-                !compared->whole.known                  ? "not known"
+                !muster_compare_knows(compared)         ? "not known"
                 : muster_compare_worse(compared, limit) ? "exceeded"
                                                         : "kept");
 }

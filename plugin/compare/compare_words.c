@@ -55,6 +55,16 @@ static char *next_line(struct muster_compare_verdict *verdict)
     return verdict->line[verdict->lines++];
 }
 
+static void put_hang(const struct muster_compared *compared, struct muster_compare_verdict *verdict)
+{
+    const struct muster_finding *hang = muster_compare_hang(compared);
+    char sentence[MUSTER_COMPARE_LINE - 64];
+    if (!hang)
+        return;
+    muster_finding_sentence(hang, sentence, sizeof sentence);
+    snprintf(next_line(verdict), MUSTER_COMPARE_LINE, "B hangs, and A does not: %s", sentence);
+}
+
 static void put_whole(const struct muster_compared *compared, bool counts,
                       struct muster_compare_verdict *verdict)
 {
@@ -66,11 +76,13 @@ static void put_whole(const struct muster_compared *compared, bool counts,
         muster_compare_put_unknown(why, sizeof why, compared);
         snprintf(line, MUSTER_COMPARE_LINE, "Whether B is slower as a whole is not known: %s.",
                  why);
-    } else if (!counts)
-        snprintf(line, MUSTER_COMPARE_LINE,
-                 "No difference that counts: %.1f %% (%.1f to %.1f), by %s.", 100 * whole->value,
-                 100 * whole->low, 100 * whole->high, by);
-    else if (whole->value >= times_from)
+    } else if (!counts) {
+        bool narrow = whole->high < MUSTER_COMPARE_LEAST && whole->low > -MUSTER_COMPARE_LEAST;
+        snprintf(line, MUSTER_COMPARE_LINE, "%s: %.1f %% (%.1f to %.1f), by %s%s.",
+                 narrow ? "No difference that counts" : "No difference that is certain",
+                 100 * whole->value, 100 * whole->low, 100 * whole->high, by,
+                 narrow ? "" : "; longer runs would tell less apart");
+    } else if (whole->value >= times_from)
         snprintf(line, MUSTER_COMPARE_LINE,
                  "B takes %.1f times as long as A (%.1f to %.1f), by %s.", 1 + whole->value,
                  1 + whole->low, 1 + whole->high, by);
@@ -126,6 +138,7 @@ void muster_compare_verdict_of(const struct muster_compared *compared,
 {
     bool counts = muster_change_is(&compared->whole, MUSTER_COMPARE_LEAST);
     *verdict = (struct muster_compare_verdict){.slower = counts && compared->whole.value > 0};
+    put_hang(compared, verdict);
     put_whole(compared, counts, verdict);
     if (counts && compared->classes)
         put_where(compared, verdict);

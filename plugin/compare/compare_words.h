@@ -6,7 +6,7 @@
 
 #include "compare/compare_runs.h"
 
-enum { MUSTER_COMPARE_TEXT = 160, MUSTER_COMPARE_LINES = 3, MUSTER_COMPARE_LINE = 512 };
+enum { MUSTER_COMPARE_TEXT = 160, MUSTER_COMPARE_LINES = 4, MUSTER_COMPARE_LINE = 512 };
 
 /* "beat", "transfer", "waiting": static. */
 const char *muster_compare_measure_word(enum muster_compare_measure measure);
@@ -20,8 +20,8 @@ void muster_compare_put_class(char *to, size_t size, const struct muster_compare
  * that both runs have none was timed in 8 or more of 32 parts of each run. Compare longer runs" */
 void muster_compare_put_unknown(char *to, size_t size, const struct muster_compared *compared);
 
-/* The first thing that is said: whether B is slower, where most of that is, and who the others wait
- * for more than before. */
+/* The first thing that is said: whether B hangs, whether it is slower, where most of that is, and
+ * who the others wait for more than before. */
 struct muster_compare_verdict {
     char line[MUSTER_COMPARE_LINES][MUSTER_COMPARE_LINE];
     unsigned lines;

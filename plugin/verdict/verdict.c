@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "run/live_jobs.h"
 #include "verdict/verdict_graphs.h"
 #include "verdict/verdict_now.h"
 #include "verdict/verdict_waits.h"
@@ -202,9 +203,17 @@ static const char *hang_verb(enum muster_finding_kind kind)
     }
 }
 
-static void put_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+/* Of a run whose processes have all ended. */
+static bool is_over(const struct muster_view *view)
+{
+    return view->run && muster_run_alive(view->run) == 0;
+}
+
+static void put_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding,
+                     bool over)
 {
     char who[192], op[64], waits[96] = "";
+    const char *hangs = over ? "This job hung" : "This job hangs";
     const char *verb = hang_verb(finding->kind);
     put_who(who, sizeof who, finding);
     who[0] = 'r';
@@ -213,21 +222,25 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
         muster_verdict_put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
         size_t used = strlen(waits);
         snprintf(waits + used, sizeof waits - used, " %s been waiting for %.0f s",
-                 finding->victims == 1 ? "has" : "have", finding->cost_s / finding->victims);
+                 over                    ? "had"
+                 : finding->victims == 1 ? "has"
+                                         : "have",
+                 finding->cost_s / finding->victims);
     }
     if (finding->has_op && verb) {
-        muster_verdict_word(writer, "This job hangs: %s %s %s; %s.", who, verb, op, waits);
+        muster_verdict_word(writer, "%s: %s %s %s; %s.", hangs, who, verb, op, waits);
         muster_verdict_word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
         muster_verdict_word(writer, "Hang: %s %s %s.", who, verb, op);
     } else if (finding->kind == MUSTER_FINDING_HANG_STUCK && finding->has_op) {
-        muster_verdict_word(writer, "This job hangs: all ranks entered %s and none ends it; %s.",
-                            op, waits);
+        muster_verdict_word(writer, "%s: all ranks entered %s and none ends it; %s.", hangs, op,
+                            waits);
         muster_verdict_word(writer, "Hang: all ranks entered %s, none ends it.", op);
     }
 }
 
 /* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
-static void put_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+static void put_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding,
+                         bool over)
 {
     char text[1024];
     muster_finding_sentence(finding, text, sizeof text);
@@ -235,9 +248,13 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
     from = from ? from + 2 : text;
     bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
     if (hangs) {
-        put_hang(writer, finding);
+        put_hang(writer, finding, over);
     }
-    muster_verdict_word(writer, "%s%s.", hangs ? "This job hangs: " : "", from);
+    muster_verdict_word(writer, "%s%s.",
+                        !hangs ? ""
+                        : over ? "This job hung: "
+                               : "This job hangs: ",
+                        from);
     muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
     muster_verdict_end_line(writer);
 }
@@ -281,7 +298,7 @@ static void put_held(struct muster_verdict_writer *writer, const struct muster_v
         put_calls(writer, finding);
         has_cause = true;
     } else {
-        put_sentence(writer, finding);
+        put_sentence(writer, finding, is_over(view));
     }
     if (!has_cause && finding->evidence.n) {
         muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
@@ -345,8 +362,9 @@ static void put_nobody(struct muster_verdict_writer *writer,
         clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
     muster_verdict_end_line(writer);
     if (but_graphs) {
-        muster_verdict_word(writer, "Next: where most of a step is a graph, record with `muster run "
-                                    "--timing channels`, which times replays inside one host.");
+        muster_verdict_word(writer,
+                            "Next: where most of a step is a graph, record with `muster run "
+                            "--timing channels`, which times replays inside one host.");
         muster_verdict_word(writer, "Next: `muster run --timing channels` times replays.");
         muster_verdict_end_line(writer);
     }

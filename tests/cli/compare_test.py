@@ -85,6 +85,21 @@ class Compare(unittest.TestCase):
         self.assertIn("B is faster than A", text)
         self.assertIn("findings that went", text)
 
+    def test_a_hang_that_came_goes_first_and_keeps_no_limit(self):
+        hang = os.path.join(self.folder.name, "hang")
+        subprocess.run([MUSTER, "replay", os.path.join(RECORDINGS, "hang-absent"), "--dir", hang, "--hold", "5"],
+                       env={**ENV, "MUSTER_HANG_SECONDS": "1"}, timeout=240, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+        done = self.compare("clean", hang, "--limit", "1000")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertTrue(done.stdout.startswith("B hangs, and A does not: hang_absent: rank 1 "), done.stdout)
+        self.assertIn("exceeded", done.stdout)
+        report = subprocess.run([MUSTER, "report", hang], env=ENV, timeout=60, text=True, stdout=subprocess.PIPE,
+                                check=False).stdout
+        self.assertTrue(report.startswith("This job hung: rank 1 "), report)
+        data, status = self.data(hang, "clean", "--limit", "1000")
+        self.assertEqual((status, data["worse"]), (0, False))
+
     def test_text_and_json_say_the_same(self):
         data, _ = self.data("clean", "late-gpu")
         done = self.compare("clean", "late-gpu", "--limit", "100000000")

@@ -98,7 +98,8 @@ void muster_diagnose_shown(const struct muster_view *view, struct muster_finding
     struct muster_settings settings;
     struct muster_err err;
     size_t kept = 0;
-    if (muster_diagnose_view(view, muster_look_hang_ns(0), findings, &err) != 0)
+    if (muster_diagnose_view(view, muster_look_hang_ns(0), findings, &err) != 0 ||
+        (view->run && muster_emitted_add(view->run, findings, &err) != 0))
         fprintf(stderr, "muster: no findings: %s\n", err.text);
     muster_settings_load(&settings, NULL);
     for (size_t i = 0; i < findings->n; i++) {

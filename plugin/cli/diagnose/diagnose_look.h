@@ -1,6 +1,6 @@
 /*
- * One look of `muster diagnose` at a job: what was recorded, what was found in it, and how people and
- * programs (docs/reference/diagnose.md) are shown that; findings also at the end of a report.
+ * One look of `muster diagnose` at a job: what was recorded, what was found in it, and how people
+ * and programs (docs/reference/diagnose.md) are shown that; findings also at the end of a report.
  */
 #ifndef MUSTER_CLI_DIAGNOSE_DIAGNOSE_LOOK_H
 #define MUSTER_CLI_DIAGNOSE_DIAGNOSE_LOOK_H
@@ -26,7 +26,7 @@ struct muster_look {
 struct muster_look_how {
     struct muster_run_query query;
     uint64_t hang_ns; /* how long nothing may move */
-    bool follows; /* again and again, while it runs; else also what the job told meanwhile */
+    bool follows;     /* again and again, while it runs; else also what the job told meanwhile */
 };
 
 /* How long nothing may move before it is a hang: `seconds`, or as configured where they are 0. */
@@ -44,17 +44,19 @@ const char *muster_look_name(const struct muster_look *look);
 
 /* ---- one finding, one verdict ---- */
 
-/* The sentence, and below it evidence, limits and advice, indented. `job`, unless NULL, stands before
- * the sentence. */
+/* The sentence, and below it evidence, limits and advice, indented. `job`, unless NULL, stands
+ * before the sentence. */
 void muster_finding_print(const struct muster_finding *finding, const char *job,
                           const struct muster_terminal *terminal, FILE *out);
 
-/* Who holds the job back, in at most three lines. False: there was no memory to tell, which they say. */
+/* Who holds the job back, in at most three lines. False: there was no memory to tell, which they
+ * say. */
 bool muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
                           const struct muster_terminal *terminal, FILE *out);
 
-/* The findings of a view that the configuration wants to be shown; what keeps them from being found
- * is one line on standard error. Fills a zeroed *findings, which the caller frees. */
+/* The findings of a view, and what its run told meanwhile, that the configuration wants to be
+ * shown; what keeps them from being found is one line on standard error. Fills a zeroed *findings,
+ * which the caller frees. */
 void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings);
 /* A section of the report; nothing where there are none. */
 void muster_diagnose_append(const struct muster_findings *findings,
