@@ -157,6 +157,45 @@ class Agent(clean.CleanCase):
         self.assertFalse([key for key in gone if dict(key[1]).get("run")])
         self.assertEqual(self.of(gone, "muster_findings_total"), {(("finding", "late_rank"),): 1})
 
+    def judged_alone(self, seconds):
+        """What the first scrape after a job of about so long shows that nobody scraped."""
+        job, agent = self.replay(), self.serve()
+        time.sleep(seconds)
+        self.assertIsNone(job.poll())
+        job.terminate()
+        job.communicate()
+        series = self.scrape()
+        agent.terminate()
+        agent.communicate()
+        shutil.rmtree(os.path.join(self.out, "muster-4711.0"))
+        return series
+
+    def test_nobody_scrapes_while_a_job_lives(self):
+        """It was judged and counted all the same, and nothing of its ranks is kept for who comes too late."""
+        seconds = 4
+        while True:
+            series = self.judged_alone(seconds)
+            self.assertFalse([key for key in series if dict(key[1]).get("run")])
+            if self.of(series, "muster_findings_total"):
+                break
+            self.assertLess(seconds, DEADLINE_S, "judged by nobody")  # or this machine is busy
+            seconds *= 2
+        self.assertEqual(self.of(series, "muster_findings_total"), {(("finding", "late_rank"),): 1})
+
+    def test_who_asks_and_does_not_read_keeps_nobody_waiting(self):
+        self.replay()
+        self.serve()
+        self.until(self.all_recorded, "908 operations")
+        silent = [socket.create_connection(self.address) for _ in range(8)]
+        try:
+            for one in silent:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                one.sendall(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n" * 64)
+            self.assertTrue(self.all_recorded(self.scrape()))
+        finally:
+            for one in silent:
+                one.close()
+
     def run_with_agent(self, *arguments, hold="0"):
         return self.start("run", "--dir", os.path.join(self.out, "job"), "--no-report", *arguments, "--", MUSTER,
                           "replay", os.path.join(RECORDINGS, "late-gpu"), "--speed", "max", "--hold", hold)

@@ -1,6 +1,6 @@
 """A replayed job with a late rank, the agent, a real Prometheus with the shipped rules and a real
-Alertmanager: series appear, the alert names the rank, arrives once and is resolved when the job ends;
-every expression of every dashboard is executed. Skipped where Prometheus is not installed.
+Alertmanager: series appear, the alert names the rank, arrives once, also if the agent misses a scrape, and is
+resolved when the job ends; every expression of every dashboard is executed. Skipped where Prometheus is not installed.
 usage: fleet_prometheus_test.py MUSTER SOURCE_ROOT RECORDINGS"""
 
 import http.server
@@ -109,8 +109,12 @@ class Site:
         self.path("targets/muster.json", done.stdout)
 
     def start_prometheus(self, alerts):
-        """As shipped, but for its pace."""
-        quick = re.sub(r"(interval|for): \d+[sm]", r"\1: 1s", self.shipped.rules)
+        """As shipped, but for its pace. A scrape that is missed takes a few seconds on a busy machine, so that
+        alerts hold out for longer, and that of an agent that is down comes later."""
+        quick = re.sub(r"(interval|(?<!_)for): \d+[sm]", r"\1: 1s", self.shipped.rules)
+        quick = re.sub(r"keep_firing_for: 1m", "keep_firing_for: 20s", quick)
+        quick, n = re.subn(r"(alert: MusterAgentDown\n.*\n +for): 1s", r"\1: 1m", quick)
+        assert n == 1
         self.path("muster.rules.yml", quick)
         config = re.sub(r"_interval: 15s", "_interval: 500ms", self.read("prometheus", "prometheus.yml"))
         path = self.path("prometheus.yml", config.replace("127.0.0.1:9093", f"127.0.0.1:{alerts}"))
@@ -184,6 +188,19 @@ def check_alert(site):
     equal(labels(late, "run", "rank"), [(RUN, "2")], "who is late")
 
 
+def check_missed_scrape(site):
+    """The finding is not known for a while, and its alert neither ends nor comes again."""
+    site.agent.send_signal(signal.SIGSTOP)
+    try:
+        # Of the same rules' evaluation, in which the finding was not known.
+        until(lambda: site.query('ALERTS{alertname="MusterAgentDown", alertstate="pending"}'), "a scrape that is missed")
+        equal(site.query("muster_finding_active"), [], "findings meanwhile")
+        equal(len(site.query('ALERTS{alertname="MusterLateRank", alertstate="firing"}')), 1, "alerts meanwhile")
+    finally:
+        site.agent.send_signal(signal.SIGCONT)
+    until(lambda: site.query('muster_finding_active{finding="late_rank"}'), "the finding again")
+
+
 def check_dashboards(site):
     uid = site.query("muster_rank_info")[0]["metric"]["uid"]
     given = {"$run": RUN, "$uid": uid, "$rank": "2", "$__rate_interval": "1m"}
@@ -225,6 +242,7 @@ def main():
             job = site.replay()
             check_series(site)
             check_alert(site)
+            check_missed_scrape(site)
             check_dashboards(site)
             check_end(site, job)
         finally:
