@@ -154,7 +154,7 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
         muster_step_period_read(view, &reader) == 0 && !bins.arena.failed && keep(sample, &bins);
     muster_arena_free(&bins.arena);
     if (!whole) {
-        return muster_fail(err, "out of memory for the measurements");
+        return muster_fail_memory(err, "the measurements");
     }
     if (sample->points) {
         return 0;
