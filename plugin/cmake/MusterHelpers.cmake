@@ -112,11 +112,13 @@ function(muster_test name)
 endfunction()
 
 # muster_slow(TEST...): more than ten seconds alone, so left out of `ctest --preset release`; the preset
-# `slow`, and with it .ci/run, runs them. A test that was not made here is passed over.
+# `slow`, and with it .ci/run, runs them. Where all tests run they begin first. A test that was not made here is
+# passed over.
 function(muster_slow)
   foreach(name ${ARGN})
     if(TEST ${name})
       set_property(TEST ${name} APPEND PROPERTY LABELS slow)
+      set_property(TEST ${name} PROPERTY COST 100)
     endif()
   endforeach()
 endfunction()
