@@ -31,7 +31,7 @@ CONNECT = WARN + "socketStartConnect: Connect to {} failed : Software caused con
 
 THREADS = (
     ("nccl#426", quoting(GONE), "", "log.rdma_timeout"),
-    ("nccl#1664", quoting(WARN + "NET/IBP : Got completion from peer 7.6.13.83<36315> with status=12 opcode=32698 len=3"),
+    ("nccl#1664", quoting(WARN + "NET/IBP : Got completion from peer 7.6.13.83<36315> with status=12 opcode=32698"),
      "", "log.rdma_timeout"),
     ("nccl#769", quoting(ENDS), "", "log.rdma_unreachable"),
     ("nccl#2013", quoting(WARN + "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1"), "",

@@ -130,20 +130,20 @@ static bool wants_tests(const struct doctor_options *given)
     return !given->only || strstr(given->only, "p2p") || strstr(given->only, "allreduce");
 }
 
-/* What the job printed, into `doctor`; `words` gets the symptoms that it proves, where none is
- * given. */
+/* What the job printed, into `doctor`, and the symptoms that it proves, where none is given. */
 static int take_log(const struct doctor_options *given, struct muster_arena *memory,
-                    struct muster_doctor *doctor, char *words, size_t size, struct muster_err *err)
+                    struct muster_doctor *doctor, struct muster_err *err)
 {
+    enum { WORDS = 256 };
     struct muster_job_log *log = muster_arena_array(memory, 1, sizeof *log);
-    words[0] = '\0';
-    if (muster_arena_check(memory, err, "the log") || !log ||
+    char *words = muster_arena_array(memory, WORDS, 1);
+    if (muster_arena_check(memory, err, "the log") || !log || !words ||
         muster_doctor_log_read(given->log, log, err))
         return -1;
     doctor->log = log;
     doctor->log_name = strcmp(given->log, "-") == 0 ? "standard input" : given->log;
     if (!given->symptom)
-        muster_job_log_symptoms(log, words, size);
+        muster_job_log_symptoms(log, words, WORDS);
     if (*words)
         doctor->symptoms = words;
     return 0;
@@ -152,20 +152,19 @@ static int take_log(const struct doctor_options *given, struct muster_arena *mem
 static int examine(const struct doctor_options *given, struct muster_doctor *doctor,
                    struct muster_arena *memory, FILE *out, struct muster_err *err)
 {
-    struct muster_survey survey;
-    char words[256];
-    if ((given->log && take_log(given, memory, doctor, words, sizeof words, err)) ||
-        muster_survey_live(&survey, err))
+    struct muster_survey *survey = muster_arena_array(memory, 1, sizeof *survey);
+    if (muster_arena_check(memory, err, "the survey") || !survey ||
+        (given->log && take_log(given, memory, doctor, err)) || muster_survey_live(survey, err))
         return -1;
-    doctor->survey = &survey;
-    doctor->local_ranks = count_ranks(&survey);
+    doctor->survey = survey;
+    doctor->local_ranks = count_ranks(survey);
     struct muster_progress *progress = muster_progress_begin("doctor", "looking at this host", 0);
     int status = muster_doctor_examine(doctor, err);
     muster_progress_end(progress);
     if (status == 0)
         status = print(given, doctor->symptoms, doctor->checks, out, err);
     muster_checks_free(doctor->checks);
-    muster_survey_free(&survey);
+    muster_survey_free(survey);
     return status;
 }
 

@@ -100,8 +100,10 @@ void muster_job_log_take(struct muster_job_log *log, const char *text, size_t si
         const char *end = memchr(text + at, '\n', size - at);
         size_t n = end ? (size_t)(end - text) - at : size - at;
         size_t kept = n < sizeof line - 1 ? n : sizeof line - 1;
+        memcpy(line, text + at, kept);
         for (size_t i = 0; i < kept; i++)
-            line[i] = text[at + i] ? text[at + i] : ' ';
+            if (!line[i])
+                line[i] = ' ';
         line[kept] = '\0';
         take_line(log, line);
         at += n + 1;
