@@ -98,6 +98,7 @@ struct muster_window {
 /* One position of the step on one GPU. */
 struct muster_seat {
     uint32_t position, gpu; /* position: index */
+    uint32_t last_unit;     /* by the order of turns */
     uint32_t turns, late;   /* late: beyond the limit */
     /* Short windows; those later than any state of a GPU's clock explains, and by as much as all of
      * it usually takes. */
@@ -112,7 +113,6 @@ struct muster_seat {
     double excess_ns;                   /* sum of what was beyond the usual time */
     int64_t host_ahead_ns;              /* what its host was quicker, and has not lost since */
     uint32_t first_late;                /* unit */
-    uint32_t last_unit;                 /* by the order of turns */
     struct muster_window slice, window; /* that are open */
     /* Learning: of each edge the last own time, and the sum of its changes. */
     int64_t own[MUSTER_EDGES];

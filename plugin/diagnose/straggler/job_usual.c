@@ -250,11 +250,13 @@ static int64_t host_excess_net(struct muster_seat *seat, int64_t excess_ns)
 
 /* What is usual in a pool. */
 struct usual {
-    int64_t own, wait, host;
+    int64_t own, wait;
     int64_t first; /* the gap of the first to come */
+    int64_t host;  /* once it was asked for */
+    bool host_asked;
 };
 
-static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const struct usual *usual,
+static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct usual *usual,
                           uint32_t u)
 {
     struct muster_unit *unit = &graph->unit[u];
@@ -277,6 +279,8 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, const s
     int64_t host_ns = MUSTER_NO_OWN;
     if (excess >= MUSTER_GAP_NS) {
         host_ns = muster_unit_host(graph, unit);
+        usual->host = usual->host_asked ? usual->host : usual_host(graph, pool);
+        usual->host_asked = true;
         bool known = host_ns != MUSTER_NO_OWN && usual->host != MUSTER_NO_OWN;
         host_ns = known ? host_ns - usual->host : MUSTER_NO_OWN;
         int64_t by_calls = host_excess(graph, pool, unit, pool->own);
@@ -304,7 +308,6 @@ static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
         pool->own[i] = waited_ns(graph, pool->unit[i]);
     }
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
-    usual.host = usual_host(graph, pool);
     pool->hosts_known = false;
     bool begins = false;
     for (size_t i = 0; i < pool->n; i++) {

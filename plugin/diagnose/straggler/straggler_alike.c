@@ -51,6 +51,7 @@ static bool note(const struct muster_graph *graph, const struct muster_turn *tur
     for (uint32_t i = 0; i < turn->units && turn->alike && !turn->p2p && !turn->graph; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         const struct muster_unit *unit = &graph->unit[u];
+        muster_unit_ask_next(graph, unit);
         if (!unit->scored || !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
             continue;
         }

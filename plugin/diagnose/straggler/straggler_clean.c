@@ -43,6 +43,7 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             const struct muster_seat *seat = &graph->seat[unit->seat];
+            __builtin_prefetch(unit + 3);
             evaluated += unit->evaluated;
             carried |= unit->carried;
             verdict[turn->comm].culprit |=
