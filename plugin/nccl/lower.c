@@ -140,20 +140,12 @@ static struct nccl_lower_who who_of(unsigned from, int kind, const void *d,
 /* From v5 on a version's descriptor begins with that of the one before. */
 static void copy_whole(unsigned to, const void *d, union nccl_descr *out)
 {
-    static const size_t bytes[] = {0,
-                                   sizeof(struct nccl_descr_v1),
-                                   sizeof(struct nccl_descr_v2),
-                                   sizeof(struct nccl_descr_v3),
-                                   sizeof(struct nccl_descr_v4),
-                                   sizeof(struct nccl_descr_v5),
-                                   sizeof(struct nccl_descr_v6),
-                                   sizeof(struct nccl_descr_v7)};
     if (to == 5 || to == 6) /* known to the compiler: a few moves */
         out->v6 = *(const struct nccl_descr_v6 *)d;
     else if (to == 7)
         out->v7 = *(const struct nccl_descr_v7 *)d;
     else
-        memcpy(out, d, bytes[to]);
+        memcpy(out, d, nccl_descr_size(to));
 }
 _Static_assert(sizeof(struct nccl_descr_v5) == sizeof(struct nccl_descr_v6), "copied as one");
 

@@ -353,6 +353,17 @@ struct nccl_descr_v7 {
     };
 };
 
+/* Room for a descriptor of any version. */
+union nccl_descr {
+    struct nccl_descr_v1 v1;
+    struct nccl_descr_v2 v2;
+    struct nccl_descr_v3 v3;
+    struct nccl_descr_v4 v4;
+    struct nccl_descr_v5 v5;
+    struct nccl_descr_v6 v6;
+    struct nccl_descr_v7 v7;
+};
+
 /* ---- What a state carries ---- */
 
 union nccl_args_v1 {

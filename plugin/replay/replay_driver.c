@@ -7,16 +7,6 @@
 #include "nccl/nccl_names.h"
 #include "nccl/profiler_abi.h"
 
-union descriptor {
-    struct nccl_descr_v1 v1;
-    struct nccl_descr_v2 v2;
-    struct nccl_descr_v3 v3;
-    struct nccl_descr_v4 v4;
-    struct nccl_descr_v5 v5;
-    struct nccl_descr_v6 v6;
-    struct nccl_descr_v7 v7;
-};
-
 /* ---- Loading ---- */
 
 static const void *find_table(void *library, unsigned *api, unsigned newest, unsigned oldest)
@@ -118,7 +108,7 @@ static void put_coll(struct nccl_coll_what *what, struct nccl_coll_how *how,
     };
 }
 
-static void put_coll_of(unsigned api, union descriptor *d, const struct muster_event_op *op)
+static void put_coll_of(unsigned api, union nccl_descr *d, const struct muster_event_op *op)
 {
     if (api == 1) {
         put_coll_v1(&d->v1.coll, op);
@@ -140,7 +130,7 @@ static void put_coll_of(unsigned api, union descriptor *d, const struct muster_e
     }
 }
 
-static void put_p2p_of(unsigned api, union descriptor *d, const struct muster_event_op *op)
+static void put_p2p_of(unsigned api, union nccl_descr *d, const struct muster_event_op *op)
 {
     const char *func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text);
     const char *datatype = text_of(MUSTER_NAMES_DTYPE, op->dtype, op->dtype_text);
@@ -177,7 +167,7 @@ static void put_p2p_of(unsigned api, union descriptor *d, const struct muster_ev
     }
 }
 
-static void put_api(unsigned api, union descriptor *d, const struct muster_event *event)
+static void put_api(unsigned api, union nccl_descr *d, const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     const char *func = text_of(MUSTER_NAMES_FUNC, op->func, op->func_text);
@@ -207,7 +197,7 @@ static void put_proxy(struct nccl_descr_v3 *d, const struct muster_event *event)
         d->net_plugin = (struct nccl_net_plugin){event->net_plugin.id, event->net_plugin.data};
 }
 
-static void put_kernel(unsigned api, union descriptor *d, const struct muster_event *event)
+static void put_kernel(unsigned api, union nccl_descr *d, const struct muster_event *event)
 {
     if (event->kind == MUSTER_EVENT_KERNEL_LAUNCH)
         d->v5.kernel_launch.stream = event->kernel_launch.stream;
@@ -225,7 +215,7 @@ static void put_kernel(unsigned api, union descriptor *d, const struct muster_ev
         d->v3.kernel_ch.channel = event->kernel_ch.channel;
 }
 
-static void put_ce(unsigned api, union descriptor *d, const struct muster_event *event)
+static void put_ce(unsigned api, union nccl_descr *d, const struct muster_event *event)
 {
     const struct muster_event_op *op = &event->op;
     if (event->kind == MUSTER_EVENT_CE_COLL)
@@ -246,7 +236,7 @@ static void put_ce(unsigned api, union descriptor *d, const struct muster_event 
         d->v7.ce_coll.user_tag = op->user_tag;
 }
 
-static void put_part(unsigned api, union descriptor *d, const struct muster_event *event)
+static void put_part(unsigned api, union nccl_descr *d, const struct muster_event *event)
 {
     switch ((enum muster_event_kind)event->kind) {
     case MUSTER_EVENT_COLL:
@@ -309,7 +299,7 @@ int muster_driver_init(const struct muster_driver *driver, void **context, int *
 int muster_driver_start(const struct muster_driver *driver, void *context, void **handle,
                         const struct muster_event *event)
 {
-    union descriptor d;
+    union nccl_descr d;
     if (event->kind >= muster_event_kinds(driver->api)) {
         *handle = NULL;
         return 0;
