@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/rules/job_log.h"
 #include "doctor/rules/causes.h"
 #include "doctor/rules/checks_print.h"
+#include "doctor/rules/job_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
