@@ -38,8 +38,10 @@ static const struct failure {
     {"forbidden", FAULT_FILES, EACCES, false},    {"broken", FAULT_FILES, EIO, false},
     {"full", FAULT_FILES, ENOSPC, true},          {"interrupted", FAULT_FILES, EINTR, false}};
 
-/* The one kind that this process goes through; NULL: all. */
+/* The one kind that this process goes through, NULL: all; and of its calls the n-th, n + step, ...
+ */
 static const char *only;
+static unsigned first = 1, step = 1;
 
 /* A line of the report's gaps that the right report does not have. */
 static bool adds_lines(const char *out, const char *right)
@@ -87,24 +89,25 @@ static void every_call(struct driven *driven, const char *const *argv, size_t ki
     char what[96];
 
     for (size_t i = 0; i < kinds; i++) {
-        unsigned clean = 0;
+        unsigned clean = 0, failed = 0;
         if (only && strcmp(only, failures[i].name) != 0)
             continue;
         plan->family = failures[i].family;
         plan->error = failures[i].error;
         plan->onwards = failures[i].onwards;
-        for (plan->at = 1; clean < 2; plan->at++) {
+        for (plan->at = first; clean < 2; plan->at += step) {
             prepare(driven);
             driven_run_again(driven, argv);
             snprintf(what, sizeof(what), "muster %s, call %llu, errno %d%s", argv[1],
                      (unsigned long long)plan->at, plan->error, plan->onwards ? " and on" : "");
             evaluate(driven, what);
             clean = driven_failed(driven) ? 0 : clean + 1;
+            failed += driven_failed(driven);
             assert_true(plan->at < ENDLESS);
         }
-        print_message("muster %s: %llu calls failed in turn, errno %d%s\n", argv[1],
-                      (unsigned long long)plan->at - 3, plan->error,
-                      plan->onwards ? ", with all later ones" : "");
+        assert_true(failed > 0);
+        print_message("muster %s: %u calls failed in turn, errno %d%s\n", argv[1], failed,
+                      plan->error, plan->onwards ? ", with all later ones" : "");
         plan->at = 0;
     }
 }
@@ -255,12 +258,19 @@ static void choose_kind(const char *name)
     }
 }
 
-/* [COMMAND [KIND]]: all kinds of failure of all commands, or those alone. */
+/* [COMMAND [KIND [FIRST STEP]]]: all kinds of failure of all commands, or those alone, of every
+ * call or of call FIRST and each STEP calls on. */
 int main(int argc, char **argv)
 {
     driven_filter(argc, argv);
     if (argc > 2)
         choose_kind(argv[2]);
+    if (argc > 4) {
+        first = (unsigned)strtoul(argv[3], NULL, 10);
+        step = (unsigned)strtoul(argv[4], NULL, 10);
+    }
+    if (first == 0 || step == 0)
+        return 2;
     const struct CMUnitTest tests[] = {
         TEST(a_report_is_right_or_says_what_failed),
         TEST(a_replay_plays_or_says_what_failed),
