@@ -190,21 +190,37 @@ static int read_options(int argc, char **argv, struct options *to)
 
 struct offline {
     double now_s, evaluated_s, longest_s, joined_s;
+    double begun_s, free_s; /* of the processor's time: a look; of the job's: when it is over */
     FILE *dump; /* messages, each behind its length; NULL: nowhere */
 };
+
+static double spent_s(void)
+{
+    return (double)muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
+}
 
 static void print_finding(void *arg, const struct muster_finding *finding)
 {
     const struct offline *offline = arg;
     char sentence[512];
     muster_finding_sentence(finding, sentence, sizeof sentence);
-    printf("%6.1f s %s%s\n", offline->now_s,
+    printf("%6.1f s %s%s\n", offline->now_s + spent_s() - offline->begun_s,
            finding->resolved || finding->retracted ? "over: " : "", sentence);
 }
 
-static double spent_s(void)
+/* As long as one look takes there is no other. */
+static void look(struct muster_evaluator *evaluator, struct muster_join *join,
+                 struct offline *offline)
 {
-    return (double)muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
+    if (offline->now_s < offline->free_s)
+        return;
+    offline->begun_s = spent_s();
+    muster_evaluator_look(evaluator, join, (uint64_t)(offline->now_s * 1e9), print_finding,
+                          offline);
+    double took_s = spent_s() - offline->begun_s;
+    offline->free_s = offline->now_s + took_s;
+    offline->evaluated_s += took_s;
+    offline->longest_s = took_s > offline->longest_s ? took_s : offline->longest_s;
 }
 
 static void join_half(struct agents *agents, unsigned half, struct muster_join *join,
@@ -264,11 +280,7 @@ static void evaluate_offline(const struct fleet_tape *tape, const char *dump)
     for (unsigned half = 0; half < tape->halves; half++) {
         offline.now_s = (half + 1) / 2.0;
         join_half(&agents, half, join, &offline);
-        double begin_s = spent_s();
-        muster_evaluator_look(evaluator, join, (half + 1) * HALF_NS, print_finding, &offline);
-        double took_s = spent_s() - begin_s;
-        offline.evaluated_s += took_s;
-        offline.longest_s = took_s > offline.longest_s ? took_s : offline.longest_s;
+        look(evaluator, join, &offline);
     }
     printf("join %.3f, judge %.3f of a processor, one look at most %.2f s; %llu operations timed\n",
            2 * offline.joined_s / tape->halves, 2 * offline.evaluated_s / tape->halves,
