@@ -147,6 +147,11 @@ static struct muster_finding *covering(const struct muster_findings *in,
     return NULL;
 }
 
+bool muster_watch_knows(const struct muster_watch *watch, const struct muster_finding *finding)
+{
+    return covering(&watch->known, finding) != NULL;
+}
+
 /* How many looks in a row found it, this one included. */
 static unsigned scans_of(const struct muster_watch *watch, const struct muster_finding *finding)
 {

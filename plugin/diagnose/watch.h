@@ -53,6 +53,10 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
 void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
                             muster_watch_emit *emit, void *arg);
 
+/* Whether what is known, and not over, says at least what `finding` does, of late ranks and slow
+ * transfers. */
+bool muster_watch_knows(const struct muster_watch *watch, const struct muster_finding *finding);
+
 /* Nothing more can be looked at: what was found once is told. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg);
 

@@ -7,12 +7,18 @@
 #include "base/hash.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/hang/hang.h"
+#include "diagnose/straggler/straggler.h"
+#include "fleet/near.h"
 
 enum {
     NEW_LEAST = 16, /* timed operations of a rank since the last evaluation, as inside a job */
     HEARD_PERCENT = 90,
+    NEAR_FROM = 2048, /* below, a look at all of them takes less than a second */
 };
 #define SLOW_NS       (500 * MUSTER_NS_PER_MS) /* at most so often */
+#define NEAR_NS       (250 * MUSTER_NS_PER_MS) /* between two looks at who has just shown */
+#define NEAR_CALM_NS  MUSTER_NS_PER_S
+#define ALONE_NS      (6 * MUSTER_NS_PER_S) /* so long a look at all waits for them */
 #define HANG_NS       MUSTER_NS_PER_S
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
@@ -29,9 +35,14 @@ struct muster_evaluator {
     struct standing *standing;
     size_t standings;
     struct muster_hashmap by_id;
-    struct muster_watch hangs, slow, paths;
-    struct muster_windows windows;
-    uint64_t heard; /* who was, in the last of them */
+    struct muster_watch hangs, slow, paths, near_slow;
+    struct windows {
+        struct muster_windows taken;
+        uint64_t heard; /* who was, in the last of them */
+    } windows, near_windows;
+    struct muster_near near;
+    uint64_t near_due_ns;
+    size_t near_from;
     struct muster_rank_costs costs;
 };
 
@@ -42,6 +53,7 @@ struct muster_evaluator *muster_evaluator_new(uint64_t hang_ns)
         return NULL;
     evaluator->hang_ns = hang_ns;
     evaluator->again_ns = AGAIN_NS;
+    evaluator->near_from = NEAR_FROM;
     evaluator->by_id.key_bytes = sizeof(uint64_t);
     return evaluator;
 }
@@ -54,9 +66,16 @@ void muster_evaluator_free(struct muster_evaluator *evaluator)
     muster_watch_free(&evaluator->hangs);
     muster_watch_free(&evaluator->slow);
     muster_watch_free(&evaluator->paths);
+    muster_watch_free(&evaluator->near_slow);
+    muster_near_free(&evaluator->near);
     muster_hashmap_free(&evaluator->by_id);
     muster_arena_free(&evaluator->memory);
     free(evaluator);
+}
+
+void muster_evaluator_near_from(struct muster_evaluator *evaluator, size_t processes)
+{
+    evaluator->near_from = processes;
 }
 
 const struct muster_rank_costs *muster_evaluator_costs(const struct muster_evaluator *evaluator)
@@ -75,26 +94,59 @@ static uint64_t spent_ns(void)
     return muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* What looking took is left to others for as long again. */
-static uint64_t rest_until(uint64_t begin_ns, uint64_t least_ns, uint64_t now_ns)
+/* What looking took is left to others for so many times as long. */
+static uint64_t rest_until(uint64_t begin_ns, unsigned times, uint64_t least_ns, uint64_t now_ns)
 {
-    uint64_t took = spent_ns() - begin_ns;
-    return now_ns + (2 * took > least_ns ? 2 * took : least_ns);
+    uint64_t rests = (1 + times) * (spent_ns() - begin_ns);
+    return now_ns + (rests > least_ns ? rests : least_ns);
 }
 
 /* ---- late ranks and slow transfers ---- */
 
-/* All looks of a job spend one error rate, as on one host. Where somebody falls silent or is heard
- * again the evidence is another one. */
-static void take_window(struct muster_evaluator *evaluator, const struct muster_join *join,
-                        uint64_t now_ns, struct muster_view *view)
+/* Of a job so large some are looked at closely. */
+static bool is_large(const struct muster_evaluator *evaluator, const struct muster_join *join)
 {
-    uint64_t heard, since_ns = muster_join_since_ns(join, now_ns, &heard);
-    if (heard != evaluator->heard)
-        evaluator->windows.since_unix_ns = UINT64_MAX;
-    evaluator->heard = heard;
-    muster_windows_take(&evaluator->windows, since_ns, view);
-    muster_watch_window(&evaluator->slow, since_ns);
+    return join->processes >= evaluator->near_from;
+}
+
+/* All looks of a job spend one error rate, as on one host; where there are two kinds of them they
+ * take its windows in turn. Where somebody falls silent or is heard again, or others are looked at,
+ * the evidence is another one. Returns since when it is. */
+static uint64_t take_window(struct muster_evaluator *evaluator, const struct muster_join *join,
+                            uint64_t now_ns, bool near, struct muster_view *view)
+{
+    struct windows *windows = near ? &evaluator->near_windows : &evaluator->windows;
+    uint64_t heard, since_ns = muster_join_since_ns(join, now_ns, near, &heard);
+    if (heard != windows->heard)
+        windows->taken.since_unix_ns = UINT64_MAX;
+    windows->heard = heard;
+    muster_windows_take(&windows->taken, since_ns, view);
+    if (is_large(evaluator, join))
+        view->window = 2 * view->window - !near;
+    return since_ns;
+}
+
+/* Tells what the other kind of looks does not say already. */
+struct gate {
+    const struct muster_watch *other;
+    muster_watch_emit *emit;
+    void *arg;
+};
+
+static void emit_once(void *arg, const struct muster_finding *finding)
+{
+    const struct gate *gate = arg;
+    if (!muster_watch_knows(gate->other, finding))
+        gate->emit(gate->arg, finding);
+}
+
+/* What the findings rest on. */
+static void put_basis(struct muster_findings *now)
+{
+    for (size_t i = 0; i < now->n; i++)
+        muster_finding_line(&now->finding[i].not_observable,
+                            "judged over all hosts while the job runs, by a share of its latest "
+                            "operations; what it cost counts in them alone");
 }
 
 static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join *join,
@@ -105,34 +157,90 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
     struct muster_view view;
     if (!muster_join_run(join, now_ns, false, &run))
         return false;
+    struct gate gate = {&evaluator->near_slow, emit, arg};
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
-        take_window(evaluator, join, now_ns, &view);
+        muster_watch_window(&evaluator->slow, take_window(evaluator, join, now_ns, false, &view));
         whole = muster_diagnose_slow(&view, &now, NULL) == 0 &&
                 muster_rank_costs_take(&evaluator->costs, join, &run, &view);
         muster_view_free(&view);
     }
     if (whole) {
-        for (size_t i = 0; i < now.n; i++)
-            muster_finding_line(
-                &now.finding[i].not_observable,
-                "judged over all hosts while the job runs, by a share of its latest "
-                "operations; what it cost counts in them alone");
-        muster_watch_slow(&evaluator->slow, &now, false, emit, arg);
+        put_basis(&now);
+        muster_watch_slow(&evaluator->slow, &now, false, emit_once, &gate);
         muster_watch_update(&evaluator->paths, &now, emit, arg);
-        muster_watch_drop_over(&evaluator->slow, &now, emit, arg);
+        muster_watch_drop_over(&evaluator->slow, &now, emit_once, &gate);
     }
     muster_findings_free(&now);
     muster_join_run_free(&run);
     return whole;
 }
 
+/* ---- of a large job those who show ---- */
+
+static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join *join,
+                          uint64_t now_ns, muster_watch_emit *emit, void *arg)
+{
+    struct muster_findings now = {0};
+    struct muster_run run;
+    struct muster_view view;
+    if (!muster_join_run_near(join, now_ns, &run))
+        return false;
+    struct gate gate = {&evaluator->slow, emit, arg};
+    struct muster_watch *watch = &evaluator->near_slow;
+    bool whole = muster_view_of_run(&run, &view, NULL) == 0;
+    if (whole) {
+        view.chosen_of = muster_join_coverage(join, now_ns).ranks;
+        muster_watch_window(watch, take_window(evaluator, join, now_ns, true, &view));
+        whole = muster_straggler_find(&view, &now, NULL) == 0;
+        muster_findings_name(&now, &view);
+        muster_view_free(&view);
+    }
+    if (whole) {
+        put_basis(&now);
+        muster_watch_slow(watch, &now, false, emit_once, &gate);
+        muster_watch_drop_over(watch, &now, emit_once, &gate);
+    }
+    muster_findings_free(&now);
+    muster_join_run_free(&run);
+    return whole;
+}
+
+/* Somebody may be told as late soon. Who was told is looked at no oftener than all: one that is on
+ * the edge is not taken back at once. */
+static bool is_urgent(const struct muster_evaluator *evaluator)
+{
+    const struct muster_watch *watch = &evaluator->near_slow;
+    return watch->maybe.n > 0 || (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
+}
+
+/* Who is told as late there is looked at until that is over. */
+static bool look_near(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
+                      muster_watch_emit *emit, void *arg)
+{
+    struct muster_join_coverage is = muster_join_coverage(join, now_ns);
+    if (!is_large(evaluator, join) || now_ns < evaluator->near_due_ns)
+        return true;
+    uint64_t begin = spent_ns();
+    bool whole = muster_near_choose(&evaluator->near, join, now_ns);
+    bool wanted = evaluator->near.hosts > 0 || muster_watch_unresolved(&evaluator->near_slow) > 0;
+    if (whole && wanted && is.ranks * 100 >= is.expected * HEARD_PERCENT)
+        whole = evaluate_near(evaluator, join, now_ns, emit, arg);
+    evaluator->near_due_ns = is_urgent(evaluator) ? now_ns + NEAR_NS + spent_ns() - begin
+                                                  : rest_until(begin, 3, NEAR_CALM_NS, now_ns);
+    return whole;
+}
+
+/* ---- of all ---- */
+
 static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
                       muster_watch_emit *emit, void *arg)
 {
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
+    bool shown = is_large(evaluator, join) && is_urgent(evaluator) &&
+                 now_ns < evaluator->slow_due_ns + ALONE_NS;
     bool news = join->timed - evaluator->timed >= NEW_LEAST * (is.living ? is.living : 1);
-    if (now_ns < evaluator->slow_due_ns || (!news && evaluator->slow.maybe.n == 0))
+    if (now_ns < evaluator->slow_due_ns || shown || (!news && evaluator->slow.maybe.n == 0))
         return true;
     if (is.ranks * 100 < is.expected * HEARD_PERCENT) {
         evaluator->silenced++;
@@ -143,8 +251,10 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     evaluator->timed = join->timed;
     bool whole = evaluate_slow(evaluator, join, now_ns, emit, arg);
     /* Who is suspected is looked at again at once: nobody is named by one look. */
-    evaluator->slow_due_ns = evaluator->slow.maybe.n > 0 ? now_ns + SLOW_NS + spent_ns() - begin
-                                                         : rest_until(begin, SLOW_NS, now_ns);
+    evaluator->slow_due_ns =
+        evaluator->slow.maybe.n > 0
+            ? now_ns + SLOW_NS + spent_ns() - begin
+            : rest_until(begin, is_large(evaluator, join) ? 3 : 1, SLOW_NS, now_ns);
     return whole;
 }
 
@@ -298,7 +408,7 @@ static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *j
         evaluator->evaluated_ns = now_ns;
         whole = evaluate_hangs(evaluator, join, now_ns, emit, arg);
     }
-    evaluator->hang_due_ns = rest_until(begin, HANG_NS, now_ns);
+    evaluator->hang_due_ns = rest_until(begin, 1, HANG_NS, now_ns);
     return whole;
 }
 
@@ -308,7 +418,8 @@ bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_joi
                            uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     bool hangs = look_hangs(evaluator, join, now_ns, emit, arg);
-    return look_slow(evaluator, join, now_ns, emit, arg) && hangs;
+    bool near = look_near(evaluator, join, now_ns, emit, arg);
+    return look_slow(evaluator, join, now_ns, emit, arg) && hangs && near;
 }
 
 static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
@@ -323,5 +434,6 @@ void muster_evaluator_findings(const struct muster_evaluator *evaluator, muster_
 {
     take_known(&evaluator->hangs, take, arg);
     take_known(&evaluator->slow, take, arg);
+    take_known(&evaluator->near_slow, emit_once, &(struct gate){&evaluator->slow, take, arg});
     take_known(&evaluator->paths, take, arg);
 }

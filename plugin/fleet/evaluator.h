@@ -17,8 +17,13 @@ struct muster_evaluator;
 struct muster_evaluator *muster_evaluator_new(uint64_t hang_ns);
 void muster_evaluator_free(struct muster_evaluator *evaluator);
 
+/* From how many processes on those who show are looked at closely, between looks at all (near.h):
+ * 2,048, if not told otherwise. */
+void muster_evaluator_near_from(struct muster_evaluator *evaluator, size_t processes);
+
 /* Looks at the job if it is time to; `emit` is called for each finding that is new, and for hangs
- * that are over. It takes at most half of its thread's time. False: no memory. */
+ * that are over. It takes at most half of its thread's time,
+ * but while somebody is suspected. False: no memory. */
 bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_join *join,
                            uint64_t now_ns, muster_watch_emit *emit, void *arg);
 

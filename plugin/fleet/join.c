@@ -340,10 +340,11 @@ static void halve_nets(struct muster_join_process *process)
 
 /* ---- operations ---- */
 
-static size_t most_ops(const struct muster_join *join)
+static size_t most_ops(const struct muster_join *join, const struct muster_join_process *process)
 {
-    size_t most = MUSTER_JOIN_OPS / (join->processes ? join->processes : 1);
-    return most < OPS_LEAST ? OPS_LEAST : most > OPS_MOST ? OPS_MOST : most;
+    size_t most = MUSTER_JOIN_OPS / (join->processes ? join->processes : 1),
+           least = process->near ? MUSTER_JOIN_OPS_NEAR : OPS_LEAST;
+    return most < least ? least : most > OPS_MOST ? OPS_MOST : most;
 }
 
 /* Set once, not by each better guess of the host's clock: it tells windows apart. */
@@ -360,7 +361,7 @@ static void halve(const struct muster_join *join, struct muster_join_process *pr
 static void take_ops(struct muster_join *join, struct muster_join_process *process,
                      const struct muster_wire_process *from)
 {
-    size_t most = most_ops(join);
+    size_t most = most_ops(join, process);
     for (size_t i = 0; i < from->classes; i++)
         muster_class_put(process->class, &from->class[i]);
     for (size_t i = 0; i < from->ops; i++) {
@@ -377,6 +378,7 @@ static void take_ops(struct muster_join *join, struct muster_join_process *proce
         op->enqueue_ns = reported->enqueue_ns;
         op->begin_ns = reported->begin_ns;
         op->end_ns = reported->end_ns;
+        process->taken++;
         join->timed += reported->end_ns != 0;
         if (process->ops > most)
             halve(join, process, most);

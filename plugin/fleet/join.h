@@ -18,7 +18,8 @@
 enum {
     MUSTER_JOIN_PROCESSES = 65536,
     MUSTER_JOIN_HOSTS = 16384,
-    MUSTER_JOIN_OPS = 1 << 20, /* in all windows together; of one process at least 64 */
+    MUSTER_JOIN_OPS = 1 << 20,  /* in all windows together; of one process at least 64 */
+    MUSTER_JOIN_OPS_NEAR = 256, /* and at least of one that is looked at closely */
 };
 
 struct muster_join_host {
@@ -38,6 +39,8 @@ struct muster_join_process {
     struct muster_segment *segment; /* as far as it was told; mostly untouched zeros */
     struct muster_op *op;           /* the window, then `over` */
     size_t ops, room;
+    uint64_t taken;         /* operations that were ever in the window */
+    bool near;              /* looked at closely: its window is a longer one (near.h) */
     uint64_t since_ns;      /* the server's time when the window begins; 0: with the process */
     struct muster_op *over; /* of what stands still: the newest of each stream */
     size_t overs;
@@ -90,10 +93,15 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
 /* The run as far as it is heard, for muster_join_run_free; it points into the join, and ends with
  * its next message. `over`: with what stands still. False: no memory. */
 bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run);
+/* The same of what is looked at closely, without what stands still. */
+bool muster_join_run_near(struct muster_join *join, uint64_t now_ns, struct muster_run *run);
 
 /* Since when all windows of those who are heard hold what was said of them, by the server's clock:
- * 0: since the beginning. *heard: a hash of who that is. */
-uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, uint64_t *heard);
+ * 0: since the beginning; `near`: of those who are looked at closely. *heard: a hash of who that
+ * is.
+ */
+uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, bool near,
+                              uint64_t *heard);
 void muster_join_run_free(struct muster_run *run);
 
 #endif

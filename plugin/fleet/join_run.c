@@ -86,14 +86,16 @@ static bool add_over(struct muster_join_process *process)
     return true;
 }
 
-bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run)
+static bool run_of(struct muster_join *join, uint64_t now_ns, bool near, bool over,
+                   struct muster_run *run)
 {
     *run = (struct muster_run){.process = calloc(join->processes + 1, sizeof *run->process)};
     bool whole = run->process != NULL;
     for (size_t i = 0; whole && i < join->processes; i++) {
         struct muster_join_process *process = &join->process[i];
         const struct muster_join_host *host = &join->host[process->host];
-        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+        if ((near && !process->near) || host->instance == 0 ||
+            !muster_join_hears(join, host, now_ns))
             continue;
         struct muster_seg_identity *who = &process->segment->identity;
         who->begin_unix_ns = who->begin_mono_ns + (uint64_t)host->to_server_ns;
@@ -113,14 +115,26 @@ bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struc
     return whole;
 }
 
-uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, uint64_t *heard)
+bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run)
+{
+    return run_of(join, now_ns, false, over, run);
+}
+
+bool muster_join_run_near(struct muster_join *join, uint64_t now_ns, struct muster_run *run)
+{
+    return run_of(join, now_ns, true, false, run);
+}
+
+uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, bool near,
+                              uint64_t *heard)
 {
     uint64_t since_ns = 0;
     *heard = MUSTER_HASH_SEED;
     for (size_t i = 0; i < join->processes; i++) {
         const struct muster_join_process *process = &join->process[i];
         const struct muster_join_host *host = &join->host[process->host];
-        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+        if ((near && !process->near) || host->instance == 0 ||
+            !muster_join_hears(join, host, now_ns))
             continue;
         *heard = muster_hash(*heard, &i, sizeof i);
         since_ns = process->since_ns > since_ns ? process->since_ns : since_ns;

@@ -139,6 +139,8 @@ struct muster_view {
     uint64_t left_out; /* operations of the other stretches */
     uint64_t window; /* of a run that goes on the k-th that is evaluated (diagnose.h); 0: the run is
                         over */
+    uint64_t chosen_of; /* GPUs of which those that are here were chosen by what they show; 0: none
+                           were */
     uint64_t unattributed; /* operations of communicators that nothing describes */
     bool failed;           /* out of memory while feeding; finish tells */
     struct muster_view_index *index;

@@ -249,7 +249,9 @@ double muster_least_e(double *log_e, size_t n, double false_share)
 double muster_false_share(const struct muster_view *view)
 {
     double k = (double)view->window;
-    return view->window ? FALSE_SHARE / (k * (k + 1)) : FALSE_SHARE;
+    double share = view->window ? FALSE_SHARE / (k * (k + 1)) : FALSE_SHARE;
+    bool chosen = view->chosen_of > view->gpus;
+    return chosen ? share * (double)view->gpus / (double)view->chosen_of : share;
 }
 
 static void name_culprits(struct muster_graph *graph, double *sorted)

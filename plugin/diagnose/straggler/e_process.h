@@ -24,7 +24,8 @@ double muster_log_e(double hits, double windows, double p);
 double muster_rate_most(double hits, double n);
 
 /* The share of false ones among those named. Window k of a run that goes on may spend 1 / (k (k +
- * 1)) of it: so all of them, however many the job lives through, spend it once. */
+ * 1)) of it: so all of them, however many the job lives through, spend it once. Of a part that was
+ * chosen by what it shows it is the part's share: whoever was not chosen is not late either. */
 double muster_false_share(const struct muster_view *view);
 
 /* e-BH: those of n whose log e-value is as high as this are named, the most of whom `false_share`

@@ -33,6 +33,12 @@ static void note(void *arg, const struct muster_finding *finding)
         published->first = *finding;
 }
 
+static void count(void *arg, const struct muster_finding *finding)
+{
+    (void)finding;
+    (*(unsigned *)arg)++;
+}
+
 struct fleet {
     struct made *host[HOSTS];
     struct muster_join *join;
@@ -106,6 +112,28 @@ static void test_late_rank_of_the_other_host(void **state)
     assert_string_equal(fleet->published.first.host, "node1");
 }
 
+/* The same where those who show are looked at closely: both kinds of looks find it, and it is told
+ * once, and that it is over once, when neither finds it any more. */
+static void test_who_is_looked_at_closely_is_told_once(void **state)
+{
+    struct fleet *fleet = *state;
+    muster_evaluator_near_from(fleet->evaluator, 1);
+    for (unsigned i = 0; i < HALVES; i++)
+        half(fleet, 6, HOSTS);
+    assert_int_equal(fleet->told.n, 1);
+    assert_int_equal(fleet->told.first.rank[0], 6);
+    assert_int_equal(fleet->told.resolved, 0);
+    unsigned known = 0;
+    muster_evaluator_findings(fleet->evaluator, count, &known);
+    assert_int_equal(known, 1);
+    for (unsigned i = 0; i < 6 * HALVES; i++)
+        half(fleet, -1, HOSTS);
+    assert_int_equal(fleet->told.n + fleet->told.resolved, 2); /* retracted, or resolved */
+    known = 0;
+    muster_evaluator_findings(fleet->evaluator, count, &known);
+    assert_int_equal(known, 0);
+}
+
 static void test_nobody_is_late(void **state)
 {
     struct fleet *fleet = *state;
@@ -169,20 +197,20 @@ static void test_looks_at_one_window(void **state)
     uint64_t both, heard;
     for (unsigned i = 0; i < FULL; i++) {
         half(fleet, -1, HOSTS);
-        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, &both), 0);
+        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, false, &both), 0);
     }
     half(fleet, -1, HOSTS);
-    uint64_t since_ns = muster_join_since_ns(fleet->join, fleet->at_ns, &heard);
+    uint64_t since_ns = muster_join_since_ns(fleet->join, fleet->at_ns, false, &heard);
     assert_true(since_ns > SERVER && since_ns < SERVER + fleet->at_ns);
     assert_int_equal(heard, both);
     for (unsigned i = 0; i < FULL / 4; i++) {
         half(fleet, -1, HOSTS);
-        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, &heard), since_ns);
+        assert_int_equal(muster_join_since_ns(fleet->join, fleet->at_ns, false, &heard), since_ns);
     }
     fleet->mute[1] = true;
     for (unsigned i = 0; i < 8; i++)
         half(fleet, -1, HOSTS);
-    muster_join_since_ns(fleet->join, fleet->at_ns, &heard);
+    muster_join_since_ns(fleet->join, fleet->at_ns, false, &heard);
     assert_int_not_equal(heard, both);
     assert_int_equal(fleet->published.n, 0);
 }
@@ -353,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_late_rank_of_the_other_host, begin, end),
+        cmocka_unit_test_setup_teardown(test_who_is_looked_at_closely_is_told_once, begin, end),
         cmocka_unit_test_setup_teardown(test_nobody_is_late, begin, end),
         cmocka_unit_test_setup_teardown(test_silent_host_is_not_blamed, begin, end),
         cmocka_unit_test_setup_teardown(test_absent_rank, begin, end),
