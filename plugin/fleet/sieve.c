@@ -11,7 +11,8 @@ enum {
     OTHERS = 8,      /* so many must have a kind */
     LEAST_WEIGHT = 1 /* operations that a mean rests on */
 };
-#define KEPT 0.85 /* of a mean's weight at each look: in a job of two a second it goes back 3 s */
+#define KEPT                                                                                       \
+    0.85 /* of the weight of what was there, at each look: a mean goes back some seven of them */
 
 struct muster_sieve_rank {
     uint64_t taken;
