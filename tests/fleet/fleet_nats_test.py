@@ -246,6 +246,26 @@ class Fleet(unittest.TestCase):
             for name in ("worker", "agent-nodeA", "agent-nodeB"):
                 self.assertNotIn("secret", at.log(name))
 
+    def test_accounts_as_shipped(self):
+        """config/nats/muster.conf: its agent tells, its worker judges, its reader asks and watches."""
+        with open(os.path.join(RECORDINGS, "..", "..", "..", "config", "nats", "muster.conf"), encoding="utf-8") as file:
+            accounts = file.read()
+        with site(accounts[accounts.index("accounts {"):]) as at:
+            files = {}
+            for user in ("agent", "worker", "reader"):
+                files[user] = os.path.join(at.folder, user + ".credentials")
+                with open(files[user], "w", encoding="utf-8") as file:
+                    file.write(user + ":change-me\n")
+            at.worker("worker", "--nats-credentials", files["worker"])
+            for host in HOSTS:
+                at.agent(host, "--nats-credentials", files["agent"])
+            at.play("late-gpu", "muster-12", 60)
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            said = at.until(lambda: (d := at.diagnose("muster-12", "--nats-credentials", files["reader"])).stdout and d,
+                            "the reader is answered")
+            self.assertIn("late_rank: rank 2", said.stdout)
+            self.assertIn("rank", at.top("muster-12", "--nats-credentials", files["reader"]).stdout)
+
     def hostile(self, at):
         """Another user's credentials: he reaches his own jobs' subjects, with nonsense, and no others."""
         job = f"muster.job.{os.getuid()}.muster-11"

@@ -266,8 +266,8 @@ class Site:
         return subprocess.run([self.muster, "diagnose", "--fleet", job, "--nats", self.url, *more],
                               capture_output=True, text=True, timeout=60, env=self.environment)
 
-    def top(self, job):
-        return subprocess.run([self.muster, "top", "--fleet", job, "--nats", self.url, "--once"],
+    def top(self, job, *more):
+        return subprocess.run([self.muster, "top", "--fleet", job, "--nats", self.url, "--once", *more],
                               capture_output=True, text=True, timeout=60, env=self.environment)
 
     def page(self, name):
