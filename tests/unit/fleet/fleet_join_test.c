@@ -120,15 +120,16 @@ static void test_who_is_looked_at_closely_is_told_once(void **state)
     muster_evaluator_near_from(fleet->evaluator, 1);
     for (unsigned i = 0; i < HALVES; i++)
         half(fleet, 6, HOSTS);
-    assert_int_equal(fleet->told.n, 1);
-    assert_int_equal(fleet->told.first.rank[0], 6);
-    assert_int_equal(fleet->told.resolved, 0);
+    assert_int_equal(fleet->published.n, 1);
+    assert_int_equal(fleet->published.first.rank[0], 6);
+    assert_int_equal(fleet->published.resolved, 0);
     unsigned known = 0;
     muster_evaluator_findings(fleet->evaluator, count, &known);
     assert_int_equal(known, 1);
     for (unsigned i = 0; i < 6 * HALVES; i++)
         half(fleet, -1, HOSTS);
-    assert_int_equal(fleet->told.n + fleet->told.resolved, 2); /* retracted, or resolved */
+    assert_int_equal(fleet->published.n + fleet->published.resolved,
+                     2); /* retracted, or resolved */
     known = 0;
     muster_evaluator_findings(fleet->evaluator, count, &known);
     assert_int_equal(known, 0);
