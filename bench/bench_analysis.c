@@ -64,9 +64,8 @@ static void feed(const struct bench *bench, const struct muster_op *op, struct m
         uint32_t world =
             muster_view_add_member(view, gpu, 1, (int32_t)r, (uint32_t)bench->ranks, 1, "world");
         uint32_t pair = muster_view_add_member(view, gpu, 2 + r / 2, (int32_t)r % 2, 2, 1, "pair");
-        for (uint64_t i = 0; i < bench->ops; i++) {
+        for (uint64_t i = 0; i < bench->ops; i++)
             muster_view_add_op(view, i % PAIR_EVERY == 0 ? pair : world, &op[r * bench->ops + i]);
-        }
     }
 }
 
@@ -139,9 +138,8 @@ static int parse(int argc, char **argv, struct bench *bench)
                        : c == 'o' ? &bench->ops
                        : c == 'n' ? &bench->rounds
                                   : NULL;
-        if (!to || !muster_text_u64(optarg, to)) {
+        if (!to || !muster_text_u64(optarg, to))
             return -1;
-        }
     }
     return bench->ranks >= 2 && bench->ops && bench->rounds && bench->rounds <= ROUNDS_MAX ? 0 : -1;
 }
@@ -160,13 +158,11 @@ int main(int argc, char **argv)
         return 1;
     }
     int result = 0;
-    for (uint64_t i = 0; i < bench.rounds && result == 0; i++) {
+    for (uint64_t i = 0; i < bench.rounds && result == 0; i++)
         result = one_round(&bench, op, &per_second[i]);
-    }
     free(op);
-    if (result) {
+    if (result)
         return 1;
-    }
     qsort(per_second, bench.rounds, sizeof per_second[0], by_value);
     printf("%llu ranks, %llu operations each: %.1f million operations a second\n",
            (unsigned long long)bench.ranks, (unsigned long long)bench.ops,

@@ -16,11 +16,11 @@
 #include "base/sort.h"
 
 enum {
-    BURST = 256,      /* collectives without a pause */
-    IN_FLIGHT = 2048, /* of all threads without a pause: fewer than a plugin can hold */
-    WARM = 8,         /* of a burst that are not counted: the pause cooled the caches */
-    WHOLE = 4,        /* collectives per sample of a whole one */
-    PAUSE_US = 10000, /* for the plugin's own thread to empty what the burst left */
+    BURST = 256,          /* collectives without a pause */
+    IN_FLIGHT = 2048,     /* of all threads without a pause: fewer than a plugin can hold */
+    WARM = 8,             /* of a burst that are not counted: the pause cooled the caches */
+    WHOLE = 4,            /* collectives per sample of a whole one */
+    PAUSE_US = 10000,     /* for the plugin's own thread to empty what the burst left */
     DRIVER_BATCHES = 255, /* of WHOLE launches, for the median of the driver's share */
 };
 
@@ -140,7 +140,8 @@ static double driver_share_ns(const struct cost_plan *plan, const struct event_c
             calls->record(event[0], NULL);
             calls->record(event[1], NULL);
         }
-        batch[i] = ((double)(bench_ticks() - begin) - plan->tick_cost.ticks) * plan->tick_ns / WHOLE;
+        batch[i] =
+            ((double)(bench_ticks() - begin) - plan->tick_cost.ticks) * plan->tick_ns / WHOLE;
     }
     muster_sort_double(batch, DRIVER_BATCHES);
     return batch[DRIVER_BATCHES / 2];

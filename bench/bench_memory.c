@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "launch/scratch.h"
 #include "bench_collective.h"
+#include "launch/scratch.h"
 
 static const char usage[] =
     "usage: memory [--communicators N] [--ops N] PLUGIN.so\n"

@@ -23,12 +23,13 @@
 #include "segment/reap.h"
 #include "segment/rows.h"
 
-static const char usage[] = "usage: report [--ranks N] [--ops N] [--late US] [--rounds N] [--keep DIR]\n"
-                            "--ranks N   processes of the run (default 4)\n"
-                            "--ops N     operations of each (default 1000000)\n"
-                            "--late US   how much later rank 1 comes, of 200 (default 0)\n"
-                            "--rounds N  readings; the median counts (default 5)\n"
-                            "--keep DIR  only write the run there, for commands to read\n";
+static const char usage[] =
+    "usage: report [--ranks N] [--ops N] [--late US] [--rounds N] [--keep DIR]\n"
+    "--ranks N   processes of the run (default 4)\n"
+    "--ops N     operations of each (default 1000000)\n"
+    "--late US   how much later rank 1 comes, of 200 (default 0)\n"
+    "--rounds N  readings; the median counts (default 5)\n"
+    "--keep DIR  only write the run there, for commands to read\n";
 
 enum {
     RANKS_MAX = 16384,
@@ -56,8 +57,7 @@ static struct muster_op make_op(uint64_t number, unsigned rank, uint64_t late_ns
         20000 + counts[number % SIZES] / 64 + (number * 7919 + rank) % 5000;
     /* Whoever is not late waits for who is; all are over at the same time. */
     const uint64_t own_ns = rank == 1 ? late_ns : 0;
-    const uint64_t begin_ns =
-        1700000000000000000ull + number * (STEP_NS + late_ns) + own_ns;
+    const uint64_t begin_ns = 1700000000000000000ull + number * (STEP_NS + late_ns) + own_ns;
     return (struct muster_op){
         .number = number,
         .enqueue_ns = 1000000000 + number * (STEP_NS + late_ns) + own_ns,
@@ -234,12 +234,9 @@ static int measure(const struct bench *bench, struct muster_err *err)
 
 static int parse(int argc, char **argv, struct bench *bench)
 {
-    static const struct option known[] = {{"ranks", 1, NULL, 'n'},
-                                          {"ops", 1, NULL, 'o'},
-                                          {"rounds", 1, NULL, 'r'},
-                                          {"late", 1, NULL, 'l'},
-                                          {"keep", 1, NULL, 'k'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"ranks", 1, NULL, 'n'},  {"ops", 1, NULL, 'o'},
+                                          {"rounds", 1, NULL, 'r'}, {"late", 1, NULL, 'l'},
+                                          {"keep", 1, NULL, 'k'},   {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == 'k') {
@@ -253,7 +250,10 @@ static int parse(int argc, char **argv, struct bench *bench)
         if (option == '?' || !muster_text_u64(optarg, into) || (*into < 1 && option != 'l'))
             return -1;
     }
-    return optind == argc && bench->late_us <= 1000000 && bench->ranks <= RANKS_MAX && bench->rounds <= ROUNDS_MAX ? 0 : -1;
+    return optind == argc && bench->late_us <= 1000000 && bench->ranks <= RANKS_MAX &&
+                   bench->rounds <= ROUNDS_MAX
+               ? 0
+               : -1;
 }
 
 int main(int argc, char **argv)

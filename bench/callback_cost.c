@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "launch/scratch.h"
-#include "cost_worker.h"
 #include "bench_recorded.h"
+#include "cost_worker.h"
+#include "launch/scratch.h"
 
 static const char usage[] =
     "usage: callback_cost [--threads N] [--rounds N] [--api V] [--gpu] PLUGIN.so...\n"
@@ -174,8 +174,8 @@ static void print_row(const struct bench *bench, int mode, unsigned row, const c
 
 static void print_table(const struct bench *bench, int mode)
 {
-    static const char *const titles[MODES] = {"untimed", "untimed, with marks",
-                                              "timed by events", "stamps, 8 channels"};
+    static const char *const titles[MODES] = {"untimed", "untimed, with marks", "timed by events",
+                                              "stamps, 8 channels"};
     printf("\n%-20s", titles[mode]);
     for (unsigned i = 0; i < bench->plugins; i++)
         printf(" %17.17s", bench->worker[mode][i].name);

@@ -1,7 +1,7 @@
 /*
  * drain_load: what muster's own threads take of a core while a process makes operations at a steady
- * rate. Each row is a process of its own, so that the plugin reads its timing mode anew. With a driver
- * launches have events, and the last row is a rank that waits all the time for one launch.
+ * rate. Each row is a process of its own, so that the plugin reads its timing mode anew. With a
+ * driver launches have events, and the last row is a rank that waits all the time for one launch.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "launch/scratch.h"
 #include "bench_collective.h"
 #include "fake_driver.h"
+#include "launch/scratch.h"
 
 static const char usage[] =
     "usage: drain_load [--rate N] [--seconds N] [--driver LIB] PLUGIN.so\n"
@@ -248,7 +248,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         printf(" %13s", thread_names[i]);
     putchar('\n');
-    for (const struct row *row = bench.driver ? driver_rows : bare_rows; row->what && rc == 0; row++)
+    for (const struct row *row = bench.driver ? driver_rows : bare_rows; row->what && rc == 0;
+         row++)
         rc = measure_apart(&bench, row);
     muster_scratch_remove(bench.run_dir);
     return rc ? 1 : 0;

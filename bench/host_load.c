@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench_collective.h"
-#include "own_use.h"
 #include "launch/scratch.h"
+#include "own_use.h"
 
 static const char usage[] = "usage: host_load [--rate N] [--seconds N] PLUGIN.so\n"
                             "--rate N     all-reduces a second of each rank (default 100)\n"

@@ -1,7 +1,8 @@
 /*
  * joint_share: which share of a communicator's operations `auto` times, and which share all its
  * ranks time, so that they can be compared. Ranks choose their levels alone: here each also calls
- * other communicators, up to `spread` times as often as the common one, so that their levels differ.
+ * other communicators, up to `spread` times as often as the common one, so that their levels
+ * differ.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -10,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/sampling.h"
 #include "record/price.h"
+#include "record/sampling.h"
 
 static const char usage[] = "usage: joint_share [--seconds N]\n"
                             "--seconds N  that each job runs (default 120)\n";
@@ -33,7 +34,7 @@ struct job {
 
 struct share {
     uint64_t windows, timed, jointly; /* of a communicator; timed: by its first rank */
-    uint64_t pairs;                  /* timed by its first two ranks */
+    uint64_t pairs;                   /* timed by its first two ranks */
 };
 
 static double draw(struct job *job)
@@ -49,7 +50,8 @@ static void turn(struct muster_sampling *level, struct muster_meter *meter, uint
 }
 
 /* One window of the common communicator, and what each rank does beside it. */
-static void run_window(struct job *job, unsigned ranks, uint64_t id, uint64_t window, uint64_t now_ns)
+static void run_window(struct job *job, unsigned ranks, uint64_t id, uint64_t window,
+                       uint64_t now_ns)
 {
     for (unsigned r = 0; r < ranks; r++) {
         struct rank *rank = &job->rank[r];
@@ -85,7 +87,7 @@ static struct share run_jobs(unsigned ranks, uint64_t rate, uint64_t seconds)
         uint64_t windows = seconds * MUSTER_NS_PER_S / window_ns;
         for (uint64_t b = 0; b < windows; b++) {
             run_window(&job, ranks, seed * 0x9e3779b97f4a7c15ull, b,
-                      MUSTER_NS_PER_S + b * window_ns);
+                       MUSTER_NS_PER_S + b * window_ns);
             if (b >= windows / 4) /* the levels have been chosen */
                 count(&job, ranks, &share);
         }
@@ -116,7 +118,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    printf("# percent of a communicator's windows; its first rank calls nothing else, the others up to "
+    printf("# percent of a communicator's windows; its first rank calls nothing else, the others "
+           "up to "
            "%d times as much\n%-9s %-6s %16s %20s %10s\n",
            SPREAD - 1, "calls/s", "ranks", "timed by first", "by the first two", "by all");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)

@@ -90,10 +90,9 @@ static void evaluate(struct play *play)
     size_t kept = 0;
     if (diagnose(play, &part, &now, NULL) != 0)
         exit(2);
-    for (size_t i = 0; i < now.n; i++) {
+    for (size_t i = 0; i < now.n; i++)
         if (is_late(&now.finding[i]))
             now.finding[kept++] = now.finding[i];
-    }
     now.n = kept;
     muster_watch_slow(&play->watch, &now, false, report, play);
     muster_findings_free(&now);

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench_collective.h"
-#include "own_use.h"
 #include "launch/scratch.h"
+#include "own_use.h"
 #include "record/comm.h"
 #include "segment/layout.h"
 

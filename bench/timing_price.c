@@ -58,13 +58,13 @@ static struct {
 static const struct {
     size_t bytes;
     unsigned iterations;
-} sizes[] = {{8, 2000},        {1 << 10, 2000},  {32 << 10, 2000}, {256 << 10, 1500},
-             {2 << 20, 1000},  {8 << 20, 400},   {64 << 20, 60}};
+} sizes[] = {{8, 2000},       {1 << 10, 2000}, {32 << 10, 2000}, {256 << 10, 1500},
+             {2 << 20, 1000}, {8 << 20, 400},  {64 << 20, 60}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 enum kind { NOTHING, NOTHING_AGAIN, ONE_UNTIMED, ONE_TIMED, PAIR, PAIR_BLOCKING, KINDS };
-static const char *const kind_words[KINDS] = {"none",      "none again", "1 untimed",
-                                              "1 timed",   "pair",       "pair, blocking"};
+static const char *const kind_words[KINDS] = {"none",    "none again", "1 untimed",
+                                              "1 timed", "pair",       "pair, blocking"};
 
 /* Shared by the ranks. */
 struct shared {
@@ -240,8 +240,7 @@ static void try_context(const struct rank *rank)
         for (unsigned i = 0; i < N; i++) {
             allreduce(rank, 8);
             if (with)
-                check(gpu.context_record(rank->context, rank->event[TIMED][i]),
-                      "cuCtxRecordEvent");
+                check(gpu.context_record(rank->context, rank->event[TIMED][i]), "cuCtxRecordEvent");
         }
         check(gpu.sync(rank->stream), "cuStreamSynchronize");
         us[with] = (double)(muster_now_ns() - begin) / N / 1e3;
@@ -377,12 +376,15 @@ static int run_ranks(int *numbers)
 
 int main(int argc, char **argv)
 {
-    const struct option options[] = {{"nccl", 1, NULL, 'n'},    {"cuda", 1, NULL, 'c'},
-                                     {"ranks", 1, NULL, 'r'},   {"threads", 0, NULL, 't'},
-                                     {"rounds", 1, NULL, 'o'},  {"context", 0, NULL, 'x'},
+    const struct option options[] = {{"nccl", 1, NULL, 'n'},
+                                     {"cuda", 1, NULL, 'c'},
+                                     {"ranks", 1, NULL, 'r'},
+                                     {"threads", 0, NULL, 't'},
+                                     {"rounds", 1, NULL, 'o'},
+                                     {"context", 0, NULL, 'x'},
                                      {0}};
     int numbers[RANKS], letter;
-    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1)
         if (letter == 'n')
             run.nccl = optarg;
         else if (letter == 'c')
@@ -397,11 +399,10 @@ int main(int argc, char **argv)
             run.context = true;
         else
             return 2;
-    }
     if (run.ranks < 1 || run.ranks > RANKS || run.rounds < 1 || run.rounds > ROUNDS)
         return 2;
-    run.shared = mmap(NULL, sizeof *run.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+    run.shared =
+        mmap(NULL, sizeof *run.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (run.shared == MAP_FAILED)
         die("mmap", 0);
     if (run_ranks(numbers))

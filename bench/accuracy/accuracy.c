@@ -52,9 +52,8 @@ static enum verdict evaluate(const struct scenario *s, const struct muster_findi
     unsigned n = 0;
     for (size_t f = 0; f < findings->n; f++) {
         const struct muster_finding *finding = &findings->finding[f];
-        if (s->fault == FAULT_NONE || s->culprit_hidden || finding->kind != kind) {
+        if (s->fault == FAULT_NONE || s->culprit_hidden || finding->kind != kind)
             return WRONG;
-        }
         for (unsigned i = 0; i < finding->ranks; i++) {
             unsigned rank = (unsigned)finding->rank[i];
             unsigned g = rank == s->culprit[0] ? 0 : 1;
@@ -66,9 +65,8 @@ static enum verdict evaluate(const struct scenario *s, const struct muster_findi
             named[g] = true;
         }
     }
-    if (s->fault == FAULT_NONE || s->culprit_hidden) {
+    if (s->fault == FAULT_NONE || s->culprit_hidden)
         return RIGHT;
-    }
     return n == s->n_culprits ? RIGHT : n ? WRONG : MISSED;
 }
 
@@ -100,12 +98,10 @@ static void count_late(const struct outcome *outcome, const struct scenario *s,
     double share = (double)outcome->affected / (double)(outcome->timed ? outcome->timed : 1);
     unsigned i = RATIOS - 1;
     unsigned j = SHARES - 1;
-    while (i && ratio < ratio_of[i]) {
+    while (i && ratio < ratio_of[i])
         i--;
-    }
-    while (j && share < share_of[j] * 0.999) {
+    while (j && share < share_of[j] * 0.999)
         j--;
-    }
     score->n[i][j]++;
     score->ok[i][j] += verdict == RIGHT;
     if (ratio >= 5 && share >= 0.2 && outcome->timed >= 200) {
@@ -137,9 +133,8 @@ static int one_case(const struct options *options, const struct models *models, 
     struct muster_findings findings;
     struct outcome outcome;
     scenario_draw(models, seed, options->large, &s);
-    if (diagnose(&s, &findings, &outcome, score)) {
+    if (diagnose(&s, &findings, &outcome, score))
         return -1;
-    }
     enum verdict verdict = evaluate(&s, &findings);
     score->cases++;
     score->clean += s.fault == FAULT_NONE || s.culprit_hidden;
@@ -214,14 +209,11 @@ int main(int argc, char **argv)
         return 2;
     }
     models_read(options.models, &models);
-    for (uint64_t seed = options.from; seed <= options.to && result == 0; seed++) {
-        for (uint64_t i = 0; i < options.cases && result == 0; i++) {
+    for (uint64_t seed = options.from; seed <= options.to && result == 0; seed++)
+        for (uint64_t i = 0; i < options.cases && result == 0; i++)
             result = one_case(&options, &models, seed * 1000 + i, &score);
-        }
-    }
     models_free(&models);
-    if (result == 0) {
+    if (result == 0)
         print_score(&options, &score);
-    }
     return result || (options.reach && !reached(&score)) ? 1 : 0;
 }

@@ -7,10 +7,9 @@
 static bool is_allowed(const char *allowed, const char *name)
 {
     size_t n = strlen(name);
-    for (const char *at = allowed; (at = strstr(at, name)); at += n) {
+    for (const char *at = allowed; (at = strstr(at, name)); at += n)
         if ((at == allowed || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
             return true;
-    }
     return false;
 }
 
@@ -24,10 +23,9 @@ int options_parse(int argc, char **argv, const char *allowed, struct options *op
     };
     enum { ALL = sizeof all / sizeof *all };
     struct option known[ALL + 1] = {{0}};
-    for (unsigned i = 0, n = 0; i < ALL; i++) {
+    for (unsigned i = 0, n = 0; i < ALL; i++)
         if (is_allowed(allowed, all[i].name))
             known[n++] = all[i];
-    }
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
         case 'm':

@@ -66,9 +66,8 @@ static void hide(struct play *play)
 {
     const struct scenario *s = play->scenario;
     unsigned left = s->hidden;
-    for (unsigned r = 0; r < s->ranks; r++) {
+    for (unsigned r = 0; r < s->ranks; r++)
         play->rank[r].seen = true;
-    }
     if (s->culprit_hidden && left) {
         play->rank[s->culprit[0]].seen = false;
         left--;
@@ -99,9 +98,8 @@ static void set_up(struct play *play)
     }
     for (unsigned r = 0; r < s->ranks; r++) {
         struct rank *rank = &play->rank[r];
-        for (unsigned p = 0; p < s->model->positions; p++) {
+        for (unsigned p = 0; p < s->model->positions; p++)
             rank->used[s->model->position[p].group] = true;
-        }
         for (unsigned g = 0; g < GROUPS; g++) {
             unsigned first, stride, n;
             members_of(s, g, r, &first, &stride, &n);
@@ -121,9 +119,8 @@ static double self_ns(struct play *play, unsigned rank, unsigned step, unsigned 
 {
     const struct model *model = play->scenario->model;
     const int64_t *own = model->self_ns[step * model->positions + p];
-    if (rank < BASE_RANKS) {
+    if (rank < BASE_RANKS)
         return (double)own[play->rank[rank].base];
-    }
     unsigned other = draw_below(&play->draw, model->steps);
     const int64_t *there = model->self_ns[other * model->positions + p];
     int64_t low = there[0];
@@ -147,9 +144,8 @@ static bool in_block(const struct part *part)
 static bool timed(const struct scenario *s, const struct rank *rank)
 {
     bool any = !s->blocks;
-    for (unsigned g = 0; g < GROUPS && !any; g++) {
+    for (unsigned g = 0; g < GROUPS && !any; g++)
         any = rank->used[g] && in_block(&rank->part[g]);
-    }
     return any;
 }
 
@@ -189,9 +185,8 @@ static void emit(struct play *play, unsigned r, const struct position *position,
         play->outcome->timed++;
         play->outcome->affected += play->hit[r];
     }
-    if (rank->seen && !draw_chance(&play->draw, s->dropped)) {
+    if (rank->seen && !draw_chance(&play->draw, s->dropped))
         play->sink->op(play->sink->arg, part->member, &op);
-    }
 }
 
 /* `everywhere` false: only one class of the communicator is slow. */
@@ -207,9 +202,8 @@ static double transfer_ns(struct play *play, unsigned step, unsigned p, unsigned
 {
     const struct scenario *s = play->scenario;
     double own = (double)s->model->transfer_ns[step * s->model->positions + p];
-    if (s->fault == FAULT_SLOW && s->model->position[p].count > 4096) {
+    if (s->fault == FAULT_SLOW && s->model->position[p].count > 4096)
         own *= s->factor;
-    }
     return slowed(play, p, first) ? own * s->factor : own;
 }
 
@@ -235,13 +229,11 @@ static void collective(struct play *play, unsigned step, unsigned p, unsigned fi
     const struct scenario *s = play->scenario;
     const struct position *position = &s->model->position[p];
     double last = 0;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         last = fmax(last, play->begin_ns[first + i * stride]);
-    }
     double transfer = transfer_ns(play, step, p, first);
-    if (s->model->sockets) {
+    if (s->model->sockets)
         wait_on_links(play, transfer);
-    }
     for (unsigned i = 0; i < n; i++) {
         unsigned r = first + i * stride;
         double spread = s->model->sockets ? 0.15 * transfer : 1500;
@@ -270,14 +262,12 @@ static void note_deviations(struct play *play, unsigned p)
     enum { FEW = 16 };
     double sorted[FEW];
     unsigned n = play->scenario->ranks < FEW ? play->scenario->ranks : FEW;
-    for (unsigned r = 0; r < n; r++) {
+    for (unsigned r = 0; r < n; r++)
         sorted[r] = play->rank[r].work_ns;
-    }
     qsort(sorted, n, sizeof *sorted, by_value);
     double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-    for (unsigned r = 0; r < n; r++) {
+    for (unsigned r = 0; r < n; r++)
         deviations_add(&play->deviations[p], play->rank[r].work_ns - median);
-    }
 }
 
 /* The call of a host that is as fast as every other one, but for a pause now and then, and so far
@@ -288,9 +278,8 @@ static double host_call(struct play *play, struct rank *rank, unsigned step, uns
     size_t at = (size_t)step * model->positions + p;
     double pace = 50e3 + 1.2 * ((double)model->self_ns[at][0] + (double)model->transfer_ns[at]);
     rank->host_ns += pace * (1 + 0.05 * (draw_unit(&play->draw) - 0.5));
-    if (draw_chance(&play->draw, 1 / 1500.0)) {
+    if (draw_chance(&play->draw, 1 / 1500.0))
         rank->host_ns += draw_log(&play->draw, 5e6, 50e6);
-    }
     rank->host_ns = fmax(rank->host_ns, rank->end_ns - 100e6);
     return rank->host_ns;
 }
@@ -339,9 +328,8 @@ static void begin_all(struct play *play, unsigned step, unsigned p)
 static void pause_all(struct play *play)
 {
     double common = draw_log(&play->draw, 20e6, 2e9);
-    for (unsigned r = 0; r < play->scenario->ranks; r++) {
+    for (unsigned r = 0; r < play->scenario->ranks; r++)
         play->rank[r].end_ns += common * (1 + 0.1 * draw_unit(&play->draw));
-    }
 }
 
 static void one_step(struct play *play, unsigned number)
@@ -354,17 +342,15 @@ static void one_step(struct play *play, unsigned number)
             draw_chance(&play->draw, 0.5) ? draw_below(&play->draw, s->ranks) : RANKS_MAX;
         play->burst_left = s->burst ? s->burst - 1 : 0;
     }
-    if (s->pause_every && number % s->pause_every == s->pause_every - 1) {
+    if (s->pause_every && number % s->pause_every == s->pause_every - 1)
         pause_all(play);
-    }
     for (unsigned p = 0; p < s->model->positions; p++) {
         begin_all(play, step, p);
         for (unsigned r = 0; r < s->ranks; r++) {
             unsigned first, stride, n;
             members_of(s, s->model->position[p].group, r, &first, &stride, &n);
-            if (r == first) {
+            if (r == first)
                 collective(play, step, p, first, stride, n);
-            }
         }
     }
 }
@@ -383,15 +369,13 @@ static void emit_links(struct play *play)
                                      .steps = play->net_ops * 8,
                                      .gpu_wait_ns = (uint64_t)play->slow_ns / 2,
                                      .net_wait_ns = play->link_wait_ns[link]};
-        if (play->rank[from].seen) {
+        if (play->rank[from].seen)
             play->sink->net(play->sink->arg, play->rank[from].part[GROUP_WORLD].member, &net);
-        }
         net.peer = (int32_t)from;
         net.send = 0;
         net.net_wait_ns = (uint64_t)(play->slow_ns * 0.9);
-        if (play->rank[to].seen) {
+        if (play->rank[to].seen)
             play->sink->net(play->sink->arg, play->rank[to].part[GROUP_WORLD].member, &net);
-        }
     }
 }
 
@@ -404,20 +388,17 @@ void scenario_play(const struct scenario *s, const struct sink *sink, struct out
     play.hit = calloc(s->ranks + 1, sizeof *play.hit);
     play.deviations = calloc(s->model->positions, sizeof *play.deviations);
     memset(outcome, 0, sizeof *outcome);
-    if (!play.rank || !play.begin_ns || !play.hit || !play.deviations) {
+    if (!play.rank || !play.begin_ns || !play.hit || !play.deviations)
         exit(2);
-    }
     set_up(&play);
-    for (unsigned step = 0; step < s->steps; step++) {
+    for (unsigned step = 0; step < s->steps; step++)
         one_step(&play, step);
-    }
     for (unsigned p = 0; p < s->model->positions; p++) {
         uint64_t p99_ns = deviations_p99(&play.deviations[p]);
         outcome->p99_ns = can_hit(s, p) && p99_ns > outcome->p99_ns ? p99_ns : outcome->p99_ns;
     }
-    if (s->model->sockets) {
+    if (s->model->sockets)
         emit_links(&play);
-    }
     free(play.rank);
     free(play.begin_ns);
     free(play.hit);
@@ -462,9 +443,8 @@ void drop_checkpoints(const struct scenario *s, struct muster_findings *findings
     size_t kept = 0;
     for (size_t f = 0; f < findings->n; f++) {
         bool pause = s->pause_every && findings->finding[f].kind == MUSTER_FINDING_ALL_WAIT;
-        if (!pause) {
+        if (!pause)
             findings->finding[kept++] = findings->finding[f];
-        }
     }
     findings->n = kept;
 }

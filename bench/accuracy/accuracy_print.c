@@ -9,8 +9,7 @@ void report_findings(const struct muster_findings *findings, bool evidence)
         const struct muster_finding *finding = &findings->finding[f];
         muster_finding_sentence(finding, text, sizeof text);
         printf("    %s\n", text);
-        for (unsigned i = 0; evidence && i < finding->evidence.n; i++) {
+        for (unsigned i = 0; evidence && i < finding->evidence.n; i++)
             printf("        %s\n", finding->evidence.line[i]);
-        }
     }
 }

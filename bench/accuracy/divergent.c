@@ -88,9 +88,8 @@ struct seen {
 
 static void *must(void *memory)
 {
-    if (!memory) {
+    if (!memory)
         exit(2);
-    }
     return memory;
 }
 
@@ -147,11 +146,10 @@ static void draw_job(const struct models *models, uint64_t seed, bool large, str
         job->what[i] = draw_below(&draw, 3);
         job->state[i] = off[draw_below(&draw, 3)];
     }
-    if (job->kind >= OTHER) {
+    if (job->kind >= OTHER)
         draw_sides(&draw, job);
-    } else if (job->kind == BROKEN) {
+    else if (job->kind == BROKEN)
         job->side[draw_below(&draw, job->s.ranks)] = 1;
-    }
 }
 
 /* ---- what ran ---- */
@@ -159,9 +157,8 @@ static void draw_job(const struct models *models, uint64_t seed, bool large, str
 static unsigned log2_of(uint64_t value)
 {
     unsigned n = 0;
-    while (value >>= 1) {
+    while (value >>= 1)
         n++;
-    }
     return n;
 }
 
@@ -173,11 +170,10 @@ static struct words own_choice(const struct job *job, const struct part *part,
     bool together = job->grouped && op->number % part->ops % 3 == 0;
     size += together ? 2 : 0;
     struct words words = {MUSTER_ALGO_RING, MUSTER_PROTO_SIMPLE, together ? 24 : 16};
-    if (size < 16) {
+    if (size < 16)
         words = (struct words){MUSTER_ALGO_TREE, MUSTER_PROTO_LL, 2};
-    } else if (size < 22) {
+    else if (size < 22)
         words = (struct words){MUSTER_ALGO_RING, MUSTER_PROTO_LL128, (uint8_t)(size - 10)};
-    }
     return words;
 }
 
@@ -188,21 +184,18 @@ static struct words choice(const struct job *job, const struct part *part,
     struct words words = own_choice(job, part, op);
     bool ranged = job->kind == OTHER || job->kind == WORDS || job->kind == LACKING;
     /* Where ranks lack the policy it is the others' that does something. */
-    if (job->kind == LACKING) {
+    if (job->kind == LACKING)
         side = !side;
-    }
     bool hit = job->kind == ONCE ? op->number == job->at
                                  : ranged && size >= job->from[side] && size < job->to[side];
-    if (!side || !hit) {
+    if (!side || !hit)
         return words;
-    }
-    if (job->what[side] == 0) {
+    if (job->what[side] == 0)
         words.algo = words.algo == MUSTER_ALGO_RING ? MUSTER_ALGO_TREE : MUSTER_ALGO_RING;
-    } else if (job->what[side] == 1) {
+    else if (job->what[side] == 1)
         words.proto = side == 1 ? MUSTER_PROTO_SIMPLE : MUSTER_PROTO_LL;
-    } else {
+    else
         words.channels = (uint8_t)(side == 1 ? 1 : 3);
-    }
     return words;
 }
 
@@ -212,11 +205,10 @@ static void set_policy(const struct job *job, unsigned rank, struct muster_seg_p
 {
     unsigned side = job->side[rank];
     unsigned state = job->steered ? MUSTER_POLICY_ACTIVE : MUSTER_POLICY_NONE;
-    if (job->kind == LACKING && side) {
+    if (job->kind == LACKING && side)
         state = job->state[side];
-    } else if (job->kind == CLEAN && !job->steered) {
+    else if (job->kind == CLEAN && !job->steered)
         state = job->state[rank % SIDES];
-    }
     atomic_store_explicit(&policy->state, state, memory_order_relaxed);
     policy->tuner_api = state != MUSTER_POLICY_NONE ? 5 : 0;
     if (state != MUSTER_POLICY_NONE) {
@@ -245,9 +237,8 @@ static unsigned ops_of(const struct job *job, uint64_t id)
 {
     const struct model *model = job->s.model;
     unsigned n = 0;
-    for (unsigned i = 0; i < model->positions; i++) {
+    for (unsigned i = 0; i < model->positions; i++)
         n += model->position[i].group + 1 == (id >> 16 & 0xffff);
-    }
     return n ? n : 1;
 }
 
@@ -266,9 +257,8 @@ static uint32_t add_member(void *arg, uint32_t gpu, uint64_t id, unsigned rank, 
 static struct part *part_of(struct job *job, uint32_t handle)
 {
     size_t at = handle < job->parts ? handle : job->parts - 1;
-    while (job->part[at].handle != handle) {
+    while (job->part[at].handle != handle)
         at = (at + 1) % job->parts;
-    }
     return &job->part[at];
 }
 
@@ -292,9 +282,8 @@ static bool break_call(struct job *job, struct part *part, struct muster_op *op)
         part->over = true;
         return false;
     }
-    if (!culprit || op->number < job->at) {
+    if (!culprit || op->number < job->at)
         return true;
-    }
     if (job->call == 2 && op->number == job->at) {
         op->count += 1 + op->count / 3;
     } else if (job->call == 0 && op->number == job->at) {
@@ -302,9 +291,8 @@ static bool break_call(struct job *job, struct part *part, struct muster_op *op)
     } else if (job->call == 0) {
         op->number--;
     } else if (job->call == 1) {
-        if (op->number == job->at) {
+        if (op->number == job->at)
             feed(job, part, op);
-        }
         op->number++;
     }
     return true;
@@ -319,13 +307,11 @@ static void add_op(void *arg, uint32_t member, const struct muster_op *recorded)
     op.algo = words.algo;
     op.proto = words.proto;
     op.channels = words.channels;
-    if (job->kind == BROKEN && !break_call(job, part, &op)) {
+    if (job->kind == BROKEN && !break_call(job, part, &op))
         return;
-    }
     /* Other choices hang now and then: the ranks that made them come no further. */
-    if (job->hangs && job->kind >= OTHER && part->over) {
+    if (job->hangs && job->kind >= OTHER && part->over)
         return;
-    }
     part->over = memcmp(&words, &own, sizeof own) != 0;
     feed(job, part, &op);
 }
@@ -340,17 +326,15 @@ static void add_net(void *arg, uint32_t member, const struct muster_seg_net *net
 static int by_operation(const void *left, const void *right)
 {
     const struct seen *a = left, *b = right;
-    if (a->comm != b->comm) {
+    if (a->comm != b->comm)
         return a->comm < b->comm ? -1 : 1;
-    }
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
 static bool words_differ(struct job *job)
 {
-    if (job->n) {
+    if (job->n)
         qsort(job->seen, job->n, sizeof *job->seen, by_operation);
-    }
     for (size_t i = 1; i < job->n; i++) {
         if (by_operation(&job->seen[i - 1], &job->seen[i]) == 0 &&
             memcmp(&job->seen[i - 1].words, &job->seen[i].words, sizeof(struct words)) != 0) {
@@ -363,12 +347,10 @@ static bool words_differ(struct job *job)
 /* Whether anything of it is in view. */
 static bool is_in_view(struct job *job)
 {
-    if (job->kind < OTHER) {
+    if (job->kind < OTHER)
         return false;
-    }
-    if (job->kind >= WORDS) {
+    if (job->kind >= WORDS)
         return words_differ(job);
-    }
     for (size_t i = 0; i < job->parts; i++) {
         for (size_t j = 0; j < i; j++) {
             if (job->part[i].id == job->part[j].id &&
@@ -392,14 +374,12 @@ static bool names_them(const struct job *job, const struct muster_finding *findi
             unlike += job->side[job->part[i].rank] != 0;
         }
     }
-    for (unsigned i = 0; i < finding->ranks; i++) {
+    for (unsigned i = 0; i < finding->ranks; i++)
         named_unlike += job->side[finding->rank[i]] != 0;
-    }
     unsigned all = here < MUSTER_FINDING_RANKS ? here : MUSTER_FINDING_RANKS;
     unsigned some = unlike < MUSTER_FINDING_RANKS ? unlike : MUSTER_FINDING_RANKS;
-    if (finding->confidence <= 0.5 || job->half) {
+    if (finding->confidence <= 0.5 || job->half)
         return finding->ranks == all && finding->confidence <= 0.5;
-    }
     /* One operation need not show all of them. */
     bool enough = job->steered ? named_unlike == some : named_unlike > 0;
     return finding->ranks == named_unlike && enough;
@@ -415,11 +395,9 @@ struct score {
 
 static bool is_right(const struct job *job, bool in_view, const struct muster_findings *findings)
 {
-    for (size_t f = 0; f < findings->n; f++) {
-        if (!in_view || !names_them(job, &findings->finding[f])) {
+    for (size_t f = 0; f < findings->n; f++)
+        if (!in_view || !names_them(job, &findings->finding[f]))
             return false;
-        }
-    }
     return true;
 }
 
@@ -429,11 +407,9 @@ static void explain(const struct job *job, bool right, const struct muster_findi
     scenario_print(&job->s, stdout);
     printf(", %s%s%s, call %u at %" PRIu64 ":", word_of[job->kind], job->half ? ", half" : "",
            job->grouped ? ", grouped" : "", job->call, job->at);
-    for (unsigned r = 0; r < job->s.ranks; r++) {
-        if (job->side[r]) {
+    for (unsigned r = 0; r < job->s.ranks; r++)
+        if (job->side[r])
             printf(" %u", r);
-        }
-    }
     printf("\n");
     report_findings(findings, false);
 }
@@ -462,9 +438,8 @@ static void tally(const struct options *options, const struct job *job, bool in_
                    good ? "right" : "wrong");
         }
     }
-    if (options->explain && (!right || missed)) {
+    if (options->explain && (!right || missed))
         explain(job, right, findings);
-    }
 }
 
 static void one_case(const struct options *options, const struct models *models, uint64_t seed,
@@ -511,9 +486,8 @@ static void print_score(const struct options *options, const struct score *score
 static bool reached(const struct score *score)
 {
     uint64_t missed = 0;
-    for (unsigned k = 0; k < KINDS; k++) {
+    for (unsigned k = 0; k < KINDS; k++)
         missed += score->missed[k];
-    }
     return score->sure && 100 * score->sure_right >= 99 * score->sure && missed == 0;
 }
 
@@ -527,11 +501,9 @@ int main(int argc, char **argv)
         return 2;
     }
     models_read(options.models, &models);
-    for (uint64_t seed = options.from; seed <= options.to; seed++) {
-        for (uint64_t i = 0; i < options.cases; i++) {
+    for (uint64_t seed = options.from; seed <= options.to; seed++)
+        for (uint64_t i = 0; i < options.cases; i++)
             one_case(&options, &models, seed * 1000 + i, &score);
-        }
-    }
     models_free(&models);
     print_score(&options, &score);
     return options.reach && !reached(&score) ? 1 : 0;

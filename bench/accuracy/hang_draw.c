@@ -49,9 +49,8 @@ static void draw_positions(struct draw *draw, enum layout layout, struct hang_ca
         [TWO] = {HANG_WORLD, HANG_SECOND, HANG_WORLD, HANG_SECOND},
     };
     to->positions = 2 + draw_below(draw, 8);
-    for (unsigned p = 0; p < to->positions; p++) {
+    for (unsigned p = 0; p < to->positions; p++)
         to->position[p] = draw_position(draw, streams[layout][p % 4]);
-    }
     if (layout == CHAIN) {
         static const uint8_t chain[] = {HANG_RECV_ON, HANG_SEND_ON, HANG_RECV_BACK, HANG_SEND_BACK};
         to->positions = 4 * (1 + draw_below(draw, 3));
@@ -63,9 +62,8 @@ static void draw_positions(struct draw *draw, enum layout layout, struct hang_ca
                 p / (to->positions / 4) % 2 ? MUSTER_FUNC_SEND : MUSTER_FUNC_RECV;
         }
     }
-    if ((layout == GROUPS || layout == CHAIN) && draw_chance(draw, 0.7)) {
+    if ((layout == GROUPS || layout == CHAIN) && draw_chance(draw, 0.7))
         to->position[to->positions++] = draw_position(draw, HANG_WORLD);
-    }
     for (unsigned p = 0; p + 1 < to->positions; p++) {
         to->position[p].sync = draw_chance(draw, 0.1);
         to->position[p].grouped = to->position[p].stream == to->position[p + 1].stream &&
@@ -117,9 +115,8 @@ static void draw_culprit(struct draw *draw, struct hang_case *to)
     wanted = one_only ? 1 : wanted;
     while (to->n_culprits < wanted) {
         unsigned rank = draw_below(draw, to->ranks);
-        if (!hang_is_culprit(to, rank)) {
+        if (!hang_is_culprit(to, rank))
             to->culprit[to->n_culprits++] = rank;
-        }
     }
 }
 
@@ -142,23 +139,19 @@ static void draw_place(struct draw *draw, struct hang_case *to)
         to->ahead += 2;
     }
     /* A kernel that several calls share waits for all of them: kept simple. */
-    for (unsigned p = 0; p < to->positions && to->fault > HANG_HARMLESS; p++) {
+    for (unsigned p = 0; p < to->positions && to->fault > HANG_HARMLESS; p++)
         to->position[p].grouped = false;
-    }
-    while (collective && hang_is_p2p(to->position[position].stream)) {
+    while (collective && hang_is_p2p(to->position[position].stream))
         position = position + 1 == to->positions ? 0 : position + 1;
-    }
     bool part =
         to->position[position].stream == HANG_TP || to->position[position].stream == HANG_DP;
     to->n_culprits = collective && part ? 1 : to->n_culprits;
     to->place = step * to->positions + position;
     to->changed = draw_below(draw, 4);
-    if (to->fault == HANG_DIFFERENT && to->changed == 3) {
+    if (to->fault == HANG_DIFFERENT && to->changed == 3)
         to->position[position].func = MUSTER_FUNC_BROADCAST;
-    }
-    if (to->fault == HANG_HARMLESS) {
+    if (to->fault == HANG_HARMLESS)
         to->position[position].dtype = MUSTER_DTYPE_FLOAT32;
-    }
 }
 
 static void draw_sight(struct draw *draw, struct hang_case *to)
@@ -192,12 +185,10 @@ void hang_draw(uint64_t seed, bool large, struct hang_case *to)
     draw_job(&draw, large, layout, to);
     bool collective = to->fault == HANG_DIFFERENT || to->fault == HANG_EXTRA ||
                       to->fault == HANG_SKIPPED || to->fault == HANG_HARMLESS;
-    if (collective && layout == CHAIN && to->position[to->positions - 1].stream >= HANG_COMMS) {
+    if (collective && layout == CHAIN && to->position[to->positions - 1].stream >= HANG_COMMS)
         to->position[to->positions++] = draw_position(&draw, HANG_WORLD);
-    }
-    if (to->fault >= HANG_HARMLESS || to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED) {
+    if (to->fault >= HANG_HARMLESS || to->fault == HANG_SHORT_PAUSE || to->fault == HANG_ARRIVED)
         draw_culprit(&draw, to);
-    }
     draw_place(&draw, to);
     draw_sight(&draw, to);
 }
@@ -207,12 +198,10 @@ void hang_print(const struct hang_case *hang, FILE *out)
     fprintf(out, "seed %" PRIu64 ": %s, by %s, %u ranks on %u hosts, place %u of %u x %u",
             hang->seed, fault_word[hang->fault], proof_word[hang->proof], hang->ranks, hang->hosts,
             hang->place, hang->positions, hang->steps);
-    for (unsigned g = 0; g < hang->n_culprits; g++) {
+    for (unsigned g = 0; g < hang->n_culprits; g++)
         fprintf(out, "%s%u", g ? "+" : ", guilty ", hang->culprit[g]);
-    }
-    if (hang->hidden) {
+    if (hang->hidden)
         fprintf(out, ", %u hidden%s", hang->hidden, hang->culprit_hidden ? " and the guilty" : "");
-    }
     fprintf(out, "%s%s, ahead %u, first %s", hang->all_go ? ", killed" : "",
             hang->serial ? ", serial" : "", hang->ahead,
             hang_is_p2p(hang->position[0].stream)        ? "chain"

@@ -10,22 +10,18 @@
 
 bool hang_is_culprit(const struct hang_case *hang, unsigned rank)
 {
-    for (unsigned g = 0; g < hang->n_culprits; g++) {
-        if (hang->culprit[g] == rank) {
+    for (unsigned g = 0; g < hang->n_culprits; g++)
+        if (hang->culprit[g] == rank)
             return true;
-        }
-    }
     return false;
 }
 
 struct hang_members hang_members_of(const struct hang_case *hang, unsigned stream, unsigned rank)
 {
-    if (stream == HANG_TP) {
+    if (stream == HANG_TP)
         return (struct hang_members){rank / hang->tp * hang->tp, 1, hang->tp};
-    }
-    if (stream == HANG_DP) {
+    if (stream == HANG_DP)
         return (struct hang_members){rank % hang->tp, hang->tp, hang->ranks / hang->tp};
-    }
     return (struct hang_members){0, 1, hang->ranks};
 }
 
@@ -39,9 +35,8 @@ bool hang_same_content(const struct hang_call *a, const struct hang_call *b)
 static void *need(size_t n, size_t size)
 {
     void *memory = calloc(n + 1, size);
-    if (!memory) {
+    if (!memory)
         exit(2);
-    }
     return memory;
 }
 
@@ -75,9 +70,8 @@ static void add_call(struct hang_job *job, unsigned r, const struct hang_positio
 {
     struct hang_rank *rank = &job->rank[r];
     int32_t peer = 0;
-    if (hang_is_p2p(position->stream) && !peer_of(job->hang, position->stream, r, &peer)) {
+    if (hang_is_p2p(position->stream) && !peer_of(job->hang, position->stream, r, &peer))
         return;
-    }
     rank->call[rank->calls++] = (struct hang_call){
         .stream = position->stream,
         .func = position->func,
@@ -110,9 +104,8 @@ static void add_faulty(struct hang_job *job, unsigned r, unsigned place)
         add_call(job, r, &position, place + 1);
         return;
     }
-    if (hang->fault == HANG_SKIPPED) {
+    if (hang->fault == HANG_SKIPPED)
         return;
-    }
     if (hang->fault == HANG_EXTRA) {
         struct hang_position extra = position;
         extra.func = MUSTER_FUNC_ALL_REDUCE;
@@ -121,9 +114,8 @@ static void add_faulty(struct hang_job *job, unsigned r, unsigned place)
         add_call(job, r, &extra, place);
     }
     add_call(job, r, &position, place);
-    if (hang->fault == HANG_DIFFERENT || hang->fault == HANG_HARMLESS) {
+    if (hang->fault == HANG_DIFFERENT || hang->fault == HANG_HARMLESS)
         change(hang, &rank->call[rank->calls - 1]);
-    }
 }
 
 static void add_calls(struct hang_job *job, unsigned r)
@@ -172,12 +164,10 @@ static void meet_at(struct hang_job *job, unsigned r, struct hang_call *call)
     meet->needed = hang_is_p2p(call->stream) ? 2 : hang_members_of(hang, call->stream, r).n;
     bool first = !meet->first;
     meet->first = first ? call : meet->first;
-    if (first) {
+    if (first)
         meet->end_ns = HANG_NEVER;
-    }
-    if (!hang_is_p2p(call->stream) && hang->fault != HANG_HARMLESS) {
+    if (!hang_is_p2p(call->stream) && hang->fault != HANG_HARMLESS)
         meet->differs |= !hang_same_content(call, meet->first);
-    }
 }
 
 static void number_calls(struct hang_job *job)
@@ -192,11 +182,9 @@ static void number_calls(struct hang_job *job)
         }
     }
     job->meet = need(HANG_STREAMS * hang->ranks * job->numbers, sizeof *job->meet);
-    for (unsigned r = 0; r < hang->ranks; r++) {
-        for (unsigned i = 0; i < job->rank[r].calls; i++) {
+    for (unsigned r = 0; r < hang->ranks; r++)
+        for (unsigned i = 0; i < job->rank[r].calls; i++)
             meet_at(job, r, &job->rank[r].call[i]);
-        }
-    }
     /* The link that fails is of the communicator of the first culprit. */
     const struct hang_rank *rank = hang->fault == HANG_STUCK ? &job->rank[hang->culprit[0]] : NULL;
     for (unsigned i = 0; rank && i < rank->calls; i++) {
@@ -256,18 +244,15 @@ static bool make_call(struct hang_job *job, unsigned r)
     }
     bool inside = rank->made > 0 && call[-1].grouped;
     unsigned behind = rank->made > hang->ahead && !inside ? rank->made - hang->ahead : 0;
-    if (behind > rank->ended) {
+    if (behind > rank->ended)
         return false;
-    }
     double at = rank->now_ns + call->work_ns + pause_ns(job, r, rank->made);
-    if (call->sync && rank->ended_ns + call->work_ns > at) {
+    if (call->sync && rank->ended_ns + call->work_ns > at)
         at = rank->ended_ns + call->work_ns + pause_ns(job, r, rank->made);
-    } else if (behind && end_of(&rank->call[behind - 1]) > at) {
+    else if (behind && end_of(&rank->call[behind - 1]) > at)
         at = end_of(&rank->call[behind - 1]);
-    }
-    if (at >= rank->gone_ns) {
+    if (at >= rank->gone_ns)
         return false;
-    }
     call->call_ns = rank->now_ns = at;
     rank->made++;
     rank->posted[call->stream]++;
@@ -282,26 +267,21 @@ static bool return_from_call(struct hang_job *job, unsigned r)
 {
     struct hang_rank *rank = &job->rank[r];
     struct hang_call *call = rank->made ? &rank->call[rank->made - 1] : NULL;
-    if (!rank->in_call) {
+    if (!rank->in_call)
         return false;
-    }
     double at = call->call_ns + 2e3;
     if (call->number == 0) {
-        if (call->meet->called < call->meet->needed) {
+        if (call->meet->called < call->meet->needed)
             return false;
-        }
         at = call->meet->last_call_ns + CONNECT_NS;
     }
-    if (at >= rank->gone_ns) {
+    if (at >= rank->gone_ns)
         return false;
-    }
     rank->in_call = false;
     rank->now_ns = at;
-    if (!call->grouped) {
-        for (; call >= rank->call && call->launch_ns == HANG_NEVER; call--) {
+    if (!call->grouped)
+        for (; call >= rank->call && call->launch_ns == HANG_NEVER; call--)
             call->launch_ns = at;
-        }
-    }
     return true;
 }
 
@@ -310,14 +290,11 @@ static bool any_goes(const struct hang_job *job, unsigned r, const struct hang_c
 {
     const struct hang_case *hang = job->hang;
     struct hang_members members = hang_members_of(hang, call->stream, r);
-    if (hang_is_p2p(call->stream)) {
+    if (hang_is_p2p(call->stream))
         return job->rank[r].gone_ns < before_ns || job->rank[call->root].gone_ns < before_ns;
-    }
-    for (unsigned i = 0; i < members.n; i++) {
-        if (job->rank[members.first + i * members.stride].gone_ns < before_ns) {
+    for (unsigned i = 0; i < members.n; i++)
+        if (job->rank[members.first + i * members.stride].gone_ns < before_ns)
             return true;
-        }
-    }
     return false;
 }
 
@@ -341,16 +318,14 @@ static bool begin_next(struct hang_job *job, unsigned r)
     struct hang_rank *rank = &job->rank[r];
     bool any = false;
     bool held[HANG_STREAMS + 1] = {false};
-    while (rank->begun < rank->made && rank->call[rank->begun].begin_ns < HANG_NEVER) {
+    while (rank->begun < rank->made && rank->call[rank->begun].begin_ns < HANG_NEVER)
         rank->begun++;
-    }
     for (unsigned i = rank->begun; i < rank->made; i++) {
         struct hang_call *call = &rank->call[i];
         unsigned comm = hang_is_p2p(call->stream) ? HANG_CHAIN : call->stream;
         unsigned stream = hang->serial ? HANG_STREAMS : comm;
-        if (call->begin_ns < HANG_NEVER) {
+        if (call->begin_ns < HANG_NEVER)
             continue;
-        }
         int last = rank->last[stream];
         const struct hang_call *before = last < 0 ? NULL : &rank->call[last];
         bool together = before && before->grouped && last + 1 == (int)i;
@@ -387,11 +362,9 @@ static void run(struct hang_job *job)
 {
     for (bool any = true; any;) {
         any = false;
-        for (unsigned r = 0; r < job->hang->ranks; r++) {
-            while (go_on(job, r)) {
+        for (unsigned r = 0; r < job->hang->ranks; r++)
+            while (go_on(job, r))
                 any = true;
-            }
-        }
     }
 }
 
@@ -403,9 +376,8 @@ static void set_up(struct hang_job *job)
         rank->call = need(hang->steps * hang->positions + 2, sizeof *rank->call);
         rank->now_ns = 1e9 + 2e9 * draw_unit(&job->draw);
         rank->gone_ns = HANG_NEVER;
-        for (unsigned s = 0; s <= HANG_STREAMS; s++) {
+        for (unsigned s = 0; s <= HANG_STREAMS; s++)
             rank->last[s] = -1;
-        }
         add_calls(job, r);
     }
     number_calls(job);
@@ -432,9 +404,8 @@ static struct hang_job *play(const struct hang_case *hang, const double *gone_ns
     job->draw.state = hang->seed * 0x9e3779b97f4a7c15ull + 29;
     job->rank = need(hang->ranks, sizeof *job->rank);
     set_up(job);
-    for (unsigned r = 0; gone_ns && r < hang->ranks; r++) {
+    for (unsigned r = 0; gone_ns && r < hang->ranks; r++)
         job->rank[r].gone_ns = gone_ns[r];
-    }
     run(job);
     job->last_ns = last_thing(job);
     return job;
@@ -444,11 +415,9 @@ static struct hang_job *play(const struct hang_case *hang, const double *gone_ns
 static double time_at(const struct hang_job *job, unsigned r, unsigned place)
 {
     const struct hang_rank *rank = &job->rank[r];
-    for (unsigned i = 0; i < rank->made; i++) {
-        if (rank->call[i].place >= place) {
+    for (unsigned i = 0; i < rank->made; i++)
+        if (rank->call[i].place >= place)
             return rank->call[i].call_ns;
-        }
-    }
     return rank->now_ns;
 }
 
@@ -510,9 +479,8 @@ struct hang_job *hang_play(const struct hang_case *hang)
 
 void hang_free(struct hang_job *job)
 {
-    for (unsigned r = 0; r < job->hang->ranks; r++) {
+    for (unsigned r = 0; r < job->hang->ranks; r++)
         free(job->rank[r].call);
-    }
     free(job->rank);
     free(job->meet);
     free(job);

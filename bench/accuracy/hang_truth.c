@@ -10,16 +10,14 @@ static bool hidden(const struct hang_case *hang, unsigned rank)
 {
     unsigned left = hang->hidden;
     if (hang->culprit_hidden && left && hang->n_culprits) {
-        if (rank == hang->culprit[0]) {
+        if (rank == hang->culprit[0])
             return true;
-        }
         left--;
     }
     for (unsigned r = hang->ranks; r-- > 0 && left;) {
         if (!hang_is_culprit(hang, r)) {
-            if (r == rank) {
+            if (r == rank)
                 return true;
-            }
             left--;
         }
     }
@@ -32,14 +30,11 @@ static bool anybody_waits(const struct hang_job *job)
     for (unsigned r = 0; r < job->hang->ranks; r++) {
         const struct hang_rank *rank = &job->rank[r];
         bool culprit = job->hang->fault != HANG_STUCK && hang_is_culprit(job->hang, r);
-        if (hidden(job->hang, r) || culprit) {
+        if (hidden(job->hang, r) || culprit)
             continue;
-        }
-        for (unsigned i = 0; i < rank->made; i++) {
-            if (rank->call[i].meet->end_ns == HANG_NEVER) {
+        for (unsigned i = 0; i < rank->made; i++)
+            if (rank->call[i].meet->end_ns == HANG_NEVER)
                 return true;
-            }
-        }
     }
     return false;
 }
@@ -48,11 +43,9 @@ static const struct hang_call *call_of(const struct hang_job *job, unsigned r, u
                                        uint64_t number)
 {
     const struct hang_rank *rank = &job->rank[r];
-    for (unsigned i = 0; i < rank->made; i++) {
-        if (rank->call[i].stream == stream && rank->call[i].number == number) {
+    for (unsigned i = 0; i < rank->made; i++)
+        if (rank->call[i].stream == stream && rank->call[i].number == number)
             return &rank->call[i];
-        }
-    }
     return NULL;
 }
 
@@ -68,9 +61,8 @@ static bool mark_minority(const struct hang_job *job, struct hang_members member
         unsigned r = members.first + i * members.stride;
         const struct hang_call *call =
             hidden(job->hang, r) ? NULL : call_of(job, r, stream, number);
-        if (!call) {
+        if (!call)
             continue;
-        }
         first = first ? first : call;
         bool same = hang_same_content(call, first);
         like[r] = same;
@@ -78,9 +70,8 @@ static bool mark_minority(const struct hang_job *job, struct hang_members member
         n += same;
         m += !same;
     }
-    for (unsigned r = 0; r < job->hang->ranks && m; r++) {
+    for (unsigned r = 0; r < job->hang->ranks && m; r++)
         truth->culprit[r] = (n <= m && like[r]) || (m <= n && unlike[r]);
-    }
     return m > 0;
 }
 
@@ -92,11 +83,9 @@ static void report_difference(const struct hang_job *job, struct hang_truth *tru
     unsigned stream = hang->position[hang->place % hang->positions].stream;
     struct hang_members members = hang_members_of(hang, stream, hang->culprit[0]);
     truth->kind = truth->or_kind = MUSTER_FINDING_HANG_MISMATCH;
-    for (uint64_t k = 0; k < job->numbers; k++) {
-        if (mark_minority(job, members, stream, k, truth)) {
+    for (uint64_t k = 0; k < job->numbers; k++)
+        if (mark_minority(job, members, stream, k, truth))
             return;
-        }
-    }
     /* The calls agree, one by one. If the others came to their end, the one waits for them;
      * otherwise it called into one communicator what belonged after a call into another. */
     bool over = true;
@@ -143,9 +132,8 @@ static bool is_waited_for(const struct hang_job *job, unsigned rank)
                             ? (unsigned)call->root == rank
                             : (rank - members.first) % members.stride == 0 &&
                                   (rank - members.first) / members.stride < members.n;
-            if (part && call->meet->end_ns == HANG_NEVER && !hang_is_culprit(job->hang, r)) {
+            if (part && call->meet->end_ns == HANG_NEVER && !hang_is_culprit(job->hang, r))
                 return true;
-            }
         }
     }
     return false;
@@ -222,9 +210,8 @@ static struct muster_seg_comm *entry_of(const struct show *show, unsigned stream
     unsigned comm = hang_is_p2p(stream) ? HANG_CHAIN : stream;
     for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         struct muster_seg_comm *entry = &show->segment->comm[i];
-        if (entry->uid && entry->timing == comm) {
+        if (entry->uid && entry->timing == comm)
             return entry;
-        }
     }
     return NULL;
 }
@@ -240,9 +227,8 @@ static void add_entries(struct show *show, unsigned r)
     }
     for (unsigned comm = 0; comm <= HANG_COMMS; comm++) {
         struct hang_members members = hang_members_of(hang, comm, r);
-        if (!used[comm]) {
+        if (!used[comm])
             continue;
-        }
         struct muster_seg_comm *entry = &show->segment->comm[n++];
         entry->uid = n;
         entry->id = (hang->seed << 20 | (uint64_t)comm << 12 | (members.first + 1)) * 2654435761u;
@@ -329,13 +315,11 @@ static void show_call(struct show *show, const struct hang_call *call)
     struct muster_seg_comm *entry = entry_of(show, call->stream);
     bool launched = call->launch_ns <= show->at_ns;
     bool ended = call->meet->end_ns <= show->at_ns;
-    if (!launched && hang_is_p2p(call->stream)) {
+    if (!launched && hang_is_p2p(call->stream))
         return; /* NCCL connects two ranks before it shows their first exchange */
-    }
     entry->called_ns = stamp(show, call->call_ns);
-    if (!hang_is_p2p(call->stream)) {
+    if (!hang_is_p2p(call->stream))
         count_call(entry, call);
-    }
     if (launched && !call->grouped) {
         entry->launches = entry->launches + 1;
         bool turn = call->call_ns >= show->probed_ns + 50e3;
@@ -347,9 +331,8 @@ static void show_call(struct show *show, const struct hang_call *call)
     }
     bool kept = !ended && (by_kernels(show, call) || (show->network && launched));
     if (!launched || kept) {
-        if (show->slots < MUSTER_SEG_SLOTS) {
+        if (show->slots < MUSTER_SEG_SLOTS)
             put_slot(show, call, entry->uid, launched);
-        }
     } else {
         put_ring(show, call, entry->uid, ended && by_kernels(show, call));
     }
@@ -375,28 +358,24 @@ static void introduce(struct show *show, unsigned r, unsigned host)
  * takes in order. What is left open at the end of a finalized communicator is nothing. */
 static void leave(const struct show *show, double gone_ns, bool finalized)
 {
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS && finalized; i++) {
-        if (show->segment->comm[i].uid) {
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && finalized; i++)
+        if (show->segment->comm[i].uid)
             show->segment->comm[i].end_ns = stamp(show, gone_ns - 1e6);
-        }
-    }
 }
 
 bool hang_show(const struct hang_job *job, unsigned r, struct hang_sight *sight)
 {
     const struct hang_case *hang = job->hang;
     const struct hang_rank *rank = &job->rank[r];
-    if (hidden(hang, r)) {
+    if (hidden(hang, r))
         return false;
-    }
     unsigned host = r / ((hang->ranks + hang->hosts - 1) / hang->hosts);
     /* Mapped, so that of a thousand segments only what is written takes memory. */
     struct muster_segment *segment =
         mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct show show = {.job = job, .rank = rank, .segment = segment, .probed_ns = -1e9};
-    if (segment == MAP_FAILED) {
+    if (segment == MAP_FAILED)
         exit(2);
-    }
     introduce(&show, r, host);
     bool gone = rank->gone_ns <= job->look_ns;
     bool finished = hang->fault == HANG_FINISHED;
@@ -410,18 +389,16 @@ bool hang_show(const struct hang_job *job, unsigned r, struct hang_sight *sight)
         beat_ns = show.at_ns;
     }
     add_entries(&show, r);
-    for (unsigned i = 0; i < rank->made && rank->call[i].call_ns <= show.at_ns; i++) {
+    for (unsigned i = 0; i < rank->made && rank->call[i].call_ns <= show.at_ns; i++)
         show_call(&show, &rank->call[i]);
-    }
     segment->heartbeat_mono_ns = stamp(&show, beat_ns > 0 ? beat_ns : 0);
     sight->state = !gone                      ? MUSTER_PROCESS_RUNNING
                    : finished && !hang->exits ? MUSTER_PROCESS_FINALIZED
                    : hang->exits              ? MUSTER_PROCESS_EXITED
                                               : MUSTER_PROCESS_KILLED;
     leave(&show, rank->gone_ns, gone && finished && !hang->exits);
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++)
         segment->comm[i].timing = 0;
-    }
     sight->seen_ns = gone || sight->from_log ? 0 : stamp(&show, job->look_ns);
     sight->segment = segment;
     return true;

@@ -41,9 +41,8 @@ static struct muster_findings diagnose(const struct hang_case *hang, const struc
     struct muster_findings findings = {0};
     struct muster_view view;
     for (unsigned r = 0; sight && run.process && r < hang->ranks; r++) {
-        if (!hang_show(job, r, &sight[r])) {
+        if (!hang_show(job, r, &sight[r]))
             continue;
-        }
         uint64_t head = sight[r].segment->ring_head;
         run.process[run.processes++] = (struct muster_process){
             .segment = sight[r].segment,
@@ -61,9 +60,8 @@ static struct muster_findings diagnose(const struct hang_case *hang, const struc
     }
     muster_view_free(&view);
     free(run.process);
-    for (unsigned r = 0; r < hang->ranks; r++) {
+    for (unsigned r = 0; r < hang->ranks; r++)
         hang_hide(&sight[r]);
-    }
     free(sight);
     return findings;
 }
@@ -72,9 +70,8 @@ static struct muster_findings diagnose(const struct hang_case *hang, const struc
 static unsigned expected(const struct hang_case *hang, const struct hang_truth *truth)
 {
     unsigned n = 0;
-    for (unsigned r = 0; r < hang->ranks; r++) {
+    for (unsigned r = 0; r < hang->ranks; r++)
         n += truth->culprit[r] && !truth->spare[r];
-    }
     return n < MUSTER_FINDING_RANKS ? n : MUSTER_FINDING_RANKS;
 }
 
@@ -83,22 +80,18 @@ static enum verdict evaluate(const struct hang_case *hang, const struct hang_tru
 {
     bool named[HANG_RANKS_MAX] = {false};
     unsigned n = 0;
-    if (findings->n == 0) {
+    if (findings->n == 0)
         return truth->found ? MISSED : RIGHT;
-    }
-    if (!truth->found) {
+    if (!truth->found)
         return WRONG;
-    }
     for (size_t f = 0; f < findings->n; f++) {
         const struct muster_finding *finding = &findings->finding[f];
         bool kind = (int)finding->kind == truth->kind || (int)finding->kind == truth->or_kind;
-        if (!kind || (!truth->named && finding->ranks)) {
+        if (!kind || (!truth->named && finding->ranks))
             return WRONG;
-        }
         for (unsigned i = 0; i < finding->ranks; i++) {
-            if (!truth->culprit[finding->rank[i]]) {
+            if (!truth->culprit[finding->rank[i]])
                 return WRONG;
-            }
             n += !named[finding->rank[i]];
             named[finding->rank[i]] = true;
         }
@@ -113,16 +106,13 @@ static void explain(const struct hang_case *hang, const struct hang_truth *truth
     hang_print(hang, stdout);
     printf("; expected %s",
            truth->found ? muster_finding_name((enum muster_finding_kind)truth->kind) : "nothing");
-    for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++) {
-        if (truth->culprit[r]) {
+    for (unsigned r = 0; r < hang->ranks && truth->found && truth->named; r++)
+        if (truth->culprit[r])
             printf(" %u", r);
-        }
-    }
     printf("\n");
     report_findings(findings, true);
-    for (unsigned i = 0; i < findings->not_observable.n && i < 4; i++) {
+    for (unsigned i = 0; i < findings->not_observable.n && i < 4; i++)
         printf("    not observable: %s\n", findings->not_observable.line[i]);
-    }
 }
 
 static void one_case(const struct options *options, uint64_t seed, struct score *score)
@@ -140,14 +130,12 @@ static void one_case(const struct options *options, uint64_t seed, struct score 
     bool sure = findings.n > 0 && findings.finding[0].confidence >= SURE;
     score->sure += sure;
     score->sure_right += sure && verdict == RIGHT;
-    if (hang.hidden) {
+    if (hang.hidden)
         score->partly[verdict]++;
-    } else {
+    else
         score->n[hang.fault][hang.proof][verdict]++;
-    }
-    if (options->explain && verdict != RIGHT) {
+    if (options->explain && verdict != RIGHT)
         explain(&hang, &truth, &findings, verdict);
-    }
     if (options->evidence && findings.n) {
         printf("evidence %s %.4f %s\n", muster_finding_name(findings.finding[0].kind),
                findings.finding[0].confidence, verdict == RIGHT ? "right" : "wrong");
@@ -182,13 +170,11 @@ static void print_score(const struct options *options, const struct score *score
            score->sure);
     printf("right/missed/wrong by what happened (down) and what tells of completion (across)\n");
     printf("%-14s", "");
-    for (unsigned proof = 0; proof < HANG_PROOFS; proof++) {
+    for (unsigned proof = 0; proof < HANG_PROOFS; proof++)
         printf(" %-14s", hang_proof_name(proof));
-    }
     printf("\n");
-    for (unsigned fault = 0; fault < HANG_FAULTS; fault++) {
+    for (unsigned fault = 0; fault < HANG_FAULTS; fault++)
         print_row(score, fault);
-    }
     printf("with ranks out of sight: %" PRIu64 "/%" PRIu64 "/%" PRIu64 "\n", score->partly[RIGHT],
            score->partly[MISSED], score->partly[WRONG]);
 }
@@ -212,11 +198,9 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    for (uint64_t seed = options.from; seed <= options.to; seed++) {
-        for (uint64_t i = 0; i < options.cases; i++) {
+    for (uint64_t seed = options.from; seed <= options.to; seed++)
+        for (uint64_t i = 0; i < options.cases; i++)
             one_case(&options, seed * 1000 + i, &score);
-        }
-    }
     print_score(&options, &score);
     return options.reach && !reached(&score) ? 1 : 0;
 }

@@ -14,11 +14,9 @@ static void give_up(const char *path, unsigned line, const char *what)
 
 static uint8_t func_of(const char *word)
 {
-    for (unsigned f = 1; f < MUSTER_FUNCS; f++) {
-        if (strcmp(word, muster_func_word(f)) == 0) {
+    for (unsigned f = 1; f < MUSTER_FUNCS; f++)
+        if (strcmp(word, muster_func_word(f)) == 0)
             return (uint8_t)f;
-        }
-    }
     return MUSTER_FUNC_UNKNOWN;
 }
 
@@ -27,9 +25,8 @@ static void make_room(struct model *model)
     size_t n = (size_t)model->positions * model->steps + 1;
     model->transfer_ns = calloc(n, sizeof *model->transfer_ns);
     model->self_ns = calloc(n, sizeof *model->self_ns);
-    if (!model->transfer_ns || !model->self_ns) {
+    if (!model->transfer_ns || !model->self_ns)
         exit(2);
-    }
 }
 
 void models_read(const char *path, struct models *models)
@@ -39,9 +36,8 @@ void models_read(const char *path, struct models *models)
     unsigned line = 0, positions = 0, step, at;
     struct model *model = NULL;
     memset(models, 0, sizeof *models);
-    if (!file) {
+    if (!file)
         give_up(path, 0, "cannot be opened");
-    }
     while (fgets(text, sizeof text, file)) {
         int64_t self[BASE_RANKS];
         uint64_t n;

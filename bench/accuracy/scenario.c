@@ -12,9 +12,8 @@ static unsigned draw_ranks(struct draw *draw, const struct model *model, bool la
     static const unsigned few[] = {2, 3, 4, 4, 5, 6, 8, 8, 12, 16};
     static const unsigned many[] = {32, 64, 128, 256, 512, 1024};
     unsigned ranks = large ? many[draw_below(draw, 6)] : few[draw_below(draw, 10)];
-    if (model->position[0].group != GROUP_WORLD || model->sockets) {
+    if (model->position[0].group != GROUP_WORLD || model->sockets)
         ranks = ranks < 4 ? 4 : ranks / 2 * 2;
-    }
     return ranks;
 }
 
@@ -85,9 +84,8 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
         to->position = draw_below(&draw, to->model->positions);
     }
     to->burst = 1;
-    if (to->jitter && draw_chance(&draw, 0.5)) {
+    if (to->jitter && draw_chance(&draw, 0.5))
         to->burst = 1 + draw_below(&draw, to->steps / 20 + 1);
-    }
     /* As trainings do: gradients of data-parallel groups overlap, hosts are slow to feed small
      * operations. */
     bool world = to->model->position[0].group == GROUP_WORLD && !to->model->sockets;
@@ -102,9 +100,8 @@ void scenario_print(const struct scenario *s, FILE *out)
             s->ranks, s->hidden, s->steps);
     if (s->fault == FAULT_LATE) {
         fprintf(out, ", late %u", s->culprit[0]);
-        if (s->n_culprits > 1) {
+        if (s->n_culprits > 1)
             fprintf(out, "+%u", s->culprit[1]);
-        }
         fprintf(out, " by %.0f us in %.0f %% of %s%s%s", (double)s->delay_ns / 1e3, 100 * s->share,
                 s->everywhere ? "all operations" : "one position", s->host ? ", host" : "",
                 s->culprit_hidden ? ", not seen" : "");
@@ -115,7 +112,6 @@ void scenario_print(const struct scenario *s, FILE *out)
     }
     fprintf(out, "%s%s%s%s", s->blocks ? ", blocks" : "", s->pause_every ? ", checkpoints" : "",
             s->overlap ? ", overlap" : "", s->host_bound ? ", host-bound" : "");
-    if (s->dropped > 0) {
+    if (s->dropped > 0)
         fprintf(out, ", %.2f %% dropped", 100 * s->dropped);
-    }
 }

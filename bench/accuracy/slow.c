@@ -50,9 +50,8 @@ static enum kind draw_kind(struct draw *draw, struct scenario *to)
 {
     double kind = draw_unit(draw);
     bool groups = to->model->position[0].group != GROUP_WORLD;
-    if (groups && kind < 0.25 && to->ranks >= 8) {
+    if (groups && kind < 0.25 && to->ranks >= 8)
         return SLOWER;
-    }
     return kind < 0.5 ? SLOWED : kind < 0.65 ? BURST : kind < 0.75 ? ONE_CLASS : CLEAN;
 }
 
@@ -66,9 +65,8 @@ static enum kind draw(const struct models *models, uint64_t seed, struct scenari
     to->n_culprits = 0;
     to->hidden = draw_chance(&draw, 0.1) ? to->hidden : 0;
     enum kind kind = draw_kind(&draw, to);
-    if (kind == CLEAN) {
+    if (kind == CLEAN)
         return kind;
-    }
     draw_group(&draw, to);
     to->jitter = false;
     to->fault = FAULT_SLOWED;
@@ -169,9 +167,8 @@ static void print_score(const struct options *options, const struct score *score
     }
     for (unsigned k = 0; k <= SLOWER; k++) {
         printf("recall, %s, by factor:", word_of[k]);
-        for (unsigned i = 0; i < FACTORS; i++) {
+        for (unsigned i = 0; i < FACTORS; i++)
             printf(" %gx %" PRIu64 "/%" PRIu64, factor_of[i], score->named[k][i], score->all[k][i]);
-        }
         printf("\n");
     }
 }
@@ -199,11 +196,9 @@ int main(int argc, char **argv)
         return 2;
     }
     models_read(options.models, &models);
-    for (uint64_t seed = options.from; seed <= options.to; seed++) {
-        for (uint64_t i = 0; i < options.cases; i++) {
+    for (uint64_t seed = options.from; seed <= options.to; seed++)
+        for (uint64_t i = 0; i < options.cases; i++)
             one_case(&options, &models, seed * 1000 + i, &score);
-        }
-    }
     models_free(&models);
     print_score(&options, &score);
     return options.reach && !reached(&score) ? 1 : 0;

@@ -35,11 +35,9 @@ uint64_t deviations_p99(const struct deviations *deviations)
     uint64_t all = 0;
     uint64_t below = 0;
     unsigned i = 0;
-    for (unsigned k = 0; k < DEVIATIONS; k++) {
+    for (unsigned k = 0; k < DEVIATIONS; k++)
         all += deviations->count[k];
-    }
-    while (i + 1 < DEVIATIONS && 100 * (below += deviations->count[i]) < 99 * all) {
+    while (i + 1 < DEVIATIONS && 100 * (below += deviations->count[i]) < 99 * all)
         i++;
-    }
     return (uint64_t)exp2((i + 1) / 16.0);
 }

@@ -191,7 +191,7 @@ static int read_options(int argc, char **argv, struct options *to)
 struct offline {
     double now_s, evaluated_s, longest_s, joined_s;
     double begun_s, free_s; /* of the processor's time: a look; of the job's: when it is over */
-    FILE *dump; /* messages, each behind its length; NULL: nowhere */
+    FILE *dump;             /* messages, each behind its length; NULL: nowhere */
 };
 
 static double spent_s(void)

@@ -33,7 +33,8 @@ static void make_half(struct program_maker *maker, enum action_part part, double
 static void make_stage(struct job *job, unsigned stage)
 {
     struct program_maker maker = {.job = job, .program = &job->program[stage]};
-    const struct action_leg to = {.peer = (uint8_t)!stage, .send = true}, from = {.peer = (uint8_t)!stage};
+    const struct action_leg to = {.peer = (uint8_t)!stage, .send = true},
+                            from = {.peer = (uint8_t)!stage};
     bool alone = job->stages < 2;
     make_host(&maker, PART_INPUT, 1e6);
     if (!alone && stage == 1)
@@ -115,8 +116,13 @@ void fleet_job_make(unsigned ranks, unsigned seconds, enum fleet_fault fault, do
     job->accumulate = 1;
     job->ahead_ns = 100e6;
     job->by_events = true;
-    job->noise = (struct job_noise){.speed = 0.01, .kernel = 0.005, .spike_share = 1e-3, .spike_ns = 0.2e6,
-                                    .host_speed = 0.05, .host = 0.05, .link = 0.02};
+    job->noise = (struct job_noise){.speed = 0.01,
+                                    .kernel = 0.005,
+                                    .spike_share = 1e-3,
+                                    .spike_ns = 0.2e6,
+                                    .host_speed = 0.05,
+                                    .host = 0.05,
+                                    .link = 0.02};
     shape(job);
     for (unsigned stage = 0; stage < job->stages; stage++)
         make_stage(job, stage);

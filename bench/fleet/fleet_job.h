@@ -13,8 +13,8 @@ enum fleet_fault { FLEET_NOBODY, FLEET_RANK, FLEET_HOST, FLEET_MOVES, FLEET_FAUL
 /* -1: no such word. */
 int fleet_fault_of(const char *word);
 
-/* `ranks`: 8 to JOB_RANKS_MAX, eight a host. Somebody is late by a tenth of a step from `from_s` on;
- * FLEET_MOVES: two ranks by turns of three seconds. job_free in the end. */
+/* `ranks`: 8 to JOB_RANKS_MAX, eight a host. Somebody is late by a tenth of a step from `from_s`
+ * on; FLEET_MOVES: two ranks by turns of three seconds. job_free in the end. */
 void fleet_job_make(unsigned ranks, unsigned seconds, enum fleet_fault fault, double from_s,
                     struct job *job);
 /* Seconds after which the faults have cost so much; -1: never. */

@@ -1,6 +1,7 @@
 /*
- * What the agents of all hosts of a job tell in each half second, made before it is told: the bodies
- * of their messages (fleet/wire.h), thinned as an agent thins. Heads are whoever's who tells.
+ * What the agents of all hosts of a job tell in each half second, made before it is told: the
+ * bodies of their messages (fleet/wire.h), thinned as an agent thins. Heads are whoever's who
+ * tells.
  */
 #ifndef MUSTER_BENCH_FLEET_FLEET_TAPE_H
 #define MUSTER_BENCH_FLEET_FLEET_TAPE_H
@@ -12,8 +13,8 @@ struct fleet_tape {
     unsigned hosts, halves;
     unsigned char *byte;
     size_t bytes, room;
-    size_t *at;     /* body of `host` in `half` begins at [half * hosts + host], ends at the next */
-    bool *again;    /* it says who everybody is; likewise */
+    size_t *at;  /* body of `host` in `half` begins at [half * hosts + host], ends at the next */
+    bool *again; /* it says who everybody is; likewise */
     uint64_t *mono_ns; /* its host's clock; likewise */
 };
 

@@ -1,6 +1,6 @@
 /*
- * What `muster diagnose --follow` takes while a job goes on: processor time of a look and memory, after
- * 1, 2, 5 and 10 minutes of simulated operations of which every one is timed.
+ * What `muster diagnose --follow` takes while a job goes on: processor time of a look and memory,
+ * after 1, 2, 5 and 10 minutes of simulated operations of which every one is timed.
  *
  * usage: follow_cost [--ranks N] [--minutes N]
  */
@@ -47,7 +47,8 @@ static double resident_mib(void)
 static void refresh(const struct testbed *bed, struct muster_run *run)
 {
     const char *names[] = {bed->held.shm};
-    const struct muster_run_query query = {.run = names, .runs = 1, .segment_dir = bed->held.shm, .streamed = true};
+    const struct muster_run_query query = {
+        .run = names, .runs = 1, .segment_dir = bed->held.shm, .streamed = true};
     struct muster_err err;
     if (muster_run_refresh(&query, run, &err) != 0) {
         fprintf(stderr, "follow_cost: %s\n", err.text);
@@ -116,7 +117,8 @@ static void start(struct testbed *bed)
 int main(int argc, char **argv)
 {
     struct testbed bed = {
-        .held = {.shm = "/dev/shm/muster-follow-cost-XXXXXX", .ranks = 8, .comms = 1, .here = true}};
+        .held = {
+            .shm = "/dev/shm/muster-follow-cost-XXXXXX", .ranks = 8, .comms = 1, .here = true}};
     unsigned minutes = 10;
     for (int i = 1; i + 1 < argc; i += 2) {
         unsigned value = (unsigned)strtoul(argv[i + 1], NULL, 10);

@@ -1,4 +1,5 @@
-/* Processes that stand for the ranks of a host: each holds a segment that the bench writes in its name. */
+/* Processes that stand for the ranks of a host: each holds a segment that the bench writes in its
+ * name. */
 #ifndef MUSTER_BENCH_HELD_HELD_RANKS_H
 #define MUSTER_BENCH_HELD_HELD_RANKS_H
 

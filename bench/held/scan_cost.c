@@ -95,7 +95,7 @@ static double measure(unsigned ranks, bool leads, unsigned seconds)
         held_fail("testbed");
     for (unsigned r = 0; r < ranks; r++) {
         bed.held.pid[r] = r == looks ? start_looking(&bed, r, ready, go, seconds)
-                                : held_start(&bed.held, r, ready[1]);
+                                     : held_start(&bed.held, r, ready[1]);
         if (bed.held.pid[r] < 0 || read(ready[0], &byte, 1) != 1)
             held_fail("rank");
     }

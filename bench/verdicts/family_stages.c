@@ -126,10 +126,9 @@ static void turn(struct pipeline *pipeline, struct schedule *s, unsigned *left)
         leg[stage][legs[stage]++] = (struct action_leg){.peer = (uint8_t)to, .send = true};
         leg[to][legs[to]++] = (struct action_leg){.peer = (uint8_t)stage};
     }
-    for (unsigned stage = 0; stage < s->stages; stage++) {
+    for (unsigned stage = 0; stage < s->stages; stage++)
         if (legs[stage])
             make_legs(&pipeline->maker[stage], leg[stage], legs[stage], pipeline->leg_ns);
-    }
     if (done == 0) {
         fprintf(stderr, "verdicts: a pipeline of %u stages stands still\n", s->stages);
         exit(2);

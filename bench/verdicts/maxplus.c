@@ -170,11 +170,10 @@ static double transfer_ns(const struct run *run, const struct action *action, un
     uint64_t who = (uint64_t)action->group << 16 | first;
     uint64_t bits = draw(run, DRAW_LINK, who, number);
     double ns = action->ns * fmax(0.7, 1 + run->job->noise.link * fabs(chance_bell(bits)));
-    for (unsigned f = 0; f < run->job->faults; f++) {
+    for (unsigned f = 0; f < run->job->faults; f++)
         if (run->faults >> f & 1 &&
             simulate_is_slow(run->job, &run->job->fault[f], action->group, first))
             ns *= run->job->fault[f].factor;
-    }
     return ns;
 }
 

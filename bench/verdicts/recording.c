@@ -132,10 +132,9 @@ static void emit_launch(struct writer *writer, const struct launch *launch, bool
         emit_pair(writer, launch, timed, (own + 1) % n, true);
         emit_pair(writer, launch, timed, (own + n - 1) % n, false);
     } else if (action->by_sends) {
-        for (unsigned i = 0; i < 2 * n; i++) {
+        for (unsigned i = 0; i < 2 * n; i++)
             if (i / 2 != own)
                 emit_pair(writer, launch, timed, i / 2, i & 1);
-        }
     } else {
         uint64_t *number = job->graph ? &place->replayed : &place->number;
         emit(writer, launch, timed, number, action->func, -1);
@@ -191,9 +190,8 @@ static unsigned hosts_of(const struct job *job, enum job_group group, unsigned f
 {
     const struct job_shape *shape = &job->shape[group];
     unsigned hosts = 1;
-    for (unsigned i = 1; i < shape->n; i++) {
+    for (unsigned i = 1; i < shape->n; i++)
         hosts += job_host(first + i * shape->stride) != job_host(first + (i - 1) * shape->stride);
-    }
     return hosts;
 }
 
@@ -286,10 +284,9 @@ void recording_make(const struct job *job, const struct recording_sink *sink,
     memset(recorded, 0, sizeof *recorded);
     open_ranks(writer);
     recorded->run_ns = simulate(job, (1u << job->faults) - 1, job->steps, write_launch, writer);
-    for (unsigned g = 0; g < GROUPS; g++) {
+    for (unsigned g = 0; g < GROUPS; g++)
         if (is_used(job, g))
             write_nets(writer, g);
-    }
     free(place);
     free(writer);
 }

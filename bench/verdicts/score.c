@@ -12,10 +12,9 @@ static bool is_word(const struct muster_finding *finding, const char *word)
 static bool is_slow_comm(const struct job *job, const struct fault *fault, uint64_t comm)
 {
     for (unsigned g = 0; g < GROUPS; g++) {
-        for (unsigned r = 0; job->shape[g].n > 1 && r < job->ranks; r++) {
+        for (unsigned r = 0; job->shape[g].n > 1 && r < job->ranks; r++)
             if (job_first(job, g, r) == r && recording_comm(job, g, r) == comm)
                 return simulate_is_slow(job, fault, g, r);
-        }
     }
     return false;
 }

@@ -8,20 +8,18 @@ static const double DUE_S = 0.1;
 static bool shares_rank(const struct muster_finding *a, const struct muster_finding *b)
 {
     for (unsigned i = 0; i < a->ranks; i++) {
-        for (unsigned k = 0; k < b->ranks; k++) {
+        for (unsigned k = 0; k < b->ranks; k++)
             if (a->rank[i] == b->rank[k])
                 return true;
-        }
     }
     return a->ranks == 0 && b->comm == a->comm;
 }
 
 static bool holds(const struct muster_finding *emitted, const struct muster_findings *after)
 {
-    for (size_t i = 0; i < after->n; i++) {
+    for (size_t i = 0; i < after->n; i++)
         if (shares_rank(emitted, &after->finding[i]))
             return true;
-    }
     return false;
 }
 
@@ -42,10 +40,9 @@ static void add_delays(struct score_live *score, const struct job *job, const st
         unsigned faults;
         if (score_finding(job, &run->emitted[i].finding, &faults) != VERDICT_RIGHT)
             continue;
-        for (unsigned f = 0; f < job->faults && score->delays < LIVE_DELAYS; f++) {
+        for (unsigned f = 0; f < job->faults && score->delays < LIVE_DELAYS; f++)
             if (truth->due[f] && faults >> f & ~named >> f & 1)
                 score->delay_s[score->delays++] = run->emitted[i].at_s - due_s(job, truth, f);
-        }
         named |= faults;
     }
 }

@@ -24,16 +24,14 @@ static void print_rows(const struct score *score, FILE *out)
         "| cases | told | precision | recall | innocents named | all wait |\n"
         "|---|---|---|---|---|---|---|\n";
     fprintf(out, "| category %s", head);
-    for (unsigned c = 0; c < CASES; c++) {
+    for (unsigned c = 0; c < CASES; c++)
         if (score->category[c].cases)
             print_row(job_category_word(c), &score->category[c], out);
-    }
     print_row("all", &score->all, out);
     fprintf(out, "\n| family %s", head);
-    for (unsigned f = 0; f < FAMILIES; f++) {
+    for (unsigned f = 0; f < FAMILIES; f++)
         if (score->family[f].cases)
             print_row(job_family_word(f), &score->family[f], out);
-    }
 }
 
 static void print_power(const struct score *score, FILE *out)
@@ -136,10 +134,9 @@ static void print_families(const struct score *score, FILE *out)
     fprintf(out,
             "\n| family left out | findings | confidence by the others | right | Brier | true "
             "cost over the one said, by the others | within |\n|---|---|---|---|---|---|---|\n");
-    for (unsigned f = 0; f < FAMILIES; f++) {
+    for (unsigned f = 0; f < FAMILIES; f++)
         if (score->family[f].right + score->family[f].wrong)
             print_left_out(score, f, out);
-    }
 }
 
 void score_print(struct score *score, FILE *out)

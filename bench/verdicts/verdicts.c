@@ -114,10 +114,9 @@ static int parse(int argc, char **argv, struct options *options)
                                           {NULL, 0, NULL, 0}};
     *options =
         (struct options){.from = 1000, .to = 1009, .category = -1, .family = -1, .without = -1};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
         if (parse_one(c, options))
             return -1;
-    }
     return optind == argc && options->from <= options->to ? 0 : -1;
 }
 
@@ -206,10 +205,9 @@ static void all_cases(struct bench *bench)
     const struct options *options = bench->options;
     uint64_t begin = muster_now_ns();
     for (uint64_t seed = options->from; seed <= options->to; seed++) {
-        for (unsigned c = 0; c < CASES; c++) {
+        for (unsigned c = 0; c < CASES; c++)
             if (options->category < 0 || (unsigned)options->category == c)
                 one_case(bench, seed, c, options->family);
-        }
     }
     double seconds = (double)(muster_now_ns() - begin) / 1e9;
     printf("seeds %" PRIu64 " to %" PRIu64 ", family %s\n\n", options->from, options->to,

@@ -137,10 +137,9 @@ static void *find_nccl(void)
         "/usr",
     };
     void *library = dlopen(nccl_soname, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !library; i++) {
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !library; i++)
         if (prefixes[i] && *prefixes[i])
             library = open_below(prefixes[i]);
-    }
     return library;
 }
 

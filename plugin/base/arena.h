@@ -42,7 +42,8 @@ muster_arena_vformat(struct muster_arena *arena, const char *format, va_list val
 int muster_arena_check(const struct muster_arena *arena, struct muster_err *err, const char *what);
 /* Frees all; the arena is as new. */
 void muster_arena_free(struct muster_arena *arena);
-/* The same of what was needed on the way to something of `owner`, which has failed if `scratch` did. */
+/* The same of what was needed on the way to something of `owner`, which has failed if `scratch`
+ * did. */
 void muster_arena_end(struct muster_arena *scratch, struct muster_arena *owner);
 
 #endif

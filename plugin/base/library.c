@@ -7,8 +7,8 @@
 
 #define FORK_WAIT_NS (1 * MUSTER_NS_PER_S)
 
-/* Held in the loader and by who forks. Of a kind that a thread which could not get it may unlock, and
- * that a library which forks while it is loaded does not wait for. */
+/* Held in the loader and by who forks. Of a kind that a thread which could not get it may unlock,
+ * and that a library which forks while it is loaded does not wait for. */
 static pthread_mutex_t loader = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 
 void *muster_library_open(const char *name, int flags)

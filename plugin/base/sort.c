@@ -149,8 +149,7 @@ uint64_t muster_upper_median_u64(uint64_t *value, size_t n)
 }
 
 /* Merges neighbours of ascending runs until one is left. */
-struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_keyed *to,
-                                       size_t n)
+struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_keyed *to, size_t n)
 {
     for (;;) {
         size_t runs = 0;
@@ -159,9 +158,8 @@ struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_
             }
             for (end = b < n ? b + 1 : n; end < n && from[end].key >= from[end - 1].key; end++) {
             }
-            if (b == n && a == 0) {
+            if (b == n && a == 0)
                 return from;
-            }
             size_t i = a, j = b;
             for (size_t k = a; k < end; k++) {
                 bool left = i < b && (j == end || from[i].key <= from[j].key);
@@ -172,8 +170,7 @@ struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_
         struct muster_keyed *swap = from;
         from = to;
         to = swap;
-        if (runs <= 1) {
+        if (runs <= 1)
             return from;
-        }
     }
 }

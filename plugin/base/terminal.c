@@ -25,9 +25,8 @@ struct muster_terminal muster_terminal_of(int fd)
         terminal.width = size.ws_col;
         terminal.fit = true;
     }
-    if (terminal.width < MUSTER_TERMINAL_LEAST) {
+    if (terminal.width < MUSTER_TERMINAL_LEAST)
         terminal.width = MUSTER_TERMINAL_LEAST;
-    }
     terminal.style = is_terminal && !muster_env("NO_COLOR") && term && strcmp(term, "dumb") != 0;
     return terminal;
 }
@@ -41,31 +40,27 @@ static size_t letter(const char *text)
 size_t muster_terminal_cells(const char *text)
 {
     size_t cells = 0;
-    for (; *text; text += letter(text)) {
+    for (; *text; text += letter(text))
         cells++;
-    }
     return cells;
 }
 
 void muster_terminal_cut(char *text, size_t size, size_t cells)
 {
     size_t at = 0, word = 0;
-    if (muster_terminal_cells(text) <= cells || cells == 0) {
+    if (muster_terminal_cells(text) <= cells || cells == 0)
         return;
-    }
     for (size_t n = 0; n + 1 < cells; n++) {
         at += letter(text + at);
         word = text[at] == ' ' ? at : word;
     }
     at = 4 * word > 3 * at ? word : at;
-    while (at > 0 && strchr(" ,;:(", text[at - 1])) {
+    while (at > 0 && strchr(" ,;:(", text[at - 1]))
         at--;
-    }
-    if (at + sizeof ellipsis <= size) {
+    if (at + sizeof ellipsis <= size)
         memcpy(text + at, ellipsis, sizeof ellipsis);
-    } else {
+    else
         text[at] = '\0';
-    }
 }
 
 void muster_terminal_wrap(FILE *out, unsigned width, const char *first, const char *rest,
@@ -77,9 +72,8 @@ void muster_terminal_wrap(FILE *out, unsigned width, const char *first, const ch
     while (*text) {
         size_t bytes = strcspn(text, " ");
         size_t cells = 0;
-        for (size_t at = 0; at < bytes; at += letter(text + at)) {
+        for (size_t at = 0; at < bytes; at += letter(text + at))
             cells++;
-        }
         if (begun && used + 1 + cells > width) {
             fprintf(out, "\n%s", rest);
             used = muster_terminal_cells(rest);

@@ -20,10 +20,9 @@ static bool is_hidden(const char *text, size_t n)
     uint32_t point = n == 1 ? c[0] : c[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++)
         point = point << 6 | (c[i] & 0x3fu);
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
         if (point >= hidden[i].from && point <= hidden[i].to)
             return true;
-    }
     return false;
 }
 
@@ -305,9 +304,8 @@ bool muster_text_close(FILE *stream, char **text)
 {
     bool failed = !stream || ferror(stream);
     failed |= stream && fclose(stream) != 0;
-    if (!failed && *text) {
+    if (!failed && *text)
         return true;
-    }
     free(*text);
     *text = NULL;
     return false;

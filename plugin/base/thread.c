@@ -119,9 +119,8 @@ void muster_sigpipe_release(const struct muster_sigpipe *hold, bool raised)
     const struct timespec now = {0};
     if (!hold->held)
         return;
-    if (raised && !hold->was_pending) {
+    if (raised && !hold->was_pending)
         while (sigtimedwait(&sigpipe, NULL, &now) < 0 && errno == EINTR)
             ;
-    }
     pthread_sigmask(SIG_SETMASK, &hold->before, NULL);
 }

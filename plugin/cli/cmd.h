@@ -20,7 +20,7 @@ struct muster_cmd {
     const char *summary;              /* one line, lower case, no full stop */
     const char *usage;                /* what follows the name: "[RUN...] [options]" */
     const char *about;                /* text below the options, lines ending in \n; may be NULL */
-    const char *examples; /* lines of "  command  # comment"; NULL: none */
+    const char *examples;             /* lines of "  command  # comment"; NULL: none */
     const struct muster_opt *options; /* ended by a NULL name; may be NULL */
     bool stop_at_operand; /* options after the first operand belong to that operand (run, env) */
     const struct muster_cmd *const *subs; /* its own commands, named "COMMAND WORD", ended by NULL;

@@ -54,8 +54,8 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
         agent->more = muster_publish_metrics;
         agent->more_arg = publish;
     }
-    int rc = muster_agent_serve(agent, given->listen, given->web,
-                                given->quiet ? NULL : stderr, err);
+    int rc =
+        muster_agent_serve(agent, given->listen, given->web, given->quiet ? NULL : stderr, err);
     muster_publish_stop(publish);
     return rc;
 }
@@ -90,10 +90,11 @@ const struct muster_cmd muster_cmd_agent = {
     .name = "agent",
     .summary = "serve metrics of this host's jobs to Prometheus",
     .usage = "[options]",
-    .about = "Reads the segments of what lives on this host, and nothing else of the jobs; writes\n"
-             "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. With --nats\n"
-             "it also tells muster fleet of them, which compares the ranks of all hosts. It ends\n"
-             "by SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
+    .about =
+        "Reads the segments of what lives on this host, and nothing else of the jobs; writes\n"
+        "nothing. Start it once a host, by systemd or a DaemonSet: docs/fleet.md. With --nats\n"
+        "it also tells muster fleet of them, which compares the ranks of all hosts. It ends\n"
+        "by SIGINT or SIGTERM. Exit status: 0, or 2 if it cannot serve.\n",
     .examples = "For a Prometheus elsewhere; and what it serves, printed once:\n"
                 "  muster agent --listen :9417\n"
                 "  muster agent --once\n",

@@ -170,10 +170,9 @@ const struct muster_cmd muster_cmd_demo = {
     .about = "With two or more GPUs and a loadable NCCL a built-in all-reduce job runs on all of\n"
              "them, and one rank is late. Otherwise a recording of such a job on 4 GPUs, which is\n"
              "part of this command, is played through the same plugin.\n",
-    .examples =
-        "  muster demo\n"
-        "Kept for a closer look:\n"
-        "  muster demo --dir demo-run && muster report --by op demo-run\n",
+    .examples = "  muster demo\n"
+                "Kept for a closer look:\n"
+                "  muster demo --dir demo-run && muster report --by op demo-run\n",
     .options = options,
     .run = run,
 };

@@ -9,13 +9,11 @@
 static void put_quoted(const char *text)
 {
     putchar('\'');
-    for (; *text; text++) {
-        if (*text == '\'') {
+    for (; *text; text++)
+        if (*text == '\'')
             fputs("'\\''", stdout);
-        } else {
+        else
             putchar(*text);
-        }
-    }
     putchar('\'');
 }
 
@@ -40,26 +38,22 @@ static int env(const struct muster_cmd *self, int argc, char **argv)
     struct muster_err err;
     int status;
     int at = muster_opt_parse(self, argc, argv, &capture, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
-    if (at < argc) {
+    if (at < argc)
         return muster_opt_wrong(self, "takes no command; \"%s\" is for `muster run`", argv[at]);
-    }
     if (muster_environment_plan(&capture, &environment, &err)) {
         fprintf(stderr, "muster env: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
     }
-    if (!capture.quiet) {
+    if (!capture.quiet)
         muster_environment_report_others(self->name, &environment);
-    }
     for (unsigned i = 0; i < environment.n; i++) {
         const struct muster_variable *variable = &environment.at[i];
         printf("export %s=", variable->name);
         put_quoted(muster_variable_value(variable));
-        if (variable->prepend) {
+        if (variable->prepend)
             printf("\"${%s:+:$%s}\"", variable->name, variable->name);
-        }
         putchar('\n');
     }
     check_settings(&environment);
@@ -73,8 +67,7 @@ const struct muster_cmd muster_cmd_env = {
     .usage = "[options]",
     .about = "For jobs that `muster run` cannot start. In a shell or a job script:\n"
              "  eval \"$(muster env --timing full)\"\n",
-    .examples =
-        "  eval \"$(muster env --dir /shared/run-7)\" && srun train.sh\n",
+    .examples = "  eval \"$(muster env --dir /shared/run-7)\" && srun train.sh\n",
     .options = env_table,
     .run = env,
 };

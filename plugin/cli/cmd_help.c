@@ -62,12 +62,10 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
     struct help_options options = {0};
     int status;
     int at = muster_opt_parse(self, argc, argv, &options, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
-    if (at + 1 < argc) {
+    if (at + 1 < argc)
         return muster_opt_wrong(self, "one topic at a time, not also \"%s\"", argv[at + 1]);
-    }
     if (options.completion) {
         static void (*const print[])(FILE *) = {[SHELL_BASH] = muster_completion,
                                                 [SHELL_ZSH] = muster_completion_zsh,
@@ -75,9 +73,8 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
         print[options.shell](stdout);
         return MUSTER_STATUS_OK;
     }
-    if (options.man) {
+    if (options.man)
         return muster_manual(argv[at], stdout) ? muster_cmd_unknown(argv[at]) : MUSTER_STATUS_OK;
-    }
     if (at == argc) {
         list_commands(stdout);
         return MUSTER_STATUS_OK;
@@ -87,9 +84,8 @@ static int help(const struct muster_cmd *self, int argc, char **argv)
         return MUSTER_STATUS_OK;
     }
     const struct muster_cmd *cmd = muster_cmd_find(argv[at]);
-    if (!cmd) {
+    if (!cmd)
         return muster_cmd_unknown(argv[at]);
-    }
     muster_opt_help(cmd, stdout);
     return MUSTER_STATUS_OK;
 }
@@ -109,12 +105,10 @@ static int version(const struct muster_cmd *self, int argc, char **argv)
 {
     int status;
     int at = muster_opt_parse(self, argc, argv, NULL, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
-    if (at < argc) {
+    if (at < argc)
         return muster_opt_wrong(self, "takes no argument such as \"%s\"", argv[at]);
-    }
     printf("muster %s (%s)\n"
            "NCCL profiler interfaces: v1 to v7 (NCCL 2.23 and later)\n"
            "segment layout: %u\n",

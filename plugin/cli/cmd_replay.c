@@ -132,13 +132,11 @@ static int list_folder(struct replay *replay, const char *folder)
 static int list_files(struct replay *replay, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
         return list_folder(replay, path);
-    }
     replay->rank = muster_arena_array(&replay->memory, 1, sizeof *replay->rank);
-    if (!replay->rank) {
+    if (!replay->rank)
         return no_memory(replay);
-    }
     muster_text_copy_path(replay->rank[0].path, PATH_MAX, path);
     replay->ranks = 1;
     return 0;
@@ -148,13 +146,12 @@ static int find_plugin(struct replay *replay, const char *given)
 {
     struct muster_err err;
     int failed = 0;
-    if (!given) {
+    if (!given)
         failed = muster_locate_library(MUSTER_PROFILER_LIBRARY, replay->plugin, PATH_MAX, &err);
-    } else if (strchr(given, '/') && access(given, R_OK)) {
+    else if (strchr(given, '/') && access(given, R_OK))
         failed = muster_fail(&err, "%s: %s", given, strerror(errno));
-    } else {
+    else
         muster_text_copy_path(replay->plugin, PATH_MAX, given);
-    }
     return failed ? complain(replay, err.text) : 0;
 }
 
@@ -261,11 +258,9 @@ static int spawn(struct replay *replay, struct rank *rank)
 
 static int spawn_all(struct replay *replay)
 {
-    for (size_t i = 0; i < replay->ranks; i++) {
-        if (spawn(replay, &replay->rank[i])) {
+    for (size_t i = 0; i < replay->ranks; i++)
+        if (spawn(replay, &replay->rank[i]))
             return -1;
-        }
-    }
     return 0;
 }
 
@@ -285,9 +280,8 @@ static int hear_all(struct replay *replay)
             muster_fail(&err, "%s: its process died", rank->path);
             return complain(replay, err.text);
         }
-        if (greeting->error[0]) {
+        if (greeting->error[0])
             return complain(replay, greeting->error);
-        }
         if (greeting->truncated) {
             fprintf(stderr, "muster replay: %s: ends in the middle; played up to there\n",
                     rank->path);
@@ -310,9 +304,8 @@ static void start_all(const struct replay *replay)
             .epoch_ns = last - first < SAME_CLOCK_NS ? first : rank->greeting.first_ns,
             .start_ns = start,
         };
-        if (write(rank->go, &go, sizeof go) != sizeof go) {
+        if (write(rank->go, &go, sizeof go) != sizeof go)
             kill(rank->pid, SIGKILL); /* its exit status says the rest */
-        }
     }
 }
 
@@ -332,22 +325,18 @@ static double expected_s(const struct replay *replay)
 
 static void signal_all(const struct replay *replay, int number)
 {
-    for (size_t i = 0; i < replay->ranks; i++) {
-        if (replay->rank[i].pid > 0) {
+    for (size_t i = 0; i < replay->ranks; i++)
+        if (replay->rank[i].pid > 0)
             kill(replay->rank[i].pid, number);
-        }
-    }
 }
 
 /* True if the rank left as its recording did. */
 static bool left_well(const struct rank *rank, int status, bool stopped)
 {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    }
-    if (stopped || (rank->greeting.killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
+    if (stopped || (rank->greeting.killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
         return true;
-    }
     if (WIFSIGNALED(status)) {
         fprintf(stderr, "muster replay: %s: its process died of signal %d\n", rank->path,
                 WTERMSIG(status));
@@ -386,9 +375,8 @@ static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
             until_ns = muster_now_ns() + GRACE_NS;
             asked = true;
         }
-        if (muster_now_ns() >= until_ns) {
+        if (muster_now_ns() >= until_ns)
             signal_all(replay, SIGKILL); /* a plugin that hangs */
-        }
     }
     return well;
 }
@@ -436,9 +424,8 @@ static int play(struct replay *replay)
     /* What a plugin started; and the segments of ranks that were killed, as their recording says or
      * by a signal. */
     muster_family_end(NULL, GRACE_MS);
-    if (stop_signal) {
+    if (stop_signal)
         die_of(replay, stop_signal);
-    }
     sigprocmask(SIG_SETMASK, &replay->inherited, NULL);
     return !ready ? MUSTER_STATUS_USAGE : well ? MUSTER_STATUS_OK : MUSTER_STATUS_FINDING;
 }
@@ -449,13 +436,11 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct replay replay = {.cmd = self};
     struct muster_settings settings;
     int status;
-    if (argc > 1 && strcmp(argv[1], MUSTER_REPLAY_RANK_WORD) == 0) {
+    if (argc > 1 && strcmp(argv[1], MUSTER_REPLAY_RANK_WORD) == 0)
         return muster_replay_rank(argc, argv);
-    }
     int at = muster_opt_parse_one(self, argc, argv, &given, "recording", &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
     snprintf(replay.hold, sizeof replay.hold, "%llu", (unsigned long long)given.hold_s);
     if (set_speed(&replay, given.speed) || list_files(&replay, argv[at]) ||
         find_plugin(&replay, given.plugin) || read_settings(&replay, &settings)) {
@@ -464,11 +449,10 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     }
     set_out(&replay, given.out, settings.dir);
     status = play(&replay);
-    if (status == MUSTER_STATUS_OK && settings.off) {
+    if (status == MUSTER_STATUS_OK && settings.off)
         fputs("muster replay: nothing was recorded: MUSTER_OFF is set\n", stderr);
-    } else if (status == MUSTER_STATUS_OK && !given.out) {
+    else if (status == MUSTER_STATUS_OK && !given.out)
         fprintf(stderr, "muster replay: recorded in %s\n", replay.out);
-    }
     muster_arena_free(&replay.memory);
     return status;
 }

@@ -22,15 +22,12 @@
 static enum muster_report_by rows_by(enum muster_report_format format,
                                      enum muster_report_choice choice)
 {
-    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_COMM) {
+    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_COMM)
         return MUSTER_BY_COMM;
-    }
-    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_SIZE) {
+    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_SIZE)
         return MUSTER_BY_SIZE;
-    }
-    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_RANK_SIZE) {
+    if (format != MUSTER_FORMAT_JSON && choice == MUSTER_SHOW_RANK_SIZE)
         return MUSTER_BY_RANK_SIZE;
-    }
     return MUSTER_BY_OP;
 }
 
@@ -62,9 +59,8 @@ struct diagnosed {
 static void add_findings(const void *arg, struct muster_json *json)
 {
     const struct diagnosed *diagnosed = arg;
-    if (!diagnosed->findings) {
+    if (!diagnosed->findings)
         return;
-    }
     muster_verdict_json(&diagnosed->verdict, json);
     muster_json_array(json, "findings");
     for (size_t i = 0; i < diagnosed->findings->n; i++) {
@@ -74,9 +70,8 @@ static void add_findings(const void *arg, struct muster_json *json)
     }
     muster_json_end(json);
     muster_json_array(json, "not_observable");
-    for (unsigned i = 0; i < diagnosed->findings->not_observable.n; i++) {
+    for (unsigned i = 0; i < diagnosed->findings->not_observable.n; i++)
         muster_json_str(json, NULL, diagnosed->findings->not_observable.line[i]);
-    }
     muster_json_end(json);
 }
 
@@ -84,17 +79,14 @@ static int print_text(const struct muster_report *report, const struct muster_re
                       const struct diagnosed *diagnosed, FILE *out)
 {
     if (diagnosed->findings) {
-        if (!muster_verdict_print(diagnosed->view, diagnosed->findings, &show->terminal, out)) {
+        if (!muster_verdict_print(diagnosed->view, diagnosed->findings, &show->terminal, out))
             return -1;
-        }
         fputc('\n', out);
     }
-    if (muster_report_text(report, show, out)) {
+    if (muster_report_text(report, show, out))
         return -1;
-    }
-    if (diagnosed->findings) {
+    if (diagnosed->findings)
         muster_diagnose_append(diagnosed->findings, &show->terminal, out);
-    }
     return 0;
 }
 
@@ -125,9 +117,8 @@ static int print(const struct muster_report *report, const struct muster_report_
     char *page = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&page, &bytes);
-    if (!to) {
+    if (!to)
         return muster_fail_memory(err, "the report");
-    }
     switch (request->format) {
     case MUSTER_FORMAT_JSON:
         muster_report_json(report, add_findings, diagnosed, to);
@@ -154,9 +145,8 @@ static int look(const struct muster_view *view, const struct muster_findings *fi
                 struct diagnosed *diagnosed, struct muster_err *err)
 {
     *diagnosed = (struct diagnosed){.view = view, .findings = findings};
-    if (findings) {
+    if (findings)
         muster_verdict_of(view, findings, 0, &diagnosed->verdict);
-    }
     return diagnosed->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
 }
 
@@ -171,13 +161,11 @@ static int print_view(const struct muster_view *view, const struct muster_findin
         muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
         return -1;
     }
-    if (findings) {
+    if (findings)
         muster_verdict_mark(view, findings, &report);
-    }
     int result = of_rules ? muster_report_rules_add(view, &report, err) : 0;
-    if (result == 0) {
+    if (result == 0)
         result = print(&report, request, &diagnosed, out, err);
-    }
     muster_report_free(&report);
     return result;
 }
@@ -189,9 +177,8 @@ static void write_drawn(const char *path, const struct muster_timeline_count *co
         fprintf(stderr, "; %" PRIu64 " away from findings are left out (--whole draws them)",
                 count->outside);
     }
-    if (count->untimed) {
+    if (count->untimed)
         fprintf(stderr, "; %" PRIu64 " have no GPU times", count->untimed);
-    }
     fprintf(stderr, "\n");
 }
 
@@ -213,9 +200,8 @@ static void write_beside(const struct muster_timeline_beside *beside)
 static size_t split_paths(char *paths, struct muster_timeline_beside *beside)
 {
     size_t n = 0;
-    for (char *rest = paths, *path; (path = strtok_r(rest, ",", &rest));) {
+    for (char *rest = paths, *path; (path = strtok_r(rest, ",", &rest));)
         beside[n++] = (struct muster_timeline_beside){.path = path};
-    }
     return n;
 }
 
@@ -242,12 +228,10 @@ static int draw(const struct muster_view *view, const struct muster_report_reque
             muster_progress_begin("report", "drawing the timeline", 0);
         result = muster_timeline_write(view, &findings, &drawn, &count, err);
         muster_progress_end(progress);
-        if (result == 0) {
+        if (result == 0)
             write_drawn(request->perfetto, &count);
-        }
-        for (size_t i = 0; result == 0 && i < drawn.besides; i++) {
+        for (size_t i = 0; result == 0 && i < drawn.besides; i++)
             write_beside(&beside[i]);
-        }
     }
     muster_findings_free(&findings);
     muster_arena_free(&memory);
@@ -275,9 +259,8 @@ static int make_page(const struct muster_view *view, const struct muster_finding
     struct muster_progress *progress = muster_progress_begin("report", "drawing the page", 0);
     muster_verdict_mark(view, findings, &report);
     int result = muster_report_rules_add(view, &report, err);
-    if (result == 0) {
+    if (result == 0)
         result = muster_page_write(view, &report, findings, &page, &made, err);
-    }
     muster_progress_end(progress);
     if (result == 0) {
         fprintf(stderr, "muster report: %s: %.1f MB, %zu ranks%s\n", request->html,
@@ -307,9 +290,8 @@ static int read_run(const struct muster_run_query *query,
     if (result == 0) {
         result =
             whole ? muster_view_of_run(run, view, err) : muster_view_of_run_aligned(run, view, err);
-        if (result) {
+        if (result)
             muster_run_free(run);
-        }
     }
     if (result == 0 && (with_findings(request) || request->html)) {
         muster_progress_now(progress, "looking for what holds the job back");
@@ -326,9 +308,8 @@ int muster_report_print(const struct muster_run_query *query,
     struct muster_run run;
     struct muster_view view;
     struct muster_findings findings = {0};
-    if (read_run(query, request, &run, &view, &findings, err)) {
+    if (read_run(query, request, &run, &view, &findings, err))
         return -1;
-    }
     if (request->jobs > 1 && request->format == MUSTER_FORMAT_TEXT) {
         const struct muster_terminal terminal = muster_terminal_of(fileno(out));
         muster_job_heading(&run, query->job->who.run_dir, request->job, request->jobs, &terminal,
@@ -338,12 +319,10 @@ int muster_report_print(const struct muster_run_query *query,
         query->live && !query->job && muster_run_alive(&run) == 0
             ? muster_live_none(&run, "muster report", err)
             : print_view(&view, with_findings(request) ? &findings : NULL, request, out, err);
-    if (result == 0 && request->perfetto) {
+    if (result == 0 && request->perfetto)
         result = draw(&view, request, err);
-    }
-    if (result == 0 && request->html) {
+    if (result == 0 && request->html)
         result = make_page(&view, &findings, request, err);
-    }
     muster_findings_free(&findings);
     muster_view_free(&view);
     muster_run_free(&run);
@@ -413,9 +392,8 @@ static int several_fit(const struct muster_live_job *job, size_t jobs,
                       : request->perfetto                    ? "--perfetto"
                       : request->format == MUSTER_FORMAT_CSV ? "--format csv"
                                                              : NULL;
-    if (jobs < 2 || !one) {
+    if (jobs < 2 || !one)
         return 0;
-    }
     return muster_fail(err,
                        "%zu jobs run here, and %s is of one: name its run directory instead of "
                        "--live: %.200s, or %.200s%s",
@@ -431,23 +409,20 @@ static size_t print_live(const struct muster_run_query *query,
     struct muster_err err;
     size_t jobs = muster_live_jobs(query, &job), n = jobs ? jobs : 1, printed = 0;
     int fit = several_fit(job, jobs, request, &err);
-    if (fit) {
+    if (fit)
         fprintf(stderr, "muster report: %s\n", err.text);
-    }
     for (size_t i = 0; i < n && fit == 0; i++) {
         struct muster_run_query own = *query;
         struct muster_report_request of_job = *request;
         const char *dir = "";
         of_job.job = i;
         of_job.jobs = jobs;
-        if (jobs) {
+        if (jobs)
             muster_live_query(&job[i], &dir, &own);
-        }
-        if (muster_report_print(&own, &of_job, out, &err) == 0) {
+        if (muster_report_print(&own, &of_job, out, &err) == 0)
             printed++;
-        } else {
+        else
             fprintf(stderr, "muster report: %s%s%s\n", dir, dir[0] ? ": " : "", err.text);
-        }
     }
     free(job);
     return printed;
@@ -458,12 +433,10 @@ static bool print_asked(const struct muster_run_query *query,
                         const struct muster_report_request *request, FILE *out)
 {
     struct muster_err err;
-    if (query->live) {
+    if (query->live)
         return print_live(query, request, out) > 0;
-    }
-    if (muster_report_print(query, request, out, &err) == 0) {
+    if (muster_report_print(query, request, out, &err) == 0)
         return true;
-    }
     fprintf(stderr, "muster report: %s\n", err.text);
     return false;
 }
@@ -475,26 +448,21 @@ static int report(const struct muster_cmd *self, int argc, char **argv)
     int status;
     muster_opt_describe(argc, argv, command, sizeof command);
     int at = muster_opt_parse(self, argc, argv, &options, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
-    if (options.live && at < argc) {
+    if (options.live && at < argc)
         return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);
-    }
-    if (options.with && !options.perfetto) {
+    if (options.with && !options.perfetto)
         return muster_opt_wrong(self, "--with goes with --perfetto FILE");
-    }
-    if (argc - at == 1 && muster_page_is_named(argv[at])) {
+    if (argc - at == 1 && muster_page_is_named(argv[at]))
         return read_page(self, &options, argv[at]);
-    }
     struct muster_run_query query = {
         .run = (const char *const *)&argv[at],
         .runs = (size_t)(argc - at),
         .live = options.live,
     };
-    if (options.whole && !options.perfetto) {
+    if (options.whole && !options.perfetto)
         return muster_opt_wrong(self, "--whole goes with --perfetto FILE");
-    }
     const struct muster_report_request request = {
         .format = (enum muster_report_format)options.format,
         .choice = (enum muster_report_choice)options.choice,
@@ -515,9 +483,8 @@ static int report(const struct muster_cmd *self, int argc, char **argv)
     bool printed = print_asked(&query, &request, out);
     bool lost = options.out && ferror(out);
     lost = (options.out && fclose(out) != 0) || lost;
-    if (lost) {
+    if (lost)
         fprintf(stderr, "muster report: %s: could not be written\n", options.out);
-    }
     return !printed || lost ? MUSTER_STATUS_USAGE : MUSTER_STATUS_OK;
 }
 

@@ -63,11 +63,9 @@ struct place {
 
 static bool has(char **argv, const char *option)
 {
-    for (; *argv; argv++) {
-        if (strncmp(*argv, option, strlen(option)) == 0) {
+    for (; *argv; argv++)
+        if (strncmp(*argv, option, strlen(option)) == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -110,9 +108,8 @@ static int own_dir(struct muster_environment *environment, struct place *place,
     gmtime_r(&begin, &utc);
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
     snprintf(name, sizeof name, "muster-%s-%d", stamp, (int)getpid());
-    if (muster_run_dir_choose(place->dir, sizeof place->dir, name, 0, err)) {
+    if (muster_run_dir_choose(place->dir, sizeof place->dir, name, 0, err))
         return -1;
-    }
     return muster_environment_add(environment, "MUSTER_DIR", place->dir, err);
 }
 
@@ -132,18 +129,16 @@ static int choose_dir(struct muster_environment *environment, struct place *plac
     place->reports = !one_of_many || self.local_rank == 0 || (self.local_rank < 0 && rank == 0);
     place->dir[0] = '\0';
     if (muster_settings_load(&settings, &wrong)) {
-        if (place->reports) {
+        if (place->reports)
             fprintf(stderr, "muster run: %s\n", wrong.text);
-        }
         muster_settings_mark_reported(&wrong);
     }
     if (settings.off) {
         place->off = true;
         return 0;
     }
-    if (muster_run_dir_known(settings.dir)) {
+    if (muster_run_dir_known(settings.dir))
         return muster_run_dir_choose(place->dir, sizeof place->dir, settings.dir, 0, err);
-    }
     return one_of_many ? 0 : own_dir(environment, place, err);
 }
 
@@ -161,9 +156,8 @@ static bool is_written_since(const char *dir, const struct muster_run_since *sin
 static int newer_dirs(glob_t *found, const struct place *place)
 {
     size_t kept = 0;
-    if (glob("./muster-*", GLOB_ONLYDIR, NULL, found)) {
+    if (glob("./muster-*", GLOB_ONLYDIR, NULL, found))
         return -1;
-    }
     for (size_t i = 0; i < found->gl_pathc; i++) {
         struct stat file;
         if (is_written_since(found->gl_pathv[i], &place->since, &file)) {
@@ -193,9 +187,8 @@ static bool wrote_elsewhere(struct recorded *recorded, const struct place *place
         !is_written_since(recorded->fallback, &place->since, &moved)) {
         return false;
     }
-    if (stat(place->dir, &own) == 0) {
+    if (stat(place->dir, &own) == 0)
         same = own.st_dev == moved.st_dev && own.st_ino == moved.st_ino;
-    }
     return !same && moved.st_uid == geteuid();
 }
 
@@ -209,16 +202,14 @@ static void find_recorded(struct recorded *recorded, const struct place *place)
         recorded->query.runs = dirs > 0 ? (size_t)dirs : 0;
         return;
     }
-    if (stat(place->dir, &own) == 0 && !S_ISDIR(own.st_mode)) {
+    if (stat(place->dir, &own) == 0 && !S_ISDIR(own.st_mode))
         recorded->wrong = ENOTDIR;
-    } else if (access(place->dir, W_OK | X_OK) == 0) {
+    else if (access(place->dir, W_OK | X_OK) == 0)
         recorded->dir[recorded->query.runs++] = place->dir;
-    } else if (errno != ENOENT) {
+    else if (errno != ENOENT)
         recorded->wrong = errno;
-    }
-    if (wrote_elsewhere(recorded, place)) {
+    if (wrote_elsewhere(recorded, place))
         recorded->dir[recorded->query.runs++] = recorded->fallback;
-    }
 }
 
 /* Before the job begins: a directory that is wrong is no news at its end. */
@@ -248,9 +239,8 @@ static void print_place(const struct place *place)
 static void report_missed(const struct muster_run_query *query)
 {
     struct muster_run run;
-    if (!query->runs || muster_run_load(query, &run, NULL)) {
+    if (!query->runs || muster_run_load(query, &run, NULL))
         return;
-    }
     unsigned missed = muster_steer_missed(&run);
     if (missed) {
         fprintf(stderr,
@@ -286,9 +276,8 @@ static void print_report(const struct recorded *recorded, const struct place *pl
 static struct muster_hooks *start_hooks(const struct place *place)
 {
     struct muster_settings settings;
-    if (!place->reports || muster_settings_load(&settings, NULL)) {
+    if (!place->reports || muster_settings_load(&settings, NULL))
         return NULL;
-    }
     return muster_hooks_start(&settings, place->dir);
 }
 
@@ -297,12 +286,10 @@ static int prepare(const struct muster_cmd *self, const struct run_options *opti
 {
     struct muster_environment environment;
     struct muster_environment own = {.n = 0};
-    if (muster_environment_plan(&options->capture, &environment, err)) {
+    if (muster_environment_plan(&options->capture, &environment, err))
         return -1;
-    }
-    if (!options->capture.quiet) {
+    if (!options->capture.quiet)
         muster_environment_report_others(self->name, &environment);
-    }
     int rc = muster_environment_apply(&environment, err);
     muster_environment_free(&environment);
     return rc || choose_dir(&own, place, err) ? -1 : muster_environment_apply(&own, err);
@@ -330,9 +317,8 @@ static void report_the_end(const struct run_options *options, const struct place
         print_report(&recorded, place);
     }
     const char *tuner = getenv("NCCL_TUNER_PLUGIN");
-    if (tuner && strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0) {
+    if (tuner && strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0)
         report_missed(&recorded.query);
-    }
     globfree(&recorded.found);
 }
 
@@ -382,32 +368,26 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     struct muster_err err;
     int status;
     int at = muster_opt_parse(self, argc, argv, &options, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
-    if (at == argc) {
+    if (at == argc)
         return muster_opt_wrong(self, "which command?");
-    }
-    if (without_agent(&options)) {
+    if (without_agent(&options))
         return muster_opt_wrong(self, "%s is of the agent: with --agent", without_agent(&options));
-    }
     options.of_agent.quiet = options.capture.quiet;
     if (prepare(self, &options, &place, &err)) {
         fprintf(stderr, "muster run: %s\n", err.text);
         return MUSTER_STATUS_USAGE;
     }
-    if (!options.capture.quiet) {
+    if (!options.capture.quiet)
         warn_of_launcher(argv + at);
-    }
-    if (place.reports && !options.capture.quiet) {
+    if (place.reports && !options.capture.quiet)
         print_place(&place);
-    }
     status = run_job(&options, &place, argv + at, &err);
-    if (err.text[0]) {
+    if (err.text[0])
         fprintf(stderr, "muster run: %s\n", err.text);
-    } else if (place.reports && !place.off) {
+    else if (place.reports && !place.off)
         report_the_end(&options, &place);
-    }
     return status;
 }
 

@@ -167,8 +167,8 @@ static int run_host(const struct top_given *given, const char *operand)
     muster_top_host_look(host);
     size_t job = muster_top_host_largest(host);
     const struct muster_top_source source = muster_top_host_source(host);
-    int status = job == SIZE_MAX ? nothing_runs(operand, options_of_host.all)
-                             : show(&source, job, given);
+    int status =
+        job == SIZE_MAX ? nothing_runs(operand, options_of_host.all) : show(&source, job, given);
     muster_top_host_free(host);
     return status;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/cmd.h"
-#include "doctor/survey.h"
 #include "cli/topo/topo_out.h"
+#include "doctor/survey.h"
 
 enum format { TEXT, JSON };
 

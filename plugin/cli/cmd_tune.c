@@ -39,24 +39,21 @@ static int tune(const struct muster_cmd *self, int argc, char **argv)
     struct muster_err err = {""};
     int status;
     int at = muster_opt_parse(self, argc, argv, &options, &status);
-    if (at < 0) {
+    if (at < 0)
         return status;
-    }
     struct muster_tune_plan plan = {.argv = argv + at,
                                     .output = options.output,
                                     .budget_s = duration_s(options.budget),
                                     .quiet = options.quiet};
-    if (at == argc) {
+    if (at == argc)
         return muster_opt_wrong(self, "which command?");
-    }
     if (!(plan.budget_s > 0)) {
         return muster_opt_wrong(self, "--budget: \"%s\" is not a time like 90s, 10m or 1h",
                                 options.budget);
     }
     status = muster_tune_search(&plan, &err);
-    if (status >= 0) {
+    if (status >= 0)
         return status;
-    }
     fprintf(stderr, "muster tune: %s\n", err.text);
     return MUSTER_STATUS_USAGE;
 }

@@ -59,9 +59,8 @@ static const char tail[] =
 
 static void put_pattern(FILE *out, const struct muster_opt *opt)
 {
-    if (opt->letter) {
+    if (opt->letter)
         fprintf(out, "-%c | ", opt->letter);
-    }
     fprintf(out, "--%s", opt->name);
 }
 
@@ -73,9 +72,8 @@ static void put_value(FILE *out, const struct muster_opt *opt)
     fputs(")", out);
     if (opt->type == MUSTER_OPT_CHOICE) {
         fputs(" mapfile -t COMPREPLY < <(compgen -W '", out);
-        for (size_t i = 0; opt->choices[i]; i++) {
+        for (size_t i = 0; opt->choices[i]; i++)
             fprintf(out, "%s%s", i ? " " : "", opt->choices[i]);
-        }
         fputs("' -- \"$word\")", out);
     } else if (opt->type == MUSTER_OPT_TEXT) {
         fputs(" _muster_files", out);
@@ -86,15 +84,12 @@ static void put_value(FILE *out, const struct muster_opt *opt)
 static void put_options(FILE *out, const struct muster_opt *options)
 {
     fputs("        case $before in\n", out);
-    for (const struct muster_opt *opt = options; opt->name; opt++) {
-        if (opt->type != MUSTER_OPT_FLAG) {
+    for (const struct muster_opt *opt = options; opt->name; opt++)
+        if (opt->type != MUSTER_OPT_FLAG)
             put_value(out, opt);
-        }
-    }
     fputs("        esac\n        options='", out);
-    for (const struct muster_opt *opt = options; opt->name; opt++) {
+    for (const struct muster_opt *opt = options; opt->name; opt++)
         fprintf(out, "%s--%s", opt == options ? "" : " ", opt->name);
-    }
     fputs("'\n", out);
 }
 
@@ -117,9 +112,8 @@ static void put_after_operand(FILE *out, const struct muster_opt *options)
 static void put_topics(FILE *out)
 {
     fputs("        operand='", out);
-    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++)
         fprintf(out, "%s ", (*cmd)->name);
-    }
     fputs("'\n        [ \"$COMP_CWORD\" = 1 ] || operand+=config\n", out);
 }
 
@@ -127,25 +121,21 @@ static void put_topics(FILE *out)
 static void put_body(FILE *out, const struct muster_cmd *cmd)
 {
     bool operands = cmd->usage[0] && strncmp(cmd->usage, "[options]", 9) != 0;
-    if (cmd->stop_at_operand && cmd->options) {
+    if (cmd->stop_at_operand && cmd->options)
         put_after_operand(out, cmd->options);
-    }
-    if (cmd->options) {
+    if (cmd->options)
         put_options(out, cmd->options);
-    }
-    if (cmd == &muster_cmd_help) {
+    if (cmd == &muster_cmd_help)
         put_topics(out);
-    } else if (cmd->stop_at_operand || operands) {
+    else if (cmd->stop_at_operand || operands)
         fprintf(out, "        operand='%s'\n", cmd->stop_at_operand ? "command" : "file");
-    }
 }
 
 static void put_subs(FILE *out, const struct muster_cmd *cmd)
 {
     fputs("        case $COMP_CWORD:${COMP_WORDS[2]} in\n        2:*) operand='", out);
-    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++)
         fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_name(*sub));
-    }
     fputs("' ;;\n", out);
     for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
         fprintf(out, "        *:%s)\n", muster_cmd_name(*sub));
@@ -158,11 +148,10 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
 static void put_command(FILE *out, const struct muster_cmd *cmd)
 {
     fprintf(out, "    %s)\n", cmd->name);
-    if (cmd->subs) {
+    if (cmd->subs)
         put_subs(out, cmd);
-    } else {
+    else
         put_body(out, cmd);
-    }
     fputs("        ;;\n", out);
 }
 
@@ -170,22 +159,19 @@ void muster_completion(FILE *out)
 {
     fputs(head, out);
     fputs("    case $command in\n", out);
-    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++)
         put_command(out, *cmd);
-    }
     fputs(tail, out);
 }
 
 /* Between single quotes of a shell; `special` gets a backslash, too. */
 static void put_quoted(FILE *out, const char *text, const char *special)
 {
-    for (; *text; text++) {
-        if (*text == '\'') {
+    for (; *text; text++)
+        if (*text == '\'')
             fputs("'\\''", out);
-        } else {
+        else
             fprintf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
-        }
-    }
 }
 
 /* ---- zsh ---- */
@@ -197,9 +183,8 @@ static void put_zsh_name(FILE *out, const struct muster_opt *opt, const char *na
     fputs("]", out);
     if (opt->type == MUSTER_OPT_CHOICE) {
         fprintf(out, ":%s:(", opt->value);
-        for (size_t i = 0; opt->choices[i]; i++) {
+        for (size_t i = 0; opt->choices[i]; i++)
             fprintf(out, "%s%s", i ? " " : "", opt->choices[i]);
-        }
         fputs(")", out);
     } else if (opt->type != MUSTER_OPT_FLAG) {
         fputs(":", out);
@@ -229,9 +214,8 @@ static void put_zsh_command(FILE *out, const struct muster_cmd *cmd)
     put_zsh_options(out, cmd->options);
     if (cmd->subs) {
         fputs(" \\\n            '1:command:(", out);
-        for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+        for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++)
             fprintf(out, "%s%s", sub == cmd->subs ? "" : " ", muster_cmd_name(*sub));
-        }
         fputs(")' '*::operand:_files'", out);
     } else {
         fputs(cmd->stop_at_operand ? " \\\n            '*::command:_normal'"
@@ -255,9 +239,8 @@ void muster_completion_zsh(FILE *out)
     fputs(")\nif (( CURRENT == 2 )); then\n    _describe command commands\n    return\nfi\n"
           "shift words\n(( CURRENT-- ))\ncase $words[1] in\n",
           out);
-    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
+    for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++)
         put_zsh_command(out, *cmd);
-    }
     fputs("esac\n", out);
 }
 
@@ -267,34 +250,31 @@ static void put_fish_option(FILE *out, const struct muster_cmd *cmd, const struc
 {
     fprintf(out, "complete -c muster -n '__fish_seen_subcommand_from %s' -l %s", cmd->name,
             opt->name);
-    if (opt->letter) {
+    if (opt->letter)
         fprintf(out, " -s %c", opt->letter);
-    }
     if (opt->type == MUSTER_OPT_CHOICE) {
         fputs(" -x -a '", out);
-        for (size_t i = 0; opt->choices[i]; i++) {
+        for (size_t i = 0; opt->choices[i]; i++)
             fprintf(out, "%s%s", i ? " " : "", opt->choices[i]);
-        }
         fputs("'", out);
     } else if (opt->type != MUSTER_OPT_FLAG) {
         fputs(opt->type == MUSTER_OPT_TEXT ? " -r -F" : " -x", out);
     }
     fputs(" -d \"", out);
-    for (const char *at = opt->help; *at; at++) {
+    for (const char *at = opt->help; *at; at++)
         fprintf(out, "%s%c", strchr("\"$\\", *at) ? "\\" : "", *at);
-    }
     fputs("\"\n", out);
 }
 
 void muster_completion_fish(FILE *out)
 {
-    fputs("# Completion of muster for fish, made by `muster help --completion --shell fish`.\n", out);
+    fputs("# Completion of muster for fish, made by `muster help --completion --shell fish`.\n",
+          out);
     for (const struct muster_cmd *const *cmd = muster_commands; *cmd; cmd++) {
-        fprintf(out, "complete -c muster -n __fish_use_subcommand -f -a %s -d \"%s\"\n", (*cmd)->name,
-                (*cmd)->summary);
-        for (const struct muster_opt *opt = (*cmd)->options; opt && opt->name; opt++) {
+        fprintf(out, "complete -c muster -n __fish_use_subcommand -f -a %s -d \"%s\"\n",
+                (*cmd)->name, (*cmd)->summary);
+        for (const struct muster_opt *opt = (*cmd)->options; opt && opt->name; opt++)
             put_fish_option(out, *cmd, opt);
-        }
         for (const struct muster_cmd *const *sub = (*cmd)->subs; sub && *sub; sub++) {
             fprintf(out, "complete -c muster -n '__fish_seen_subcommand_from %s' -a %s\n",
                     (*cmd)->name, muster_cmd_name(*sub));

@@ -19,16 +19,25 @@
 
 /* --fleet JOB, of a command whose struct has a `fleet` with `job` and `nats`. */
 #define MUSTER_FLEET_OPTIONS(given, what)                                                          \
-    {"fleet", 0, MUSTER_OPT_TEXT, offsetof(given, fleet.job), "JOB", .help = what "; with --nats"},   \
-    MUSTER_NATS_OPTIONS(offsetof(given, fleet.nats), "of --fleet: ",                               \
-                        "nats://HOST:4222, or tls://...")
+    {                                                                                              \
+        "fleet",         0,                                                                        \
+        MUSTER_OPT_TEXT, offsetof(given, fleet.job),                                               \
+        "JOB",           .help = what "; with --nats"},                                            \
+        MUSTER_NATS_OPTIONS(offsetof(given, fleet.nats),                                           \
+                            "of --fleet: ", "nats://HOST:4222, or tls://...")
 
 /* Where metrics are served, of a command whose struct has `listen` and `web`. */
 #define MUSTER_LISTEN_OPTIONS(given, port, more)                                                   \
-    {"listen", 0, MUSTER_OPT_TEXT, offsetof(given, listen), "ADDR:PORT",                           \
-     .help = "where to serve /metrics (127.0.0.1:" port "); :PORT: on all addresses" more},         \
-    {"web-config", 0, MUSTER_OPT_TEXT, offsetof(given, web), "FILE",                               \
-     .help = "TLS and users, in Prometheus' usual web configuration file"}
+    {"listen",                                                                                     \
+     0,                                                                                            \
+     MUSTER_OPT_TEXT,                                                                              \
+     offsetof(given, listen),                                                                      \
+     "ADDR:PORT",                                                                                  \
+     .help = "where to serve /metrics (127.0.0.1:" port "); :PORT: on all addresses" more},        \
+    {                                                                                              \
+        "web-config", 0, MUSTER_OPT_TEXT, offsetof(given, web), "FILE",                            \
+            .help = "TLS and users, in Prometheus' usual web configuration file"                   \
+    }
 
 /* Whether anything of --fleet was given. */
 static inline bool muster_fleet_given(const char *job, const struct muster_nats_access *nats)

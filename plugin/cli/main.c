@@ -31,25 +31,21 @@ enum { COMMANDS = sizeof muster_commands / sizeof *muster_commands - 1 };
 
 const struct muster_cmd *muster_cmd_find(const char *name)
 {
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(muster_commands[i]->name, name) == 0) {
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(muster_commands[i]->name, name) == 0)
             return muster_commands[i];
-        }
-    }
     return NULL;
 }
 
 int muster_cmd_unknown(const char *name)
 {
     const char *names[COMMANDS];
-    for (size_t i = 0; i < COMMANDS; i++) {
+    for (size_t i = 0; i < COMMANDS; i++)
         names[i] = muster_commands[i]->name;
-    }
     const char *near = muster_text_nearest(name, names, COMMANDS);
     fprintf(stderr, "muster: unknown command %s", name);
-    if (near) {
+    if (near)
         fprintf(stderr, ", did you mean %s?", near);
-    }
     fputs("\n`muster help` lists the commands\n", stderr);
     return MUSTER_STATUS_USAGE;
 }
@@ -65,18 +61,15 @@ void muster_cmd_settings(const struct muster_cmd *self, struct muster_settings *
  * for the user. A descriptor opened the wrong way round keeps the number and fails every use. */
 static void hold_standard_descriptors(void)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)!open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-        }
-    }
 }
 
 static int check_stdout(int status)
 {
-    if (ferror(stdout) == 0 && fflush(stdout) == 0) {
+    if (ferror(stdout) == 0 && fflush(stdout) == 0)
         return status;
-    }
     fprintf(stderr, "muster: cannot write to standard output: %s\n", strerror(errno));
     return status ? status : MUSTER_STATUS_USAGE;
 }
@@ -89,14 +82,12 @@ int main(int argc, char **argv)
         return MUSTER_STATUS_USAGE;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";
-    } else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+    else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
-    }
     const struct muster_cmd *cmd = muster_cmd_find(name);
-    if (!cmd) {
+    if (!cmd)
         return muster_cmd_unknown(name);
-    }
     return check_stdout(cmd->run(cmd, argc - 1, argv + 1));
 }

@@ -12,21 +12,17 @@
 static void put(FILE *out, const char *text)
 {
     static const char *const escapes[] = {"\\\\e", "-\\-", "'\\(aq", "`\\(ga", "^\\(ha", "~\\(ti"};
-    if (*text == '.') {
+    if (*text == '.')
         fputs("\\&", out);
-    }
     for (; *text; text++) {
         const char *escaped = NULL;
-        for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
-            if (escapes[i][0] == *text) {
+        for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
+            if (escapes[i][0] == *text)
                 escaped = escapes[i] + 1;
-            }
-        }
-        if (escaped) {
+        if (escaped)
             fputs(escaped, out);
-        } else {
+        else
             putc(*text, out);
-        }
     }
 }
 
@@ -64,18 +60,16 @@ static void put_text(FILE *out, const char *text)
         snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
         put_line(out, line + (indented ? 2 : 0));
     }
-    if (example) {
+    if (example)
         fputs(".fi\n.RE\n", out);
-    }
 }
 
 static void put_title(FILE *out, const char *name, int section, const char *summary)
 {
     char upper[64];
     size_t n = 0;
-    for (; name[n] && n + 1 < sizeof upper; n++) {
+    for (; name[n] && n + 1 < sizeof upper; n++)
         upper[n] = (char)toupper((unsigned char)name[n]);
-    }
     upper[n] = '\0';
     fputs(".TH ", out);
     put(out, upper);
@@ -103,12 +97,10 @@ static void put_values(FILE *out, const struct muster_opt *opt)
         }
         fputs(".\n", out);
     }
-    if (opt->type == MUSTER_OPT_U64 && opt->max) {
+    if (opt->type == MUSTER_OPT_U64 && opt->max)
         fprintf(out, "From %" PRIu64 " to %" PRIu64 ".\n", opt->min, opt->max);
-    }
-    if (opt->type == MUSTER_OPT_SIZE) {
+    if (opt->type == MUSTER_OPT_SIZE)
         fputs("Bytes, or with a unit as in 256MiB.\n", out);
-    }
 }
 
 static void put_option(FILE *out, const struct muster_opt *opt)
@@ -145,9 +137,8 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
 {
     for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
         fputs(".SH ", out);
-        for (const char *word = muster_cmd_name(*sub); *word; word++) {
+        for (const char *word = muster_cmd_name(*sub); *word; word++)
             putc(toupper((unsigned char)*word), out);
-        }
         putc('\n', out);
         put_synopsis(out, *sub);
         fputs(".PP\n", out);
@@ -156,34 +147,28 @@ static void put_subs(FILE *out, const struct muster_cmd *cmd)
             fputs(".PP\n", out);
             put_text(out, (*sub)->about);
         }
-        for (const struct muster_opt *opt = (*sub)->options; opt && opt->name; opt++) {
+        for (const struct muster_opt *opt = (*sub)->options; opt && opt->name; opt++)
             put_option(out, opt);
-        }
     }
 }
 
 static bool has_examples(const struct muster_cmd *cmd)
 {
     bool has = cmd->examples != NULL;
-    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
+    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++)
         has |= (*sub)->examples != NULL;
-    }
     return has;
 }
 
 static void put_examples(FILE *out, const struct muster_cmd *cmd)
 {
-    if (has_examples(cmd)) {
+    if (has_examples(cmd))
         fputs(".SH EXAMPLES\n", out);
-    }
-    if (cmd->examples) {
+    if (cmd->examples)
         put_text(out, cmd->examples);
-    }
-    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++) {
-        if ((*sub)->examples) {
+    for (const struct muster_cmd *const *sub = cmd->subs; sub && *sub; sub++)
+        if ((*sub)->examples)
             put_text(out, (*sub)->examples);
-        }
-    }
 }
 
 static void command_page(FILE *out, const struct muster_cmd *cmd)
@@ -199,9 +184,8 @@ static void command_page(FILE *out, const struct muster_cmd *cmd)
         put_text(out, cmd->about);
     }
     fputs(".SH OPTIONS\n", out);
-    for (const struct muster_opt *opt = cmd->options; opt && opt->name; opt++) {
+    for (const struct muster_opt *opt = cmd->options; opt && opt->name; opt++)
         put_option(out, opt);
-    }
     put_option(out, &help);
     put_subs(out, cmd);
     put_examples(out, cmd);
@@ -306,12 +290,12 @@ static void config_page(FILE *out)
              "Each key also has a variable, which wins over the file: the short one in brackets, "
              "and a long\none, MUSTER_CAPTURE_TIMING for capture.timing, over which the short one "
              "wins. An empty\nvariable counts as not set. With an unknown key or a bad value "
-             "anywhere, one line says where,\nand the other settings hold; where a directory or a policy may be meant, the job runs "
+             "anywhere, one line says where,\nand the other settings hold; where a directory or a "
+             "policy may be meant, the job runs "
              "unrecorded.\n");
     fputs(".SH KEYS\n", out);
-    for (size_t i = 0; i < muster_settings_count; i++) {
+    for (size_t i = 0; i < muster_settings_count; i++)
         put_setting(out, &muster_settings_table[i]);
-    }
     fputs(".SH SEE ALSO\n", out);
     put_reference(out, "muster", 1, false);
 }
@@ -327,9 +311,8 @@ int muster_manual(const char *topic, FILE *out)
         return 0;
     }
     const struct muster_cmd *cmd = muster_cmd_find(topic);
-    if (!cmd) {
+    if (!cmd)
         return -1;
-    }
     command_page(out, cmd);
     return 0;
 }

@@ -32,9 +32,8 @@ static void build(struct parser *parser, const struct muster_cmd *cmd)
     parser->table = cmd->options ? cmd->options : no_options;
     parser->n = 0;
     /* '+': stop at the first operand; ':': report a missing value apart from an unknown option */
-    if (cmd->stop_at_operand) {
+    if (cmd->stop_at_operand)
         *letter++ = '+';
-    }
     *letter++ = ':';
     *letter++ = 'h';
     for (; parser->n < OPTIONS_MAX && parser->table[parser->n].name; parser->n++) {
@@ -46,9 +45,8 @@ static void build(struct parser *parser, const struct muster_cmd *cmd)
                             .val = FIRST_LONG + (int)parser->n};
         if (opt->letter) {
             *letter++ = opt->letter;
-            if (takes) {
+            if (takes)
                 *letter++ = ':';
-            }
         }
     }
     *letter = '\0';
@@ -67,9 +65,8 @@ static void build(struct parser *parser, const struct muster_cmd *cmd)
 static const struct muster_opt *by_letter(const struct parser *parser, int letter)
 {
     const struct muster_opt *opt = parser->table;
-    while (opt->letter != letter) {
+    while (opt->letter != letter)
         opt++;
-    }
     return opt;
 }
 
@@ -118,9 +115,8 @@ static int set_u64(const struct muster_cmd *cmd, const struct muster_opt *opt, c
                    void *value)
 {
     uint64_t number;
-    if (!muster_text_u64(text, &number)) {
+    if (!muster_text_u64(text, &number))
         return muster_opt_wrong(cmd, "--%s: \"%s\" is not a whole number", opt->name, text);
-    }
     if (number < opt->min || (opt->max && number > opt->max)) {
         return opt->max
                    ? muster_opt_wrong(cmd, "--%s: %s is not within %llu to %llu", opt->name, text,
@@ -136,9 +132,8 @@ static int set_size(const struct muster_cmd *cmd, const struct muster_opt *opt, 
                     void *value)
 {
     uint64_t bytes;
-    if (!muster_text_size(text, &bytes)) {
+    if (!muster_text_size(text, &bytes))
         return muster_opt_wrong(cmd, "--%s: \"%s\" is not a size such as 256MiB", opt->name, text);
-    }
     memcpy(value, &bytes, sizeof bytes);
     return 0;
 }
@@ -189,21 +184,17 @@ static int wrong_long(const struct parser *parser, const struct muster_cmd *cmd,
     size_t starts = 0;
     for (size_t i = 0; i <= parser->n; i++) {
         names[i] = parser->longs[i].name;
-        if (strncmp(names[i], word, letters) == 0) {
+        if (strncmp(names[i], word, letters) == 0)
             starts++;
-        }
-        if (strncmp(names[i], word, letters) == 0 && strlen(names[i]) == letters) {
+        if (strncmp(names[i], word, letters) == 0 && strlen(names[i]) == letters)
             return muster_opt_wrong(cmd, "--%s takes no value", names[i]);
-        }
     }
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(letters < 60 ? letters : 60), word);
-    if (starts > 1) {
+    if (starts > 1)
         return muster_opt_wrong(cmd, "--%s is short for more than one option", name);
-    }
-    if (strcmp(name, "dir") == 0 && takes_run(cmd)) {
+    if (strcmp(name, "dir") == 0 && takes_run(cmd))
         return wrong_dir(cmd, "--dir");
-    }
     const char *near = muster_text_nearest(name, names, parser->n + 1);
     return near ? muster_opt_wrong(cmd, "unknown option --%s, did you mean --%s?", name, near)
                 : muster_opt_wrong(cmd, "unknown option --%s", name);
@@ -243,9 +234,8 @@ int muster_opt_parse(const struct muster_cmd *cmd, int argc, char **argv, void *
         const struct muster_opt *opt =
             got >= FIRST_LONG ? &parser.table[got - FIRST_LONG] : by_letter(&parser, got);
         *status = set(cmd, opt, optarg, values);
-        if (*status) {
+        if (*status)
             return -1;
-        }
     }
     return optind;
 }
@@ -254,9 +244,8 @@ bool muster_opt_parse_all(const struct muster_cmd *cmd, int argc, char **argv, v
                           int *status)
 {
     int at = muster_opt_parse(cmd, argc, argv, values, status);
-    if (at >= 0 && at < argc) {
+    if (at >= 0 && at < argc)
         *status = muster_opt_wrong(cmd, "unexpected \"%s\"", argv[at]);
-    }
     return at == argc;
 }
 
@@ -264,9 +253,8 @@ int muster_opt_parse_one(const struct muster_cmd *cmd, int argc, char **argv, vo
                          const char *what, int *status)
 {
     int at = muster_opt_parse(cmd, argc, argv, values, status);
-    if (at < 0 || argc - at == 1) {
+    if (at < 0 || argc - at == 1)
         return at;
-    }
     *status = at == argc ? muster_opt_wrong(cmd, "which %s?", what)
                          : muster_opt_wrong(cmd, "one %s at a time", what);
     return -1;
@@ -289,9 +277,8 @@ static void help_line(FILE *out, unsigned width, char letter, const char *name, 
 {
     char left[64];
     char dash[8] = "    ";
-    if (letter) {
+    if (letter)
         snprintf(dash, sizeof dash, "-%c, ", letter);
-    }
     snprintf(left, sizeof left, "%s--%s%s%s", dash, name, value ? " " : "", value ? value : "");
     put_row(out, width, left, help);
 }
@@ -299,9 +286,8 @@ static void help_line(FILE *out, unsigned width, char letter, const char *name, 
 static void help_subs(const struct muster_cmd *cmd, unsigned width, FILE *out)
 {
     char more[128];
-    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++) {
+    for (const struct muster_cmd *const *sub = cmd->subs; *sub; sub++)
         put_row(out, width, muster_cmd_name(*sub), (*sub)->summary);
-    }
     snprintf(more, sizeof more, "`muster %s %s --help` tells more of each.", cmd->name,
              muster_cmd_name(cmd->subs[0]));
     fputc('\n', out);
@@ -332,9 +318,8 @@ void muster_opt_help(const struct muster_cmd *cmd, FILE *out)
     fputc('\n', out);
     muster_terminal_wrap(out, width, "", "  ", text);
     fputc('\n', out);
-    for (const struct muster_opt *opt = cmd->options; opt && opt->name; opt++) {
+    for (const struct muster_opt *opt = cmd->options; opt && opt->name; opt++)
         help_line(out, width, opt->letter, opt->name, opt->value, opt->help);
-    }
     help_line(out, width, 'h', "help", NULL, "print this");
     if (cmd->subs) {
         fputc('\n', out);

@@ -50,11 +50,10 @@ static void set_number(const char *name, int32_t number, int32_t min)
 {
     char text[16];
     snprintf(text, sizeof text, "%" PRId32, number);
-    if (number >= min) {
+    if (number >= min)
         setenv(name, text, 1);
-    } else {
+    else
         unsetenv(name);
-    }
 }
 
 static void set_environment(const struct muster_trace_meta *meta, char **argv)
@@ -63,9 +62,8 @@ static void set_environment(const struct muster_trace_meta *meta, char **argv)
     set_number("RANK", meta->rank, 0);
     set_number("LOCAL_RANK", meta->local_rank, 0);
     set_number("WORLD_SIZE", meta->nranks, 1);
-    if (meta->host[0]) {
+    if (meta->host[0])
         setenv("NCCL_HOSTID", meta->host, 1);
-    }
     setenv("MUSTER_DIR", argv[MUSTER_REPLAY_OUT], 1);
     setenv("MUSTER_REPLAY", strcmp(speed, "0") == 0 ? "max" : speed, 1);
 }
@@ -75,16 +73,14 @@ static int map_progress(struct muster_play *play, const char *path, struct muste
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, sizeof *play->progress)) {
         muster_fail(err, "%s: %s", path, strerror(errno));
-        if (fd >= 0) {
+        if (fd >= 0)
             close(fd);
-        }
         return -1;
     }
     void *map = mmap(NULL, sizeof *play->progress, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (map == MAP_FAILED) {
+    if (map == MAP_FAILED)
         return muster_fail(err, "%s: %s", path, strerror(errno));
-    }
     play->progress = map;
     return 0;
 }
@@ -96,14 +92,12 @@ static int prepare(struct rank *rank, int argc, char **argv, struct muster_err *
     play->hold_ns = strtoull(argv[MUSTER_REPLAY_HOLD], NULL, 10) * MUSTER_NS_PER_S;
     play->mask = &event_mask;
     play->replay_ns = &replay_ns;
-    if (muster_trace_read(argv[MUSTER_REPLAY_FILE], &rank->trace, &rank->truncated, err)) {
+    if (muster_trace_read(argv[MUSTER_REPLAY_FILE], &rank->trace, &rank->truncated, err))
         return -1;
-    }
     set_environment(&rank->trace.meta, argv);
     nccl_version = (int)rank->trace.meta.nccl;
-    if (argc > MUSTER_REPLAY_PROGRESS && map_progress(play, argv[MUSTER_REPLAY_PROGRESS], err)) {
+    if (argc > MUSTER_REPLAY_PROGRESS && map_progress(play, argv[MUSTER_REPLAY_PROGRESS], err))
         return -1;
-    }
     return muster_driver_open(&rank->driver, argv[MUSTER_REPLAY_PLUGIN], rank->trace.meta.api, 0,
                               err);
 }
@@ -119,17 +113,15 @@ static bool meet(struct rank *rank, char **argv, int failed, const struct muster
     int hello_fd = atoi(argv[MUSTER_REPLAY_HELLO]), go_fd = atoi(argv[MUSTER_REPLAY_GO]);
     struct muster_replay_hello hello = {0};
     struct muster_replay_go go = {.epoch_ns = first_ns(&rank->trace), .start_ns = muster_now_ns()};
-    if (failed) {
+    if (failed)
         memcpy(hello.error, err->text, sizeof hello.error);
-    }
     hello.first_ns = go.epoch_ns;
     hello.last_ns = rank->trace.calls ? rank->trace.call[rank->trace.calls - 1].t_ns : 0;
     hello.killed = rank->trace.meta.killed;
     hello.truncated = rank->truncated;
     if (hello_fd < 0) {
-        if (failed) {
+        if (failed)
             fprintf(stderr, "muster replay: %s\n", err->text);
-        }
     } else if (write(hello_fd, &hello, sizeof hello) != sizeof hello ||
                (!failed && read(go_fd, &go, sizeof go) != sizeof go)) {
         return false;
@@ -156,9 +148,8 @@ int muster_replay_rank(int argc, char **argv)
             fprintf(stderr, "muster replay: %s: %s\n", argv[MUSTER_REPLAY_FILE], err.text);
             status = MUSTER_STATUS_FINDING;
         }
-        if (rank->trace.meta.killed) {
+        if (rank->trace.meta.killed)
             raise(SIGKILL);
-        }
     }
     muster_trace_free(&rank->trace);
     free(rank);

@@ -97,10 +97,9 @@ static int apply_kind(struct muster_actions *on, const char *file,
     memset(on, 0, sizeof *on);
     if (node->kind != MUSTER_YAML_LIST)
         return apply_action(on, file, node, kind, err);
-    for (const struct muster_yaml_node *n = node->first; n; n = n->next) {
+    for (const struct muster_yaml_node *n = node->first; n; n = n->next)
         if (apply_action(on, file, n, kind, err) != 0)
             return -1;
-    }
     return 0;
 }
 

@@ -48,7 +48,8 @@ const struct muster_setting muster_settings_table[] = {
         .offset = AT(timing),
         .words = timing_words,
         .fallback = "auto",
-        .help = "full: GPU times of all; light: none; auto: within 0.5 %; channels: NCCL's stamps too",
+        .help =
+            "full: GPU times of all; light: none; auto: within 0.5 %; channels: NCCL's stamps too",
     },
     {
         .key = "capture.mark",
@@ -127,10 +128,9 @@ static const char *const internal_variables[] = {
 };
 bool muster_variable_is_internal(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(internal_variables); i++) {
+    for (size_t i = 0; i < COUNT_OF(internal_variables); i++)
         if (strcmp(name, internal_variables[i]) == 0)
             return true;
-    }
     return false;
 }
 
@@ -261,10 +261,9 @@ void muster_setting_expected(const struct muster_setting *setting, char *to, siz
 
 const struct muster_setting *muster_setting_find(const char *key)
 {
-    for (size_t i = 0; i < muster_settings_count; i++) {
+    for (size_t i = 0; i < muster_settings_count; i++)
         if (strcmp(muster_settings_table[i].key, key) == 0)
             return &muster_settings_table[i];
-    }
     return NULL;
 }
 
@@ -282,10 +281,9 @@ const char *muster_setting_nearest_key(const char *key)
     /* Written without its section, or in the wrong one. */
     const char *dot = strrchr(key, '.');
     const char *word = muster_text_nearest(dot ? dot + 1 : key, last, muster_settings_count);
-    for (size_t i = 0; word && i < muster_settings_count; i++) {
+    for (size_t i = 0; word && i < muster_settings_count; i++)
         if (last[i] == word)
             return known[i];
-    }
     return NULL;
 }
 

@@ -131,12 +131,11 @@ static int check_duplicate(struct reader *reader, const struct muster_yaml_node 
 {
     const char *key = (const char *)event->data.scalar.value;
     unsigned members = 0;
-    for (const struct muster_yaml_node *n = map->first; n; n = n->next, members++) {
+    for (const struct muster_yaml_node *n = map->first; n; n = n->next, members++)
         if (strcmp(n->key, key) == 0)
             return muster_yaml_fail(reader->err, reader->file, place_of(event->start_mark),
                                     "duplicate key '%.80s', first at line %u", key,
                                     n->key_place.line);
-    }
     if (members >= MUSTER_YAML_MEMBERS)
         return fail_at(reader, event, "too many keys in one mapping");
     return 0;

@@ -30,13 +30,12 @@ void muster_diagnose_unread(const struct muster_view *view, struct muster_findin
         if (func < MUSTER_FUNCS && has_no_common_end(func) && muster_view_scored(&view->op[i]))
             unread[func]++;
     }
-    for (unsigned func = 0; func < MUSTER_FUNCS; func++) {
+    for (unsigned func = 0; func < MUSTER_FUNCS; func++)
         if (unread[func])
             muster_finding_line(to,
                                 "%" PRIu64 " timed %s operations are not read: their ranks have no "
                                 "common end to be late to",
                                 unread[func], muster_func_word(func));
-    }
 }
 
 /* ---- who finds the kinds of base/finding_kinds.h ---- */

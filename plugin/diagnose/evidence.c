@@ -246,10 +246,9 @@ static void read_host(const struct muster_evidence_roots *roots, struct muster_e
     char path[PATH], line[128];
     snprintf(path, sizeof path, "%s/vmstat", roots->proc);
     FILE *vmstat = fopen(path, "re");
-    while (vmstat && fgets(line, sizeof line, vmstat)) {
+    while (vmstat && fgets(line, sizeof line, vmstat))
         if (strncmp(line, "pswpin ", 7) == 0)
             evidence->swapped_in = strtoull(line + 7, NULL, 10);
-    }
     if (vmstat)
         fclose(vmstat);
 }

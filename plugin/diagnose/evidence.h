@@ -28,8 +28,8 @@ struct muster_evidence {
     uint64_t run_ns, wait_ns; /* schedstat of all its threads: on a CPU, and ready without one */
     uint64_t main_run_ns;     /* of run_ns, its main thread */
     uint64_t read_bytes, written_bytes; /* of storage, by all its threads */
-    uint64_t cpus;            /* that it may use */
-    char state;               /* of its main thread: R, S, D, T, Z; 0: not readable */
+    uint64_t cpus;                      /* that it may use */
+    char state;                         /* of its main thread: R, S, D, T, Z; 0: not readable */
     char wchan[64];
     /* The host's. */
     uint64_t stall_us[3]; /* PSI `some`: cpu, memory, io */

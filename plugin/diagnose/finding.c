@@ -155,10 +155,9 @@ void muster_findings_name(struct muster_findings *findings, const struct muster_
 {
     for (size_t i = 0; i < findings->n; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        for (size_t c = 0; c < view->comms && finding->comm && !finding->comm_name[0]; c++) {
+        for (size_t c = 0; c < view->comms && finding->comm && !finding->comm_name[0]; c++)
             if (view->comm[c].id == finding->comm)
                 muster_text_copy(finding->comm_name, sizeof finding->comm_name, view->comm[c].name);
-        }
     }
 }
 

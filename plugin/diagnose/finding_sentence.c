@@ -80,7 +80,8 @@ static void put_victims(struct text *text, const struct muster_finding *finding)
 
 static void put_cost(struct text *text, const struct muster_finding *finding)
 {
-    const char *of = finding->by_calls ? "by when hosts called" : "in the operations that were timed";
+    const char *of =
+        finding->by_calls ? "by when hosts called" : "in the operations that were timed";
     if (finding->cost_share > 0)
         put(text, "; %s the job lost %.2g %% of its time to that (%.3g s)", of,
             100 * finding->cost_share, finding->cost_s);

@@ -34,10 +34,9 @@ bool muster_watch_same(const struct muster_finding *a, const struct muster_findi
 static struct muster_finding *find(const struct muster_findings *in,
                                    const struct muster_finding *finding)
 {
-    for (size_t i = 0; i < in->n; i++) {
+    for (size_t i = 0; i < in->n; i++)
         if (!is_over(&in->finding[i]) && muster_watch_same(&in->finding[i], finding))
             return &in->finding[i];
-    }
     return NULL;
 }
 
@@ -115,10 +114,9 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
 
 static bool names(const struct muster_finding *finding, int32_t rank)
 {
-    for (unsigned i = 0; i < finding->ranks; i++) {
+    for (unsigned i = 0; i < finding->ranks; i++)
         if (finding->rank[i] == rank)
             return true;
-    }
     return false;
 }
 
@@ -140,10 +138,9 @@ static bool covers(const struct muster_finding *known, const struct muster_findi
 static struct muster_finding *covering(const struct muster_findings *in,
                                        const struct muster_finding *finding)
 {
-    for (size_t i = 0; i < in->n; i++) {
+    for (size_t i = 0; i < in->n; i++)
         if (!is_over(&in->finding[i]) && covers(&in->finding[i], finding))
             return &in->finding[i];
-    }
     return NULL;
 }
 
@@ -207,10 +204,9 @@ static bool holds(const struct muster_findings *now, const struct muster_finding
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
         bool late = muster_finding_is_late(known) && muster_finding_is_late(finding);
-        for (unsigned r = 0; late && r < finding->ranks; r++) {
+        for (unsigned r = 0; late && r < finding->ranks; r++)
             if (names(known, finding->rank[r]))
                 return true;
-        }
         if (!late && covers(known, finding))
             return true;
     }

@@ -120,18 +120,14 @@ static bool has_ended(const struct progress *progress, const struct muster_hang_
 static enum muster_where where_of(const struct progress *progress,
                                   const struct muster_hang_member *member)
 {
-    if (member->state != MUSTER_PROCESS_RUNNING) {
+    if (member->state != MUSTER_PROCESS_RUNNING)
         return MUSTER_WHERE_GONE;
-    }
-    if (!member->called_ns) {
+    if (!member->called_ns)
         return MUSTER_WHERE_NOT_YET;
-    }
-    if (member->in_call_ns) {
+    if (member->in_call_ns)
         return MUSTER_WHERE_CALLS;
-    }
-    if (has_ended(progress, member)) {
+    if (has_ended(progress, member))
         return MUSTER_WHERE_OUTSIDE;
-    }
     return member->ended == MUSTER_HANG_OPEN   ? MUSTER_WHERE_WAITS
            : member->ended == MUSTER_HANG_IDLE ? MUSTER_WHERE_OUTSIDE
                                                : MUSTER_WHERE_CALLED;
@@ -150,9 +146,8 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
     bool waits = where == MUSTER_WHERE_WAITS || where == MUSTER_WHERE_CALLS;
     bool waited = one->where == MUSTER_WHERE_WAITS || one->where == MUSTER_WHERE_CALLS;
     bool newer = isnan(one->since_s) || (!isnan(since_s) && since_s < one->since_s);
-    if (one->comm && (waited > waits || (waited == waits && !newer))) {
+    if (one->comm && (waited > waits || (waited == waits && !newer)))
         return;
-    }
     one->comm = comm->id;
     one->where = where;
     one->since_s = since_s;
@@ -169,9 +164,8 @@ static void take(const struct muster_hang_comm *comm, const struct muster_hang_m
         name_missing(comm, member, one);
     }
     /* Nobody is past what a rank has not called, and all before it has ended. */
-    if (waits && progress.done == progress.least && progress.least + 1 < member->calls) {
+    if (waits && progress.done == progress.least && progress.least + 1 < member->calls)
         name_call(member, progress.least, one->in, sizeof one->in);
-    }
 }
 
 static struct muster_whereabout *row_of(struct muster_whereabouts *all,
@@ -184,9 +178,8 @@ static struct muster_whereabout *row_of(struct muster_whereabouts *all,
             return one;
         }
     }
-    if (!muster_grow(&all->rank, all->n, sizeof *all->rank)) {
+    if (!muster_grow(&all->rank, all->n, sizeof *all->rank))
         return NULL;
-    }
     all->rank[all->n] = (struct muster_whereabout){.rank = member->rank,
                                                    .pid = member->pid,
                                                    .host = member->host,
@@ -200,12 +193,10 @@ static int by_rank(const void *left, const void *right)
 {
     const struct muster_whereabout *a = left, *b = right;
     bool a_gone = a->where == MUSTER_WHERE_GONE, b_gone = b->where == MUSTER_WHERE_GONE;
-    if (a_gone != b_gone) {
+    if (a_gone != b_gone)
         return a_gone - b_gone;
-    }
-    if (a->rank != b->rank) {
+    if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
-    }
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
@@ -221,9 +212,8 @@ int muster_whereabouts_of(const struct muster_view *view, struct muster_whereabo
         for (uint32_t i = 0; i < state.comm[c].members && whole; i++) {
             struct muster_whereabout *one = row_of(all, &state.comm[c].member[i]);
             whole = one != NULL;
-            if (one && !state.comm[c].member[i].over) {
+            if (one && !state.comm[c].member[i].over)
                 take(&state.comm[c], &state.comm[c].member[i], one);
-            }
         }
     }
     muster_arena_free(&arena);
@@ -233,9 +223,8 @@ int muster_whereabouts_of(const struct muster_view *view, struct muster_whereabo
                      : one->comm                          ? one->where
                                                           : MUSTER_WHERE_NOT_YET;
     }
-    if (all->n) {
+    if (all->n)
         qsort(all->rank, all->n, sizeof *all->rank, by_rank);
-    }
     return whole ? 0 : muster_fail_memory(err, "where the ranks are");
 }
 

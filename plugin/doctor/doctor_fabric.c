@@ -107,9 +107,10 @@ static void check_imex(struct muster_doctor *doctor)
     muster_check_expected(check, "a channel where NVLink joins hosts");
     if (has_folder && !has_channel) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "NCCL cannot use NVLink between hosts without one: load the driver "
-                                   "with NVreg_CreateImexChannel0=1, or give the container "
-                                   "/dev/nvidia-caps-imex-channels/channel0");
+        muster_check_advice(check,
+                            "NCCL cannot use NVLink between hosts without one: load the driver "
+                            "with NVreg_CreateImexChannel0=1, or give the container "
+                            "/dev/nvidia-caps-imex-channels/channel0");
     }
 }
 

@@ -54,14 +54,13 @@ static bool installed(const struct muster_doctor *doctor, const char *package, c
     bool ours = false, found = false;
     snprintf(path, sizeof path, "%s/var/lib/dpkg/status", doctor->root);
     FILE *file = fopen(path, "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
+    while (file && !found && fgets(line, sizeof line, file))
         if (strncmp(line, "Package: ", 9) == 0)
             ours = strncmp(line + 9, package, strlen(package)) == 0 && !strstr(line, "dev");
         else if (ours && strncmp(line, "Status: ", 8) == 0)
             ours = strstr(line, " installed") != NULL;
         else if (ours && strncmp(line, "Version: ", 9) == 0)
             found = true;
-    }
     if (found)
         snprintf(version, size, "%.*s", (int)strcspn(line + 9, "-\n"), line + 9);
     if (file)

@@ -54,10 +54,9 @@ static int read_process(const struct muster_run *run, const struct muster_proces
 static bool shares_rank(const struct muster_finding *a, const struct muster_finding *b)
 {
     for (unsigned i = 0; i < a->ranks; i++) {
-        for (unsigned k = 0; k < b->ranks; k++) {
+        for (unsigned k = 0; k < b->ranks; k++)
             if (a->rank[i] == b->rank[k])
                 return true;
-        }
     }
     return a->ranks == 0 && b->ranks == 0 && a->comm == b->comm;
 }

@@ -83,14 +83,12 @@ static void op_of(const json_t *object, struct muster_finding *finding)
 
 static void words_of(const json_t *object, struct muster_finding *finding)
 {
-    for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_MOVES; m++) {
+    for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_MOVES; m++)
         if (strcmp(text_of(object, "mode"), muster_finding_mode_name(m)) == 0)
             finding->mode = m;
-    }
-    for (unsigned c = MUSTER_CAUSE_UNKNOWN; c <= MUSTER_CAUSE_HOST; c++) {
+    for (unsigned c = MUSTER_CAUSE_UNKNOWN; c <= MUSTER_CAUSE_HOST; c++)
         if (strcmp(text_of(object, "cause"), muster_finding_cause_name(c)) == 0)
             finding->cause = c;
-    }
     muster_text_copy(finding->host, sizeof finding->host, text_of(object, "host"));
     muster_text_copy(finding->to_host, sizeof finding->to_host, text_of(object, "to_host"));
     muster_text_copy(finding->advice, sizeof finding->advice, text_of(object, "advice"));
@@ -160,10 +158,9 @@ static bool finding_of(const json_t *object, struct muster_finding *finding)
 static struct muster_finding *place(struct muster_findings *emitted,
                                     const struct muster_finding *finding)
 {
-    for (size_t i = 0; i < emitted->n; i++) {
+    for (size_t i = 0; i < emitted->n; i++)
         if (muster_watch_same(&emitted->finding[i], finding))
             return &emitted->finding[i];
-    }
     return muster_findings_add(emitted);
 }
 

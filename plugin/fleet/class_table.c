@@ -2,10 +2,9 @@
 
 static bool alike(const struct muster_op *a, const struct muster_op *b)
 {
-    return a->comm == b->comm && a->func == b->func && a->dtype == b->dtype &&
-           a->algo == b->algo && a->proto == b->proto && a->channels == b->channels &&
-           a->source == b->source && a->flags == b->flags && a->peer == b->peer &&
-           a->count == b->count;
+    return a->comm == b->comm && a->func == b->func && a->dtype == b->dtype && a->algo == b->algo &&
+           a->proto == b->proto && a->channels == b->channels && a->source == b->source &&
+           a->flags == b->flags && a->peer == b->peer && a->count == b->count;
 }
 
 struct muster_class_entry *muster_class_of(struct muster_class_table *table,

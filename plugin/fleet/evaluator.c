@@ -352,12 +352,11 @@ static bool is_heard_whole(const struct muster_evaluator *evaluator,
 static bool keep_heard(struct muster_evaluator *evaluator, struct muster_findings *now)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < now->n; i++) {
+    for (size_t i = 0; i < now->n; i++)
         if (is_heard_whole(evaluator, &now->finding[i]))
             now->finding[kept++] = now->finding[i];
         else
             evaluator->silenced++;
-    }
     now->n = kept;
     for (size_t i = 0; i < evaluator->hangs.known.n; i++) {
         const struct muster_finding *known = &evaluator->hangs.known.finding[i];

@@ -48,7 +48,7 @@ struct muster_join_process {
     struct muster_join_net {
         struct muster_seg_net reported, mark,
             begin; /* now; when the window was halved last; where it begins */
-    } * net;
+    } *net;
     size_t nets;
 };
 

@@ -12,8 +12,9 @@ enum {
     ONE_IN = 64,        /* hosts */
     SMALL = 64          /* ranks of a communicator whose hosts are looked at together */
 };
-#define FRESH_NS (6 * MUSTER_NS_PER_S) /* the evidence of a dozen steps is there, or none will be  \
-                                        */
+#define FRESH_NS                                                                                   \
+    (6 * MUSTER_NS_PER_S) /* the evidence of a dozen steps is there, or none will be               \
+                           */
 #define HOLD_NS                                                                                    \
     (10 * MUSTER_NS_PER_S) /* a host is looked at beyond the last time that it showed              \
                             */

@@ -21,7 +21,7 @@ struct muster_near {
         double score; /* of its highest rank */
         uint64_t first_ns,
             shown_ns; /* when that was worth a look first in a row, and last; 0: never */
-    } * of_host;      /* of each of the join */
+    } *of_host;       /* of each of the join */
     double *sorted;   /* their scores, ascending */
     size_t room;      /* of these two */
 };

@@ -16,7 +16,8 @@ static size_t *places_of(const struct muster_join *join, const struct muster_run
     return place;
 }
 
-static void add(struct muster_rank_costs *costs, const size_t *place, const struct muster_joint *joint)
+static void add(struct muster_rank_costs *costs, const size_t *place,
+                const struct muster_joint *joint)
 {
     struct muster_joint_span span = muster_joint_span(joint);
     for (uint32_t i = 0; i < joint->comm->members; i++) {
@@ -48,7 +49,7 @@ static void add_all(struct muster_rank_costs *costs, const size_t *place,
 }
 
 bool muster_rank_costs_take(struct muster_rank_costs *costs, const struct muster_join *join,
-                       const struct muster_run *run, const struct muster_view *view)
+                            const struct muster_run *run, const struct muster_view *view)
 {
     struct muster_arena memory = {0};
     const size_t *place = places_of(join, run, &memory);

@@ -1,5 +1,6 @@
-/* What each process of a job lost, and made others lose, in the operations that are known of it now:
- * the longest and shortest of each operation that all ranks leave together. No verdict. One thread. */
+/* What each process of a job lost, and made others lose, in the operations that are known of it
+ * now: the longest and shortest of each operation that all ranks leave together. No verdict. One
+ * thread. */
 #ifndef MUSTER_FLEET_RANK_COSTS_H
 #define MUSTER_FLEET_RANK_COSTS_H
 
@@ -21,7 +22,7 @@ struct muster_rank_costs {
 
 /* Anew, from a view of `run`, which is the join's. False: no memory. */
 bool muster_rank_costs_take(struct muster_rank_costs *costs, const struct muster_join *join,
-                       const struct muster_run *run, const struct muster_view *view);
+                            const struct muster_run *run, const struct muster_view *view);
 void muster_rank_costs_free(struct muster_rank_costs *costs);
 
 #endif

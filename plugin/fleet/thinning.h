@@ -1,7 +1,7 @@
 /*
- * Which of a rank's timed operations are told: those of the densest nested level (record/sampling.h)
- * whose operations fit the bytes that a rank has. Ranks that choose different levels share the
- * sparser one's windows, so nothing is agreed. One thread.
+ * Which of a rank's timed operations are told: those of the densest nested level
+ * (record/sampling.h) whose operations fit the bytes that a rank has. Ranks that choose different
+ * levels share the sparser one's windows, so nothing is agreed. One thread.
  */
 #ifndef MUSTER_FLEET_THINNING_H
 #define MUSTER_FLEET_THINNING_H
@@ -11,7 +11,9 @@
 
 #include "record/sampling.h"
 
-enum { MUSTER_THINNING_OP_BYTES = 8 }; /* an operation, as a rule: seven, and now and then a class */
+enum {
+    MUSTER_THINNING_OP_BYTES = 8
+}; /* an operation, as a rule: seven, and now and then a class */
 
 struct muster_thinning {
     unsigned level;

@@ -32,7 +32,7 @@ enum {
 
 /* What operations are alike in. */
 struct muster_wire_class {
-    uint32_t id;          /* ever growing; UINT32_MAX is none */
+    uint32_t id;           /* ever growing; UINT32_MAX is none */
     struct muster_op like; /* number and times are 0 */
 };
 
@@ -50,8 +50,9 @@ struct muster_wire_comm {
     struct muster_seg_comm seg;
 };
 
-/* An operation in flight: the fields of muster_seg_slot that tell how far it is. Of what is over, state
- * MUSTER_SLOT_DONE, the newest of each stream: collectives, sends to and receives from each peer. */
+/* An operation in flight: the fields of muster_seg_slot that tell how far it is. Of what is over,
+ * state MUSTER_SLOT_DONE, the newest of each stream: collectives, sends to and receives from each
+ * peer. */
 struct muster_wire_slot {
     uint64_t number, enqueue_ns, count;
     uint32_t comm;

@@ -8,8 +8,14 @@
 #include "fleet/wire_ops.h"
 
 /* Bytes that the smallest of each takes: no count is larger than the bytes left allow. */
-enum { LEAST_PROCESS = 7, LEAST_COMM = 8, LEAST_SLOT = 13, LEAST_CLASS = 10, LEAST_NET = 9,
-    LEAST_OP = 3 };
+enum {
+    LEAST_PROCESS = 7,
+    LEAST_COMM = 8,
+    LEAST_SLOT = 13,
+    LEAST_CLASS = 10,
+    LEAST_NET = 9,
+    LEAST_OP = 3
+};
 
 /* A time is none that can be beyond this: sums of a few never overflow. */
 #define LATEST_NS (1ull << 62)
@@ -70,8 +76,7 @@ static void get_calls(struct muster_wire_in *in, struct muster_seg_comm *comm)
     comm->captured = muster_wire_get(in, UINT64_MAX);
     for (uint64_t i = calls - n; i < calls && !in->wrong; i++) {
         struct muster_seg_call *call = &comm->call[i % MUSTER_SEG_CALLS];
-        call->number =
-            (uint16_t)(i + (uint64_t)muster_wire_get_signed(in, INT16_MIN, INT16_MAX));
+        call->number = (uint16_t)(i + (uint64_t)muster_wire_get_signed(in, INT16_MIN, INT16_MAX));
         call->func = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_FUNCS);
         call->dtype = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_DTYPES);
         call->root = get_int(in);
@@ -160,8 +165,8 @@ static void get_gpu_times(struct muster_wire_in *in, struct muster_wire_expect *
 static void get_op(struct muster_wire_in *in, struct muster_wire_expect *expect, uint64_t now_ns,
                    uint32_t lowest, struct muster_wire_op *op)
 {
-    uint64_t head = muster_wire_get(
-        in, (uint64_t)(UINT32_MAX - 1 - lowest) << MUSTER_WIRE_KEY_BITS | 15);
+    uint64_t head =
+        muster_wire_get(in, (uint64_t)(UINT32_MAX - 1 - lowest) << MUSTER_WIRE_KEY_BITS | 15);
     op->class = lowest + (uint32_t)(head >> MUSTER_WIRE_KEY_BITS);
     struct muster_wire_stride *stride = &expect->stride[op->class % MUSTER_WIRE_CLASSES];
     op->number = stride->last + stride->step;

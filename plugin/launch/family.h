@@ -1,7 +1,7 @@
 /*
  * Everything that a command started, also what took a session of its own (torchrun's workers), so
- * that none of it stays behind on the GPUs. One thread; for commands that wait for one job at a time
- * and have no other children.
+ * that none of it stays behind on the GPUs. One thread; for commands that wait for one job at a
+ * time and have no other children.
  */
 #ifndef MUSTER_LAUNCH_FAMILY_H
 #define MUSTER_LAUNCH_FAMILY_H

@@ -44,10 +44,9 @@ struct muster_hooks {
 /* How often the finding was resolved before, as this file tells it: it may come up again. */
 static unsigned *resolved_before(struct muster_hooks *hooks, unsigned file, uint64_t finding)
 {
-    for (size_t i = 0; i < hooks->notices; i++) {
+    for (size_t i = 0; i < hooks->notices; i++)
         if (hooks->notice[i].file == file && hooks->notice[i].finding == finding)
             return &hooks->notice[i].resolved;
-    }
     if (!muster_grow(&hooks->notice, hooks->notices, sizeof *hooks->notice))
         return NULL;
     hooks->notice[hooks->notices] = (struct notice){.finding = finding, .file = file};
@@ -88,10 +87,9 @@ static void read_file(struct muster_hooks *hooks, unsigned i)
 
 static bool is_known(const struct muster_hooks *hooks, const char *name)
 {
-    for (unsigned i = 0; i < hooks->files; i++) {
+    for (unsigned i = 0; i < hooks->files; i++)
         if (strcmp(hooks->file[i].name, name) == 0)
             return true;
-    }
     return false;
 }
 

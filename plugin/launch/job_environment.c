@@ -24,9 +24,8 @@ int muster_environment_add(struct muster_environment *environment, const char *n
                            const char *value, struct muster_err *err)
 {
     struct muster_variable *variable = &environment->at[environment->n];
-    if (environment->n == MUSTER_VARIABLES || strlen(value) >= sizeof variable->value) {
+    if (environment->n == MUSTER_VARIABLES || strlen(value) >= sizeof variable->value)
         return muster_fail(err, "%s: longer than %zu bytes", name, sizeof variable->value - 1);
-    }
     *variable = (struct muster_variable){.name = name};
     memcpy(variable->value, value, strlen(value) + 1);
     environment->n++;
@@ -36,9 +35,8 @@ int muster_environment_add(struct muster_environment *environment, const char *n
 int muster_environment_add_long(struct muster_environment *environment, const char *name,
                                 const char *value, struct muster_err *err)
 {
-    if (environment->n == MUSTER_VARIABLES) {
+    if (environment->n == MUSTER_VARIABLES)
         return muster_fail(err, "%s: too many variables", name);
-    }
     environment->at[environment->n++] = (struct muster_variable){.name = name, .whole = value};
     return 0;
 }
@@ -59,15 +57,12 @@ static int add_path(struct muster_environment *environment, const char *name, co
 {
     char folder[PATH_MAX];
     char whole[2 * PATH_MAX];
-    if (!path) {
+    if (!path)
         return 0;
-    }
-    if (path[0] == '/') {
+    if (path[0] == '/')
         return muster_environment_add(environment, name, path, err);
-    }
-    if (!getcwd(folder, sizeof folder)) {
+    if (!getcwd(folder, sizeof folder))
         return muster_fail(err, "working directory: %s", strerror(errno));
-    }
     snprintf(whole, sizeof whole, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path);
     return muster_environment_add(environment, name, whole, err);
 }
@@ -106,9 +101,8 @@ static int add_library(struct muster_environment *environment, struct muster_err
         return muster_fail(err, "%s: a folder with ':' in its name cannot be in LD_LIBRARY_PATH",
                            path);
     }
-    if (muster_environment_add(environment, "LD_LIBRARY_PATH", path, err)) {
+    if (muster_environment_add(environment, "LD_LIBRARY_PATH", path, err))
         return -1;
-    }
     environment->at[environment->n - 1].prepend = true;
     return 0;
 }
@@ -149,12 +143,10 @@ static int set(const struct muster_variable *variable)
     const char *before = muster_env(variable->name);
     char *joined = NULL;
     int result;
-    if (!variable->prepend || !before) {
+    if (!variable->prepend || !before)
         return setenv(variable->name, muster_variable_value(variable), 1);
-    }
-    if (asprintf(&joined, "%s:%s", variable->value, before) < 0) {
+    if (asprintf(&joined, "%s:%s", variable->value, before) < 0)
         return -1;
-    }
     result = setenv(variable->name, joined, 1);
     free(joined);
     return result;
@@ -162,21 +154,17 @@ static int set(const struct muster_variable *variable)
 
 int muster_environment_apply(const struct muster_environment *environment, struct muster_err *err)
 {
-    for (unsigned i = 0; i < environment->n; i++) {
-        if (set(&environment->at[i])) {
+    for (unsigned i = 0; i < environment->n; i++)
+        if (set(&environment->at[i]))
             return muster_fail_memory(err, environment->at[i].name);
-        }
-    }
     return 0;
 }
 
 static bool is_set(const struct muster_environment *environment, const char *name)
 {
-    for (unsigned i = 0; i < environment->n; i++) {
-        if (strcmp(environment->at[i].name, name) == 0) {
+    for (unsigned i = 0; i < environment->n; i++)
+        if (strcmp(environment->at[i].name, name) == 0)
             return true;
-        }
-    }
     return false;
 }
 

@@ -27,23 +27,20 @@ static const char *const places[] = {
 static int own_folder(char folder[PATH_MAX], struct muster_err *err)
 {
     ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    if (n < 0) {
+    if (n < 0)
         return muster_fail(err, "/proc/self/exe: %s", strerror(errno));
-    }
     folder[n] = '\0';
     char *slash = strrchr(folder, '/');
-    if (slash) {
+    if (slash)
         *slash = '\0';
-    }
     return 0;
 }
 
 int muster_locate_library(const char *name, char *path, size_t size, struct muster_err *err)
 {
     char folder[PATH_MAX], tried[2 * PATH_MAX], real[PATH_MAX];
-    if (own_folder(folder, err)) {
+    if (own_folder(folder, err))
         return -1;
-    }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         bool absolute = places[i][0] == '/';
         snprintf(tried, sizeof tried, "%s%s%s/%s", absolute ? "" : folder, absolute ? "" : "/",

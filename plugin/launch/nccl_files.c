@@ -36,12 +36,11 @@ static void take_entries(const struct taker *taker, const char *folder)
 {
     char path[PATH_MAX];
     DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
         if (strncmp(entry->d_name, taker->prefix, strlen(taker->prefix)) == 0 &&
             snprintf(path, sizeof path, "%s/%s%s", folder, entry->d_name, taker->below) <
                 (int)sizeof path)
             taker->take(taker->to, path);
-    }
     if (dir)
         closedir(dir);
 }
@@ -63,12 +62,10 @@ static void take_prefix(struct found *found, const char *prefix)
     char lib[PATH_MAX];
     if (snprintf(lib, sizeof lib, "%s/lib", prefix) >= (int)sizeof lib)
         return;
-    take_entries(&(struct taker){take_libraries, found, "python3",
-                                 "/site-packages/nvidia/nccl/lib"},
-                 lib);
-    take_entries(&(struct taker){take_libraries, found, "python3",
-                                 "/dist-packages/nvidia/nccl/lib"},
-                 lib);
+    take_entries(
+        &(struct taker){take_libraries, found, "python3", "/site-packages/nvidia/nccl/lib"}, lib);
+    take_entries(
+        &(struct taker){take_libraries, found, "python3", "/dist-packages/nvidia/nccl/lib"}, lib);
     take_libraries(found, lib);
 }
 

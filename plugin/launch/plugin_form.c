@@ -9,10 +9,11 @@ static const struct {
     uint32_t from;
     size_t longest; /* path; 0: names only */
 } forms[] = {
-    {0, 0},           /* not known */
-    {22304, 4095},    /* the first with profilers: dlopen as given */
-    {22602, 254},     /* copied into 255 bytes, and cut */
-    {22703, 0},       /* "lib*.so" as given, from anything else it makes libnccl-profiler-<it>.so (#1732) */
+    {0, 0},        /* not known */
+    {22304, 4095}, /* the first with profilers: dlopen as given */
+    {22602, 254},  /* copied into 255 bytes, and cut */
+    {22703,
+     0}, /* "lib*.so" as given, from anything else it makes libnccl-profiler-<it>.so (#1732) */
     {22705, 254},
 };
 

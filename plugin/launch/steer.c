@@ -15,15 +15,14 @@ static void report(void *to, const struct muster_policy_message *message)
     char text[1700], place[400];
     const struct muster_err *known = to;
     snprintf(place, sizeof place, "%s:%u:%u: ", message->file, message->line, message->column);
-    if (known && strncmp(known->text, place, strlen(place)) == 0) {
+    if (known && strncmp(known->text, place, strlen(place)) == 0)
         return;
-    }
     muster_policy_message_print(text, sizeof text, message);
     fprintf(stderr, "%s\n", text);
 }
 
-/* The hash of a policy with rules; -1 with errors, which are said but for the one that is `known`; 1
- * without rules. */
+/* The hash of a policy with rules; -1 with errors, which are said but for the one that is `known`;
+ * 1 without rules. */
 static int read_policy(const struct muster_document *document, struct muster_err *known,
                        char hex[MUSTER_POLICY_HEX])
 {
@@ -41,9 +40,8 @@ static int read_policy(const struct muster_document *document, struct muster_err
 static int check_size(const struct muster_document *document, const char *hex,
                       struct muster_err *err)
 {
-    if (document->bytes <= MUSTER_DOCUMENT_INLINE) {
+    if (document->bytes <= MUSTER_DOCUMENT_INLINE)
         return 0;
-    }
     return muster_fail(err,
                        "%s: %zu bytes do not fit the environment, which carries %d KiB; put the "
                        "file where every rank sees it, name it with MUSTER_CONFIG, and set "
@@ -55,9 +53,8 @@ static int check_hash(const struct muster_document *document, const char *hex,
                       struct muster_err *err)
 {
     const char *expected = muster_env("MUSTER_POLICY_SHA256");
-    if (!expected || strcasecmp(expected, hex) == 0) {
+    if (!expected || strcasecmp(expected, hex) == 0)
         return 0;
-    }
     return muster_fail(err, "%s: its SHA-256 is %s, MUSTER_POLICY_SHA256 is %.64s", document->name,
                        hex, expected);
 }
@@ -77,9 +74,8 @@ static int carry(struct muster_environment *environment, const struct muster_doc
                  struct muster_err *err)
 {
     environment->owned = malloc(document->bytes + 1);
-    if (!environment->owned) {
+    if (!environment->owned)
         return muster_fail_memory(err, document->name);
-    }
     memcpy(environment->owned, document->text, document->bytes);
     environment->owned[document->bytes] = '\0';
     return muster_steer_add_text(environment, environment->owned, err);
@@ -90,9 +86,8 @@ static int add_file(struct muster_environment *environment, const char *file,
 {
     struct muster_document document;
     char hex[MUSTER_POLICY_HEX];
-    if (muster_document_read(&document, file, err)) {
+    if (muster_document_read(&document, file, err))
         return -1;
-    }
     int rc = read_policy(&document, NULL, hex);
     if (rc < 0) {
         muster_fail(err, "%s: the policy has errors, nothing was started", file);
@@ -114,21 +109,20 @@ int muster_steer_add(struct muster_environment *environment, const char *file, c
     const char *text = muster_env("MUSTER_POLICY_INLINE");
     char hex[MUSTER_POLICY_HEX];
     struct muster_err wrong = {.text = ""};
-    if (file) {
+    if (file)
         return add_file(environment, file, err);
-    }
     /* What cannot be read here is said by who reads the configuration. */
     int rc = config && !text ? muster_document_read(&document, config, NULL)
                              : muster_document_of_policy(&document, NULL);
     if (rc == 0 && document.text) {
         struct muster_settings settings;
-        (void)muster_settings_parse(&settings, document.name, document.text, document.bytes, &wrong);
+        (void)muster_settings_parse(&settings, document.name, document.text, document.bytes,
+                                    &wrong);
     }
-    if (rc == 0 && document.text && read_policy(&document, &wrong, hex) == 0) {
+    if (rc == 0 && document.text && read_policy(&document, &wrong, hex) == 0)
         rc = muster_environment_add(environment, "NCCL_TUNER_PLUGIN", MUSTER_TUNER_LIBRARY, err);
-    } else {
+    else
         rc = 0;
-    }
     muster_document_free(&document);
     return rc;
 }

@@ -13,8 +13,8 @@
 #include "launch/locate.h"
 #include "run/run.h"
 
-/* One file is profiler and tuner. NCCL takes a file name as it is, so none of its own is needed; the
- * link libnccl-tuner-muster.so serves those who write NCCL_TUNER_PLUGIN=muster. */
+/* One file is profiler and tuner. NCCL takes a file name as it is, so none of its own is needed;
+ * the link libnccl-tuner-muster.so serves those who write NCCL_TUNER_PLUGIN=muster. */
 #define MUSTER_TUNER_LIBRARY MUSTER_PROFILER_LIBRARY
 
 /* Adds NCCL_TUNER_PLUGIN and, for FILE, MUSTER_POLICY_INLINE; says on stderr what is wrong with a

@@ -24,8 +24,8 @@ struct muster_log_bytes {
 /* As far as the file went when it was opened: what it grows by meanwhile is not read. On failure
  * nothing is to be freed. */
 int muster_log_load(const char *path, struct muster_log_bytes *log, struct muster_err *err);
-/* From the slot at `at` on the first with a byte that was ever written; `size` where there is none. Moves
- * the file's offset. */
+/* From the slot at `at` on the first with a byte that was ever written; `size` where there is none.
+ * Moves the file's offset. */
 uint64_t muster_log_next_slot(int fd, uint64_t at, uint64_t size);
 void muster_log_bytes_free(struct muster_log_bytes *log);
 

@@ -98,11 +98,13 @@ static size_t slot_end(size_t at, size_t bytes)
 
 static void read_frames(struct reading *reading, struct muster_log_class *class)
 {
-    for (size_t at = MUSTER_LOG_HEADER_BYTES; at < reading->scan.bytes; at = slot_end(at, reading->scan.bytes))
+    for (size_t at = MUSTER_LOG_HEADER_BYTES; at < reading->scan.bytes;
+         at = slot_end(at, reading->scan.bytes))
         if (!muster_log_scan_slot(&reading->scan, at, slot_end(at, reading->scan.bytes)))
             break;
     if (reading->scan.places > 0)
-        qsort(reading->scan.place, reading->scan.places, sizeof(*reading->scan.place), muster_log_by_sequence);
+        qsort(reading->scan.place, reading->scan.places, sizeof(*reading->scan.place),
+              muster_log_by_sequence);
     decode_all(reading, class);
     if (reading->scan.log->image) {
         muster_check_entries(reading->scan.log->image);

@@ -29,7 +29,8 @@ static bool looks_like_frame(const struct muster_log_scan *scan, size_t at, size
 }
 
 /* A whole frame with the right CRC. */
-static bool frame_at(const struct muster_log_scan *scan, size_t at, size_t end, struct muster_log_frame *frame)
+static bool frame_at(const struct muster_log_scan *scan, size_t at, size_t end,
+                     struct muster_log_frame *frame)
 {
     return looks_like_frame(scan, at, end, frame) && frame->length <= end - at - sizeof(*frame) &&
            frame->crc == muster_log_frame_crc(scan->data + at, frame->length);
@@ -46,7 +47,8 @@ static bool is_end(const struct muster_log_scan *scan, size_t at, size_t end)
 }
 
 /* The first good frame of the same use of the slot behind a damaged stretch, or `end`. */
-static size_t resync(struct muster_log_scan *scan, size_t at, size_t end, const struct muster_log_frame *last)
+static size_t resync(struct muster_log_scan *scan, size_t at, size_t end,
+                     const struct muster_log_frame *last)
 {
     struct muster_log_frame frame;
     while (end - at > 8) {
@@ -82,7 +84,8 @@ static bool keep(struct muster_log_scan *scan, const struct muster_log_frame *fr
 }
 
 /* What is no frame: the end of the slot, or damage. Returns where to go on. */
-static size_t skip(struct muster_log_scan *scan, size_t at, size_t end, const struct muster_log_frame *last)
+static size_t skip(struct muster_log_scan *scan, size_t at, size_t end,
+                   const struct muster_log_frame *last)
 {
     size_t next = resync(scan, at, end, last);
     bool quiet = next == end && (is_end(scan, at, end) || is_torn_tail(scan, at, end));
@@ -149,7 +152,7 @@ static int no_header(const char *name, const uint8_t *data, size_t bytes, struct
 }
 
 int muster_log_parse_header(const char *name, const uint8_t *data, size_t bytes,
-                        struct muster_log_header *to, struct muster_err *err)
+                            struct muster_log_header *to, struct muster_err *err)
 {
     struct muster_log_header header, second;
     bool first_good = header_copy(data, bytes, 0, &header);
@@ -163,4 +166,3 @@ int muster_log_parse_header(const char *name, const uint8_t *data, size_t bytes,
     *to = header;
     return 0;
 }
-

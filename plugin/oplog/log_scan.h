@@ -1,4 +1,5 @@
-/* Finding the frames of a log's slots among whatever a file holds. Between log_reader.c and log_tail.c. */
+/* Finding the frames of a log's slots among whatever a file holds. Between log_reader.c and
+ * log_tail.c. */
 #ifndef MUSTER_OPLOG_LOG_SCAN_H
 #define MUSTER_OPLOG_LOG_SCAN_H
 

@@ -128,8 +128,8 @@ static uint64_t goes_on(const struct look *look, uint64_t at, bool moved)
     return next;
 }
 
-/* Forward, as far as slots begin with something new; back once, where the log begins again, and once
- * to what lies elsewhere: slots that only seem newer must not keep it here. */
+/* Forward, as far as slots begin with something new; back once, where the log begins again, and
+ * once to what lies elsewhere: slots that only seem newer must not keep it here. */
 static void read_slots(struct look *look)
 {
     struct muster_log_tail *tail = look->tail;

@@ -18,8 +18,8 @@ struct muster_log_tail {
 };
 
 /* Reads what is new, the first time everything, and hands its operations to `take` in the order of
- * retirement; what `take` gets is gone when it returns, and it cannot end it. Fails only without a valid
- * header or a file, or without memory. */
+ * retirement; what `take` gets is gone when it returns, and it cannot end it. Fails only without a
+ * valid header or a file, or without memory. */
 int muster_log_tail_read(struct muster_log_tail *tail, const char *path, muster_op_taker take,
                          void *to, struct muster_err *err);
 

@@ -6,7 +6,7 @@
 
 enum { KNOWN = MUSTER_POLICY_ALGOS * MUSTER_POLICY_PROTOS };
 
-#define ROW(algo) (((1u << MUSTER_POLICY_PROTOS) - 1) << ((algo) - 1) * MUSTER_POLICY_PROTOS)
+#define ROW(algo) (((1u << MUSTER_POLICY_PROTOS) - 1) << ((algo)-1) * MUSTER_POLICY_PROTOS)
 #define COLLNET   (ROW(MUSTER_ALGO_COLLNET_DIRECT) | ROW(MUSTER_ALGO_COLLNET_CHAIN))
 
 /* A comparison that NaN fails. */

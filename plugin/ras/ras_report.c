@@ -25,13 +25,12 @@ static const char *with_commas(const char *text, size_t bytes, size_t *n,
     bool in_text = false, closed = false;
     *n = 0;
     for (size_t i = 0; copy && i < bytes; i++) {
-        if (in_text && text[i] == '\\' && i + 1 < bytes) {
+        if (in_text && text[i] == '\\' && i + 1 < bytes)
             copy[(*n)++] = text[i++];
-        } else if (text[i] == '"') {
+        else if (text[i] == '"')
             in_text = !in_text;
-        } else if (!in_text && closed && text[i] == '{') {
+        else if (!in_text && closed && text[i] == '{')
             copy[(*n)++] = ',';
-        }
         if (in_text || !strchr(" \t\r\n", text[i]) || text[i] == '\0')
             closed = !in_text && text[i] == '}';
         copy[(*n)++] = text[i];

@@ -66,7 +66,7 @@ struct muster_comm {
      * CUDA's callback thread launches, on other threads. */
     _Atomic uintptr_t launch_thread; /* of the newest launch */
     _Atomic bool launched;           /* the group's; the next call begins another */
-    uint32_t launch_ticket;       /* of the newest launch; 0: none */
+    uint32_t launch_ticket;          /* of the newest launch; 0: none */
     bool launch_timed;
     uint64_t probed_ns;
     uint64_t launches_seen; /* the completion thread's */

@@ -20,8 +20,8 @@ struct muster_cuda {
     int (*ctx_get_id)(void *context, unsigned long long *id);
     int (*event_create)(void **event, unsigned flags);
     int (*event_record)(void *event, void *stream);
-    int (*event_query)(void *event);                         /* 600: not over yet */
-    int (*event_elapsed)(float *ms, void *from, void *to);   /* 600: one is not over yet */
+    int (*event_query)(void *event);                       /* 600: not over yet */
+    int (*event_elapsed)(float *ms, void *from, void *to); /* 600: one is not over yet */
     int (*stream_is_capturing)(void *stream, int *status);
     int (*exchange_capture_mode)(int *mode);
 };

@@ -28,7 +28,8 @@ void muster_completion_settle(struct muster_launches *launches);
  * the application may destroy it now. */
 void muster_completion_leave(struct muster_launches *launches, struct muster_gpu_context *gpu);
 
-/* Counts the communicators that launched since the last call: each may leave its share of probes. */
+/* Counts the communicators that launched since the last call: each may leave its share of probes.
+ */
 void muster_completion_count_active(struct muster_recorder *recorder);
 
 #endif

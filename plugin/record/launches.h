@@ -27,8 +27,8 @@ enum {
     MUSTER_GPU_CONTEXTS = 16, /* of one process, with communicators at a time */
 };
 
-/* How long ago the last probe of a process has to be, times the communicators that launch. One costs
- * NCCL's thread 0.67 us (docs/cost.md). -D for experiments. */
+/* How long ago the last probe of a process has to be, times the communicators that launch. One
+ * costs NCCL's thread 0.67 us (docs/cost.md). -D for experiments. */
 #ifndef MUSTER_PROBE_INTERVAL_NS
 #define MUSTER_PROBE_INTERVAL_NS 100000
 #endif

@@ -1,7 +1,7 @@
 /*
  * Network proxy operations in flight: NCCL's progress thread announces one per channel and peer,
- * and inside timed windows each of its steps with what it waits for. Their slots are private memory;
- * the drain thread adds finished ones to the segment's `net`.
+ * and inside timed windows each of its steps with what it waits for. Their slots are private
+ * memory; the drain thread adds finished ones to the segment's `net`.
  */
 #ifndef MUSTER_RECORD_PROXY_H
 #define MUSTER_RECORD_PROXY_H

@@ -3,10 +3,10 @@
 #include "base/clock.h"
 
 #define PERIOD_NS MUSTER_NS_PER_S
-/* A period that is paid for four times over ends at once: some 2,000 operations of a loop of nothing
- * else. Less, and the burst at the end of a training step looked like such a loop. */
-#define BURST_NS  (20 * MUSTER_NS_PER_MS)
-#define CALM_NS   (10 * MUSTER_NS_PER_S)
+/* A period that is paid for four times over ends at once: some 2,000 operations of a loop of
+ * nothing else. Less, and the burst at the end of a training step looked like such a loop. */
+#define BURST_NS (20 * MUSTER_NS_PER_MS)
+#define CALM_NS  (10 * MUSTER_NS_PER_S)
 
 static uint64_t mix(uint64_t x)
 {
@@ -15,8 +15,8 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A level halves the one above it: of each two windows that are left, one at random. So no period of
- * a training step meets the timed windows always or never. */
+/* A level halves the one above it: of each two windows that are left, one at random. So no period
+ * of a training step meets the timed windows always or never. */
 bool muster_sampling_takes(uint64_t id, uint64_t window, unsigned level)
 {
     for (unsigned k = 0; k < level; k++) {
@@ -42,15 +42,13 @@ static uint32_t measure(struct muster_meter *meter, uint64_t price_ns, uint64_t 
         atomic_fetch_add_explicit(&meter->price_ns, price_ns, memory_order_relaxed) + price_ns;
     uint64_t windows = atomic_fetch_add_explicit(&meter->windows, 1, memory_order_relaxed) + 1;
     uint64_t begin = atomic_load_explicit(&meter->since_ns, memory_order_relaxed);
-    uint64_t paid =
-        total - atomic_load_explicit(&meter->since_price_ns, memory_order_relaxed);
+    uint64_t paid = total - atomic_load_explicit(&meter->since_price_ns, memory_order_relaxed);
     uint64_t took = now_ns > begin ? now_ns - begin : 0;
     bool over = took >= PERIOD_NS || (paid >= BURST_NS && took > 0);
-    if (over && atomic_compare_exchange_strong_explicit(&meter->since_ns, &begin, now_ns,
-                                                        memory_order_relaxed,
-                                                        memory_order_relaxed)) {
-        uint64_t n = windows - atomic_exchange_explicit(&meter->since_windows, windows,
-                                                       memory_order_relaxed);
+    if (over && atomic_compare_exchange_strong_explicit(
+                    &meter->since_ns, &begin, now_ns, memory_order_relaxed, memory_order_relaxed)) {
+        uint64_t n = windows -
+                     atomic_exchange_explicit(&meter->since_windows, windows, memory_order_relaxed);
         atomic_store_explicit(&meter->since_price_ns, total, memory_order_relaxed);
         if (begin) {
             atomic_store_explicit(&meter->load_ppm, share_ppm(paid, took), memory_order_relaxed);
@@ -62,7 +60,8 @@ static uint32_t measure(struct muster_meter *meter, uint64_t price_ns, uint64_t 
     return atomic_load_explicit(&meter->load_ppm, memory_order_relaxed);
 }
 
-unsigned muster_sampling_next(struct muster_sampling *level, struct muster_meter *meter, uint64_t now_ns)
+unsigned muster_sampling_next(struct muster_sampling *level, struct muster_meter *meter,
+                              uint64_t now_ns)
 {
     uint32_t load = measure(meter, level->price_ns, now_ns);
     level->price_ns = 0;
@@ -80,4 +79,3 @@ unsigned muster_sampling_next(struct muster_sampling *level, struct muster_meter
     }
     return level->level;
 }
-

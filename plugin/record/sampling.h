@@ -1,7 +1,7 @@
 /*
- * Which operations `auto` times: by price, not by share. A communicator's operations come in windows
- * of 64. At a window's end the communicator takes the densest level that keeps what the whole
- * process pays for timing under 0.5 % of its time; level k times one window in 2^k.
+ * Which operations `auto` times: by price, not by share. A communicator's operations come in
+ * windows of 64. At a window's end the communicator takes the densest level that keeps what the
+ * whole process pays for timing under 0.5 % of its time; level k times one window in 2^k.
  *
  * Levels nest: which windows a level times is a pure function of the communicator's id and the
  * window's number, and each level's windows are among those of the level above it. So ranks that
@@ -42,6 +42,7 @@ struct muster_sampling {
 /* Before the first operation of a window. now_ns: of one clock for the whole process that may stand
  * still (a replay's). Returns the level from here on: a sparser one at once, the next denser one if
  * it would have done for ten seconds. */
-unsigned muster_sampling_next(struct muster_sampling *level, struct muster_meter *meter, uint64_t now_ns);
+unsigned muster_sampling_next(struct muster_sampling *level, struct muster_meter *meter,
+                              uint64_t now_ns);
 
 #endif

@@ -11,9 +11,9 @@ static unsigned entry_of(struct muster_segment *segment, uint64_t tag)
         unsigned i = (first + look) % NAMED;
         uint64_t there = atomic_load_explicit(&segment->tag[i].tag, memory_order_relaxed);
         /* Relaxed: the word alone is what readers and other threads go by. */
-        if (there == 0 && atomic_compare_exchange_strong_explicit(&segment->tag[i].tag, &there, tag,
-                                                                  memory_order_relaxed,
-                                                                  memory_order_relaxed))
+        if (there == 0 &&
+            atomic_compare_exchange_strong_explicit(&segment->tag[i].tag, &there, tag,
+                                                    memory_order_relaxed, memory_order_relaxed))
             return i;
         if (there == tag)
             return i;

@@ -1,7 +1,7 @@
 /*
- * The tags that a job's own code puts on operations (ncclCollConfig_t.userTag, interface v7): 64 bits
- * of the caller's choice. A segment holds the first that come, with what was called under each; an
- * operation holds the number of its tag (segment/op.h).
+ * The tags that a job's own code puts on operations (ncclCollConfig_t.userTag, interface v7): 64
+ * bits of the caller's choice. A segment holds the first that come, with what was called under
+ * each; an operation holds the number of its tag (segment/op.h).
  */
 #ifndef MUSTER_RECORD_TAGS_H
 #define MUSTER_RECORD_TAGS_H

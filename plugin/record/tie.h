@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Relaxed throughout: one thread's as a rule; a second one moves the estimate. All zero: nothing was
- * seen yet. */
+/* Relaxed throughout: one thread's as a rule; a second one moves the estimate. All zero: nothing
+ * was seen yet. */
 struct muster_tie {
-    _Atomic uint64_t since_ns; /* host: begin of the second */
+    _Atomic uint64_t since_ns;  /* host: begin of the second */
     _Atomic uint64_t behind[2]; /* host minus GPU: of this second, of the one before */
     _Atomic uint32_t seconds;
 };

@@ -19,8 +19,8 @@ void muster_track_stop(struct muster_recorder *recorder, const void *handle);
 struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, const void *handle);
 
 /* A call without a launch becomes its launch's or, given up, the drain thread's: true for who comes
- * first. The slot stays CALLED, for whoever reads after a kill, until the taker sets its next state.
- * Any thread. */
+ * first. The slot stays CALLED, for whoever reads after a kill, until the taker sets its next
+ * state. Any thread. */
 bool muster_track_take_call(struct muster_recorder *recorder, unsigned index, uint32_t generation);
 
 #endif

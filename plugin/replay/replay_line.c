@@ -70,9 +70,8 @@ int muster_line_int(const struct muster_line *line, const char *name, int64_t mi
 int muster_line_i32(const struct muster_line *line, const char *name, int64_t min, int32_t *value)
 {
     int64_t found;
-    if (muster_line_int(line, name, min, INT32_MAX, &found)) {
+    if (muster_line_int(line, name, min, INT32_MAX, &found))
         return -1;
-    }
     *value = (int32_t)found;
     return 0;
 }
@@ -84,18 +83,16 @@ int muster_line_u64(const struct muster_line *line, const char *name, uint64_t *
         *value = (uint64_t)json_integer_value(found);
         return 0;
     }
-    if (json_is_string(found) && muster_text_u64(json_string_value(found), value)) {
+    if (json_is_string(found) && muster_text_u64(json_string_value(found), value))
         return 0;
-    }
     return muster_line_wrong(line, name, "a whole number from 0 to 2^64-1");
 }
 
 static bool parse_hex(const char *text, uint64_t *value)
 {
     size_t digits = strlen(text);
-    if (digits == 0 || digits > 16 || strspn(text, "0123456789abcdefABCDEF") != digits) {
+    if (digits == 0 || digits > 16 || strspn(text, "0123456789abcdefABCDEF") != digits)
         return false;
-    }
     *value = strtoull(text, NULL, 16);
     return true;
 }
@@ -103,9 +100,8 @@ static bool parse_hex(const char *text, uint64_t *value)
 int muster_line_hash(const struct muster_line *line, const char *name, uint64_t *value)
 {
     const json_t *found = json_object_get(line->json, name);
-    if (json_is_string(found) && parse_hex(json_string_value(found), value)) {
+    if (json_is_string(found) && parse_hex(json_string_value(found), value))
         return 0;
-    }
     return muster_line_wrong(line, name, "1 to 16 hex digits in quotes");
 }
 
@@ -128,9 +124,8 @@ int muster_line_text(const struct muster_line *line, const char *name, const cha
         *value = NULL;
         return 0;
     }
-    if (!json_is_string(found)) {
+    if (!json_is_string(found))
         return muster_line_wrong(line, name, "a string or null");
-    }
     *value = keep(line->words, json_string_value(found));
     return 0;
 }
@@ -151,9 +146,8 @@ static int read_pointer(const struct muster_line *line, const char *name, void *
 static int read_u8(const struct muster_line *line, const char *name, int64_t max, uint8_t *value)
 {
     int64_t found;
-    if (muster_line_int(line, name, 0, max, &found)) {
+    if (muster_line_int(line, name, 0, max, &found))
         return -1;
-    }
     *value = (uint8_t)found;
     return 0;
 }
@@ -161,9 +155,8 @@ static int read_u8(const struct muster_line *line, const char *name, int64_t max
 static int read_bool(const struct muster_line *line, const char *name, bool *value)
 {
     uint8_t found;
-    if (read_u8(line, name, 1, &found)) {
+    if (read_u8(line, name, 1, &found))
         return -1;
-    }
     *value = found;
     return 0;
 }

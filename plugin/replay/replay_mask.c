@@ -39,11 +39,9 @@ static const unsigned produced_by[MUSTER_EVENT_KINDS] = {
 bool muster_mask_wants(unsigned api, unsigned mask, unsigned kind)
 {
     unsigned bits = kind < MUSTER_EVENT_KINDS ? produced_by[kind] : 0;
-    if (api <= 2 && kind == MUSTER_EVENT_GROUP) {
+    if (api <= 2 && kind == MUSTER_EVENT_GROUP)
         bits &= ~BIT(GROUP);
-    }
-    if (api <= 2 && kind == MUSTER_EVENT_P2P) {
+    if (api <= 2 && kind == MUSTER_EVENT_P2P)
         bits = COLL_BITS;
-    }
     return (bits & mask & muster_trace_kinds(api)) != 0;
 }

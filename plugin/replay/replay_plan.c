@@ -14,23 +14,20 @@ static bool is_operation(unsigned kind)
 /* Interfaces below v5 have no API events: there the parent is the group. */
 static uint32_t group_of(const struct maker *maker, const struct muster_trace_call *call)
 {
-    if (!is_operation(call->kind)) {
+    if (!is_operation(call->kind))
         return MUSTER_PLAN_NONE;
-    }
     return muster_ids_get(&maker->handles,
                           maker->trace->meta.api >= 5 ? call->parent_group : call->parent);
 }
 
 static void join_group(struct muster_plan_event *event, uint32_t member, uint32_t group)
 {
-    if (group == MUSTER_PLAN_NONE || event[group].kind != MUSTER_EVENT_GROUP) {
+    if (group == MUSTER_PLAN_NONE || event[group].kind != MUSTER_EVENT_GROUP)
         return;
-    }
-    if (event[group].last_member == MUSTER_PLAN_NONE) {
+    if (event[group].last_member == MUSTER_PLAN_NONE)
         event[group].first_member = member;
-    } else {
+    else
         event[event[group].last_member].next_member = member;
-    }
     event[group].last_member = member;
 }
 
@@ -49,9 +46,8 @@ static bool add_event(struct maker *maker, size_t at)
         .kind = (uint8_t)call->kind,
     };
     join_group(plan->event, number, event->group);
-    if (call->kind == MUSTER_EVENT_PROXY_OP && event->parent != MUSTER_PLAN_NONE && !plan->pid) {
+    if (call->kind == MUSTER_EVENT_PROXY_OP && event->parent != MUSTER_PLAN_NONE && !plan->pid)
         plan->pid = call->event.proxy_op.pid;
-    }
     plan->event_of[at] = number;
     plan->context_of[at] = muster_ids_get(&maker->contexts, call->ctx);
     return muster_ids_put(&maker->handles, call->handle, number);
@@ -81,9 +77,8 @@ static bool add_call(struct maker *maker, size_t at)
 static size_t count_starts(const struct muster_trace *trace)
 {
     size_t starts = 0;
-    for (size_t i = 0; i < trace->calls; i++) {
+    for (size_t i = 0; i < trace->calls; i++)
         starts += trace->call[i].op == MUSTER_TRACE_START;
-    }
     return starts;
 }
 
@@ -96,17 +91,15 @@ int muster_plan_make(struct muster_plan *plan, const struct muster_trace *trace,
     made.event_of = muster_arena_array(memory, trace->calls + 1, sizeof *made.event_of);
     made.context_of = muster_arena_array(memory, trace->calls + 1, sizeof *made.context_of);
     made.event = muster_arena_array(memory, count_starts(trace) + 1, sizeof *made.event);
-    for (size_t i = 0; !memory->failed && i < trace->calls; i++) {
+    for (size_t i = 0; !memory->failed && i < trace->calls; i++)
         memory->failed = !add_call(&maker, i);
-    }
     muster_ids_free(&maker.handles);
     muster_ids_free(&maker.contexts);
     int result = muster_arena_check(memory, err, "the trace's events");
-    if (result) {
+    if (result)
         muster_plan_free(&made);
-    } else {
+    else
         *plan = made;
-    }
     return result;
 }
 

@@ -29,8 +29,8 @@ struct muster_plan_event {
 
 struct muster_plan {
     struct muster_arena memory; /* of all that follows */
-    uint32_t *event_of;   /* by call: event, or context of init and fini; NONE: none */
-    uint32_t *context_of; /* by call: of a start */
+    uint32_t *event_of;         /* by call: event, or context of init and fini; NONE: none */
+    uint32_t *context_of;       /* by call: of a start */
     struct muster_plan_event *event;
     uint32_t events, contexts;
     pid_t pid; /* of the recorded process, by its proxy operations; 0: none seen */

@@ -29,12 +29,10 @@ static void wait_for(const struct muster_play *play, uint64_t t_ns)
 {
     if (play->speed && t_ns > play->epoch_ns) {
         uint64_t at = play->start_ns + (t_ns - play->epoch_ns) / play->speed;
-        if (at > muster_now_ns()) {
+        if (at > muster_now_ns())
             sleep_until(at);
-        }
-        if (play->replay_ns) {
+        if (play->replay_ns)
             *play->replay_ns = at;
-        }
     }
 }
 
@@ -54,15 +52,13 @@ static unsigned live_mask(const struct player *player)
 static unsigned mask_of_members(struct player *player, const struct muster_plan_event *group)
 {
     struct muster_plan_event *member = event_at(player, group->first_member);
-    if (!member) {
+    if (!member)
         return live_mask(player);
-    }
     for (; member; member = event_at(player, member->next_member)) {
         const struct muster_plan_event *api = event_at(player, member->parent);
         unsigned mask = api ? api->mask : live_mask(player);
-        if (mask) {
+        if (mask)
             return mask;
-        }
     }
     return 0;
 }
@@ -71,9 +67,8 @@ static unsigned mask_of_members(struct player *player, const struct muster_plan_
 static unsigned mask_of_call(struct player *player, struct muster_plan_event *group_api)
 {
     unsigned mask = live_mask(player);
-    if (!group_api) {
+    if (!group_api)
         return mask;
-    }
     mask = group_api->fresh ? group_api->mask : mask;
     group_api->fresh = false;
     group_api->op_mask = group_api->op_mask ? group_api->op_mask : mask;
@@ -82,9 +77,8 @@ static unsigned mask_of_call(struct player *player, struct muster_plan_event *gr
 
 static unsigned mask_of_group(struct player *player, const struct muster_plan_event *event)
 {
-    if (player->driver->api >= 5) {
+    if (player->driver->api >= 5)
         return mask_of_members(player, event);
-    }
     /* v3 and v4 read it a little earlier, when the operation was called, which those traces do not
      * show. */
     player->group_mask = live_mask(player);
@@ -94,9 +88,8 @@ static unsigned mask_of_group(struct player *player, const struct muster_plan_ev
 static unsigned mask_of_operation(struct player *player, const struct muster_plan_event *event)
 {
     const struct muster_plan_event *parent = event_at(player, event->parent);
-    if (player->driver->api <= 2) {
+    if (player->driver->api <= 2)
         return player->group_mask;
-    }
     return parent ? parent->mask : live_mask(player);
 }
 
@@ -140,15 +133,12 @@ static bool is_delivered(struct player *player, struct muster_plan_event *event)
     const struct muster_plan_event *parent = event_at(player, event->parent);
     const struct muster_plan_event *group = event_at(player, event->group);
     event->mask = mask_at_start(player, event);
-    if (!muster_mask_wants(api, event->mask, event->kind)) {
+    if (!muster_mask_wants(api, event->mask, event->kind))
         return false;
-    }
-    if (is_operation(event)) {
+    if (is_operation(event))
         return api >= 5 || (group && group->handle);
-    }
-    if (event->kind == MUSTER_EVENT_PROXY_STEP) {
+    if (event->kind == MUSTER_EVENT_PROXY_STEP)
         return api >= 5 || (parent && parent->handle);
-    }
     return true;
 }
 
@@ -163,12 +153,10 @@ static struct muster_event translate(struct player *player, const struct muster_
 {
     struct muster_event to = call->event;
     to.parent = handle_of(event_at(player, event->parent));
-    if (is_operation(event) && player->driver->api >= 5) {
+    if (is_operation(event) && player->driver->api >= 5)
         to.op.parent_group = handle_of(event_at(player, event->group));
-    }
-    if (event->kind == MUSTER_EVENT_PROXY_OP && to.proxy_op.pid == player->plan.pid) {
+    if (event->kind == MUSTER_EVENT_PROXY_OP && to.proxy_op.pid == player->plan.pid)
         to.proxy_op.pid = getpid();
-    }
     return to;
 }
 
@@ -189,32 +177,28 @@ static void play_start(struct player *player, size_t at)
     const struct muster_trace_call *call = &player->trace->call[at];
     struct muster_plan_event *event = &player->plan.event[player->plan.event_of[at]];
     uint32_t context = player->plan.context_of[at];
-    if (!is_delivered(player, event)) {
+    if (!is_delivered(player, event))
         return;
-    }
     struct muster_event translated = translate(player, call, event);
     event->captured = event->kind == MUSTER_EVENT_COLL_API && call->event.op.graph;
     struct muster_play_progress *progress =
         begins_operation(player, event) ? player->play->progress : NULL;
     /* Relaxed: whoever reads the counts does so when this process is gone. */
-    if (progress) {
+    if (progress)
         atomic_fetch_add_explicit(&progress->entered, 1, memory_order_relaxed);
-    }
     muster_driver_start(player->driver,
                         context == MUSTER_PLAN_NONE ? NULL : player->context[context],
                         &event->handle, &translated);
-    if (progress) {
+    if (progress)
         atomic_fetch_add_explicit(&progress->returned, 1, memory_order_relaxed);
-    }
 }
 
 static void play_state(struct player *player, size_t at)
 {
     const struct muster_trace_call *call = &player->trace->call[at];
     const struct muster_plan_event *event = &player->plan.event[player->plan.event_of[at]];
-    if (event->handle) {
+    if (event->handle)
         muster_driver_state(player->driver, event->handle, call->state, &call->args);
-    }
 }
 
 static void play_stop(struct player *player, size_t at)
@@ -225,9 +209,8 @@ static void play_stop(struct player *player, size_t at)
     bool stops_null = player->driver->api <= 2 && is_operation(event) &&
                       handle_of(event_at(player, event->group)) &&
                       muster_mask_wants(player->driver->api, player->group_mask, event->kind);
-    if (event->handle || stops_null) {
+    if (event->handle || stops_null)
         muster_driver_stop(player->driver, event->handle);
-    }
 }
 
 static int play_init(struct player *player, size_t at, struct muster_err *err)
@@ -242,9 +225,8 @@ static int play_init(struct player *player, size_t at, struct muster_err *err)
 static void play_fini(struct player *player, size_t at)
 {
     void *context = player->context[player->plan.event_of[at]];
-    if (context || player->driver->api < 5) {
+    if (context || player->driver->api < 5)
         muster_driver_fini(player->driver, context);
-    }
 }
 
 static int play_call(struct player *player, size_t at, struct muster_err *err)
@@ -273,9 +255,8 @@ static int play_call(struct player *player, size_t at, struct muster_err *err)
 static size_t find_leaving(const struct muster_trace *trace)
 {
     size_t at = trace->calls;
-    while (at > 0 && trace->call[at - 1].op == MUSTER_TRACE_FINI) {
+    while (at > 0 && trace->call[at - 1].op == MUSTER_TRACE_FINI)
         at--;
-    }
     return at;
 }
 
@@ -284,14 +265,12 @@ static int play_all(struct player *player, struct muster_err *err)
     size_t leaving = find_leaving(player->trace);
     int failed = 0;
     for (size_t at = 0; !failed && at < player->trace->calls; at++) {
-        if (at == leaving && player->play->hold_ns) {
+        if (at == leaving && player->play->hold_ns)
             sleep_until(muster_now_ns() + player->play->hold_ns);
-        }
         failed = play_call(player, at, err);
     }
-    if (!failed && leaving == player->trace->calls && player->play->hold_ns) {
+    if (!failed && leaving == player->trace->calls && player->play->hold_ns)
         sleep_until(muster_now_ns() + player->play->hold_ns);
-    }
     return failed;
 }
 
@@ -299,9 +278,8 @@ int muster_trace_play(const struct muster_trace *trace, const struct muster_driv
                       const struct muster_play *play, struct muster_err *err)
 {
     struct player player = {.trace = trace, .driver = driver, .play = play};
-    if (muster_plan_make(&player.plan, trace, err)) {
+    if (muster_plan_make(&player.plan, trace, err))
         return -1;
-    }
     struct muster_arena *memory = &player.plan.memory;
     player.context = muster_arena_array(memory, player.plan.contexts + 1, sizeof *player.context);
     int failed = muster_arena_check(memory, err, "the player") ? -1 : play_all(&player, err);

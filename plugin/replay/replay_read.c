@@ -26,9 +26,8 @@ static int out_of_memory(const struct muster_line *line)
 static int copy_text(const struct muster_line *line, const char *name, char *to, size_t size)
 {
     const char *text;
-    if (muster_line_text(line, name, &text)) {
+    if (muster_line_text(line, name, &text))
         return -1;
-    }
     muster_text_copy(to, size, text);
     return 0;
 }
@@ -36,15 +35,12 @@ static int copy_text(const struct muster_line *line, const char *name, char *to,
 static int read_end(const struct muster_line *line, struct muster_trace_meta *meta)
 {
     const char *end;
-    if (!muster_line_has(line, "end")) {
+    if (!muster_line_has(line, "end"))
         return 0;
-    }
-    if (muster_line_text(line, "end", &end)) {
+    if (muster_line_text(line, "end", &end))
         return -1;
-    }
-    if (!end || strcmp(end, "killed") != 0) {
+    if (!end || strcmp(end, "killed") != 0)
         return muster_line_wrong(line, "end", "\"killed\"");
-    }
     meta->killed = true;
     return 0;
 }
@@ -53,9 +49,8 @@ static int read_meta(const struct muster_line *line, struct muster_trace_meta *m
 {
     int64_t format, api, nccl;
     const json_t *op = json_object_get(line->json, "op");
-    if (!json_is_string(op) || strcmp(json_string_value(op), "meta") != 0) {
+    if (!json_is_string(op) || strcmp(json_string_value(op), "meta") != 0)
         return muster_line_wrong(line, "op", "\"meta\" in the first line");
-    }
     if (muster_line_int(line, "format", MUSTER_TRACE_FORMAT, MUSTER_TRACE_FORMAT, &format) ||
         muster_line_int(line, "api", 1, MUSTER_TRACE_API_MAX, &api) ||
         muster_line_int(line, "nccl", 0, UINT32_MAX, &nccl) ||
@@ -76,24 +71,20 @@ static int read_meta(const struct muster_line *line, struct muster_trace_meta *m
 static int read_known(const struct muster_line *line, const char *name,
                       const struct muster_ids *ids, bool none_allowed, uint64_t *id)
 {
-    if (muster_line_u64(line, name, id)) {
+    if (muster_line_u64(line, name, id))
         return -1;
-    }
-    if ((*id == 0 && none_allowed) || muster_ids_get(ids, *id) != MUSTER_IDS_NONE) {
+    if ((*id == 0 && none_allowed) || muster_ids_get(ids, *id) != MUSTER_IDS_NONE)
         return 0;
-    }
     return muster_line_wrong(line, name, "a number that an earlier line introduced");
 }
 
 static int read_new(const struct muster_line *line, const char *name, struct muster_ids *ids,
                     uint32_t value, uint64_t *id)
 {
-    if (muster_line_u64(line, name, id)) {
+    if (muster_line_u64(line, name, id))
         return -1;
-    }
-    if (*id == 0 || muster_ids_get(ids, *id) != MUSTER_IDS_NONE) {
+    if (*id == 0 || muster_ids_get(ids, *id) != MUSTER_IDS_NONE)
         return muster_line_wrong(line, name, "a number not used before");
-    }
     return muster_ids_put(ids, *id, value) ? 0 : out_of_memory(line);
 }
 
@@ -102,12 +93,10 @@ static int read_init(struct reader *reader, const struct muster_line *line,
 {
     struct muster_event_init *init = &call->init;
     *init = (struct muster_event_init){.rank = -1, .api = reader->trace.meta.api};
-    if (read_new(line, "ctx", &reader->contexts, 0, &call->ctx)) {
+    if (read_new(line, "ctx", &reader->contexts, 0, &call->ctx))
         return -1;
-    }
-    if (init->api <= 3) {
+    if (init->api <= 3)
         return 0;
-    }
     return muster_line_hash(line, "comm", &init->comm_hash) ||
                    muster_line_text(line, "name", &init->name) ||
                    muster_line_i32(line, "nNodes", INT32_MIN, &init->nnodes) ||
@@ -121,13 +110,10 @@ static int read_init(struct reader *reader, const struct muster_line *line,
 static int read_kind(const struct reader *reader, const struct muster_line *line, unsigned *kind)
 {
     int64_t type;
-    if (muster_line_int(line, "type", 1, 1 << (MUSTER_EVENT_KINDS - 1), &type)) {
+    if (muster_line_int(line, "type", 1, 1 << (MUSTER_EVENT_KINDS - 1), &type))
         return -1;
-    }
-    if ((type & (type - 1)) != 0 ||
-        !((unsigned)type & muster_trace_kinds(reader->trace.meta.api))) {
+    if ((type & (type - 1)) != 0 || !((unsigned)type & muster_trace_kinds(reader->trace.meta.api)))
         return muster_line_wrong(line, "type", "one event bit of the interface version");
-    }
     *kind = (unsigned)__builtin_ctzll((unsigned long long)type);
     return 0;
 }
@@ -159,12 +145,10 @@ static int read_event(const struct reader *reader, const struct muster_line *lin
             return -1;
         }
     }
-    if (has_words(call->kind)) {
+    if (has_words(call->kind))
         set_words(&event->op);
-    }
-    if (api >= 5 && (call->kind == MUSTER_EVENT_COLL || call->kind == MUSTER_EVENT_P2P)) {
+    if (api >= 5 && (call->kind == MUSTER_EVENT_COLL || call->kind == MUSTER_EVENT_P2P))
         return read_known(line, "pgroup", &reader->handles, true, &call->parent_group);
-    }
     return 0;
 }
 
@@ -188,9 +172,8 @@ static int read_target(struct reader *reader, const struct muster_line *line,
         read_kind(reader, line, &call->kind)) {
         return -1;
     }
-    if (call->kind != muster_ids_get(&reader->handles, call->handle)) {
+    if (call->kind != muster_ids_get(&reader->handles, call->handle))
         return muster_line_wrong(line, "type", "the type that the handle was started with");
-    }
     return 0;
 }
 
@@ -199,20 +182,16 @@ static int read_state(struct reader *reader, const struct muster_line *line,
 {
     int64_t state;
     struct muster_event_args *args = &call->args;
-    if (read_target(reader, line, call) || muster_line_int(line, "state", 0, UINT8_MAX, &state)) {
+    if (read_target(reader, line, call) || muster_line_int(line, "state", 0, UINT8_MAX, &state))
         return -1;
-    }
     call->state = (unsigned)state;
     args->given = true;
-    if (muster_line_has(line, "ptimer")) {
+    if (muster_line_has(line, "ptimer"))
         return muster_line_u64(line, "ptimer", &args->ptimer);
-    }
-    if (muster_line_has(line, "size")) {
+    if (muster_line_has(line, "size"))
         return muster_line_u64(line, "size", &args->trans_bytes);
-    }
-    if (muster_line_has(line, "appended")) {
+    if (muster_line_has(line, "appended"))
         return muster_line_i32(line, "appended", INT32_MIN, &args->appended);
-    }
     args->given = false;
     return 0;
 }
@@ -273,21 +252,18 @@ static int read_line(struct reader *reader, struct muster_line *line, const char
                      size_t bytes, bool ended)
 {
     json_error_t why;
-    if (bytes > MUSTER_TRACE_LINE_MAX) {
+    if (bytes > MUSTER_TRACE_LINE_MAX)
         return muster_fail(line->err, "%s:%zu: a line longer than 1 MiB", line->file, line->number);
-    }
     line->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (!line->json) {
+    if (!line->json)
         return !ended && line->number > 1 ? 1 : no_object(line, why.text);
-    }
     int failed;
-    if (!json_is_object(line->json)) {
+    if (!json_is_object(line->json))
         failed = no_object(line, "another JSON value");
-    } else if (line->number == 1) {
+    else if (line->number == 1)
         failed = read_meta(line, &reader->trace.meta);
-    } else {
+    else
         failed = add_call(reader, line);
-    }
     json_decref(line->json);
     return failed;
 }
@@ -296,17 +272,15 @@ static int read_lines(struct reader *reader, struct muster_line *line, const cha
                       size_t bytes, bool *truncated)
 {
     const char *end = text + bytes;
-    if (bytes == 0) {
+    if (bytes == 0)
         return muster_fail(line->err, "%s:1: an empty file, expected the meta line", line->file);
-    }
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         size_t length = (size_t)((newline ? newline : end) - text);
         line->number++;
         int cut = read_line(reader, line, text, length, newline != NULL);
-        if (cut < 0) {
+        if (cut < 0)
             return -1;
-        }
         *truncated = cut;
         text = newline ? newline + 1 : end;
     }
@@ -319,9 +293,8 @@ int muster_trace_parse(const char *name, const char *text, size_t bytes, struct 
     bool cut = false;
     struct muster_arena own = {0};
     struct reader *reader = muster_arena_array(&own, 1, sizeof *reader);
-    if (muster_arena_check(&own, err, name)) {
+    if (muster_arena_check(&own, err, name))
         return -1;
-    }
     struct muster_line line = {.file = name, .words = &reader->words, .err = err};
     struct muster_arena *memory = &reader->trace.memory;
     reader->words.text = muster_arena_array(memory, bytes + 1, 1);
@@ -345,14 +318,12 @@ int muster_trace_read(const char *path, struct muster_trace *trace, bool *trunca
     char *text;
     size_t bytes;
     bool cut, parsed_cut;
-    if (muster_xz_load(path, &text, &bytes, &cut, err)) {
+    if (muster_xz_load(path, &text, &bytes, &cut, err))
         return -1;
-    }
     int failed = muster_trace_parse(path, text, bytes, trace, &parsed_cut, err);
     free(text);
-    if (!failed) {
+    if (!failed)
         *truncated = cut || parsed_cut;
-    }
     return failed;
 }
 

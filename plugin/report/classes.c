@@ -14,12 +14,10 @@ uint32_t muster_build_class(struct muster_build *build, const struct muster_clas
 {
     build->class_at.key_bytes = sizeof *key;
     size_t at = muster_hashmap_find(&build->class_at, key);
-    if (at != SIZE_MAX) {
+    if (at != SIZE_MAX)
         return (uint32_t)at;
-    }
-    if (!make) {
+    if (!make)
         return MUSTER_NO_CLASS;
-    }
     struct muster_arena *memory = &build->memory;
     struct muster_class *class =
         muster_arena_add(memory, &build->class, &build->classes, sizeof *class);
@@ -53,9 +51,8 @@ void muster_totals_add_row(struct muster_totals *totals, const struct muster_seg
                                         : MUSTER_SOURCE_NONE;
     if (source && !totals->hist) {
         totals->hist = muster_arena_array(memory, 1, sizeof *totals->hist);
-        if (!totals->hist) {
+        if (!totals->hist)
             return;
-        }
     }
     totals->count += row->count;
     totals->bytes += row->bytes;
@@ -71,18 +68,16 @@ void muster_totals_add_row(struct muster_totals *totals, const struct muster_seg
         totals->source = source;
         memset(totals->hist, 0, sizeof *totals->hist);
     }
-    if (source && source == totals->source) {
+    if (source && source == totals->source)
         muster_hist_merge(totals->hist, &row->hist);
-    }
 }
 
 void muster_totals_quantiles(const struct muster_totals *totals, const uint64_t *value, size_t n,
                              double *p50_us, double *p99_us)
 {
     *p50_us = *p99_us = NAN;
-    if (!totals->source) {
+    if (!totals->source)
         return;
-    }
     if (n && n >= totals->timed[totals->source]) {
         *p50_us = (double)muster_quantile_exact(value, n, 0.50) / (double)MUSTER_NS_PER_US;
         *p99_us = (double)muster_quantile_exact(value, n, 0.99) / (double)MUSTER_NS_PER_US;

@@ -52,7 +52,8 @@ static const struct muster_column rank_columns[] = {
     {"timing.timed_ops", COLUMN(rank, timed_ops, U64)},
     {"timing.to_itself_ops", COLUMN(rank, to_itself, U64)},
     {"timing.share", COLUMN(rank, share, REAL), 0, "timed", "%", 100, 1, MERGE, 9},
-    {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE, .spare = 9},
+    {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE,
+     .spare = 9},
     {"drops.total", COLUMN(rank, drops_total, U64), .head = "drops", .flags = QUIET},
     {"drops.no_slot", COLUMN(rank, drops[MUSTER_DROP_NO_SLOT], U64)},
     {"drops.no_comm", COLUMN(rank, drops[MUSTER_DROP_NO_COMM], U64)},
@@ -156,22 +157,19 @@ const struct muster_table muster_tag_table = TABLE(tag, tag_columns);
 static void fold(char *to, size_t size, const char *from)
 {
     size_t n = 0;
-    for (; *from && n + 1 < size; from++) {
-        if (isalnum((unsigned char)*from)) {
+    for (; *from && n + 1 < size; from++)
+        if (isalnum((unsigned char)*from))
             to[n++] = (char)tolower((unsigned char)*from);
-        } else if (strcmp(from, "_us") == 0 || strcmp(from, "_gbs") == 0) {
+        else if (strcmp(from, "_us") == 0 || strcmp(from, "_gbs") == 0)
             break;
-        }
-    }
     to[n] = '\0';
 }
 
 static bool is_meant(const char *name, const char *word, bool whole)
 {
     char one[64], other[64];
-    if (!name) {
+    if (!name)
         return false;
-    }
     fold(one, sizeof one, name);
     fold(other, sizeof other, word);
     return strcmp(one, other) == 0 ||
@@ -186,9 +184,8 @@ const struct muster_column *muster_column_find(const struct muster_table *table,
         for (size_t c = 0; c < table->columns; c++) {
             const struct muster_column *column = &table->column[c];
             bool has = !column->by || !by || (column->by & by);
-            if (has && (is_meant(column->head, word, whole) || is_meant(column->name, word, whole))) {
+            if (has && (is_meant(column->head, word, whole) || is_meant(column->name, word, whole)))
                 return column;
-            }
         }
     }
     return NULL;

@@ -18,10 +18,10 @@ enum muster_cell_type {
 };
 
 enum muster_column_flags {
-    MUSTER_COLUMN_MERGE = 1 << 0, /* text: left out where all rows agree */
-    MUSTER_COLUMN_QUIET = 1 << 1, /* text: left out where all are 0 */
-    MUSTER_COLUMN_SUMS = 1 << 2,  /* text: only of rows that fold several kinds of operations */
-    MUSTER_COLUMN_TWINS = 1 << 3, /* text: only where two rows have the same first column */
+    MUSTER_COLUMN_MERGE = 1 << 0,  /* text: left out where all rows agree */
+    MUSTER_COLUMN_QUIET = 1 << 1,  /* text: left out where all are 0 */
+    MUSTER_COLUMN_SUMS = 1 << 2,   /* text: only of rows that fold several kinds of operations */
+    MUSTER_COLUMN_TWINS = 1 << 3,  /* text: only where two rows have the same first column */
     MUSTER_COLUMN_BESIDE = 1 << 4, /* text: left out where all rows are as in the column before */
 };
 
@@ -35,7 +35,8 @@ struct muster_column {
     double scale;     /* text: factor of a REAL; 0: 1 */
     int decimals;     /* text */
     unsigned flags;
-    unsigned spare; /* text: what is left out first where a line is too long, 9 before 1; 0: never */
+    unsigned
+        spare; /* text: what is left out first where a line is too long, 9 before 1; 0: never */
 };
 
 struct muster_table {

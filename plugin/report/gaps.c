@@ -42,11 +42,9 @@ static void describe_ranks(struct ranks *ranks)
     size_t n = 0;
     size_t used;
     muster_sort_i64(ranks->rank, ranks->n);
-    for (size_t i = 0; i < ranks->n; i++) {
-        if (n == 0 || ranks->rank[i] != ranks->rank[n - 1]) {
+    for (size_t i = 0; i < ranks->n; i++)
+        if (n == 0 || ranks->rank[i] != ranks->rank[n - 1])
             ranks->rank[n++] = ranks->rank[i];
-        }
-    }
     used = (size_t)snprintf(ranks->text, sizeof ranks->text, n == 1 ? "rank " : "ranks ");
     for (size_t i = 0, last, items = 0; i < n; i = last + 1, items++) {
         for (last = i; last + 1 < n && ranks->rank[last + 1] == ranks->rank[last] + 1; last++) {
@@ -108,9 +106,8 @@ static void report_each(struct gaps *gaps, const char *(*of)(const struct muster
         ranks->n = 0;
         for (size_t j = i; j < report->ranks && !already; j++) {
             const char *same = of(&report->rank[j]);
-            if (same && strcmp(same, text) == 0) {
+            if (same && strcmp(same, text) == 0)
                 ranks->rank[ranks->n++] = report->rank[j].rank;
-            }
         }
         if (!already) {
             describe_ranks(ranks);
@@ -126,23 +123,19 @@ static const char *why_no_times(const struct muster_report_rank *rank)
         strcmp(rank->source, muster_source_word(MUSTER_SOURCE_EVENT)) == 0) {
         return NULL;
     }
-    if (who->timing == MUSTER_TIMING_LIGHT) {
+    if (who->timing == MUSTER_TIMING_LIGHT)
         return "no GPU times: MUSTER_TIMING is light";
-    }
-    if (!who->armed) {
+    if (!who->armed)
         return who->why_not_armed[0] ? who->why_not_armed : "no GPU times: not possible here";
-    }
     return "no GPU times: no launch was seen to its end";
 }
 
 static const char *why_replay(const struct muster_report_rank *rank)
 {
-    if (!rank->replay) {
+    if (!rank->replay)
         return NULL;
-    }
-    if (strcmp(rank->replay, "max") == 0) {
+    if (strcmp(rank->replay, "max") == 0)
         return "replayed from a recording at full speed: host times mean nothing";
-    }
     return strcmp(rank->replay, "1") == 0
                ? "replayed from a recording at its own pace: host times are the recorded job's"
                : "replayed from a recording faster than it was: host times do not fit the GPUs'";
@@ -152,9 +145,8 @@ static const char *why_not_steered(const struct muster_report_rank *rank)
 {
     const struct muster_process *process = rank->process;
     const struct muster_seg_policy *policy = &process->segment->policy;
-    if (!atomic_load_explicit(&policy->configured, memory_order_relaxed)) {
+    if (!atomic_load_explicit(&policy->configured, memory_order_relaxed))
         return NULL;
-    }
     if (!policy->tuner_api) {
         return "a policy was given and NCCL loaded no tuner: it steered nothing (NCCL_TUNER_PLUGIN "
                "not set there, or the library not found)";
@@ -212,9 +204,8 @@ static void report_levels(struct gaps *gaps)
         for (unsigned c = 0; c < MUSTER_SEG_COMMS; c++) {
             uint64_t timing = segment->comm[c].timing;
             unsigned level = muster_seg_timing_level(timing);
-            if (!segment->comm[c].uid || level == 0 || level > 63) {
+            if (!segment->comm[c].uid || level == 0 || level > 63)
                 continue;
-            }
             put(gaps,
                 "rank %" PRId64 ", communicator %016" PRIx64 ": 1 in %llu blocks timed since "
                 "operation %" PRIu32 ": %" PRIu32 " operations a second",
@@ -248,9 +239,8 @@ static void report_drops(struct gaps *gaps)
         [MUSTER_DROP_TIME_RING] =
             "GPU times refused: of channels that told another operation's before (time_ring)",
     };
-    for (unsigned d = 0; d < MUSTER_DROPS; d++) {
+    for (unsigned d = 0; d < MUSTER_DROPS; d++)
         report_sum(gaps, dropped, d, sentence[d]);
-    }
 }
 
 static void report_ranks_missing(struct gaps *gaps)
@@ -261,17 +251,14 @@ static void report_ranks_missing(struct gaps *gaps)
         int64_t own = report->rank[i].process->identity.world;
         world = own > world ? own : world;
     }
-    if (world <= (int64_t)report->ranks || world > 1 << 24) {
+    if (world <= (int64_t)report->ranks || world > 1 << 24)
         return;
-    }
     struct muster_arena memory = {0};
     bool *seen = muster_arena_array(&memory, (size_t)world, sizeof *seen);
     struct ranks ranks = {.rank = NULL};
-    for (size_t i = 0; seen && i < report->ranks; i++) {
-        if (report->rank[i].rank >= 0 && report->rank[i].rank < world) {
+    for (size_t i = 0; seen && i < report->ranks; i++)
+        if (report->rank[i].rank >= 0 && report->rank[i].rank < world)
             seen[report->rank[i].rank] = true;
-        }
-    }
     for (int64_t i = 0; seen && i < world; i++) {
         if (!seen[i]) {
             int64_t *missing = muster_arena_add(&memory, &ranks.rank, &ranks.n, sizeof *missing);
@@ -294,9 +281,8 @@ static size_t list_comms(const struct muster_report *report, char *text, size_t 
     text[0] = '\0';
     for (size_t i = 1; i < report->comms; i++) {
         const struct muster_report_comm *comm = &report->comm[i];
-        if (!is(comm)) {
+        if (!is(comm))
             continue;
-        }
         if (n++ < LIST_MAX / 3) {
             int more = snprintf(text + used, size - used, "%s%016" PRIx64 "%s%s%s",
                                 used ? ", " : "", comm->id, comm->name ? " (" : "",
@@ -304,9 +290,8 @@ static size_t list_comms(const struct muster_report *report, char *text, size_t 
             used += (size_t)more < size - used ? (size_t)more : size - used - 1;
         }
     }
-    if (n > LIST_MAX / 3) {
+    if (n > LIST_MAX / 3)
         snprintf(text + used, size - used, " and %zu more", n - LIST_MAX / 3);
-    }
     return n;
 }
 
@@ -350,9 +335,8 @@ static void report_comms(struct gaps *gaps)
             "relative to the ranks seen",
             list);
     }
-    if (list_comms(report, list, sizeof list, recorded_twice)) {
+    if (list_comms(report, list, sizeof list, recorded_twice))
         put(gaps, "a rank of %s was recorded twice: its ranks are not compared", list);
-    }
     size_t n = list_comms(report, list, sizeof list, silent_single);
     if (n) {
         put(gaps,
@@ -367,9 +351,8 @@ static void report_comms(struct gaps *gaps)
             "inside a host) or in CUDA graphs may never reach NCCL's interface",
             list);
     }
-    if (list_comms(report, list, sizeof list, size_unknown)) {
+    if (list_comms(report, list, sizeof list, size_unknown))
         put(gaps, "the number of ranks of %s is not known: NCCL before 2.27 does not tell", list);
-    }
 }
 
 static void report_recording(struct gaps *gaps)
@@ -426,9 +409,8 @@ void muster_build_gaps(struct muster_build *build)
             " operations are more than memory is meant for; counts and bytes are of all",
             build->view->every, build->view->left_out + build->view->ops);
     }
-    for (size_t i = 0; i < run->notes; i++) {
+    for (size_t i = 0; i < run->notes; i++)
         put(&gaps, "%s", run->note[i]);
-    }
 }
 
 void muster_report_add_gap(struct muster_report *report, const char *fmt, ...)

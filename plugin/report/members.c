@@ -18,9 +18,8 @@ static const char *or_null(const char *text)
 static const char *name_of(const struct muster_build *build, const struct muster_view_member *own)
 {
     const struct muster_view_gpu *gpu = &build->view->gpu[own->gpu];
-    if (own->entry) {
+    if (own->entry)
         return or_null(own->entry->name);
-    }
     const struct muster_log_comm *comm =
         muster_process_comm(&build->run->process[gpu->process], own->uid);
     return comm ? or_null(comm->name) : NULL;
@@ -32,9 +31,8 @@ static bool make_comms(struct muster_build *build)
     const struct muster_view *view = build->view;
     struct muster_report *report = build->report;
     report->comm = muster_arena_array(&report->memory, view->comms + 1, sizeof *report->comm);
-    if (!report->comm) {
+    if (!report->comm)
         return false;
-    }
     report->comm[0] = (struct muster_report_comm){.name = "other"};
     report->comms = view->comms + 1;
     for (size_t c = 0; c < view->comms; c++) {
@@ -131,15 +129,12 @@ static bool make_ranks(struct muster_build *build)
     build->rank = muster_arena_array(memory, view->gpus + 1, sizeof *build->rank);
     build->first_entry = muster_arena_array(memory, processes + 1, sizeof *build->first_entry);
     build->first_member = muster_arena_array(memory, processes + 2, sizeof *build->first_member);
-    if (!report->rank || memory->failed) {
+    if (!report->rank || memory->failed)
         return false;
-    }
-    for (size_t m = 0; m < view->members; m++) {
+    for (size_t m = 0; m < view->members; m++)
         build->first_member[view->gpu[view->member[m].gpu].process + 1]++;
-    }
-    for (size_t p = 0; p < processes; p++) {
+    for (size_t p = 0; p < processes; p++)
         build->first_member[p + 1] += build->first_member[p];
-    }
     report->ranks = view->gpus;
     for (uint32_t g = 0; g < view->gpus; g++) {
         uint32_t p = view->gpu[g].process;

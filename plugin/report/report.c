@@ -16,9 +16,8 @@ static double us(uint64_t ns)
  * were timed, waits by how many of the operations were compared. */
 static void estimate(struct muster_report_rank *rank, const struct muster_totals *totals)
 {
-    if (!totals->source || isnan(rank->busy_us)) {
+    if (!totals->source || isnan(rank->busy_us))
         return;
-    }
     bool sampled = rank->share < 0.995 && totals->common > rank->joint_ops && rank->joint_ops;
     double factor = sampled ? (double)totals->common / (double)rank->joint_ops : 1;
     rank->busy_run_us = rank->share < 0.995 ? totals->run_ns / 1e3 : rank->busy_us;
@@ -47,9 +46,8 @@ static void finish_ranks(struct muster_build *build)
         struct muster_times times = muster_build_rank_times(build, r, &memory);
         muster_totals_quantiles(totals, times.value, times.n, &rank->p50_us, &rank->p99_us);
         muster_arena_end(&memory, &build->memory);
-        for (size_t d = 0; d < MUSTER_DROPS; d++) {
+        for (size_t d = 0; d < MUSTER_DROPS; d++)
             rank->drops_total += rank->drops[d];
-        }
     }
 }
 
@@ -99,13 +97,11 @@ static void finish_op(const struct muster_build *build, const struct muster_clas
 static void set_bandwidth(const struct muster_class *class, enum muster_report_by by,
                           struct muster_report_op *op)
 {
-    if (by == MUSTER_BY_COMM || !op->count || !(op->p50_us > 0)) {
+    if (by == MUSTER_BY_COMM || !op->count || !(op->p50_us > 0))
         return;
-    }
     op->algbw_gbs = (double)op->bytes / (double)op->count / (op->p50_us * 1e3);
-    if (op->nranks || muster_func_is_p2p(class->key.func)) {
+    if (op->nranks || muster_func_is_p2p(class->key.func))
         op->busbw_gbs = op->algbw_gbs * muster_busbw_factor(class->key.func, (uint32_t)op->nranks);
-    }
 }
 
 static int by_cost(const void *left, const void *right)
@@ -114,9 +110,8 @@ static int by_cost(const void *left, const void *right)
     const struct muster_report_op *b = right;
     double cost_a = isnan(a->total_us) ? -1 : a->total_us;
     double cost_b = isnan(b->total_us) ? -1 : b->total_us;
-    if (cost_a != cost_b) {
+    if (cost_a != cost_b)
         return cost_a > cost_b ? -1 : 1;
-    }
     return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
 
@@ -127,9 +122,8 @@ static void fill_ops(struct muster_build *build, struct muster_arena *memory)
     struct muster_sample_groups transfer =
         muster_samples_group(&build->transfer, build->classes, memory);
     report->op = muster_arena_array(&report->memory, build->classes + 1, sizeof *report->op);
-    if (!report->op || memory->failed) {
+    if (!report->op || memory->failed)
         return;
-    }
     for (size_t c = 0; c < build->classes; c++) {
         const struct muster_class *class = &build->class[c];
         struct muster_report_op *op = &report->op[c];
@@ -181,11 +175,9 @@ static void finish_nets(struct muster_build *build)
 {
     const struct muster_run *run = build->run;
     for (uint32_t p = 0; p < run->processes; p++) {
-        for (size_t i = 0; i < MUSTER_SEG_NETS; i++) {
-            if (run->process[p].segment->net[i].comm) {
+        for (size_t i = 0; i < MUSTER_SEG_NETS; i++)
+            if (run->process[p].segment->net[i].comm)
                 add_net(build, p, &run->process[p].segment->net[i]);
-            }
-        }
     }
 }
 
@@ -219,9 +211,8 @@ int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
                          struct muster_report *report, struct muster_err *err)
 {
     struct muster_view view;
-    if (muster_view_of_run_aligned(run, &view, err)) {
+    if (muster_view_of_run_aligned(run, &view, err))
         return -1;
-    }
     int result = muster_report_build(&view, by, report, err);
     muster_view_free(&view);
     return result;

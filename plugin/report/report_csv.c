@@ -19,17 +19,15 @@ static void write_text(FILE *out, const char *text)
         return;
     }
     fputs(formula ? "\"'" : "\"", out);
-    for (; *text; text++) {
+    for (; *text; text++)
         fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, out);
-    }
     fputc('"', out);
 }
 
 static void write_cell(FILE *out, const struct muster_cell *cell)
 {
-    if (cell->absent) {
+    if (cell->absent)
         return;
-    }
     switch (cell->type) {
     case MUSTER_CELL_STR:
         write_text(out, cell->str);
@@ -64,9 +62,8 @@ static void write_row(FILE *out, const struct muster_table *table, unsigned by, 
     const char *comma = "";
     for (size_t c = 0; c < table->columns; c++) {
         const struct muster_column *column = &table->column[c];
-        if (!is_shown(column, by)) {
+        if (!is_shown(column, by))
             continue;
-        }
         fputs(comma, out);
         comma = ",";
         if (row) {
@@ -85,12 +82,10 @@ static int write_rows(FILE *out, const struct muster_table *table, unsigned by, 
     const struct muster_rows_choice choice = muster_report_choice_of(table, by, show);
     struct muster_rows chosen;
     int result = muster_rows_choose(table, rows, n, &choice, &chosen);
-    if (result == 0) {
+    if (result == 0)
         write_row(out, table, by, NULL);
-    }
-    for (size_t i = 0; result == 0 && i < chosen.n; i++) {
+    for (size_t i = 0; result == 0 && i < chosen.n; i++)
         write_row(out, table, by, chosen.row[i]);
-    }
     muster_rows_free(&chosen);
     return result;
 }
@@ -98,11 +93,9 @@ static int write_rows(FILE *out, const struct muster_table *table, unsigned by, 
 int muster_report_csv(const struct muster_report *report, const struct muster_report_show *show,
                       FILE *out)
 {
-    if (show->rows == MUSTER_ROWS_RULE) {
+    if (show->rows == MUSTER_ROWS_RULE)
         return write_rows(out, &muster_rule_table, 0, report->rule, report->rules, show);
-    }
-    if (show->rows == MUSTER_ROWS_OP) {
+    if (show->rows == MUSTER_ROWS_OP)
         return write_rows(out, &muster_op_table, 1u << report->by, report->op, report->ops, show);
-    }
     return write_rows(out, &muster_rank_table, 0, report->rank, report->ranks, show);
 }

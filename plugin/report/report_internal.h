@@ -23,8 +23,8 @@ struct muster_totals {
     uint64_t to_itself; /* of count: sends and receives of a rank to itself, without times */
     uint64_t timed[MUSTER_SOURCES];
     uint64_t sum_ns[MUSTER_SOURCES];
-    double run_ns;   /* the sum if all operations had been timed */
-    uint64_t common; /* of count: functions whose ranks end together */
+    double run_ns;            /* the sum if all operations had been timed */
+    uint64_t common;          /* of count: functions whose ranks end together */
     struct muster_hist *hist; /* of durations by `source`; NULL: there are none, or all are known */
     uint8_t source;           /* the best that timed any */
 };
@@ -57,7 +57,7 @@ struct muster_build {
     size_t classes;
     struct muster_hashmap class_at; /* index */
     struct muster_samples transfer; /* of jointly timed operations, by class */
-    uint64_t unattributed; /* operations of a communicator that nothing describes */
+    uint64_t unattributed;          /* operations of a communicator that nothing describes */
 };
 
 /* Without memory, `memory` or the report's has failed, and less is filled. */

@@ -53,9 +53,8 @@ static void write_row(struct muster_json *json, const struct muster_table *table
     for (size_t c = 0; c < table->columns; c++) {
         const struct muster_column *column = &table->column[c];
         const char *name = column->name;
-        if (!name || (column->by && !(column->by & 1u << MUSTER_BY_OP))) {
+        if (!name || (column->by && !(column->by & 1u << MUSTER_BY_OP)))
             continue;
-        }
         size_t letters = object_letters(name);
         struct muster_cell cell = muster_cell(column, row);
         if (open && (object_letters(open) != letters || strncmp(open, name, letters) != 0)) {
@@ -70,9 +69,8 @@ static void write_row(struct muster_json *json, const struct muster_table *table
         }
         write_cell(json, letters ? name + letters + 1 : name, &cell);
     }
-    if (open) {
+    if (open)
         muster_json_end(json);
-    }
     muster_json_end(json);
 }
 
@@ -80,9 +78,8 @@ static void write_rows(struct muster_json *json, const char *key, const struct m
                        const void *rows, size_t n)
 {
     muster_json_array(json, key);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         write_row(json, table, (const char *)rows + i * table->row_bytes);
-    }
     muster_json_end(json);
 }
 
@@ -96,9 +93,8 @@ void muster_report_json(const struct muster_report *report,
     muster_json_u64(&json, "version", SCHEMA);
     muster_json_str(&json, "muster", MUSTER_VERSION);
     muster_json_array(&json, "run");
-    for (size_t i = 0; i < report->run->sources; i++) {
+    for (size_t i = 0; i < report->run->sources; i++)
         muster_json_str(&json, NULL, report->run->source[i]);
-    }
     muster_json_end(&json);
     write_rows(&json, "ranks", &muster_rank_table, report->rank, report->ranks);
     write_rows(&json, "ops", &muster_op_table, report->op, report->ops);
@@ -106,13 +102,11 @@ void muster_report_json(const struct muster_report *report,
     write_rows(&json, "rules", &muster_rule_table, report->rule, report->rules);
     write_rows(&json, "tags", &muster_tag_table, report->tag, report->tags);
     muster_json_array(&json, "gaps");
-    for (size_t i = 0; i < report->gaps; i++) {
+    for (size_t i = 0; i < report->gaps; i++)
         muster_json_str(&json, NULL, report->gap[i]);
-    }
     muster_json_end(&json);
-    if (more) {
+    if (more)
         more(arg, &json);
-    }
     muster_json_end(&json);
     fputc('\n', out);
 }

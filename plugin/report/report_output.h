@@ -42,8 +42,8 @@ int muster_report_text(const struct muster_report *report, const struct muster_r
 /* One line, wrapped: the run, how many ranks, hosts, how old. -1: out of memory. */
 int muster_report_scope(const struct muster_run *run, size_t ranks, unsigned width, FILE *out);
 
-/* {"version", "run", "ranks", "ops", "net", "rules", "tags", "gaps"}: docs/reference/report.md; and what
- * `more` adds. */
+/* {"version", "run", "ranks", "ops", "net", "rules", "tags", "gaps"}: docs/reference/report.md; and
+ * what `more` adds. */
 void muster_report_json(const struct muster_report *report,
                         void (*more)(const void *arg, struct muster_json *json), const void *arg,
                         FILE *out);

@@ -19,16 +19,13 @@ static long count_hosts(const struct muster_run *run)
 {
     const char **host = malloc((run->processes + 1) * sizeof *host);
     long hosts = 0;
-    for (size_t i = 0; host && i < run->processes; i++) {
+    for (size_t i = 0; host && i < run->processes; i++)
         host[i] = run->process[i].identity.host;
-    }
-    if (!host) {
+    if (!host)
         return -1;
-    }
     qsort(host, run->processes, sizeof *host, by_text);
-    for (size_t i = 0; i < run->processes; i++) {
+    for (size_t i = 0; i < run->processes; i++)
         hosts += i == 0 || strcmp(host[i - 1], host[i]) != 0;
-    }
     free(host);
     return hosts;
 }
@@ -37,9 +34,8 @@ static void put_nccl(const struct muster_run *run, FILE *out)
 {
     char text[24];
     uint32_t nccl = run->processes ? run->process[0].identity.nccl : 0;
-    for (size_t i = 0; i < run->processes; i++) {
+    for (size_t i = 0; i < run->processes; i++)
         nccl = run->process[i].identity.nccl == nccl ? nccl : 0;
-    }
     if (nccl) {
         muster_nccl_version_text(text, sizeof text, nccl);
         fprintf(out, ", NCCL %s", text);
@@ -74,39 +70,33 @@ static void put_age(const struct muster_run *run, FILE *out)
         last = run->process[p].last_seen_unix_ns > last ? run->process[p].last_seen_unix_ns : last;
     }
     muster_text_age(age, sizeof age, last, muster_unix_ns());
-    if (!run->processes || !last) {
+    if (!run->processes || !last)
         return;
-    }
-    if (killed) {
+    if (killed)
         fprintf(out, ", %zu of %zu processes killed or crashed", killed, run->processes);
-    }
-    if (running == run->processes) {
+    if (running == run->processes)
         fprintf(out, ", running (last seen %s)", age);
-    } else if (running) {
+    else if (running)
         fprintf(out, ", %zu of %zu processes running (last seen %s)", running, run->processes, age);
-    } else {
+    else
         fprintf(out, ", ended %s", age);
-    }
 }
 
 static int put_scope(const struct muster_run *run, size_t ranks, FILE *out)
 {
     long hosts = count_hosts(run);
-    if (hosts < 0) {
+    if (hosts < 0)
         return -1;
-    }
     if (run->sources) {
         fputs("run ", out);
     } else {
         fprintf(out, "live: %zu process%s of this user", run->processes,
                 run->processes == 1 ? "" : "es");
     }
-    for (size_t i = 0; i < run->sources && i < 4; i++) {
+    for (size_t i = 0; i < run->sources && i < 4; i++)
         fprintf(out, "%s%s", i ? ", " : "", run->source[i]);
-    }
-    if (run->sources > 4) {
+    if (run->sources > 4)
         fprintf(out, " and %zu more", run->sources - 4);
-    }
     fprintf(out, ": %zu rank%s on %ld host%s", ranks, ranks == 1 ? "" : "s", hosts,
             hosts == 1 ? "" : "s");
     put_nccl(run, out);
@@ -120,14 +110,12 @@ int muster_report_scope(const struct muster_run *run, size_t ranks, unsigned wid
     char *text = NULL;
     size_t bytes;
     FILE *line = open_memstream(&text, &bytes);
-    if (!line) {
+    if (!line)
         return -1;
-    }
     int result = put_scope(run, ranks, line);
     result = muster_text_close(line, &text) ? result : -1;
-    if (result == 0) {
+    if (result == 0)
         muster_terminal_wrap(out, width, "", "  ", text);
-    }
     free(text);
     return result;
 }

@@ -65,9 +65,8 @@ static bool has_twins(const struct grid *grid)
     char text[CELL];
     for (size_t i = 0; i < grid->n; i++) {
         cell_text(text, &grid->table->column[0], grid->row[i]);
-        if (i && strcmp(before, text) == 0) {
+        if (i && strcmp(before, text) == 0)
             return true;
-        }
         memcpy(before, text, sizeof before);
     }
     return false;
@@ -81,9 +80,8 @@ static bool is_beside(const struct grid *grid, const struct muster_column *colum
     for (size_t i = 0; i < grid->n; i++) {
         cell_text(before, column - 1, grid->row[i]);
         cell_text(text, column, grid->row[i]);
-        if (strcmp(before, text) != 0) {
+        if (strcmp(before, text) != 0)
             return false;
-        }
     }
     return true;
 }
@@ -98,19 +96,15 @@ static size_t width_of(const struct grid *grid, const struct muster_column *colu
     size_t width;
     bool fits = !column->by || (column->by & grid->by);
     bool folded = grid->by & (1u << MUSTER_BY_COMM | 1u << MUSTER_BY_SIZE);
-    if ((column->flags & MUSTER_COLUMN_TWINS) && !has_twins(grid)) {
+    if ((column->flags & MUSTER_COLUMN_TWINS) && !has_twins(grid))
         return 0;
-    }
-    if (!column->head || !fits || ((column->flags & MUSTER_COLUMN_SUMS) && !folded)) {
+    if (!column->head || !fits || ((column->flags & MUSTER_COLUMN_SUMS) && !folded))
         return 0;
-    }
-    if ((column->flags & MUSTER_COLUMN_BESIDE) && is_beside(grid, column)) {
+    if ((column->flags & MUSTER_COLUMN_BESIDE) && is_beside(grid, column))
         return 0;
-    }
     width = strlen(column->head);
-    if (column->unit && strlen(column->unit) > width) {
+    if (column->unit && strlen(column->unit) > width)
         width = strlen(column->unit);
-    }
     for (size_t i = 0; i < grid->n; i++) {
         cell_text(i ? text : first, column, grid->row[i]);
         const char *now = i ? text : first;
@@ -140,26 +134,22 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
         row && grid->table == &muster_rank_table && ((const struct muster_report_rank *)row)->named;
     for (size_t c = 0; c < grid->table->columns; c++) {
         const struct muster_column *column = &grid->table->column[c];
-        if (row) {
+        if (row)
             cell_text(text, column, row);
-        }
         bool ends = column->type == MUSTER_CELL_STR && row && strcmp(text, "-") == 0 &&
                     column == &grid->table->column[grid->table->columns - 1];
-        if (grid->width[c] && (!unit || column->unit) && !ends) {
+        if (grid->width[c] && (!unit || column->unit) && !ends)
             last = c;
-        }
     }
     fputs(culprit ? grid->show->terminal.style ? "\033[1m>" : ">" : "", out);
     for (size_t c = 0, first = 1; c <= last; c++) {
         const struct muster_column *column = &grid->table->column[c];
-        if (!grid->width[c]) {
+        if (!grid->width[c])
             continue;
-        }
-        if (row) {
+        if (row)
             cell_text(text, column, row);
-        } else {
+        else
             muster_text_copy(text, CELL, unit ? column->unit : column->head);
-        }
         size_t width = c == last && column->type == MUSTER_CELL_STR ? 0 : grid->width[c];
         put(out, column, width > 0 && first && culprit ? width - 1 : width, text);
         first = 0;
@@ -171,18 +161,15 @@ static void put_line(const struct grid *grid, FILE *out, const void *row, bool u
 static unsigned fit(const struct grid *grid)
 {
     unsigned left_out = 0;
-    if (!grid->show->terminal.fit) {
+    if (!grid->show->terminal.fit)
         return 0;
-    }
     for (unsigned spare = 9; spare > 0; spare--) {
         for (size_t at = grid->table->columns; at > 0; at--) {
             size_t width = 0;
-            for (size_t c = 0; c < grid->table->columns; c++) {
+            for (size_t c = 0; c < grid->table->columns; c++)
                 width += grid->width[c] ? grid->width[c] + GAP : 0;
-            }
-            if (width <= width_shown(grid->show)) {
+            if (width <= width_shown(grid->show))
                 return left_out;
-            }
             if (grid->table->column[at - 1].spare == spare && grid->width[at - 1]) {
                 grid->width[at - 1] = 0;
                 left_out++;
@@ -198,23 +185,18 @@ static int put_rows(FILE *out, const struct muster_table *table, unsigned by,
     struct grid grid = {.table = table, .row = rows->row, .n = rows->n, .by = by, .show = show};
     bool units = false;
     grid.width = calloc(table->columns, sizeof *grid.width);
-    if (!grid.width) {
+    if (!grid.width)
         return -1;
-    }
-    for (size_t c = 0; c < table->columns; c++) {
+    for (size_t c = 0; c < table->columns; c++)
         grid.width[c] = width_of(&grid, &table->column[c]);
-    }
     unsigned left_out = fit(&grid);
-    for (size_t c = 0; c < table->columns; c++) {
+    for (size_t c = 0; c < table->columns; c++)
         units |= grid.width[c] && table->column[c].unit;
-    }
     put_line(&grid, out, NULL, false);
-    if (units) {
+    if (units)
         put_line(&grid, out, NULL, true);
-    }
-    for (size_t i = 0; i < rows->n; i++) {
+    for (size_t i = 0; i < rows->n; i++)
         put_line(&grid, out, rows->row[i], false);
-    }
     if (left_out) {
         fprintf(out, "  %u column%s left out to fit %u columns\n", left_out,
                 left_out > 1 ? "s" : "", width_shown(show));
@@ -271,11 +253,10 @@ static int put_table(FILE *out, const struct section *section,
     if (result == 0 && rows.n) {
         bool style = show->terminal.style;
         fprintf(out, "\n%s%s%s", style ? "\033[1m" : "", section->title, style ? "\033[0m" : "");
-        if (choice.sort) {
+        if (choice.sort)
             fprintf(out, ", by %s", choice.sort->head ? choice.sort->head : choice.sort->name);
-        } else if (section->order) {
+        else if (section->order)
             fprintf(out, ", %s", section->order);
-        }
         if (rows.n < rows.found) {
             fprintf(out, " (%zu of %zu %s%s; --top 0 shows all)", rows.n, rows.found, section->what,
                     choice.each ? ", so many of each rank" : "");
@@ -307,9 +288,8 @@ static void put_timing(const struct muster_report *report, FILE *out)
         all += report->rank[i].timed_ops;
     }
     fprintf(out, "%" PRIu64 " operations", ops - to_itself);
-    if (ops && !all) {
+    if (ops && !all)
         fputs(", none timed", out);
-    }
     for (size_t s = 0; s < SOURCES; s++) {
         if (timed[s]) {
             fprintf(out, ", %" PRIu64 " (%.1f %%) timed by %s", timed[s],
@@ -322,9 +302,8 @@ static void put_timing(const struct muster_report *report, FILE *out)
                 "their own",
                 to_itself);
     }
-    if (report->joint) {
+    if (report->joint)
         fprintf(out, "; %" PRIu64 " compared between the ranks", report->joint);
-    }
 }
 
 static int put_header(const struct muster_report *report, const struct muster_report_show *show,
@@ -332,17 +311,14 @@ static int put_header(const struct muster_report *report, const struct muster_re
 {
     char *text = NULL;
     size_t bytes;
-    if (muster_report_scope(report->run, report->ranks, width_shown(show), out)) {
+    if (muster_report_scope(report->run, report->ranks, width_shown(show), out))
         return -1;
-    }
     FILE *line = open_memstream(&text, &bytes);
-    if (!line) {
+    if (!line)
         return -1;
-    }
     put_timing(report, line);
-    if (!muster_text_close(line, &text)) {
+    if (!muster_text_close(line, &text))
         return -1;
-    }
     muster_terminal_wrap(out, width_shown(show), "", "  ", text);
     free(text);
     return 0;
@@ -375,9 +351,8 @@ static int put_ops(const struct muster_report *report, const struct muster_repor
     }
     section.title = "collectives of all ranks together";
     section.is = is_collective;
-    if (put_table(out, &section, show)) {
+    if (put_table(out, &section, show))
         return -1;
-    }
     section.title = "sends and receives";
     section.is = is_p2p;
     return put_table(out, &section, show);
@@ -433,9 +408,8 @@ static int put_ranks(const struct muster_report *report, const struct muster_rep
                                     .rows = report->rank,
                                     .n = report->ranks,
                                     .order = show->worst && report->joint ? "worst first" : NULL};
-    if (put_table(out, &section, show)) {
+    if (put_table(out, &section, show))
         return -1;
-    }
     legend(report, show, out);
     return 0;
 }
@@ -475,11 +449,9 @@ int muster_report_text(const struct muster_report *report, const struct muster_r
         (both && (put_tags(report, show, out) || put_nets(report, show, out)))) {
         return -1;
     }
-    if (report->gaps) {
+    if (report->gaps)
         fputs("\ncaveats\n", out);
-    }
-    for (size_t i = 0; i < report->gaps; i++) {
+    for (size_t i = 0; i < report->gaps; i++)
         muster_terminal_wrap(out, width_shown(show), "  - ", "    ", report->gap[i]);
-    }
     return 0;
 }

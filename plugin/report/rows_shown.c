@@ -15,9 +15,8 @@ static int by_cell(const struct muster_column *column, const void *left, const v
 {
     struct muster_cell a = muster_cell(column, left);
     struct muster_cell b = muster_cell(column, right);
-    if (a.absent || b.absent) {
+    if (a.absent || b.absent)
         return (int)a.absent - (int)b.absent;
-    }
     switch (a.type) {
     case MUSTER_CELL_STR:
         return strcmp(a.str, b.str);
@@ -41,9 +40,8 @@ static int by_named(const struct muster_report_rank *a, const struct muster_repo
 {
     unsigned first = a->named ? a->named : UINT32_MAX;
     unsigned second = b->named ? b->named : UINT32_MAX;
-    if (first != second) {
+    if (first != second)
         return first < second ? -1 : 1;
-    }
     return (a->late_us < b->late_us) - (a->late_us > b->late_us);
 }
 
@@ -53,11 +51,10 @@ static int by_order(const void *left, const void *right, void *arg)
     const void *a = *(const void *const *)left;
     const void *b = *(const void *const *)right;
     int first = order->each ? by_cell(order->each, a, b) : 0;
-    if (first == 0 && order->sort) {
+    if (first == 0 && order->sort)
         first = by_cell(order->sort, a, b);
-    } else if (first == 0 && order->ranks) {
+    else if (first == 0 && order->ranks)
         first = by_named(a, b);
-    }
     return first ? first : (a > b) - (a < b);
 }
 
@@ -70,9 +67,8 @@ static size_t keep(const struct muster_rows_choice *choice, const void **row, si
         bool same = before && (!choice->each || by_cell(choice->each, before, row[i]) == 0);
         before = row[i];
         of_group = same ? of_group + 1 : 1;
-        if (!choice->top || of_group <= choice->top) {
+        if (!choice->top || of_group <= choice->top)
             row[kept++] = row[i];
-        }
     }
     return kept;
 }
@@ -82,18 +78,15 @@ int muster_rows_choose(const struct muster_table *table, const void *rows, size_
 {
     struct order order = {choice->each, choice->sort, choice->worst && table == &muster_rank_table};
     *chosen = (struct muster_rows){.row = malloc((n + 1) * sizeof *chosen->row)};
-    if (!chosen->row) {
+    if (!chosen->row)
         return -1;
-    }
     for (size_t i = 0; i < n; i++) {
         const void *at = (const char *)rows + i * table->row_bytes;
-        if (!choice->is || choice->is(at)) {
+        if (!choice->is || choice->is(at))
             chosen->row[chosen->found++] = at;
-        }
     }
-    if (chosen->found) {
+    if (chosen->found)
         qsort_r(chosen->row, chosen->found, sizeof *chosen->row, by_order, &order);
-    }
     chosen->n = keep(choice, chosen->row, chosen->found);
     return 0;
 }

@@ -15,23 +15,17 @@ struct muster_sample_groups muster_samples_group(const struct muster_samples *sa
 {
     size_t *first = muster_arena_array(memory, owners + 2, sizeof *first);
     uint64_t *value = muster_arena_array(memory, samples->n + 1, sizeof *value);
-    if (!first || !value) {
+    if (!first || !value)
         return (struct muster_sample_groups){0};
-    }
     /* counted one place further on, so that filling leaves first[o] where owner o begins */
-    for (size_t i = 0; i < samples->n; i++) {
-        if (samples->at[i].owner < owners) {
+    for (size_t i = 0; i < samples->n; i++)
+        if (samples->at[i].owner < owners)
             first[samples->at[i].owner + 2]++;
-        }
-    }
-    for (size_t o = 2; o < owners + 2; o++) {
+    for (size_t o = 2; o < owners + 2; o++)
         first[o] += first[o - 1];
-    }
-    for (size_t i = 0; i < samples->n; i++) {
-        if (samples->at[i].owner < owners) {
+    for (size_t i = 0; i < samples->n; i++)
+        if (samples->at[i].owner < owners)
             value[first[samples->at[i].owner + 1]++] = samples->at[i].ns;
-        }
-    }
     return (struct muster_sample_groups){.value = value, .first = first};
 }
 
@@ -45,14 +39,11 @@ uint64_t muster_quantile_exact(const uint64_t *value, size_t n, double q)
     for (int shift = 56; shift >= 0; shift -= 8) {
         size_t with[256] = {0};
         unsigned byte = 0;
-        for (size_t i = 0; i < n; i++) {
-            if ((value[i] & known) == found) {
+        for (size_t i = 0; i < n; i++)
+            if ((value[i] & known) == found)
                 with[value[i] >> shift & 0xff]++;
-            }
-        }
-        for (; left >= with[byte]; byte++) {
+        for (; left >= with[byte]; byte++)
             left -= with[byte];
-        }
         found |= (uint64_t)byte << shift;
         known |= (uint64_t)0xff << shift;
     }

@@ -51,7 +51,8 @@ static void note_to_itself(struct muster_totals *rank, const struct muster_place
                            const struct muster_seg_row *row)
 {
     uint64_t timed = row->timed + row->event_timed + row->proxy_timed + row->host_timed;
-    if (muster_func_is_p2p(row->func) && place->rank >= 0 && row->peer == place->rank && timed < row->count)
+    if (muster_func_is_p2p(row->func) && place->rank >= 0 && row->peer == place->rank &&
+        timed < row->count)
         rank->to_itself += row->count - timed;
 }
 
@@ -60,20 +61,19 @@ static void count_rows(struct muster_build *build, uint32_t p)
     const struct muster_segment *segment = build->run->process[p].segment;
     for (size_t i = 0; i < MUSTER_SEG_ROWS; i++) {
         const struct muster_seg_row *row = &segment->row[i];
-        if (!row->comm || !row->count) {
+        if (!row->comm || !row->count)
             continue;
-        }
         struct muster_place place = muster_build_place(build, p, row->comm);
         struct muster_class_key own = {.func = row->func,
                                        .algo = row->algo,
                                        .proto = row->proto,
                                        .size_log2 = row->size_log2,
                                        .peer = row->peer};
-        struct muster_class_key key = muster_build_key(build, place.comm, place.rank, place.entry, &own);
+        struct muster_class_key key =
+            muster_build_key(build, place.comm, place.rank, place.entry, &own);
         uint32_t class = muster_build_class(build, &key, true);
-        if (class == MUSTER_NO_CLASS) {
+        if (class == MUSTER_NO_CLASS)
             return;
-        }
         muster_totals_add_row(&build->class[class].totals, row, &build->memory);
         muster_totals_add_row(&build->rank[place.entry], row, &build->memory);
         note(build, class, &place, row);
@@ -85,15 +85,13 @@ static void add_segment_counts(struct muster_build *build, uint32_t p)
 {
     const struct muster_segment *segment = build->run->process[p].segment;
     struct muster_report_rank *first = &build->report->rank[build->first_entry[p]];
-    for (size_t d = 0; d < MUSTER_DROPS; d++) {
+    for (size_t d = 0; d < MUSTER_DROPS; d++)
         first->drops[d] = segment->drops[d];
-    }
     first->lost_log = segment->lost_log;
     for (size_t i = 0; i <= MUSTER_SEG_COMMS; i++) {
         const struct muster_seg_comm *comm = &segment->comm[i];
-        if (!comm->uid) {
+        if (!comm->uid)
             continue;
-        }
         struct muster_place place = muster_build_place(build, p, comm->uid);
         struct muster_report_rank *rank = &build->report->rank[place.entry];
         rank->captured += comm->captured;
@@ -125,18 +123,16 @@ struct muster_times muster_build_rank_times(const struct muster_build *build, ui
     uint32_t p = view->gpu[rank].process;
     struct muster_times times = {0};
     size_t most = 0;
-    for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++) {
+    for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++)
         most += view->member[view->by_uid[m]].ops;
-    }
     times.value = muster_arena_array(memory, most, sizeof *times.value);
     for (size_t m = build->first_member[p]; m < build->first_member[p + 1]; m++) {
         const struct muster_view_member *own = &view->member[view->by_uid[m]];
         bool counts = times.value && own->gpu == rank;
         for (uint32_t i = own->first_op; counts && i < own->first_op + own->ops; i++) {
             const struct muster_view_op *op = &view->op[i];
-            if (op->source && op->source == build->rank[rank].source) {
+            if (op->source && op->source == build->rank[rank].source)
                 times.value[times.n++] = op->end_ns - op->begin_ns;
-            }
         }
     }
     return times;
@@ -154,17 +150,16 @@ static uint32_t class_of(struct muster_build *build, const struct muster_view_op
     const struct muster_view *view = build->view;
     const struct muster_view_member *member = &view->member[op->member];
     const struct muster_view_class *of = &view->class[op->class];
-    if (!op->source) {
+    if (!op->source)
         return MUSTER_NO_CLASS;
-    }
     if (known[op->class].member != op->member || muster_func_is_p2p(op->func)) {
         struct muster_class_key own = {.func = of->func,
                                        .algo = of->algo,
                                        .proto = of->proto,
                                        .size_log2 = of->size_log2,
                                        .peer = (int32_t)op->peer};
-        struct muster_class_key key = muster_build_key(build, member->comm + 1, member->rank,
-                                                       member->gpu, &own);
+        struct muster_class_key key =
+            muster_build_key(build, member->comm + 1, member->rank, member->gpu, &own);
         known[op->class] = (struct known){op->member, muster_build_class(build, &key, false)};
     }
     uint32_t class = known[op->class].class;
@@ -176,9 +171,8 @@ static uint32_t class_of(struct muster_build *build, const struct muster_view_op
 static struct known *nothing_known(const struct muster_view *view, struct muster_arena *memory)
 {
     struct known *known = muster_arena_array(memory, view->classes + 1, sizeof *known);
-    for (size_t i = 0; known && i < view->classes; i++) {
+    for (size_t i = 0; known && i < view->classes; i++)
         known[i] = (struct known){MUSTER_VIEW_NONE, MUSTER_NO_CLASS};
-    }
     return known;
 }
 
@@ -195,9 +189,8 @@ static size_t count_times(struct muster_build *build, struct known *known, size_
             n++;
         }
     }
-    for (size_t c = 2; c < build->classes + 2; c++) {
+    for (size_t c = 2; c < build->classes + 2; c++)
         first[c] += first[c - 1];
-    }
     return n;
 }
 
@@ -211,9 +204,8 @@ struct muster_sample_groups muster_build_class_times(struct muster_build *build,
     uint64_t *value = known && first ? muster_arena_array(memory, n + 1, sizeof *value) : NULL;
     for (size_t i = 0; value && i < view->ops; i++) {
         uint32_t class = class_of(build, &view->op[i], known);
-        if (class != MUSTER_NO_CLASS) {
+        if (class != MUSTER_NO_CLASS)
             value[first[class + 1]++] = view->op[i].end_ns - view->op[i].begin_ns;
-        }
     }
     return (struct muster_sample_groups){.value = value, .first = first};
 }

@@ -38,9 +38,8 @@ static void compare(struct muster_build *build, const struct muster_joint *joint
         uint64_t ns = op->end_ns - op->begin_ns;
         rank->joint_ops++;
         add(&rank->late_us, span.longest_ns - ns);
-        if (full) {
+        if (full)
             add(&rank->wait_us, ns - span.shortest_ns);
-        }
     }
     if (full) {
         muster_samples_add(&build->transfer, class_of(build, joint), span.shortest_ns,
@@ -55,13 +54,11 @@ static void read_comm(struct muster_build *build, uint32_t comm, bool full)
                                            .unlike = true};
     struct muster_joint joint;
     muster_joint_begin(&joint, build->view, comm, &rule, &build->memory);
-    while (muster_joint_next(&joint)) {
-        if (joint.alike) {
+    while (muster_joint_next(&joint))
+        if (joint.alike)
             compare(build, &joint, full);
-        } else {
+        else
             build->report->mismatched++;
-        }
-    }
 }
 
 void muster_build_waits(struct muster_build *build)
@@ -69,8 +66,7 @@ void muster_build_waits(struct muster_build *build)
     for (uint32_t c = 0; c < build->view->comms; c++) {
         const struct muster_report_comm *comm = &build->report->comm[c + 1];
         /* A rank that is alone in its communicator waits for nobody, and all of it is seen. */
-        if (comm->id && !comm->duplicate_rank && (comm->seen >= 2 || comm->full)) {
+        if (comm->id && !comm->duplicate_rank && (comm->seen >= 2 || comm->full))
             read_comm(build, c, comm->full);
-        }
     }
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nccl_types.h"
 #include "base/array.h"
+#include "base/nccl_types.h"
 
 static bool keep(struct muster_window *window, const struct muster_op *op)
 {

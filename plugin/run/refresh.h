@@ -12,9 +12,9 @@
 
 /* What a refreshed process holds beside what every process does. */
 struct muster_refreshed {
-    struct muster_window window; /* `op` of the process begins with it */
-    bool halved;                 /* the window is younger than the process */
-    uint64_t missed;             /* operations that the ring lost before they were taken */
+    struct muster_window window;  /* `op` of the process begins with it */
+    bool halved;                  /* the window is younger than the process */
+    uint64_t missed;              /* operations that the ring lost before they were taken */
     struct muster_log_tail *tail; /* of a process that only its log tells of; else NULL */
     /* Network totals when the window began, in its middle, and when they were read last. */
     struct muster_seg_net (*net)[3];
@@ -24,8 +24,8 @@ struct muster_refreshed {
 size_t muster_window_share(size_t all, size_t processes);
 
 /* Makes a zeroed process one that is refreshed, or keeps of a loaded one what a window of `most`
- * holds, the `latest` without a gap. False: no memory, or its log cannot be read any more; nothing is
- * lost then. */
+ * holds, the `latest` without a gap. False: no memory, or its log cannot be read any more; nothing
+ * is lost then. */
 bool muster_process_begin_refresh(struct muster_process *process, size_t most, size_t latest);
 
 /* Since when all that was called is known, by its CLOCK_MONOTONIC; 0: since it began; UINT64_MAX:

@@ -10,9 +10,9 @@
 
 /* One segment in a segment directory. */
 struct muster_found {
-    char *path; /* of the .seg */
-    bool alive; /* somebody holds its lock */
-    bool own;   /* it is the calling process's: its lock must not be touched */
+    char *path;   /* of the .seg */
+    bool alive;   /* somebody holds its lock */
+    bool own;     /* it is the calling process's: its lock must not be touched */
     uint32_t uid; /* whose file it is, as the kernel says */
 };
 

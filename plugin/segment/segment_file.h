@@ -25,9 +25,9 @@ enum muster_segment_created {
 /* Creates <dir>/muster-<uid>-<pid namespace>-<pid>-<start ticks>.seg (0600, zero-filled in full, so
  * that a full tmpfs fails here; at most an eighth of what is free, the rest is NCCL's) and its
  * .lock, whose POSIX record lock says that the process lives; the lock file is opened exactly once.
- * Falls back to anonymous memory where `dir` is no tmpfs, is not writable, or is full. What a program
- * left that called exec in this process is set aside for whoever reaps next; the new segment's
- * file_stem is then another than `identity` has. */
+ * Falls back to anonymous memory where `dir` is no tmpfs, is not writable, or is full. What a
+ * program left that called exec in this process is set aside for whoever reaps next; the new
+ * segment's file_stem is then another than `identity` has. */
 enum muster_segment_created muster_segment_create(struct muster_segment_file *file, const char *dir,
                                                   const struct muster_seg_identity *identity,
                                                   struct muster_err *err);

@@ -1,9 +1,10 @@
 /*
  * A SPANK plugin: `srun --muster[=OPTIONS]` records a step. plugstack.conf:
  *   optional /usr/lib/.../muster-slurm/spank_muster.so [script=FILE] [command=FILE]
- * It runs in slurmstepd, in each task's own process, as the user, before the task is started. What the
- * task gets is what the TaskProlog says (config/slurm/muster-taskprolog.sh), so that both ways set the
- * same. Whatever goes wrong is one line on the task's standard error, and the task starts as it is.
+ * It runs in slurmstepd, in each task's own process, as the user, before the task is started. What
+ * the task gets is what the TaskProlog says (config/slurm/muster-taskprolog.sh), so that both ways
+ * set the same. Whatever goes wrong is one line on the task's standard error, and the task starts
+ * as it is.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +23,8 @@ SPANK_PLUGIN(muster, 1)
 
 enum { PATIENCE_MS = 10000, LINES_BYTES = 1 << 20 };
 
-/* SPANK hands callbacks nothing of ours, and frees what it hands them: what --muster said; "": nobody
- * did. */
+/* SPANK hands callbacks nothing of ours, and frees what it hands them: what --muster said; "":
+ * nobody did. */
 static char wanted[4096];
 
 static int take_option(int value, const char *text, int remote)
@@ -46,10 +47,9 @@ int slurm_spank_init(spank_t spank, int words, char **word)
 static const char *setting(const char *key, const char *otherwise, int words, char **word)
 {
     size_t n = strlen(key);
-    for (int i = 0; i < words; i++) {
+    for (int i = 0; i < words; i++)
         if (strncmp(word[i], key, n) == 0 && word[i][n] == '=')
             return word[i] + n + 1;
-    }
     return otherwise;
 }
 
@@ -71,7 +71,8 @@ static int left_ms(const struct timespec *begin)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    long long past = (now.tv_sec - begin->tv_sec) * 1000LL + (now.tv_nsec - begin->tv_nsec) / 1000000;
+    long long past =
+        (now.tv_sec - begin->tv_sec) * 1000LL + (now.tv_nsec - begin->tv_nsec) / 1000000;
     return past < PATIENCE_MS ? (int)(PATIENCE_MS - past) : 0;
 }
 

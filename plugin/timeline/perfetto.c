@@ -188,9 +188,9 @@ static void begin_sequence(struct writing *writing)
     writing->before_ns = 0;
 }
 
-/* Opens a packet with an event at this reading of the GPU's clock; *event is its place. An end names
- * nothing that was interned: it goes without the flag, which every operation would pay two bytes for
- * up to three times. */
+/* Opens a packet with an event at this reading of the GPU's clock; *event is its place. An end
+ * names nothing that was interned: it goes without the flag, which every operation would pay two
+ * bytes for up to three times. */
 static size_t begin_event(struct writing *writing, uint64_t gpu_ns, unsigned type, size_t *event)
 {
     struct muster_protobuf *packet = &writing->to.packet;

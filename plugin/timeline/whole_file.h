@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 struct muster_whole_file {
-    const char *path; /* the caller's, until the end */
+    const char *path;                     /* the caller's, until the end */
     char part[PATH_MAX + sizeof ".part"]; /* longer ones cannot be opened */
     FILE *out;
 };

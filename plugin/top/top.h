@@ -31,7 +31,8 @@ struct muster_top_rank {
     uint32_t pid;
     bool alive;
     char host[MUSTER_TOP_NAME];
-    char call[MUSTER_TOP_CALL]; /* its newest call: "AllReduce #76 (4 MiB)", "Send to 3 #5 (1 MiB)"; "": none yet */
+    char call[MUSTER_TOP_CALL]; /* its newest call: "AllReduce #76 (4 MiB)", "Send to 3 #5 (1 MiB)";
+                                   "": none yet */
     double since_s;             /* since it called that; NAN: not known */
     int32_t waits;              /* a rank that has not come to it; -1: none of this host */
     uint32_t waits_more;        /* others like that */

@@ -98,10 +98,9 @@ static int open_terminal(struct shown *shown, struct muster_err *err)
 /* A terminal without UTF-8 gets a question mark for each character that it has not. */
 static void put_text(const struct shown *shown, const char *text)
 {
-    for (; *text && !shown->view.utf8; text++) {
+    for (; *text && !shown->view.utf8; text++)
         if ((*text & 0xc0) != 0x80)
             addch((chtype)((*text & 0x80) ? '?' : *text));
-    }
     if (*text)
         addstr(text);
 }

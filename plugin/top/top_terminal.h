@@ -7,8 +7,9 @@
 #include "base/err.h"
 #include "top/top_source.h"
 
-/* Shows the source's jobs, from `job` on, with a look every `interval_ns`, until q, SIGINT, SIGTERM,
- * SIGHUP or the terminal's end; the terminal is then as before. -1: it cannot be drawn on. */
+/* Shows the source's jobs, from `job` on, with a look every `interval_ns`, until q, SIGINT,
+ * SIGTERM, SIGHUP or the terminal's end; the terminal is then as before. -1: it cannot be drawn on.
+ */
 int muster_top_terminal(const struct muster_top_source *source, size_t job, uint64_t interval_ns,
                         struct muster_err *err);
 

@@ -53,10 +53,9 @@ void muster_top_sort(struct muster_top *top, struct muster_top_view *view)
     bool on_ranks = view->page == MUSTER_TOP_PAGE_RANKS;
     if (top->ranks)
         qsort(top->rank, top->ranks, sizeof *top->rank, orders[view->order]);
-    for (size_t i = 0; view->pid && on_ranks && i < top->ranks; i++) {
+    for (size_t i = 0; view->pid && on_ranks && i < top->ranks; i++)
         if (top->rank[i].pid == view->pid)
             view->at = i;
-    }
 }
 
 /* ---- keys ---- */

@@ -37,11 +37,12 @@ int muster_dcb_ask(const char *interface, void *answer, struct muster_err *err)
     size_t length = strnlen(interface, IFNAMSIZ - 1) + 1;
     struct request request = {
         .message = {.nlmsg_len = (uint32_t)(offsetof(struct request, name) +
-                                          ((length + NLA_ALIGNTO - 1) & ~(NLA_ALIGNTO - 1ul))),
+                                            ((length + NLA_ALIGNTO - 1) & ~(NLA_ALIGNTO - 1ul))),
                     .nlmsg_type = RTM_GETDCB,
                     .nlmsg_flags = NLM_F_REQUEST},
         .head = {.dcb_family = AF_UNSPEC, .cmd = DCB_CMD_IEEE_GET},
-        .attribute = {.nla_len = (uint16_t)(sizeof(struct nlattr) + length), .nla_type = DCB_ATTR_IFNAME}};
+        .attribute = {.nla_len = (uint16_t)(sizeof(struct nlattr) + length),
+                      .nla_type = DCB_ATTR_IFNAME}};
     memcpy(request.name, interface, length - 1);
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd < 0)

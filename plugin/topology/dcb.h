@@ -20,7 +20,8 @@ struct muster_dcb {
 };
 
 /* The kernel's answer about an interface of this network namespace, at most MUSTER_DCB_ANSWER
- * bytes; its size. Asks the driver, which may hang: for child processes with a deadline. -1: err. */
+ * bytes; its size. Asks the driver, which may hang: for child processes with a deadline. -1: err.
+ */
 int muster_dcb_ask(const char *interface, void *answer, struct muster_err *err);
 /* Pure. -1: err: no answer, the kernel's error, or no word of PFC in it. */
 int muster_dcb_parse(const void *answer, size_t n, struct muster_dcb *dcb, struct muster_err *err);

@@ -68,12 +68,11 @@ static int read_ieee(const struct walk *ieee, struct muster_dcb *dcb, struct mus
 {
     struct walk walk = {.at = ieee->bytes, .left = ieee->n};
     bool found = false;
-    while (next(&walk)) {
+    while (next(&walk))
         if (walk.type == DCB_ATTR_IEEE_PFC)
             found |= read_pfc(&walk, dcb);
         else if (walk.type == DCB_ATTR_IEEE_APP_TABLE)
             read_priorities(&walk, dcb);
-    }
     return found ? 0 : muster_fail(err, "its driver does not tell of PFC");
 }
 

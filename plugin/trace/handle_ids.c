@@ -12,9 +12,8 @@ static void forget(struct muster_handle_ids *ids, struct muster_handle_ids_entry
 {
     uint32_t at = (uint32_t)(entry - ids->entry);
     uint32_t *link = &ids->bucket[bucket_of(entry->handle)];
-    while (*link != at + 1) {
+    while (*link != at + 1)
         link = &ids->entry[*link - 1].next;
-    }
     *link = entry->next;
     entry->id = 0;
 }
@@ -23,9 +22,8 @@ static void forget(struct muster_handle_ids *ids, struct muster_handle_ids_entry
 static uint32_t find(const struct muster_handle_ids *ids, const void *handle)
 {
     uint32_t next = ids->bucket[bucket_of(handle)];
-    while (next && ids->entry[next - 1].handle != handle) {
+    while (next && ids->entry[next - 1].handle != handle)
         next = ids->entry[next - 1].next;
-    }
     return next;
 }
 
@@ -38,9 +36,8 @@ uint64_t muster_handle_ids_add(struct muster_handle_ids *ids, const void *handle
         forget(ids, &ids->entry[same - 1]); /* else a handle that always comes back would make a
                                                long bucket */
     }
-    if (entry->id) {
+    if (entry->id)
         forget(ids, entry);
-    }
     uint32_t *bucket = &ids->bucket[bucket_of(handle)];
     *entry =
         (struct muster_handle_ids_entry){.handle = handle, .id = id, .next = *bucket, .kind = kind};

@@ -15,8 +15,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "trace/trace_format.h"
 #include "trace/handle_ids.h"
+#include "trace/trace_format.h"
 
 enum { BUFFER = 1 << 20, CONTEXTS = 4096 };
 
@@ -47,9 +47,8 @@ static int create_file(struct muster_trace_recorder *recorder, const char *dir, 
                        struct muster_err *err)
 {
     int fd = -1;
-    if (mkdir(dir, 0700) && errno != EEXIST) {
+    if (mkdir(dir, 0700) && errno != EEXIST)
         return muster_fail(err, "%s: %s", dir, strerror(errno));
-    }
     if (rank >= 0) {
         snprintf(recorder->path, sizeof recorder->path, "%s/rank-%" PRId32 ".jsonl", dir, rank);
         fd = create(recorder->path);
@@ -91,9 +90,8 @@ static int open_stream(struct muster_trace_recorder *recorder, struct muster_err
             ? fopencookie(recorder, "w",
                           (cookie_io_functions_t){.write = write_out, .close = close_out})
             : NULL;
-    if (!recorder->out) {
+    if (!recorder->out)
         return muster_fail_memory(err, recorder->path);
-    }
     setvbuf(recorder->out, recorder->buffer, _IOFBF, BUFFER);
     return 0;
 }
@@ -102,17 +100,14 @@ int muster_trace_recorder_open(struct muster_trace_recorder **recorder, const ch
                                const struct muster_trace_who *who, struct muster_err *err)
 {
     struct muster_trace_recorder *made = calloc(1, sizeof *made);
-    if (!made) {
+    if (!made)
         return muster_fail_memory(err, "the trace recorder");
-    }
     made->pid = getpid();
     made->fd = create_file(made, dir, who->rank, err);
-    if (made->fd < 0) {
+    if (made->fd < 0)
         goto err_free;
-    }
-    if (open_stream(made, err)) {
+    if (open_stream(made, err))
         goto err_file;
-    }
     pthread_mutex_init(&made->mutex, NULL);
     made->who = *who;
     muster_text_copy(made->host, sizeof made->host, who->host);
@@ -153,9 +148,8 @@ static void keep(struct muster_trace_recorder *recorder)
 
 void muster_trace_recorder_close(struct muster_trace_recorder *recorder)
 {
-    if (!recorder || recorder->pid != getpid()) {
+    if (!recorder || recorder->pid != getpid())
         return;
-    }
     pthread_mutex_lock(&recorder->mutex);
     if (recorder->out && fflush(recorder->out)) {
         give_up(recorder);
@@ -172,22 +166,19 @@ void muster_trace_recorder_close(struct muster_trace_recorder *recorder)
 /* False: nothing is to be recorded. Else the mutex is held. */
 static bool lock(struct muster_trace_recorder *recorder)
 {
-    if (!recorder || recorder->pid != getpid()) {
+    if (!recorder || recorder->pid != getpid())
         return false;
-    }
     pthread_mutex_lock(&recorder->mutex);
-    if (recorder->out) {
+    if (recorder->out)
         return true;
-    }
     pthread_mutex_unlock(&recorder->mutex);
     return false;
 }
 
 static void unlock(struct muster_trace_recorder *recorder)
 {
-    if (ferror(recorder->out)) {
+    if (ferror(recorder->out))
         give_up(recorder);
-    }
     pthread_mutex_unlock(&recorder->mutex);
 }
 
@@ -250,11 +241,9 @@ static void write_meta(struct muster_trace_recorder *recorder, const struct must
 static uint64_t context_id(const struct muster_trace_recorder *recorder, const void *context)
 {
     uint64_t oldest = recorder->contexts > CONTEXTS ? recorder->contexts - CONTEXTS : 0;
-    for (uint64_t id = recorder->contexts; id > oldest; id--) {
-        if (recorder->context[id % CONTEXTS] == context) {
+    for (uint64_t id = recorder->contexts; id > oldest; id--)
+        if (recorder->context[id % CONTEXTS] == context)
             return id;
-        }
-    }
     return 0;
 }
 
@@ -323,9 +312,8 @@ void muster_trace_init(struct muster_trace_recorder *recorder, const void *conte
 {
     struct muster_json json;
     uint64_t now = muster_now_ns();
-    if (!lock(recorder)) {
+    if (!lock(recorder))
         return;
-    }
     if (recorder->contexts == 0) {
         recorder->api = init->api;
         write_meta(recorder, init);
@@ -360,13 +348,11 @@ static void write_start(struct muster_trace_recorder *recorder, struct muster_js
     muster_json_u64(json, "parent", parent);
     for (const struct muster_trace_field *field = muster_trace_fields(event->kind); field->name;
          field++) {
-        if (recorder->api >= field->first_api && recorder->api <= field->last_api) {
+        if (recorder->api >= field->first_api && recorder->api <= field->last_api)
             write_field(json, field, event);
-        }
     }
-    if (grouped) {
+    if (grouped)
         muster_json_u64(json, "pgroup", group);
-    }
 }
 
 void muster_trace_start(struct muster_trace_recorder *recorder, const void *context,
@@ -374,9 +360,8 @@ void muster_trace_start(struct muster_trace_recorder *recorder, const void *cont
 {
     struct muster_json json;
     uint64_t now = muster_now_ns();
-    if (!lock(recorder)) {
+    if (!lock(recorder))
         return;
-    }
     /* Without an init there is no meta line yet, and nothing to which the event could belong. */
     if (recorder->contexts && 1u << event->kind & muster_trace_kinds(recorder->api)) {
         begin_line(recorder, &json, now, "start");
@@ -390,13 +375,12 @@ void muster_trace_start(struct muster_trace_recorder *recorder, const void *cont
 static void write_args(struct muster_json *json, unsigned kind,
                        const struct muster_event_args *args)
 {
-    if (kind == MUSTER_EVENT_KERNEL_CH || kind == MUSTER_EVENT_KERNEL_PHASE) {
+    if (kind == MUSTER_EVENT_KERNEL_CH || kind == MUSTER_EVENT_KERNEL_PHASE)
         write_u64(json, "ptimer", args->ptimer);
-    } else if (kind == MUSTER_EVENT_PROXY_STEP) {
+    else if (kind == MUSTER_EVENT_PROXY_STEP)
         write_u64(json, "size", args->trans_bytes);
-    } else if (kind == MUSTER_EVENT_PROXY_CTRL) {
+    else if (kind == MUSTER_EVENT_PROXY_CTRL)
         muster_json_i64(json, "appended", args->appended);
-    }
 }
 
 void muster_trace_state(struct muster_trace_recorder *recorder, const void *handle, unsigned state,
@@ -404,16 +388,14 @@ void muster_trace_state(struct muster_trace_recorder *recorder, const void *hand
 {
     struct muster_json json;
     uint64_t now = muster_now_ns();
-    if (!lock(recorder)) {
+    if (!lock(recorder))
         return;
-    }
     const struct muster_handle_ids_entry *target =
         begin_line_of(recorder, &json, now, "state", handle);
     if (target) {
         muster_json_u64(&json, "state", state & UINT8_MAX);
-        if (args && args->given) {
+        if (args && args->given)
             write_args(&json, target->kind, args);
-        }
         end_line(recorder, &json, now);
     }
     unlock(recorder);
@@ -423,12 +405,10 @@ void muster_trace_stop(struct muster_trace_recorder *recorder, const void *handl
 {
     struct muster_json json;
     uint64_t now = muster_now_ns();
-    if (!lock(recorder)) {
+    if (!lock(recorder))
         return;
-    }
-    if (begin_line_of(recorder, &json, now, "stop", handle)) {
+    if (begin_line_of(recorder, &json, now, "stop", handle))
         end_line(recorder, &json, now);
-    }
     unlock(recorder);
 }
 
@@ -436,9 +416,8 @@ void muster_trace_fini(struct muster_trace_recorder *recorder, const void *conte
 {
     struct muster_json json;
     uint64_t now = muster_now_ns();
-    if (!lock(recorder)) {
+    if (!lock(recorder))
         return;
-    }
     uint64_t id = context_id(recorder, context);
     if (id) {
         begin_line(recorder, &json, now, "fini");

@@ -34,9 +34,8 @@ static void take_signals(uint64_t wait_ns)
     struct timespec wait = {.tv_sec = (time_t)(wait_ns / MUSTER_NS_PER_S),
                             .tv_nsec = (long)(wait_ns % MUSTER_NS_PER_S)};
     int number = sigtimedwait(&set, NULL, &wait);
-    if (number > 0 && number != SIGCHLD) {
+    if (number > 0 && number != SIGCHLD)
         interrupted = number;
-    }
 }
 
 int muster_tune_interrupted(void)
@@ -53,9 +52,8 @@ static void forget_policy(void)
     const char *tuner = getenv("NCCL_TUNER_PLUGIN");
     unsetenv("MUSTER_POLICY_INLINE");
     unsetenv("MUSTER_POLICY_SHA256");
-    if (tuner && (strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0 || strcmp(tuner, "muster") == 0)) {
+    if (tuner && (strcmp(tuner, MUSTER_TUNER_LIBRARY) == 0 || strcmp(tuner, "muster") == 0))
         unsetenv("NCCL_TUNER_PLUGIN");
-    }
 }
 
 static int set_environment(const struct muster_tune_job *job, struct muster_err *err)
@@ -63,9 +61,8 @@ static int set_environment(const struct muster_tune_job *job, struct muster_err 
     struct muster_environment environment;
     const char *wanted = muster_env("MUSTER_TIMING");
     struct muster_capture capture = {.timing = MUSTER_CAPTURE_FULL, .dir = job->dir, .quiet = true};
-    if (wanted && strcmp(wanted, muster_capture_timings[MUSTER_CAPTURE_CHANNELS]) == 0) {
+    if (wanted && strcmp(wanted, muster_capture_timings[MUSTER_CAPTURE_CHANNELS]) == 0)
         capture.timing = MUSTER_CAPTURE_CHANNELS;
-    }
     forget_policy();
     if (muster_environment_record(&capture, &environment, err) ||
         (job->policy && muster_steer_add_text(&environment, job->policy, err))) {
@@ -109,12 +106,10 @@ static bool wait_for(pid_t child, uint64_t until_ns, bool patient, int *status)
 {
     for (;;) {
         uint64_t now = muster_now_ns();
-        if (muster_child_ended(child, status)) {
+        if (muster_child_ended(child, status))
             return true;
-        }
-        if (now >= until_ns || (!patient && interrupted)) {
+        if (now >= until_ns || (!patient && interrupted))
             return false;
-        }
         uint64_t left = until_ns - now;
         take_signals(left < MUSTER_NS_PER_S ? left : MUSTER_NS_PER_S);
     }
@@ -125,13 +120,11 @@ static bool wait_for(pid_t child, uint64_t until_ns, bool patient, int *status)
 static void end_all(const struct muster_tune_job *job, pid_t child, bool over, int *status)
 {
     kill(-child, SIGTERM);
-    if (!over) {
+    if (!over)
         wait_for(child, muster_now_ns() + GRACE_S * MUSTER_NS_PER_S, true, status);
-    }
     kill(-child, SIGKILL);
-    if (!over) {
+    if (!over)
         muster_child_reap(child, status);
-    }
     muster_family_end(job->dir, GRACE_S * 1000);
 }
 
@@ -179,11 +172,9 @@ void muster_tune_output_end(const char *output, char *to, size_t size)
     to[0] = '\0';
     while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
-        if (strspn(line, " ") < strlen(line)) {
+        if (strspn(line, " ") < strlen(line))
             muster_text_copy(to, size, line);
-        }
     }
-    if (file) {
+    if (file)
         fclose(file);
-    }
 }

@@ -33,8 +33,8 @@ void muster_tune_watch_signals(void);
 /* The signal that asked muster to end; 0: none. */
 int muster_tune_interrupted(void);
 
-/* All that the command started ends with it, also what left its process group, and leaves no segment
- * behind. The caller has no other children. */
+/* All that the command started ends with it, also what left its process group, and leaves no
+ * segment behind. The caller has no other children. */
 void muster_tune_run_job(const struct muster_tune_job *job, struct muster_tune_ended *ended);
 /* The last line that the job printed and that is not blank; "": none. */
 void muster_tune_output_end(const char *output, char *to, size_t size);

@@ -38,11 +38,9 @@ bool muster_tune_same_class(const struct muster_tune_class *a, const struct must
 
 static struct bin *bin_of(struct bins *bins, const struct muster_tune_class *class)
 {
-    for (size_t i = 0; i < bins->n; i++) {
-        if (muster_tune_same_class(&bins->bin[i].class, class)) {
+    for (size_t i = 0; i < bins->n; i++)
+        if (muster_tune_same_class(&bins->bin[i].class, class))
             return &bins->bin[i];
-        }
-    }
     struct bin *bin = muster_arena_add(&bins->arena, &bins->bin, &bins->n, sizeof *bin);
     bin->class = *class;
     return bin;
@@ -51,9 +49,8 @@ static struct bin *bin_of(struct bins *bins, const struct muster_tune_class *cla
 /* The majority, if there is one, in one pass (Boyer and Moore). */
 static void vote(struct bin *bin, const struct muster_tune_choice *choice)
 {
-    if (bin->votes == 0) {
+    if (bin->votes == 0)
         bin->choice = *choice;
-    }
     bool same = bin->choice.algo == choice->algo && bin->choice.proto == choice->proto &&
                 bin->choice.channels == choice->channels;
     bin->votes = same ? bin->votes + 1 : bin->votes - 1;
@@ -61,9 +58,8 @@ static void vote(struct bin *bin, const struct muster_tune_choice *choice)
 
 static void vote_after(struct bin *bin, const struct muster_tune_class *before)
 {
-    if (bin->after_votes == 0) {
+    if (bin->after_votes == 0)
         bin->after = *before;
-    }
     bool same = muster_tune_same_class(&bin->after, before);
     bin->after_votes = same ? bin->after_votes + 1 : bin->after_votes - 1;
 }
@@ -78,18 +74,15 @@ static int add(void *to, const struct muster_joint *joint, double us, size_t *pl
                                       .nodes = joint->comm->nnodes};
     struct muster_tune_choice choice = {
         .algo = of->algo, .proto = of->proto, .channels = joint->any->channels};
-    if (!muster_policy_available(of->func) || of->size_log2 >= SIZES || of->graph || !choice.algo) {
+    if (!muster_policy_available(of->func) || of->size_log2 >= SIZES || of->graph || !choice.algo)
         return 0;
-    }
     struct bin *bin = bin_of(bins, &class);
-    if (bins->arena.failed) {
+    if (bins->arena.failed)
         return -1;
-    }
     *(double *)muster_arena_add(&bins->arena, &bin->us, &bin->n, sizeof us) = us;
     vote(bin, &choice);
-    if (bins->comm == joint->comm) {
+    if (bins->comm == joint->comm)
         vote_after(bin, &bins->before);
-    }
     bins->comm = joint->comm;
     bins->before = class;
     *place = (size_t)(bin - bins->bin);
@@ -108,15 +101,12 @@ static int by_class(const void *left, const void *right)
 {
     const struct muster_tune_class *a = &((const struct muster_tune_point *)left)->class;
     const struct muster_tune_class *b = &((const struct muster_tune_point *)right)->class;
-    if (a->func != b->func) {
+    if (a->func != b->func)
         return a->func < b->func ? -1 : 1;
-    }
-    if (a->ranks != b->ranks) {
+    if (a->ranks != b->ranks)
         return a->ranks < b->ranks ? -1 : 1;
-    }
-    if (a->nodes != b->nodes) {
+    if (a->nodes != b->nodes)
         return a->nodes < b->nodes ? -1 : 1;
-    }
     return (a->size_log2 > b->size_log2) - (a->size_log2 < b->size_log2);
 }
 
@@ -139,9 +129,8 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
                                            .after = bin->after};
         }
     }
-    if (sample->point) {
+    if (sample->point)
         qsort(sample->point, sample->points, sizeof *sample->point, by_class);
-    }
     return sample->point != NULL;
 }
 
@@ -153,12 +142,10 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     bool whole =
         muster_step_period_read(view, &reader) == 0 && !bins.arena.failed && keep(sample, &bins);
     muster_arena_free(&bins.arena);
-    if (!whole) {
+    if (!whole)
         return muster_fail_memory(err, "the measurements");
-    }
-    if (sample->points) {
+    if (sample->points)
         return 0;
-    }
     muster_tune_sample_free(sample);
     return muster_fail(err,
                        "no collective was timed on two ranks often enough (at least %d of one "
@@ -171,9 +158,8 @@ int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, stru
     struct muster_run_query query = {.run = &dir, .runs = 1, .streamed = true};
     struct muster_run run;
     struct muster_view view;
-    if (muster_run_load(&query, &run, err)) {
+    if (muster_run_load(&query, &run, err))
         return -1;
-    }
     int rc = muster_view_of_run_aligned(&run, &view, err);
     if (rc == 0) {
         rc = muster_tune_measure_view(&view, sample, err);
@@ -192,10 +178,8 @@ void muster_tune_sample_free(struct muster_tune_sample *sample)
 const struct muster_tune_point *muster_tune_find(const struct muster_tune_sample *sample,
                                                  const struct muster_tune_class *class)
 {
-    for (size_t i = 0; i < sample->points; i++) {
-        if (muster_tune_same_class(&sample->point[i].class, class)) {
+    for (size_t i = 0; i < sample->points; i++)
+        if (muster_tune_same_class(&sample->point[i].class, class))
             return &sample->point[i];
-        }
-    }
     return NULL;
 }

@@ -31,7 +31,8 @@ struct muster_tune_point {
     double us;                        /* median of an operation, by the quickest rank's clock */
     double beat_us; /* median from its begin to that of the communicator's next one; 0: unknown */
     uint32_t ops;
-    struct muster_tune_class after; /* what its communicator did before most of them; func 0: not known */
+    struct muster_tune_class
+        after; /* what its communicator did before most of them; func 0: not known */
 };
 
 struct muster_tune_sample {

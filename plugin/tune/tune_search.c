@@ -23,9 +23,8 @@
 void muster_tune_log(const struct muster_tune_progress *search, const char *fmt, ...)
 {
     va_list args;
-    if (search->plan->quiet) {
+    if (search->plan->quiet)
         return;
-    }
     double past = (double)(muster_now_ns() - search->begin_ns) / 1e9;
     fprintf(stderr, "muster tune: %3.0f of %.0f s: ", past, search->plan->budget_s);
     va_start(args, fmt);
@@ -56,9 +55,8 @@ bool muster_tune_fits(const struct muster_tune_progress *search, unsigned runs)
 
 static double limit_s(const struct muster_tune_progress *search)
 {
-    if (!search->runs) {
+    if (!search->runs)
         return search->plan->budget_s;
-    }
     double limit = PATIENCE * usual_s(search);
     return limit > PATIENCE_S ? limit : PATIENCE_S;
 }
@@ -67,9 +65,8 @@ static void last_words(const struct muster_tune_progress *search)
 {
     char last[300];
     muster_tune_output_end(search->output, last, sizeof last);
-    if (last[0]) {
+    if (last[0])
         muster_tune_log(search, "its last line: %s", last);
-    }
 }
 
 int muster_tune_run_once(struct muster_tune_progress *search, const char *policy, const char *name,
@@ -130,15 +127,13 @@ static int write_file(struct muster_tune_progress *search)
         .rare = search->rare,
         .unevaluated = muster_tune_unevaluated(&search->tracks),
     };
-    if (muster_tune_rules_proven(&search->tracks, search->rule)) {
+    if (muster_tune_rules_proven(&search->tracks, search->rule))
         muster_tune_whole_format(&search->whole, figure, meaning);
-    }
     size_t rules = rules_kept(search);
     snprintf(part, sizeof part, "%s.%d", search->plan->output, (int)getpid());
     FILE *out = fopen(part, "we");
-    if (!out) {
+    if (!out)
         return muster_fail(search->err, "%s: %s", part, strerror(errno));
-    }
     muster_tune_write(out, &account, search->rule, rules);
     if ((ferror(out) | fclose(out)) || rename(part, search->plan->output)) {
         muster_fail(search->err, "%s: %s", search->plan->output, strerror(errno));
@@ -153,9 +148,8 @@ static int write_file(struct muster_tune_progress *search)
 int muster_tune_run_base(struct muster_tune_progress *search, struct muster_tune_sample *sample)
 {
     int rc = muster_tune_run_once(search, NULL, "without a policy", sample);
-    if (rc == 0 && search->tracks.n) {
+    if (rc == 0 && search->tracks.n)
         muster_tune_add_base(&search->tracks, sample);
-    }
     return rc;
 }
 
@@ -177,26 +171,23 @@ static void report_left_out(const struct muster_tune_progress *search)
     char text[192];
     muster_tune_format_left_out(text, sizeof text, search->rare,
                                 muster_tune_unevaluated(&search->tracks));
-    if (text[0]) {
+    if (text[0])
         muster_tune_log(search, "not judged: %s", text);
-    }
 }
 
 static int first_run(struct muster_tune_progress *search)
 {
     struct muster_tune_sample sample;
     int rc = muster_tune_run_base(search, &sample);
-    if (rc) {
+    if (rc)
         return -1;
-    }
     rc = muster_tune_tracks_begin(&search->tracks, &sample);
     search->rule = rc ? NULL : calloc(search->tracks.n + 1, sizeof *search->rule);
     search->rare = sample.rare;
     muster_tune_log(search, "run 1 (%.1f s), without a policy: %zu classes of operations",
                     search->seconds[0], sample.points);
-    for (size_t i = 0; i < sample.points; i++) {
+    for (size_t i = 0; i < sample.points; i++)
         report_class(search, &sample.point[i]);
-    }
     report_left_out(search);
     muster_tune_sample_free(&sample);
     return search->rule ? 0 : muster_fail_memory(search->err, "the rules");
@@ -225,14 +216,12 @@ static int try_rules(struct muster_tune_progress *search, const char *name, size
                      uint32_t force, struct muster_tune_sample *sample, bool *quicker)
 {
     char *text = muster_tune_text(search->rule, rules, force);
-    if (!text) {
+    if (!text)
         return -1;
-    }
     int rc = muster_tune_run_once(search, text, name, sample);
     free(text);
-    if (rc) {
+    if (rc)
         return rc;
-    }
     struct muster_tune_screened seen =
         muster_tune_screen(&search->tracks, sample, search->rule, rules);
     report_screened(search, name, &seen);
@@ -248,14 +237,12 @@ static int try_halved(struct muster_tune_progress *search, const char *of,
     char name[96];
     bool quicker;
     size_t rules = muster_tune_rules_halved(&search->tracks, sample, own, search->rule);
-    if (!rules || !muster_tune_fits(search, 1 + MUSTER_TUNE_RESERVED)) {
+    if (!rules || !muster_tune_fits(search, 1 + MUSTER_TUNE_RESERVED))
         return 0;
-    }
     snprintf(name, sizeof name, "%s, half the channels", of);
     int rc = try_rules(search, name, rules, 0, &halved, &quicker);
-    if (rc == 0) {
+    if (rc == 0)
         muster_tune_sample_free(&halved);
-    }
     return rc;
 }
 
@@ -266,15 +253,13 @@ static int try_combination(struct muster_tune_progress *search,
     char name[64];
     bool quicker = false;
     size_t rules = muster_tune_rules_forced(&search->tracks, choice, search->rule);
-    if (!rules) {
+    if (!rules)
         return 0;
-    }
     muster_tune_format_choice(name, sizeof name, choice);
     int rc = try_rules(search, name, rules, muster_policy_combination(choice->algo, choice->proto),
                        &sample, &quicker);
-    if (rc) {
+    if (rc)
         return rc;
-    }
     rc = quicker ? try_halved(search, name, &sample, false) : 0;
     muster_tune_sample_free(&sample);
     return rc;
@@ -284,9 +269,8 @@ static int another_base(struct muster_tune_progress *search)
 {
     struct muster_tune_sample sample;
     int rc = muster_tune_run_base(search, &sample);
-    if (rc == 0) {
+    if (rc == 0)
         muster_tune_sample_free(&sample);
-    }
     return rc;
 }
 
@@ -294,9 +278,8 @@ static int halve_own(struct muster_tune_progress *search)
 {
     struct muster_tune_sample sample;
     int rc = muster_tune_run_base(search, &sample);
-    if (rc) {
+    if (rc)
         return rc;
-    }
     rc = try_halved(search, "NCCL's choice", &sample, true);
     muster_tune_sample_free(&sample);
     return rc;
@@ -322,9 +305,8 @@ static uint32_t combinations_of(struct muster_tune_progress *search, uint8_t fir
     for (uint8_t algo = first; algo <= last; algo++) {
         for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
             struct muster_tune_choice choice = {.algo = (uint8_t)algo, .proto = (uint8_t)proto};
-            if (muster_tune_rules_forced(&search->tracks, &choice, search->rule)) {
+            if (muster_tune_rules_forced(&search->tracks, &choice, search->rule))
                 combinations |= muster_policy_combination(algo, proto);
-            }
         }
     }
     return combinations;
@@ -337,16 +319,13 @@ static int try_each(struct muster_tune_progress *search, uint32_t combinations)
     for (unsigned algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
         for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
             struct muster_tune_choice choice = {.algo = (uint8_t)algo, .proto = (uint8_t)proto};
-            if (!(combinations & muster_policy_combination(algo, proto))) {
+            if (!(combinations & muster_policy_combination(algo, proto)))
                 continue;
-            }
             rc = next_candidate(search);
-            if (rc == 0 && try_combination(search, &choice) < 0) {
+            if (rc == 0 && try_combination(search, &choice) < 0)
                 rc = -1;
-            }
-            if (rc) {
+            if (rc)
                 return rc;
-            }
         }
     }
     return 0;
@@ -357,19 +336,16 @@ static int try_special(struct muster_tune_progress *search, uint32_t combination
 {
     static const char name[] = "any algorithm but tree and ring";
     struct muster_tune_sample sample;
-    if (!(combinations & (combinations - 1))) {
+    if (!(combinations & (combinations - 1)))
         return try_each(search, combinations);
-    }
     int rc = next_candidate(search);
-    if (rc) {
+    if (rc)
         return rc;
-    }
     char *text = muster_tune_text(NULL, 0, combinations);
     rc = text ? muster_tune_run_once(search, text, name, &sample) : -1;
     free(text);
-    if (rc) { /* of those that fail together one alone may do well */
+    if (rc) /* of those that fail together one alone may do well */
         return rc < 0 ? -1 : try_each(search, combinations);
-    }
     bool offered = muster_tune_any_ran(&sample, combinations);
     muster_tune_log(search, "run %u, %s: %s", search->runs, name,
                     offered ? "offered, so each is tried" : "none is offered");
@@ -382,13 +358,11 @@ static int screen(struct muster_tune_progress *search)
 {
     uint32_t usual = combinations_of(search, MUSTER_ALGO_TREE, MUSTER_ALGO_RING);
     uint32_t special = combinations_of(search, MUSTER_ALGO_RING + 1, MUSTER_POLICY_ALGOS);
-    if (muster_tune_fits(search, 2 + MUSTER_TUNE_RESERVED) && halve_own(search) < 0) {
+    if (muster_tune_fits(search, 2 + MUSTER_TUNE_RESERVED) && halve_own(search) < 0)
         return -1;
-    }
     int rc = try_each(search, usual);
-    if (rc == 0) {
+    if (rc == 0)
         rc = try_special(search, special);
-    }
     return rc < 0 ? -1 : 0;
 }
 
@@ -404,9 +378,8 @@ static int run_lane(struct muster_tune_progress *search, unsigned lane,
     snprintf(name, sizeof name, "%s of %zu classes", lane ? "the second best" : "the best", rules);
     int rc = text ? muster_tune_run_once(search, text, name, sample) : -1;
     free(text);
-    if (rc > 0) {
+    if (rc > 0)
         muster_tune_drop(&search->tracks, lane);
-    }
     return rc;
 }
 
@@ -419,29 +392,24 @@ static int one_round(struct muster_tune_progress *search, unsigned round)
     int rc = 0;
     for (unsigned i = 0; rc >= 0 && i < PLACES; i++) {
         unsigned place = round % 2 ? PLACES - 1 - i : i; /* the last: without */
-        if (place < MUSTER_TUNE_LANES && !muster_tune_open(&search->tracks, place)) {
+        if (place < MUSTER_TUNE_LANES && !muster_tune_open(&search->tracks, place))
             continue;
-        }
         rc = place < MUSTER_TUNE_LANES ? run_lane(search, place, &sample[place])
                                        : muster_tune_run_base(search, &sample[place]);
     }
-    for (unsigned lane = 0; lane < MUSTER_TUNE_LANES; lane++) {
-        if (sample[lane].point && sample[MUSTER_TUNE_LANES].point) {
+    for (unsigned lane = 0; lane < MUSTER_TUNE_LANES; lane++)
+        if (sample[lane].point && sample[MUSTER_TUNE_LANES].point)
             muster_tune_pair(&search->tracks, lane, &sample[MUSTER_TUNE_LANES], &sample[lane]);
-        }
-    }
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < PLACES; i++)
         muster_tune_sample_free(&sample[i]);
-    }
     return rc < 0 ? -1 : 0;
 }
 
 static unsigned runs_of_round(const struct muster_tune_progress *search)
 {
     unsigned runs = 1;
-    for (unsigned lane = 0; lane < MUSTER_TUNE_LANES; lane++) {
+    for (unsigned lane = 0; lane < MUSTER_TUNE_LANES; lane++)
         runs += muster_tune_open(&search->tracks, lane) > 0;
-    }
     return runs;
 }
 
@@ -461,9 +429,8 @@ static int pairs(struct muster_tune_progress *search)
     spare(search);
     for (unsigned round = 0; round < MUSTER_TUNE_ROUNDS; round++) {
         unsigned runs = runs_of_round(search);
-        if (runs == 1) {
+        if (runs == 1)
             return 0;
-        }
         bool proven = muster_tune_rules_proven(&search->tracks, search->rule) > 0;
         if (!muster_tune_fits(search, runs + (proven ? MUSTER_TUNE_WHOLE_RUNS : 0))) {
             search->ending = round < MUSTER_TUNE_PAIRS
@@ -471,16 +438,14 @@ static int pairs(struct muster_tune_progress *search)
                                  : search->ending;
             return 0;
         }
-        if (one_round(search, round)) {
+        if (one_round(search, round))
             return -1;
-        }
         muster_tune_log(search, "pair %u of runs: %zu rules proven, %zu open", round + 1,
                         muster_tune_rules_proven(&search->tracks, search->rule),
                         muster_tune_open(&search->tracks, 0) +
                             muster_tune_open(&search->tracks, 1));
-        if (write_file(search)) {
+        if (write_file(search))
             return -1;
-        }
     }
     return 0;
 }
@@ -489,17 +454,14 @@ static int pairs(struct muster_tune_progress *search)
 
 static int search_all(struct muster_tune_progress *search)
 {
-    if (first_run(search)) {
+    if (first_run(search))
         return -1;
-    }
-    if (write_file(search)) {
+    if (write_file(search))
         return -1;
-    }
     if (screen(search) == 0) {
         muster_tune_settle(&search->tracks);
-        if (pairs(search) == 0) {
+        if (pairs(search) == 0)
             muster_tune_together(search);
-        }
         report_left_out(search);
     }
     return write_file(search);
@@ -514,9 +476,8 @@ int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *e
     struct tm utc;
     gmtime_r(&now, &utc);
     strftime(search.when, sizeof search.when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    if (muster_scratch_make(search.scratch, sizeof search.scratch, below ? below : "/tmp", err)) {
+    if (muster_scratch_make(search.scratch, sizeof search.scratch, below ? below : "/tmp", err))
         return -1;
-    }
     muster_tune_watch_signals();
     int rc = search_all(&search);
     if (rc == 0) {

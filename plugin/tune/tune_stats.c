@@ -19,17 +19,14 @@ void muster_tune_interval(const double *log_ratio, unsigned n,
 {
     double sum = 0, squares = 0;
     *interval = (struct muster_tune_interval){.ratio = 1, .high = INFINITY, .n = n};
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         sum += log_ratio[i];
-    }
     double mean = n ? sum / n : 0;
     interval->ratio = exp(mean);
-    if (n < 2) {
+    if (n < 2)
         return;
-    }
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         squares += (log_ratio[i] - mean) * (log_ratio[i] - mean);
-    }
     double half = quantile(n - 1) * sqrt(squares / (n - 1) / n);
     interval->low = exp(mean - half);
     interval->high = exp(mean + half);
@@ -37,9 +34,8 @@ void muster_tune_interval(const double *log_ratio, unsigned n,
 
 double muster_tune_median(double *value, size_t n)
 {
-    if (!n) {
+    if (!n)
         return 0;
-    }
     muster_sort_double(value, n);
     return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
 }

@@ -15,9 +15,8 @@ static int whole_pair(struct muster_tune_progress *search, size_t rules, const c
                   : muster_tune_run_once(search, policy, "all rules", &with);
         search->whole.failed |= !bare && rc > 0;
     }
-    if (rc == 0) {
+    if (rc == 0)
         muster_tune_whole_pair(&search->whole, search->rule, rules, &without, &with);
-    }
     muster_tune_sample_free(&without);
     muster_tune_sample_free(&with);
     return rc;
@@ -31,16 +30,14 @@ static void evaluate_rules(struct muster_tune_progress *search, size_t rules)
     char *text = muster_tune_text(search->rule, rules, 0);
     unsigned n = MUSTER_TUNE_WHOLES, i = 0;
     search->whole = (struct muster_tune_whole){.rules = rules};
-    while (n && !muster_tune_fits(search, 2 * n)) {
+    while (n && !muster_tune_fits(search, 2 * n))
         n = n > MUSTER_TUNE_PAIRS ? n - 1 : 0;
-    }
     while (text && i < n && muster_tune_fits(search, 2) &&
            whole_pair(search, rules, text, i % 2 == 0) >= 0) {
         i = search->whole.failed ? n : i + 1;
     }
-    if (i < MUSTER_TUNE_PAIRS && !search->ending[0]) {
+    if (i < MUSTER_TUNE_PAIRS && !search->ending[0])
         search->ending = "the budget did not reach for three pairs with all rules";
-    }
     muster_tune_whole_format(&search->whole, figure, meaning);
     muster_tune_log(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
     free(text);
@@ -54,9 +51,8 @@ static bool drop_culprit(struct muster_tune_progress *search, size_t rules)
     struct muster_tune_interval interval;
     bool kept = muster_tune_whole_keeps(muster_tune_whole_evaluate(&search->whole, &interval));
     const struct muster_tune_part *worst = muster_tune_whole_worst(&search->whole, &interval);
-    if (kept || !worst || rules < 2 || !muster_tune_fits(search, MUSTER_TUNE_WHOLE_RUNS)) {
+    if (kept || !worst || rules < 2 || !muster_tune_fits(search, MUSTER_TUNE_WHOLE_RUNS))
         return false;
-    }
     size_t culprit = muster_tune_whole_culprit(&search->whole, &worst->class, search->rule, rules);
     muster_tune_format_harm(&search->whole, harm);
     muster_tune_format_class(class, sizeof class, &search->rule[culprit].class);
@@ -74,8 +70,7 @@ void muster_tune_together(struct muster_tune_progress *search)
     size_t rules;
     do {
         rules = muster_tune_rules_proven(&search->tracks, search->rule);
-        if (rules) {
+        if (rules)
             evaluate_rules(search, rules);
-        }
     } while (rules && drop_culprit(search, rules));
 }

@@ -16,9 +16,8 @@ int muster_tune_tracks_begin(struct muster_tune_tracks *tracks,
         tracks->track[i].base = base->point[i].choice;
         tracks->track[i].ops = base->point[i].ops;
     }
-    if (tracks->track) {
+    if (tracks->track)
         muster_tune_add_base(tracks, base);
-    }
     return tracks->track ? 0 : -1;
 }
 
@@ -33,12 +32,10 @@ void muster_tune_add_base(struct muster_tune_tracks *tracks, const struct muster
     for (size_t i = 0; i < tracks->n; i++) {
         struct muster_tune_track *track = &tracks->track[i];
         const struct muster_tune_point *point = muster_tune_find(base, &track->class);
-        if (point && track->bases < MUSTER_TUNE_BASES) {
+        if (point && track->bases < MUSTER_TUNE_BASES)
             track->base_us[track->bases++] = point->us;
-        }
-        if (point && point->beat_us > 0 && track->base_beats < MUSTER_TUNE_BASES) {
+        if (point && point->beat_us > 0 && track->base_beats < MUSTER_TUNE_BASES)
             track->base_beat_us[track->base_beats++] = point->beat_us;
-        }
     }
 }
 
@@ -60,9 +57,8 @@ static bool took_effect(const struct muster_tune_track *track,
                         const struct muster_tune_choice *wanted,
                         const struct muster_tune_choice *ran)
 {
-    if (same(ran, &track->base)) {
+    if (same(ran, &track->base))
         return false;
-    }
     uint8_t algo = wanted->algo ? wanted->algo : track->base.algo;
     uint8_t proto = wanted->proto ? wanted->proto : track->base.proto;
     return ran->algo == algo && ran->proto == proto;
@@ -92,12 +88,10 @@ static void offer(struct muster_tune_track *track, const struct muster_tune_lane
     for (unsigned i = 0; i < MUSTER_TUNE_LANES; i++) {
         struct muster_tune_lane *lane = &track->lane[i];
         bool used = lane->choice.algo || lane->choice.channels;
-        if (used && same(&lane->ran, &option->ran)) {
+        if (used && same(&lane->ran, &option->ran))
             return;
-        }
-        if (used && screened_ratio(track, lane) <= screened_ratio(track, option)) {
+        if (used && screened_ratio(track, lane) <= screened_ratio(track, option))
             continue;
-        }
         memmove(lane + 1, lane, (MUSTER_TUNE_LANES - 1 - i) * sizeof *lane);
         *lane = *option;
         return;
@@ -136,14 +130,12 @@ struct muster_tune_screened muster_tune_screen(struct muster_tune_tracks *tracks
     struct muster_tune_screened seen = {.best = INFINITY};
     for (size_t i = 0, r = 0; i < tracks->n && r < rules; i++) {
         struct muster_tune_track *track = &tracks->track[i];
-        if (!muster_tune_same_class(&rule[r].class, &track->class)) {
+        if (!muster_tune_same_class(&rule[r].class, &track->class))
             continue;
-        }
         const struct muster_tune_choice *wanted = &rule[r++].choice;
         const struct muster_tune_point *point = muster_tune_find(sample, &track->class);
-        if (point && took_effect(track, wanted, &point->choice)) {
+        if (point && took_effect(track, wanted, &point->choice))
             evaluate(&seen, track, wanted, point);
-        }
     }
     return seen;
 }
@@ -152,18 +144,16 @@ void muster_tune_settle(struct muster_tune_tracks *tracks)
 {
     for (size_t i = 0; i < tracks->n; i++) {
         struct muster_tune_track *track = &tracks->track[i];
-        for (unsigned l = 0; l < MUSTER_TUNE_LANES; l++) {
+        for (unsigned l = 0; l < MUSTER_TUNE_LANES; l++)
             track->lane[l].out |= !(screened_ratio(track, &track->lane[l]) < 1);
-        }
     }
 }
 
 size_t muster_tune_unevaluated(const struct muster_tune_tracks *tracks)
 {
     size_t n = 0;
-    for (size_t i = 0; i < tracks->n; i++) {
+    for (size_t i = 0; i < tracks->n; i++)
         n += tracks->track[i].unevaluated;
-    }
     return n;
 }
 
@@ -171,9 +161,8 @@ bool muster_tune_any_ran(const struct muster_tune_sample *sample, uint32_t combi
 {
     for (size_t i = 0; i < sample->points; i++) {
         const struct muster_tune_choice *ran = &sample->point[i].choice;
-        if (muster_policy_combination(ran->algo, ran->proto) & combinations) {
+        if (muster_policy_combination(ran->algo, ran->proto) & combinations)
             return true;
-        }
     }
     return false;
 }
@@ -194,9 +183,8 @@ size_t muster_tune_rules_forced(const struct muster_tune_tracks *tracks,
     for (size_t i = 0; i < tracks->n; i++) {
         const struct muster_tune_track *track = &tracks->track[i];
         bool own = track->base.algo == choice->algo && track->base.proto == choice->proto;
-        if (has(track, choice) && !own) {
+        if (has(track, choice) && !own)
             rule[n++] = (struct muster_tune_rule){.class = track->class, .choice = *choice};
-        }
     }
     return n;
 }
@@ -209,9 +197,8 @@ size_t muster_tune_rules_halved(const struct muster_tune_tracks *tracks,
     for (size_t i = 0; i < tracks->n; i++) {
         const struct muster_tune_track *track = &tracks->track[i];
         const struct muster_tune_point *point = muster_tune_find(sample, &track->class);
-        if (!point || point->choice.channels < 2 || (!own && same(&point->choice, &track->base))) {
+        if (!point || point->choice.channels < 2 || (!own && same(&point->choice, &track->base)))
             continue;
-        }
         struct muster_tune_choice choice = {.channels = point->choice.channels / 2};
         if (!own) {
             choice.algo = point->choice.algo;
@@ -274,9 +261,8 @@ size_t muster_tune_rules_proven(const struct muster_tune_tracks *tracks,
         double best = INFINITY;
         for (unsigned l = 0; l < MUSTER_TUNE_LANES && !track->harms; l++) {
             struct muster_tune_interval interval;
-            if (!is_proven(&track->lane[l], &interval) || interval.ratio >= best) {
+            if (!is_proven(&track->lane[l], &interval) || interval.ratio >= best)
                 continue;
-            }
             n -= best < INFINITY; /* a better one takes the place */
             rule[n++] = proven_rule(track, &track->lane[l], &interval);
             best = interval.ratio;
@@ -325,16 +311,14 @@ void muster_tune_pair(struct muster_tune_tracks *tracks, unsigned lane,
 
 void muster_tune_forbid(struct muster_tune_tracks *tracks, const struct muster_tune_class *class)
 {
-    for (size_t i = 0; i < tracks->n; i++) {
+    for (size_t i = 0; i < tracks->n; i++)
         tracks->track[i].harms |= muster_tune_same_class(&tracks->track[i].class, class);
-    }
 }
 
 void muster_tune_drop(struct muster_tune_tracks *tracks, unsigned lane)
 {
-    for (size_t i = 0; i < tracks->n; i++) {
+    for (size_t i = 0; i < tracks->n; i++)
         tracks->track[i].lane[lane].out = true;
-    }
 }
 
 size_t muster_tune_open(const struct muster_tune_tracks *tracks, unsigned lane)

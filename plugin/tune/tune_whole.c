@@ -14,9 +14,8 @@ static size_t rule_of(const struct muster_tune_rule *rule, size_t rules,
                       const struct muster_tune_class *class)
 {
     size_t i = 0;
-    while (i < rules && !muster_tune_same_class(&rule[i].class, class)) {
+    while (i < rules && !muster_tune_same_class(&rule[i].class, class))
         i++;
-    }
     return i;
 }
 
@@ -30,11 +29,9 @@ static void add(struct sums *sums, const struct muster_tune_point *without,
 static struct muster_tune_part *part_of(struct muster_tune_whole *whole,
                                         const struct muster_tune_class *class)
 {
-    for (size_t i = 0; i < whole->parts; i++) {
-        if (muster_tune_same_class(&whole->part[i].class, class)) {
+    for (size_t i = 0; i < whole->parts; i++)
+        if (muster_tune_same_class(&whole->part[i].class, class))
             return &whole->part[i];
-        }
-    }
     return NULL;
 }
 
@@ -46,9 +43,8 @@ static void add_part(struct muster_tune_whole *whole, const struct muster_tune_p
         part = &whole->part[whole->parts++];
         *part = (struct muster_tune_part){.class = without->class, .after = without->after};
     }
-    if (part && part->n < MUSTER_TUNE_WHOLES) {
+    if (part && part->n < MUSTER_TUNE_WHOLES)
         part->log_ratio[part->n++] = log(with->beat_us / without->beat_us);
-    }
 }
 
 void muster_tune_whole_pair(struct muster_tune_whole *whole, const struct muster_tune_rule *rule,
@@ -59,22 +55,18 @@ void muster_tune_whole_pair(struct muster_tune_whole *whole, const struct muster
     for (size_t i = 0; i < without->points; i++) {
         const struct muster_tune_point *a = &without->point[i];
         const struct muster_tune_point *b = muster_tune_find(with, &a->class);
-        if (!b || !(a->beat_us > 0) || !(b->beat_us > 0)) {
+        if (!b || !(a->beat_us > 0) || !(b->beat_us > 0))
             continue;
-        }
         add(&all, a, b);
         add_part(whole, a, b);
-        if (rule_of(rule, rules, &a->class) == rules) {
+        if (rule_of(rule, rules, &a->class) == rules)
             add(&rest, a, b);
-        }
     }
     whole->rules = rules;
-    if (all.without_us > 0 && whole->n < MUSTER_TUNE_WHOLES) {
+    if (all.without_us > 0 && whole->n < MUSTER_TUNE_WHOLES)
         whole->log_ratio[whole->n++] = log(all.with_us / all.without_us);
-    }
-    if (rest.without_us > 0 && whole->rests < MUSTER_TUNE_WHOLES) {
+    if (rest.without_us > 0 && whole->rests < MUSTER_TUNE_WHOLES)
         whole->rest_log_ratio[whole->rests++] = log(rest.with_us / rest.without_us);
-    }
 }
 
 const struct muster_tune_part *muster_tune_whole_worst(const struct muster_tune_whole *whole,
@@ -101,23 +93,18 @@ size_t muster_tune_whole_culprit(const struct muster_tune_whole *whole,
     size_t least = 0;
     for (size_t steps = 0; steps < whole->parts; steps++) {
         size_t part = 0;
-        while (part < whole->parts && !muster_tune_same_class(&whole->part[part].class, class)) {
+        while (part < whole->parts && !muster_tune_same_class(&whole->part[part].class, class))
             part++;
-        }
-        if (part == whole->parts) {
+        if (part == whole->parts)
             break;
-        }
         class = &whole->part[part].after;
-        if (rule_of(rule, rules, class) < rules) {
+        if (rule_of(rule, rules, class) < rules)
             return rule_of(rule, rules, class);
-        }
-        if (steps == 0 && rule_of(rule, rules, harmed) < rules) {
+        if (steps == 0 && rule_of(rule, rules, harmed) < rules)
             return rule_of(rule, rules, harmed);
-        }
     }
-    for (size_t i = 1; i < rules; i++) {
+    for (size_t i = 1; i < rules; i++)
         least = rule[i].evidence.interval.ratio > rule[least].evidence.interval.ratio ? i : least;
-    }
     return least;
 }
 
@@ -127,22 +114,17 @@ enum muster_tune_verdict muster_tune_whole_evaluate(const struct muster_tune_who
     struct muster_tune_interval rest;
     muster_tune_interval(whole->log_ratio, whole->n, interval);
     muster_tune_interval(whole->rest_log_ratio, whole->rests, &rest);
-    if (whole->failed) {
+    if (whole->failed)
         return MUSTER_TUNE_BROKEN;
-    }
-    if (whole->n < MUSTER_TUNE_PAIRS) {
+    if (whole->n < MUSTER_TUNE_PAIRS)
         return MUSTER_TUNE_UNKNOWN;
-    }
     bool gains = interval->high < 1;
-    if (interval->low > 1) {
+    if (interval->low > 1)
         return MUSTER_TUNE_SLOWER;
-    }
-    if (!gains && whole->rests >= MUSTER_TUNE_PAIRS && rest.low > 1) {
+    if (!gains && whole->rests >= MUSTER_TUNE_PAIRS && rest.low > 1)
         return MUSTER_TUNE_MOVED;
-    }
-    if (muster_tune_whole_worst(whole, &rest)) {
+    if (muster_tune_whole_worst(whole, &rest))
         return MUSTER_TUNE_HARMS;
-    }
     return gains ? MUSTER_TUNE_GAINS : MUSTER_TUNE_UNSEEN;
 }
 
@@ -158,9 +140,8 @@ void muster_tune_format_harm(const struct muster_tune_whole *whole, char text[MU
     struct muster_tune_interval interval;
     const struct muster_tune_part *worst = muster_tune_whole_worst(whole, &interval);
     text[0] = '\0';
-    if (!worst) {
+    if (!worst)
         return;
-    }
     muster_tune_format_class(class, sizeof class, &worst->class);
     snprintf(text, MUSTER_TUNE_LINE, "With %s %s took %.2f of its time",
              whole->rules == 1 ? "it" : "them", class, interval.ratio);
@@ -192,9 +173,10 @@ void muster_tune_whole_format(const struct muster_tune_whole *whole, char figure
                  interval.ratio, interval.low, interval.high, interval.n);
     }
     if (muster_tune_whole_keeps(verdict)) {
-        snprintf(meaning, MUSTER_TUNE_LINE, "%s%s", meanings[verdict], meanings[verdict][0] ? "." : "");
+        snprintf(meaning, MUSTER_TUNE_LINE, "%s%s", meanings[verdict],
+                 meanings[verdict][0] ? "." : "");
     } else {
-        snprintf(meaning, MUSTER_TUNE_LINE, "%s: %zu rule%s not kept.", meanings[verdict], whole->rules,
-                 whole->rules == 1 ? "" : "s");
+        snprintf(meaning, MUSTER_TUNE_LINE, "%s: %zu rule%s not kept.", meanings[verdict],
+                 whole->rules, whole->rules == 1 ? "" : "s");
     }
 }

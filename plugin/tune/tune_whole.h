@@ -54,8 +54,8 @@ void muster_tune_whole_pair(struct muster_tune_whole *whole, const struct muster
 /* *interval: of the sum over all classes. */
 enum muster_tune_verdict muster_tune_whole_evaluate(const struct muster_tune_whole *whole,
                                                     struct muster_tune_interval *interval);
-/* The class that takes longest with the rules, compared with without: more than MUSTER_TUNE_HARM, by
- * an interval above 1. NULL: none. */
+/* The class that takes longest with the rules, compared with without: more than MUSTER_TUNE_HARM,
+ * by an interval above 1. NULL: none. */
 const struct muster_tune_part *muster_tune_whole_worst(const struct muster_tune_whole *whole,
                                                        struct muster_tune_interval *interval);
 /* Which of the rules a class that takes longer is to be laid to: that of what runs before it, its
@@ -65,7 +65,8 @@ size_t muster_tune_whole_culprit(const struct muster_tune_whole *whole,
                                  const struct muster_tune_rule *rule, size_t rules);
 /* Whether rules with this verdict are kept. */
 bool muster_tune_whole_keeps(enum muster_tune_verdict verdict);
-/* "With them all_reduce 4 KiB, 4 ranks, 1 node took 9.20 of its time"; "": no class takes longer. */
+/* "With them all_reduce 4 KiB, 4 ranks, 1 node took 9.20 of its time"; "": no class takes longer.
+ */
 void muster_tune_format_harm(const struct muster_tune_whole *whole, char text[MUSTER_TUNE_LINE]);
 /* "All rules together: 0.930 of the time, 95 % interval 0.910 to 0.950, over 5 pairs of runs." and
  * what follows from it; "": nothing more. */

@@ -74,9 +74,8 @@ static void write_command(FILE *out, char *const *command)
     for (; *command; command++) {
         char word[256];
         muster_text_copy(word, sizeof word, *command);
-        for (char *at = word; *at; at++) {
+        for (char *at = word; *at; at++)
             *at = (char)((unsigned char)*at < 0x80 ? *at : '?');
-        }
         fprintf(out, " %s", word);
     }
     fputc('\n', out);
@@ -99,16 +98,14 @@ static void write_account(FILE *out, const struct muster_tune_account *account, 
         "pairs.\n",
         out);
     muster_tune_format_left_out(left_out, sizeof left_out, account->rare, account->unevaluated);
-    if (left_out[0]) {
+    if (left_out[0])
         fprintf(out, "# Not judged: %s.\n", left_out);
-    }
     for (size_t i = 0; i < 3; i++) {
         const char *line = account->whole[i];
         fprintf(out, line && line[0] ? "# %s\n" : "%s", line ? line : "");
     }
-    if (!rules && !account->whole[0][0]) {
+    if (!rules && !account->whole[0][0])
         fputs("# Nothing was: NCCL's own choices were not beaten.\n", out);
-    }
 }
 
 static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
@@ -155,9 +152,8 @@ static void write_action(FILE *out, const struct muster_tune_choice *choice)
     fputs("    prefer: {", out);
     fprintf(out, "algo: %s, ", muster_policy_name_of(MUSTER_FIELD_ALGO, choice->algo));
     fprintf(out, "proto: %s", muster_policy_name_of(MUSTER_FIELD_PROTO, choice->proto));
-    if (choice->channels) {
+    if (choice->channels)
         fprintf(out, ", channels: %u", choice->channels);
-    }
     fputs("}\n", out);
 }
 
@@ -167,16 +163,14 @@ static void write_rule(FILE *out, const struct muster_tune_rule *rule)
     char size[24];
     uint64_t first = 1ull << class->size_log2;
     describe_size(size, sizeof size, class->size_log2, "");
-    if (rule->proven) {
+    if (rule->proven)
         write_evidence(out, rule);
-    }
     fprintf(out, "  - name: %s-%s-%" PRIu32 "-ranks-%" PRIu32 "-nodes\n", func_word(class->func),
             size, class->ranks, class->nodes);
     fprintf(out, "    match: {collective: %s, bytes: %" PRIu64 "..%" PRIu64 ", ranks: %" PRIu32,
             func_word(class->func), first, 2 * first - 1, class->ranks);
-    if (class->nodes) {
+    if (class->nodes)
         fprintf(out, ", nodes: %" PRIu32, class->nodes);
-    }
     fputs("}\n", out);
     write_action(out, &rule->choice);
 }
@@ -186,9 +180,8 @@ static bool is_rule(const struct muster_tune_rule *rule)
 {
     uint32_t bit = muster_policy_combination(rule->choice.algo, rule->choice.proto);
     bool combination = rule->choice.algo && rule->choice.proto;
-    if (combination && !(muster_policy_available(rule->class.func) & bit)) {
+    if (combination && !(muster_policy_available(rule->class.func) & bit))
         return false;
-    }
     return (combination || rule->choice.channels) && rule->class.ranks &&
            rule->choice.channels <= MUSTER_POLICY_CHANNELS && rule->class.size_log2 < 63;
 }
@@ -197,26 +190,21 @@ void muster_tune_write(FILE *out, const struct muster_tune_account *account,
                        const struct muster_tune_rule *rule, size_t rules)
 {
     size_t written = 0;
-    for (size_t i = 0; i < rules; i++) {
+    for (size_t i = 0; i < rules; i++)
         written += is_rule(&rule[i]);
-    }
-    if (account && account->command) {
+    if (account && account->command)
         write_account(out, account, written);
-    }
     fputs(written ? "muster: 1\npolicy:\n" : "muster: 1\npolicy: []\n", out);
-    for (size_t i = 0; i < rules; i++) {
-        if (is_rule(&rule[i])) {
+    for (size_t i = 0; i < rules; i++)
+        if (is_rule(&rule[i]))
             write_rule(out, &rule[i]);
-        }
-    }
 }
 
 void muster_tune_write_force(FILE *out, uint32_t combinations)
 {
     uint32_t funcs = 0, algos = 0, protos = 0;
-    for (unsigned func = 1; func < MUSTER_FUNCS; func++) {
+    for (unsigned func = 1; func < MUSTER_FUNCS; func++)
         funcs |= muster_policy_available(func) & combinations ? 1u << func : 0;
-    }
     for (unsigned algo = 1; algo <= MUSTER_POLICY_ALGOS; algo++) {
         for (unsigned proto = 1; proto <= MUSTER_POLICY_PROTOS; proto++) {
             bool wanted = combinations & muster_policy_combination(algo, proto);
@@ -238,14 +226,12 @@ char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    if (!out) {
+    if (!out)
         return NULL;
-    }
-    if (force) {
+    if (force)
         muster_tune_write_force(out, force);
-    } else {
+    else
         muster_tune_write(out, NULL, rule, rules);
-    }
     muster_text_close(out, &text);
     return text;
 }

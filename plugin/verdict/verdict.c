@@ -39,15 +39,12 @@ static void put_who(char *to, size_t size, const struct muster_finding *finding)
     }
     muster_verdict_put_ranks(to, size, "R", finding->rank, finding->ranks);
     size_t used = strlen(to);
-    if (finding->host[0] && used < size) {
+    if (finding->host[0] && used < size)
         used += (size_t)snprintf(to + used, size - used, " (%s", finding->host);
-    }
-    if (finding->host[0] && finding->gpu >= 0 && finding->ranks == 1 && used < size) {
+    if (finding->host[0] && finding->gpu >= 0 && finding->ranks == 1 && used < size)
         used += (size_t)snprintf(to + used, size - used, ", GPU %" PRId32, finding->gpu);
-    }
-    if (finding->host[0] && used < size) {
+    if (finding->host[0] && used < size)
         snprintf(to + used, size - used, ")");
-    }
 }
 
 /* How much of the run's time stands behind a share of what was timed. */
@@ -156,9 +153,8 @@ static void put_ends(char *from, char *to, size_t size, const struct muster_find
     bool same = strcmp(finding->host, finding->to_host) == 0;
     snprintf(from, size, "rank %" PRId32, finding->rank[0]);
     snprintf(to, size, "rank %" PRId32, finding->rank[1]);
-    if (finding->host[0] && !same) {
+    if (finding->host[0] && !same)
         snprintf(from, size, "rank %" PRId32 " (%s)", finding->rank[0], finding->host);
-    }
     if (finding->to_host[0]) {
         snprintf(to, size, "rank %" PRId32 " (%s%s)", finding->rank[1], same ? "both on " : "",
                  finding->to_host);
@@ -247,9 +243,8 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
     const char *from = strstr(text, ": ");
     from = from ? from + 2 : text;
     bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
-    if (hangs) {
+    if (hangs)
         put_hang(writer, finding, over);
-    }
     muster_verdict_word(writer, "%s%s.",
                         !hangs ? ""
                         : over ? "This job hung: "
@@ -323,9 +318,8 @@ static const double waited_much = 0.1;
  */
 static void put_waited(struct muster_verdict_writer *writer, double waited)
 {
-    if (waited < waited_much) {
+    if (waited < waited_much)
         return;
-    }
     muster_verdict_word(
         writer,
         "Yet ranks waited for %.2g %% of the time, each for others in turn. Next: see busbw "
@@ -374,9 +368,8 @@ static void put_nobody(struct muster_verdict_writer *writer,
 static uint64_t calls_of(const struct muster_view *view, const struct muster_view_member *member)
 {
     uint64_t n = 0;
-    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++)
         n += !muster_func_is_p2p(view->op[i].func) && !(view->op[i].flags & MUSTER_OP_GRAPH);
-    }
     return n;
 }
 
@@ -394,9 +387,8 @@ static bool calls_differ(const struct muster_view *view, const struct muster_vie
         const struct muster_view_member *member = &view->member[comm->first_member + i];
         const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
         uint64_t calls = calls_of(view, member);
-        if (gpu->missing || view->run->process[gpu->process].state == MUSTER_PROCESS_RUNNING) {
+        if (gpu->missing || view->run->process[gpu->process].state == MUSTER_PROCESS_RUNNING)
             return false;
-        }
         found->most = calls > found->most ? calls : found->most;
         found->rank = calls < found->least ? gpu->rank : found->rank;
         found->least = calls < found->least ? calls : found->least;
@@ -445,9 +437,8 @@ static const char *why_unknown(const struct muster_view *view,
                                const struct muster_finding_clean *clean, const char **next)
 {
     size_t scored = 0;
-    for (size_t i = 0; i < view->ops && !scored; i++) {
+    for (size_t i = 0; i < view->ops && !scored; i++)
         scored += muster_view_scored(&view->op[i]);
-    }
     *next = "";
     if (view->gpus == 0) {
         *next = "start the job with `muster run -- COMMAND`";
@@ -537,9 +528,8 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
         verdict->state = MUSTER_VERDICT_UNKNOWN;
         put_unknown(&writer, view, &findings->clean);
     }
-    if (writer.memory.failed) {
+    if (writer.memory.failed)
         put_no_memory(&writer);
-    }
     muster_arena_free(&writer.memory);
 }
 
@@ -548,9 +538,8 @@ void muster_verdict_json(const struct muster_verdict *verdict, struct muster_jso
     muster_json_object(json, "verdict");
     muster_json_str(json, "state", muster_verdict_name(verdict->state));
     muster_json_array(json, "lines");
-    for (unsigned i = 0; i < verdict->lines; i++) {
+    for (unsigned i = 0; i < verdict->lines; i++)
         muster_json_str(json, NULL, verdict->line[i]);
-    }
     muster_json_end(json);
     muster_json_end(json);
 }

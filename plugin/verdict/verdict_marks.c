@@ -6,9 +6,8 @@
 static bool has(const int32_t *rank, unsigned n, int64_t wanted)
 {
     bool found = false;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         found |= rank[i] == wanted;
-    }
     return found;
 }
 
@@ -18,9 +17,8 @@ static bool is_member(const struct muster_view *view, uint64_t comm, size_t g)
     bool found = false;
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[c];
-        for (uint32_t i = 0; own->id == comm && i < own->members; i++) {
+        for (uint32_t i = 0; own->id == comm && i < own->members; i++)
             found |= view->member[own->first_member + i].gpu == g;
-        }
     }
     return found;
 }
@@ -67,9 +65,7 @@ static void mark(const struct muster_view *view, const struct muster_finding *fi
 void muster_verdict_mark(const struct muster_view *view, const struct muster_findings *findings,
                          struct muster_report *report)
 {
-    for (size_t f = 0; f < findings->n; f++) {
-        for (size_t r = 0; r < report->ranks && !is_over(&findings->finding[f]); r++) {
+    for (size_t f = 0; f < findings->n; f++)
+        for (size_t r = 0; r < report->ranks && !is_over(&findings->finding[f]); r++)
             mark(view, &findings->finding[f], (unsigned)f + 1, r, &report->rank[r]);
-        }
-    }
 }

@@ -33,12 +33,10 @@ static bool waits_alike(const struct muster_whereabout *one, const struct muster
 
 static void add(struct waiting *waiting, const struct muster_whereabout *one)
 {
-    if (waiting->ranks < MUSTER_VERDICT_RANKS_SHOWN) {
+    if (waiting->ranks < MUSTER_VERDICT_RANKS_SHOWN)
         waiting->rank[waiting->ranks] = one->rank;
-    }
-    if (!waiting->ranks++ || one->since_s < waiting->since_s) {
+    if (!waiting->ranks++ || one->since_s < waiting->since_s)
         waiting->since_s = one->since_s;
-    }
 }
 
 /* Who has waited longest for somebody, with those that wait like it. */
@@ -49,18 +47,14 @@ static struct waiting find_waiting(const struct muster_whereabouts *all)
     for (size_t i = 0; i < all->n; i++) {
         const struct muster_whereabout *one = &all->rank[i];
         bool for_somebody = one->waits[0] || one->unseen;
-        if (waits_long(one) && for_somebody && (!longest || one->since_s > longest->since_s)) {
+        if (waits_long(one) && for_somebody && (!longest || one->since_s > longest->since_s))
             longest = one;
-        }
     }
-    for (size_t i = 0; longest && i < all->n; i++) {
-        if (waits_long(&all->rank[i]) && waits_alike(&all->rank[i], longest)) {
+    for (size_t i = 0; longest && i < all->n; i++)
+        if (waits_long(&all->rank[i]) && waits_alike(&all->rank[i], longest))
             add(&found, &all->rank[i]);
-        }
-    }
-    if (longest) {
+    if (longest)
         found.one = *longest;
-    }
     return found;
 }
 
@@ -71,9 +65,8 @@ static struct waiting find_stuck(const struct muster_whereabouts *all)
     for (size_t i = 0; i < all->n && all->rank[i].where != MUSTER_WHERE_GONE; i++) {
         const struct muster_whereabout *one = &all->rank[i];
         bool alike = i == 0 || waits_alike(one, &all->rank[0]);
-        if (!alike || !waits_long(one) || one->where != MUSTER_WHERE_WAITS || one->waits[0]) {
+        if (!alike || !waits_long(one) || one->where != MUSTER_WHERE_WAITS || one->waits[0])
             return (struct waiting){0};
-        }
         add(&found, one);
         found.one = *one;
     }
@@ -112,20 +105,17 @@ bool muster_verdict_write_now(struct muster_verdict_writer *writer, const struct
     struct muster_whereabouts all = {0};
     struct muster_err err;
     struct waiting waiting = {0};
-    if (!view->run) {
+    if (!view->run)
         return false;
-    }
     if (muster_whereabouts_of(view, &all, &err)) {
         writer->memory.failed = true;
     } else {
         waiting = find_waiting(&all);
-        if (!waiting.ranks) {
+        if (!waiting.ranks)
             waiting = find_stuck(&all);
-        }
     }
-    if (waiting.ranks) {
+    if (waiting.ranks)
         put_waiting(writer, &waiting);
-    }
     muster_whereabouts_free(&all);
     return waiting.ranks > 0;
 }

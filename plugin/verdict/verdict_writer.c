@@ -10,9 +10,8 @@ void muster_verdict_word(struct muster_verdict_writer *writer, const char *fmt, 
 {
     char *line = writer->verdict->line[writer->verdict->lines];
     va_list args;
-    if (writer->fits) {
+    if (writer->fits)
         return;
-    }
     va_start(args, fmt);
     vsnprintf(line, MUSTER_VERDICT_LINE, fmt, args);
     va_end(args);
@@ -22,9 +21,8 @@ void muster_verdict_word(struct muster_verdict_writer *writer, const char *fmt, 
 void muster_verdict_end_line(struct muster_verdict_writer *writer)
 {
     char *line = writer->verdict->line[writer->verdict->lines];
-    if (!writer->fits) {
+    if (!writer->fits)
         muster_terminal_cut(line, MUSTER_VERDICT_LINE, writer->width);
-    }
     writer->fits = false;
     writer->verdict->lines += line[0] != '\0';
 }
@@ -34,10 +32,8 @@ void muster_verdict_put_ranks(char *to, size_t size, const char *first_letter, c
 {
     enum { SHOWN = MUSTER_VERDICT_RANKS_SHOWN };
     int used = snprintf(to, size, "%s%s", first_letter, n == 1 ? "ank" : "anks");
-    for (size_t i = 0; i < n && i < SHOWN && used > 0 && (size_t)used < size; i++) {
+    for (size_t i = 0; i < n && i < SHOWN && used > 0 && (size_t)used < size; i++)
         used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, i ? ", " : " ", rank[i]);
-    }
-    if (n > SHOWN && used > 0 && (size_t)used < size) {
+    if (n > SHOWN && used > 0 && (size_t)used < size)
         snprintf(to + used, size - (size_t)used, " and %zu more", n - SHOWN);
-    }
 }

@@ -4,9 +4,8 @@
 static uint64_t cycle(const struct muster_view_op *op, uint64_t *end_ns)
 {
     uint64_t before = *end_ns;
-    if (op->end_ns <= before) {
+    if (op->end_ns <= before)
         return 0;
-    }
     *end_ns = op->end_ns;
     bool from_begin = !before || (!op->self_known && op->begin_ns > before);
     return op->end_ns - (from_begin ? op->begin_ns : before);
@@ -27,8 +26,7 @@ struct muster_view_span *muster_view_spans(const struct muster_view *view,
                                            struct muster_arena *memory)
 {
     struct muster_view_span *span = muster_arena_array(memory, view->gpus + 1, sizeof *span);
-    for (size_t g = 0; g < view->gpus && span; g++) {
+    for (size_t g = 0; g < view->gpus && span; g++)
         measure(view, &view->gpu[g], &span[g]);
-    }
     return span;
 }

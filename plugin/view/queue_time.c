@@ -1,7 +1,8 @@
 /*
  * How long each call stood in its GPU's queue. Begin is on the GPU's clock and the call on the
  * host's, so only the difference to the soonest operation means something, by as much as the clocks
- * may have drifted since. A host that always runs ahead is soonest where the run, or a step, begins.
+ * may have drifted since. A host that always runs ahead is soonest where the run, or a step,
+ * begins.
  */
 #include <stdlib.h>
 
@@ -33,9 +34,8 @@ static int64_t raw_ns(const struct muster_view_op *op)
 /* Later than the other stretch's soonest by more than drift explains: that one tells more. */
 static void carry(const struct stretch *from, struct stretch *to)
 {
-    if (from->soonest_ns == INT64_MAX) {
+    if (from->soonest_ns == INT64_MAX)
         return;
-    }
     uint64_t apart = from->begin_ns > to->begin_ns ? from->begin_ns - to->begin_ns
                                                    : to->begin_ns - from->begin_ns;
     int64_t most = from->soonest_ns + (int64_t)(DRIFT * (double)apart);
@@ -54,20 +54,17 @@ static void find_soonest(const struct muster_view *view, const struct muster_vie
         int64_t *soonest = &stretch[i / NEAR].soonest_ns;
         /* Of a communicator's first operations the begin may be that of what its connections did
          * before the call was noted. */
-        if (has_queue(gpu, op) && op->number >= MUSTER_WARM_UP && raw_ns(op) < *soonest) {
+        if (has_queue(gpu, op) && op->number >= MUSTER_WARM_UP && raw_ns(op) < *soonest)
             *soonest = raw_ns(op);
-        }
     }
 }
 
 static void carry_all(struct stretch *stretch, uint32_t stretches)
 {
-    for (uint32_t s = 1; s < stretches; s++) {
+    for (uint32_t s = 1; s < stretches; s++)
         carry(&stretch[s - 1], &stretch[s]);
-    }
-    for (uint32_t s = stretches; s-- > 1;) {
+    for (uint32_t s = stretches; s-- > 1;)
         carry(&stretch[s], &stretch[s - 1]);
-    }
 }
 
 static void set_queued(struct muster_view *view, const struct muster_view_gpu *gpu,
@@ -87,16 +84,14 @@ static void set_queued(struct muster_view *view, const struct muster_view_gpu *g
 int muster_view_queue_times(struct muster_view *view)
 {
     uint32_t most = 0;
-    for (size_t g = 0; g < view->gpus; g++) {
+    for (size_t g = 0; g < view->gpus; g++)
         most = view->gpu[g].ordered > most ? view->gpu[g].ordered : most;
-    }
     struct stretch *stretch = malloc((most / NEAR + 1) * sizeof *stretch);
     for (size_t g = 0; g < view->gpus && stretch; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
         uint32_t stretches = gpu->ordered / NEAR + 1;
-        if (!gpu->ordered) {
+        if (!gpu->ordered)
             continue;
-        }
         find_soonest(view, gpu, stretch, stretches);
         carry_all(stretch, stretches);
         set_queued(view, gpu, stretch);

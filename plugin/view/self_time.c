@@ -38,9 +38,8 @@ static size_t collect(const struct muster_view *view, const uint32_t *members, s
             const struct muster_view_op *op = &view->op[i];
             bool first = i == member->first_op || !same_stream(op - 1, op);
             bool hole = first ? op->number > 0 : is_after_hole(op);
-            if (hole && !first && items) {
+            if (hole && !first && items)
                 item[items - 1].mark[OPENS] = 1;
-            }
             /* Without the one before there is nothing that opened it: only this one suffers. */
             uint8_t closes = !hole ? 0 : first ? 2 : 1;
             item[items++] = (struct muster_keyed){op->enqueue_ns, i, {[CLOSES] = closes}};
@@ -63,9 +62,8 @@ static size_t keep_timed(const struct muster_view *view, struct muster_keyed *it
         holes += own.mark[OPENS] - (own.mark[CLOSES] == 1);
         bool timed = muster_source_is_gpu(op->source);
         known = timed || (known && muster_view_to_itself(view, op));
-        if (timed) {
+        if (timed)
             item[kept++] = (struct muster_keyed){op->begin_ns, own.value, {[CLOSES] = unknown}};
-        }
     }
     return kept;
 }
@@ -85,9 +83,8 @@ static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
 static size_t ops_of(const struct muster_view *view, const uint32_t *members, size_t n)
 {
     size_t ops = 0;
-    for (size_t m = 0; m < n; m++) {
+    for (size_t m = 0; m < n; m++)
         ops += view->member[members[m]].ops;
-    }
     return ops;
 }
 
@@ -103,9 +100,8 @@ static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const 
     gpu->order = malloc((items + 1) * sizeof *gpu->order);
     gpu->ordered = (uint32_t)items;
     int result = gpu->order ? 0 : -1;
-    if (result == 0) {
+    if (result == 0)
         set_self(view, gpu, item);
-    }
     return result;
 }
 
@@ -113,18 +109,14 @@ const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_
                                          struct muster_arena *memory)
 {
     size_t *first = muster_arena_array(memory, view->gpus + 2, sizeof *first);
-    if (memory->failed) {
+    if (memory->failed)
         return NULL;
-    }
-    for (size_t m = 0; m < view->members; m++) {
+    for (size_t m = 0; m < view->members; m++)
         first[view->member[m].gpu + 2]++;
-    }
-    for (size_t g = 0; g < view->gpus; g++) {
+    for (size_t g = 0; g < view->gpus; g++)
         first[g + 2] += first[g + 1];
-    }
-    for (size_t m = 0; m < view->members; m++) {
+    for (size_t m = 0; m < view->members; m++)
         members[first[view->member[m].gpu + 1]++] = (uint32_t)m;
-    }
     return first;
 }
 
@@ -140,9 +132,8 @@ int muster_view_self_times(struct muster_view *view)
     }
     struct muster_keyed *room = muster_arena_array(&memory, 2 * most + 1, sizeof *room);
     int result = first && room ? 0 : -1;
-    for (size_t g = 0; g < view->gpus && result == 0; g++) {
+    for (size_t g = 0; g < view->gpus && result == 0; g++)
         result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g], room);
-    }
     muster_arena_free(&memory);
     return result;
 }
@@ -150,18 +141,16 @@ int muster_view_self_times(struct muster_view *view)
 uint64_t *muster_view_self_ns(const struct muster_view *view)
 {
     uint64_t *self = malloc((view->ops + 1) * sizeof *self);
-    if (!self) {
+    if (!self)
         return NULL;
-    }
     memset(self, 0xff, view->ops * sizeof *self);
     for (size_t g = 0; g < view->gpus; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
         uint64_t end = 0;
         for (uint32_t i = 0; i < gpu->ordered; i++) {
             const struct muster_view_op *op = &view->op[gpu->order[i]];
-            if (op->self_known) {
+            if (op->self_known)
                 self[gpu->order[i]] = op->begin_ns > end ? op->begin_ns - end : 0;
-            }
             end = op->end_ns > end ? op->end_ns : end;
         }
     }

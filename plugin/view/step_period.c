@@ -11,9 +11,8 @@ struct previous {
 
 enum muster_step_period muster_step_period_of(bool beats, uint8_t before, uint8_t after)
 {
-    if (beats) {
+    if (beats)
         return MUSTER_PERIOD_BEAT;
-    }
     bool rings = before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING;
     return rings ? MUSTER_PERIOD_CLOCK : MUSTER_PERIOD_NONE;
 }
@@ -32,9 +31,8 @@ static int report_beat(const struct muster_step_period_reader *reader,
 {
     double sum_us = 0;
     unsigned n = 0;
-    if (previous->place == NOWHERE || joint->any->number != previous->number + 1) {
+    if (previous->place == NOWHERE || joint->any->number != previous->number + 1)
         return 0;
-    }
     for (uint32_t i = 0; i < joint->comm->members; i++) {
         uint64_t before = previous->begin_ns[i];
         if (joint->op[i] && before && joint->op[i]->begin_ns > before) {
@@ -50,14 +48,12 @@ static int read_op(const struct muster_step_period_reader *reader, const struct 
 {
     /* Replays have numbers of their own. */
     bool graph = joint->any->flags & MUSTER_OP_GRAPH;
-    if (!graph && report_beat(reader, joint, previous)) {
+    if (!graph && report_beat(reader, joint, previous))
         return -1;
-    }
     previous->number = joint->any->number;
     previous->place = NOWHERE;
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
+    for (uint32_t i = 0; i < joint->comm->members; i++)
         previous->begin_ns[i] = joint->op[i] ? joint->op[i]->begin_ns : 0;
-    }
     int rc = reader->timed(reader->to, joint, clock_us(joint), &previous->place);
     previous->place = graph ? NOWHERE : previous->place;
     return rc;
@@ -72,9 +68,8 @@ static int read_comm(const struct muster_step_period_reader *reader, const struc
     int rc = 0;
     previous.begin_ns = muster_arena_array(memory, members, sizeof *previous.begin_ns);
     muster_joint_begin(&joint, view, comm, NULL, memory);
-    while (rc == 0 && muster_joint_next(&joint)) {
+    while (rc == 0 && muster_joint_next(&joint))
         rc = read_op(reader, &joint, &previous);
-    }
     return memory->failed ? -1 : rc;
 }
 
@@ -83,11 +78,9 @@ int muster_step_period_read(const struct muster_view *view,
 {
     struct muster_arena memory = {0};
     int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < view->comms; i++) {
-        if (muster_joint_possible(&view->comm[i])) {
+    for (uint32_t i = 0; rc == 0 && i < view->comms; i++)
+        if (muster_joint_possible(&view->comm[i]))
             rc = read_comm(reader, view, i, &memory);
-        }
-    }
     muster_arena_free(&memory);
     return rc;
 }

@@ -35,10 +35,9 @@ static struct muster_stretch_block block_of(const struct muster_view_member *mem
 /* Its place, or SIZE_MAX. */
 static size_t find(struct muster_stretches *stretches, const struct muster_stretch_block *key)
 {
-    size_t at = (key->comm * 31u + (uint32_t)key->from * 7u + (uint32_t)key->to) %
-                MUSTER_STRETCH_CACHE;
-    if (stretches->cache[at].known &&
-        memcmp(&stretches->cache[at].key, key, sizeof *key) == 0)
+    size_t at =
+        (key->comm * 31u + (uint32_t)key->from * 7u + (uint32_t)key->to) % MUSTER_STRETCH_CACHE;
+    if (stretches->cache[at].known && memcmp(&stretches->cache[at].key, key, sizeof *key) == 0)
         return stretches->cache[at].block;
     size_t block = muster_hashmap_find(&stretches->at, key);
     stretches->cache[at].key = *key;

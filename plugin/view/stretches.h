@@ -1,7 +1,7 @@
 /*
  * Which operations of a run are looked at that has more of them than memory is meant for: all of
- * some stretches of time, evenly over the run, and its end. Chosen by blocks of numbers, so that all
- * ranks keep the same ones whatever their clocks say. Between view*.c only.
+ * some stretches of time, evenly over the run, and its end. Chosen by blocks of numbers, so that
+ * all ranks keep the same ones whatever their clocks say. Between view*.c only.
  */
 #ifndef MUSTER_VIEW_STRETCHES_H
 #define MUSTER_VIEW_STRETCHES_H
@@ -9,7 +9,8 @@
 #include "base/hashmap.h"
 #include "view/view.h"
 
-/* One block of numbers of a stream: a communicator's collectives, or what one rank sends to another. */
+/* One block of numbers of a stream: a communicator's collectives, or what one rank sends to
+ * another. */
 struct muster_stretch_block {
     uint32_t comm; /* of the view */
     uint32_t graph;

@@ -35,9 +35,8 @@ static void *add(struct muster_view *view, void *array, size_t *n, size_t size)
 uint32_t muster_view_add_gpu(struct muster_view *view, const struct muster_view_gpu *gpu)
 {
     struct muster_view_gpu *own = add(view, &view->gpu, &view->gpus, sizeof *own);
-    if (!own) {
+    if (!own)
         return MUSTER_VIEW_NONE;
-    }
     *own = *gpu;
     own->order = NULL;
     own->ordered = 0;
@@ -50,9 +49,8 @@ uint32_t muster_view_add_member(struct muster_view *view, uint32_t gpu, uint64_t
     struct muster_view_index *index = gpu < view->gpus ? index_of(view) : NULL;
     struct muster_view_feed *feed =
         index ? add(view, &index->feed, &index->feeds, sizeof *feed) : NULL;
-    if (!feed) {
+    if (!feed)
         return MUSTER_VIEW_NONE;
-    }
     feed->id = comm_id;
     feed->rank = rank;
     feed->nranks = nranks;
@@ -89,9 +87,8 @@ static bool rehash(struct muster_view *view, struct muster_view_index *index)
     }
     for (size_t i = 0; i < view->classes; i++) {
         size_t at = hash_class(&view->class[i]) & (slots - 1);
-        while (slot[at]) {
+        while (slot[at])
             at = (at + 1) & (slots - 1);
-        }
         slot[at] = (uint32_t)i + 1;
     }
     free(index->slot);
@@ -103,20 +100,17 @@ static bool rehash(struct muster_view *view, struct muster_view_index *index)
 static uint32_t class_of(struct muster_view *view, const struct muster_view_class *class)
 {
     struct muster_view_index *index = view->index;
-    if (2 * view->classes >= index->slots && !rehash(view, index)) {
+    if (2 * view->classes >= index->slots && !rehash(view, index))
         return MUSTER_VIEW_NONE;
-    }
     size_t at = hash_class(class) & (index->slots - 1);
     while (index->slot[at]) {
-        if (same_class(&view->class[index->slot[at] - 1], class)) {
+        if (same_class(&view->class[index->slot[at] - 1], class))
             return index->slot[at] - 1;
-        }
         at = (at + 1) & (index->slots - 1);
     }
     struct muster_view_class *own = add(view, &view->class, &view->classes, sizeof *own);
-    if (!own) {
+    if (!own)
         return MUSTER_VIEW_NONE;
-    }
     *own = *class;
     index->slot[at] = (uint32_t)view->classes;
     return index->slot[at] - 1;
@@ -155,9 +149,8 @@ static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
         return;
     }
     struct muster_view_op *own = add(view, &view->op, &view->ops, sizeof *own);
-    if (!own) {
+    if (!own)
         return;
-    }
     bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
                  op->end_ns < MUSTER_VIEW_LATEST_NS && !(op->flags & MUSTER_OP_INCOMPLETE);
     *own = (struct muster_view_op){
@@ -233,9 +226,8 @@ void muster_view_drop_ops(struct muster_view *view)
         view->gpu[i].order = NULL;
         view->gpu[i].ordered = 0;
     }
-    for (size_t i = 0; i < view->members; i++) {
+    for (size_t i = 0; i < view->members; i++)
         view->member[i].first_op = view->member[i].ops = 0;
-    }
     free(view->op);
     view->op = NULL;
     view->ops = 0;
@@ -260,12 +252,10 @@ static int by_comm(const void *left, const void *right)
 {
     const struct muster_view_feed *a = left;
     const struct muster_view_feed *b = right;
-    if (a->id != b->id) {
+    if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
-    }
-    if (a->id && a->rank != b->rank) {
+    if (a->id && a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
-    }
     return a->handle < b->handle ? -1 : a->handle > b->handle;
 }
 
@@ -276,9 +266,8 @@ static void join(struct muster_view_comm *comm, const struct muster_view_feed *f
     comm->members++;
     comm->nranks = comm->nranks ? comm->nranks : feed->nranks;
     comm->nnodes = comm->nnodes ? comm->nnodes : feed->nnodes;
-    if (!comm->name[0]) {
+    if (!comm->name[0])
         memcpy(comm->name, feed->name, sizeof comm->name);
-    }
 }
 
 static int by_uid(const void *left, const void *right, void *arg)
@@ -287,9 +276,8 @@ static int by_uid(const void *left, const void *right, void *arg)
     const struct muster_view_member *a = &view->member[*(const uint32_t *)left];
     const struct muster_view_member *b = &view->member[*(const uint32_t *)right];
     uint32_t p = view->gpu[a->gpu].process, q = view->gpu[b->gpu].process;
-    if (p != q) {
+    if (p != q)
         return p < q ? -1 : 1;
-    }
     return (a->uid > b->uid) - (a->uid < b->uid);
 }
 
@@ -300,12 +288,10 @@ int muster_view_group_members(struct muster_view *view, uint32_t *to)
     view->comm = calloc(n + 1, sizeof *view->comm);
     view->member = calloc(n + 1, sizeof *view->member);
     view->by_uid = calloc(n + 1, sizeof *view->by_uid);
-    if (!view->comm || !view->member || !view->by_uid || n >= MUSTER_VIEW_MEMBERS) {
+    if (!view->comm || !view->member || !view->by_uid || n >= MUSTER_VIEW_MEMBERS)
         return -1;
-    }
-    if (n) {
+    if (n)
         qsort(index->feed, n, sizeof *index->feed, by_comm);
-    }
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_feed *feed = &index->feed[i];
         bool same = i && feed->id && feed[-1].id == feed->id;
@@ -314,22 +300,19 @@ int muster_view_group_members(struct muster_view *view, uint32_t *to)
                 (struct muster_view_comm){.id = feed->id, .first_member = (uint32_t)i};
         }
         join(&view->comm[view->comms - 1], feed, same ? feed - 1 : NULL);
-        view->member[i] = (struct muster_view_member){
-            .comm = (uint32_t)view->comms - 1,
-            .gpu = feed->gpu,
-            .rank = feed->rank,
-            .nranks = feed->nranks,
-            .uid = feed->uid,
-            .entry = feed->entry};
+        view->member[i] = (struct muster_view_member){.comm = (uint32_t)view->comms - 1,
+                                                      .gpu = feed->gpu,
+                                                      .rank = feed->rank,
+                                                      .nranks = feed->nranks,
+                                                      .uid = feed->uid,
+                                                      .entry = feed->entry};
         view->by_uid[i] = (uint32_t)i;
-        if (to) {
+        if (to)
             to[feed->handle] = (uint32_t)i;
-        }
     }
     view->members = n;
-    if (n) {
+    if (n)
         qsort_r(view->by_uid, n, sizeof *view->by_uid, by_uid, view);
-    }
     return 0;
 }
 
@@ -339,20 +322,16 @@ static int compare_ops(const struct muster_view_op *a, const struct muster_view_
 {
     unsigned graph_a = a->flags & MUSTER_OP_GRAPH;
     unsigned graph_b = b->flags & MUSTER_OP_GRAPH;
-    if (graph_a != graph_b) {
+    if (graph_a != graph_b)
         return graph_a ? 1 : -1;
-    }
     bool p2p_a = muster_func_is_p2p(a->func);
     bool p2p_b = muster_func_is_p2p(b->func);
-    if (p2p_a != p2p_b) {
+    if (p2p_a != p2p_b)
         return p2p_a ? 1 : -1;
-    }
-    if (p2p_a && a->func != b->func) {
+    if (p2p_a && a->func != b->func)
         return a->func < b->func ? -1 : 1;
-    }
-    if (p2p_a && a->peer != b->peer) {
+    if (p2p_a && a->peer != b->peer)
         return a->peer < b->peer ? -1 : 1;
-    }
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
@@ -366,9 +345,8 @@ static void sort_ops(struct muster_view_op *op, size_t n)
 {
     size_t moves = 4 * n + 64;
     for (size_t i = 1; i < n; i++) {
-        if (compare_ops(&op[i - 1], &op[i]) <= 0) {
+        if (compare_ops(&op[i - 1], &op[i]) <= 0)
             continue;
-        }
         struct muster_view_op moved = op[i];
         size_t j = i;
         while (j && moves && compare_ops(&op[j - 1], &moved) > 0) {
@@ -389,12 +367,10 @@ static int scatter(struct muster_view *view, size_t first, const uint32_t *membe
 {
     size_t ops = view->ops - first;
     struct muster_view_op *to = malloc((ops + 1) * sizeof *to);
-    if (!to) {
+    if (!to)
         return -1;
-    }
-    for (size_t m = 0; m < n; m++) {
+    for (size_t m = 0; m < n; m++)
         view->member[members[m]].ops = 0;
-    }
     for (size_t i = first; i < view->ops; i++) {
         struct muster_view_member *member = &view->member[view->op[i].member];
         to[member->first_op - first + member->ops++] = view->op[i];
@@ -405,9 +381,8 @@ static int scatter(struct muster_view *view, size_t first, const uint32_t *membe
         view->op = to;
         return 0;
     }
-    if (ops) {
+    if (ops)
         memcpy(view->op + first, to, ops * sizeof *to);
-    }
     free(to);
     return 0;
 }
@@ -421,28 +396,24 @@ static int place_ops(struct muster_view *view, size_t first, const uint32_t *mem
         view->member[members[m]].first_op = at;
         at += view->member[members[m]].ops;
     }
-    if (!in_place && scatter(view, first, members, n)) {
+    if (!in_place && scatter(view, first, members, n))
         return -1;
-    }
     for (size_t m = 0; m < n; m++) {
         struct muster_view_member *member = &view->member[members[m]];
-        if (member->ops) {
+        if (member->ops)
             sort_ops(view->op + member->first_op, member->ops);
-        }
     }
     return 0;
 }
 
-int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members,
-                          size_t n)
+int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
 {
     size_t piece = 0; /* of members: whose operations come here, if each came in one piece */
     for (size_t i = first; i < view->ops; i++) {
         uint32_t own = view->op[i].member;
         view->member[own].ops++;
-        while (piece < n && members[piece] != own) {
+        while (piece < n && members[piece] != own)
             piece++;
-        }
     }
     return place_ops(view, first, members, n, piece < n || first == view->ops);
 }
@@ -464,9 +435,8 @@ static void group_nets(struct muster_view *view, const uint32_t *to)
 static int group_fed(struct muster_view *view, uint32_t *to)
 {
     bool in_place = true;
-    if (muster_view_group_members(view, to)) {
+    if (muster_view_group_members(view, to))
         return -1;
-    }
     for (size_t i = 0; i < view->ops; i++) {
         struct muster_view_op *op = &view->op[i];
         op->member = to[op->member] & (MUSTER_VIEW_MEMBERS - 1);
@@ -475,9 +445,8 @@ static int group_fed(struct muster_view *view, uint32_t *to)
     }
     group_nets(view, to);
     /* `to` has served: the members, in their order. */
-    for (uint32_t m = 0; m < view->members; m++) {
+    for (uint32_t m = 0; m < view->members; m++)
         to[m] = m;
-    }
     return place_ops(view, 0, to, view->members, in_place);
 }
 

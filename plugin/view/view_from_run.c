@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/stretches.h"
-#include "view/view_internal.h"
 #include "run/refresh.h"
 #include "run/run_gpus.h"
+#include "view/stretches.h"
+#include "view/view_internal.h"
 
 /* One communicator of one process. */
 struct part {
@@ -16,7 +16,7 @@ struct part {
     int32_t gpu_index;
     const char *name;
     const struct muster_seg_comm *entry; /* NULL: only the log knows it */
-    uint32_t gpu; /* of the process, from 0 */
+    uint32_t gpu;                        /* of the process, from 0 */
 };
 
 static int by_uid(const void *left, const void *right)
@@ -50,9 +50,8 @@ static size_t collect(const struct muster_process *process, struct part *part)
     size_t logged = n;
     for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
         const struct muster_seg_comm *comm = &process->segment->comm[i];
-        if (!comm->uid) {
+        if (!comm->uid)
             continue;
-        }
         struct part *known = find(part, logged, comm->uid);
         *(known ? known : &part[n++]) = (struct part){.uid = comm->uid,
                                                       .id = comm->id,
@@ -77,9 +76,8 @@ static uint32_t number_gpus(struct part *part, size_t n, struct muster_gpu_part 
                                          .gpu_index = part[i].gpu_index};
     }
     uint32_t gpus = muster_number_gpus(on, n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         part[i].gpu = on[i].gpu;
-    }
     return gpus;
 }
 
@@ -111,15 +109,14 @@ static void name_gpu(struct muster_view_gpu *gpu, const struct part *part, size_
     }
 }
 
-/* The facts of one of its GPUs. Where communicators name no GPU, as old interfaces let them, a single
- * one is known all the same. */
+/* The facts of one of its GPUs. Where communicators name no GPU, as old interfaces let them, a
+ * single one is known all the same. */
 static void set_facts(struct muster_view_gpu *gpu, const struct muster_process *process,
                       const struct part *part, size_t n, uint32_t which, uint32_t gpus)
 {
     const struct muster_facts *facts = &process->segment->facts;
-    if (facts->head.state == MUSTER_FACTS_NONE) {
+    if (facts->head.state == MUSTER_FACTS_NONE)
         return;
-    }
     gpu->facts = facts;
     for (unsigned f = 0; f < MUSTER_FACT_GPUS && !gpu->fact; f++) {
         const struct muster_fact_gpu *fact = &facts->gpu[f];
@@ -144,11 +141,9 @@ static uint64_t missing_of(const struct muster_process *process)
 
 static bool has_called(const struct muster_process *process)
 {
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++) {
-        if (atomic_load_explicit(&process->segment->comm[i].calls, memory_order_relaxed)) {
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++)
+        if (atomic_load_explicit(&process->segment->comm[i].calls, memory_order_relaxed))
             return true;
-        }
-    }
     return false;
 }
 
@@ -289,8 +284,8 @@ static int no_view(struct muster_view *view)
 }
 
 /* First who there is, then what they did, process by process. */
-int muster_view_of_run_within(const struct muster_run *run, uint64_t most,
-                              struct muster_view *view, struct muster_err *err)
+int muster_view_of_run_within(const struct muster_run *run, uint64_t most, struct muster_view *view,
+                              struct muster_err *err)
 {
     *view = (struct muster_view){.run = run};
     for (uint32_t p = 0; p < run->processes; p++)

@@ -16,7 +16,8 @@ __attribute__((visibility("default"))) int execvp(const char *file, char *const 
     execvp_call *next = NULL;
     *(void **)&next = dlsym(RTLD_NEXT, "execvp");
     char self[PATH_MAX];
-    ssize_t length = strcmp(file, "/proc/self/exe") == 0 ? readlink(file, self, sizeof self - 1) : -1;
+    ssize_t length =
+        strcmp(file, "/proc/self/exe") == 0 ? readlink(file, self, sizeof self - 1) : -1;
     char *emulator = getenv("EMULATED_BY"), *sysroot = getenv("EMULATED_ROOT");
     if (length < 0 || !emulator || !sysroot)
         return next(file, argument);

@@ -63,14 +63,13 @@ int main(int argc, char **argv)
     char base[] = "/tmp/muster-chaos-XXXXXX";
     int option;
 
-    while ((option = getopt_long(argc, argv, "n:s:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "n:s:", options, NULL)) != -1)
         if (option == 'n')
             runs = strtoull(optarg, NULL, 10);
         else if (option == 's')
             seed = strtoull(optarg, NULL, 10);
         else
             return 2;
-    }
     if (!mkdtemp(base))
         return 2;
     leave_mounts();

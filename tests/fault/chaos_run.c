@@ -17,8 +17,8 @@
 
 #include "fault_folder.h"
 #include "fault_hostile.h"
-#include "segment/reap.h"
 #include "run/run.h"
+#include "segment/reap.h"
 
 enum { FILE_LIMIT = 1200 << 10, NAMES = 512 };
 
@@ -288,10 +288,9 @@ static void check_leftovers(struct scene *scene)
     next->plain = true;
     start_job(scene, next, scene->next);
     end_job(scene, next);
-    for (unsigned i = 0; i < scene->jobs; i++) {
+    for (unsigned i = 0; i < scene->jobs; i++)
         if (stays(scene->shm, scene->job[i].pid, &why))
             complain(scene, &scene->tally->left, &scene->job[i], "its segment stays: %s", why.text);
-    }
     folder_make_old(scene->shm);
     muster_reap(scene->shm);
     char names[NAMES] = "";

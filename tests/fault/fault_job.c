@@ -56,8 +56,7 @@ int main(int argc, char **argv)
     /* Unloaded and loaded again in between. */
     standin_comm_destroy(world);
     world =
-        start(&nccl, plan,
-              &(struct standin_comm_config){.hash = 0xa2, .name = "dp", .nranks = 2});
+        start(&nccl, plan, &(struct standin_comm_config){.hash = 0xa2, .name = "dp", .nranks = 2});
     struct standin_comm *second =
         start(&nccl, plan, &(struct standin_comm_config){.hash = 0xa3, .nranks = 2});
     work(world);

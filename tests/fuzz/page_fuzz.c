@@ -1,5 +1,5 @@
-/* A page of hostile bytes, read back: from memory, and as a file. What is given out is inside, is JSON,
- * and errors name the file. */
+/* A page of hostile bytes, read back: from memory, and as a file. What is given out is inside, is
+ * JSON, and errors name the file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

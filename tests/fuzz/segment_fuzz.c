@@ -1,8 +1,8 @@
 /*
  * Any bytes as a segment. The first byte chooses: 0, the rest is the file as it is; else the rest
  * are changes to a good segment (changed_segment.h). Odd: it is read from memory; else as a file: 4
- * and its multiples in parts, as those do that follow a living process, the others whole, and as one
- * that is being written. What comes out is brought to a consistent state as for a report.
+ * and its multiples in parts, as those do that follow a living process, the others whole, and as
+ * one that is being written. What comes out is brought to a consistent state as for a report.
  */
 #include <stdint.h>
 #include <stdlib.h>

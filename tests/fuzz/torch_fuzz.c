@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void make_run(struct muster_view *view)
 {
     for (uint32_t g = 0; g < 2; g++) {
-        const struct muster_view_gpu gpu = {.rank = (int32_t)g, .host = "h", .host_times = true, .one_pace = true};
+        const struct muster_view_gpu gpu = {
+            .rank = (int32_t)g, .host = "h", .host_times = true, .one_pace = true};
         uint32_t at = muster_view_add_gpu(view, &gpu);
         for (uint64_t c = 0; c < 2; c++) {
             uint32_t member =

@@ -11,17 +11,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(int condition)
 {
-    if (!condition) {
+    if (!condition)
         abort();
-    }
 }
 
 static void check_calls(const struct muster_trace *trace)
 {
     struct muster_plan plan;
-    if (muster_plan_make(&plan, trace, NULL)) {
+    if (muster_plan_make(&plan, trace, NULL))
         return;
-    }
     for (size_t i = 0; i < trace->calls; i++) {
         const struct muster_trace_call *call = &trace->call[i];
         require(call->op <= MUSTER_TRACE_FINI);

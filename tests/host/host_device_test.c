@@ -132,7 +132,8 @@ static void slips(struct standin *nccl)
     standin_comm_destroy(comm);
 }
 
-/* No operation explains it: the stamps are those of the work before, and of a time before the call. */
+/* No operation explains it: the stamps are those of the work before, and of a time before the call.
+ */
 static void stamps_from_before_the_call_are_refused(void **state)
 {
     struct standin_testbed testbed;

@@ -1,6 +1,6 @@
 /*
- * A library that a program can watch being loaded: where SLOW_LIBRARY holds the address of an atomic
- * int of the process, that is 1 while it loads, which takes 300 ms, and then 2.
+ * A library that a program can watch being loaded: where SLOW_LIBRARY holds the address of an
+ * atomic int of the process, that is 1 while it loads, which takes 300 ms, and then 2.
  */
 #include <stdatomic.h>
 #include <stdint.h>

@@ -185,9 +185,8 @@ static void open_channel(struct standin_comm *comm, struct expected *one)
     struct standin_event event = {
         .type = STANDIN_KERNEL_CH, .parent = one->parent, .channel = one->channel};
 
-    if (one->started ||
-        !read_stamp(&comm->device->begun[one->channel][one->work % STANDIN_RING], one->work,
-                    &event.ptimer))
+    if (one->started || !read_stamp(&comm->device->begun[one->channel][one->work % STANDIN_RING],
+                                    one->work, &event.ptimer))
         return;
     standin_start(comm->nccl, comm->context, &one->handle, &event);
     one->started = true;
@@ -239,12 +238,12 @@ static void take(struct standin_device *device, const struct standin_task *task)
     for (unsigned c = 0; c < channels; c++) {
         if (device->waits == WAITING)
             standin_die("%u stamps waited for", WAITING);
-        device->waiting[device->waits++] = (struct expected){
-            .work = task->work[c],
-            .until_ns = task->gpu_end_ns - task->comm->gpu->ahead_ns,
-            .channel = c,
-            .parent = task->coll,
-            .aborted = task->op.aborted};
+        device->waiting[device->waits++] =
+            (struct expected){.work = task->work[c],
+                              .until_ns = task->gpu_end_ns - task->comm->gpu->ahead_ns,
+                              .channel = c,
+                              .parent = task->coll,
+                              .aborted = task->op.aborted};
     }
 }
 

@@ -31,8 +31,8 @@ void standin_device_destroy(struct standin_device *device); /* accepts NULL */
 void standin_device_launch(struct standin_group *group, struct standin_comm *comm);
 /* After its operations were shown: has the proxy or profiler thread tell of them. */
 void standin_device_post(const struct standin_group *group, struct standin_comm *comm);
-/* The device runs one more work that the host does not count, for a reason that nobody knows; on the
- * calling thread, between launches. */
+/* The device runs one more work that the host does not count, for a reason that nobody knows; on
+ * the calling thread, between launches. */
 void standin_device_slip(struct standin_comm *comm);
 /* Works whose stamps the host still waits for; on the thread that looks for them, or without it. */
 unsigned standin_device_waiting(const struct standin_comm *comm);

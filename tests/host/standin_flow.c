@@ -172,9 +172,8 @@ static void drift(struct standin_task *task)
     struct standin_comm *comm = task->comm;
     const struct standin_generation *gen = comm->nccl->gen;
 
-    if (standin_is_p2p(&task->op)
-            ? gen->profiler_thread || task->op.root_or_peer == comm->rank
-            : gen->quiet_broadcast && is(&task->op, "Broadcast"))
+    if (standin_is_p2p(&task->op) ? gen->profiler_thread || task->op.root_or_peer == comm->rank
+                                  : gen->quiet_broadcast && is(&task->op, "Broadcast"))
         comm->drifted = true;
 }
 

@@ -101,8 +101,7 @@ static void kernel_channels(const struct standin_task *task)
 /* With exact_gpu standin_device.c shows them. */
 static bool has_channels(const struct standin_task *task)
 {
-    return !task->comm->device &&
-           standin_delivers(task->comm->nccl, STANDIN_KERNEL_CH, task->mask);
+    return !task->comm->device && standin_delivers(task->comm->nccl, STANDIN_KERNEL_CH, task->mask);
 }
 
 static void progress(void *argument)

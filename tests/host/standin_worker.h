@@ -13,7 +13,7 @@ void standin_worker_post(struct standin_worker *worker, void (*work)(void *), co
 void standin_worker_drain(struct standin_worker *worker); /* until all posted so far is done */
 /* The same, but not while it is held. */
 void standin_worker_keep_up(struct standin_worker *worker);
-void standin_worker_hold(struct standin_worker *worker);  /* nothing more is begun */
+void standin_worker_hold(struct standin_worker *worker); /* nothing more is begun */
 void standin_worker_release(struct standin_worker *worker);
 void standin_worker_destroy(struct standin_worker *worker); /* runs what is left, joins */
 

@@ -7,8 +7,8 @@
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOST_<rank>: its
  * NCCL_HOSTID. STEERED_HOLD=1: the ranks stay until standard input ends. STEERED_FAIL=ALGO: a rank
  * that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst
- * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times SLOWNESS;
- * STEERED_LATER_FLOATS=N: only all-reduces of so many do that.
+ * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times
+ * SLOWNESS; STEERED_LATER_FLOATS=N: only all-reduces of so many do that.
  */
 #include <dlfcn.h>
 #include <stdio.h>

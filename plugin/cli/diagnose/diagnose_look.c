@@ -102,10 +102,9 @@ void muster_diagnose_shown(const struct muster_view *view, struct muster_finding
         (view->run && muster_emitted_add(view->run, findings, &err) != 0))
         fprintf(stderr, "muster: no findings: %s\n", err.text);
     muster_settings_load(&settings, NULL);
-    for (size_t i = 0; i < findings->n; i++) {
+    for (size_t i = 0; i < findings->n; i++)
         if (settings.on[findings->finding[i].kind].report)
             findings->finding[kept++] = findings->finding[i];
-    }
     findings->n = kept;
 }
 
@@ -116,10 +115,9 @@ static void print_lines(const struct muster_finding_lines *lines, const char *he
 {
     char first[32];
     snprintf(first, sizeof first, "  %s", head);
-    for (unsigned i = 0; i < lines->n; i++) {
+    for (unsigned i = 0; i < lines->n; i++)
         if (!strstr(unless_in, lines->line[i]))
             muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
-    }
 }
 
 void muster_finding_print(const struct muster_finding *finding, const char *job,

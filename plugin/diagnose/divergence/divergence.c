@@ -23,10 +23,9 @@ struct search {
 static size_t covering(const struct search *search, const struct muster_view_comm *comm)
 {
     size_t by = search->covered_by[search->view->member[comm->first_member].gpu];
-    for (uint32_t i = 1; i < comm->members; i++) {
+    for (uint32_t i = 1; i < comm->members; i++)
         if (search->covered_by[search->view->member[comm->first_member + i].gpu] != by)
             return 0;
-    }
     return by;
 }
 

@@ -52,10 +52,9 @@ void muster_divergence_begin(struct muster_finding *finding, const struct muster
     finding->comm = comm->id;
     finding->since_unix_ns = muster_view_first_call_unix_ns(view, comm);
     finding->confidence = muster_confidence_divergence(of, tie, sides->open);
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (sides->side[i] != MUSTER_VIEW_NONE && (tie || sides->side[i] != sides->most))
             name_rank(finding, view, comm, i);
-    }
     if (sides->open && !tie)
         muster_finding_line(&finding->not_observable, "%s",
                             "ranks of the job that were not compared could make these the most");
@@ -71,11 +70,10 @@ static void list_side(char *to, size_t size, const struct muster_view *view,
 {
     unsigned n = size_of(comm, side, of), listed = 0;
     int used = snprintf(to, size, n == 1 ? "rank" : "ranks");
-    for (uint32_t i = 0; i < comm->members && listed < LISTED; i++) {
+    for (uint32_t i = 0; i < comm->members && listed < LISTED; i++)
         if (side[i] == of && used > 0 && (size_t)used < size)
             used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, listed++ ? ", " : " ",
                              rank_of(view, comm, i));
-    }
     if (n > LISTED && used > 0 && (size_t)used < size)
         snprintf(to + used, size - (size_t)used, " and %u more", n - LISTED);
 }

@@ -30,10 +30,9 @@ static void find_alike(struct muster_policy_sides *policies, bool waited)
     for (uint32_t g = 0; g < view->gpus; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
         policies->like[g] = is_settled(gpu, waited) ? g : MUSTER_VIEW_NONE;
-        for (uint32_t i = 0; i < g && policies->like[g] == g; i++) {
+        for (uint32_t i = 0; i < g && policies->like[g] == g; i++)
             if (policies->like[i] == i && same_policy(gpu->policy, view->gpu[i].policy))
                 policies->like[g] = i;
-        }
     }
 }
 
@@ -126,25 +125,22 @@ void muster_policy_sides(const struct muster_policy_sides *policies,
     for (uint32_t i = 0; i < comm->members; i++) {
         uint32_t like = policies->like[gpu_of(view, comm, i)];
         sides->side[i] = like == MUSTER_VIEW_NONE ? MUSTER_VIEW_NONE : i;
-        for (uint32_t j = 0; j < i && sides->side[i] == i; j++) {
+        for (uint32_t j = 0; j < i && sides->side[i] == i; j++)
             if (policies->like[gpu_of(view, comm, j)] == like)
                 sides->side[i] = j;
-        }
         sides->n += sides->side[i] == i;
     }
     if (sides->n < 2)
         return;
     memset(policies->count, 0, view->gpus * sizeof(*policies->count));
-    for (uint32_t g = 0; g < view->gpus; g++) {
+    for (uint32_t g = 0; g < view->gpus; g++)
         if (policies->job[g] == job && policies->like[g] != MUSTER_VIEW_NONE)
             policies->count[policies->like[g]]++;
-    }
     uint32_t most = largest(policies->count, view->gpus, policies->unseen[job], &sides->open);
     sides->most = most == MUSTER_VIEW_NONE ? MUSTER_VIEW_NONE : comm->members;
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (sides->side[i] == i && policies->like[gpu_of(view, comm, i)] == most)
             sides->most = i;
-    }
 }
 
 /* ---- operations ---- */
@@ -176,10 +172,9 @@ void muster_choice_sides(const struct muster_policy_sides *policies,
     memset(sides->count, 0, comm->members * sizeof(*sides->count));
     for (uint32_t i = 0; i < comm->members; i++) {
         sides->side[i] = op[i] ? i : MUSTER_VIEW_NONE;
-        for (uint32_t j = 0; op[i] && j < i && sides->side[i] == i; j++) {
+        for (uint32_t j = 0; op[i] && j < i && sides->side[i] == i; j++)
             if (sides->side[j] == j && muster_same_choice(view, op[i], op[j]))
                 sides->side[i] = j;
-        }
         sides->n += sides->side[i] == i;
         seen += op[i] != NULL;
         if (op[i])

@@ -112,10 +112,9 @@ static bool evaluate(struct muster_hang_cases *cases, struct muster_hang_state *
 {
     bool *dead = muster_arena_array(view->arena, view->comms + 1, sizeof *dead);
     bool whole = dead && muster_hang_scan(cases, view) && evaluate_dead(cases, view, dead);
-    for (size_t c = 0; c < view->comms && whole; c++) {
+    for (size_t c = 0; c < view->comms && whole; c++)
         if (!dead[c] && readable(&view->comm[c], &cases->facts[c]))
             whole = evaluate_rest(cases, &view->comm[c], &cases->facts[c]);
-    }
     return whole;
 }
 

@@ -80,10 +80,9 @@ static void make_root(struct muster_hang_case *hang)
 /* Two ranks of one communicator that each wait for a message of the other. */
 static void make_both(struct muster_hang_case *hang)
 {
-    for (uint32_t m = 0; m < hang->comm->members; m++) {
+    for (uint32_t m = 0; m < hang->comm->members; m++)
         if (hang->role[m] != MUSTER_HANG_BYSTANDER)
             hang->role[m] = MUSTER_HANG_BOTH;
-    }
     hang->finding.confidence = muster_confidence_hang(MUSTER_FINDING_HANG_ABSENT, MUSTER_PROOF_TIE);
     muster_finding_line(&hang->finding.not_observable,
                         "which of them is wrong: each waits for the other");
@@ -137,20 +136,18 @@ static void break_cycle(struct muster_hang_cases *cases, size_t start)
 
 static void add_rank(int32_t *rank, unsigned *n, int32_t value)
 {
-    for (unsigned i = 0; i < *n; i++) {
+    for (unsigned i = 0; i < *n; i++)
         if (rank[i] == value)
             return;
-    }
     if (*n < MUSTER_FINDING_RANKS)
         rank[(*n)++] = value;
 }
 
 static bool is_culprit(const struct muster_finding *finding, int32_t rank)
 {
-    for (unsigned i = 0; i < finding->ranks; i++) {
+    for (unsigned i = 0; i < finding->ranks; i++)
         if (finding->rank[i] == rank)
             return true;
-    }
     return false;
 }
 
@@ -158,10 +155,9 @@ static bool is_culprit(const struct muster_finding *finding, int32_t rank)
 static void merge(struct muster_hang_case *into, struct muster_hang_case *from)
 {
     struct muster_finding *finding = &into->finding;
-    for (unsigned i = 0; i < from->finding.victims; i++) {
+    for (unsigned i = 0; i < from->finding.victims; i++)
         if (!is_culprit(finding, from->finding.victim[i]))
             add_rank(finding->victim, &finding->victims, from->finding.victim[i]);
-    }
     if (finding->evidence.n < MUSTER_FINDING_LINES - 2)
         muster_finding_line(&finding->evidence,
                             "communicator %016" PRIx64 " waits for it, too, in #%" PRIu64
@@ -172,10 +168,9 @@ static void merge(struct muster_hang_case *into, struct muster_hang_case *from)
 
 static uint32_t first_culprit(const struct muster_hang_case *hang)
 {
-    for (uint32_t m = 0; m < hang->comm->members; m++) {
+    for (uint32_t m = 0; m < hang->comm->members; m++)
         if (hang->role[m] == MUSTER_HANG_CULPRIT)
             return hang->comm->member[m].who;
-    }
     return UINT32_MAX;
 }
 
@@ -184,10 +179,9 @@ static bool same_culprit(const struct muster_hang_case *a, const struct muster_h
     if (a->finding.kind != b->finding.kind || a->finding.ranks != b->finding.ranks ||
         a->finding.ranks == 0 || first_culprit(a) != first_culprit(b))
         return false;
-    for (unsigned i = 0; i < a->finding.ranks; i++) {
+    for (unsigned i = 0; i < a->finding.ranks; i++)
         if (!is_culprit(&b->finding, a->finding.rank[i]))
             return false;
-    }
     return true;
 }
 
@@ -223,11 +217,9 @@ static void merge_held_up(struct muster_hang_cases *cases, const size_t *root)
         cases->who[w].waits_in = MUSTER_HANG_NOWHERE;
     for (size_t i = 0; i < cases->n; i++) {
         const struct muster_hang_case *hang = &cases->at[i], *cause = &cases->at[root[i]];
-        for (uint32_t m = 0; m < hang->comm->members && !cause->tentative && !is_stuck(cause);
-             m++) {
+        for (uint32_t m = 0; m < hang->comm->members && !cause->tentative && !is_stuck(cause); m++)
             if (hang->role[m] & MUSTER_HANG_VICTIM)
                 cases->who[hang->comm->member[m].who].waits_in = root[i];
-        }
     }
     for (size_t i = 0; i < cases->n; i++) {
         struct muster_hang_case *hang = &cases->at[i];
@@ -297,11 +289,10 @@ static bool is_lopsided(const struct muster_hang_state *view, const struct muste
     for (size_t c = 0; c < view->comms && hang->finding.ranks > hang->finding.victims; c++) {
         const struct muster_hang_comm *comm = &view->comm[c];
         for (uint32_t i = 0; i < comm->members && comm != hang->comm; i++) {
-            for (uint32_t m = 0; m < hang->comm->members; m++) {
+            for (uint32_t m = 0; m < hang->comm->members; m++)
                 if ((hang->role[m] & MUSTER_HANG_CULPRIT) &&
                     hang->comm->member[m].who == comm->member[i].who)
                     return true;
-            }
         }
     }
     return false;
@@ -324,23 +315,20 @@ static bool drop_doubtful(struct muster_hang_cases *cases, struct muster_hang_st
     bool whole = suspect && doubted;
     for (size_t i = 0; i < cases->n && whole; i++) {
         const struct muster_hang_case *hang = &cases->at[i];
-        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++) {
+        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++)
             if (hang->role[m] & MUSTER_HANG_CULPRIT)
                 suspect[hang->comm->member[m].who] = i + 1;
-        }
     }
-    for (size_t c = 0; c < view->comms && whole; c++) {
+    for (size_t c = 0; c < view->comms && whole; c++)
         if (!view->comm[c].duplicate_rank)
             doubt(&view->comm[c], &cases->facts[c], suspect, cases, doubted);
-    }
     for (size_t i = 0; i < cases->n && whole; i++) {
         struct muster_hang_case *hang = &cases->at[i];
         if (is_suspicion(hang) && is_lopsided(view, hang))
             drop(cases, hang);
-        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++) {
+        for (uint32_t m = 0; m < hang->comm->members && is_suspicion(hang); m++)
             if ((hang->role[m] & MUSTER_HANG_CULPRIT) && doubted[hang->comm->member[m].who])
                 drop(cases, hang);
-        }
     }
     return whole;
 }

@@ -41,10 +41,9 @@ static void report_sides(struct muster_hang_case *hang, uint64_t number, uint32_
 {
     const struct muster_hang_comm *comm = hang->comm;
     muster_hang_describe_calls(hang, &comm->member[best], number);
-    for (uint32_t i = 0; i < comm->members && hang->finding.evidence.n < 8; i++) {
+    for (uint32_t i = 0; i < comm->members && hang->finding.evidence.n < 8; i++)
         if (i != best && (hang->role[i] & MUSTER_HANG_CULPRIT))
             muster_hang_describe_calls(hang, &comm->member[i], number);
-    }
     muster_finding_line(&hang->finding.evidence,
                         "all calls before #%" PRIu64 " that are remembered agree", number);
 }

@@ -45,10 +45,9 @@ static bool is_proven(const struct muster_hang_cases *cases, const struct muster
 {
     if (hang->finding.kind == MUSTER_FINDING_HANG_DEAD)
         return facts->open > 0 || facts->least < facts->most;
-    for (uint32_t i = 0; i < hang->comm->members; i++) {
+    for (uint32_t i = 0; i < hang->comm->members; i++)
         if (hang->role[i] == MUSTER_HANG_CULPRIT && !cases->who[hang->comm->member[i].who].proven)
             return false;
-    }
     return true;
 }
 
@@ -99,10 +98,9 @@ static void word(const struct muster_hang_cases *cases, struct muster_hang_case 
     muster_hang_case_op(hang, number, muster_hang_call_of_any(hang->comm, number));
     bool ended = facts->done >= number && (facts->done > 0 || number == 0);
     hang->proven = is_proven(cases, hang, facts);
-    for (uint32_t i = 0; i < hang->comm->members && finding->evidence.n < 6; i++) {
+    for (uint32_t i = 0; i < hang->comm->members && finding->evidence.n < 6; i++)
         if (hang->role[i] == MUSTER_HANG_CULPRIT)
             describe_culprit(hang, &hang->comm->member[i], facts, number);
-    }
     describe_queued(hang, number);
     if (number > 0 && ended)
         muster_finding_line(&finding->evidence, "all operations before #%" PRIu64 " have ended",
@@ -306,10 +304,9 @@ static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, 
 static bool are_elsewhere(const struct muster_hang_cases *cases,
                           const struct muster_hang_case *hang)
 {
-    for (uint32_t i = 0; i < hang->comm->members; i++) {
+    for (uint32_t i = 0; i < hang->comm->members; i++)
         if (hang->role[i] == MUSTER_HANG_CULPRIT && cases->who[hang->comm->member[i].who].comms > 1)
             return true;
-    }
     return false;
 }
 

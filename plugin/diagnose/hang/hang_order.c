@@ -10,10 +10,9 @@ enum { CALLS_MAX = 32 }; /* of each communicator, that may be what stands still 
 
 static const struct muster_hang_member *part_of(const struct muster_hang_comm *comm, uint32_t who)
 {
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (comm->member[i].who == who)
             return &comm->member[i];
-    }
     return NULL;
 }
 
@@ -169,10 +168,9 @@ static bool find_opposite(const struct shared *shared, uint32_t n,
                           uint64_t *a, uint64_t *b)
 {
     for (*a = first_of(one); *a < end_of(one); ++*a) {
-        for (*b = first_of(two); *b < end_of(two); ++*b) {
+        for (*b = first_of(two); *b < end_of(two); ++*b)
             if (opposite_at(shared, n, *a, *b))
                 return true;
-        }
     }
     return false;
 }
@@ -246,11 +244,10 @@ static void drop_same(struct muster_hang_cases *cases, size_t kept)
 
 bool muster_hang_find_orders(struct muster_hang_cases *cases, struct muster_hang_state *view)
 {
-    for (size_t i = 0; i < cases->n; i++) {
+    for (size_t i = 0; i < cases->n; i++)
         if (is_live(&cases->at[i], MUSTER_FINDING_HANG_STUCK) &&
             !try_others(cases, view, &cases->at[i]))
             return false;
-    }
     for (size_t i = 0; i < cases->n; i++) {
         struct muster_hang_case *hang = &cases->at[i];
         for (size_t c = 0; c < view->comms && is_live(hang, MUSTER_FINDING_HANG_ABSENT); c++) {

@@ -82,10 +82,9 @@ bool muster_hang_evaluate_pairs(struct muster_hang_cases *cases, struct muster_h
 {
     for (uint32_t from = 0; from < comm->members; from++) {
         const struct muster_hang_member *member = &comm->member[from];
-        for (uint32_t i = 0; i < member->pairs; i++) {
+        for (uint32_t i = 0; i < member->pairs; i++)
             if (!evaluate_pair(cases, comm, member, &member->pair[i], dead))
                 return false;
-        }
     }
     return true;
 }

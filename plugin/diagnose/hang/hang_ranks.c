@@ -140,10 +140,9 @@ struct muster_hang_member *muster_hang_by_rank(const struct muster_hang_comm *co
 static const struct muster_hang_pair *pair_of(const struct muster_hang_member *member, int32_t peer,
                                               bool send)
 {
-    for (uint32_t i = 0; i < member->pairs; i++) {
+    for (uint32_t i = 0; i < member->pairs; i++)
         if (member->pair[i].peer == peer && member->pair[i].send == send)
             return &member->pair[i];
-    }
     return NULL;
 }
 
@@ -166,11 +165,10 @@ static bool in_pair(const struct muster_hang_comm *comm, const struct muster_han
     /* A mark does not tell a collective from a send or receive of the same communicator. */
     if (member->pairs > 0 && member->ended == MUSTER_HANG_OPEN)
         return true;
-    for (uint32_t i = 0; i < member->pairs; i++) {
+    for (uint32_t i = 0; i < member->pairs; i++)
         if (member->pair[i].open ||
             muster_hang_waits_for_peer(comm, member, &member->pair[i], &posted_there))
             return true;
-    }
     return false;
 }
 

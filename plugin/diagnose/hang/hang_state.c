@@ -24,10 +24,9 @@ const struct muster_hang_call *muster_hang_call(const struct muster_hang_member 
 
 static bool has_rank(const struct muster_hang_comm *comm, int32_t rank)
 {
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (comm->member[i].comm_rank == rank)
             return true;
-    }
     return false;
 }
 
@@ -314,14 +313,15 @@ static void take_ops(struct muster_arena *arena, struct muster_hang_member *memb
         const struct muster_view_op *op = &view->op[i];
         if (op->flags & MUSTER_OP_GRAPH)
             continue;
-        take_op(arena, member,
-                &(struct seen){.number = op->number == MUSTER_VIEW_NO_NUMBER ? UINT64_MAX : op->number,
-                               .enqueue_ns = op->enqueue_ns,
-                               .count = op->count,
-                               .peer = (int32_t)op->peer,
-                               .func = op->func,
-                               .dtype = view->class[op->class].dtype,
-                               .ended = muster_source_is_gpu(op->source)});
+        take_op(
+            arena, member,
+            &(struct seen){.number = op->number == MUSTER_VIEW_NO_NUMBER ? UINT64_MAX : op->number,
+                           .enqueue_ns = op->enqueue_ns,
+                           .count = op->count,
+                           .peer = (int32_t)op->peer,
+                           .func = op->func,
+                           .dtype = view->class[op->class].dtype,
+                           .ended = muster_source_is_gpu(op->source)});
     }
 }
 

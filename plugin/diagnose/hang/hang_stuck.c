@@ -24,10 +24,9 @@ static void report_not_observable(const struct muster_hang_cases *cases,
                                   const struct muster_hang_comm *comm,
                                   const struct muster_hang_facts *facts)
 {
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (muster_hang_gone(&comm->member[i]) || comm->member[i].over)
             return;
-    }
     muster_finding_line(cases->not_observable,
                         "communicator %016" PRIx64 ": all ranks called %" PRIu64
                         " collectives and none since; waiting or idle, completion not observable",
@@ -135,10 +134,9 @@ bool muster_hang_evaluate_stuck_pairs(struct muster_hang_cases *cases,
                                       const struct muster_hang_facts *facts)
 {
     struct muster_hang_case *hang = NULL;
-    for (uint32_t i = 0; i < comm->members; i++) {
+    for (uint32_t i = 0; i < comm->members; i++)
         if (muster_hang_died_first(comm, &comm->member[i], UINT64_MAX / 2, cases->threshold_ns))
             return true; /* that is reason enough */
-    }
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_hang_member *member = &comm->member[i];
         const struct muster_hang_pair *pair = stuck_pair(comm, member);

@@ -127,10 +127,9 @@ static void log_finding(struct muster_live *live, const struct muster_finding *f
 
 static const struct muster_live_peer *own_peer(const struct muster_live *live)
 {
-    for (size_t i = 0; i < live->peers.n; i++) {
+    for (size_t i = 0; i < live->peers.n; i++)
         if (live->peers.peer[i].own)
             return &live->peers.peer[i];
-    }
     return NULL;
 }
 
@@ -273,9 +272,8 @@ static void find_slow(struct muster_live *live, uint64_t now_ns)
 static void find_divergence(struct muster_live *live, bool hanging)
 {
     struct muster_findings now = {0};
-    if (muster_live_policies_scan(&live->policies, live->run, &live->peers, hanging, &now)) {
+    if (muster_live_policies_scan(&live->policies, live->run, &live->peers, hanging, &now))
         muster_watch_update(&live->policies.watch, &now, emit, live);
-    }
     muster_findings_free(&now);
 }
 
@@ -411,10 +409,9 @@ static void *live_main(void *arg)
 /* With `on:` empty for every kind nobody would hear of anything. */
 static bool any_reported(const struct muster_settings *settings)
 {
-    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {
+    for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++)
         if (is_reported(&settings->on[i]) || settings->on[i].abort)
             return true;
-    }
     return false;
 }
 

@@ -32,8 +32,8 @@ static bool make_room(struct muster_live_evidence *evidence, size_t n, uint64_t 
     return true;
 }
 
-static void sample_one(struct muster_live_evidence *evidence,
-                       const struct muster_live_peers *peers, size_t i, uint64_t now_ns)
+static void sample_one(struct muster_live_evidence *evidence, const struct muster_live_peers *peers,
+                       size_t i, uint64_t now_ns)
 {
     if (!peers->peer[i].alive)
         return;
@@ -96,10 +96,9 @@ void muster_live_evidence_add(struct muster_live_evidence *evidence,
         muster_evidence_absent(&here, peers->peer[at].identity.pid, finding->rank[0],
                                &finding->evidence);
     pair_of(evidence, peers, at, now_ns, culprit);
-    for (size_t i = 0; i < peers->n && n < OTHERS; i++) {
+    for (size_t i = 0; i < peers->n && n < OTHERS; i++)
         if (i != at && peers->peer[i].alive && muster_live_holds(&peers->peer[i], finding->comm))
             pair_of(evidence, peers, i, now_ns, others[n++]);
-    }
     muster_evidence_compare(culprit, (const struct muster_evidence(*)[2])others, n,
                             &finding->evidence);
 }

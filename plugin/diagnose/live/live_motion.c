@@ -91,12 +91,11 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
     }
     for (size_t i = 0; i < n; i++)
         gather(motions, &peer[i]);
-    for (size_t i = 0; i < motions->n; i++) {
+    for (size_t i = 0; i < motions->n; i++)
         if (motions->motion[i].seen)
             moved |= take_one(motions, &motions->motion[i], before, now_ns);
         else
             gone++;
-    }
     if (gone > SPARE)
         compact(motions);
     return moved;

@@ -58,7 +58,8 @@ bool muster_live_table_read(const char *path, struct muster_live_table *table, u
 {
     struct muster_segment *segment = (void *)table->bytes;
     unsigned read = read_table(path, table, *entries);
-    for (unsigned i = read; i < MUSTER_SEG_COMMS; i++) /* of another one that was read here before */
+    for (unsigned i = read; i < MUSTER_SEG_COMMS;
+         i++) /* of another one that was read here before */
         segment->comm[i].uid = 0;
     for (unsigned i = *entries; i < read; i++)
         *entries = segment->comm[i].uid ? i + 1 : *entries;
@@ -115,10 +116,9 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
 
 static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const char *path)
 {
-    for (size_t i = 0; i < peers->n; i++) {
+    for (size_t i = 0; i < peers->n; i++)
         if (strcmp(peers->peer[i].path, path) == 0)
             return &peers->peer[i];
-    }
     if (peers->n == MUSTER_LIVE_PROCESSES || strlen(path) >= sizeof peers->peer->path ||
         !muster_grow(&peers->peer, peers->n, sizeof *peers->peer))
         return NULL;
@@ -186,8 +186,7 @@ static bool scan_known(struct muster_live_peers *peers, struct muster_live_peer 
     if (muster_identity_check(peer->path, &who, NULL) != 0 || who.pid != peer->identity.pid ||
         strcmp(who.run_dir, peer->identity.run_dir) != 0)
         return false;
-    take_header(peers, peer, entries, &who,
-                peer->own || muster_segment_is_alive(peer->path));
+    take_header(peers, peer, entries, &who, peer->own || muster_segment_is_alive(peer->path));
     return true;
 }
 
@@ -253,9 +252,8 @@ bool muster_live_before(const struct muster_live_peer *a, const struct muster_li
 
 bool muster_live_holds(const struct muster_live_peer *peer, uint64_t id)
 {
-    for (unsigned i = 0; i < peer->comms; i++) {
+    for (unsigned i = 0; i < peer->comms; i++)
         if (peer->comm[i].id == id)
             return true;
-    }
     return false;
 }

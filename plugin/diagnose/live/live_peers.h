@@ -27,14 +27,14 @@ struct muster_live_peer {
     bool seen; /* in this round */
     struct muster_live_calls {
         uint64_t id;
-        uint64_t mark; /* changes with every call, end and finalize */
-        uint64_t calls; /* hash of what was called, in order */
-        bool idle;      /* all that was called is known to have ended */
+        uint64_t mark;     /* changes with every call, end and finalize */
+        uint64_t calls;    /* hash of what was called, in order */
+        bool idle;         /* all that was called is known to have ended */
         uint64_t moved_ns; /* its newest call, or end that was seen; monotonic, 0: none */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
     char gpu_uuid[48]; /* of its first communicator's; "": not known, or none is alive */
-    unsigned entries; /* of its table of communicators, up to the last one in use */
+    unsigned entries;  /* of its table of communicators, up to the last one in use */
 };
 
 /* Called with what was just read of a peer: the beginning of its segment, of whose table the first
@@ -52,7 +52,8 @@ struct muster_live_peers {
 };
 
 /* Looks at every segment in `dir` that belongs to the run and host of `own`. What is new there is
- * looked for once the directory has changed; of the others what is in use of their tables is read. */
+ * looked for once the directory has changed; of the others what is in use of their tables is read.
+ */
 void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
                             const struct muster_seg_identity *own);
 /* The same of `n` segments that were found already. */

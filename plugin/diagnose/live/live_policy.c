@@ -94,10 +94,9 @@ bool muster_live_policies_scan(struct muster_live_policies *policies, struct mus
     policies->pending = differ && !policies->evaluated;
     if ((!due && !hanging) || !evaluate(live, peers, hanging, findings))
         return false;
-    for (size_t i = 0; i < findings->n; i++) {
+    for (size_t i = 0; i < findings->n; i++)
         if (findings->finding[i].since_unix_ns == 0)
             findings->finding[i].since_unix_ns = muster_unix_ns();
-    }
     return true;
 }
 

@@ -184,9 +184,8 @@ static bool show_standing(struct muster_live_run *live, size_t i,
                           const struct muster_live_peer *peer, struct muster_process *to)
 {
     size_t ops = 0;
-    struct muster_segment *segment = peer->alive
-                                         ? read_living(&live->known[i], peer->path, live->ring, &ops)
-                                         : read_over(peer);
+    struct muster_segment *segment =
+        peer->alive ? read_living(&live->known[i], peer->path, live->ring, &ops) : read_over(peer);
     if (!segment)
         return false;
     if (!peer->alive)

@@ -1,7 +1,7 @@
 /*
  * The run of a host's processes, refreshed: what each second looks at, reads only what is new, and
- * keeps a bounded window of operations (run/refresh.h). One thread, the live diagnosis' own; what it
- * costs is measured (bench/live_cost, bench/scan_cost).
+ * keeps a bounded window of operations (run/refresh.h). One thread, the live diagnosis' own; what
+ * it costs is measured (bench/live_cost, bench/scan_cost).
  */
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_RUN_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_RUN_H
@@ -28,8 +28,8 @@ uint64_t muster_live_run_timed(const struct muster_live_run *live, size_t *proce
 const struct muster_run *muster_live_run_latest(struct muster_live_run *live,
                                                 const struct muster_live_peers *peers);
 
-/* The run as it stands, living or over: what is in flight, and what is in the rings. Where `living`,
- * of those that live alone. The same otherwise; to be ended. */
+/* The run as it stands, living or over: what is in flight, and what is in the rings. Where
+ * `living`, of those that live alone. The same otherwise; to be ended. */
 const struct muster_run *muster_live_run_standing(struct muster_live_run *live,
                                                   const struct muster_live_peers *peers,
                                                   bool living);

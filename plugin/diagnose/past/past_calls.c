@@ -50,10 +50,9 @@ static uint32_t side_of(const struct mismatch *in, const struct muster_view_op *
 
 static bool all_match(const struct mismatch *in, const struct muster_joint *joint)
 {
-    for (uint32_t i = 0; i < in->comm->members; i++) {
+    for (uint32_t i = 0; i < in->comm->members; i++)
         if (joint->op[i] && !match(in, joint->any, joint->op[i]))
             return false;
-    }
     return true;
 }
 
@@ -147,11 +146,10 @@ static void fill(const struct mismatch *in, struct muster_finding *finding)
 
 static bool is_known(const struct muster_findings *findings, uint64_t comm)
 {
-    for (size_t i = 0; i < findings->n; i++) {
+    for (size_t i = 0; i < findings->n; i++)
         if (findings->finding[i].comm == comm &&
             findings->finding[i].kind == MUSTER_FINDING_HANG_MISMATCH)
             return true;
-    }
     return false;
 }
 

@@ -78,10 +78,9 @@ static void note_all(struct waits *waits)
         if (!muster_joint_possible(&waits->view->comm[c]))
             continue;
         muster_joint_begin(&joint, waits->view, c, &rule, &waits->memory);
-        while (muster_joint_next(&joint)) {
+        while (muster_joint_next(&joint))
             if (joint.present == joint.comm->members)
                 note(waits, &joint);
-        }
     }
 }
 
@@ -160,10 +159,9 @@ static bool all_waited(const struct waits *waits, const struct wait *wait)
 
 static bool takes_part(const struct muster_view *view, uint32_t comm, uint32_t gpu)
 {
-    for (uint32_t i = 0; i < view->comm[comm].members; i++) {
+    for (uint32_t i = 0; i < view->comm[comm].members; i++)
         if (view->member[view->comm[comm].first_member + i].gpu == gpu)
             return true;
-    }
     return false;
 }
 
@@ -193,10 +191,9 @@ static struct muster_finding *known(struct muster_findings *findings, int32_t ra
 {
     for (size_t i = 0; i < findings->n; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        for (unsigned r = 0; muster_finding_is_late(finding) && r < finding->ranks; r++) {
+        for (unsigned r = 0; muster_finding_is_late(finding) && r < finding->ranks; r++)
             if (finding->rank[r] == rank)
                 return finding;
-        }
     }
     return NULL;
 }
@@ -253,11 +250,10 @@ static void report(struct waits *waits, const struct wait *wait, double lasted_s
         waits->memory.failed = true;
         return;
     }
-    if (is_new) {
+    if (is_new)
         fill(waits, wait, finding);
-    } else if (finding->mode == MUSTER_MODE_ONCE) {
+    else if (finding->mode == MUSTER_MODE_ONCE)
         finding->mode = MUSTER_MODE_INTERMITTENT;
-    }
     finding->cost_s += seconds(wait);
     if (lasted_s > 0)
         finding->cost_share += seconds(wait) / lasted_s;
@@ -287,10 +283,9 @@ int muster_past_waits(const struct muster_view *view, uint64_t long_ns,
         double lasted_s = run_s(&waits);
         excuse(&waits);
         qsort(waits.at, waits.n, sizeof *waits.at, in_time);
-        for (size_t i = 0; i < waits.n && !waits.memory.failed; i++) {
+        for (size_t i = 0; i < waits.n && !waits.memory.failed; i++)
             if (!waits.at[i].excused)
                 report(&waits, &waits.at[i], lasted_s, findings);
-        }
     }
     int result = muster_arena_check(&waits.memory, err, "looking for long waits");
     muster_arena_free(&waits.memory);

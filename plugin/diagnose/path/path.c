@@ -13,11 +13,9 @@ enum { LARGE_BYTES = 4 << 20 };
 static struct muster_path_missing *missing_of(struct muster_path_scan *scan, uint32_t host,
                                               enum muster_path_why why)
 {
-    for (size_t i = 0; i < scan->n; i++) {
-        if (scan->missing[i].host == host && scan->missing[i].pair.why == why) {
+    for (size_t i = 0; i < scan->n; i++)
+        if (scan->missing[i].host == host && scan->missing[i].pair.why == why)
             return &scan->missing[i];
-        }
-    }
     struct muster_path_missing *made =
         muster_arena_add(scan->memory, &scan->missing, &scan->n, sizeof *made);
     made->host = host;
@@ -73,11 +71,9 @@ static const struct muster_view_member *member_of(const struct muster_view *view
                                                   int32_t rank)
 {
     const struct muster_view_comm *comm = &view->comm[c];
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        if (view->member[m].rank == rank) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        if (view->member[m].rank == rank)
             return &view->member[m];
-        }
-    }
     return NULL;
 }
 
@@ -96,9 +92,8 @@ static void scan_net(struct muster_path_scan *scan, const struct muster_view_net
         scan->unknown = scan->unknown ? scan->unknown : net;
         return;
     }
-    if (!pair.expected) {
+    if (!pair.expected)
         return;
-    }
     if (pair.why == MUSTER_PATH_USED) {
         pair.why = MUSTER_PATH_UNEXPLAINED;
         take(scan, a->comm, a, &pair);
@@ -115,9 +110,8 @@ static void report_unknown(const struct muster_path_scan *scan, struct muster_fi
     const struct muster_view *view = scan->view;
     for (uint32_t g = 0; g < view->gpus; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
-        if (!gpu->facts) {
+        if (!gpu->facts)
             continue;
-        }
         if (gpu->facts->head.state == MUSTER_FACTS_READING) {
             muster_finding_line(lines,
                                 "rank %" PRId32 ": the GPU driver did not answer, so its paths are "
@@ -150,9 +144,8 @@ static int describe_all(struct muster_path_scan *scan, struct muster_findings *f
         struct muster_path_reached reached =
             muster_path_measure(scan->view, scan->missing[i].comm, LARGE_BYTES, scan->memory);
         struct muster_finding *finding = muster_findings_add(findings);
-        if (!finding) {
+        if (!finding)
             return -1;
-        }
         muster_path_format_missing(scan->view, &scan->missing[i], &reached, finding);
     }
     return 0;
@@ -168,22 +161,16 @@ int muster_diagnose_path(const struct muster_view *view, struct muster_findings 
         .host = muster_view_hosts(view, &memory),
         .next = muster_arena_array(&memory, view->members + 1, sizeof(uint32_t)),
         .first = muster_arena_array(&memory, view->gpus + 1, sizeof(uint32_t))};
-    for (uint32_t c = 0; c < view->comms && !memory.failed; c++) {
-        if (view->comm[c].id && !view->comm[c].duplicate_rank) {
+    for (uint32_t c = 0; c < view->comms && !memory.failed; c++)
+        if (view->comm[c].id && !view->comm[c].duplicate_rank)
             scan_pairs(&scan, c);
-        }
-    }
-    for (size_t i = 0; i < view->nets && !memory.failed; i++) {
+    for (size_t i = 0; i < view->nets && !memory.failed; i++)
         scan_net(&scan, &view->net[i]);
-    }
-    if (!memory.failed &&
-        (describe_all(&scan, findings) || muster_path_find_low(&scan, findings))) {
+    if (!memory.failed && (describe_all(&scan, findings) || muster_path_find_low(&scan, findings)))
         memory.failed = true;
-    }
     int result = muster_arena_check(&memory, err, "looking at paths");
-    if (result == 0) {
+    if (result == 0)
         report_unknown(&scan, &findings->not_observable);
-    }
     muster_arena_free(&memory);
     return result;
 }

@@ -33,9 +33,8 @@ typedef double measure(const struct muster_fact_use *use, unsigned which);
 static double typical(const struct crowd *crowd, measure *of, unsigned which)
 {
     double value[OTHERS_MAX];
-    for (unsigned i = 0; i < crowd->n; i++) {
+    for (unsigned i = 0; i < crowd->n; i++)
         value[i] = of(crowd->other[i]->use, which);
-    }
     muster_sort_double(value, crowd->n);
     return crowd->n ? value[crowd->n / 2] : 0;
 }
@@ -80,9 +79,8 @@ static bool cite_limits(const struct crowd *crowd, struct muster_finding_lines *
     bool any = false;
     for (unsigned i = 0; i < MUSTER_LIMITS; i++) {
         double own = limited(gpu->use, i), others = typical(crowd, limited, i);
-        if (gpu->use->limited[i] < SEEN || own < SHARE || own < others + SHARE) {
+        if (gpu->use->limited[i] < SEEN || own < SHARE || own < others + SHARE)
             continue;
-        }
         any = true;
         muster_finding_line(
             lines,
@@ -97,9 +95,8 @@ static bool cite_clock(const struct crowd *crowd, struct muster_finding_lines *l
 {
     const struct muster_view_gpu *gpu = crowd->culprit;
     double own = clock_of(gpu->use, 0), others = typical(crowd, clock_of, 0);
-    if (own <= 0 || others <= 0 || own * 100 >= others * CLOCK_PERCENT) {
+    if (own <= 0 || others <= 0 || own * 100 >= others * CLOCK_PERCENT)
         return false;
-    }
     muster_finding_line(lines,
                         "GPU %s of rank %" PRId32 ": %.0f MHz while busy, the others %.0f MHz (up "
                         "to %" PRId32 " degrees here)",
@@ -115,9 +112,8 @@ static bool cite_errors(const struct crowd *crowd, struct muster_finding_lines *
     bool any = false;
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
         double own = grown(gpu->use, i), others = typical(crowd, grown, i);
-        if (own <= others * 2 || own < 1) {
+        if (own <= others * 2 || own < 1)
             continue;
-        }
         any = true;
         muster_finding_line(lines,
                             "GPU %s of rank %" PRId32 ": %.0f %s during the job, the others "
@@ -135,9 +131,8 @@ static bool cite_sharing(const struct crowd *crowd, struct muster_finding_lines 
 {
     const struct muster_view_gpu *gpu = crowd->culprit;
     double own = shared(gpu->use, 0), others = typical(crowd, shared, 0);
-    if (own < HALF || own < others + SHARE) {
+    if (own < HALF || own < others + SHARE)
         return false;
-    }
     muster_finding_line(lines,
                         "GPU %s of rank %" PRId32 ": other processes use it too, in %.0f %% of "
                         "%" PRIu32 " samples (%" PRId32 " of them at the end)",
@@ -189,14 +184,12 @@ static bool gather(const struct muster_view *view, const struct muster_view_comm
     crowd->n = 0;
     for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
         const struct muster_view_gpu *gpu = &view->gpu[view->member[m].gpu];
-        if (!gpu->use || gpu->use->samples == 0) {
+        if (!gpu->use || gpu->use->samples == 0)
             continue;
-        }
-        if (gpu->rank == rank) {
+        if (gpu->rank == rank)
             crowd->culprit = gpu;
-        } else if (crowd->n < OTHERS_MAX) {
+        else if (crowd->n < OTHERS_MAX)
             crowd->other[crowd->n++] = gpu;
-        }
     }
     return crowd->culprit != NULL;
 }
@@ -204,11 +197,9 @@ static bool gather(const struct muster_view *view, const struct muster_view_comm
 static const struct muster_view_gpu *gpu_of(const struct muster_view *view,
                                             const struct muster_view_comm *comm, int32_t rank)
 {
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        if (view->gpu[view->member[m].gpu].rank == rank) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        if (view->gpu[view->member[m].gpu].rank == rank)
             return &view->gpu[view->member[m].gpu];
-        }
-    }
     return NULL;
 }
 
@@ -218,15 +209,12 @@ static void cite_interface(const struct muster_view_gpu *gpu, const char *end,
 {
     const struct muster_fact_head *head = gpu && gpu->facts ? &gpu->facts->head : NULL;
     char rate[64] = "rate not told by its driver", achieved[64] = "";
-    if (!head || !(head->nic_verbs[0] || head->nic[0])) {
+    if (!head || !(head->nic_verbs[0] || head->nic[0]))
         return;
-    }
-    if (head->nic_mbps && !head->nic_verbs[0]) {
+    if (head->nic_mbps && !head->nic_verbs[0])
         snprintf(rate, sizeof rate, "%" PRIu32 " Mb/s by its driver", head->nic_mbps);
-    }
-    if (reached->ops) {
+    if (reached->ops)
         snprintf(achieved, sizeof achieved, "; %.2f GB/s achieved", reached->mean_gbs);
-    }
     muster_finding_line(lines, "rank %" PRId32 " %s through %s, %s%s", gpu->rank, end,
                         head->nic_verbs[0] ? head->nic_verbs : head->nic, rate, achieved);
 }
@@ -236,12 +224,10 @@ static void cite_one(const struct muster_view *view, uint32_t c, struct muster_a
 {
     enum { SOME_BYTES = 1 << 20 };
     const struct muster_view_comm *comm = &view->comm[c];
-    if (gather(view, comm, finding->rank[0], crowd)) {
+    if (gather(view, comm, finding->rank[0], crowd))
         cite_gpu(crowd, &finding->evidence);
-    }
-    if (finding->kind != MUSTER_FINDING_SLOW_TRANSFER || finding->ranks < 2) {
+    if (finding->kind != MUSTER_FINDING_SLOW_TRANSFER || finding->ranks < 2)
         return;
-    }
     struct muster_path_reached reached = muster_path_measure(view, c, SOME_BYTES, memory);
     cite_interface(gpu_of(view, comm, finding->rank[0]), "sends", &reached, &finding->evidence);
     cite_interface(gpu_of(view, comm, finding->rank[1]), "receives", &reached, &finding->evidence);
@@ -256,11 +242,9 @@ int muster_path_cite(const struct muster_view *view, struct muster_findings *fin
         struct muster_finding *finding = &findings->finding[i];
         bool slow =
             muster_finding_is_late(finding) || finding->kind == MUSTER_FINDING_SLOW_TRANSFER;
-        for (uint32_t c = 0; c < view->comms && slow && finding->ranks; c++) {
-            if (view->comm[c].id == finding->comm) {
+        for (uint32_t c = 0; c < view->comms && slow && finding->ranks; c++)
+            if (view->comm[c].id == finding->comm)
                 cite_one(view, c, &memory, crowd, finding);
-            }
-        }
     }
     int result = muster_arena_check(&memory, err, "looking at GPUs");
     muster_arena_free(&memory);

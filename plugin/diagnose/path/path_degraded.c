@@ -21,9 +21,8 @@ static const struct muster_view_net *net_abroad(const struct muster_path_scan *s
         const struct muster_view_net *net = &view->net[i];
         const struct muster_view_member *from = &view->member[net->member];
         const struct muster_view_comm *comm = &view->comm[from->comm];
-        if (from->gpu != gpu || net->count == 0 || comm->duplicate_rank) {
+        if (from->gpu != gpu || net->count == 0 || comm->duplicate_rank)
             continue;
-        }
         for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
             const struct muster_view_member *to = &view->member[m];
             if (to->rank == net->peer && scan->host[to->gpu] != scan->host[gpu]) {
@@ -37,11 +36,9 @@ static const struct muster_view_net *net_abroad(const struct muster_path_scan *s
 
 static bool is_missing_on(const struct muster_path_scan *scan, uint32_t host)
 {
-    for (size_t i = 0; i < scan->n; i++) {
-        if (scan->missing[i].host == host) {
+    for (size_t i = 0; i < scan->n; i++)
+        if (scan->missing[i].host == host)
             return true;
-        }
-    }
     return false;
 }
 
@@ -101,18 +98,15 @@ static int find_nvlinks(const struct muster_path_scan *scan, uint32_t g,
      * busy to tell of them all. */
     bool fewer =
         fact->nvlinks < fact->nvlinks_usual && fact->nvlinks_present >= fact->nvlinks_usual;
-    if (fact->nvlinks == 0 || (!fewer && !lost)) {
+    if (fact->nvlinks == 0 || (!fewer && !lost))
         return 0;
-    }
     uint32_t comm = neighbour(scan, g, true, &pair);
-    if (comm == MUSTER_VIEW_NONE) {
+    if (comm == MUSTER_VIEW_NONE)
         return 0;
-    }
     struct muster_finding *finding =
         begin(scan, comm, MUSTER_FINDING_PATH_DEGRADED, gpu, pair.b, findings);
-    if (!finding) {
+    if (!finding)
         return -1;
-    }
     if (lost) {
         muster_finding_line(&finding->evidence,
                             "GPU %s of rank %" PRId32 " had %u active NVLinks when the job began "
@@ -146,9 +140,8 @@ static int find_pcie(const struct muster_path_scan *scan, uint32_t g,
     } else if (low != MUSTER_FACT_FULL && (net = net_abroad(scan, g, &other))) {
         comm = scan->view->member[net->member].comm;
     }
-    if (comm == MUSTER_VIEW_NONE || low == MUSTER_FACT_FULL || !fact->low[0]) {
+    if (comm == MUSTER_VIEW_NONE || low == MUSTER_FACT_FULL || !fact->low[0])
         return 0;
-    }
     if (low == MUSTER_FACT_LOW_IDLE) {
         muster_finding_line(&findings->not_observable, "rank %" PRId32 ": %.200s", gpu->rank,
                             fact->low);
@@ -156,9 +149,8 @@ static int find_pcie(const struct muster_path_scan *scan, uint32_t g,
     }
     struct muster_finding *finding =
         begin(scan, comm, MUSTER_FINDING_PATH_DEGRADED, gpu, other, findings);
-    if (!finding) {
+    if (!finding)
         return -1;
-    }
     muster_finding_line(&finding->evidence, "%s", fact->low);
     muster_finding_line(&finding->evidence,
                         net ? "rank %" PRId32 " reaches rank %" PRId32 " of another host through it"
@@ -188,9 +180,8 @@ static int find_nic(const struct muster_path_scan *scan, uint32_t g,
     }
     struct muster_finding *finding = begin(scan, scan->view->member[net->member].comm,
                                            MUSTER_FINDING_PATH_MISSING, gpu, peer, findings);
-    if (!finding) {
+    if (!finding)
         return -1;
-    }
     enum muster_fact_var which = head->nic_verbs[0] ? MUSTER_VAR_IB_HCA : MUSTER_VAR_SOCKET_IFNAME;
     const char *value = muster_path_variable(gpu, which);
     muster_finding_line(&finding->evidence,
@@ -215,9 +206,8 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
     const struct muster_view *view = scan->view;
     const struct muster_view_comm *comm = &view->comm[c];
     struct muster_path_pair pair, slowest = {.peer = NULL};
-    if (!comm->id || comm->duplicate_rank || comm->members != comm->nranks) {
+    if (!comm->id || comm->duplicate_rank || comm->members != comm->nranks)
         return 0;
-    }
     for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
         const struct muster_view_gpu *a = &view->gpu[view->member[m].gpu];
         const struct muster_view_member *next =
@@ -229,23 +219,19 @@ static int find_slow(const struct muster_path_scan *scan, uint32_t c,
             scan->host[next->gpu] != scan->host[view->member[m].gpu]) {
             return 0;
         }
-        if (!slowest.peer || pair.peer->limit_mbs < slowest.peer->limit_mbs) {
+        if (!slowest.peer || pair.peer->limit_mbs < slowest.peer->limit_mbs)
             slowest = pair;
-        }
     }
-    if (!slowest.peer) {
+    if (!slowest.peer)
         return 0;
-    }
     struct muster_path_reached reached = muster_path_measure(view, c, HUGE_BYTES, scan->memory);
     double limit = slowest.peer->limit_mbs / 1000.0;
-    if (reached.ops < OPS_MIN || reached.best_gbs * 100 >= limit * LOW_PERCENT) {
+    if (reached.ops < OPS_MIN || reached.best_gbs * 100 >= limit * LOW_PERCENT)
         return 0;
-    }
     struct muster_finding *finding =
         begin(scan, c, MUSTER_FINDING_PATH_DEGRADED, slowest.a, slowest.b, findings);
-    if (!finding) {
+    if (!finding)
         return -1;
-    }
     char path[96];
     muster_path_pair_format(&slowest, path, sizeof path);
     finding->confidence = muster_path_confidence(true);
@@ -266,23 +252,17 @@ int muster_path_find_low(const struct muster_path_scan *scan, struct muster_find
     const struct muster_view *view = scan->view;
     int result = 0;
     for (uint32_t g = 0; g < view->gpus && result == 0; g++) {
-        if (!view->gpu[g].fact) {
+        if (!view->gpu[g].fact)
             continue;
-        }
-        if (!is_missing_on(scan, scan->host[g])) {
+        if (!is_missing_on(scan, scan->host[g]))
             result = find_nvlinks(scan, g, findings);
-        }
-        if (result == 0) {
+        if (result == 0)
             result = find_pcie(scan, g, findings);
-        }
-        if (result == 0) {
+        if (result == 0)
             result = find_nic(scan, g, findings);
-        }
     }
-    for (uint32_t c = 0; c < view->comms && result == 0; c++) {
-        if (scan->n == 0) {
+    for (uint32_t c = 0; c < view->comms && result == 0; c++)
+        if (scan->n == 0)
             result = find_slow(scan, c, findings);
-        }
-    }
     return result;
 }

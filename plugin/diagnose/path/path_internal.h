@@ -17,8 +17,8 @@ struct muster_path_scan {
     const struct muster_view *view;
     struct muster_arena *memory;
     uint32_t *host; /* of each GPU of the view */
-    /* While a communicator is looked at: the next member on the same host, and the first one of each
-     * host; MUSTER_VIEW_NONE: none. */
+    /* While a communicator is looked at: the next member on the same host, and the first one of
+     * each host; MUSTER_VIEW_NONE: none. */
     uint32_t *next, *first;
     struct muster_path_missing *missing;
     size_t n;

@@ -33,14 +33,11 @@ static enum muster_path_class level_of(const char *value)
     static const enum muster_path_class digits[] = {MUSTER_PATH_SELF, MUSTER_PATH_PIX,
                                                     MUSTER_PATH_PXB,  MUSTER_PATH_PHB,
                                                     MUSTER_PATH_SYS,  MUSTER_PATH_SYS};
-    for (size_t i = 0; value && i < sizeof words / sizeof *words; i++) {
-        if (strcmp(value, words[i].word) == 0) {
+    for (size_t i = 0; value && i < sizeof words / sizeof *words; i++)
+        if (strcmp(value, words[i].word) == 0)
             return words[i].class;
-        }
-    }
-    if (!value || value[0] < '0' || value[0] > '9') {
+    if (!value || value[0] < '0' || value[0] > '9')
         return MUSTER_PATH_UNKNOWN;
-    }
     long digit = strtol(value, NULL, 10);
     long last = (long)(sizeof digits / sizeof *digits) - 1;
     return digits[digit < last ? digit : last];
@@ -50,14 +47,12 @@ static const struct muster_fact_peer *peer_of(const struct muster_fact_gpu *from
                                               const struct muster_fact_gpu *to)
 {
     unsigned domain, bus, device;
-    if (sscanf(to->pci, "%x:%x:%x", &domain, &bus, &device) != 3) {
+    if (sscanf(to->pci, "%x:%x:%x", &domain, &bus, &device) != 3)
         return NULL;
-    }
     for (unsigned i = 0; i < from->peers; i++) {
         const struct muster_fact_peer *peer = &from->peer[i];
-        if (peer->domain == domain && peer->bus == bus && peer->device == device) {
+        if (peer->domain == domain && peer->bus == bus && peer->device == device)
             return peer;
-        }
     }
     return NULL;
 }
@@ -66,9 +61,8 @@ static const struct muster_fact_peer *peer_of(const struct muster_fact_gpu *from
  * or leaves by rules that differ from version to version. */
 static bool is_expected(const struct muster_fact_peer *peer)
 {
-    if (peer->class == MUSTER_PATH_NVLINK) {
+    if (peer->class == MUSTER_PATH_NVLINK)
         return peer->nvlinks > 0;
-    }
     return peer->p2p == MUSTER_P2P_OK &&
            (peer->class == MUSTER_PATH_PIX || peer->class == MUSTER_PATH_PXB);
 }
@@ -91,26 +85,22 @@ static void explain(struct muster_path_pair *pair)
             return;
         }
     }
-    if (pair->peer->p2p > MUSTER_P2P_OK) {
+    if (pair->peer->p2p > MUSTER_P2P_OK)
         pair->why = MUSTER_PATH_REFUSED;
-    }
 }
 
 bool muster_path_pair(const struct muster_view_gpu *a, const struct muster_view_gpu *b,
                       struct muster_path_pair *pair)
 {
     *pair = (struct muster_path_pair){.a = a, .b = b};
-    if (!a->fact || !b->fact || strcmp(a->fact->pci, b->fact->pci) == 0) {
+    if (!a->fact || !b->fact || strcmp(a->fact->pci, b->fact->pci) == 0)
         return false;
-    }
     pair->peer = peer_of(a->fact, b->fact);
-    if (!pair->peer) {
+    if (!pair->peer)
         return false;
-    }
     pair->expected = is_expected(pair->peer);
-    if (pair->expected) {
+    if (pair->expected)
         explain(pair);
-    }
     return true;
 }
 
@@ -134,12 +124,10 @@ static void add(struct muster_path_reached *reached, uint64_t bytes, double fact
     sums[0] += moved;
     sums[1] += (double)ns;
     reached->ops++;
-    if (moved / (double)ns > reached->best_gbs) {
+    if (moved / (double)ns > reached->best_gbs)
         reached->best_gbs = moved / (double)ns;
-    }
-    if (bytes > reached->largest) {
+    if (bytes > reached->largest)
         reached->largest = bytes;
-    }
 }
 
 struct muster_path_reached muster_path_measure(const struct muster_view *view, uint32_t comm,
@@ -149,9 +137,8 @@ struct muster_path_reached muster_path_measure(const struct muster_view *view, u
     struct muster_joint joint;
     double sums[2] = {0, 0};
     struct muster_path_reached reached = {.ops = 0};
-    if (!muster_joint_possible(own) || own->members != own->nranks) {
+    if (!muster_joint_possible(own) || own->members != own->nranks)
         return reached;
-    }
     muster_joint_begin(&joint, view, comm, NULL, memory);
     while (muster_joint_next(&joint)) {
         uint64_t shortest = muster_joint_span(&joint).shortest_ns;
@@ -159,9 +146,8 @@ struct muster_path_reached muster_path_measure(const struct muster_view *view, u
         uint64_t bytes =
             muster_op_size_bytes(any->func, view->class[any->class].dtype, any->count, own->nranks);
         double factor = muster_busbw_factor(any->func, own->nranks);
-        if (bytes >= min_bytes && factor > 0) {
+        if (bytes >= min_bytes && factor > 0)
             add(&reached, bytes, factor, shortest, sums);
-        }
     }
     reached.mean_gbs = sums[1] > 0 ? sums[0] / sums[1] : 0;
     return reached;

@@ -40,7 +40,8 @@ struct muster_path_reached {
     double mean_gbs, best_gbs;
     uint64_t largest; /* bytes */
 };
-/* ops is 0 where they cannot be known: not all ranks in view, nothing timed, an arena that failed. */
+/* ops is 0 where they cannot be known: not all ranks in view, nothing timed, an arena that failed.
+ */
 struct muster_path_reached muster_path_measure(const struct muster_view *view, uint32_t comm,
                                                uint64_t min_bytes, struct muster_arena *memory);
 

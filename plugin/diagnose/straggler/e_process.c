@@ -36,21 +36,18 @@ int64_t muster_seat_limit_ns(int64_t usual_ns)
 static double log_mean(const double *log_e, unsigned n)
 {
     double most = -INFINITY, sum = 0;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         most = log_e[i] > most ? log_e[i] : most;
-    }
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         sum += exp(log_e[i] - most);
-    }
     return most + log(sum / n);
 }
 
 double muster_log_e(double hits, double windows, double p)
 {
     double log_e[STAKES];
-    for (unsigned i = 0; i < STAKES; i++) {
+    for (unsigned i = 0; i < STAKES; i++)
         log_e[i] = hits * log1p(stakes[i] * (1 / p - 1)) + (windows - hits) * log1p(-stakes[i]);
-    }
     return log_mean(log_e, STAKES);
 }
 
@@ -103,18 +100,15 @@ static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uin
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
     muster_unit_ask_next(graph, unit);
-    if (!unit->evaluated) {
+    if (!unit->evaluated)
         return;
-    }
     uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
     int64_t own_ns = muster_unit_own_ns(graph, unit);
     int64_t excess_ns = muster_unit_excess_ns(graph, unit);
-    if (seat->slice.turns && begin_ns - seat->slice.since_ns >= SLICE_NS) {
+    if (seat->slice.turns && begin_ns - seat->slice.since_ns >= SLICE_NS)
         close_slice(seat);
-    }
-    if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS) {
+    if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS)
         close_window(seat);
-    }
     bool host = of_program[graph->program[muster_unit_gpu(graph, unit)]] <= 2 &&
                 muster_unit_waited_for_call(graph, unit);
     extend(&seat->slice, begin_ns, own_ns, excess_ns, host);
@@ -130,13 +124,11 @@ static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uin
 /* of_program: zeroed, of each program how many GPUs have it. */
 static void count_windows(struct muster_graph *graph, uint32_t *of_program)
 {
-    for (size_t g = 0; g < graph->view->gpus; g++) {
+    for (size_t g = 0; g < graph->view->gpus; g++)
         of_program[graph->program[g]]++;
-    }
     struct muster_walk walk = {0};
-    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
+    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;)
         add_unit(graph, of_program, u);
-    }
     for (size_t s = 0; s < graph->seats; s++) {
         if (graph->seat[s].window.turns) {
             close_slice(&graph->seat[s]);
@@ -169,14 +161,12 @@ static void set_rows(const struct muster_graph *graph, struct rows *rows)
     double least = graph->view->window ? ROWS_LEAST : 1;
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
-        for (unsigned k = 0; k < MUSTER_FARS; k++) {
+        for (unsigned k = 0; k < MUSTER_FARS; k++)
             add_rows(seat->far[k], seat->far_rows[k], seat->slices, &far[k][0], &far[k][1]);
-        }
         add_rows(seat->hits, seat->hit_rows, seat->windows, &hit[0], &hit[1]);
     }
-    for (unsigned k = 0; k < MUSTER_FARS; k++) {
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
         rows->far[k] = fmax(least, row_length(far[k][0], far[k][1]));
-    }
     rows->hit = fmax(least, row_length(hit[0], hit[1]));
     rows->others = graph->view->window > 0;
 }
@@ -219,9 +209,8 @@ static void set_evidence(struct muster_graph *graph, const struct rows *rows)
         position->hits += count * seat->hits;
         position->windows += count * seat->windows;
         position->slices += count * seat->slices;
-        for (unsigned k = 0; k < MUSTER_FARS; k++) {
+        for (unsigned k = 0; k < MUSTER_FARS; k++)
             position->far[k] += count * seat->far[k];
-        }
     }
     for (size_t s = 0; s < graph->seats; s++) {
         struct muster_seat *seat = &graph->seat[s];
@@ -257,15 +246,12 @@ double muster_false_share(const struct muster_view *view)
 static void name_culprits(struct muster_graph *graph, double *sorted)
 {
     size_t n = 0;
-    for (size_t s = 0; s < graph->seats; s++) {
-        if (graph->seat[s].windows) {
+    for (size_t s = 0; s < graph->seats; s++)
+        if (graph->seat[s].windows)
             sorted[n++] = graph->seat[s].log_e;
-        }
-    }
     double least = muster_least_e(sorted, n, muster_false_share(graph->view));
-    for (size_t s = 0; s < graph->seats; s++) {
+    for (size_t s = 0; s < graph->seats; s++)
         graph->seat[s].culprit = graph->seat[s].windows && graph->seat[s].log_e >= least;
-    }
 }
 
 void muster_seats_evaluate(struct muster_graph *graph)
@@ -274,9 +260,8 @@ void muster_seats_evaluate(struct muster_graph *graph)
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
     uint32_t *of_program =
         muster_arena_array(graph->memory, graph->view->gpus + 1, sizeof *of_program);
-    if (graph->memory->failed) {
+    if (graph->memory->failed)
         return;
-    }
     count_windows(graph, of_program);
     set_rows(graph, &rows);
     for (unsigned round = 0; round < ROUNDS; round++) {

@@ -4,9 +4,9 @@
 
 #include "view/view.h"
 
-/* What the whole job would have saved: nothing where computing hid it. keep: of each communicator of
- * the view the share of its transfers' time that stays; 1: all. Goes through the happens-before graph
- * anew; 0 once the arena, which checks are for, has failed. */
+/* What the whole job would have saved: nothing where computing hid it. keep: of each communicator
+ * of the view the share of its transfers' time that stays; 1: all. Goes through the happens-before
+ * graph anew; 0 once the arena, which checks are for, has failed. */
 double muster_hastened_ns(const struct muster_view *view, const double *keep,
                           struct muster_arena *memory);
 

@@ -47,14 +47,12 @@ static struct usual usual_of(const struct muster_graph *graph, const struct must
     size_t n = 0;
     for (uint32_t i = 0; i < turn->units; i++) {
         int64_t gap_ns = gap_of(graph, &graph->unit[graph->of_turn[turn->first + i]]);
-        if (gap_ns != MUSTER_NO_OWN) {
+        if (gap_ns != MUSTER_NO_OWN)
             scratch[n++] = gap_ns;
-        }
     }
     usual.gap_ns = middle(scratch, n);
-    for (uint32_t i = 0; i < turn->units; i++) {
+    for (uint32_t i = 0; i < turn->units; i++)
         scratch[i] = muster_unit_length_ns(graph, &graph->unit[graph->of_turn[turn->first + i]]);
-    }
     usual.length_ns = middle(scratch, turn->units);
     return usual;
 }
@@ -78,15 +76,13 @@ static void follow(struct leads *leads, uint32_t u, const struct usual *usual)
     const struct muster_unit *unit = &graph->unit[u];
     int64_t gap_ns = gap_of(graph, unit);
     int64_t lead_ns = usual->length_ns - muster_unit_length_ns(graph, unit);
-    if (gap_ns == MUSTER_NO_OWN) {
+    if (gap_ns == MUSTER_NO_OWN)
         return;
-    }
     if (is_behind(gap_ns, usual->gap_ns)) {
         int64_t before_ns =
             muster_ns_of_short(&graph->long_ns, leads->lead[unit->own] ^ MUSTER_NO_SHORT);
-        if (before_ns == MUSTER_NO_OWN) {
+        if (before_ns == MUSTER_NO_OWN)
             return;
-        }
         graph->behind[u] = put_lead(graph, gap_ns - usual->gap_ns - before_ns);
         lead_ns = before_ns > lead_ns ? before_ns : lead_ns;
     }
@@ -97,9 +93,8 @@ static void lead_turn(struct leads *leads, const struct muster_turn *turn, int64
 {
     const struct muster_graph *graph = leads->graph;
     struct usual usual = usual_of(graph, turn, scratch);
-    for (uint32_t i = 0; i < turn->units; i++) {
+    for (uint32_t i = 0; i < turn->units; i++)
         follow(leads, graph->of_turn[turn->first + i], &usual);
-    }
 }
 
 /* Communicators of which it was learned that their ranks compute while they work. NULL: none. */
@@ -122,9 +117,8 @@ void muster_graph_leads(struct muster_graph *graph)
     const bool *overlaps = overlapped(graph, &scratch);
     struct leads leads = {.graph = graph};
     size_t most = 0;
-    for (size_t t = 0; t < graph->turns; t++) {
+    for (size_t t = 0; t < graph->turns; t++)
         most = graph->turn[t].units > most ? graph->turn[t].units : most;
-    }
     int64_t *own = muster_arena_array(&scratch, most + 1, sizeof *own);
     if (overlaps) {
         leads.lead = muster_arena_array(&scratch, graph->units + 1, sizeof *leads.lead);
@@ -132,9 +126,8 @@ void muster_graph_leads(struct muster_graph *graph)
     }
     for (size_t t = 0; t < graph->ordered && leads.lead && graph->behind && own; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
-        if (turn->kind == MUSTER_TURN_ALL && turn->units > 1 && overlaps[turn->comm]) {
+        if (turn->kind == MUSTER_TURN_ALL && turn->units > 1 && overlaps[turn->comm])
             lead_turn(&leads, turn, own);
-        }
     }
     muster_arena_end(&scratch, graph->making);
 }
@@ -156,9 +149,8 @@ struct slower {
 
 static void mark_culprits(const struct muster_graph *graph, bool *culprit)
 {
-    for (size_t s = 0; s < graph->seats; s++) {
+    for (size_t s = 0; s < graph->seats; s++)
         culprit[graph->seat[s].gpu] |= graph->seat[s].culprit;
-    }
 }
 
 static bool is_overlapped(const struct muster_graph *graph, const struct muster_unit *unit)
@@ -184,11 +176,9 @@ static void note_seen(struct muster_graph *graph, const bool *culprit, struct se
             own->gpu = seat->gpu;
         }
     }
-    for (size_t p = 0; p < graph->positions; p++) {
-        if (is_known(&seen[p])) {
+    for (size_t p = 0; p < graph->positions; p++)
+        if (is_known(&seen[p]))
             graph->position[p].ready_ns = (int64_t)(seen[p].sum / seen[p].n);
-        }
-    }
 }
 
 /* Beyond what the others needed; MUSTER_NO_OWN: not known, or evaluated beside them. */

@@ -211,14 +211,12 @@ struct muster_walk {
 /* MUSTER_NO_UNIT: that was all. */
 static inline uint32_t muster_walk_next(const struct muster_graph *graph, struct muster_walk *walk)
 {
-    if (graph->in_order) {
+    if (graph->in_order)
         return walk->at < graph->units ? walk->at++ : MUSTER_NO_UNIT;
-    }
     for (; walk->turn < graph->ordered; walk->turn++, walk->at = 0) {
         const struct muster_turn *turn = &graph->turn[graph->order[walk->turn]];
-        if (walk->at < turn->units) {
+        if (walk->at < turn->units)
             return graph->of_turn[turn->first + walk->at++];
-        }
     }
     return MUSTER_NO_UNIT;
 }
@@ -360,9 +358,8 @@ static inline bool muster_unit_waited_for_call(const struct muster_graph *graph,
 static inline uint32_t muster_unit_before(const struct muster_graph *graph,
                                           const struct muster_unit *unit, unsigned edge)
 {
-    if (edge == MUSTER_EDGE_LAST) {
+    if (edge == MUSTER_EDGE_LAST)
         return muster_unit_last(graph, unit);
-    }
     if (edge == MUSTER_EDGE_CALL) {
         bool known = unit->known >> MUSTER_EDGE_CALL & 1;
         return known ? (uint32_t)(unit - graph->unit) - 1 : MUSTER_NO_UNIT;
@@ -391,9 +388,8 @@ static inline int64_t muster_unit_own(const struct muster_graph *graph,
                                       const struct muster_unit *unit, unsigned edge)
 {
     const struct muster_unit *before = &graph->unit[muster_unit_before(graph, unit, edge)];
-    if (edge == MUSTER_EDGE_CALL) {
+    if (edge == MUSTER_EDGE_CALL)
         return (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, before));
-    }
     uint64_t from = muster_edge_begins(edge) ? muster_unit_begin_ns(graph, before)
                                              : muster_unit_end_ns(graph, before);
     return (int64_t)(muster_unit_begin_ns(graph, unit) - from);

@@ -65,16 +65,13 @@ static uint32_t next_seat(struct muster_graph *graph, struct muster_places *plac
     uint32_t last = after->last[gpu], seat = last && after->next ? after->next[last - 1] : 0;
     if (!seat || graph->seat[seat - 1].position != position) {
         seat = seat_of(graph, places, position, gpu) + 1;
-        while (after->n < graph->seats && !is_failed(graph)) {
+        while (after->n < graph->seats && !is_failed(graph))
             muster_arena_add(graph->making, &after->next, &after->n, sizeof *after->next);
-        }
-        if (is_failed(graph)) {
+        if (is_failed(graph))
             return 0;
-        }
     }
-    if (last && after->next) {
+    if (last && after->next)
         after->next[last - 1] = seat;
-    }
     after->last[gpu] = seat;
     return seat - 1;
 }
@@ -94,9 +91,8 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
             position = position_of(graph, positions, label, u);
         }
         unit->seat = next_seat(graph, seats, after, position, muster_unit_gpu_by_op(graph, unit));
-        if (is_failed(graph)) {
+        if (is_failed(graph))
             return;
-        }
         struct muster_seat *seat = &graph->seat[unit->seat];
         graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
         seat->last_unit = u;
@@ -110,9 +106,8 @@ void muster_graph_seats(struct muster_graph *graph)
     struct followers after = {
         .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
     graph->in_order = true;
-    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
+    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++)
         seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
-    }
 }
 
 /* ---- which edge ---- */
@@ -200,9 +195,8 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
     for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
         const struct muster_unit *unit = &graph->unit[u];
         muster_unit_ask_next(graph, unit);
-        if (is_informative(graph, unit)) {
+        if (is_informative(graph, unit))
             note_change(graph, unit);
-        }
     }
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
@@ -216,9 +210,8 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
             own->most = change > own->most ? change : own->most;
         }
     }
-    for (size_t p = 0; p < graph->positions; p++) {
+    for (size_t p = 0; p < graph->positions; p++)
         graph->position[p].edge = choose(sum[p], &graph->position[p]);
-    }
 }
 
 /* ready: of each position sum and number of the own times that are seen. */
@@ -255,23 +248,21 @@ void muster_graph_edges(struct muster_graph *graph)
         learn_edges(graph, sum);
         set_own(graph, ready);
     }
-    for (size_t p = 0; p < graph->positions && !scratch.failed; p++) {
+    for (size_t p = 0; p < graph->positions && !scratch.failed; p++)
         graph->position[p].ready_ns = ready[p][1] > 0 ? (int64_t)(ready[p][0] / ready[p][1]) : 0;
-    }
     muster_arena_end(&scratch, graph->memory);
 }
 
 void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
                        struct muster_arena *memory)
 {
-    static void (*const step[])(struct muster_graph * graph) = {
+    static void (*const step[])(struct muster_graph *graph) = {
         muster_graph_units, muster_graph_turns, muster_graph_order, muster_graph_seats,
         muster_graph_edges, muster_graph_leads, muster_graph_usual, muster_graph_stages};
     struct muster_arena making = {0};
     *graph = (struct muster_graph){.view = view, .memory = memory, .making = &making};
-    for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++) {
+    for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++)
         step[i](graph);
-    }
     graph->label = NULL;
     graph->of_op = NULL;
     graph->waited_ns = NULL;

@@ -81,9 +81,8 @@ static uint64_t signature(const struct muster_graph *graph, const struct muster_
 static uint64_t hash_calls(const uint64_t *last)
 {
     uint64_t hash = MUSTER_HASH_SEED;
-    for (unsigned i = 0; i < MUSTER_LAST_CALLS; i++) {
+    for (unsigned i = 0; i < MUSTER_LAST_CALLS; i++)
         hash = muster_hash_number(hash, last[i]);
-    }
     return hash;
 }
 
@@ -140,19 +139,15 @@ static uint32_t find_mark(const struct muster_positions *positions,
 {
     uint64_t *count = positions->sorted, often = 0;
     size_t n = 0;
-    for (size_t i = 0; i < hashes->n; i++) {
-        if (hashes->count[i] >= MARK_LEAST) {
+    for (size_t i = 0; i < hashes->n; i++)
+        if (hashes->count[i] >= MARK_LEAST)
             count[n++] = hashes->count[i];
-        }
-    }
-    if (n) {
+    if (n)
         qsort(count, n, sizeof *count, by_number);
-    }
     for (size_t i = 0; i < n && !often; i++) {
         uint64_t sum = 0;
-        for (size_t k = i; k < n && 4 * count[k] <= 5 * count[i]; k++) {
+        for (size_t k = i; k < n && 4 * count[k] <= 5 * count[i]; k++)
             sum += count[k];
-        }
         often = sum * mark_share >= positions->calls ? count[i] : 0;
     }
     uint32_t mark = NO_HASH;
@@ -197,9 +192,8 @@ static uint32_t find_period(const struct muster_positions *positions)
             square += gap[i] * gap[i];
             count[number[i] % k]++;
         }
-        for (uint32_t phase = 0; phase < k; phase++) {
+        for (uint32_t phase = 0; phase < k; phase++)
             square -= count[phase] ? sum[phase] * sum[phase] / count[phase] : 0;
-        }
         square /= (double)(n - k);
         best = k == 1 ? square * PERIOD_BETTER : best;
         if (k > 1 && square < best) {
@@ -244,9 +238,8 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
 {
     struct muster_counts *counts = &positions->met;
     uint64_t *longer = positions->longer;
-    for (size_t i = 0; i < positions->calls; i++) {
+    for (size_t i = 0; i < positions->calls; i++)
         longer[i] = positions->hashes.hash[positions->call[i].hash];
-    }
     for (size_t n = MUSTER_LAST_CALLS; n < LONGEST_ROW; n *= 2) {
         clear(counts);
         for (size_t i = positions->calls; i-- > 0;) {
@@ -255,13 +248,11 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
             counts->count[number_of(counts, longer[i])]++;
         }
         uint32_t mark = find_mark(positions, counts, MARK_SHARE * MUSTER_LAST_CALLS / (2 * n));
-        if (mark == NO_HASH || counts->count[mark] > RARER * (double)marks) {
+        if (mark == NO_HASH || counts->count[mark] > RARER * (double)marks)
             continue;
-        }
         marks = counts->count[mark];
-        for (size_t i = 0; i < positions->calls; i++) {
+        for (size_t i = 0; i < positions->calls; i++)
             positions->call[i].mark = longer[i] == counts->hash[mark];
-        }
     }
     clear(counts);
     return marks;
@@ -271,13 +262,11 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
 static uint64_t mark_steps(struct muster_positions *positions)
 {
     uint32_t mark = find_mark(positions, &positions->hashes, MARK_SHARE);
-    if (mark == NO_HASH) {
+    if (mark == NO_HASH)
         return 0;
-    }
     uint64_t marks = positions->hashes.count[mark];
-    for (size_t i = 0; i < positions->calls; i++) {
+    for (size_t i = 0; i < positions->calls; i++)
         positions->call[i].mark = positions->call[i].hash == mark;
-    }
     return is_uneven(positions, marks) ? mark_longer(positions, marks) : marks;
 }
 
@@ -285,9 +274,8 @@ static struct muster_place_met *place_met(struct muster_positions *positions, ui
                                           uint64_t place)
 {
     struct muster_place_met *met = &positions->place_met[(hash + place * 31) % MUSTER_PLACES_MET];
-    if (met->hash != hash + 1 || met->place != place) {
+    if (met->hash != hash + 1 || met->place != place)
         *met = (struct muster_place_met){.place = place, .hash = hash + 1};
-    }
     return met;
 }
 
@@ -328,9 +316,8 @@ static void by_mark(struct muster_positions *positions)
         since = call->mark ? 0 : since + (since <= most);
         struct muster_place_met *met = place_met(positions, call->hash, since);
         count_met(positions, met);
-        if (call->unit != MUSTER_NO_UNIT) {
+        if (call->unit != MUSTER_NO_UNIT)
             positions->graph->unit[call->unit].seat = label_of(positions, met);
-        }
     }
 }
 
@@ -358,13 +345,11 @@ static void by_period(struct muster_positions *positions)
 static void keep_lowest(struct muster_sketch *sketch, uint64_t label)
 {
     size_t at = sketch->n;
-    if (at == SKETCH && label >= sketch->label[SKETCH - 1]) {
+    if (at == SKETCH && label >= sketch->label[SKETCH - 1])
         return;
-    }
     at -= at == SKETCH;
-    for (; at > 0 && sketch->label[at - 1] > label; at--) {
+    for (; at > 0 && sketch->label[at - 1] > label; at--)
         sketch->label[at] = sketch->label[at - 1];
-    }
     sketch->label[at] = label;
     sketch->n += sketch->n < SKETCH;
 }
@@ -375,11 +360,9 @@ static void draw_sketch(const struct muster_positions *positions, uint64_t steps
 {
     const struct muster_counts *met = &positions->met;
     memset(sketch, 0, sizeof *sketch);
-    for (size_t i = 0; i < met->n; i++) {
-        if (met->count[i] >= MARK_LEAST && 2ull * met->count[i] >= steps) {
+    for (size_t i = 0; i < met->n; i++)
+        if (met->count[i] >= MARK_LEAST && 2ull * met->count[i] >= steps)
             keep_lowest(sketch, met->hash[i]);
-        }
-    }
 }
 
 /* Of the lowest labels of both together those that both have. */
@@ -402,15 +385,13 @@ void muster_positions_set(struct muster_positions *positions, uint32_t gpu)
     struct muster_sketch own;
     uint64_t marks = mark_steps(positions);
     size_t p = 0;
-    if (marks) {
+    if (marks)
         by_mark(positions);
-    } else {
+    else
         by_period(positions);
-    }
     draw_sketch(positions, marks, &own);
-    while (p < positions->programs && !is_alike(&own, &positions->sketch[p])) {
+    while (p < positions->programs && !is_alike(&own, &positions->sketch[p]))
         p++;
-    }
     if (p == positions->programs) {
         struct muster_sketch *added = muster_arena_add(positions->memory, &positions->sketch,
                                                        &positions->programs, sizeof own);

@@ -34,11 +34,9 @@ static int64_t usual_stage(const struct muster_view_comm *comm, struct pace (*pa
                            double *scratch)
 {
     size_t n = 0;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        if (pace[m][recv].n) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        if (pace[m][recv].n)
             scratch[n++] = exp(pace[m][recv].sum / pace[m][recv].n);
-        }
-    }
     muster_sort_double(scratch, n);
     return n < 2 ? MUSTER_NO_OWN : (int64_t)(STAGES * scratch[(n - 1) / 2]);
 }
@@ -61,9 +59,8 @@ static double *own_of_gpus(const struct muster_graph *graph)
 static double usual_sum(const struct muster_view *view, const struct muster_view_comm *comm,
                         const double *of_gpu, double *scratch)
 {
-    for (uint32_t m = 0; m < comm->members; m++) {
+    for (uint32_t m = 0; m < comm->members; m++)
         scratch[m] = of_gpu[view->member[comm->first_member + m].gpu];
-    }
     muster_sort_double(scratch, comm->members);
     return comm->members ? scratch[(comm->members - 1) / 2] : 0;
 }
@@ -73,9 +70,8 @@ static bool all_timed(const struct muster_view *view, const struct muster_view_c
                       const double *timed)
 {
     bool all = true;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
         all &= timed[view->member[m].gpu] >= TIMED;
-    }
     return all;
 }
 
@@ -92,12 +88,10 @@ static double *timed_of_gpus(const struct muster_view *view, struct muster_arena
         timed[gpu] += muster_source_is_gpu(view->op[o].source);
         ops[gpu]++;
     }
-    for (size_t m = 0; m < view->members && whole; m++) {
+    for (size_t m = 0; m < view->members && whole; m++)
         comms[view->member[m].gpu] += view->member[m].ops > 0;
-    }
-    for (size_t g = 0; g < view->gpus && whole; g++) {
+    for (size_t g = 0; g < view->gpus && whole; g++)
         timed[g] = comms[g] < 2 ? 1 : timed[g] / ops[g];
-    }
     return timed;
 }
 
@@ -105,9 +99,8 @@ static double *timed_of_gpus(const struct muster_view *view, struct muster_arena
 static bool any_stages(const struct muster_graph *graph)
 {
     bool any = false;
-    for (size_t t = 0; t < graph->turns && !any && graph->first_partner; t++) {
+    for (size_t t = 0; t < graph->turns && !any && graph->first_partner; t++)
         any = graph->turn[t].p2p && !graph->turn[t].alike;
-    }
     return any;
 }
 
@@ -116,9 +109,8 @@ static bool any_stages(const struct muster_graph *graph)
 void muster_graph_stages(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
-    if (!any_stages(graph)) {
+    if (!any_stages(graph))
         return;
-    }
     struct muster_arena *memory = graph->making;
     struct pace(*pace)[2] = muster_arena_array(memory, view->members + 1, sizeof *pace);
     double *scratch = muster_arena_array(memory, view->members + 1, sizeof *scratch);
@@ -126,9 +118,8 @@ void muster_graph_stages(struct muster_graph *graph)
     double *of_gpu = own_of_gpus(graph);
     double *sum = muster_arena_array(memory, view->comms + 1, sizeof *sum);
     double *timed = timed_of_gpus(view, memory);
-    if (memory->failed) {
+    if (memory->failed)
         return;
-    }
     for (size_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (is_stage(graph, unit, view->member[muster_unit_member(graph, unit)].comm)) {

@@ -34,17 +34,14 @@ static bool find_meetings(const struct muster_graph *graph, struct muster_arena 
 {
     meetings->before = muster_arena_array(memory, graph->units + 1, sizeof *meetings->before);
     meetings->after = muster_arena_array(memory, graph->units + 1, sizeof *meetings->after);
-    if (memory->failed) {
+    if (memory->failed)
         return false;
-    }
     uint32_t last = MUSTER_NO_UNIT;
-    for (uint32_t u = 0; u < graph->units; u++) {
+    for (uint32_t u = 0; u < graph->units; u++)
         last = meetings->before[u] = met(graph, last, u);
-    }
     last = MUSTER_NO_UNIT;
-    for (uint32_t u = (uint32_t)graph->units; u-- > 0;) {
+    for (uint32_t u = (uint32_t)graph->units; u-- > 0;)
         last = meetings->after[u] = met(graph, last, u);
-    }
     return true;
 }
 
@@ -101,15 +98,13 @@ static void mend(struct muster_graph *graph, const struct meetings *meetings,
     uint64_t at_ns;
     bool known = sent_at(graph, meetings, tie, &at_ns);
     int64_t early_ns = (int64_t)(at_ns - muster_unit_end_ns(graph, recv));
-    if (!known || early_ns < MENDED_NS || early_ns > MENDED_MOST_NS) {
+    if (!known || early_ns < MENDED_NS || early_ns > MENDED_MOST_NS)
         return;
-    }
     int64_t sent = muster_unit_length_ns(graph, &graph->unit[tie->send]);
     int64_t shown = muster_unit_length_ns(graph, recv);
     struct muster_unit_group *own = muster_unit_own_group(graph, recv);
-    if (own) {
+    if (own)
         own->end_ns = at_ns + (uint64_t)(sent < shown ? sent : shown);
-    }
 }
 
 void muster_graph_mend_ends(struct muster_graph *graph, const struct muster_tie *tie, size_t ties,
@@ -117,7 +112,6 @@ void muster_graph_mend_ends(struct muster_graph *graph, const struct muster_tie 
 {
     struct meetings meetings;
     bool known = find_meetings(graph, memory, &meetings);
-    for (size_t i = 0; i < ties && known; i++) {
+    for (size_t i = 0; i < ties && known; i++)
         mend(graph, &meetings, &tie[i]);
-    }
 }

@@ -1,4 +1,5 @@
-/* What a send is paired with; ends of receives that cannot be true. Between the files of this folder only. */
+/* What a send is paired with; ends of receives that cannot be true. Between the files of this
+ * folder only. */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_STAMPS_H
 #define MUSTER_DIAGNOSE_STRAGGLER_JOB_STAMPS_H
 

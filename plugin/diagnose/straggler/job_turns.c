@@ -68,9 +68,8 @@ static void collectives(struct muster_graph *graph, uint32_t comm, uint32_t *use
     muster_joint_begin(&joint, view, comm, &rule, graph->making);
     while (muster_joint_next(&joint)) {
         struct muster_turn *turn = add_turn(graph);
-        if (!turn) {
+        if (!turn)
             break;
-        }
         *turn = (struct muster_turn){.first = *used,
                                      .comm = comm,
                                      .number = joint.any->number,
@@ -79,13 +78,11 @@ static void collectives(struct muster_graph *graph, uint32_t comm, uint32_t *use
                                      .graph = joint.any->flags & MUSTER_OP_GRAPH};
         for (uint32_t i = 0; i < joint.comm->members; i++) {
             uint32_t u = joint.op[i] ? graph->of_op[joint.op[i] - view->op] : MUSTER_NO_UNIT;
-            if (u != MUSTER_NO_UNIT) {
+            if (u != MUSTER_NO_UNIT)
                 add_unit(graph, turn, u);
-            }
         }
-        if (turn->kind != MUSTER_TURN_ALL) {
+        if (turn->kind != MUSTER_TURN_ALL)
             set_root(graph, turn, view->class[joint.any->class].root);
-        }
         *used += turn->units;
     }
 }
@@ -106,9 +103,8 @@ struct ties {
 
 static uint32_t head_of(uint32_t *head, uint32_t u)
 {
-    while (head[u] != u) {
+    while (head[u] != u)
         u = head[u] = head[head[u]];
-    }
     return u;
 }
 
@@ -118,11 +114,10 @@ static const struct muster_view_member *by_rank(const struct muster_view *view,
     uint32_t low = comm->first_member, high = low + comm->members;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (view->member[middle].rank < rank) {
+        if (view->member[middle].rank < rank)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     bool found = low < comm->first_member + comm->members && view->member[low].rank == rank;
     return found ? &view->member[low] : NULL;
@@ -140,9 +135,8 @@ static void pair(const struct muster_graph *graph, struct muster_view_stream fro
             continue;
         }
         uint32_t a = graph->of_op[from.at++], b = graph->of_op[to.at++];
-        if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT) {
+        if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT)
             continue;
-        }
         struct muster_tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
         *tie = (struct muster_tie){a, b};
         a = head_of(ties->head, a);
@@ -165,9 +159,8 @@ static void pair_member(const struct muster_graph *graph, const struct muster_vi
             muster_view_stream(view, member, MUSTER_FUNC_SEND, (int32_t)op->peer);
         const struct muster_view_member *peer = by_rank(view, comm, (int32_t)op->peer);
         i = from.end;
-        if (peer && peer != member) {
+        if (peer && peer != member)
             pair(graph, from, muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);
-        }
     }
 }
 
@@ -184,17 +177,14 @@ static void measure(const struct muster_graph *graph, struct ties *ties)
         ties->least_ns[head] =
             !ties->size[head] || ns < ties->least_ns[head] ? ns : ties->least_ns[head];
         ties->size[head]++;
-        if (muster_func_is_p2p(graph->view->op[muster_unit_op(graph, unit)].func)) {
+        if (muster_func_is_p2p(graph->view->op[muster_unit_op(graph, unit)].func))
             item[n++] = (struct muster_keyed){key, u, {0}};
-        }
     }
     const struct muster_keyed *sorted = item ? muster_sort_keyed(item, item + n, n) : NULL;
-    for (size_t i = 1; i < n && item; i++) {
+    for (size_t i = 1; i < n && item; i++)
         ties->chain[ties->head[sorted[i].value]] |= sorted[i].key == sorted[i - 1].key;
-    }
-    for (size_t i = 0; i < ties->n; i++) {
+    for (size_t i = 0; i < ties->n; i++)
         ties->tied[ties->head[ties->tie[i].send]]++;
-    }
     muster_arena_end(&scratch, &ties->memory);
 }
 
@@ -204,17 +194,15 @@ static void set_partners(struct muster_graph *graph, const struct ties *ties)
     graph->first_partner =
         muster_arena_array(graph->memory, graph->units + 2, sizeof *graph->first_partner);
     graph->partner = muster_arena_array(graph->memory, 2 * ties->n + 1, sizeof *graph->partner);
-    if (graph->memory->failed) {
+    if (graph->memory->failed)
         return;
-    }
     uint32_t *first = graph->first_partner;
     for (size_t i = 0; i < ties->n; i++) {
         first[ties->tie[i].send + 2 <= graph->units ? ties->tie[i].send + 2 : graph->units + 1]++;
         first[ties->tie[i].recv + 2 <= graph->units ? ties->tie[i].recv + 2 : graph->units + 1]++;
     }
-    for (size_t u = 2; u < graph->units + 2; u++) {
+    for (size_t u = 2; u < graph->units + 2; u++)
         first[u] += first[u - 1];
-    }
     for (size_t i = 0; i < ties->n; i++) {
         graph->partner[first[ties->tie[i].send + 1]++] = ties->tie[i].recv | MUSTER_RECEIVES;
         graph->partner[first[ties->tie[i].recv + 1]++] = ties->tie[i].send;
@@ -251,9 +239,8 @@ static void find_sent(const struct muster_graph *graph, struct ties *ties)
             own[ns < 0] += (double)(ns < 0 ? -ns : ns);
         }
     }
-    for (size_t c = 0; c < comms && !ties->memory.failed; c++) {
+    for (size_t c = 0; c < comms && !ties->memory.failed; c++)
         ties->sent[c] = SENT * waited[c][0] < waited[c][1];
-    }
 }
 
 static void add_exchange(struct muster_graph *graph, const struct ties *ties, uint32_t u,
@@ -265,9 +252,8 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
     bool together = waits_together(ties, head, ties->sent[comm]);
     if (!together || head == u) {
         struct muster_turn *turn = add_turn(graph);
-        if (!turn) {
+        if (!turn)
             return;
-        }
         /* All ranks do the same where all have as many partners. */
         uint32_t own = graph->first_partner[u + 1] - graph->first_partner[u];
         bool alike = !ties->chain[head] && ties->size[head] > 2 &&
@@ -306,17 +292,14 @@ static void make_ties(struct muster_graph *graph, struct ties *ties)
     ties->tied = muster_arena_array(&ties->memory, n, sizeof *ties->tied);
     ties->least_ns = muster_arena_array(&ties->memory, n, sizeof *ties->least_ns);
     ties->chain = muster_arena_array(&ties->memory, n, sizeof *ties->chain);
-    if (ties->memory.failed) {
+    if (ties->memory.failed)
         return;
-    }
-    for (uint32_t u = 0; u < graph->units; u++) {
+    for (uint32_t u = 0; u < graph->units; u++)
         ties->head[u] = u;
-    }
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm); m++) {
+        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm); m++)
             pair_member(graph, comm, &view->member[comm->first_member + m], ties);
-        }
     }
     if (!ties->memory.failed) {
         muster_graph_mend_ends(graph, ties->tie, ties->n, &ties->memory);
@@ -327,12 +310,10 @@ static void make_ties(struct muster_graph *graph, struct ties *ties)
 static void sends(struct muster_graph *graph, uint32_t *used)
 {
     bool any = false;
-    for (size_t i = 0; i < graph->view->classes && !any; i++) {
+    for (size_t i = 0; i < graph->view->classes && !any; i++)
         any = muster_func_is_p2p(graph->view->class[i].func);
-    }
-    if (!any) {
+    if (!any)
         return;
-    }
     struct ties ties = {.n = 0};
     make_ties(graph, &ties);
     if (!ties.memory.failed) {
@@ -340,11 +321,9 @@ static void sends(struct muster_graph *graph, uint32_t *used)
         find_sent(graph, &ties);
     }
     bool failed = ties.memory.failed;
-    for (uint32_t u = 0; u < graph->units && !failed && !graph->memory->failed; u++) {
-        if (ties.size[ties.head[u]] >= 2) {
+    for (uint32_t u = 0; u < graph->units && !failed && !graph->memory->failed; u++)
+        if (ties.size[ties.head[u]] >= 2)
             add_exchange(graph, &ties, u, used);
-        }
-    }
     muster_arena_end(&ties.memory, graph->memory);
 }
 
@@ -352,13 +331,11 @@ static void sends(struct muster_graph *graph, uint32_t *used)
 static void lonely(struct muster_graph *graph, uint32_t *used)
 {
     for (uint32_t u = 0; u < graph->units; u++) {
-        if (graph->unit[u].turn != MUSTER_NO_UNIT) {
+        if (graph->unit[u].turn != MUSTER_NO_UNIT)
             continue;
-        }
         struct muster_turn *turn = add_turn(graph);
-        if (!turn) {
+        if (!turn)
             return;
-        }
         const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, &graph->unit[u])];
         *turn = (struct muster_turn){.first = *used,
                                      .comm = graph->view->member[op->member].comm,
@@ -374,17 +351,13 @@ void muster_graph_turns(struct muster_graph *graph)
 {
     uint32_t used = 0;
     graph->of_turn = muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->of_turn);
-    for (uint32_t c = 0; c < graph->view->comms && !graph->memory->failed; c++) {
-        if (muster_joint_possible(&graph->view->comm[c])) {
+    for (uint32_t c = 0; c < graph->view->comms && !graph->memory->failed; c++)
+        if (muster_joint_possible(&graph->view->comm[c]))
             collectives(graph, c, &used);
-        }
-    }
-    if (!graph->memory->failed) {
+    if (!graph->memory->failed)
         sends(graph, &used);
-    }
-    if (!graph->memory->failed) {
+    if (!graph->memory->failed)
         lonely(graph, &used);
-    }
 }
 
 /* ---- the order ---- */
@@ -465,10 +438,8 @@ void muster_graph_order(struct muster_graph *graph)
                           muster_arena_array(&scratch, n, sizeof *visit.at)};
     graph->order = muster_arena_array(graph->memory, n, sizeof *graph->order);
     bool failed = scratch.failed || graph->memory->failed;
-    for (uint32_t t = 0; t < graph->turns && !failed; t++) {
-        if (visit.state[t] == 0) {
+    for (uint32_t t = 0; t < graph->turns && !failed; t++)
+        if (visit.state[t] == 0)
             put_in_order(&visit, t);
-        }
-    }
     muster_arena_end(&scratch, graph->memory);
 }

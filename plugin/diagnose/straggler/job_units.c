@@ -71,9 +71,8 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
 
 static void note_known(struct muster_unit *unit, const struct muster_view_op *op)
 {
-    if (op->self_known) {
+    if (op->self_known)
         unit->known |= 1u << MUSTER_EDGE_LAST | 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
-    }
 }
 
 struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
@@ -84,9 +83,8 @@ struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
             muster_arena_add(graph->memory, &graph->group, &graph->groups, sizeof *own);
         *own = (struct muster_unit_group){muster_unit_begin_ns(graph, unit),
                                           muster_unit_end_ns(graph, unit), unit->op};
-        if (graph->memory->failed) {
+        if (graph->memory->failed)
             return NULL;
-        }
         unit->op = (uint32_t)graph->groups - 1;
         unit->group = true;
     }
@@ -97,9 +95,8 @@ static void extend(struct muster_graph *graph, struct muster_unit *unit,
                    const struct muster_view_op *op)
 {
     struct muster_unit_group *group = muster_unit_own_group(graph, unit);
-    if (!group) {
+    if (!group)
         return;
-    }
     group->begin_ns = op->begin_ns < group->begin_ns ? op->begin_ns : group->begin_ns;
     group->end_ns = op->end_ns > group->end_ns ? op->end_ns : group->end_ns;
     unit->scored &= muster_view_scored(op);
@@ -116,9 +113,8 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     muster_positions_next_gpu(builder->positions);
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_op *op = &graph->view->op[keyed[i].value];
-        if (muster_view_to_itself(graph->view, op)) {
+        if (muster_view_to_itself(graph->view, op))
             continue;
-        }
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
         if (same_group(graph, group, first, before, op)) {
             if (group && timed(op)) {
@@ -198,9 +194,8 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
     size_t ops = 0, first = graph->units;
     for (size_t m = 0; m < n; m++) {
         const struct muster_view_member *member = &view->member[members[m]];
-        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++) {
+        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++)
             builder->keyed[ops++] = (struct muster_keyed){view->op[o].enqueue_ns, o, {0}};
-        }
         memset(builder->recent[members[m]], 0xff, sizeof *builder->recent);
     }
     walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops);
@@ -210,12 +205,10 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
             muster_unit_begin_ns(graph, &graph->unit[first + u]), (uint32_t)(first + u), {0}};
     }
     const struct muster_keyed *by_begin = muster_sort_keyed(builder->keyed, builder->spare, units);
-    for (size_t u = 0; u < units; u++) {
+    for (size_t u = 0; u < units; u++)
         set_edges(builder, members, n, (uint32_t)by_begin[u].value);
-    }
-    if (n) {
+    if (n)
         muster_positions_set(builder->positions, view->member[members[0]].gpu);
-    }
 }
 
 /* Communicators of as many ranks that are used alike have one role. */
@@ -226,9 +219,8 @@ static void set_roles(struct muster_graph *graph)
         uint64_t *role = &graph->role[view->member[view->op[i].member].comm];
         *role |= 1ull << (view->op[i].func & 31);
     }
-    for (size_t c = 0; c < view->comms; c++) {
+    for (size_t c = 0; c < view->comms; c++)
         graph->role[c] = muster_hash_number(graph->role[c], view->comm[c].nranks);
-    }
 }
 
 static void make_builder(struct builder *builder, size_t most)
@@ -239,9 +231,8 @@ static void make_builder(struct builder *builder, size_t most)
     builder->spare = muster_arena_array(memory, most + 1, sizeof *builder->spare);
     builder->recent = muster_arena_array(memory, members + 1, sizeof *builder->recent);
     builder->positions = muster_arena_array(memory, 1, sizeof *builder->positions);
-    if (builder->positions) {
+    if (builder->positions)
         muster_positions_begin(builder->positions, builder->graph, memory, most);
-    }
 }
 
 static size_t busiest(const struct muster_view *view, const uint32_t *members, const size_t *first)
@@ -249,9 +240,8 @@ static size_t busiest(const struct muster_view *view, const uint32_t *members, c
     size_t most = 0;
     for (size_t g = 0; g < view->gpus; g++) {
         size_t ops = 0;
-        for (size_t m = first[g]; m < first[g + 1]; m++) {
+        for (size_t m = first[g]; m < first[g + 1]; m++)
             ops += view->member[members[m]].ops;
-        }
         most = ops > most ? ops : most;
     }
     return most;
@@ -300,11 +290,9 @@ void muster_graph_units(struct muster_graph *graph)
     uint32_t *members = muster_arena_array(&builder.memory, view->members + 1, sizeof *members);
     const size_t *first = muster_view_members_by_gpu(view, members, &builder.memory);
     make_arrays(graph);
-    if (!is_failed(&builder)) {
+    if (!is_failed(&builder))
         make_builder(&builder, busiest(view, members, first));
-    }
-    if (!is_failed(&builder)) {
+    if (!is_failed(&builder))
         all_gpus(&builder, members, first);
-    }
     muster_arena_end(&builder.memory, graph->memory);
 }

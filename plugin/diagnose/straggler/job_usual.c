@@ -19,9 +19,8 @@ static int64_t wait_of(const struct muster_graph *graph, const struct muster_uni
     int64_t transfer = (int64_t)turn->transfer_ns, length_ns = muster_unit_length_ns(graph, unit);
     bool alone = turn->kind == MUSTER_TURN_APART;
     int64_t least = graph->seat[unit->seat].least_ns;
-    if (!muster_turn_is_whole(graph, turn) && (alone || least < transfer)) {
+    if (!muster_turn_is_whole(graph, turn) && (alone || least < transfer))
         transfer = least;
-    }
     return length_ns > transfer ? length_ns - transfer : 0;
 }
 
@@ -30,18 +29,16 @@ static bool any_reaches(const struct muster_graph *graph)
 {
     for (size_t p = 0; p < graph->positions; p++) {
         uint8_t edge = graph->position[p].edge;
-        if (edge != MUSTER_EDGE_LAST && edge != MUSTER_EDGE_CALL) {
+        if (edge != MUSTER_EDGE_LAST && edge != MUSTER_EDGE_CALL)
             return true;
-        }
     }
     return false;
 }
 
 static void find_waits(struct muster_graph *graph)
 {
-    for (size_t s = 0; s < graph->seats; s++) {
+    for (size_t s = 0; s < graph->seats; s++)
         graph->seat[s].least_ns = INT64_MAX;
-    }
     for (size_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         int64_t *least = &graph->seat[unit->seat].least_ns;
@@ -50,14 +47,12 @@ static void find_waits(struct muster_graph *graph)
         *least = ns < *least ? ns : *least;
         turn->longest_ns = ns > turn->longest_ns ? ns : turn->longest_ns;
     }
-    if (!any_reaches(graph)) {
+    if (!any_reaches(graph))
         return;
-    }
     graph->waited_ns =
         muster_arena_array(graph->making, graph->units + 1, sizeof *graph->waited_ns);
-    if (!graph->waited_ns) {
+    if (!graph->waited_ns)
         return;
-    }
     int64_t sum = 0;
     for (size_t u = 0; u < graph->units; u++) {
         graph->waited_ns[u] = sum;
@@ -112,9 +107,8 @@ static int64_t behind_ns(const struct muster_graph *graph, uint32_t u)
     const struct muster_unit *unit = &graph->unit[u];
     bool queued = (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_OWN) &&
                   muster_unit_last(graph, unit) == unit->own;
-    if (!queued || !graph->behind) {
+    if (!queued || !graph->behind)
         return INT64_MAX;
-    }
     int64_t behind = muster_ns_of_short(&graph->long_ns, graph->behind[u] ^ MUSTER_NO_SHORT);
     return behind == MUSTER_NO_OWN ? INT64_MAX : behind > 0 ? behind : 0;
 }
@@ -148,9 +142,8 @@ static const char *host_of_most(const struct muster_graph *graph, const struct p
     size_t lead = 0, same = 0;
     for (size_t i = 0; i < pool->n; i++) {
         const char *host = host_of(graph, &graph->unit[pool->unit[i]]);
-        if (lead == 0) {
+        if (lead == 0)
             most = host;
-        }
         lead = most == host || strcmp(most, host) == 0 ? lead + 1 : lead - 1;
     }
     for (size_t i = 0; i < pool->n; i++) {
@@ -177,9 +170,8 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
         pool->host_of_most = host_of_most(graph, pool);
         pool->hosts_known = true;
     }
-    if (!pool->host_of_most || strcmp(pool->host_of_most, host) != 0) {
+    if (!pool->host_of_most || strcmp(pool->host_of_most, host) != 0)
         return INT64_MAX; /* half of the others are on other hosts */
-    }
     uint64_t before_ns = call_before_ns(graph, unit);
     for (size_t i = 0; i < pool->n; i++) {
         const struct muster_unit *other = &graph->unit[pool->unit[i]];
@@ -190,9 +182,8 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
             scratch[n++] = muster_unit_own(graph, other, MUSTER_EDGE_CALL);
         }
     }
-    if (2 * n < others || n == 0) {
+    if (2 * n < others || n == 0)
         return INT64_MAX;
-    }
     muster_sort_i64(scratch, n);
     return muster_unit_own(graph, unit, MUSTER_EDGE_CALL) - scratch[n / 2];
 }
@@ -220,9 +211,8 @@ static int64_t usual_host(const struct muster_graph *graph, struct pool *pool)
     size_t known = 0;
     for (size_t i = 0; i < pool->n; i++) {
         int64_t host = muster_unit_host(graph, &graph->unit[pool->unit[i]]);
-        if (host != MUSTER_NO_OWN) {
+        if (host != MUSTER_NO_OWN)
             pool->own[known++] = host;
-        }
     }
     muster_sort_i64(pool->own, known);
     return known < 2 ? MUSTER_NO_OWN : pool->own[(known - 1) / 2];
@@ -272,9 +262,8 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct 
     int64_t behind = excess > 0 ? behind_ns(graph, u) : INT64_MAX;
     excess = behind < excess ? behind : excess;
     int64_t meanwhile = more > 0 ? more - (excess > 0 ? excess : 0) : 0;
-    if (meanwhile) {
+    if (meanwhile)
         graph->more_waited[u] = muster_shorten_ns(&graph->long_ns, meanwhile);
-    }
     unit->evaluated = true;
     int64_t host_ns = MUSTER_NO_OWN;
     if (excess >= MUSTER_GAP_NS) {
@@ -297,29 +286,24 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct 
 static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
 {
     struct usual usual = {.first = INT64_MAX};
-    if (pool->n < 2) {
+    if (pool->n < 2)
         return;
-    }
-    for (size_t i = 0; i < pool->n; i++) {
+    for (size_t i = 0; i < pool->n; i++)
         pool->own[i] = muster_unit_own_ns(graph, &graph->unit[pool->unit[i]]);
-    }
     usual.own = usual_of(pool);
-    for (size_t i = 0; i < pool->n && graph->waited_ns; i++) {
+    for (size_t i = 0; i < pool->n && graph->waited_ns; i++)
         pool->own[i] = waited_ns(graph, pool->unit[i]);
-    }
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     pool->hosts_known = false;
     bool begins = false;
-    for (size_t i = 0; i < pool->n; i++) {
+    for (size_t i = 0; i < pool->n; i++)
         begins |= muster_edge_begins(graph->unit[pool->unit[i]].edge);
-    }
     for (size_t i = 0; i < pool->n && begins; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         usual.first = gap < usual.first ? gap : usual.first;
     }
-    for (size_t i = 0; i < pool->n; i++) {
+    for (size_t i = 0; i < pool->n; i++)
         evaluate_unit(graph, pool, &usual, pool->unit[i]);
-    }
 }
 
 /* Units by what they are compared with: ranks of the same program in the same place of the same
@@ -333,9 +317,8 @@ static struct key_parts key_parts(const struct muster_graph *graph, const struct
 {
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct key_parts parts = {seat->position, graph->program[seat->gpu], 0};
-    if (turn->p2p && graph->stages[turn->comm]) {
+    if (turn->p2p && graph->stages[turn->comm])
         parts.stage = (uint32_t)graph->view->member[muster_unit_member(graph, unit)].rank + 1;
-    }
     return parts;
 }
 
@@ -430,19 +413,15 @@ static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes
                           struct muster_arena *memory)
 {
     size_t room = 0, n = 0;
-    for (size_t t = 0; t < graph->turns; t++) {
+    for (size_t t = 0; t < graph->turns; t++)
         room += graph->turn[t].number % passes == pass;
-    }
     struct muster_keyed *turn = muster_arena_array(memory, room + 1, sizeof *turn);
     struct muster_keyed *spare = muster_arena_array(memory, room + 1, sizeof *spare);
-    if (memory->failed) {
+    if (memory->failed)
         return;
-    }
-    for (uint32_t t = 0; t < graph->turns; t++) {
-        if (graph->turn[t].number % passes == pass) {
+    for (uint32_t t = 0; t < graph->turns; t++)
+        if (graph->turn[t].number % passes == pass)
             turn[n++] = (struct muster_keyed){graph->turn[t].number, t, {0}};
-        }
-    }
     evaluate_turns(graph, muster_sort_keyed(turn, spare, n), n, memory);
 }
 
@@ -450,9 +429,8 @@ void muster_graph_usual(struct muster_graph *graph)
 {
     size_t passes = graph->turns / AT_ONCE + 1;
     find_waits(graph);
-    if (graph->making->failed) {
+    if (graph->making->failed)
         return;
-    }
     graph->more_waited =
         muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_waited);
     graph->more_host =

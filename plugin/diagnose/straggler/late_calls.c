@@ -119,9 +119,8 @@ static uint64_t label_of(const struct search *search, const struct muster_view_o
     uint64_t label = muster_hash_number(view->member[op->member].comm + 1ull, 0);
     uint32_t o = (uint32_t)(op - view->op);
     for (unsigned i = 0; i < AHEAD; i++) {
-        if (o == MUSTER_VIEW_NONE) {
+        if (o == MUSTER_VIEW_NONE)
             return 0;
-        }
         label = muster_hash_number(label, kind_of(view, &view->op[o]));
         o = search->next[o];
     }
@@ -155,16 +154,13 @@ static void link_calls(struct search *search, size_t gpu, const uint32_t *member
     size_t n = 0;
     for (size_t m = 0; m < members; m++) {
         const struct muster_view_member *own = &view->member[member[m]];
-        for (uint32_t o = own->first_op; o < own->first_op + own->ops; o++) {
-            if (is_call(view, &view->op[o])) {
+        for (uint32_t o = own->first_op; o < own->first_op + own->ops; o++)
+            if (is_call(view, &view->op[o]))
                 keyed[n++] = (struct muster_keyed){view->op[o].enqueue_ns, o, {0}};
-            }
-        }
     }
     const struct muster_keyed *sorted = muster_sort_keyed(keyed, spare, n);
-    for (size_t i = 0; i + 1 < n; i++) {
+    for (size_t i = 0; i + 1 < n; i++)
         search->next[sorted[i].value] = sorted[i + 1].value;
-    }
     if (n > 0) {
         search->run_ns[gpu] = (double)(sorted[n - 1].key - sorted[0].key);
         search->rarest[gpu] = rarest_of(search, sorted, n);
@@ -179,23 +175,19 @@ static void link_all(struct search *search)
     const size_t *first = member ? muster_view_members_by_gpu(view, member, &scratch) : NULL;
     size_t most = 0;
     search->next = muster_arena_array(search->memory, view->ops + 1, sizeof *search->next);
-    for (size_t o = 0; o < view->ops && search->next; o++) {
+    for (size_t o = 0; o < view->ops && search->next; o++)
         search->next[o] = MUSTER_VIEW_NONE;
-    }
     for (size_t g = 0; g < view->gpus && first; g++) {
         size_t ops = 0;
-        for (size_t m = first[g]; m < first[g + 1]; m++) {
+        for (size_t m = first[g]; m < first[g + 1]; m++)
             ops += view->member[member[m]].ops;
-        }
         most = is_blind(&view->gpu[g]) && ops > most ? ops : most;
     }
     struct muster_keyed *keyed = muster_arena_array(&scratch, most + 1, sizeof *keyed);
     struct muster_keyed *spare = muster_arena_array(&scratch, most + 1, sizeof *spare);
-    for (size_t g = 0; g < view->gpus && first && search->next && !scratch.failed; g++) {
-        if (is_blind(&view->gpu[g])) {
+    for (size_t g = 0; g < view->gpus && first && search->next && !scratch.failed; g++)
+        if (is_blind(&view->gpu[g]))
             link_calls(search, g, member + first[g], first[g + 1] - first[g], keyed, spare);
-        }
-    }
     muster_arena_end(&scratch, search->memory);
 }
 
@@ -206,9 +198,8 @@ static void to_lags(int64_t *at, uint32_t n, int64_t *sorted)
 {
     memcpy(sorted, at, n * sizeof *at);
     muster_sort_i64(sorted, n);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         at[i] -= sorted[(n - 1) / 2];
-    }
 }
 
 /* All of the group have it, and then do the same. */
@@ -220,9 +211,8 @@ static bool make_moment(struct search *search, const struct group *group,
     for (uint32_t i = 0; i < group->n; i++) {
         const struct muster_view_op *op = joint->op[group->member[i] - joint->comm->first_member];
         uint64_t label = op ? label_of(search, op) : 0;
-        if (!label || (i && label != moment->label)) {
+        if (!label || (i && label != moment->label))
             return false;
-        }
         moment->label = label;
         search->op[i] = op;
         search->ended[i] = (int64_t)op->enqueue_ns;
@@ -247,15 +237,13 @@ static size_t find_groups(const struct search *search, const struct muster_view_
     size_t blind = 0, n = 0, used = 0;
     for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
         uint32_t gpu = view->member[m].gpu;
-        if (is_blind(&view->gpu[gpu])) {
+        if (is_blind(&view->gpu[gpu]))
             groups->keyed[blind++] = (struct muster_keyed){host_of[gpu], m, {0}};
-        }
     }
     const struct muster_keyed *sorted = muster_sort_keyed(groups->keyed, groups->spare, blind);
     for (size_t first = 0, end; first < blind; first = end) {
-        for (end = first; end < blind && sorted[end].key == sorted[first].key; end++) {
+        for (end = first; end < blind && sorted[end].key == sorted[first].key; end++)
             groups->member[used + end - first] = sorted[end].value;
-        }
         if (end - first >= RANKS_LEAST) {
             groups->at[n++] = (struct group){groups->member + used, (uint32_t)(end - first), false};
             used += end - first;
@@ -275,9 +263,8 @@ static void each_moment(struct search *search, uint32_t comm, struct group *grou
     while (muster_joint_next(&joint)) {
         for (size_t g = 0; g < n; g++) {
             struct moment moment;
-            if (make_moment(search, &group[g], &joint, &moment)) {
+            if (make_moment(search, &group[g], &joint, &moment))
                 look_at(search, &group[g], &moment);
-            }
         }
     }
     muster_arena_end(&scratch, search->memory);
@@ -295,9 +282,8 @@ static void each_comm(struct search *search, const uint32_t *host_of, look *look
     for (uint32_t c = 0; c < view->comms && !scratch.failed && !search->memory->failed; c++) {
         if (muster_joint_possible(&view->comm[c])) {
             size_t n = find_groups(search, &view->comm[c], host_of, &groups);
-            if (n > 0) {
+            if (n > 0)
                 each_moment(search, c, groups.at, n, look_at);
-            }
         }
     }
     muster_arena_end(&scratch, search->memory);
@@ -324,9 +310,8 @@ static void learn(struct search *search, struct group *group, const struct momen
     for (uint32_t i = 0; i < group->n && place; i++) {
         uint64_t key = muster_hash_number(moment->label, group->member[i] + 1ull);
         uint32_t *at = muster_places_at(&search->seats, key);
-        if (search->memory->failed) {
+        if (search->memory->failed)
             return;
-        }
         if (*at) {
             const struct last *last = &search->last[*at - 1];
             double before = (double)(moment->ended[i] - last->ended);
@@ -358,9 +343,8 @@ static void choose_waits(struct search *search)
 {
     search->wait =
         muster_arena_array(search->memory, search->view->comms + 1, sizeof *search->wait);
-    if (!search->wait) {
+    if (!search->wait)
         return;
-    }
     for (size_t p = 0; p < search->n_places; p++) {
         const struct place *own = &search->place[p];
         struct wait *wait = &search->wait[own->comm];
@@ -389,9 +373,8 @@ static void count_round(struct search *search, const struct group *group,
     for (uint32_t i = 0; i < group->n; i++) {
         struct muster_late_caller *own = &search->caller[group->member[i]];
         int64_t next = 0, late = search->sorted[i];
-        for (uint32_t k = 0; k < group->n; k++) {
+        for (uint32_t k = 0; k < group->n; k++)
             next = k != i && search->sorted[k] > next ? search->sorted[k] : next;
-        }
         own->member = group->member[0];
         own->ranks = group->n;
         own->run_ns = search->run_ns[search->view->member[group->member[i]].gpu];
@@ -412,16 +395,13 @@ static void count(struct search *search, struct group *group, const struct momen
     const struct wait *wait = &search->wait[search->view->member[group->member[0]].comm];
     const struct place *place = &search->place[wait->place];
     uint32_t rarest = search->rarest[search->view->member[group->member[0]].gpu];
-    if (wait->places != 1 || place->label != moment->label || place->turns > RARELY * rarest) {
+    if (wait->places != 1 || place->label != moment->label || place->turns > RARELY * rarest)
         return;
-    }
-    if (group->holds) {
+    if (group->holds)
         count_round(search, group, moment);
-    }
     group->holds = true;
-    for (uint32_t i = 0; i < group->n; i++) {
+    for (uint32_t i = 0; i < group->n; i++)
         search->held[group->member[i]] = moment->began[i];
-    }
 }
 
 /* ---- who is named ---- */
@@ -444,9 +424,8 @@ static void weigh(struct search *search, struct pool *pool, double *sorted, size
         const struct pool *all = &pool[own->member];
         double p = muster_rate_most(all->hits - own->hits, all->rounds - own->rounds);
         own->log_e = muster_log_e(own->hits, own->rounds, p);
-        if (own->rounds >= ROUNDS_LEAST) {
+        if (own->rounds >= ROUNDS_LEAST)
             sorted[(*n)++] = own->log_e;
-        }
     }
 }
 
@@ -465,9 +444,8 @@ static bool is_most(const struct search *search, size_t m, double least)
         const struct muster_late_caller *other = &search->caller[k];
         bool same = k != m && view->member[k].gpu == view->member[m].gpu;
         bool more = other->gain_ns > own->gain_ns || (other->gain_ns >= own->gain_ns && k < m);
-        if (same && more && is_worth(other) && other->log_e >= least) {
+        if (same && more && is_worth(other) && other->log_e >= least)
             return false;
-        }
     }
     return true;
 }
@@ -479,9 +457,8 @@ static void name(struct search *search, struct muster_arena *memory,
     struct pool *pool = muster_arena_array(memory, view->members + 1, sizeof *pool);
     double *sorted = muster_arena_array(memory, view->members + 1, sizeof *sorted);
     size_t n = 0;
-    if (memory->failed) {
+    if (memory->failed)
         return;
-    }
     weigh(search, pool, sorted, &n);
     double least = muster_least_e(sorted, n, muster_false_share(view));
     for (size_t m = 0; m < view->members; m++) {
@@ -500,9 +477,8 @@ static void put_limits(const struct search *search, struct muster_arena *memory,
     const struct muster_view *view = search->view;
     bool *compared = muster_arena_array(memory, view->gpus + 1, sizeof *compared);
     uint32_t blind = 0, seen = 0;
-    for (size_t m = 0; m < view->members && compared; m++) {
+    for (size_t m = 0; m < view->members && compared; m++)
         compared[view->member[m].gpu] |= search->caller[m].rounds >= ROUNDS_LEAST;
-    }
     for (size_t g = 0; g < view->gpus && compared; g++) {
         blind += is_blind(&view->gpu[g]) && search->run_ns[g] > 0;
         seen += compared[g];
@@ -512,11 +488,9 @@ static void put_limits(const struct search *search, struct muster_arena *memory,
 
 static bool any_blind(const struct muster_view *view)
 {
-    for (size_t g = 0; g < view->gpus; g++) {
-        if (is_blind(&view->gpu[g])) {
+    for (size_t g = 0; g < view->gpus; g++)
+        if (is_blind(&view->gpu[g]))
             return true;
-        }
-    }
     return false;
 }
 
@@ -542,9 +516,8 @@ void muster_late_calls_find(const struct muster_view *view, struct muster_arena 
     struct muster_arena scratch = {0};
     struct search search = {.view = view, .memory = &scratch};
     const uint32_t *host_of = NULL;
-    if (any_blind(view) && make_room(&search)) {
+    if (any_blind(view) && make_room(&search))
         host_of = muster_view_hosts(view, &scratch);
-    }
     if (host_of) {
         link_all(&search);
         each_comm(&search, host_of, learn);

@@ -1,7 +1,7 @@
 /*
  * Who is late on its host, where nothing is known of GPUs: before NCCL 2.28.3, and with timing
- * light. Inside one host the times of calls are comparable, and where steps wait for each other they
- * tell a little: ranks that waited for their GPUs to be through with the same collective go on
+ * light. Inside one host the times of calls are comparable, and where steps wait for each other
+ * they tell a little: ranks that waited for their GPUs to be through with the same collective go on
  * together, and who calls its next operation later than the others of its host, and still is
  * later when all wait again, was held up in between (docs/diagnosis.md).
  *

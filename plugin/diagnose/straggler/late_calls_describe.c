@@ -43,9 +43,8 @@ void muster_late_calls_describe(const struct muster_view *view,
     const struct muster_view_member *member = &view->member[caller->member];
     const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
     struct muster_finding *finding = muster_findings_add(findings);
-    if (!finding) {
+    if (!finding)
         return;
-    }
     finding->kind = MUSTER_FINDING_LATE_RANK;
     finding->comm = view->comm[member->comm].id;
     finding->rank[finding->ranks++] = gpu->rank;

@@ -8,15 +8,13 @@ static bool grow(struct muster_places *places)
                                  .slots = places->slots ? 2 * places->slots : 1024};
     more.key = muster_arena_array(more.memory, more.slots, sizeof *more.key);
     more.value = muster_arena_array(more.memory, more.slots, sizeof *more.value);
-    if (more.memory->failed) {
+    if (more.memory->failed)
         return false;
-    }
     for (size_t i = 0; i < places->slots; i++) {
         if (places->value[i]) {
             size_t at = places->key[i] & (more.slots - 1);
-            while (more.value[at]) {
+            while (more.value[at])
                 at = (at + 1) & (more.slots - 1);
-            }
             more.key[at] = places->key[i];
             more.value[at] = places->value[i];
         }
@@ -33,9 +31,8 @@ uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
         return &places->none;
     }
     size_t at = key & (places->slots - 1);
-    while (places->value[at] && places->key[at] != key) {
+    while (places->value[at] && places->key[at] != key)
         at = (at + 1) & (places->slots - 1);
-    }
     places->used += places->value[at] == 0;
     places->key[at] = key;
     return &places->value[at];

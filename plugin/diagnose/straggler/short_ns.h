@@ -34,12 +34,10 @@ static inline int32_t muster_shorten_ns(struct muster_long_ns *rest, int64_t ns)
 
 static inline int64_t muster_ns_of_short(const struct muster_long_ns *rest, int32_t ns)
 {
-    if (ns == MUSTER_NO_SHORT) {
+    if (ns == MUSTER_NO_SHORT)
         return MUSTER_NO_NS;
-    }
-    if (ns < MUSTER_SHORT_MOST) {
+    if (ns < MUSTER_SHORT_MOST)
         return ns;
-    }
     return rest->ns ? rest->ns[ns - MUSTER_SHORT_MOST] : 0; /* NULL: memory was short */
 }
 

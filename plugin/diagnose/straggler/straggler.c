@@ -31,18 +31,14 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         muster_seats_evaluate(&graph);
         muster_graph_hidden(&graph);
     }
-    if (!memory.failed) {
+    if (!memory.failed)
         muster_suspects_find(&graph, span, &suspects);
-    }
-    if (!memory.failed) {
+    if (!memory.failed)
         muster_straggler_describe(&graph, &suspects, span, findings);
-    }
-    if (!memory.failed) {
+    if (!memory.failed)
         muster_late_calls_find(view, &memory, findings);
-    }
-    if (!memory.failed && !suspects.n) {
+    if (!memory.failed && !suspects.n)
         muster_straggler_alike(&graph, span, findings);
-    }
     if (!memory.failed) {
         put_duplicates(view, &findings->not_observable);
         muster_straggler_describe_clean(&graph, &suspects, span, findings);

@@ -1,8 +1,8 @@
 /*
  * Who holds the others back: late_rank (docs/diagnosis.md). Each rank's own time, what it needs by
  * itself between the operations that tie it to others, is compared with that of the ranks that do
- * the same at the same position of the step. Who needs longer too often for chance is a suspect; what
- * the job would have saved without that, by a replay of the happens-before graph, decides.
+ * the same at the same position of the step. Who needs longer too often for chance is a suspect;
+ * what the job would have saved without that, by a replay of the happens-before graph, decides.
  *
  * Pure: reads the view, adds findings, keeps nothing. Memory: about 40 bytes an operation with GPU
  * times.

@@ -38,9 +38,8 @@ struct alike {
 static int in_order(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;
-    if (a->position != b->position) {
+    if (a->position != b->position)
         return a->position < b->position ? -1 : 1;
-    }
     return (a->number > b->number) - (a->number < b->number);
 }
 
@@ -52,9 +51,8 @@ static bool note(const struct muster_graph *graph, const struct muster_turn *tur
         uint32_t u = graph->of_turn[turn->first + i];
         const struct muster_unit *unit = &graph->unit[u];
         muster_unit_ask_next(graph, unit);
-        if (!unit->scored || !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
+        if (!unit->scored || !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST))
             continue;
-        }
         int64_t own = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
         if (own < moment->least_ns) {
             moment->least_ns = own;
@@ -98,17 +96,15 @@ static void look(const struct muster_graph *graph, const struct moment *moment, 
 {
     size_t warm = (size_t)(WARM * (double)n);
     *alike = (struct alike){.position = moment->position, .steps = (uint32_t)(n - warm)};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         scratch[i] = moment[i].least_ns;
-    }
     muster_sort_i64(scratch, n);
     alike->usual_ns = scratch[n / 2];
     for (size_t i = warm; i < n; i++) {
         int64_t more = moment[i].least_ns - alike->usual_ns;
         bool all = (double)moment[i].units >= MOST_RANKS * (double)graph->view->gpus;
-        if (!all || more < LEAST_NS || (double)more < LONGER * (double)alike->usual_ns) {
+        if (!all || more < LEAST_NS || (double)more < LONGER * (double)alike->usual_ns)
             continue;
-        }
         alike->first = alike->times ? alike->first : moment[i].unit;
         alike->times++;
         alike->by_host += is_late_call(graph, moment[i].unit, more);
@@ -160,9 +156,8 @@ static struct alike find(const struct muster_graph *graph, const struct moment *
     for (size_t from = 0, end; from < n; from = end) {
         for (end = from; end < n && moment[end].position == moment[from].position; end++) {
         }
-        if (end - from < STEPS_LEAST) {
+        if (end - from < STEPS_LEAST)
             continue;
-        }
         look(graph, &moment[from], end - from, scratch, &one);
         /* What usually begins as soon as the last is over was ready before: nothing is known of it.
          */
@@ -179,9 +174,8 @@ void muster_straggler_alike(const struct muster_graph *graph, const struct muste
     struct moment *moment = muster_arena_array(graph->memory, graph->turns + 1, sizeof *moment);
     int64_t *scratch = muster_arena_array(graph->memory, graph->turns + 1, sizeof *scratch);
     size_t n = 0;
-    for (size_t t = 0; t < graph->turns && !graph->memory->failed; t++) {
+    for (size_t t = 0; t < graph->turns && !graph->memory->failed; t++)
         n += note(graph, &graph->turn[t], &moment[n]);
-    }
     if (n) {
         qsort(moment, n, sizeof *moment, in_order);
         struct alike best = find(graph, moment, join(moment, n), scratch);
@@ -189,8 +183,7 @@ void muster_straggler_alike(const struct muster_graph *graph, const struct muste
         bool worth = best.times && best.cost_ns >= WORTH * (double)span[gpu].covered_ns;
         struct muster_finding *finding = worth ? muster_findings_add(findings) : NULL;
         graph->memory->failed |= worth && !finding;
-        if (finding) {
+        if (finding)
             word(graph, &best, span, finding);
-        }
     }
 }

@@ -2,12 +2,14 @@
 
 #include <string.h>
 
-#define HOSTS   0.7  /* of the delay, that the host called late by: it is the host's */
-#define GPUS    0.55 /* less of it is the host's: the GPU's. A slow GPU whose host waits for it once a
-                        step has up to half of it in that wait */
-#define AT_ONCE 0.5  /* of the delay: stood in the queue for less */
-#define SHORTER 0.5  /* than this share of the queue elsewhere, or of others': there hosts are ahead */
-#define BEHIND  0.5  /* of the delays: its calls came after the others' on its host */
+#define HOSTS 0.7 /* of the delay, that the host called late by: it is the host's */
+#define GPUS                                                                                       \
+    0.55 /* less of it is the host's: the GPU's. A slow GPU whose host waits for it once a         \
+            step has up to half of it in that wait */
+#define AT_ONCE 0.5 /* of the delay: stood in the queue for less */
+#define SHORTER                                                                                    \
+    0.5 /* than this share of the queue elsewhere, or of others': there hosts are ahead */
+#define BEHIND 0.5 /* of the delays: its calls came after the others' on its host */
 
 static bool is_known(const struct muster_graph *graph, const struct muster_unit *unit)
 {
@@ -22,8 +24,9 @@ static int64_t since_call_ns(const struct muster_graph *graph, const struct must
                : MUSTER_NO_OWN;
 }
 
-/* Against the others of its turn: how long their calls stood in the queue, whether most of them took
- * less from call to call, and, on its host, whether most of them came earlier: by half the delay. */
+/* Against the others of its turn: how long their calls stood in the queue, whether most of them
+ * took less from call to call, and, on its host, whether most of them came earlier: by half the
+ * delay. */
 static void compare(struct muster_cause_tally *tally, const struct muster_graph *graph,
                     const uint8_t *group, const struct muster_unit *unit)
 {
@@ -36,9 +39,8 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
         const struct muster_unit *other = &graph->unit[graph->of_turn[turn->first + i]];
         uint32_t its_gpu = muster_unit_gpu(graph, other);
         muster_unit_ask_next(graph, other);
-        if (group[its_gpu] == group[gpu] || !is_known(graph, other)) {
+        if (group[its_gpu] == group[gpu] || !is_known(graph, other))
             continue;
-        }
         tally->peers++;
         tally->peers_queued_ns += (double)(muster_unit_queued(graph, other) * MUSTER_QUEUED_NS);
         int64_t its_ns = since_call_ns(graph, other);
@@ -47,7 +49,8 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
             quicker += 2 * (since_ns - its_ns) >= excess_ns;
         }
         if (strcmp(view->gpu[its_gpu].host, view->gpu[gpu].host) == 0) {
-            int64_t behind_ns = (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, other));
+            int64_t behind_ns =
+                (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, other));
             near++;
             earlier += 2 * behind_ns >= excess_ns;
         }
@@ -63,9 +66,8 @@ void muster_cause_add(struct muster_cause_tally *tally, const struct muster_grap
     double queued = (double)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
     double excess = (double)muster_unit_excess_ns(graph, unit);
     int64_t host_ns = muster_unit_host_ns(graph, unit);
-    if (!is_known(graph, unit)) {
+    if (!is_known(graph, unit))
         return;
-    }
     if (!late) {
         tally->elsewhere++;
         tally->elsewhere_queued_ns += queued;
@@ -95,12 +97,10 @@ static bool at_once(const struct muster_cause_tally *tally)
 
 enum muster_finding_cause muster_cause_of(const struct muster_cause_tally *tally)
 {
-    if (!tally->known) {
+    if (!tally->known)
         return MUSTER_CAUSE_UNKNOWN;
-    }
-    if (tally->host_ns < GPUS * tally->late_ns) {
+    if (tally->host_ns < GPUS * tally->late_ns)
         return MUSTER_CAUSE_GPU;
-    }
     bool behind = tally->behind >= BEHIND * tally->compared;
     return at_once(tally) && behind && !tally->stage && tally->host_ns >= HOSTS * tally->late_ns
                ? MUSTER_CAUSE_HOST

@@ -24,18 +24,16 @@ struct verdict {
 static int by_compared(const void *left, const void *right)
 {
     const struct verdict *a = left, *b = right;
-    if (a->compared != b->compared) {
+    if (a->compared != b->compared)
         return a->compared > b->compared ? -1 : 1;
-    }
     return a->comm < b->comm ? -1 : a->comm > b->comm;
 }
 
 static void count(const struct muster_graph *graph, const struct muster_suspects *suspects,
                   struct verdict *verdict)
 {
-    for (uint32_t c = 0; c < graph->view->comms; c++) {
+    for (uint32_t c = 0; c < graph->view->comms; c++)
         verdict[c].comm = c;
-    }
     for (size_t t = 0; t < graph->turns; t++) {
         const struct muster_turn *turn = &graph->turn[t];
         uint32_t evaluated = 0;
@@ -128,12 +126,10 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     struct verdict *verdict = muster_arena_array(graph->memory, view->comms + 1, sizeof *verdict);
     size_t shown = 0, left = 0;
     double covered = 0;
-    if (!verdict || !view->comms) {
+    if (!verdict || !view->comms)
         return;
-    }
-    for (size_t g = 0; g < view->gpus; g++) {
+    for (size_t g = 0; g < view->gpus; g++)
         covered = (double)span[g].covered_ns > covered ? (double)span[g].covered_ns : covered;
-    }
     count(graph, suspects, verdict);
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
     for (size_t c = 0; c < view->comms; c++) {
@@ -150,7 +146,6 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
         left += shown >= VERDICTS_MAX;
         shown += shown < VERDICTS_MAX;
     }
-    if (left) {
+    if (left)
         muster_finding_line(to, "%zu more communicators without a late rank", left);
-    }
 }

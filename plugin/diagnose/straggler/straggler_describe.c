@@ -61,9 +61,8 @@ static void look(const struct muster_graph *graph, const struct muster_suspects 
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            if (suspects->group[muster_unit_gpu(graph, unit)] == s) {
+            if (suspects->group[muster_unit_gpu(graph, unit)] == s)
                 look_at(graph, suspects->group, unit, graph->seat[unit->seat].culprit, detail);
-            }
         }
     }
     for (size_t i = 0; i < graph->seats; i++) {
@@ -108,9 +107,8 @@ static void put_delay(const struct muster_graph *graph, const struct muster_susp
 {
     const struct muster_view_gpu *gpu = &graph->view->gpu[own->gpu];
     char others[32] = "none";
-    if (detail->others >= 0.0005) {
+    if (detail->others >= 0.0005)
         snprintf(others, sizeof others, "%.1f %%", 100 * detail->others);
-    }
     if (detail->first->stage) {
         muster_finding_line(&finding->evidence,
                             "slowest stage: rank %" PRId32 " took half as long again by itself as "
@@ -253,12 +251,10 @@ static void add_victims(const struct muster_graph *graph, const struct muster_su
     double least = CARRIES * suspects->suspect[s].gain_ns;
     const struct muster_view_comm *own = &view->comm[comm];
     size_t waiting = 0, inside = 0;
-    for (size_t g = 0; g < view->gpus; g++) {
+    for (size_t g = 0; g < view->gpus; g++)
         waiting += waits[g] >= least;
-    }
-    for (uint32_t i = 0; i < own->members; i++) {
+    for (uint32_t i = 0; i < own->members; i++)
         inside += waits[view->member[own->first_member + i].gpu] >= least;
-    }
     bool beyond = waiting > inside;
     for (size_t g = 0; g < view->gpus && beyond; g++) {
         if (waits[g] >= least && suspects->group[g] >= suspects->n &&
@@ -271,19 +267,16 @@ static void add_victims(const struct muster_graph *graph, const struct muster_su
 static void add_ranks(const struct muster_graph *graph, const struct muster_suspects *suspects,
                       size_t s, struct muster_finding *finding)
 {
-    for (size_t g = 0; g < graph->view->gpus; g++) {
-        if (suspects->group[g] == s && finding->ranks < MUSTER_FINDING_RANKS) {
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        if (suspects->group[g] == s && finding->ranks < MUSTER_FINDING_RANKS)
             finding->rank[finding->ranks++] = graph->view->gpu[g].rank;
-        }
-    }
 }
 
 static bool is_chained(const struct muster_graph *graph)
 {
     bool chained = false;
-    for (size_t t = 0; t < graph->turns && !chained; t++) {
+    for (size_t t = 0; t < graph->turns && !chained; t++)
         chained = graph->turn[t].kind == MUSTER_TURN_PARTNERS;
-    }
     return chained;
 }
 
@@ -317,9 +310,8 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
 static double gpus_of(const struct muster_view *view)
 {
     size_t most = view->gpus;
-    for (size_t c = 0; c < view->comms; c++) {
+    for (size_t c = 0; c < view->comms; c++)
         most = view->comm[c].nranks > most ? view->comm[c].nranks : most;
-    }
     return (double)most;
 }
 
@@ -340,12 +332,10 @@ static void add_stretch(const struct muster_when *when, int32_t rank,
                         struct muster_finding *finding)
 {
     unsigned at = finding->stretches;
-    if (at == MUSTER_FINDING_STRETCHES) {
+    if (at == MUSTER_FINDING_STRETCHES)
         return;
-    }
-    for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->since_unix_ns; at--) {
+    for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->since_unix_ns; at--)
         finding->stretch[at] = finding->stretch[at - 1];
-    }
     finding->stretch[at] =
         (struct muster_finding_stretch){rank, when->since_unix_ns, when->until_unix_ns};
     finding->stretches++;
@@ -357,9 +347,8 @@ static struct muster_finding *found_with(const struct muster_findings *findings,
 {
     for (size_t f = first; f < findings->n; f++) {
         struct muster_finding *known = &findings->finding[f];
-        if (known->kind == MUSTER_FINDING_LATE_RANK && (moves || known->comm == comm)) {
+        if (known->kind == MUSTER_FINDING_LATE_RANK && (moves || known->comm == comm))
             return known;
-        }
     }
     return NULL;
 }
@@ -387,9 +376,8 @@ static void describe_one(const struct story *story, size_t s, const struct detai
         graph->memory->failed = true;
         return;
     }
-    if (is_new) {
+    if (is_new)
         new_finding(graph, story->suspects, s, detail, finding);
-    }
     add_ranks(graph, story->suspects, s, finding);
     add_cost(view, own, detail->when.of_run, finding);
     add_stretch(&detail->when, view->gpu[own->gpu].rank, finding);
@@ -429,9 +417,7 @@ void muster_straggler_describe(const struct muster_graph *graph,
     struct detail detail[MUSTER_SUSPECTS];
     bool moves = look_at_all(graph, suspects, detail);
     struct story story = {graph, suspects, span, findings->n, moves};
-    for (size_t s = 0; s < suspects->n && !graph->memory->failed; s++) {
-        if (detail[s].first) {
+    for (size_t s = 0; s < suspects->n && !graph->memory->failed; s++)
+        if (detail[s].first)
             describe_one(&story, s, &detail[s], findings);
-        }
-    }
 }

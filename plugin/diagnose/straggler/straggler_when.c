@@ -44,9 +44,8 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
     const struct muster_unit *first = &graph->unit[graph->first_unit[gpu]];
     for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (!unit->evaluated || !graph->seat[unit->seat].culprit) {
+        if (!unit->evaluated || !graph->seat[unit->seat].culprit)
             continue;
-        }
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
         if (unit->seat == seat) {
             bool next = last != UINT64_MAX && number > last;
@@ -54,9 +53,8 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
             last = number;
         }
         int64_t excess_ns = muster_unit_excess_ns(graph, unit);
-        if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns)) {
+        if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns))
             continue;
-        }
         struct late *late = muster_arena_add(memory, &lates->at, &lates->n, sizeof *late);
         *late = (struct late){.unix_ns = unix_of(graph, first, unit),
                               .number = number,
@@ -68,11 +66,9 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
 static void collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
                     size_t s, struct muster_arena *memory, struct lates *lates)
 {
-    for (uint32_t g = 0; g < graph->view->gpus; g++) {
-        if (suspects->group[g] == s) {
+    for (uint32_t g = 0; g < graph->view->gpus; g++)
+        if (suspects->group[g] == s)
             collect_gpu(graph, suspects->suspect[s].seat, g, memory, lates);
-        }
-    }
 }
 
 static int in_time(const void *left, const void *right)
@@ -84,15 +80,13 @@ static int in_time(const void *left, const void *right)
 static void set_ends(const struct lates *lates, struct muster_when *when)
 {
     double all = 0, sum = 0;
-    for (size_t i = 0; i < lates->n; i++) {
+    for (size_t i = 0; i < lates->n; i++)
         all += lates->at[i].excess_ns;
-    }
     for (size_t i = 0; i < lates->n; i++) {
         bool before = sum < EDGE * all, inside = sum <= (1 - EDGE) * all;
         sum += lates->at[i].excess_ns;
-        if (before && sum >= EDGE * all) {
+        if (before && sum >= EDGE * all)
             when->since_unix_ns = lates->at[i].unix_ns;
-        }
         when->until_unix_ns = inside ? lates->at[i].unix_ns : when->until_unix_ns;
     }
 }
@@ -102,9 +96,8 @@ static size_t keep_strokes(struct lates *lates, struct muster_arena *memory)
 {
     size_t n = 0;
     double *excess = muster_arena_array(memory, lates->n + 1, sizeof *excess);
-    if (!excess) {
+    if (!excess)
         return 0;
-    }
     for (size_t i = 0; i < lates->n; i++) {
         if (lates->at[i].most) {
             excess[n] = lates->at[i].excess_ns;
@@ -114,11 +107,9 @@ static size_t keep_strokes(struct lates *lates, struct muster_arena *memory)
     muster_sort_double(excess, n);
     double least = n ? MUCH * excess[3 * n / 4] : 0;
     size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (lates->at[i].excess_ns >= least) {
+    for (size_t i = 0; i < n; i++)
+        if (lates->at[i].excess_ns >= least)
             lates->at[kept++] = lates->at[i];
-        }
-    }
     return kept;
 }
 
@@ -127,12 +118,10 @@ static void set_beat(struct lates *lates, struct muster_arena *memory, struct mu
 {
     size_t n = keep_strokes(lates, memory);
     uint64_t *gap = muster_arena_array(memory, n + 1, sizeof *gap);
-    if (!gap || n <= GAPS_LEAST) {
+    if (!gap || n <= GAPS_LEAST)
         return;
-    }
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = 1; i < n; i++)
         gap[i - 1] = lates->at[i].number - lates->at[i - 1].number;
-    }
     muster_sort_u64(gap, n - 1);
     uint64_t beat = 0;
     size_t exact = 0, whole = 0;
@@ -142,9 +131,8 @@ static void set_beat(struct lates *lates, struct muster_arena *memory, struct mu
         beat = end - i > exact ? gap[i] : beat;
         exact = end - i > exact ? end - i : exact;
     }
-    for (size_t i = 0; i < n - 1; i++) {
+    for (size_t i = 0; i < n - 1; i++)
         whole += beat && gap[i] % beat == 0;
-    }
     bool steps =
         beat % lates->step == 0 && beat / lates->step >= 2 && beat / lates->step <= BEAT_MOST;
     if (steps && (double)exact >= EXACT * (double)(n - 1) &&
@@ -219,9 +207,8 @@ void muster_when_of(const struct muster_graph *graph, const struct muster_suspec
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
         set_ends(&lates, when);
         when->of_run = share_of_run(graph, suspects->suspect[s].gpu);
-        if (!suspects->suspect[s].host && lates.step != UINT64_MAX) {
+        if (!suspects->suspect[s].host && lates.step != UINT64_MAX)
             set_beat(&lates, &scratch, when);
-        }
     }
     muster_arena_end(&scratch, graph->memory);
 }

@@ -10,8 +10,8 @@ struct muster_when {
     /* Late at each so-manieth step where it is late most, and how long that is; 0: at no beat. */
     uint32_t every_steps;
     double every_s;
-    /* Its lateness in the whole run over that in what was timed, as more is timed at some times than
-     * at others; 1: all was. */
+    /* Its lateness in the whole run over that in what was timed, as more is timed at some times
+     * than at others; 1: all was. */
     double of_run;
 };
 

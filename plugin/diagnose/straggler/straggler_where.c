@@ -25,15 +25,13 @@ static struct cycle typical_cycle(const struct muster_graph *graph, uint32_t sea
     uint32_t begin[LOOKED_AT];
     size_t n = 0;
     uint32_t half = 0;
-    for (uint32_t u = first; u < end; u++) {
+    for (uint32_t u = first; u < end; u++)
         half += graph->unit[u].seat == seat;
-    }
     uint32_t last = MUSTER_NO_UNIT;
     half = half > LOOKED_AT ? (half - LOOKED_AT) / 2 : 0;
     for (uint32_t u = first; u < end && n < LOOKED_AT; u++) {
-        if (graph->unit[u].seat != seat) {
+        if (graph->unit[u].seat != seat)
             continue;
-        }
         if (last != MUSTER_NO_UNIT && met > half) {
             begin[n] = last;
             length[n++] = u - last;
@@ -41,18 +39,15 @@ static struct cycle typical_cycle(const struct muster_graph *graph, uint32_t sea
         met++;
         last = u;
     }
-    if (n == 0) {
+    if (n == 0)
         return (struct cycle){0, 0};
-    }
     uint64_t sorted[LOOKED_AT];
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         sorted[i] = length[i];
-    }
     uint64_t usual = muster_upper_median_u64(sorted, n);
     size_t i = 0;
-    while (i + 1 < n && length[i] != usual) {
+    while (i + 1 < n && length[i] != usual)
         i++;
-    }
     return (struct cycle){begin[i], (uint32_t)length[i]};
 }
 
@@ -82,9 +77,8 @@ static uint32_t find_gradients(const struct muster_graph *graph, const struct cy
     uint32_t rarest = MUSTER_NO_UNIT, least = cycle->n;
     for (uint32_t i = 0; i < cycle->n && cycle->n <= KINDS_MOST; i++) {
         uint32_t u = cycle->from + i, n = 0;
-        for (uint32_t k = 0; k < cycle->n && reduces(op_of(graph, u)->func); k++) {
+        for (uint32_t k = 0; k < cycle->n && reduces(op_of(graph, u)->func); k++)
             n += alike(graph, u, cycle->from + k);
-        }
         rarest = n && n < least ? u : rarest;
         least = n && n < least ? n : least;
     }

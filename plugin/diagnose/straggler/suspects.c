@@ -15,15 +15,13 @@ enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 /* Of each GPU, where it is late most, over all positions with evidence. */
 static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
 {
-    for (size_t g = 0; g < graph->view->gpus; g++) {
+    for (size_t g = 0; g < graph->view->gpus; g++)
         of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
-    }
     for (uint32_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         struct muster_suspect *own = &of_gpu[seat->gpu];
-        if (!seat->culprit || !seat->late) {
+        if (!seat->culprit || !seat->late)
             continue;
-        }
         bool most =
             own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
         own->seat = most ? s : own->seat;
@@ -74,18 +72,16 @@ static void join_hosts(const struct muster_view *view, const uint32_t *host_of, 
 static int by_excess(const void *left, const void *right)
 {
     const struct muster_suspect *a = left, *b = right;
-    if (a->excess_ns != b->excess_ns) {
+    if (a->excess_ns != b->excess_ns)
         return a->excess_ns > b->excess_ns ? -1 : 1;
-    }
     return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
 }
 
 static int by_gain(const void *left, const void *right)
 {
     const struct muster_suspect *a = left, *b = right;
-    if (a->gain_ns != b->gain_ns) {
+    if (a->gain_ns != b->gain_ns)
         return a->gain_ns > b->gain_ns ? -1 : 1;
-    }
     return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
 }
 
@@ -95,11 +91,9 @@ static void set_groups(const struct muster_view *view, const uint32_t *host_of,
     memset(suspects->group, NOBODY, view->gpus);
     for (size_t s = 0; s < suspects->n; s++) {
         const struct muster_suspect *own = &suspects->suspect[s];
-        for (size_t g = 0; g < view->gpus; g++) {
-            if (g == own->gpu || (own->host && host_of[g] == host_of[own->gpu])) {
+        for (size_t g = 0; g < view->gpus; g++)
+            if (g == own->gpu || (own->host && host_of[g] == host_of[own->gpu]))
                 suspects->group[g] = (uint8_t)s;
-            }
-        }
     }
 }
 
@@ -190,11 +184,9 @@ static void drop_uneven(const struct muster_view *view, struct muster_suspects *
         }
     }
     size_t kept = 0;
-    for (size_t s = 0; s < suspects->n; s++) {
-        if (!dropped[s]) {
+    for (size_t s = 0; s < suspects->n; s++)
+        if (!dropped[s])
             suspects->suspect[kept++] = suspects->suspect[s];
-        }
-    }
     suspects->n = kept;
 }
 
@@ -206,23 +198,19 @@ static void set_waits(struct muster_what_if *what_if, bool played, struct muster
     struct muster_arena *memory = what_if->graph->memory;
     double *before = muster_arena_array(memory, gpus + 1, sizeof *before);
     suspects->waits = muster_arena_array(memory, suspects->n * gpus + 1, sizeof *suspects->waits);
-    if (memory->failed) {
+    if (memory->failed)
         return;
-    }
     for (size_t s = 0; s < suspects->n; s++) {
         double *own = &suspects->waits[s * gpus];
         bool walk = s == 0 ? !played : s % MUSTER_LANES == 1;
         uint32_t usual[MUSTER_LANES] = {s == 0 ? 0 : 1u << s, s == 0 ? 1 : 2u << s};
-        if (walk) {
+        if (walk)
             muster_what_if(what_if, suspects->group, usual);
-        }
-        if (s == 0) {
+        if (s == 0)
             muster_what_if_waits(what_if, 0, before);
-        }
         muster_what_if_waits(what_if, (s + 1) % MUSTER_LANES, own);
-        for (size_t g = 0; g < gpus; g++) {
+        for (size_t g = 0; g < gpus; g++)
             own[g] = before[g] - own[g];
-        }
     }
 }
 
@@ -237,15 +225,12 @@ static void choose(const struct muster_graph *graph, const uint32_t *host_of,
     if (!scratch.failed) {
         collect(graph, of_gpu);
         join_hosts(view, host_of, host, of_gpu);
-        if (view->gpus) {
+        if (view->gpus)
             qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
-        }
     }
-    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++) {
-        if (of_gpu[g].seat != MUSTER_NO_UNIT) {
+    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++)
+        if (of_gpu[g].seat != MUSTER_NO_UNIT)
             suspects->suspect[suspects->n++] = of_gpu[g];
-        }
-    }
     muster_arena_end(&scratch, graph->memory);
 }
 
@@ -263,9 +248,8 @@ static void find(const struct muster_graph *graph, const struct muster_view_span
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }
     set_groups(graph->view, host_of, suspects);
-    if (suspects->n) {
+    if (suspects->n)
         set_waits(what_if, alone, suspects);
-    }
 }
 
 void muster_suspects_find(const struct muster_graph *graph, const struct muster_view_span *span,
@@ -278,9 +262,8 @@ void muster_suspects_find(const struct muster_graph *graph, const struct muster_
     suspects->n = 0;
     suspects->group = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->group);
     muster_what_if_begin(&what_if, graph, &scratch);
-    if (!scratch.failed && !graph->memory->failed) {
+    if (!scratch.failed && !graph->memory->failed)
         find(graph, span, host_of, &what_if, suspects);
-    }
     muster_what_if_end(&what_if, &scratch);
     muster_arena_end(&scratch, graph->memory);
 }

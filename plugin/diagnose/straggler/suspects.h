@@ -9,14 +9,14 @@ enum { MUSTER_SUSPECTS = 16 };
 
 /* A rank, or all ranks of a host. */
 struct muster_suspect {
-    uint32_t gpu; /* the first of them */
+    uint32_t gpu;  /* the first of them */
     uint32_t seat; /* where it is late most */
     bool host;     /* all ranks of its host */
     double excess_ns;
-    double gain_ns; /* what the job would have saved */
+    double gain_ns;  /* what the job would have saved */
     double alone_ns; /* the same if all other suspects stay as they are */
-    double last_ns; /* the same once all other suspects are as usual */
-    double share;   /* of the time that its timed operations cover */
+    double last_ns;  /* the same once all other suspects are as usual */
+    double share;    /* of the time that its timed operations cover */
 };
 
 struct muster_suspects {

@@ -43,25 +43,22 @@ static int64_t least(int64_t a, int64_t b)
 
 static struct muster_lanes later(struct muster_lanes a, struct muster_lanes b)
 {
-    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+    for (unsigned l = 0; l < MUSTER_LANES; l++)
         a.ns[l] = most(a.ns[l], b.ns[l]);
-    }
     return a;
 }
 
 static struct muster_lanes sooner(struct muster_lanes a, struct muster_lanes b)
 {
-    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+    for (unsigned l = 0; l < MUSTER_LANES; l++)
         a.ns[l] = least(a.ns[l], b.ns[l]);
-    }
     return a;
 }
 
 static struct muster_lanes plus(struct muster_lanes a, int64_t ns)
 {
-    for (unsigned l = 0; l < MUSTER_LANES; l++) {
+    for (unsigned l = 0; l < MUSTER_LANES; l++)
         a.ns[l] += ns;
-    }
     return a;
 }
 
@@ -81,9 +78,8 @@ static inline struct muster_lanes_after
 after(struct muster_what_if *what_if, const struct muster_turn_end *turn, struct muster_lanes at)
 {
     struct muster_lanes_after own = after_not_yet;
-    for (unsigned l = 0; l < MUSTER_LANES && is_known(at); l++) {
+    for (unsigned l = 0; l < MUSTER_LANES && is_known(at); l++)
         own.ns[l] = muster_shorten_ns(&what_if->far_after, at.ns[l] - turn->first.ns[l]);
-    }
     return own;
 }
 
@@ -92,9 +88,8 @@ static inline struct muster_lanes at(const struct muster_what_if *what_if,
                                      struct muster_lanes_after own)
 {
     struct muster_lanes at = own.ns[0] == MUSTER_NO_SHORT ? not_yet : turn->first;
-    for (unsigned l = 0; l < MUSTER_LANES && own.ns[0] != MUSTER_NO_SHORT; l++) {
+    for (unsigned l = 0; l < MUSTER_LANES && own.ns[0] != MUSTER_NO_SHORT; l++)
         at.ns[l] += muster_ns_of_short(&what_if->far_after, own.ns[l]);
-    }
     return at;
 }
 
@@ -140,9 +135,8 @@ static void come_unit(const struct muster_what_if *what_if, uint32_t u, int64_t 
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_lanes begin = begin_of(what_if, u);
-    if (is_known(begin)) {
+    if (is_known(begin))
         come(coming, begin, muster_unit_length_ns(graph, unit) - transfer_ns, is_free(graph, unit));
-    }
 }
 
 /* How much sooner the soonest of a unit's partners begins, or of theirs. */
@@ -153,9 +147,8 @@ static struct muster_lanes soonest_partner(const struct muster_what_if *what_if,
     struct muster_lanes found = not_yet;
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
         uint32_t partner = muster_partner(graph, i);
-        if (!is_free(graph, &graph->unit[partner])) {
+        if (!is_free(graph, &graph->unit[partner]))
             found = soonest(found, begin_of(what_if, partner));
-        }
         for (uint32_t k = graph->first_partner[partner];
              k < graph->first_partner[partner + 1] && away > 1; k++) {
             found = soonest(found, begin_of(what_if, muster_partner(graph, k)));
@@ -183,9 +176,8 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     come_unit(what_if, u, together ? least_ns : transfer_ns, &coming);
     struct muster_lanes last =
         waited || together ? soonest_partner(what_if, u, together ? 2 : 1) : not_yet;
-    if (is_known(last)) {
+    if (is_known(last))
         come(&coming, last, 0, false);
-    }
     return came(&coming);
 }
 
@@ -215,9 +207,8 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
     uint32_t t = what_if->graph->unit[u].turn;
     const struct muster_turn_end *over = &what_if->over[t];
     uint8_t kind = what_if->graph->turn[t].kind;
-    if (kind == MUSTER_TURN_PARTNERS) {
+    if (kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
-    }
     return kind == MUSTER_TURN_ALL || over->last.ns[0] == MUSTER_NO_SHORT
                ? at(what_if, over, over->last)
                : end_apart(what_if, u);
@@ -250,13 +241,11 @@ static inline struct muster_lanes local(const struct muster_what_if *what_if, ui
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
     uint32_t from = muster_unit_before(graph, unit, unit->edge);
-    if (from == MUSTER_NO_UNIT) {
+    if (from == MUSTER_NO_UNIT)
         return own->over;
-    }
     bool known = unit->known >> unit->edge & 1;
-    if (known && (unit->edge == MUSTER_EDGE_CALL || muster_edge_begins(unit->edge))) {
+    if (known && (unit->edge == MUSTER_EDGE_CALL || muster_edge_begins(unit->edge)))
         return begin_of(what_if, from);
-    }
     return from == own->unit ? own->over : end_of(what_if, from);
 }
 
@@ -277,9 +266,8 @@ static struct muster_lanes ready(const struct muster_what_if *what_if,
 static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
 {
     unsigned lanes = 0;
-    for (unsigned l = 0; l < MUSTER_LANES && group < 32; l++) {
+    for (unsigned l = 0; l < MUSTER_LANES && group < 32; l++)
         lanes |= (usual[l] >> group & 1) << l;
-    }
     return lanes;
 }
 
@@ -303,15 +291,13 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     if (waited_ns > 0 && unit->last) {
         /* It waited for what ended last: it need not if that ends sooner. */
         struct before last = before_of(what_if, unit, muster_unit_last(graph, unit));
-        for (unsigned l = 0; l < MUSTER_LANES; l++) {
+        for (unsigned l = 0; l < MUSTER_LANES; l++)
             at.ns[l] = least(at.ns[l] + waited_ns, last.over.ns[l] + more.ns[l]);
-        }
     }
     if (own.unit != MUSTER_NO_UNIT) {
         const struct muster_position *position = &graph->position[seat->position];
-        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN) {
+        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN)
             at = sooner(at, ready(what_if, unit, position));
-        }
         at = sooner(at, plus(own.over, most(own.gap_ns, 0)));
     }
     return at;
@@ -332,13 +318,11 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t)
         int64_t least_ns = turn->p2p ? seat->least_ns : what_if->least_ns[seat->position];
         own->transfer_ns = least(own->transfer_ns, least_ns);
     }
-    for (uint32_t i = 0; i < turn->units; i++) {
+    for (uint32_t i = 0; i < turn->units; i++)
         come_unit(what_if, unit[i], own->transfer_ns, &coming);
-    }
     struct muster_lanes last = came(&coming);
-    for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++) {
+    for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
         last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
-    }
     own->last = after(what_if, own, last);
 }
 
@@ -353,9 +337,8 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
         i = i < turn->units ? i : 0;
         const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
         const struct muster_seat *seat = &graph->seat[unit->seat];
-        if (!unit->evaluated || seat->culprit) {
+        if (!unit->evaluated || seat->culprit)
             continue;
-        }
         unsigned stays = left & ~lanes_of(group[seat->gpu], usual);
         for (unsigned l = 0; l < MUSTER_LANES && stays; l++) {
             int64_t *other_ns = &what_if->other[seat->position].ns[l];
@@ -400,9 +383,8 @@ static void start(struct muster_what_if *what_if)
     muster_arena_free(&what_if->walk);
     what_if->walk.failed = failed;
     what_if->far_after = (struct muster_long_ns){.memory = &what_if->walk};
-    for (size_t u = 0; u < graph->units; u++) {
+    for (size_t u = 0; u < graph->units; u++)
         what_if->begin[u] = after_not_yet;
-    }
     for (size_t t = 0; t < graph->turns; t++) {
         what_if->over[t].first = none;
         what_if->over[t].last = after_not_yet;
@@ -424,9 +406,8 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
     for (size_t g = 0; g < graph->view->gpus; g++) {
         if (graph->first_unit[g] < graph->first_unit[g + 1]) {
             struct muster_lanes end = end_of(what_if, graph->first_unit[g + 1] - 1);
-            for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++) {
+            for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++)
                 over.ns[l] = most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
-            }
         }
     }
     return over;

@@ -57,9 +57,8 @@ static void measure(const struct muster_view *view, uint32_t comm, struct muster
     memset(moved, 0, sizeof *moved);
     muster_joint_begin(&joint, view, comm, NULL, memory);
     while (muster_joint_next(&joint)) {
-        if (!muster_joint_ends_together(joint.any->func)) {
+        if (!muster_joint_ends_together(joint.any->func))
             continue;
-        }
         uint64_t shortest = muster_joint_span(&joint).shortest_ns;
         moved->ops++;
         moved->transfer_ns += shortest;
@@ -97,22 +96,18 @@ static size_t collect(const struct muster_view *view, uint32_t comm, struct link
 bool muster_transfer_named(const struct muster_findings *findings, uint64_t comm,
                            enum muster_finding_kind kind)
 {
-    for (size_t i = 0; i < findings->n; i++) {
-        if (findings->finding[i].kind == kind && findings->finding[i].comm == comm) {
+    for (size_t i = 0; i < findings->n; i++)
+        if (findings->finding[i].kind == kind && findings->finding[i].comm == comm)
             return true;
-        }
-    }
     return false;
 }
 
 static const struct muster_view_gpu *gpu_of(const struct muster_view *view,
                                             const struct muster_view_comm *comm, int32_t rank)
 {
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        if (view->member[m].rank == rank) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        if (view->member[m].rank == rank)
             return &view->gpu[view->member[m].gpu];
-        }
-    }
     return NULL;
 }
 
@@ -189,11 +184,9 @@ static bool is_held_up(const struct muster_view *view, const struct muster_view_
         const struct muster_finding *finding = &findings->finding[i];
         for (uint32_t m = 0; m < comm->members && muster_finding_is_late(finding); m++) {
             int32_t rank = view->gpu[view->member[comm->first_member + m].gpu].rank;
-            for (unsigned r = 0; r < finding->ranks; r++) {
-                if (finding->rank[r] == rank) {
+            for (unsigned r = 0; r < finding->ranks; r++)
+                if (finding->rank[r] == rank)
                     return true;
-                }
-            }
         }
     }
     return false;
@@ -210,10 +203,9 @@ static bool stands_out(const struct link *link, size_t n, const struct moved *mo
 /* Waits are on the host's clock, which a replay at full speed does not keep. */
 static bool waits_are_real(const struct muster_view *view, const struct muster_view_comm *comm)
 {
-    for (uint32_t m = 0; m < comm->members; m++) {
+    for (uint32_t m = 0; m < comm->members; m++)
         if (!view->gpu[view->member[comm->first_member + m].gpu].host_times)
             return false;
-    }
     return true;
 }
 
@@ -223,14 +215,12 @@ static void by_links(const struct muster_view *view, uint32_t c, struct muster_a
 {
     struct moved moved;
     size_t n = waits_are_real(view, &view->comm[c]) ? collect(view, c, link) : 0;
-    if (n == 0) {
+    if (n == 0)
         return;
-    }
     measure(view, c, memory, &moved);
     const struct muster_view_gpu *to = gpu_of(view, &view->comm[c], link[0].net->peer);
-    if (!stands_out(link, n, &moved) || !to) {
+    if (!stands_out(link, n, &moved) || !to)
         return;
-    }
     struct crossing *own = muster_arena_add(memory, &crossings->at, &crossings->n, sizeof *own);
     *own = (struct crossing){.comm = c,
                              .net = link[0].net,
@@ -244,9 +234,8 @@ static void by_links(const struct muster_view *view, uint32_t c, struct muster_a
 static bool crosses(const struct crossings *crossings, uint32_t comm)
 {
     bool found = false;
-    for (size_t i = 0; i < crossings->n; i++) {
+    for (size_t i = 0; i < crossings->n; i++)
         found |= crossings->at[i].comm == comm;
-    }
     return found;
 }
 
@@ -276,15 +265,13 @@ static void saved_s(const struct muster_view *view, const struct crossings *cros
                     double cost_s[ESTIMATES])
 {
     for (unsigned e = 0; e < ESTIMATES; e++) {
-        for (size_t c = 0; c < view->comms; c++) {
+        for (size_t c = 0; c < view->comms; c++)
             keep[c] = 1;
-        }
         for (size_t i = 0; i < crossings->n; i++) {
             const struct crossing *one = &crossings->at[i];
             double least = kept_share(one, false), most = kept_share(one, true);
-            if (same_way(one, own)) {
+            if (same_way(one, own))
                 keep[one->comm] = e == LEAST ? most : e == MOST ? least : (least + most) / 2;
-            }
         }
         cost_s[e] = muster_hastened_ns(view, keep, memory) / (double)MUSTER_NS_PER_S;
     }
@@ -309,9 +296,8 @@ static void describe_way(const struct muster_view *view, struct crossings *cross
     saved_s(view, crossings, own, memory, keep, cost_s);
     measure(view, own->comm, memory, &moved);
     double covered_s = s(its->covered_ns);
-    if (memory->failed || !(cost_s[USUAL] >= WORTH * covered_s)) {
+    if (memory->failed || !(cost_s[USUAL] >= WORTH * covered_s))
         return; /* computing hides it */
-    }
     struct muster_finding *finding = muster_findings_add(findings);
     if (!finding) {
         memory->failed = true;
@@ -335,11 +321,9 @@ static void describe_crossings(const struct muster_view *view, struct crossings 
                                struct muster_findings *findings)
 {
     double *keep = muster_arena_array(memory, view->comms + 1, sizeof *keep);
-    for (size_t i = 0; i < crossings->n && !memory->failed; i++) {
-        if (!crossings->at[i].described) {
+    for (size_t i = 0; i < crossings->n && !memory->failed; i++)
+        if (!crossings->at[i].described)
             describe_way(view, crossings, i, span, memory, keep, findings);
-        }
-    }
 }
 
 /* What a search holds. */
@@ -420,25 +404,19 @@ static bool is_readable(const struct muster_view *view, const struct muster_view
 static void read_all(struct reading *in, struct muster_findings *findings)
 {
     const struct muster_view *view = in->view;
-    for (uint32_t c = 0; c < view->comms && view->nets; c++) {
-        if (is_readable(view, &view->comm[c], findings)) {
+    for (uint32_t c = 0; c < view->comms && view->nets; c++)
+        if (is_readable(view, &view->comm[c], findings))
             by_links(view, c, &in->memory, in->link, &in->crossings);
-        }
-    }
     describe_crossings(view, &in->crossings, in->span, &in->memory, findings);
     for (uint32_t c = 0; c < view->comms && !in->memory.failed; c++) {
-        if (!is_readable(view, &view->comm[c], findings)) {
+        if (!is_readable(view, &view->comm[c], findings))
             continue;
-        }
-        if (!crosses(&in->crossings, c)) {
+        if (!crosses(&in->crossings, c))
             by_collectives(in, c, findings);
-        }
         by_sends(in, c, findings);
     }
-    if (!in->memory.failed &&
-        muster_transfer_compare(view, &in->classes, in->span, findings) != 0) {
+    if (!in->memory.failed && muster_transfer_compare(view, &in->classes, in->span, findings) != 0)
         in->memory.failed = true;
-    }
 }
 
 int muster_diagnose_transfer(const struct muster_view *view, struct muster_findings *findings,
@@ -447,9 +425,8 @@ int muster_diagnose_transfer(const struct muster_view *view, struct muster_findi
     struct reading in = {.view = view};
     in.link = muster_arena_array(&in.memory, view->nets + 1, sizeof *in.link);
     in.span = muster_view_spans(view, &in.memory);
-    if (!in.memory.failed) {
+    if (!in.memory.failed)
         read_all(&in, findings);
-    }
     int result = muster_arena_check(&in.memory, err, "looking for slow transfers");
     muster_arena_free(&in.memory);
     return result;

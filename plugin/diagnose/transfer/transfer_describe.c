@@ -18,11 +18,9 @@ void muster_transfer_op(const struct muster_view *view, const struct muster_view
 static const char *common_host(const struct muster_view *view, const struct muster_view_comm *comm)
 {
     const char *host = view->gpu[view->member[comm->first_member].gpu].host;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
-        if (strcmp(view->gpu[view->member[m].gpu].host, host) != 0) {
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+        if (strcmp(view->gpu[view->member[m].gpu].host, host) != 0)
             return NULL;
-        }
-    }
     return host;
 }
 

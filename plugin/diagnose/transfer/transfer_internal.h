@@ -56,8 +56,8 @@ const struct muster_launch *muster_launch_of(const struct muster_view *view,
                                              const struct muster_view_op *op);
 void muster_launches_free(const struct muster_view *view, struct muster_launches *launches);
 
-/* The collectives of a communicator that every rank timed; sends of `from` with the receives of `to`,
- * members' indices. Those of one class, count and load stand side by side, in order. */
+/* The collectives of a communicator that every rank timed; sends of `from` with the receives of
+ * `to`, members' indices. Those of one class, count and load stand side by side, in order. */
 void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
                               struct muster_arena *memory, struct muster_transfers *to);
 void muster_transfers_of_pair(const struct muster_view *view,

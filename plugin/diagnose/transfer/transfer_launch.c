@@ -1,4 +1,5 @@
-/* Launches of sends and receives: what one carried, and how much of its time may be the transfer. */
+/* Launches of sends and receives: what one carried, and how much of its time may be the transfer.
+ */
 #include "diagnose/transfer/transfer_internal.h"
 
 /* When a launch ran, by its GPU's clock: no two of a member run at the same time. */

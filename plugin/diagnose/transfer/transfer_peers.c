@@ -48,10 +48,9 @@ static int by_shape(const void *left, const void *right)
     const struct muster_transfer_class *a = left, *b = right;
     const uint64_t one[] = {a->nranks, a->nnodes, a->class, a->count, a->median_ns, a->comm};
     const uint64_t two[] = {b->nranks, b->nnodes, b->class, b->count, b->median_ns, b->comm};
-    for (unsigned i = 0; i < sizeof one / sizeof one[0]; i++) {
+    for (unsigned i = 0; i < sizeof one / sizeof one[0]; i++)
         if (one[i] != two[i])
             return one[i] < two[i] ? -1 : 1;
-    }
     return 0;
 }
 

@@ -1,18 +1,14 @@
 #include "base/sort.h"
-#include "view/aligned.h"
 #include "diagnose/transfer/transfer_internal.h"
+#include "view/aligned.h"
 
 static void add(struct muster_arena *memory, struct muster_transfers *to,
                 const struct muster_view_op *op, uint64_t ns, uint64_t load)
 {
     uint32_t place = (uint32_t)to->n;
     struct muster_transfer *own = muster_arena_add(memory, &to->at, &to->n, sizeof *own);
-    *own = (struct muster_transfer){.ns = ns,
-                                    .count = op->count,
-                                    .load = load,
-                                    .class = op->class,
-                                    .place = place,
-                                    .op = op};
+    *own = (struct muster_transfer){
+        .ns = ns, .count = op->count, .load = load, .class = op->class, .place = place, .op = op};
 }
 
 /* Those that are alike, and where the next one goes. */
@@ -50,11 +46,10 @@ static bool grow_groups(struct groups *groups, struct muster_arena *memory)
 {
     struct groups more = {.slots = groups->slots ? 2 * groups->slots : 64, .used = groups->used};
     more.at = muster_arena_array(memory, more.slots, sizeof *more.at);
-    for (size_t i = 0; more.at && i < groups->slots; i++) {
+    for (size_t i = 0; more.at && i < groups->slots; i++)
         if (groups->at[i].n)
             *find_group(&more, groups->at[i].class, groups->at[i].count, groups->at[i].load) =
                 groups->at[i];
-    }
     if (more.at)
         *groups = more;
     return more.at;
@@ -99,10 +94,9 @@ void muster_transfers_of_comm(const struct muster_view *view, uint32_t comm,
     const struct muster_joint_rule rule = {.least = view->comm[comm].members};
     struct muster_joint joint;
     muster_joint_begin(&joint, view, comm, &rule, memory);
-    while (muster_joint_next(&joint)) {
+    while (muster_joint_next(&joint))
         if (muster_joint_ends_together(joint.any->func))
             add(memory, to, joint.any, muster_joint_span(&joint).shortest_ns, 0);
-    }
     sort(to, memory);
 }
 

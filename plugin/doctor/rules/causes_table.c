@@ -30,7 +30,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"env.value", "init_error allreduce.small allreduce.large policy_divergence", 6},
     {"env.contradiction", "init_error slow_transfer path_missing", 4},
     {"env.costly", SLOW " path_missing", 6},
-    {"env.costly", "hang_dead", 3},  /* time-outs that a short loss of a link outlasts */
+    {"env.costly", "hang_dead", 3}, /* time-outs that a short loss of a link outlasts */
     {"env.unsafe", "wrong_result hang_stuck allreduce.small allreduce.large", 6},
     {"env.unsafe", "init_error", 5},
     {"net.interface", "init_error hang_stuck", 8},

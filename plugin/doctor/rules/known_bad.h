@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Drivers whose P2P is broken on GeForce boards without NVLink, or that deadlock on V100 (Detectron#219).
- * NULL: none known. */
+/* Drivers whose P2P is broken on GeForce boards without NVLink, or that deadlock on V100
+ * (Detectron#219). NULL: none known. */
 const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nvlink);
 /* GPUs newer than the library: compute capability against NCCL's version. */
 const char *muster_known_too_new(int major, int nccl);

@@ -28,8 +28,8 @@ long long muster_proc_name(const char *text, const char *key);
 /* The soft limit of a line of /proc/PID/limits ("Max open files"); UINT64_MAX: unlimited. false:
  * not there. */
 bool muster_proc_limit(const char *text, const char *name, uint64_t *soft);
-/* The first range of a list such as "0-3,8": its ends, and where the next one begins (the end of a text
- * where there is none); NULL: that is no number. */
+/* The first range of a list such as "0-3,8": its ends, and where the next one begins (the end of a
+ * text where there is none); NULL: that is no number. */
 const char *muster_proc_range(const char *list, unsigned long *first, unsigned long *last);
 
 /* "0-3,8,10-11" into bits of `set`; returns how many CPUs. */

@@ -25,7 +25,8 @@ struct muster_verbs_address {
     uint8_t gid[16];
 };
 
-struct muster_verbs; /* opaque: the ports of this host that NCCL takes, at most MUSTER_VERBS_PORTS */
+struct muster_verbs; /* opaque: the ports of this host that NCCL takes, at most MUSTER_VERBS_PORTS
+                      */
 
 /* Ports that are active and that NCCL_IB_HCA takes, with NCCL_IB_GID_INDEX, NCCL_IB_SL,
  * NCCL_IB_TC and NCCL_IB_PKEY as NCCL reads them; `sysfs` stands for /sys. A host without a device

@@ -19,14 +19,14 @@ enum {
     MUSTER_IBV_INIT = 1, /* IBV_QPS_* */
     MUSTER_IBV_RTR = 2,
     MUSTER_IBV_RTS = 3,
-    MUSTER_IBV_UD = 4,           /* IBV_QPT_UD */
-    MUSTER_IBV_SEND = 2,         /* IBV_WR_SEND */
-    MUSTER_IBV_SIGNALED = 2,     /* IBV_SEND_SIGNALED */
-    MUSTER_IBV_RECEIVED = 128,   /* IBV_WC_RECV */
-    MUSTER_IBV_LOCAL_WRITE = 1,  /* IBV_ACCESS_LOCAL_WRITE */
-    MUSTER_IBV_PORT_ACTIVE = 4,  /* IBV_PORT_ACTIVE */
-    MUSTER_IBV_MTU_256 = 1,      /* IBV_MTU_256; each further number doubles it */
-    MUSTER_IBV_HEAD = 40,        /* before what a UD queue pair receives: room for a GRH */
+    MUSTER_IBV_UD = 4,          /* IBV_QPT_UD */
+    MUSTER_IBV_SEND = 2,        /* IBV_WR_SEND */
+    MUSTER_IBV_SIGNALED = 2,    /* IBV_SEND_SIGNALED */
+    MUSTER_IBV_RECEIVED = 128,  /* IBV_WC_RECV */
+    MUSTER_IBV_LOCAL_WRITE = 1, /* IBV_ACCESS_LOCAL_WRITE */
+    MUSTER_IBV_PORT_ACTIVE = 4, /* IBV_PORT_ACTIVE */
+    MUSTER_IBV_MTU_256 = 1,     /* IBV_MTU_256; each further number doubles it */
+    MUSTER_IBV_HEAD = 40,       /* before what a UD queue pair receives: room for a GRH */
 };
 
 struct muster_ibv_device; /* ibv_device, ibv_pd, ibv_cq, ibv_ah: never looked into */

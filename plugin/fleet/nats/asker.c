@@ -85,12 +85,13 @@ static int read_all(struct muster_board *board, struct search *search, struct mu
         muster_board_read(board, "*.*", note_finding_name, search, err) != 0)
         return -1;
     if (search->fitting == 0)
-        return muster_fail(err, "no job \"%s\" in this fleet: does an agent on its hosts tell NATS "
-                                "of it (muster agent --nats)?",
+        return muster_fail(err,
+                           "no job \"%s\" in this fleet: does an agent on its hosts tell NATS "
+                           "of it (muster agent --nats)?",
                            search->job);
     if (search->fitting > 1 && strcmp(search->answer->name, search->job) != 0)
-        return muster_fail(err, "\"%s\" is part of several jobs' names: %s",
-                           search->job, search->others);
+        return muster_fail(err, "\"%s\" is part of several jobs' names: %s", search->job,
+                           search->others);
     return muster_board_read(board, search->answer->name, keep_line, search, err);
 }
 
@@ -99,10 +100,8 @@ static int read_all(struct muster_board *board, struct search *search, struct mu
 int muster_asker_open(const struct muster_asker_options *options, struct muster_asker **asker,
                       struct muster_err *err)
 {
-    const struct muster_link_options link = {.nats = options->nats,
-                                             .who = options->who,
-                                             .log = stderr,
-                                             .quiet = true};
+    const struct muster_link_options link = {
+        .nats = options->nats, .who = options->who, .log = stderr, .quiet = true};
     struct muster_asker *one = calloc(1, sizeof *one);
     if (!one)
         return muster_fail_memory(err, "a question");

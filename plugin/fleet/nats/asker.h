@@ -30,7 +30,8 @@ struct muster_asker;
 /* Waits some seconds for the server. The options' texts stay. */
 int muster_asker_open(const struct muster_asker_options *options, struct muster_asker **asker,
                       struct muster_err *err);
-/* Fails where no job, or more than one, is called so. *answer is muster_answer_free's either way. */
+/* Fails where no job, or more than one, is called so. *answer is muster_answer_free's either way.
+ */
 int muster_asker_ask(struct muster_asker *asker, struct muster_answer *answer,
                      struct muster_err *err);
 void muster_answer_free(struct muster_answer *answer);

@@ -193,9 +193,9 @@ bool muster_leases_take(struct muster_leases *leases, const char *job)
     if (!may)
         return false;
     key_of(key, job);
-    natsStatus s = made ? kvStore_CreateString(&revision, leases->bucket, key, leases->worker)
-                        : kvStore_UpdateString(&revision, leases->bucket, key, leases->worker,
-                                               revision);
+    natsStatus s =
+        made ? kvStore_CreateString(&revision, leases->bucket, key, leases->worker)
+             : kvStore_UpdateString(&revision, leases->bucket, key, leases->worker, revision);
     if (s != NATS_OK)
         return false;
     pthread_mutex_lock(&leases->lock);

@@ -23,7 +23,8 @@ struct muster_link {
     unsigned begun;
     uint64_t anew_ns;
     uint64_t logged_ns; /* of the library's thread */
-    atomic_bool ending; /* closed by us; relaxed: the library's lock is between close and on_closed */
+    atomic_bool
+        ending; /* closed by us; relaxed: the library's lock is between close and on_closed */
 };
 
 static void log_line(const struct muster_link *link, const char *what, const char *why)

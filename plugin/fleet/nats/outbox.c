@@ -36,11 +36,8 @@ bool muster_outbox_add(struct muster_outbox *outbox, const char *subject, void *
         outbox->lost++;
         return false;
     }
-    outbox->letter[outbox->n++] = (struct muster_letter){.id = outbox->next_id++,
-                                                         .made_ns = now_ns,
-                                                         .subject = copy,
-                                                         .data = data,
-                                                         .bytes = bytes};
+    outbox->letter[outbox->n++] = (struct muster_letter){
+        .id = outbox->next_id++, .made_ns = now_ns, .subject = copy, .data = data, .bytes = bytes};
     outbox->bytes += bytes;
     return true;
 }

@@ -16,13 +16,13 @@
 struct muster_sender;
 
 struct muster_sender_figures {
-    bool good;        /* connected, and the server takes what it is given */
-    uint64_t waiting; /* messages that it has not taken yet */
+    bool good;                   /* connected, and the server takes what it is given */
+    uint64_t waiting;            /* messages that it has not taken yet */
     uint64_t there, lost, bytes; /* ever: taken; too old or too many; made */
 };
 
-/* `link`: its `acked` is the sender's own. `instance`: unlike any other sender's, as the server knows
- * messages by it. Fails for options that can never work; the options' texts stay. */
+/* `link`: its `acked` is the sender's own. `instance`: unlike any other sender's, as the server
+ * knows messages by it. Fails for options that can never work; the options' texts stay. */
 int muster_sender_open(const struct muster_link_options *link, uint64_t instance,
                        struct muster_sender **sender, struct muster_err *err);
 /* Takes `data` over. */

@@ -361,10 +361,9 @@ static bool reports_more(const struct muster_sim_effect *a, const struct muster_
 static void insert(struct muster_sim_class *class, const struct muster_sim_effect *effect)
 {
     unsigned at = class->effects;
-    for (; at && reports_more(effect, &class->effect[at - 1]); at--) {
+    for (; at && reports_more(effect, &class->effect[at - 1]); at--)
         if (at < MUSTER_SIM_EFFECTS)
             class->effect[at] = class->effect[at - 1];
-    }
     if (at == MUSTER_SIM_EFFECTS)
         return;
     class->effect[at] = *effect;

@@ -177,8 +177,7 @@ EXPORT int cuEventCreate(void **handle, unsigned flags)
     struct event *event = code == FAKE_OK ? calloc(1, sizeof(*event)) : NULL;
     if (!event)
         return leave(code ? code : 2);
-    *event =
-        (struct event){.context = current, .id = current->id, .flags = flags, .alive = true};
+    *event = (struct event){.context = current, .id = current->id, .flags = flags, .alive = true};
     *handle = event;
     used.created++;
     used.events_alive++;
@@ -377,5 +376,6 @@ static struct fake_driver_use use(void)
     return copy;
 }
 
-EXPORT const struct fake_driver fake_driver = {
-    use_device, reset, assert_on, stream_create, stream_destroy, launch, stream_sync, capture, fail, use};
+EXPORT const struct fake_driver fake_driver = {use_device,     reset,  assert_on,   stream_create,
+                                               stream_destroy, launch, stream_sync, capture,
+                                               fail,           use};

@@ -28,7 +28,7 @@ enum fake_driver_code {
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_READY = 600,
     FAKE_CAPTURE_IMPLICIT = 906, /* asked about the legacy stream while another is captured */
-    FAKE_ASSERT = 710, /* sticky: every later call in that context gives it */
+    FAKE_ASSERT = 710,           /* sticky: every later call in that context gives it */
 };
 
 struct fake_driver_use {

@@ -156,10 +156,9 @@ static void read_all(struct reader *reader, const char *text, size_t bytes)
 
 static bool is_culprit(const struct known *job, int rank)
 {
-    for (unsigned i = 0; i < job->n; i++) {
+    for (unsigned i = 0; i < job->n; i++)
         if (job->culprit[i] == rank)
             return true;
-    }
     return false;
 }
 

@@ -147,13 +147,20 @@ enum { MANY = 3000, SHAPES = 7 };
 static double shaped(unsigned shape, unsigned i, unsigned n)
 {
     switch (shape) {
-    case 0: return (double)i;                                  /* in order */
-    case 1: return -(double)i;                                 /* the other way round */
-    case 2: return (double)(i % 7);                            /* a saw */
-    case 3: return (double)(i < n / 2 ? i : n - i);            /* a roof */
-    case 4: return i % 2 ? INFINITY : -INFINITY;
-    case 5: return 5;                                          /* one value */
-    default: return (double)(i * 2654435761u % 1000003) - 5e5; /* as drawn */
+    case 0:
+        return (double)i; /* in order */
+    case 1:
+        return -(double)i; /* the other way round */
+    case 2:
+        return (double)(i % 7); /* a saw */
+    case 3:
+        return (double)(i < n / 2 ? i : n - i); /* a roof */
+    case 4:
+        return i % 2 ? INFINITY : -INFINITY;
+    case 5:
+        return 5; /* one value */
+    default:
+        return (double)(i * 2654435761u % 1000003) - 5e5; /* as drawn */
     }
 }
 
@@ -178,7 +185,8 @@ static void numbers_of_any_order_are_sorted(void **state)
     }
 }
 
-/* The median of first, middle and last is always the second smallest: such numbers are left to a heap. */
+/* The median of first, middle and last is always the second smallest: such numbers are left to a
+ * heap. */
 static void numbers_that_are_against_it_are_sorted_all_the_same(void **state)
 {
     (void)state;

@@ -140,7 +140,8 @@ static void bad_values_name_their_variable(void **state)
     (void)state;
     setenv("MUSTER_DIR", "/runs", 1);
     setenv("MUSTER_TIMING", "ful", 1);
-    expect_error("MUSTER_TIMING: expected auto, full, light or channels, found 'ful', did you mean 'full'?");
+    expect_error(
+        "MUSTER_TIMING: expected auto, full, light or channels, found 'ful', did you mean 'full'?");
     setenv("MUSTER_TIMING", "full", 1);
     setenv("MUSTER_CAPTURE_TIMING", "x", 1);
     expect_error("MUSTER_CAPTURE_TIMING: expected auto, full, light or channels, found 'x'");
@@ -157,7 +158,8 @@ static void what_is_right_holds(void **state)
     setenv("MUSTER_HANG_SECONDS", "soon", 1);
     setenv("MUSTER_MARK", "0", 1);
     assert_int_equal(muster_settings_load(&settings, &err), -1);
-    assert_non_null(strstr(err.text, "MUSTER_TIMIN: unknown variable, did you mean MUSTER_TIMING?"));
+    assert_non_null(
+        strstr(err.text, "MUSTER_TIMIN: unknown variable, did you mean MUSTER_TIMING?"));
     assert_non_null(strstr(err.text, "; MUSTER_HANG_SECONDS: "));
     assert_non_null(strstr(err.text, "the other settings hold"));
     assert_string_equal(settings.dir, "/runs");

@@ -90,8 +90,9 @@ static void unknown_keys_name_the_nearest(void **state)
 static void bad_values_say_what_was_expected(void **state)
 {
     (void)state;
-    expect_error("muster: 1\ncapture: {timing: fast}\n",
-                 "c.yaml:2:19: capture.timing: expected auto, full, light or channels, found 'fast'");
+    expect_error(
+        "muster: 1\ncapture: {timing: fast}\n",
+        "c.yaml:2:19: capture.timing: expected auto, full, light or channels, found 'fast'");
     expect_error("muster: 1\ncapture: {log_level: wran}\n",
                  "c.yaml:2:22: capture.log_level: expected error, warn, info or debug, found "
                  "'wran', did you mean 'warn'?");
@@ -269,12 +270,11 @@ static void the_shipped_file_states_the_defaults(void **state)
     expect_defaults(&settings);
 
     size_t n = 0, keys = 0;
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         if (yaml[i] == '#' && islower((unsigned char)yaml[i + 1]))
             keys++;
         else
             active[n++] = yaml[i];
-    }
     assert_int_equal(keys, muster_settings_count);
     assert_int_equal(muster_settings_parse(&settings, "f", active, n, &err), 0);
     expect_defaults(&settings);

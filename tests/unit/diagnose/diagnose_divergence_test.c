@@ -96,10 +96,9 @@ static const struct muster_finding *only_finding(bool waited)
 
 static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
-    for (unsigned i = 0; i < lines->n; i++) {
+    for (unsigned i = 0; i < lines->n; i++)
         if (strstr(lines->line[i], text))
             return true;
-    }
     return false;
 }
 

@@ -77,10 +77,9 @@ static struct muster_evidence reading(uint64_t at_s)
 
 static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
-    for (unsigned i = 0; i < lines->n; i++) {
+    for (unsigned i = 0; i < lines->n; i++)
         if (strstr(lines->line[i], text))
             return true;
-    }
     return false;
 }
 

@@ -37,7 +37,8 @@ static void add(struct experts *experts, unsigned rank, uint8_t func, unsigned p
     muster_view_add_op(&experts->ranks.view, experts->ranks.member[0][rank], &op);
 }
 
-/* Each rank sends to itself and to the other; who comes first waits, and its stamps may not show it. */
+/* Each rank sends to itself and to the other; who comes first waits, and its stamps may not show
+ * it. */
 static void exchange(struct experts *experts, const uint64_t *begin_ns, bool early)
 {
     uint64_t last_ns = begin_ns[0] > begin_ns[1] ? begin_ns[0] : begin_ns[1];
@@ -57,16 +58,16 @@ static void all_reduce(struct experts *experts, uint64_t step)
 {
     uint64_t begin_ns = experts->clock_ns + 10 * US;
     for (unsigned r = 0; r < RANKS; r++) {
-        const struct muster_op op = {
-            .number = step,
-            .enqueue_ns = 1000 * MS + experts->exchanges * 200 * US - 50 * US,
-            .begin_ns = begin_ns + r * US + experts->ranks.skew_ns[r],
-            .end_ns = begin_ns + 120 * US + experts->ranks.skew_ns[r],
-            .count = 4 << 20,
-            .peer = -1,
-            .func = MUSTER_FUNC_ALL_REDUCE,
-            .dtype = MUSTER_DTYPE_FLOAT32,
-            .source = MUSTER_SOURCE_GPU};
+        const struct muster_op op = {.number = step,
+                                     .enqueue_ns =
+                                         1000 * MS + experts->exchanges * 200 * US - 50 * US,
+                                     .begin_ns = begin_ns + r * US + experts->ranks.skew_ns[r],
+                                     .end_ns = begin_ns + 120 * US + experts->ranks.skew_ns[r],
+                                     .count = 4 << 20,
+                                     .peer = -1,
+                                     .func = MUSTER_FUNC_ALL_REDUCE,
+                                     .dtype = MUSTER_DTYPE_FLOAT32,
+                                     .source = MUSTER_SOURCE_GPU};
         muster_view_add_op(&experts->ranks.view, experts->ranks.member[1][r], &op);
     }
     experts->clock_ns = begin_ns + 120 * US;

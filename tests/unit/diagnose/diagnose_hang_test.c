@@ -22,10 +22,9 @@ static void a_rank_that_never_came_is_named(void **state)
 {
     (void)state;
     struct job *job = steady(4, 20, 50);
-    for (unsigned r = 0; r < 4; r++) {
+    for (unsigned r = 0; r < 4; r++)
         if (r != 1)
             job_call(job, r, JOB_COMM, 1 + r, 2);
-    }
     job_expect(job, MUSTER_FINDING_HANG_ABSENT, 1);
     struct muster_findings findings = job_findings(job);
     assert_int_equal(findings.finding[0].op.index, 50);
@@ -240,10 +239,9 @@ static void a_killed_rank_is_dead_not_absent(void **state)
 {
     (void)state;
     struct job *job = steady(4, 20, 50);
-    for (unsigned r = 0; r < 4; r++) {
+    for (unsigned r = 0; r < 4; r++)
         if (r != 3)
             job_call(job, r, JOB_COMM, 2, 3);
-    }
     job_gone(job, 3, 2, MUSTER_PROCESS_KILLED);
     job_expect(job, MUSTER_FINDING_HANG_DEAD, 3);
     job_free(job);
@@ -278,13 +276,12 @@ static void another_operation_in_the_same_place_is_a_mismatch(void **state)
 {
     (void)state;
     struct job *job = steady(4, 20, 50);
-    for (unsigned r = 0; r < 4; r++) {
+    for (unsigned r = 0; r < 4; r++)
         if (r == 2)
             job_call_as(job, r, JOB_COMM, 2, MUSTER_FUNC_BROADCAST, 1 << 18, MUSTER_DTYPE_FLOAT32,
                         0);
         else
             job_call(job, r, JOB_COMM, 1, 2);
-    }
     job_call(job, 2, JOB_COMM, 1, 2.5);
     job_call(job, 1, JOB_COMM, 1, 2.5);
     job_expect(job, MUSTER_FINDING_HANG_MISMATCH, 2);
@@ -536,10 +533,9 @@ static void a_clock_that_steps_makes_nobody_dead(void **state)
     (void)state;
     struct job *job = steady(4, 20, 50);
     job->rank[2]->identity.begin_unix_ns += 3600ull * SECOND;
-    for (unsigned r = 0; r < 4; r++) {
+    for (unsigned r = 0; r < 4; r++)
         if (r != 2)
             job_call(job, r, JOB_COMM, 1, 2);
-    }
     job_expect(job, MUSTER_FINDING_HANG_ABSENT, 2);
     job_free(job);
 }

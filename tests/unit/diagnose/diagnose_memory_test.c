@@ -1,4 +1,5 @@
-/* Whichever allocation of a diagnosis is the first to fail: it says so, and nothing is left over. */
+/* Whichever allocation of a diagnosis is the first to fail: it says so, and nothing is left over.
+ */
 #include "made_ranks.h"
 
 #include <setjmp.h>
@@ -39,14 +40,12 @@ static const struct muster_view *job(struct ranks *ranks)
     ranks_comm(ranks, 0, 0, 1, RANKS, RANKS);
     ranks_comm(ranks, 1, 0, 1, RANKS, RANKS);
     for (unsigned s = 0; s < STEPS; s++) {
-        for (unsigned r = 0; r < RANKS; r++) {
+        for (unsigned r = 0; r < RANKS; r++)
             ranks_work(ranks, r, 1 * MS);
-        }
         ranks_work(ranks, 2, 500 * US);
         ranks_do(ranks, 0, 1 << 20, 100 * US, true, 0);
-        for (unsigned r = 0; r < RANKS; r++) {
+        for (unsigned r = 0; r < RANKS; r++)
             pass_on(ranks, r, s);
-        }
     }
     return ranks_view(ranks);
 }

@@ -36,7 +36,7 @@ static void know_gpu(struct muster_facts *facts, unsigned rank, unsigned n)
     snprintf(gpu->pci, sizeof gpu->pci, "0001:%02x:00.0", 0x20 + rank);
     gpu->nvlinks = gpu->nvlinks_present = gpu->nvlinks_usual = 18;
     gpu->nic_class = gpu->near_class = MUSTER_PATH_UNKNOWN;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         if (i != rank)
             gpu->peer[gpu->peers++] = (struct muster_fact_peer){.domain = 1,
                                                                 .bus = (uint8_t)(0x20 + i),
@@ -44,7 +44,6 @@ static void know_gpu(struct muster_facts *facts, unsigned rank, unsigned n)
                                                                 .nvlinks = 18,
                                                                 .p2p = MUSTER_P2P_OK,
                                                                 .limit_mbs = 478116};
-    }
 }
 
 static struct testbed *begin(unsigned n)

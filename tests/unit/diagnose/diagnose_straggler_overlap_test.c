@@ -18,9 +18,8 @@ struct fault {
 static uint64_t longest_of(const uint64_t *ns, unsigned n)
 {
     uint64_t longest = 0;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         longest = ns[i] > longest ? ns[i] : longest;
-    }
     return longest;
 }
 

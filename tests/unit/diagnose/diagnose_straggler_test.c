@@ -14,9 +14,8 @@ enum { STEPS = 30 };
 /* Everybody works for a millisecond, then two operations. */
 static void step(struct ranks *ranks, unsigned comm)
 {
-    for (unsigned r = 0; r < ranks->n; r++) {
+    for (unsigned r = 0; r < ranks->n; r++)
         ranks_work(ranks, r, 1 * MS);
-    }
     ranks_do(ranks, comm, 1 << 20, 100 * US, true, 0);
     ranks_do(ranks, comm, 256, 10 * US, true, 0);
 }
@@ -35,16 +34,14 @@ static void test_sampling_is_said_where_it_left_something_out(void **state)
     (void)state;
     for (unsigned untimed = 0; untimed < 2; untimed++) {
         struct ranks ranks = four();
-        for (unsigned r = 0; r < 4; r++) {
+        for (unsigned r = 0; r < 4; r++)
             ranks.view.gpu[r].timing = MUSTER_TIMING_AUTO;
-        }
         for (unsigned s = 0; s < STEPS; s++) {
             ranks_work(&ranks, 2, 500 * US);
             step(&ranks, 0);
         }
-        if (untimed) {
+        if (untimed)
             ranks_do(&ranks, 0, 256, 10 * US, false, 0);
-        }
         struct muster_findings findings = ranks_diagnose(&ranks);
         assert_int_equal(findings.n, 1);
         assert_int_equal(
@@ -121,9 +118,8 @@ static void test_clean_verdict_says_what_it_would_have_seen(void **state)
 {
     (void)state;
     struct ranks ranks = four();
-    for (unsigned s = 0; s < STEPS; s++) {
+    for (unsigned s = 0; s < STEPS; s++)
         step(&ranks, 0);
-    }
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
     /* Half of the operations follow a millisecond of work: a shorter delay is how GPUs differ. */
@@ -284,13 +280,11 @@ static void test_a_slow_host_is_one_finding(void **state)
     char text[1024];
     ranks_begin(&ranks, 8);
     ranks_comm(&ranks, 0, 0, 1, 8, 8);
-    for (unsigned r = 0; r < 8; r++) {
+    for (unsigned r = 0; r < 8; r++)
         ranks.view.gpu[r].host = r < 4 ? "node0" : "node1";
-    }
     for (unsigned s = 0; s < 2 * STEPS; s++) {
-        for (unsigned r = 4; r < 8; r++) {
+        for (unsigned r = 4; r < 8; r++)
             ranks_work(&ranks, r, 400 * US);
-        }
         step(&ranks, 0);
     }
     struct muster_findings findings = ranks_diagnose(&ranks);
@@ -319,9 +313,8 @@ static void test_victims_of_other_communicators_are_named_as_such(void **state)
     ranks_comm(&ranks, 2, 0, 2, 2, 2);
     ranks_comm(&ranks, 3, 1, 2, 2, 2);
     for (unsigned s = 0; s < STEPS; s++) {
-        for (unsigned r = 0; r < 4; r++) {
+        for (unsigned r = 0; r < 4; r++)
             ranks_work(&ranks, r, r == 1 ? 2 * MS : 1 * MS);
-        }
         ranks_do(&ranks, 0, 1 << 20, 50 * US, true, 0);
         ranks_do(&ranks, 1, 1 << 20, 50 * US, true, 0);
         ranks_do(&ranks, 2, 8 << 20, 200 * US, true, 0);
@@ -334,9 +327,8 @@ static void test_victims_of_other_communicators_are_named_as_such(void **state)
     assert_int_equal(finding->rank[0], 1);
     assert_int_equal(finding->comm, 0x100);
     assert_int_equal(finding->victims, 3);
-    for (unsigned i = 0; i < finding->victims; i++) {
+    for (unsigned i = 0; i < finding->victims; i++)
         assert_int_not_equal(finding->victim[i], 1);
-    }
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -397,19 +389,17 @@ static void test_host_is_the_cause_only_if_its_calls_were_late(void **state)
     for (unsigned host = 0; host < 2; host++) {
         struct ranks ranks = four();
         for (unsigned s = 0; s < STEPS; s++) {
-            for (unsigned r = 0; r < 4; r++) {
+            for (unsigned r = 0; r < 4; r++)
                 ranks.call_ns[r] = ranks.arrived_ns[0] + (host && r == 2 ? 500 * US : 0);
-            }
             ranks_work(&ranks, 2, 500 * US);
             step(&ranks, 0);
         }
         struct muster_findings findings = ranks_diagnose(&ranks);
         assert_int_equal(findings.n, 1);
-        if (host) {
+        if (host)
             assert_int_equal(findings.finding[0].cause, MUSTER_CAUSE_HOST);
-        } else {
+        else
             assert_int_not_equal(findings.finding[0].cause, MUSTER_CAUSE_HOST);
-        }
         muster_findings_free(&findings);
         ranks_end(&ranks);
     }
@@ -513,14 +503,12 @@ static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t
                                    .source = MUSTER_SOURCE_GPU};
             op.func = MUSTER_FUNC_SEND;
             op.peer = (int32_t)r + 1;
-            if (r < 3) {
+            if (r < 3)
                 muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            }
             op.func = MUSTER_FUNC_RECV;
             op.peer = (int32_t)r - 1;
-            if (r > 0) {
+            if (r > 0)
                 muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            }
             clock_ns[r] = last_ns + 50 * US;
         }
     }

@@ -13,9 +13,8 @@ static struct ranks four(uint8_t timing)
 {
     struct ranks ranks;
     ranks_begin(&ranks, RANKS);
-    for (unsigned r = 0; r < RANKS; r++) {
+    for (unsigned r = 0; r < RANKS; r++)
         ranks.view.gpu[r].timing = timing;
-    }
     ranks_comm(&ranks, 0, 0, 1, RANKS, RANKS);
     return ranks;
 }
@@ -25,9 +24,8 @@ static void block(struct ranks *ranks, unsigned late, uint64_t late_ns)
 {
     ranks->number[0] += BLOCKS_APART;
     for (unsigned i = 0; i < BLOCK / 2; i++) {
-        for (unsigned r = 0; r < RANKS; r++) {
+        for (unsigned r = 0; r < RANKS; r++)
             ranks_work(ranks, r, 1 * MS + (r == late ? late_ns : 0));
-        }
         ranks_do(ranks, 0, 1 << 20, 100 * US, true, 0);
         ranks_do(ranks, 0, 256, 10 * US, true, 0);
     }
@@ -49,9 +47,8 @@ static void test_a_rank_late_in_every_block_is_named(void **state)
 {
     (void)state;
     struct ranks ranks = four(MUSTER_TIMING_AUTO);
-    for (unsigned b = 0; b < 8; b++) {
+    for (unsigned b = 0; b < 8; b++)
         block(&ranks, 1, 300 * US);
-    }
     assert_named(&ranks, 1);
 }
 
@@ -61,9 +58,8 @@ static void test_turns_of_whole_blocks_are_nobodys_fault(void **state)
     (void)state;
     static const unsigned late[] = {1, 0, 1, 2, 1, 3, 1, 1, 0, 1};
     struct ranks ranks = four(MUSTER_TIMING_AUTO);
-    for (unsigned b = 0; b < 10; b++) {
+    for (unsigned b = 0; b < 10; b++)
         block(&ranks, late[b], 300 * US);
-    }
     assert_named(&ranks, -1);
 }
 
@@ -71,9 +67,8 @@ static void test_slower_by_what_gpus_differ_is_not_late(void **state)
 {
     (void)state;
     struct ranks ranks = four(MUSTER_TIMING_AUTO);
-    for (unsigned b = 0; b < 8; b++) {
+    for (unsigned b = 0; b < 8; b++)
         block(&ranks, 1, 120 * US);
-    }
     assert_named(&ranks, -1);
 }
 
@@ -82,9 +77,8 @@ static void test_over_a_long_time_a_tenth_is_late(void **state)
     (void)state;
     struct ranks ranks = four(MUSTER_TIMING_AUTO);
     for (unsigned b = 0; b < 8; b++) {
-        for (unsigned r = 0; r < RANKS; r++) {
+        for (unsigned r = 0; r < RANKS; r++)
             ranks_work(&ranks, r, 2000 * MS);
-        }
         block(&ranks, 1, 120 * US);
     }
     assert_named(&ranks, 1);
@@ -212,18 +206,15 @@ static void test_what_an_unseen_rank_passed_on_is_charged_to_its_partner(void **
     enum { STEPS = 300, EVEN = 3, ODD = 4 };
     struct ranks ranks;
     ranks_begin(&ranks, 6);
-    for (unsigned c = 0; c < 3; c++) {
+    for (unsigned c = 0; c < 3; c++)
         ranks_comm(&ranks, c, 2 * c, 1, c < 2 ? 2 : 1, 2);
-    }
     ranks_comm(&ranks, EVEN, 0, 2, 3, 3);
     ranks_comm(&ranks, ODD, 1, 2, 2, 3);
     for (unsigned s = 0; s < STEPS; s++) {
-        for (unsigned r = 0; r < 6; r++) {
+        for (unsigned r = 0; r < 6; r++)
             ranks_work(&ranks, r, 1 * MS + (r == 4 ? 400 * US : 0));
-        }
-        for (unsigned c = 0; c < 3; c++) {
+        for (unsigned c = 0; c < 3; c++)
             ranks_do(&ranks, c, 1 << 20, 20 * US, true, 0);
-        }
         uint64_t passed_on_ns = ranks.arrived_ns[4] - ranks.arrived_ns[1];
         ranks_do(&ranks, EVEN, 1 << 22, 100 * US, true, 0);
         ranks_do(&ranks, ODD, 1 << 22, passed_on_ns + 100 * US, true, 0);

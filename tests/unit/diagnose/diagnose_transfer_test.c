@@ -64,9 +64,8 @@ static void test_slow_link_by_its_senders_wait(void **state)
 static void expect_none(struct ranks *ranks)
 {
     struct muster_findings findings = ranks_diagnose(ranks);
-    for (size_t i = 0; i < findings.n; i++) {
+    for (size_t i = 0; i < findings.n; i++)
         assert_int_not_equal(findings.finding[i].kind, MUSTER_FINDING_SLOW_TRANSFER);
-    }
     muster_findings_free(&findings);
     ranks_end(ranks);
 }

@@ -23,10 +23,9 @@ static struct job *steady(unsigned ranks)
 
 static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
-    for (unsigned i = 0; i < lines->n; i++) {
+    for (unsigned i = 0; i < lines->n; i++)
         if (strstr(lines->line[i], text))
             return true;
-    }
     return false;
 }
 
@@ -34,10 +33,9 @@ static void who_died_waiting_for_an_absent_rank_is_not_the_reason(void **state)
 {
     (void)state;
     struct job *job = steady(4);
-    for (unsigned r = 0; r < 4; r++) {
+    for (unsigned r = 0; r < 4; r++)
         if (r != 1)
             job_call(job, r, JOB_COMM, 1, 2);
-    }
     job_gone(job, 0, 6, MUSTER_PROCESS_KILLED);
     job_expect(job, MUSTER_FINDING_HANG_ABSENT, 1);
     job_free(job);
@@ -154,12 +152,11 @@ static void what_calls_alone_tell_is_told_with_less_confidence(void **state)
     double sure[2];
     for (unsigned proof = 0; proof < 2; proof++) {
         struct job *job = steady(4);
-        for (unsigned r = 0; r < 4; r++) {
+        for (unsigned r = 0; r < 4; r++)
             if (r != 1)
                 job_call(job, r, JOB_COMM, 1, 2);
             else if (proof)
                 job_idle(job, r, JOB_COMM);
-        }
         struct muster_findings findings = job_findings(job);
         assert_int_equal(findings.n, 1);
         sure[proof] = findings.finding[0].confidence;

@@ -26,9 +26,9 @@ struct testbed {
 };
 
 struct testbed_end {
-    int status;        /* as of waitpid: what the scenario returned, or its signal */
+    int status;         /* as of waitpid: what the scenario returned, or its signal */
     char emitted[4096]; /* on standard error */
-    char found[65536]; /* findings.jsonl of rank 0 */
+    char found[65536];  /* findings.jsonl of rank 0 */
 };
 
 /* Runs the scenario in a testbed of its own; `config` is a YAML document. The process leads: it has

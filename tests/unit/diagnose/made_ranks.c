@@ -44,15 +44,12 @@ void ranks_do(struct ranks *ranks, unsigned comm, uint64_t count, uint64_t trans
               uint16_t flags)
 {
     uint64_t last_ns = 0;
-    for (unsigned r = 0; r < ranks->n; r++) {
-        if (ranks->member[comm][r] != MUSTER_VIEW_NONE && ranks->arrived_ns[r] > last_ns) {
+    for (unsigned r = 0; r < ranks->n; r++)
+        if (ranks->member[comm][r] != MUSTER_VIEW_NONE && ranks->arrived_ns[r] > last_ns)
             last_ns = ranks->arrived_ns[r];
-        }
-    }
     for (unsigned r = 0; r < ranks->n; r++) {
-        if (ranks->member[comm][r] == MUSTER_VIEW_NONE) {
+        if (ranks->member[comm][r] == MUSTER_VIEW_NONE)
             continue;
-        }
         ranks->call_ns[r] += 10 * US;
         struct muster_op op = {
             .number = ranks->number[comm],
@@ -101,10 +98,8 @@ void ranks_end(struct ranks *ranks)
 
 bool ranks_has_line(const struct muster_finding_lines *lines, const char *text)
 {
-    for (unsigned i = 0; i < lines->n; i++) {
-        if (strstr(lines->line[i], text)) {
+    for (unsigned i = 0; i < lines->n; i++)
+        if (strstr(lines->line[i], text))
             return true;
-        }
-    }
     return false;
 }

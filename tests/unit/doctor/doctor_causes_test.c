@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "diagnose/finding.h"
-#include "doctor/rules/job_log.h"
 #include "doctor/rules/causes.h"
 #include "doctor/rules/checks_print.h"
+#include "doctor/rules/job_log.h"
 
 static void add(struct muster_checks *checks, const char *id, enum muster_check_status status)
 {

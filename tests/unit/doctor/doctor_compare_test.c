@@ -158,7 +158,8 @@ static void what_is_no_report_is_refused_with_a_place(void **state)
     }
 }
 
-/* Of a job that hung, the versions and HCAs in which its hosts differ go before a problem of one. */
+/* Of a job that hung, the versions and HCAs in which its hosts differ go before a problem of one.
+ */
 static void what_explains_the_hang_comes_first(void **state)
 {
 #define HOST(nccl, ports, shm)                                                                     \

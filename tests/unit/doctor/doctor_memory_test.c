@@ -61,31 +61,27 @@ static int hello(struct muster_err *err)
 static int reach(struct muster_err *err)
 {
     const struct muster_hosts_member members[2] = {{.name = "a"}, {.name = "b"}};
-    return pass_on(&(struct muster_hosts_message){.kind = MUSTER_HOSTS_REACH,
-                                                  .members = members,
-                                                  .n = 2,
-                                                  .timeout_ms = 9},
-                   err);
+    return pass_on(
+        &(struct muster_hosts_message){
+            .kind = MUSTER_HOSTS_REACH, .members = members, .n = 2, .timeout_ms = 9},
+        err);
 }
 
 static int measure(struct muster_err *err)
 {
     const int partner[2] = {1, 0};
-    return pass_on(&(struct muster_hosts_message){.kind = MUSTER_HOSTS_MEASURE,
-                                                  .partner = partner,
-                                                  .rounds = 1,
-                                                  .n = 2,
-                                                  .ms = 9},
-                   err);
+    return pass_on(
+        &(struct muster_hosts_message){
+            .kind = MUSTER_HOSTS_MEASURE, .partner = partner, .rounds = 1, .n = 2, .ms = 9},
+        err);
 }
 
 static int measured(struct muster_err *err)
 {
     const struct muster_hosts_flow flow = {.peer = 1, .gbps = 2};
-    return pass_on(&(struct muster_hosts_message){.kind = MUSTER_HOSTS_MEASURED,
-                                                  .flow = &flow,
-                                                  .flows = 1},
-                   err);
+    return pass_on(
+        &(struct muster_hosts_message){.kind = MUSTER_HOSTS_MEASURED, .flow = &flow, .flows = 1},
+        err);
 }
 
 static void a_message_comes_whole_or_fails(void **state)

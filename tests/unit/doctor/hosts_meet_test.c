@@ -23,9 +23,8 @@ static void places_are_a_host_and_a_port(void **state)
     char host[256];
     uint16_t port;
     struct muster_err err;
-    static const char *const wrong[] = {"node1",    "node1:",      ":29500", "node1:0",
-                                        "node1:x",  "node1:70000", "[]:1",   "node1:-1",
-                                        "node1:1 ", ""};
+    static const char *const wrong[] = {"node1",       "node1:", ":29500",   "node1:0",  "node1:x",
+                                        "node1:70000", "[]:1",   "node1:-1", "node1:1 ", ""};
     (void)state;
     assert_int_equal(muster_hosts_meet_place("node1:29501", host, &port, &err), 0);
     assert_string_equal(host, "node1");
@@ -95,9 +94,12 @@ static pid_t start_member(const char *at, const char *key, unsigned member)
 /* What connects to a port that is open: nothing of it is a member. */
 static void make_noise(const char *at)
 {
-    static const char *const noise[] = {
-        "GET / HTTP/1.0\r\n\r\n", "@muster-join 0 another\n", "@muster-join 99 job\n",
-        "@muster 1 . {\"kind\":\"failure\"}\n", "\n", "\x16\x03\x01\x02\x00\x01"};
+    static const char *const noise[] = {"GET / HTTP/1.0\r\n\r\n",
+                                        "@muster-join 0 another\n",
+                                        "@muster-join 99 job\n",
+                                        "@muster 1 . {\"kind\":\"failure\"}\n",
+                                        "\n",
+                                        "\x16\x03\x01\x02\x00\x01"};
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)atoi(strchr(at, ':') + 1))};
     inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);

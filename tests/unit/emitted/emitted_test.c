@@ -138,10 +138,9 @@ static void add(struct muster_findings *findings, const struct muster_finding *f
 
 static bool describes(const struct muster_finding_lines *lines, const char *text)
 {
-    for (unsigned i = 0; i < lines->n; i++) {
+    for (unsigned i = 0; i < lines->n; i++)
         if (strstr(lines->line[i], text))
             return true;
-    }
     return false;
 }
 

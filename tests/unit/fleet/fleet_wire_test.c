@@ -82,7 +82,7 @@ static void test_round_trip(void **state)
     assert_int_equal(back.process[2].comm[0].seg.call_hash, 0x123456789abcdef0);
     assert_int_equal(back.process[2].comm[0].seg.call[3].count, 42);
     assert_memory_equal(&back.process[2].slot[0], &slot, sizeof slot);
-    assert_memory_equal(&back.process[1].class[0], &made->class[1], sizeof made->class[1]);
+    assert_memory_equal(&back.process[1].class[0], &made -> class[1], sizeof made->class[1]);
     for (unsigned k = 0; k < 50; k++) {
         const struct muster_wire_op *was = &made->op[1][k], *is = &back.process[1].op[k];
         assert_int_equal(is->number, was->number);
@@ -130,8 +130,16 @@ static void test_links_come_back_as_they_were(void **state)
     struct muster_wire_message back;
     struct muster_err err;
     size_t bytes;
-    struct muster_seg_net net[] = {{.comm = 1, .peer = 3, .send = 1, .count = 7, .bytes = 1ull << 40, .steps = 9,
-                                    .gpu_wait_ns = 1, .credit_wait_ns = 2, .net_wait_ns = 3, .flush_ns = 4},
+    struct muster_seg_net net[] = {{.comm = 1,
+                                    .peer = 3,
+                                    .send = 1,
+                                    .count = 7,
+                                    .bytes = 1ull << 40,
+                                    .steps = 9,
+                                    .gpu_wait_ns = 1,
+                                    .credit_wait_ns = 2,
+                                    .net_wait_ns = 3,
+                                    .flush_ns = 4},
                                    {.comm = 2, .peer = 0, .count = 1}};
     made_step(made, -1);
     made->process[1].net = net;
@@ -218,8 +226,7 @@ static void test_wrong_bytes(void **state)
             if (muster_wire_read("wrong", data, bytes, &arena, &back, NULL) == 0)
                 for (size_t p = 0; p < back.processes; p++)
                     for (size_t k = 0; k < back.process[p].ops; k++)
-                        assert_true(back.process[p].op[k].begin_ns <=
-                                    back.process[p].op[k].end_ns);
+                        assert_true(back.process[p].op[k].begin_ns <= back.process[p].op[k].end_ns);
             data[i] ^= (unsigned char)(1u << bit);
             muster_arena_free(&arena);
         }

@@ -32,7 +32,8 @@ struct made *made_new(unsigned host, unsigned hosts)
         process->identity.local_rank = (int)i;
         process->identity.world = (int)(hosts * MADE_RANKS);
         process->identity.begin_mono_ns = message->mono_ns - 20 * MADE_SECOND;
-        process->identity.begin_unix_ns = (1000 + host * 5000) * MADE_SECOND; /* no clock is right */
+        process->identity.begin_unix_ns =
+            (1000 + host * 5000) * MADE_SECOND; /* no clock is right */
         process->identity.timing = MUSTER_TIMING_AUTO;
         process->comm = &made->comm[i];
         process->comms = 1;
@@ -47,17 +48,16 @@ struct made *made_new(unsigned host, unsigned hosts)
         made->comm[i].seg.nnodes = hosts;
         made->comm[i].seg.gpu_index = (int)i;
         snprintf(made->comm[i].seg.name, sizeof made->comm[i].seg.name, "world");
-        made->class[i] = (struct muster_wire_class){
-            .id = 5,
-            .like = {.count = 1 << 18,
-                     .comm = 1,
-                     .peer = -1,
-                     .func = MUSTER_FUNC_ALL_REDUCE,
-                     .dtype = MUSTER_DTYPE_FLOAT32,
-                     .algo = MUSTER_ALGO_RING,
-                     .proto = MUSTER_PROTO_SIMPLE,
-                     .channels = 8,
-                     .source = MUSTER_SOURCE_EVENT}};
+        made->class[i] = (struct muster_wire_class){.id = 5,
+                                                    .like = {.count = 1 << 18,
+                                                             .comm = 1,
+                                                             .peer = -1,
+                                                             .func = MUSTER_FUNC_ALL_REDUCE,
+                                                             .dtype = MUSTER_DTYPE_FLOAT32,
+                                                             .algo = MUSTER_ALGO_RING,
+                                                             .proto = MUSTER_PROTO_SIMPLE,
+                                                             .channels = 8,
+                                                             .source = MUSTER_SOURCE_EVENT}};
     }
     return made;
 }

@@ -5,9 +5,9 @@
 #include "fleet/wire.h"
 
 enum { MADE_RANKS = 4, MADE_OPS = 64 };
-#define MADE_COMM    0xfeedull
-#define MADE_RUN     "/scratch/muster-4711.0"
-#define MADE_SECOND  1000000000ull
+#define MADE_COMM   0xfeedull
+#define MADE_RUN    "/scratch/muster-4711.0"
+#define MADE_SECOND 1000000000ull
 
 /* Host `host` of several with MADE_RANKS ranks each; one communicator of all, one all-reduce each
  * 10 ms; ranks begin at host * MADE_RANKS. All on clocks of their own. */

@@ -23,18 +23,17 @@ static void each_version_is_told_what_it_takes(void **state)
         size_t length;
         bool path;
     } cases[] = {
-        {0, 40, false},       /* not known */
-        {21900, 40, false},   /* no profilers */
-        {22304, 40, true},    {22506, 300, true},  {22602, 254, true},   {22602, 255, false},
-        {22606, 40, true},    {22703, 40, false}, /* #1732 */
-        {22705, 40, true},    {22707, 40, true},   {22809, 254, true},   {22809, 255, false},
-        {23007, 40, true},    {23102, 40, true},
+        {0, 40, false},     /* not known */
+        {21900, 40, false}, /* no profilers */
+        {22304, 40, true},   {22506, 300, true}, {22602, 254, true},
+        {22602, 255, false}, {22606, 40, true},  {22703, 40, false}, /* #1732 */
+        {22705, 40, true},   {22707, 40, true},  {22809, 254, true},
+        {22809, 255, false}, {23007, 40, true},  {23102, 40, true},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (muster_plugin_by_path(cases[i].version, cases[i].length) != cases[i].path)
             fail_msg("%u, %zu bytes", cases[i].version, cases[i].length);
-    }
 }
 
 /* An empty file below the scratch folder, with the folders that lead to it. */

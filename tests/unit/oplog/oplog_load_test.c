@@ -152,16 +152,15 @@ static void slots_that_only_seem_newer_do_not_keep_a_look(void **state)
     (void)state;
     struct file file = make_log();
     struct muster_log_tail tail = {0};
-    struct muster_log_frame seems = {
-        .magic = MUSTER_LOG_FRAME_MAGIC, .sequence = 9, .length = 64};
+    struct muster_log_frame seems = {.magic = MUSTER_LOG_FRAME_MAGIC, .sequence = 9, .length = 64};
     assert_int_equal(look_at(&file, &tail), OPS);
     if (ftruncate(file.fd, 1ll << 40) != 0)
         skip(); /* a file system with a smaller limit */
     static const uint64_t places[] = {0, MUSTER_LOG_SLOT_BYTES, 100ull << 30, 200ull << 30};
     for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(pwrite(file.fd, &seems, sizeof seems,
-                                (off_t)(MUSTER_LOG_HEADER_BYTES + places[i])),
-                         sizeof seems);
+        assert_int_equal(
+            pwrite(file.fd, &seems, sizeof seems, (off_t)(MUSTER_LOG_HEADER_BYTES + places[i])),
+            sizeof seems);
     assert_int_equal(look_at(&file, &tail), 0);
     muster_log_tail_free(&tail);
     remove_log(&file);
@@ -185,8 +184,7 @@ static void zeros_and_rubbish_behind_a_log_take_no_memory(void **state)
     read_log(&file, &log);
     assert_int_equal(log.ops, 2 * OPS);
     assert_int_equal(log.damaged, 48 * (MIB / MUSTER_LOG_SLOT_BYTES));
-    assert_int_equal(log.damaged_at,
-                     MUSTER_LOG_HEADER_BYTES + MUSTER_LOG_SLOT_BYTES + 48ull * MIB);
+    assert_int_equal(log.damaged_at, MUSTER_LOG_HEADER_BYTES + MUSTER_LOG_SLOT_BYTES + 48ull * MIB);
     assert_in_range(most_kib() - before, 0, 32 * 1024);
     muster_log_free(&log);
     remove_log(&file);
@@ -234,8 +232,7 @@ static void a_log_that_grows_ends_where_it_ended_when_it_was_opened(void **state
     struct file file = make_log();
     struct growing growing = {.file = &file};
     struct muster_err err;
-    assert_int_equal(
-        muster_log_read_ops(file.path, UINT64_MAX, take_and_grow, &growing, &err), 0);
+    assert_int_equal(muster_log_read_ops(file.path, UINT64_MAX, take_and_grow, &growing, &err), 0);
     assert_int_equal(growing.ops, OPS);
     assert_int_equal(growing.frames, 1);
     remove_log(&file);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "oplog/crc32c.h"
 #include "oplog/log_encode.h"
 #include "oplog/log_image.h"
 #include "oplog/log_reader.h"
-#include "oplog/crc32c.h"
 #include "segment/image.h"
 
 static const struct muster_log_comm dp = {

@@ -7,7 +7,7 @@
 static struct left {
     struct left *next;
     struct muster_recorder *rec;
-} * left_behind;
+} *left_behind;
 
 static void leave_behind(struct muster_recorder *rec)
 {

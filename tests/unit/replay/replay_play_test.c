@@ -27,9 +27,9 @@ static const char *const names[MUSTER_EVENT_KINDS] = {
 /* ---- the plugin ---- */
 
 static char written[4096]; /* "Coll3<2 ": start of a Coll, handle 3, parent 2 */
-static int *mask;       /* the process's */
-static int first_mask;  /* set by init */
-static int next_mask;   /* set by the start of `change_at`; -1: leave it */
+static int *mask;          /* the process's */
+static int first_mask;     /* set by init */
+static int next_mask;      /* set by the start of `change_at`; -1: leave it */
 static unsigned change_at;
 static unsigned refused; /* kinds that get a NULL handle */
 static uintptr_t handles;
@@ -71,9 +71,8 @@ int muster_driver_start(const struct muster_driver *driver, void *context, void 
         *mask = next_mask;
         next_mask = -1;
     }
-    if (event->kind == MUSTER_EVENT_PROXY_OP) {
+    if (event->kind == MUSTER_EVENT_PROXY_OP)
         proxy_pid = event->proxy_op.pid;
-    }
     return 0;
 }
 
@@ -120,11 +119,9 @@ __attribute__((format(printf, 2, 3))) static void add(struct script *script, con
 static unsigned kind_of(const char *word)
 {
     size_t letters = strcspn(word, ":*");
-    for (unsigned kind = 0; kind < MUSTER_EVENT_KINDS; kind++) {
-        if (strlen(names[kind]) == letters && strncmp(names[kind], word, letters) == 0) {
+    for (unsigned kind = 0; kind < MUSTER_EVENT_KINDS; kind++)
+        if (strlen(names[kind]) == letters && strncmp(names[kind], word, letters) == 0)
             return kind;
-        }
-    }
     fail_msg("no event %s", word);
     return 0;
 }
@@ -182,12 +179,10 @@ static void write_trace(unsigned api, const char *words)
         "\"nNodes\":1,\"nranks\":1,\"rank\":0}\n",
         api);
     snprintf(copy, sizeof copy, "%s", words);
-    while ((word = strsep(&rest, " "))) {
+    while ((word = strsep(&rest, " ")))
         add_word(&script, word);
-    }
-    if (muster_trace_parse("test", script.text, script.used, &trace, &truncated, &err)) {
+    if (muster_trace_parse("test", script.text, script.used, &trace, &truncated, &err))
         fail_msg("%s", err.text);
-    }
 }
 
 static int live; /* the process's mask */
@@ -199,9 +194,8 @@ static void play_at(unsigned api, struct muster_play *play)
     play->mask = &live;
     written[0] = '\0';
     handles = 0;
-    if (muster_trace_play(&trace, &driver, play, &err)) {
+    if (muster_trace_play(&trace, &driver, play, &err))
         fail_msg("%s", err.text);
-    }
     muster_trace_free(&trace);
 }
 

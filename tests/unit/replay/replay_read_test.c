@@ -187,12 +187,10 @@ static void refuses(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (parse(bad[i].text) != -1) {
+        if (parse(bad[i].text) != -1)
             fail_msg("accepted: %s", bad[i].text);
-        }
-        if (strncmp(err.text, bad[i].message, strlen(bad[i].message)) != 0) {
+        if (strncmp(err.text, bad[i].message, strlen(bad[i].message)) != 0)
             fail_msg("\"%s\" instead of \"%s\"", err.text, bad[i].message);
-        }
     }
 }
 
@@ -304,9 +302,8 @@ static void refuses_bombs(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) {
+    if (!mkdtemp(folder))
         return -1;
-    }
     snprintf(path, sizeof path, "%s/rank-0.jsonl", folder);
     return 0;
 }

@@ -60,9 +60,8 @@ struct muster_seg_comm *fixture_comm(struct muster_run *run, size_t p, uint32_t 
                                      int32_t rank, uint32_t nranks)
 {
     struct muster_seg_comm *comm = run->process[p].segment->comm;
-    while (comm->uid) {
+    while (comm->uid)
         comm++;
-    }
     *comm = (struct muster_seg_comm){.uid = uid,
                                      .id = id,
                                      .rank = rank,
@@ -153,10 +152,8 @@ struct muster_report fixture_report(const struct muster_run *run, enum muster_re
 
 bool fixture_gap(const struct muster_report *report, const char *text)
 {
-    for (size_t i = 0; i < report->gaps; i++) {
-        if (strstr(report->gap[i], text)) {
+    for (size_t i = 0; i < report->gaps; i++)
+        if (strstr(report->gap[i], text))
             return true;
-        }
-    }
     return false;
 }

@@ -17,9 +17,8 @@ static struct muster_run *sample_named(const char *name)
     struct muster_op send = fixture_op(2, 0, 5 * US);
     for (size_t p = 0; p < 4; p++) {
         fixture_comm(run, p, 1, 0xabcdef0123456789, (int32_t)p, 4);
-        for (uint64_t i = 0; i < 10; i++) {
+        for (uint64_t i = 0; i < 10; i++)
             fixture_add(run, p, fixture_op(1, i, p == 3 ? 0 : (100 + p) * US));
-        }
     }
     strcpy(fixture_comm(run, 0, 2, 0xdef, 1, 2)->name, name);
     send.func = MUSTER_FUNC_SEND;
@@ -40,13 +39,12 @@ static char *shown(const struct muster_report *report, int format, struct muster
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    if (format == 't') {
+    if (format == 't')
         assert_int_equal(muster_report_text(report, &show, out), 0);
-    } else if (format == 'j') {
+    else if (format == 'j')
         muster_report_json(report, NULL, NULL, out);
-    } else {
+    else
         assert_int_equal(muster_report_csv(report, &show, out), 0);
-    }
     assert_int_equal(fclose(out), 0);
     return text;
 }
@@ -124,12 +122,10 @@ static void json_has_the_documented_fields(void **state)
     const json_t *rank = json_array_get(json_object_get(json, "ranks"), 0);
     const json_t *last = json_array_get(json_object_get(json, "ranks"), 3);
     const json_t *op = json_array_get(json_object_get(json, "ops"), 0);
-    for (size_t i = 0; i < sizeof rank_keys / sizeof *rank_keys; i++) {
+    for (size_t i = 0; i < sizeof rank_keys / sizeof *rank_keys; i++)
         assert_non_null(json_object_get(rank, rank_keys[i]));
-    }
-    for (size_t i = 0; i < sizeof op_keys / sizeof *op_keys; i++) {
+    for (size_t i = 0; i < sizeof op_keys / sizeof *op_keys; i++)
         assert_non_null(json_object_get(op, op_keys[i]));
-    }
     assert_string_equal(string(op, "comm"), "abcdef0123456789");
     assert_string_equal(string(op, "func"), "AllReduce");
     assert_string_equal(string(rank, "nccl"), "2.28.9");
@@ -274,11 +270,9 @@ static void text_fits_a_narrow_terminal(void **state)
     assert_non_null(strstr(text, "left out to fit 60 columns"));
     assert_non_null(strstr(text, "\n>    2 "));
     assert_null(strchr(text, '\033'));
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        if (muster_terminal_cells(line) > 60) {
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (muster_terminal_cells(line) > 60)
             fail_msg("too wide: %s", line);
-        }
-    }
     free(text);
     muster_report_free(&report);
     fixture_free(run);
@@ -362,9 +356,8 @@ static void the_slurm_step_and_the_gpu_are_named(void **state)
 
 static const char *first_of_row(const char *csv, unsigned row)
 {
-    for (; row; row--) {
+    for (; row; row--)
         csv = strchr(csv, '\n') + 1;
-    }
     return csv;
 }
 

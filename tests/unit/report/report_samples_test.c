@@ -12,9 +12,8 @@ static void quantiles_are_nearest_ranks(void **state)
 {
     uint64_t value[100];
     (void)state;
-    for (uint64_t i = 0; i < 100; i++) {
+    for (uint64_t i = 0; i < 100; i++)
         value[i] = (i * 37 % 100 + 1) * 1000003; /* 1 to 100 of these, shuffled */
-    }
     assert_int_equal(muster_quantile_exact(value, 100, 0.50), 50 * 1000003ull);
     assert_int_equal(muster_quantile_exact(value, 100, 0.99), 99 * 1000003ull);
     assert_int_equal(muster_quantile_exact(value, 100, 1.00), 100 * 1000003ull);
@@ -35,17 +34,15 @@ static void samples_come_back_by_owner(void **state)
     struct muster_arena memory = {0};
     struct muster_samples samples = {0};
     (void)state;
-    for (uint32_t i = 0; i < 3000; i++) {
+    for (uint32_t i = 0; i < 3000; i++)
         muster_samples_add(&samples, i % 3, i, &memory);
-    }
     muster_samples_add(&samples, 77, 1, &memory); /* nobody's */
     struct muster_sample_groups groups = muster_samples_group(&samples, 4, &memory);
     assert_int_equal(muster_arena_check(&memory, NULL, "samples"), 0);
     for (size_t owner = 0; owner < 3; owner++) {
         assert_int_equal(groups.first[owner + 1] - groups.first[owner], 1000);
-        for (size_t i = groups.first[owner]; i < groups.first[owner + 1]; i++) {
+        for (size_t i = groups.first[owner]; i < groups.first[owner + 1]; i++)
             assert_int_equal(groups.value[i] % 3, owner);
-        }
     }
     assert_int_equal(groups.first[4], groups.first[3]);
     muster_arena_free(&memory);

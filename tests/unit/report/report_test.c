@@ -16,9 +16,8 @@ static void wait_and_lateness_come_from_durations(void **state)
     (void)state;
     for (size_t p = 0; p < 2; p++) {
         fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
-        for (uint64_t i = 0; i < 3; i++) {
+        for (uint64_t i = 0; i < 3; i++)
             fixture_add(run, p, fixture_op(1, i, p ? 80 * US : 100 * US));
-        }
     }
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
     assert_int_equal(report.ranks, 2);
@@ -98,9 +97,8 @@ static struct muster_report pair(struct muster_run **run, void (*change)(struct 
     for (size_t p = 0; p < 2; p++) {
         struct muster_op op = fixture_op(1, 5, p ? 50 * US : 100 * US);
         fixture_comm(*run, p, 1, 0xabc, (int32_t)p, 2);
-        if (p) {
+        if (p)
             change(&op);
-        }
         fixture_add(*run, p, op);
     }
     return fixture_report(*run, MUSTER_BY_OP);
@@ -220,9 +218,8 @@ static void numbers_of_any_size_are_matched(void **state)
     (void)state;
     for (size_t p = 0; p < 2; p++) {
         fixture_comm(run, p, 1, 0xabc, (int32_t)p, 2);
-        for (size_t i = 0; i < 5; i++) {
+        for (size_t i = 0; i < 5; i++)
             fixture_add(run, p, fixture_op(1, numbers[p ? i : 4 - i], (p + 1) * 10 * US));
-        }
     }
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
     assert_int_equal(report.joint, 5);
@@ -237,9 +234,8 @@ static struct muster_report hundred(struct muster_run **run, bool all_known)
     fixture_comm(*run, 0, 1, 0xabc, 0, 1);
     for (uint64_t i = 1; i <= 100; i++) {
         fixture_add_row(*run, 0, fixture_op(1, i, i * 10 * US));
-        if (all_known || i > 50) {
+        if (all_known || i > 50)
             fixture_add_list(*run, 0, fixture_op(1, i, i * 10 * US));
-        }
     }
     return fixture_report(*run, MUSTER_BY_OP);
 }
@@ -301,9 +297,8 @@ static void several_gpus_of_a_process_are_several_ranks(void **state)
             struct muster_seg_comm *comm =
                 fixture_comm(run, 0, gpu + 1, 0xabc, (int32_t)gpu + 4, 8);
             comm->gpu_index = known ? 2 - (int32_t)gpu : -1;
-            for (uint32_t i = 0; i <= gpu; i++) {
+            for (uint32_t i = 0; i <= gpu; i++)
                 fixture_add(run, 0, fixture_op(gpu + 1, i, 10 * US));
-            }
         }
         struct muster_report report = fixture_report(run, MUSTER_BY_OP);
         assert_int_equal(report.ranks, 3);
@@ -433,9 +428,8 @@ static void gaps_name_what_was_lost(void **state)
         fixture_comm(run, p, 2, 0x100 + p, 0, 1);
         fixture_add(run, p, fixture_op(1, 0, 10 * US));
     }
-    for (size_t p = 1; p < 4; p++) {
+    for (size_t p = 1; p < 4; p++)
         run->process[p].segment->drops[MUSTER_DROP_NO_SLOT] = 2;
-    }
     run->process[2].segment->lost_log = 9;
     run->process[0].ops_missing = 5;
     struct muster_seg_comm *other = &run->process[0].segment->comm[MUSTER_SEG_COMMS];

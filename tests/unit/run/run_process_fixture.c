@@ -16,7 +16,7 @@ struct muster_segment_file process_segment(const struct fixture *fixture)
 }
 
 void process_retire(struct muster_segment_file *file, struct muster_log_writer *writer,
-                   uint64_t from, uint64_t to)
+                    uint64_t from, uint64_t to)
 {
     for (uint64_t n = from; n < to; n++) {
         struct muster_op op = fixture_op(n);

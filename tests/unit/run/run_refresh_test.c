@@ -70,8 +70,8 @@ static void of_a_long_run_that_is_refreshed_the_latest_is_kept(void **state)
     assert_in_range(most, 4000, 4097);
     assert_int_equal(run.process[0].ops_missing, 0);
     const struct muster_seg_identity *who = &run.process[0].identity;
-    assert_int_equal(muster_run_since_unix_ns(&run), run.process[0].op[0].enqueue_ns +
-                                                         who->begin_unix_ns - who->begin_mono_ns);
+    assert_int_equal(muster_run_since_unix_ns(&run),
+                     run.process[0].op[0].enqueue_ns + who->begin_unix_ns - who->begin_mono_ns);
     assert_true(run.process[0].op[0].number > LENGTH / 2);
     muster_run_free(&run);
     munmap(file.map, sizeof(*file.map));
@@ -126,7 +126,8 @@ static void of_a_log_that_is_refreshed_only_what_is_new_is_read(void **state)
     }
     assert_true(atomic_load(&file.map->log_overwritten) > 0);
     assert_int_equal(muster_run_load(&query, &whole, &err), 0);
-    assert_int_equal(process_total(run.process[0].segment), process_total(whole.process[0].segment));
+    assert_int_equal(process_total(run.process[0].segment),
+                     process_total(whole.process[0].segment));
     assert_int_equal(process_total(run.process[0].segment), STEPS * STEP);
     muster_run_free(&whole);
     atomic_store(&file.map->exit_state, MUSTER_EXIT_FINALIZED);

@@ -28,10 +28,9 @@ static void take(struct muster_window *window, const struct muster_op *op, size_
 
 static bool has(const struct muster_window *window, uint32_t comm, uint64_t number)
 {
-    for (size_t i = 0; i < window->n; i++) {
+    for (size_t i = 0; i < window->n; i++)
         if (window->op[i].comm == comm && window->op[i].number == number)
             return true;
-    }
     return false;
 }
 

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "segment/segment_reader.h"
 #include "segment/reap.h"
+#include "segment/segment_reader.h"
 
 static struct muster_segment_file create_ok(const struct fixture *fixture)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "segment/segment_file.h"
 #include "segment/layout.h"
+#include "segment/segment_file.h"
 
 struct fixture {
     char shm[64]; /* a directory on tmpfs */

@@ -16,8 +16,9 @@
     "{\"id\":\"00000000000000ab\",\"name\":\"world\",\"nranks\":16,\"heard\":16,\"calls\":76,"     \
     "\"behind\":3,\"behind_by\":2,\"since_s\":0.2}]}"
 #define FINDING(rank, resolved)                                                                    \
-    "{\"kind\":\"late_rank\",\"ranks\":[" rank "],\"host\":\"nodeB\",\"gpu\":1,\"resolved\":"      \
-    resolved ",\"retracted\":false,\"cost_s\":2.5,\"cost_share\":0.2}"
+    "{\"kind\":\"late_rank\",\"ranks\":[" rank                                                     \
+    "],\"host\":\"nodeB\",\"gpu\":1,\"resolved\":" resolved                                        \
+    ",\"retracted\":false,\"cost_s\":2.5,\"cost_share\":0.2}"
 
 static void a_job_of_two_hosts_is_shown(void **state)
 {
@@ -28,10 +29,10 @@ static void a_job_of_two_hosts_is_shown(void **state)
     char *line[] = {over, held};
     (void)state;
     assert_non_null(fleet);
-    assert_int_equal(
-        muster_top_fleet_take(fleet, "7", STATE("1000000000", "100"), line, 2, &err), 0);
-    assert_int_equal(
-        muster_top_fleet_take(fleet, "7", STATE("3000000000", "180"), line, 2, &err), 0);
+    assert_int_equal(muster_top_fleet_take(fleet, "7", STATE("1000000000", "100"), line, 2, &err),
+                     0);
+    assert_int_equal(muster_top_fleet_take(fleet, "7", STATE("3000000000", "180"), line, 2, &err),
+                     0);
     muster_top_fleet_fill(fleet, &top);
     assert_string_equal(top.run, "/scratch/muster-7");
     assert_int_equal(top.ranks_alive, 15);
@@ -75,7 +76,8 @@ static void senseless_members_are_not_known(void **state)
 {
     static const char odd[] =
         "{\"run_dir\":7,\"running\":-3,\"expected\":\"many\",\"at_ns\":-1,\"up_s\":-1,"
-        "\"progress_s\":\"x\",\"ranks_shown\":[7,{\"rank\":1e99,\"gpu\":99999999999,\"host\":null}],"
+        "\"progress_s\":\"x\",\"ranks_shown\":[7,{\"rank\":1e99,\"gpu\":99999999999,\"host\":null}]"
+        ","
         "\"communicators\":{\"id\":1}}";
     struct muster_top_fleet *fleet = muster_top_fleet_new();
     struct muster_top top;

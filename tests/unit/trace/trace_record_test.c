@@ -16,8 +16,8 @@
 
 #include "base/log.h"
 #include "trace/handle_ids.h"
-#include "trace/trace_record.h"
 #include "trace/trace.h"
+#include "trace/trace_record.h"
 
 static char folder[] = "/tmp/muster-record-XXXXXX";
 static char path[sizeof folder + 32];
@@ -49,9 +49,8 @@ static struct muster_trace read_back(struct muster_trace_recorder *recorder)
     struct muster_err err;
     bool truncated;
     muster_trace_recorder_close(recorder);
-    if (muster_trace_read(path, &trace, &truncated, &err)) {
+    if (muster_trace_read(path, &trace, &truncated, &err))
         fail_msg("%s", err.text);
-    }
     assert_false(truncated);
     unlink(path);
     return trace;
@@ -250,18 +249,16 @@ static void remembers_the_last_handles(void **state)
     (void)state;
     struct muster_handle_ids *ids = calloc(1, sizeof *ids);
     assert_non_null(ids);
-    for (uintptr_t i = 1; i <= MUSTER_HANDLE_IDS + 10; i++) {
+    for (uintptr_t i = 1; i <= MUSTER_HANDLE_IDS + 10; i++)
         assert_int_equal(muster_handle_ids_add(ids, at(i), 3), i);
-    }
     assert_null(muster_handle_ids_find(ids, at(10)));
     for (uintptr_t i = 11; i <= MUSTER_HANDLE_IDS + 10; i++) {
         const struct muster_handle_ids_entry *entry = muster_handle_ids_find(ids, at(i));
         assert_non_null(entry);
         assert_int_equal(entry->id, i);
     }
-    for (unsigned i = 0; i < 3 * MUSTER_HANDLE_IDS; i++) {
+    for (unsigned i = 0; i < 3 * MUSTER_HANDLE_IDS; i++)
         muster_handle_ids_add(ids, at(1 + i % 7), 3); /* the same few, over and over */
-    }
     assert_non_null(muster_handle_ids_find(ids, at(7)));
     assert_null(muster_handle_ids_find(ids, at(500)));
     free(ids);
@@ -313,15 +310,13 @@ static void a_full_disk_ends_the_recording_only(void **state)
     struct muster_event event = collective();
     muster_log_set_level(MUSTER_LOG_ERROR);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    for (uintptr_t i = 2; i < 20000; i++) {
+    for (uintptr_t i = 2; i < 20000; i++)
         muster_trace_start(recorder, at(1), at(i), &event);
-    }
     muster_trace_stop(recorder, at(2));
     muster_trace_recorder_close(recorder);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    if (muster_trace_read(path, &trace, &truncated, &err)) {
+    if (muster_trace_read(path, &trace, &truncated, &err))
         fail_msg("%s", err.text);
-    }
     assert_true(truncated);
     assert_in_range(trace.calls, 2, 40);
     muster_trace_free(&trace);
@@ -343,9 +338,8 @@ static int make_folder(void **state)
 {
     (void)state;
     muster_log_set_level(MUSTER_LOG_ERROR);
-    if (!mkdtemp(folder)) {
+    if (!mkdtemp(folder))
         return -1;
-    }
     snprintf(path, sizeof path, "%s/rank-0.jsonl", folder);
     return 0;
 }

@@ -59,9 +59,8 @@ static void a_late_rank_is_named_in_three_lines(void **state)
         assert_non_null(strstr(verdict.line[0], "40 %"));
         assert_memory_equal(verdict.line[1], "Cause: the GPU", 14);
         assert_memory_equal(verdict.line[2], "Next: look at its GPU", 21);
-        for (unsigned l = 0; l < verdict.lines && widths[i]; l++) {
+        for (unsigned l = 0; l < verdict.lines && widths[i]; l++)
             assert_true(muster_terminal_cells(verdict.line[l]) <= widths[i]);
-        }
     }
     muster_findings_free(&findings);
     muster_view_free(&view);
@@ -232,8 +231,8 @@ static void fill_replays(struct muster_view *view, bool timed)
                                      .source = timed ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE,
                                      .flags = MUSTER_OP_GRAPH};
         muster_view_add_gpu(view, &gpu);
-        muster_view_add_op(
-            view, muster_view_add_member(view, g, 7, (int32_t)g, RANKS, 1, "world"), &op);
+        muster_view_add_op(view, muster_view_add_member(view, g, 7, (int32_t)g, RANKS, 1, "world"),
+                           &op);
     }
     assert_int_equal(muster_view_finish(view, &err), 0);
 }

@@ -91,9 +91,8 @@ static void test_first_of_a_timed_block_has_no_self_time(void **state)
     struct one_gpu one = one_gpu();
     struct muster_op ops[] = {op_at(0, 100, 200), op_at(1, 0, 0), op_at(2, 400, 500),
                               op_at(3, 520, 600)};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         muster_view_add_op(&one.view, one.member[0], &ops[i]);
-    }
     finish(&one.view);
     assert_self_time(&one.view, 2, MUSTER_SELF_UNKNOWN);
     assert_self_time(&one.view, 3, 20 * US);
@@ -107,9 +106,8 @@ static void test_hole_in_the_numbers_leaves_no_self_time_after_it(void **state)
     struct muster_op ops[] = {op_at(0, 100, 200), op_at(2, 400, 500), op_at(3, 520, 600)};
     struct muster_op neighbour = op_at(0, 300, 310);
     neighbour.enqueue_ns = 25 * US; /* called within the hole */
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         muster_view_add_op(&one.view, one.member[0], &ops[i]);
-    }
     muster_view_add_op(&one.view, one.member[1], &neighbour);
     finish(&one.view);
     assert_self_time(&one.view, 1, MUSTER_SELF_UNKNOWN);
