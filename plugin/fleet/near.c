@@ -1,6 +1,7 @@
 #include "fleet/near.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -12,26 +13,26 @@ enum {
     ONE_IN = 64,        /* hosts */
     SMALL = 64          /* ranks of a communicator whose hosts are looked at together */
 };
-#define FRESH_NS                                                                                   \
-    (6 * MUSTER_NS_PER_S) /* the evidence of a dozen steps is there, or none will be               \
-                           */
-#define HOLD_NS                                                                                    \
-    (10 * MUSTER_NS_PER_S) /* a host is looked at beyond the last time that it showed              \
-                            */
-#define STANDS_OUT 1.5     /* times as much as that of one host in so many */
-#define STAY       2.0     /* times another one's score, of one that is looked at */
+/* The evidence of a dozen steps is there, or none will be. */
+#define FRESH_NS (6 * MUSTER_NS_PER_S)
+/* A host is looked at beyond the last time that it showed. */
+#define HOLD_NS    (10 * MUSTER_NS_PER_S)
+#define STANDS_OUT 1.5 /* times as much as that of one host in so many */
+#define STAY       2.0 /* times another one's score, of one that is looked at */
 
 static bool make_room(struct muster_near *near, size_t hosts)
 {
     if (hosts <= near->room)
         return true;
     struct muster_near_host *host = realloc(near->of_host, hosts * sizeof *host);
-    near->of_host = host ? host : near->of_host;
-    double *sorted = host ? realloc(near->sorted, hosts * sizeof *sorted) : NULL;
-    near->sorted = sorted ? sorted : near->sorted;
-    if (!sorted)
+    if (!host)
         return false;
     memset(host + near->room, 0, (hosts - near->room) * sizeof *host);
+    near->of_host = host;
+    double *sorted = realloc(near->sorted, hosts * sizeof *sorted);
+    if (!sorted)
+        return false;
+    near->sorted = sorted;
     near->room = hosts;
     return true;
 }

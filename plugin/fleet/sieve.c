@@ -1,6 +1,7 @@
 #include "fleet/sieve.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "diagnose/straggler/e_process.h"
@@ -11,8 +12,8 @@ enum {
     OTHERS = 8,      /* so many must have a kind */
     LEAST_WEIGHT = 1 /* operations that a mean rests on */
 };
-#define KEPT                                                                                       \
-    0.85 /* of the weight of what was there, at each look: a mean goes back some seven of them */
+/* Of the weight of what was there, at each look: a mean goes back some seven of them */
+#define KEPT 0.85
 
 struct muster_sieve_rank {
     uint64_t taken;

@@ -6,18 +6,18 @@
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
-#define HOSTS                                                                                      \
-    0.5 /* besides, where a GPU waits for its host and one other alone does the same:              \
-           by how much hosts differ shows by chance only */
+/* Besides, where a GPU waits for its host and one other alone does the same: by how much hosts
+ * differ shows by chance only */
+#define HOSTS       0.5
 #define RATE_SIGMAS 2.0
 #define RATE_MOST   0.9
 #define OFTEN       0.5 /* of the bets: late so often is no row */
 #define ROWS_MOST   0.8
-#define ROWS_LEAST                                                                                 \
-    2.0 /* while the job runs: what was seen is too little to show that rows are shorter */
-#define FLOOR_NS  16000
-#define WINDOW_NS 200000000ull /* twice what a GPU's clock keeps its state for */
-#define SLICE_NS  1000000ull   /* who loses a processor waits about as long: one event */
+/* While the job runs: what was seen is too little to show that rows are shorter */
+#define ROWS_LEAST 2.0
+#define FLOOR_NS   16000
+#define WINDOW_NS  200000000ull /* twice what a GPU's clock keeps its state for */
+#define SLICE_NS   1000000ull   /* who loses a processor waits about as long: one event */
 
 /* Of the same: twice what a GPU's clock does for a tenth of a second; and all of it, so that long
  * delays show among many short ones. */

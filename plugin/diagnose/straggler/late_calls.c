@@ -12,9 +12,8 @@
 
 #define WAITS 0.8  /* of the changes if hosts had gone on by themselves: they waited in between */
 #define WORTH 0.01 /* of the time: it rests on less than what GPU times show */
-#define RARELY                                                                                     \
-    1.25 /* times as often as its GPU's rarest place that is no exception, at most: once           \
-            a step */
+/* Times as often as its GPU's rarest place that is no exception, at most: once a step */
+#define RARELY    1.25
 #define EXCEPTION 0.01 /* of a GPU's calls */
 #define OFTEN     0.25 /* of the place where hosts wait most often: another one, of the same step */
 #define MUCH      3.0  /* times as late as the next one of its host: hosts differ by nature */

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #define HOSTS 0.7 /* of the delay, that the host called late by: it is the host's */
-#define GPUS                                                                                       \
-    0.55 /* less of it is the host's: the GPU's. A slow GPU whose host waits for it once a         \
-            step has up to half of it in that wait */
+/* Less of it is the host's: the GPU's. A slow GPU whose host waits for it once a step has up to
+ * half of it in that wait */
+#define GPUS    0.55
 #define AT_ONCE 0.5 /* of the delay: stood in the queue for less */
-#define SHORTER                                                                                    \
-    0.5 /* than this share of the queue elsewhere, or of others': there hosts are ahead */
-#define BEHIND 0.5 /* of the delays: its calls came after the others' on its host */
+/* Than this share of the queue elsewhere, or of others': there hosts are ahead */
+#define SHORTER 0.5
+#define BEHIND  0.5 /* of the delays: its calls came after the others' on its host */
 
 static bool is_known(const struct muster_graph *graph, const struct muster_unit *unit)
 {

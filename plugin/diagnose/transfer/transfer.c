@@ -12,10 +12,9 @@
 #include "diagnose/transfer/transfer_internal.h"
 #include "view/aligned.h"
 
-#define WAIT_SHARE                                                                                 \
-    0.3             /* of all transfers: what the sender of a slow link waits for the network      \
-                     */
-#define WORTH 0.005 /* of the time, as of a late rank: computing may hide the rest */
+/* Of all transfers: what the sender of a slow link waits for the network */
+#define WAIT_SHARE 0.3
+#define WORTH      0.005 /* of the time, as of a late rank: computing may hide the rest */
 enum {
     TIMES = 4,       /* as long, per byte, as the other links typically */
     STEPS_MIN = 100, /* of the network proxy, on a link */
