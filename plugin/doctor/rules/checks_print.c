@@ -268,6 +268,37 @@ static void put_verdict(const struct muster_checks *checks, const struct muster_
         fprintf(out, "; all %d checks ran.\n", checks->n);
 }
 
+static bool is_of_log(const char *id)
+{
+    return strncmp(id, "log.", 4) == 0;
+}
+
+/* Whether the first cause, as certain as one is, explains what the job's log shows. */
+static bool explains_log(const struct muster_checks *checks, const struct muster_causes *causes)
+{
+    bool shown = causes->n && is_of_log(checks->at[causes->at[0].check].id);
+    for (int i = 0; i < causes->symptoms && causes->n; i++)
+        shown |= causes->at[0].explains & 1u << i &&
+                 (causes->symptom[i].check < 0 || is_of_log(causes->symptom[i].id));
+    return shown && !causes->at[0].suspect;
+}
+
+/* Where a job's log was read: why the job failed, or why that is not known. */
+static void put_log(const struct muster_checks *checks, const struct muster_causes *causes,
+                    FILE *out)
+{
+    const struct muster_check *log = NULL;
+    for (int i = 0; i < checks->n; i++)
+        log = strcmp(checks->at[i].id, "log.job") == 0 ? &checks->at[i] : log;
+    if (!log)
+        return;
+    if (explains_log(checks, causes))
+        fprintf(out, "The job failed most likely because of this: %s.\n",
+                checks->at[causes->at[0].check].found);
+    else
+        fprintf(out, "Why the job failed is not known: %s\n", log->found);
+}
+
 static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
 {
     int count[STATES];
@@ -281,6 +312,7 @@ static void put_counts(const struct muster_checks *checks, bool all, FILE *out)
 void muster_checks_text(const struct muster_checks *checks, const struct muster_causes *causes,
                         bool all, FILE *out)
 {
+    put_log(checks, causes, out);
     put_verdict(checks, causes, out);
     put_not_run(checks, out);
     put_causes(checks, causes, out);

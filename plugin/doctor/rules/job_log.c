@@ -132,19 +132,24 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            struct muster_checks *checks)
 {
     struct muster_check *check = muster_check_begin(checks, "log.job", "");
-    int known = 0, useful = 0;
+    int known = 0, useful = 0, slow = 0;
     muster_check_expected(check, "lines that say why the job failed");
     for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
         if (log->of[i].lines == 0)
             continue;
         known++;
-        useful += muster_job_log_kinds[i].weight > 0;
+        bool slows = is_slowness(&muster_job_log_kinds[i]);
+        useful += muster_job_log_kinds[i].weight > 0 && !slows;
+        slow += slows;
         if (muster_job_log_kinds[i].weight == 0)
             muster_check_evidence(check, "line %lu: %s: %s", log->of[i].first,
                                   muster_job_log_kinds[i].found, log->of[i].text);
     }
     muster_check_found(check,
-                       useful  ? "%.200s says something about the cause"
+                       useful ? "%.200s says something about the cause"
+                       : known == slow && slow > 0
+                           ? "%.200s says what makes a job slow (--symptom slow_transfer), not why "
+                             "one fails"
                        : known ? "%.200s says that the job failed, not why: the first error of "
                                  "another rank may, or NCCL_DEBUG=INFO"
                                : "no line of %.200s is known: is it of a run with "

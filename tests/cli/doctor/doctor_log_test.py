@@ -70,6 +70,12 @@ class JobLog(GpuCase):
                               capture_output=True, text=True, check=False, timeout=120)
         self.assertIn("the limit of open files was reached", done.stdout)
         self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stdout.startswith("The job failed most likely because of this: the limit of open files"),
+                        done.stdout)
+        self.put("job.log", "hello\n")
+        done = self.muster("doctor", "--passive", "--log", str(self.root / "job.log"))
+        self.assertRegex(done.stdout, r"^Why the job failed is not known: no line of \S+job.log is known: is it of a run "
+                         "with NCCL_DEBUG=INFO")
         done = self.muster("doctor", "--log", str(self.root / "absent"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("No such file", done.stderr)
