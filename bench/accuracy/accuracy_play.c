@@ -181,10 +181,12 @@ static void emit(struct play *play, unsigned r, const struct position *position,
                             (part->number <= 3 ? MUSTER_OP_UNSCORED : 0)),
     };
     rank->last_call_ns = call_ns;
-    if (r == (s->fault == FAULT_LATE ? s->culprit[0] : 0) && gpu) {
-        play->outcome->timed++;
-        play->outcome->affected += play->hit[r];
+    if (r == (s->fault == FAULT_LATE ? s->culprit[0] : 0)) {
+        play->outcome->timed += gpu;
+        play->outcome->affected += gpu && play->hit[r];
+        play->outcome->hits += play->hit[r];
     }
+    play->outcome->length_ns = fmax(play->outcome->length_ns, end_ns);
     if (rank->seen && !draw_chance(&play->draw, s->dropped))
         play->sink->op(play->sink->arg, part->member, &op);
 }

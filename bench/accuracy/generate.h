@@ -87,6 +87,8 @@ void scenario_draw(const struct models *models, uint64_t seed, bool large, struc
 struct outcome {
     uint64_t timed;    /* operations per rank with GPU times */
     uint64_t affected; /* of them, hit by the delay on the first culprit */
+    uint64_t hits;     /* the same of all its operations */
+    double length_ns;  /* of the job */
     uint64_t p99_ns;   /* clean deviation of the classes that can be hit, the largest, with what
                           the GPUs' clocks add to the recording's */
 };
