@@ -149,6 +149,7 @@ def device_of_four(host):  # NVIDIA/nccl#799: NCCL_IB_HCA=^mlx5_3 cured it
 def roce_of_intel(host):  # jax-ml/jax#22740: NCCL_IB_DISABLE=1 cured it
     host.several_hosts()
     a100(host)
+    nccl(host, "2.21.5", "+cuda12.5")  # left out at first: a stand-in's version led then
     host.rdma(["irdma0"], "Ethernet", "25 Gb/sec (1X EDR)")
     host.put("sys/class/infiniband/irdma0/device/vendor", "0x8086\n")
     host.log = ("host1:20632:21039 [3] NCCL INFO NET/IB : Using [0]irdma0:1/RoCE [RO]; OOB eth0:10.1.0.1<0>\n"
