@@ -22,7 +22,7 @@ enum { MUSTER_NO_UNIT = UINT32_MAX };
 #define MUSTER_RECEIVES (1u << 31) /* of a partner */
 enum {
     MUSTER_GAP_NS = 10000, /* what begins sooner after its communicator's last was ready before */
-    MUSTER_QUEUED_AT_ONCE = 8, /* in MUSTER_QUEUED_NS: called so long before, it was not the call */
+    MUSTER_QUEUED_AT_ONCE = 2, /* in MUSTER_QUEUED_NS: called so long before, it was not the call */
 };
 
 /* What a unit's begin follows; learned for each position of the step. */
@@ -111,7 +111,6 @@ struct muster_seat {
     bool hidden; /* a culprit's, that is late there also where nobody was seen beside it */
     double log_e;
     double excess_ns;                   /* sum of what was beyond the usual time */
-    int64_t host_ahead_ns;              /* what its host was quicker, and has not lost since */
     uint32_t first_late;                /* unit */
     struct muster_window slice, window; /* that are open */
     /* Learning: of each edge the last own time, and the sum of its changes. */

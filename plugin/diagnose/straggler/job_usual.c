@@ -228,16 +228,6 @@ void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit
     }
 }
 
-/* What a host took longer from call to call at a place of the step, net of what it took less there
- * before: hosts differ by chance, and of those ahead nothing else shows it. */
-static int64_t host_excess_net(struct muster_seat *seat, int64_t excess_ns)
-{
-    int64_t left_ns = excess_ns - seat->host_ahead_ns;
-    bool ahead = left_ns < 0;
-    seat->host_ahead_ns = ahead ? -left_ns : 0;
-    return ahead ? (excess_ns < 0 ? excess_ns : 0) : left_ns;
-}
-
 /* What is usual in a pool. */
 struct usual {
     int64_t own, wait;
@@ -273,10 +263,8 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct 
         bool known = host_ns != MUSTER_NO_OWN && usual->host != MUSTER_NO_OWN;
         host_ns = known ? host_ns - usual->host : MUSTER_NO_OWN;
         int64_t by_calls = host_excess(graph, pool, unit, pool->own);
-        bool lower = by_calls < excess;
-        int64_t net_ns = lower ? host_excess_net(&graph->seat[unit->seat], by_calls) : excess;
-        unit->carried = net_ns < excess / 2;
-        excess = net_ns;
+        unit->carried = by_calls < excess / 2;
+        excess = by_calls < excess ? by_calls : excess;
     }
     muster_unit_set_excess(graph, unit, excess, host_ns);
 }
