@@ -37,7 +37,9 @@ enum {
     FORK_EVERY = 500000, /* operations */
     BURST = 1280,        /* called at once: a third of the slots */
     DRAIN_MS = 10000,    /* patience with the plugin's thread */
-    /* Of anonymous memory. What muster-diag may fill after the first look: its window of 4,096
+    LOOKS = 20,
+    WARM = 7, /* of them: by then muster-diag has filled most of what is told below */
+    /* Of anonymous memory. What muster-diag may fill: its window of 4,096
      * operations (256 KiB, half as much again while it is enlarged), tables of 256 communicators
      * that are gone (150 KiB), and pages of its copy of the segment (256 KiB seen to come and go).
      * A leak of 50 bytes a communicator is more in four minutes, of one an operation far more. */
@@ -284,14 +286,14 @@ static int run(struct soak *soak, struct muster_err *err)
         if (burst(soak, err))
             return -1;
         passed = muster_now_ns() - start;
-        if (passed < (shown + 1) * length / 20)
+        if (passed < (shown + 1) * length / LOOKS)
             continue;
-        shown = passed * 20 / length;
+        shown = passed * LOOKS / length;
         now = look();
         show(soak, &now, (double)passed / 1e9);
-        if (!warm.threads)
+        if (!warm.threads && (shown >= WARM || soak->called / WARM >= soak->ops / LOOKS))
             warm = now;
-        if (check(soak, err) || compare(&warm, &now, err))
+        if (check(soak, err) || (warm.threads && compare(&warm, &now, err)))
             return -1;
     }
     if (check(soak, err))
