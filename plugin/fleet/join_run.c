@@ -50,6 +50,14 @@ static uint64_t moved_at(const struct muster_segment *segment)
     return at_ns;
 }
 
+/* Whether it is heard; `near`: and looked at closely. */
+static bool takes_part(const struct muster_join *join, const struct muster_join_process *process,
+                       bool near, uint64_t now_ns)
+{
+    const struct muster_join_host *host = &join->host[process->host];
+    return (!near || process->near) && host->instance != 0 && muster_join_hears(join, host, now_ns);
+}
+
 struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns)
 {
     struct muster_join_coverage is = {0};
@@ -64,7 +72,7 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
         const struct muster_join_host *host = &join->host[process->host];
         size_t claimed = ranks_claimed(process->segment);
         is.expected = claimed > is.expected ? claimed : is.expected;
-        if (host->instance == 0 || !muster_join_hears(join, host, now_ns))
+        if (!takes_part(join, process, false, now_ns))
             continue;
         uint64_t moved_ns = moved_at(process->segment);
         if (moved_ns && moved_ns + (uint64_t)host->to_server_ns > is.moved_ns)
@@ -94,8 +102,7 @@ static bool run_of(struct muster_join *join, uint64_t now_ns, bool near, bool ov
     for (size_t i = 0; whole && i < join->processes; i++) {
         struct muster_join_process *process = &join->process[i];
         const struct muster_join_host *host = &join->host[process->host];
-        if ((near && !process->near) || host->instance == 0 ||
-            !muster_join_hears(join, host, now_ns))
+        if (!takes_part(join, process, near, now_ns))
             continue;
         struct muster_seg_identity *who = &process->segment->identity;
         who->begin_unix_ns = who->begin_mono_ns + (uint64_t)host->to_server_ns;
@@ -132,9 +139,7 @@ uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, b
     *heard = MUSTER_HASH_SEED;
     for (size_t i = 0; i < join->processes; i++) {
         const struct muster_join_process *process = &join->process[i];
-        const struct muster_join_host *host = &join->host[process->host];
-        if ((near && !process->near) || host->instance == 0 ||
-            !muster_join_hears(join, host, now_ns))
+        if (!takes_part(join, process, near, now_ns))
             continue;
         *heard = muster_hash(*heard, &i, sizeof i);
         since_ns = process->since_ns > since_ns ? process->since_ns : since_ns;

@@ -205,11 +205,15 @@ static bool is_over(const struct muster_view *view)
     return view->run && muster_run_alive(view->run) == 0;
 }
 
+static const char *hang_word(bool over)
+{
+    return over ? "This job hung" : "This job hangs";
+}
+
 static void put_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding,
                      bool over)
 {
     char who[192], op[64], waits[96] = "";
-    const char *hangs = over ? "This job hung" : "This job hangs";
     const char *verb = hang_verb(finding->kind);
     put_who(who, sizeof who, finding);
     who[0] = 'r';
@@ -224,12 +228,12 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
                  finding->cost_s / finding->victims);
     }
     if (finding->has_op && verb) {
-        muster_verdict_word(writer, "%s: %s %s %s; %s.", hangs, who, verb, op, waits);
+        muster_verdict_word(writer, "%s: %s %s %s; %s.", hang_word(over), who, verb, op, waits);
         muster_verdict_word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
         muster_verdict_word(writer, "Hang: %s %s %s.", who, verb, op);
     } else if (finding->kind == MUSTER_FINDING_HANG_STUCK && finding->has_op) {
-        muster_verdict_word(writer, "%s: all ranks entered %s and none ends it; %s.", hangs, op,
-                            waits);
+        muster_verdict_word(writer, "%s: all ranks entered %s and none ends it; %s.",
+                            hang_word(over), op, waits);
         muster_verdict_word(writer, "Hang: all ranks entered %s, none ends it.", op);
     }
 }
@@ -245,11 +249,7 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
     bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
     if (hangs)
         put_hang(writer, finding, over);
-    muster_verdict_word(writer, "%s%s.",
-                        !hangs ? ""
-                        : over ? "This job hung: "
-                               : "This job hangs: ",
-                        from);
+    muster_verdict_word(writer, "%s%s%s.", hangs ? hang_word(over) : "", hangs ? ": " : "", from);
     muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
     muster_verdict_end_line(writer);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "doctor/rules/job_log.h"
 
 static void put_check_as(const struct muster_check *check, const char *status, int indent,
                          FILE *out)
@@ -268,18 +269,13 @@ static void put_verdict(const struct muster_checks *checks, const struct muster_
         fprintf(out, "; all %d checks ran.\n", checks->n);
 }
 
-static bool is_of_log(const char *id)
-{
-    return strncmp(id, "log.", 4) == 0;
-}
-
 /* Whether the first cause, as certain as one is, explains what the job's log shows. */
 static bool explains_log(const struct muster_checks *checks, const struct muster_causes *causes)
 {
-    bool shown = causes->n && is_of_log(checks->at[causes->at[0].check].id);
+    bool shown = causes->n && muster_job_log_find(checks->at[causes->at[0].check].id);
     for (int i = 0; i < causes->symptoms && causes->n; i++)
         shown |= causes->at[0].explains & 1u << i &&
-                 (causes->symptom[i].check < 0 || is_of_log(causes->symptom[i].id));
+                 (causes->symptom[i].check < 0 || muster_job_log_find(causes->symptom[i].id));
     return shown && !causes->at[0].suspect;
 }
 
