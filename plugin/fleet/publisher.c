@@ -34,6 +34,12 @@ static const struct muster_seg_comm *comm_of(const struct muster_segment *segmen
 }
 
 /* What the level does not tell is no timed operation for those who hear it. */
+static void take_time(struct muster_op *op)
+{
+    op->source = MUSTER_SOURCE_NONE;
+    op->begin_ns = op->end_ns = 0;
+}
+
 static void thin(struct muster_publisher *publisher, const struct muster_segment *segment,
                  struct muster_op *op, size_t n)
 {
@@ -45,9 +51,42 @@ static void thin(struct muster_publisher *publisher, const struct muster_segment
             comm = comm_of(segment, op[i].comm);
         if (comm && muster_thinning_takes(&publisher->thinning, comm->id, op[i].number))
             continue;
-        op[i].source = MUSTER_SOURCE_NONE;
-        op[i].begin_ns = op[i].end_ns = 0;
+        take_time(&op[i]);
     }
+}
+
+/* By the level: else what waits would all be told first, and what is now much later. */
+static void thin_waiting(struct muster_publisher *publisher, const struct muster_segment *segment,
+                         unsigned level)
+{
+    struct muster_window *before = &publisher->window, after = {0};
+    bool halved = false, whole = true;
+    for (size_t i = 0; i < before->n; i++) {
+        struct muster_op *op = &before->op[i];
+        const struct muster_seg_comm *comm = comm_of(segment, op->comm);
+        if (muster_source_is_gpu(op->source) &&
+            !(comm && muster_sampling_takes(comm->id, op->number / MUSTER_SAMPLING_WINDOW, level)))
+            take_time(op);
+    }
+    whole = muster_window_take(&after, before->op, before->n, WAITING, &halved);
+    for (unsigned i = 0; i < before->streams; i++)
+        if (before->stream[i].waiting)
+            whole =
+                muster_window_take(&after, &before->stream[i].last, 1, WAITING, &halved) && whole;
+    publisher->missing += whole ? 0 : before->n;
+    muster_window_free(before);
+    *before = after;
+}
+
+static void keep_up(struct muster_publisher *publisher, const struct muster_segment *segment,
+                    uint64_t now_ns)
+{
+    struct muster_thinning *thinning = &publisher->thinning;
+    if (muster_thinning_turn(thinning, now_ns, MUSTER_GATHER_BYTES))
+        thin_waiting(publisher, segment, thinning->level);
+    unsigned behind = muster_thinning_behind(thinning, MUSTER_GATHER_BYTES, publisher->window.n);
+    if (behind)
+        thin_waiting(publisher, segment, behind);
 }
 
 void muster_publisher_take(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
@@ -356,7 +395,8 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
     bool readable = read_table(publisher, parts);
     memset(process, 0, sizeof *process);
     fill(publisher, now_ns);
-    muster_thinning_turn(&publisher->thinning, now_ns, MUSTER_GATHER_BYTES);
+    if (readable)
+        keep_up(publisher, (const void *)parts->table.bytes, now_ns);
     if (!put_identity(publisher, parts, readable, now_ns, process))
         return false;
     if (readable && publisher->seen)

@@ -7,6 +7,7 @@
 /* A level's windows are random: over so long even a sparse one has some. */
 #define PERIOD_NS (4 * MUSTER_NS_PER_S)
 #define CALM_NS   (10 * MUSTER_NS_PER_S)
+enum { BEHIND_S = 8 }; /* what waits takes longer: two windows of a level that fits just so */
 
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
 {
@@ -29,19 +30,25 @@ static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns
     return level;
 }
 
-void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes)
+static void begin_period(struct muster_thinning *thinning, uint64_t now_ns)
+{
+    thinning->since_ns = now_ns;
+    memset(thinning->seen, 0, sizeof thinning->seen);
+}
+
+bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes)
 {
     uint64_t took = now_ns - thinning->since_ns;
     if (thinning->since_ns == 0) { /* what came at first came of any time before */
-        thinning->since_ns = now_ns;
-        memset(thinning->seen, 0, sizeof thinning->seen);
-        return;
+        begin_period(thinning, now_ns);
+        return false;
     }
     /* A period that is full before its time need not be waited for. */
     unsigned level = fitting(thinning, took < PERIOD_NS ? PERIOD_NS : took, bytes);
-    if (level <= thinning->level && took < PERIOD_NS)
-        return;
-    if (level > thinning->level) {
+    bool sparser = level > thinning->level;
+    if (!sparser && took < PERIOD_NS)
+        return false;
+    if (sparser) {
         thinning->level = level;
         thinning->calm_ns = 0;
     } else if (level == thinning->level) {
@@ -52,6 +59,13 @@ void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, uns
         thinning->level--;
         thinning->calm_ns = 0;
     }
-    thinning->since_ns = now_ns;
-    memset(thinning->seen, 0, sizeof thinning->seen);
+    begin_period(thinning, now_ns);
+    return sparser;
+}
+
+unsigned muster_thinning_behind(const struct muster_thinning *thinning, unsigned bytes,
+                                size_t waiting)
+{
+    bool behind = waiting * MUSTER_THINNING_OP_BYTES > BEHIND_S * (size_t)bytes;
+    return behind && thinning->level < MUSTER_SAMPLING_SPARSEST ? thinning->level + 1 : 0;
 }

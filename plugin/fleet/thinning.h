@@ -7,6 +7,7 @@
 #define MUSTER_FLEET_THINNING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "record/sampling.h"
@@ -24,7 +25,11 @@ struct muster_thinning {
 /* Whether the level tells the operation, which is counted. */
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number);
 /* At each message: a level that does not fit `bytes` a second makes way at once, a denser one comes
- * when it would have done for ten seconds. */
-void muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes);
+ * when it would have done for ten seconds. True: it has become sparser. */
+bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes);
+/* By which level so many operations that wait are to be thinned again, so that they are not told
+ * later than some seconds: a sparser one than the rank's. 0: by none. */
+unsigned muster_thinning_behind(const struct muster_thinning *thinning, unsigned bytes,
+                                size_t waiting);
 
 #endif

@@ -145,6 +145,27 @@ static void test_quick_job_fits_its_bytes(void **state)
     finish(site);
 }
 
+/* What is told is of now: it does not queue up behind all that came before a level was found. */
+static void test_quick_job_is_told_soon(void **state)
+{
+    static const unsigned rates[] = {40, 85, 200, 500}; /* operations each half second */
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        struct site *site = begin(state);
+        uint64_t oldest_ns = 0;
+        for (unsigned i = 0; i < 120; i++) {
+            size_t before = site->join->processes ? site->join->process[0].ops : 0;
+            half(site, rates[r]);
+            const struct muster_join_process *process = &site->join->process[0];
+            for (size_t k = before; i > 20 && k < process->ops; k++) {
+                uint64_t age_ns = site->now_ns - process->op[k].enqueue_ns;
+                oldest_ns = age_ns > oldest_ns ? age_ns : oldest_ns;
+            }
+        }
+        assert_true(oldest_ns < 15 * MUSTER_NS_PER_S);
+        finish(site);
+    }
+}
+
 static void test_what_stands_still_is_told_in_full(void **state)
 {
     struct site *site = begin(state);
@@ -195,6 +216,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_slow_job_tells_everything, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_quick_job_is_told_soon, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_quick_job_fits_its_bytes, fixture_setup,
                                         fixture_teardown),

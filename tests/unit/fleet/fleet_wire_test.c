@@ -94,6 +94,26 @@ static void test_round_trip(void **state)
     free(made);
 }
 
+/* A GPU's clock may begin with the process: its age is no distance that could be rounded. */
+static void test_a_young_clock_is_told_exactly(void **state)
+{
+    (void)state;
+    struct made *made = made_new(1, 2);
+    struct muster_arena arena = {0};
+    struct muster_wire_message back;
+    made_step(made, 5);
+    uint64_t from = made->op[1][0].begin_ns - 60 * MADE_SECOND;
+    for (unsigned k = 0; k < 50; k++) {
+        made->op[1][k].begin_ns -= from;
+        made->op[1][k].end_ns -= from;
+    }
+    read_made(made, &arena, &back);
+    for (unsigned k = 0; k < 50; k++)
+        assert_true(apart(back.process[1].op[k].begin_ns, made->op[1][k].begin_ns) < 20000);
+    muster_arena_free(&arena);
+    free(made);
+}
+
 /* A class that is left out for every second operation, one kernel of a group, and untimed ones. */
 static void test_odd_rows(void **state)
 {
@@ -240,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times_to_a_thousandth),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_a_young_clock_is_told_exactly),
         cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_links_come_back_as_they_were),
         cmocka_unit_test(test_another_version_is_refused_by_number),
