@@ -3,7 +3,9 @@
  * live diagnosis' windows, beside what is found afterwards. Network totals are known of the whole
  * run only, so slow links between hosts are left out.
  *
- * usage: live_play RUN...    Exit status 1 if what was told live is not what is found afterwards.
+ * usage: live_play [--fleet] RUN...    Exit status 1 if what was told live is not what is found
+ * afterwards.
+ * --fleet: of the operations only those that agents would tell a fleet of, each half second.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +15,8 @@
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/watch.h"
+#include "fleet/gather.h"
+#include "fleet/thinning.h"
 #include "run/op_window.h"
 
 enum {
@@ -24,9 +28,10 @@ enum {
 struct play {
     const struct muster_run *run;
     struct muster_window *window;
-    size_t *at;                     /* operations taken, of each process */
-    struct muster_process *process; /* the run as far as it is in the windows */
-    uint64_t timed;                 /* when it was evaluated last */
+    size_t *at;                       /* operations taken, of each process */
+    struct muster_thinning *thinning; /* by process; NULL: all operations are told */
+    struct muster_process *process;   /* the run as far as it is in the windows */
+    uint64_t timed;                   /* when it was evaluated last */
     struct muster_watch watch;
     struct muster_windows windows;
     unsigned looks, halved, second;
@@ -38,6 +43,20 @@ static void report(void *arg, const struct muster_finding *finding)
     char text[600];
     muster_finding_sentence(finding, text, sizeof text);
     printf("  second %u: %s\n", play->second, text);
+}
+
+/* What agents leave out is no timed operation. */
+static void thin(struct muster_thinning *thinning, const struct muster_process *process,
+                 struct muster_op *op, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct muster_log_comm *comm = muster_process_comm(process, op[i].comm);
+        if (!muster_source_is_gpu(op[i].source) ||
+            (comm && muster_thinning_takes(thinning, comm->id, op[i].number)))
+            continue;
+        op[i].source = MUSTER_SOURCE_NONE;
+        op[i].begin_ns = op[i].end_ns = 0;
+    }
 }
 
 /* All that was called until then. Returns the operations timed so far. */
@@ -52,6 +71,10 @@ static uint64_t take(struct play *play, uint64_t until_ns)
         size_t from = play->at[i];
         while (play->at[i] < whole->ops && whole->op[play->at[i]].enqueue_ns <= until_ns)
             play->at[i]++;
+        if (play->thinning) {
+            thin(&play->thinning[i], whole, whole->op + from, play->at[i] - from);
+            muster_thinning_turn(&play->thinning[i], until_ns, MUSTER_GATHER_BYTES);
+        }
         if (!muster_window_take(window, whole->op + from, play->at[i] - from,
                                 most < OPS_MOST ? most : OPS_MOST, &halved))
             exit(2);
@@ -116,9 +139,10 @@ static void play_all(struct play *play)
 {
     uint64_t begin, end;
     span_of(play->run, &begin, &end);
+    uint64_t between = play->thinning ? MUSTER_NS_PER_S / 2 : MUSTER_NS_PER_S;
     for (uint64_t now = begin; now < end + MUSTER_NS_PER_S;) {
-        now += MUSTER_NS_PER_S;
-        play->second++;
+        now += between;
+        play->second = (unsigned)((now - begin) / MUSTER_NS_PER_S);
         uint64_t timed = take(play, now);
         if (play->watch.maybe.n == 0 && timed - play->timed < NEW_LEAST * play->run->processes)
             continue;
@@ -139,7 +163,7 @@ static uint64_t late_ranks(const struct muster_findings *findings)
     return set;
 }
 
-static bool one(const char *name)
+static bool one(const char *name, bool fleet)
 {
     struct muster_run_query query = {.run = &name, .runs = 1, .segment_dir = "/nonexistent"};
     struct muster_findings after = {0};
@@ -152,8 +176,9 @@ static bool one(const char *name)
     struct play play = {.run = &run,
                         .window = calloc(run.processes, sizeof *play.window),
                         .at = calloc(run.processes, sizeof *play.at),
+                        .thinning = fleet ? calloc(run.processes, sizeof *play.thinning) : NULL,
                         .process = calloc(run.processes, sizeof *play.process)};
-    if (!play.window || !play.at || !play.process)
+    if (!play.window || !play.at || !play.process || (fleet && !play.thinning))
         exit(2);
     printf("%s\n", name);
     play_all(&play);
@@ -165,6 +190,7 @@ static bool one(const char *name)
     free(play.window);
     free(play.at);
     free(play.process);
+    free(play.thinning);
     muster_watch_free(&play.watch);
     muster_findings_free(&after);
     muster_run_free(&run);
@@ -173,12 +199,12 @@ static bool one(const char *name)
 
 int main(int argc, char **argv)
 {
-    bool same = true;
-    if (argc < 2) {
-        fprintf(stderr, "usage: live_play RUN...\n");
+    bool same = true, fleet = argc > 1 && strcmp(argv[1], "--fleet") == 0;
+    if (argc < 2 + fleet) {
+        fprintf(stderr, "usage: live_play [--fleet] RUN...\n");
         return 2;
     }
-    for (int i = 1; i < argc; i++)
-        same = one(argv[i]) && same;
+    for (int i = 1 + fleet; i < argc; i++)
+        same = one(argv[i], fleet) && same;
     return !same;
 }
