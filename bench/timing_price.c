@@ -5,9 +5,9 @@
  *
  *   timing_price [--nccl PATH] [--cuda PATH] [--ranks N] [--threads] [--rounds N] [--context]
  *
- * A process per GPU, or with --threads one process. NCCL_PROFILER_PLUGIN and NULL_PLUGIN_MASK say
- * what NCCL arms beside. --context tries cuCtxRecordEvent instead: its price, and what it does to a
- * capture of another stream.
+ * A process per GPU, or with --threads one process; ranks share GPUs where there are too few.
+ * NCCL_PROFILER_PLUGIN and NULL_PLUGIN_MASK say what NCCL arms beside. --context tries
+ * cuCtxRecordEvent instead: its price, and what it does to a capture of another stream.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -34,6 +34,7 @@ struct id {
 
 static struct {
     int (*init)(unsigned);
+    int (*devices)(int *);
     int (*device)(int *, int);
     int (*retain)(void **, int);
     int (*set_current)(void *);
@@ -114,6 +115,7 @@ static void load(void)
         const char *name;
         void *to;
     } driver[] = {{"cuInit", &gpu.init},
+                  {"cuDeviceGetCount", &gpu.devices},
                   {"cuDeviceGet", &gpu.device},
                   {"cuDevicePrimaryCtxRetain", &gpu.retain},
                   {"cuCtxSetCurrent", &gpu.set_current},
@@ -263,9 +265,10 @@ static void *rank_main(void *argument)
     int number = *(int *)argument;
     struct rank *rank = &ranks[number];
     rank->number = number;
-    int device;
+    int device, devices = 1;
     check(gpu.init(0), "cuInit");
-    check(gpu.device(&device, number), "cuDeviceGet");
+    check(gpu.devices(&devices), "cuDeviceGetCount");
+    check(gpu.device(&device, number % devices), "cuDeviceGet");
     check(gpu.retain(&rank->context, device), "cuDevicePrimaryCtxRetain");
     check(gpu.set_current(rank->context), "cuCtxSetCurrent");
     if (number == 0) {

@@ -90,12 +90,15 @@ static int agree_on_id(struct rank *rank, struct muster_nccl_id *id)
     return 0;
 }
 
+/* Ranks share GPUs where there are too few; NCCL allows that from 2.30 on, if it is told to. */
 static int open_device(struct rank *rank)
 {
-    int device = 0;
+    int device = 0, devices = 0;
     void *context = NULL;
     if (muster_cuda_open(&rank->cuda, &rank->err) ||
-        cuda_ok(rank, rank->cuda.device_get(&device, rank->index), "cuDeviceGet") ||
+        cuda_ok(rank, rank->cuda.device_count(&devices), "cuDeviceGetCount") ||
+        cuda_ok(rank, rank->cuda.device_get(&device, devices ? rank->index % devices : rank->index),
+                "cuDeviceGet") ||
         cuda_ok(rank, rank->cuda.primary_retain(&context, device), "cuDevicePrimaryCtxRetain") ||
         cuda_ok(rank, rank->cuda.context_set(context), "cuCtxSetCurrent") ||
         cuda_ok(rank, rank->cuda.stream_create(&rank->stream, MUSTER_CUDA_STREAM_NON_BLOCKING),

@@ -1,4 +1,5 @@
 """One process per GPU of a script, for the tests beside this file."""
+import functools
 import os
 import signal
 import socket
@@ -13,12 +14,22 @@ def free_port():
         return s.getsockname()[1]
 
 
+@functools.lru_cache
 def gpus():
     try:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True)
     except OSError:
         return 0
     return len(listed.stdout.splitlines()) if listed.returncode == 0 else 0
+
+
+ONE_FOR_ALL = "NCCL_MULTI_RANK_GPU_ENABLE"  # NCCL from 2.30 on: several ranks on one GPU
+
+
+def can_share(library):
+    """Whether this libnccl lets ranks use one GPU."""
+    with open(library, "rb") as file:
+        return ONE_FOR_ALL[len("NCCL_"):].encode() in file.read()
 
 
 def have_torch():

@@ -7,7 +7,7 @@ A row per size: operations, share timed; what muster's duration is longer by (me
 difference between the two ranks, and the time from one begin to the next, are from the program's
 own (median, 95 of 100); operations whose time is that of another one: which lie outside the program's
 own events around the operation, the clocks being tied by its 15 neighbours on either side. Wanted:
-differences between ranks within 1 us, no operation with the time of another. Exit status 0 if all is as wanted, 1 if not; 77: no two GPUs.
+differences between ranks within 1 us, no operation with the time of another. Exit status 0 if all is as wanted, 1 if not; 77: no GPU.
 """
 import argparse
 import collections
@@ -171,8 +171,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    if ranks.gpus() < 2:
-        print("skipped: needs two GPUs")
+    if ranks.gpus() < 1:
+        print("skipped: needs a GPU")
         return 77
     os.makedirs(options.out, exist_ok=True)
     options.plugin = harm.find(options.build, "libnccl-profiler-muster.so")

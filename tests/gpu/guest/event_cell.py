@@ -1,4 +1,4 @@
-"""One process, two GPUs: all-reduces between CUDA events of its own, for event_accuracy.py.
+"""One process, two GPUs or one twice: all-reduces between CUDA events of its own, for event_accuracy.py.
 
 usage: event_cell.py sizes|mixed|bursts LIBNCCL OUT.jsonl
 sizes: batches of each size from 8 B to 64 MiB, now and then one GPU busy before an operation, all
@@ -43,7 +43,8 @@ class Rank:
     def __init__(self, cuda, nccl, index):
         self.cuda, self.nccl, self.index = cuda, nccl, index
         self.driver = harm_cell.Library(C.CDLL("libcuda.so.1"), "the driver")
-        cuda.cudaSetDevice(index)
+        self.gpu = index % harm_cell.gpus(cuda)
+        cuda.cudaSetDevice(self.gpu)
         self.stream, self.a, self.b = PTR(), PTR(), PTR()
         cuda.cudaStreamCreate(C.byref(self.stream))
         cuda.cudaMalloc(C.byref(self.a), SIZE(LARGEST))
@@ -107,7 +108,7 @@ class Rank:
         self.settle()
 
     def work(self, kind, comm):
-        self.cuda.cudaSetDevice(self.index)
+        self.cuda.cudaSetDevice(self.gpu)
         for _ in range(5):
             self.all_reduce(8, comm)
         self.settle()
@@ -129,7 +130,7 @@ def main(kind, library, out):
     nccl, cuda = harm_cell.Library(C.CDLL(library), "NCCL"), harm_cell.open_cuda()
     comms = (PTR * 2)()
     ranks = [Rank(cuda, nccl, index) for index in range(2)]
-    nccl.ncclCommInitAll(comms, 2, (C.c_int * 2)(0, 1))
+    nccl.ncclCommInitAll(comms, 2, (C.c_int * 2)(*(rank.gpu for rank in ranks)))
     comms = [PTR(comm) for comm in comms]
     threads = [threading.Thread(target=ranks[i].work, args=(kind, comms[i])) for i in range(2)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Two emulated hosts with a real GPU each, agents on both, a real nats-server and a fleet worker: who is named
+"""Two emulated hosts with a real GPU each, or one that they share, agents on both, a real nats-server and a fleet worker: who is named
 over both hosts while the job lives, and how soon.
 
 usage: fleet_hosts.py --build BUILD [--out FOLDER] [--cases CASE,...] [--late S] [--limit SECONDS]
@@ -12,6 +12,7 @@ right, 1 if not, 77: something of it is not here.
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -51,6 +52,7 @@ class TwoHosts(nats_site.Site):
         self.holder[host] = holder
         self.until(lambda: os.readlink("/proc/%d/ns/net" % holder.pid) != os.readlink("/proc/self/ns/net"),
                    "a namespace")
+        subprocess.run(["ip", "link", "del", "mv%d" % k], check=False, capture_output=True)  # of a host that is gone
         for command in ("ip link add mv%d type veth peer name mh%d" % (k, k),
                         "ip link set mh%d netns %d" % (k, holder.pid),
                         "ip addr add 198.18.%d.1/24 dev mv%d" % (k, k), "ip link set mv%d up" % k):
@@ -59,6 +61,30 @@ class TwoHosts(nats_site.Site):
                         "ip link set mh%d up" % k, "ip link set lo up",
                         "ip route add default via 198.18.%d.1" % k):
             subprocess.run([*self.enter(host), *command.split()], check=True)
+
+    def __exit__(self, *why):
+        """Ranks that wait in NCCL outlive what started them, and would keep the links."""
+        hosts = {self.network_of(str(holder.pid)) for holder in self.holder.values()}
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            if self.network_of(process) in hosts - {None}:
+                os.kill(int(process), signal.SIGKILL)
+        super().__exit__(*why)
+
+    @staticmethod
+    def network_of(process):
+        try:
+            return os.readlink("/proc/%s/ns/net" % process)
+        except OSError:
+            return None
+
+    def page(self, name, holder=None):
+        """Of a host that is a namespace of its own, too."""
+        if not holder:
+            return super().page(name)
+        where = self.until_log(name, r"(http://\S+/metrics)")[1]
+        return subprocess.run(["nsenter", "-t", str(holder.pid), "-n", sys.executable, "-c",
+                               "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())", where],
+                              capture_output=True, text=True, timeout=20).stdout
 
     def enter(self, host):
         return ["nsenter", "-t", str(self.holder[host].pid), "-n", "-u"] if host in self.holder else []
@@ -74,7 +100,7 @@ class TwoHosts(nats_site.Site):
                        "--width", "1024",
                        "--clean", str(CLEAN_S), "--late", str(options.late), "--out", os.path.join(self.folder, case),
                        log="rank-%d" % rank, host=host, RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE="2",
-                       CUDA_VISIBLE_DEVICES=str(rank), MASTER_ADDR="198.18.0.2", MASTER_PORT=str(port),
+                       CUDA_VISIBLE_DEVICES=str(rank % ranks.gpus()), MASTER_ADDR="198.18.0.2", MASTER_PORT=str(port),
                        NCCL_HOSTID=host, NCCL_NET="Socket", NCCL_SOCKET_IFNAME="=mh%d" % rank,
                        GLOO_SOCKET_IFNAME="mh%d" % rank, TORCH_NCCL_ENABLE_MONITORING="0")
         return self.started[-2:]
@@ -94,6 +120,21 @@ def told(site):
         line for line in site.log("worker").splitlines() if "no longer" not in line))
 
 
+def keep(site, folder, case):
+    """What everybody said and counted, and the job's recordings."""
+    os.makedirs(folder, exist_ok=True)
+    for name in ("worker", "rank-0", "rank-1", "agent-nodeA", "agent-nodeB"):
+        with open(os.path.join(folder, name + ".txt"), "w") as file:
+            file.write(site.log(name)[-6000:])
+            if "metrics" in site.log(name):
+                file.write(site.page(name, site.holder.get(name[len("agent-"):])))
+    job = re.search(r"job (\S+): taken", site.log("worker"))
+    with open(os.path.join(folder, "diagnose.txt"), "w") as file:
+        file.write(site.diagnose(job[1]).stdout if job else "no job\n")
+    subprocess.run(["tar", "-C", site.folder, "-cJf", os.path.join(folder, "run.tar.xz"), "--ignore-failed-read",
+                    case, "job-" + case], check=False, stderr=subprocess.DEVNULL)
+
+
 def play(options, case):
     """(what was told, seconds after the fault began)"""
     with TwoHosts(options) as site:
@@ -110,11 +151,7 @@ def play(options, case):
                 end = min(end, time.time() + 2)
             time.sleep(0.05)
         if options.out:
-            with open(os.path.join(options.out, "fleet-%s.txt" % case), "w") as file:
-                for name in ("worker", "rank-0", "rank-1", "agent-nodeA", "agent-nodeB"):
-                    file.write("--- %s\n%s" % (name, site.log(name)[-6000:]))
-                step = os.path.join(site.folder, case)
-                file.write("--- own\n%s\n" % (open(step).read() if os.path.exists(step) else "-"))
+            keep(site, os.path.join(options.out, "fleet-" + case), case)
         return told(site), first
 
 
@@ -144,8 +181,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    if os.geteuid() or ranks.gpus() < 2 or not ranks.have_torch():
-        print("skipped: needs root, two GPUs and PyTorch")
+    if os.geteuid() or ranks.gpus() < 1 or not ranks.have_torch():
+        print("skipped: needs root, a GPU and PyTorch")
         return 77
     if INSIDE not in os.environ:
         os.execvpe("unshare", ["unshare", "-n", sys.executable, "-B", os.path.abspath(__file__), *arguments],

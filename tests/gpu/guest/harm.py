@@ -5,11 +5,12 @@ usage: harm.py --build BUILD [--nccl FOLDER] [--out FOLDER] [--modes MODE,...] [
                [--again FILE] [--list]
 A cell is one process (harm_cell.py): a case, a library, a timing mode; `none` is without muster and
 comes first, because CPU times and ends are compared with it. Libraries: what the machine has
-(system, torch) and each libnccl*.so or .so.xz in FOLDER. A row says rounds, counts and bytes of the
+(system, torch) and each libnccl*.so or .so.xz in FOLDER; with one GPU, those that let ranks share it
+(2.30 and later). A row says rounds, counts and bytes of the
 report against what the cell issued, findings that were told, the CPU seconds of NCCL's threads,
 those burnt while idle, those of muster's, and OK or what is wrong. No cell begins that may not
 end within --limit; cells that were not run are named, and `--again OUT/harm.jsonl` runs only those.
-Exit status 0 if all that ran is OK; 1 if not; 77: no two GPUs here.
+Exit status 0 if all that ran is OK; 1 if not; 77: no GPU here.
 """
 import argparse
 import concurrent.futures
@@ -54,7 +55,14 @@ def libraries(folder, scratch):
                 out.write(packed.read())
             path = plain
         found[name] = os.path.abspath(path)
+    if ranks.gpus() == 1:
+        found = {name: path for name, path in found.items() if ranks.can_share(path)}
     return found
+
+
+def enough(nccl):
+    """Whether two ranks find GPUs here, by the libnccl named nccl, if any."""
+    return ranks.gpus() > 1 or bool(ranks.gpus() and nccl and ranks.can_share(nccl))
 
 
 class Cell:
@@ -70,7 +78,10 @@ def environment(options, cell, run):
            if not k.startswith(("MUSTER_", "NCCL_PROFILER", "NCCL_TUNER"))}
     # Without names NCCL's threads cannot be told from Python's, and what they burn reads 0.
     env.update(PYTHONUNBUFFERED="1", NCCL_NVLS_ENABLE="0", NCCL_DEBUG="WARN",
+               NCCL_DEBUG_FILE="/dev/stderr",
                NCCL_SET_THREAD_NAME="1")
+    if ranks.gpus() == 1:
+        env[ranks.ONE_FOR_ALL] = "1"
     if cell.mode != "none":
         env.update(NCCL_PROFILER_PLUGIN="libnccl-profiler-muster.so", MUSTER_TIMING=cell.mode,
                    MUSTER_DIR=run, MUSTER_LOG_LEVEL="warn",
@@ -272,8 +283,8 @@ def main(arguments):
     options = parse(arguments)
     options.build = os.path.abspath(options.build)
     os.makedirs(options.out, exist_ok=True)
-    if not options.list and ranks.gpus() < 2:
-        print("skipped: needs two GPUs")
+    if not options.list and ranks.gpus() < 1:
+        print("skipped: needs a GPU")
         return 77
     with tempfile.TemporaryDirectory() as scratch:
         options.paths = libraries(options.nccl, scratch)

@@ -1,4 +1,4 @@
-"""One process that uses two GPUs by NCCL in one way, checks its results, and says what it issued.
+"""One process that uses two GPUs, or one twice, by NCCL in one way, checks its results, and says what it issued.
 
 usage: harm_cell.py CASE LIBNCCL [--other LIBNCCL] [--rounds N] [--seconds S]
 Run by harm.py, with or without muster. A round makes communicators, uses them and destroys them.
@@ -93,6 +93,12 @@ def open_cuda():
                                "nvidia/cuda_runtime/lib/libcudart.so.1*"]), "CUDA")
 
 
+def gpus(cuda):
+    count = C.c_int()
+    cuda.cudaGetDeviceCount(C.byref(count))
+    return count.value
+
+
 class Ledger:
     """What was issued, by all threads."""
 
@@ -107,10 +113,10 @@ class Ledger:
 
 
 class Gpu:
-    """One GPU's buffers and stream: a[i] is `rank + 1` at first."""
+    """A rank's GPU, buffers and stream: a[i] is `rank + 1` at first."""
 
-    def __init__(self, cuda, index):
-        self.cuda, self.index = cuda, index
+    def __init__(self, cuda, rank):
+        self.cuda, self.rank, self.index = cuda, rank, rank % gpus(cuda)
         self.open()
 
     def open(self):
@@ -119,7 +125,7 @@ class Gpu:
         self.cuda.cudaStreamCreate(C.byref(self.stream))
         self.cuda.cudaMalloc(C.byref(self.a), SIZE(4 * WORDS * 32))
         self.cuda.cudaMalloc(C.byref(self.b), SIZE(4 * WORDS * 32))
-        self.fill(self.index + 1)
+        self.fill(self.rank + 1)
 
     def fill(self, value):
         host = (C.c_float * WORDS)(*([float(value)] * WORDS))
@@ -135,26 +141,26 @@ class Gpu:
         self.cuda.cudaMemcpy(host, PTR(self.b.value + 4 * at), SIZE(4 * words), 2)
         for i in (0, words // 2, words - 1):
             if host[i] != value:
-                leave(3, "GPU %d: element %d is %r, not %r" % (self.index, i, host[i], value))
+                leave(3, "rank %d: element %d is %r, not %r" % (self.rank, i, host[i], value))
 
 
 class Cell:
     def __init__(self, nccl, cuda, ledger):
         self.nccl, self.cuda, self.ledger = nccl, cuda, ledger
-        self.gpus = [Gpu(cuda, index) for index in range(2)]
+        self.gpus = [Gpu(cuda, rank) for rank in range(2)]
         self.cpu = {"nccl": 0.0, "muster": 0.0, "idle": 0.0}
 
     # --- communicators ---------------------------------------------------------------------------
 
     def make(self):
         comms = (PTR * 2)()
-        self.nccl.ncclCommInitAll(comms, 2, (C.c_int * 2)(0, 1))
+        self.nccl.ncclCommInitAll(comms, 2, (C.c_int * 2)(*(gpu.index for gpu in self.gpus)))
         return [PTR(comms[0]), PTR(comms[1])]
 
     def both(self, work):
         """work(rank) on a thread each."""
         def on(rank):
-            self.cuda.cudaSetDevice(rank)
+            self.cuda.cudaSetDevice(self.gpus[rank].index)
             work(rank)
         threads = [threading.Thread(target=on, args=(rank,), daemon=True) for rank in range(2)]
         for thread in threads:
@@ -284,8 +290,8 @@ class Cell:
         comms = self.make()
         self.plain(comms, 300)
         self.end(comms)
-        for gpu in self.gpus:
-            self.cuda.cudaSetDevice(gpu.index)
+        for index in sorted({gpu.index for gpu in self.gpus}):
+            self.cuda.cudaSetDevice(index)
             self.cuda.cudaDeviceReset()
         for gpu in self.gpus:
             gpu.open()

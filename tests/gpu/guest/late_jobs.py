@@ -2,8 +2,9 @@
 job lost by its own clock.
 
 usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
-                    [--ranks 1] [--clean 3] [--late 6] [--timing auto] [--limit SECONDS]
-A cell is a job of late_rank.py on two GPUs; 0 ms is a clean job, of both parts' length. A row each:
+                    [--ranks 1] [--clean 3] [--late 6] [--timing auto] [--limit SECONDS] [--nccl FILE]
+A cell is a job of late_rank.py on two GPUs, or on one, if FILE, which is preloaded then, lets ranks share
+it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). 0 ms is a clean job, of both parts' length. A row each:
 the step, what it lost, share of the run; who was named while it ran and after how many seconds; who
 by `muster diagnose` afterwards, with cause and cost. Right: a rank that costs the job 1 % and more
 is named and nobody else, and the cost is within 30 %. OUT/runs.tar.xz keeps the recordings. Exit status 0 if all is right, 1 if not, 77:
@@ -28,6 +29,7 @@ FAMILIES = ("ddp", "fsdp", "tensor", "pipeline", "experts")
 HEAD = "%-9s %3s %5s %4s %8s %8s %7s  %-22s %6s  %-22s %-8s %8s %8s"
 LATE = ("late_rank", "late_host")
 WORTH, NEAR, START_S = 0.01, 0.3, 60
+LIBRARY = "TEST_LIBNCCL"  # which a job's ranks preload
 
 
 def names(findings):
@@ -61,11 +63,13 @@ def after(out):
 
 
 def start(options, cell, run, out):
-    environment = dict(os.environ, MUSTER_CONFIG=options.config)
+    environment = dict(os.environ, MUSTER_CONFIG=options.config,
+                       **{LIBRARY: options.nccl} if options.nccl else {})
     command = [options.muster, "run", "--no-report", "--quiet", "--timing", options.timing, "--dir",
                run, "--", sys.executable, "-B", os.path.abspath(__file__), "--launch",
                cell["family"], "--rank", cell["rank"], "--ms", cell["ms"], "--side", cell["side"],
-               "--clean", options.clean, "--late", options.late, "--out", out, "--after", after(out)]
+               "--clean", options.clean, "--late", options.late, "--out", out, "--after", after(out),
+               *["--plain"] * bool(options.nccl)]
     return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -166,8 +170,10 @@ def launch(arguments):
 
 def keep_muster():
     """ranks.run takes muster away from its ranks; this job is about it."""
-    return {k: v for k, v in os.environ.items()
+    kept = {k: v for k, v in os.environ.items()
             if k.startswith("MUSTER_") or k == "NCCL_PROFILER_PLUGIN"}
+    library = os.environ.get(LIBRARY)
+    return {**kept, "LD_PRELOAD": library, ranks.ONE_FOR_ALL: "1"} if library else kept
 
 
 def cells(options):
@@ -201,9 +207,10 @@ def main(arguments):
         launch(arguments[1:])
         return 0
     options = parse(arguments)
-    if ranks.gpus() < 2 or not ranks.have_torch():
-        print("skipped: needs two GPUs and PyTorch")
+    if not harm.enough(options.nccl) or not ranks.have_torch():
+        print("skipped: needs two GPUs, or an NCCL that lets ranks share one, and PyTorch")
         return 77
+    options.nccl = options.nccl and os.path.abspath(options.nccl)
     os.makedirs(options.out, exist_ok=True)
     options.muster = harm.find(options.build, "muster")
     bad, end = 0, time.monotonic() + options.limit

@@ -1,14 +1,15 @@
 """One rank of a small training job that is made late on purpose, and times itself.
 
 usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|absent|killed --clean S --late S --out FILE
-                    [--after FILE] [--width N]
+                    [--after FILE] [--width N] [--plain]
 FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (two stages, 1F1B), experts
 (all-to-alls there and back). Steps for S seconds as they are, then, with BAD made late by MS at the
 begin of each step: its host sleeps, or its GPU is busy; or it makes no step any more (absent: for S
 seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
 FILE, by rank 0: what a step took in either part, by this program's clock; FILE.since: when BAD became
 late. With --after nothing touches a GPU before that file is there, so that one job can load its
-libraries while another is measured.
+libraries while another is measured. --plain: all in float32, nothing reduced but by sums, for an NCCL
+that was built with these alone. Ranks share a GPU where there is one only.
 """
 import argparse
 import json
@@ -25,16 +26,16 @@ LAYERS, BATCH, MICRO = 8, 2048, 4
 class Job:
     """step() makes one and returns the loss's tensor."""
 
-    def __init__(self, family, width, rank, world):
-        self.rank, self.world = rank, world
-        self.x = torch.randn(BATCH, width, device="cuda", dtype=torch.bfloat16)
+    def __init__(self, family, width, rank, world, plain):
+        self.rank, self.world, self.plain = rank, world, plain
+        self.dtype = torch.float32 if plain else torch.bfloat16
+        self.x = torch.randn(BATCH, width, device="cuda", dtype=self.dtype)
         self.layers = [self.layer(width) for _ in range(LAYERS)]
         getattr(self, "_make_" + family)()
         self.step = getattr(self, "_" + family)
 
-    @staticmethod
-    def layer(width):
-        return torch.nn.Linear(width, width, device="cuda", dtype=torch.bfloat16)
+    def layer(self, width):
+        return torch.nn.Linear(width, width, device="cuda", dtype=self.dtype)
 
     def _optimized(self, net):
         self.net = net
@@ -57,6 +58,9 @@ class Job:
             fully_shard(layer)
         net = torch.nn.Sequential(*self.layers)
         fully_shard(net)
+        for module in net.modules():
+            if self.plain and hasattr(module, "set_force_sum_reduction_for_comms"):
+                module.set_force_sum_reduction_for_comms(True)
         self._optimized(net)
 
     def _ddp(self):
@@ -121,7 +125,9 @@ class Job:
                 dist.all_to_all_single(back, done, group=self.group)
                 y = layer(back) * 0.5
         gradients = self.layers[0].weight.data
-        dist.all_reduce(gradients, op=dist.ReduceOp.AVG)
+        dist.all_reduce(gradients, op=dist.ReduceOp.SUM if self.plain else dist.ReduceOp.AVG)
+        if self.plain:
+            gradients /= self.world
         return y.float().square().mean()
 
 
@@ -184,13 +190,15 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--after")
     parser.add_argument("--width", type=int, default=4096)
+    parser.add_argument("--plain", action="store_true")
     options = parser.parse_args()
     wait_for(options.after)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    gpu = int(os.environ["LOCAL_RANK"])
+    gpu = int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()
     torch.cuda.set_device(gpu)
     dist.init_process_group("nccl", device_id=torch.device("cuda", gpu))
-    job = Job(options.family, options.width, rank, world)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    job = Job(options.family, options.width, rank, world, options.plain)
     cycles = cycles_of(options.ms)
 
     def late():

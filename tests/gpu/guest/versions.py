@@ -1,5 +1,5 @@
 """Whether muster does on each NCCL what it says: a tuner's rules are followed, and other profilers
-beside it write what they write alone. On two GPUs.
+beside it write what they write alone. On two GPUs, or on one that ranks share (harm.py says where).
 
 usage: versions.py --build BUILD [--nccl FOLDER] [--out FOLDER] [--child NAME=SO,...] [--libraries NAME,...]
                    [--modes MODE,...] [--jobs N]
@@ -7,7 +7,7 @@ Tuner: all-reduces of 16 to 512 KiB under a policy that gives each size another 
 does, in every timing mode: counts, bytes and results are right, and each size ran as its rule says.
 Child (inspector or example, NVIDIA's profilers): the same job with it alone, and in MUSTER_CHAIN:
 the operations that its own output lists are the same. A row each. Exit status 0 if all is right, 1
-if not, 77: no two GPUs here.
+if not, 77: no GPU here.
 """
 import argparse
 import collections
@@ -170,8 +170,8 @@ def parse(arguments):
 def main(arguments):
     options = parse(arguments)
     options.build = os.path.abspath(options.build)
-    if ranks.gpus() < 2:
-        print("skipped: needs two GPUs")
+    if ranks.gpus() < 1:
+        print("skipped: needs a GPU")
         return 77
     options.plugin = harm.find(options.build, "libnccl-profiler-muster.so")
     options.muster = harm.find(options.build, "muster")
