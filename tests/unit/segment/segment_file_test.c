@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "segment/reap.h"
 #include "segment/segment_reader.h"
 
@@ -230,6 +231,42 @@ static void archiving_moves_it_to_the_run_directory(void **state)
     drop(&file);
 }
 
+static uint64_t bytes_of_used_pages(const void *memory, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t used = 0;
+    for (size_t at = 0; at < bytes; at += page) {
+        size_t n = bytes - at < page ? bytes - at : page;
+        used += muster_is_zero((const char *)memory + at, n) ? 0 : page;
+    }
+    return used;
+}
+
+/* On a tmpfs, which counts by the page. */
+static void only_pages_that_hold_something_are_written_at_exit(void **state)
+{
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = create_ok(fixture);
+    struct muster_segment *map = file.map, *copy;
+    struct muster_err err;
+    struct stat kept;
+    char dir[200], path[256], name[64];
+    snprintf(map->identity.run_dir, sizeof(map->identity.run_dir), "%s",
+             fixture_path(dir, sizeof(dir), fixture->shm, "kept"));
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i += MUSTER_SEG_ROWS / 8)
+        map->row[i].count = 1;
+    map->ring[MUSTER_SEG_RING - 1].number = 7;
+    assert_int_equal(muster_segment_archive(&file, &err), 0);
+    snprintf(name, sizeof(name), "host-%d.seg", (int)getpid());
+    assert_int_equal(stat(fixture_path(path, sizeof(path), dir, name), &kept), 0);
+    assert_int_equal(kept.st_size, sizeof(*map));
+    assert_int_equal(kept.st_blocks * 512, bytes_of_used_pages(map, sizeof(*map)));
+    assert_int_equal(muster_segment_read(path, &copy, &err), 0);
+    assert_memory_equal(copy, map, sizeof(*map));
+    free(copy);
+    drop(&file);
+}
+
 static void a_failed_archive_keeps_the_segment(void **state)
 {
     struct muster_segment_file file = create_ok(*state);
@@ -272,6 +309,7 @@ int main(void)
         TEST(a_small_file_size_limit_costs_the_live_view_only),
         TEST(a_full_tmpfs_costs_the_live_view_only),
         TEST(archiving_moves_it_to_the_run_directory),
+        TEST(only_pages_that_hold_something_are_written_at_exit),
         TEST(a_failed_archive_keeps_the_segment),
         TEST(a_forked_child_archives_nothing),
     };
