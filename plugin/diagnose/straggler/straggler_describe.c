@@ -216,7 +216,60 @@ static void put_limits(const struct muster_graph *graph, const struct detail *de
     }
 }
 
-static void advise(struct muster_finding *finding)
+/* Of the other ranks of its host that use the same GPU one; NULL: none is known. */
+static const struct muster_view_gpu *sharer(const struct muster_view *view,
+                                            const struct muster_view_gpu *gpu)
+{
+    for (size_t g = 0; g < view->gpus && gpu->uuid; g++) {
+        const struct muster_view_gpu *other = &view->gpu[g];
+        if (other->uuid && other->rank != gpu->rank && strcmp(other->uuid, gpu->uuid) == 0 &&
+            strcmp(other->host, gpu->host) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* What the others' kernels on its GPU take shows nowhere else. */
+static void put_sharer(const struct muster_view *view, const struct muster_suspect *own,
+                       struct muster_finding *finding)
+{
+    const struct muster_view_gpu *gpu = &view->gpu[own->gpu];
+    const struct muster_view_gpu *other = own->host ? NULL : sharer(view, gpu);
+    if (other && finding->cause != MUSTER_CAUSE_HOST) {
+        muster_finding_line(&finding->evidence,
+                            "rank %" PRId32 " shares its GPU with rank %" PRId32
+                            ": each waits while the other's kernels run",
+                            gpu->rank, other->rank);
+    }
+}
+
+static bool is_named(const struct muster_finding *finding, int32_t rank)
+{
+    bool named = false;
+    for (uint32_t i = 0; i < finding->ranks && !named; i++)
+        named = finding->rank[i] == rank;
+    return named;
+}
+
+/* Whether one of them shares its GPU. */
+static bool advise_own_gpu(const struct muster_view *view, struct muster_finding *finding)
+{
+    bool own = finding->kind == MUSTER_FINDING_LATE_RANK && finding->cause != MUSTER_CAUSE_HOST;
+    const struct muster_view_gpu *gpu = view->gpu, *other = NULL;
+    for (size_t g = 0; g < view->gpus && own && !other; g++) {
+        gpu = &view->gpu[g];
+        other = is_named(finding, gpu->rank) ? sharer(view, gpu) : NULL;
+    }
+    if (!other)
+        return false;
+    snprintf(finding->advice, sizeof finding->advice,
+             "give rank %" PRId32 " a GPU of its own, by torch.cuda.set_device(LOCAL_RANK) or "
+             "CUDA_VISIBLE_DEVICES: rank %" PRId32 " uses the same one",
+             gpu->rank, other->rank);
+    return true;
+}
+
+static void advise(const struct muster_view *view, struct muster_finding *finding)
 {
     if (finding->every_steps && finding->ranks == 1 && finding->cause != MUSTER_CAUSE_GPU) {
         muster_text_copy(finding->advice, sizeof finding->advice,
@@ -225,6 +278,8 @@ static void advise(struct muster_finding *finding)
                          "ranks");
         return;
     }
+    if (advise_own_gpu(view, finding))
+        return;
     bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *what =
         host && finding->cause == MUSTER_CAUSE_GPU
@@ -388,10 +443,11 @@ static void describe_one(const struct story *story, size_t s, const struct detai
         put_limits(graph, detail, finding);
         add_victims(graph, story->suspects, s, comm, finding);
     }
+    put_sharer(view, own, finding);
     finding->mode = story->moves ? MUSTER_MODE_MOVES : finding->mode;
     finding->since_unix_ns =
         story->moves ? finding->stretch[0].since_unix_ns : finding->since_unix_ns;
-    advise(finding);
+    advise(view, finding);
 }
 
 /* Of each suspect. Whether all are late one after the other. */

@@ -405,6 +405,32 @@ static void test_host_is_the_cause_only_if_its_calls_were_late(void **state)
     }
 }
 
+/* Ranks 2 and 3 use one GPU; or GPUs that only have one name, on two hosts. */
+static void test_a_late_rank_that_shares_its_gpu_is_advised_its_own(void **state)
+{
+    (void)state;
+    for (unsigned hosts = 1; hosts <= 2; hosts++) {
+        struct ranks ranks = four();
+        for (unsigned r = 0; r < 4; r++) {
+            ranks.view.gpu[r].uuid = r == 0 ? "GPU-0" : r == 1 ? "GPU-1" : "GPU-2";
+            ranks.view.gpu[r].host = r == 3 && hosts == 2 ? "other" : "host";
+        }
+        for (unsigned s = 0; s < STEPS; s++) {
+            ranks_work(&ranks, 2, 500 * US);
+            step(&ranks, 0);
+        }
+        struct muster_findings findings = ranks_diagnose(&ranks);
+        assert_int_equal(findings.n, 1);
+        const struct muster_finding *finding = &findings.finding[0];
+        assert_int_equal(ranks_has_line(&finding->evidence, "rank 2 shares its GPU with rank 3"),
+                         hosts == 1);
+        assert_int_equal(strstr(finding->advice, "give rank 2 a GPU of its own") != NULL,
+                         hosts == 1);
+        muster_findings_free(&findings);
+        ranks_end(&ranks);
+    }
+}
+
 static void add_exchange(struct ranks *ranks, unsigned rank, uint64_t number, uint64_t call_ns,
                          uint64_t begin_ns, uint64_t end_ns)
 {
@@ -558,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_untimed_operations_give_no_finding),
         cmocka_unit_test(test_partial_view_is_said),
         cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),
+        cmocka_unit_test(test_a_late_rank_that_shares_its_gpu_is_advised_its_own),
         cmocka_unit_test(test_a_late_rank_of_two_that_exchange_in_timed_blocks),
         cmocka_unit_test(test_slowest_stage_of_a_chain),
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
