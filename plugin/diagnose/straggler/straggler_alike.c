@@ -7,7 +7,7 @@
 #include "base/sort.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
-#include "diagnose/straggler/straggler_where.h"
+#include "diagnose/straggler/straggler_details.h"
 
 #define LONGER     1.0  /* than usual: what differs less may be how the work of steps differs */
 #define WORTH      0.01 /* of the time: it blames nobody, so it must matter more than a late rank */

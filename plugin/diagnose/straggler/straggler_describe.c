@@ -10,9 +10,7 @@
 #include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/e_process.h"
-#include "diagnose/straggler/straggler_cause.h"
-#include "diagnose/straggler/straggler_when.h"
-#include "diagnose/straggler/straggler_where.h"
+#include "diagnose/straggler/straggler_details.h"
 
 #define PERSISTENT 0.6 /* of the operations at the positions where the rank is late */
 /* Of bench/verdicts, seeds 1 to 20: true costs over those said, a tenth below and a tenth above. */

@@ -1,14 +1,43 @@
-/*
- * Host or GPU: of the time that a late rank needed by itself, how much had passed when its host
+/* What a late rank's operations tell of it: when, where in the step, and whether its host or its
+ * GPU was late. */
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DETAILS_H
+#define MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DETAILS_H
+
+#include "diagnose/finding.h"
+#include "diagnose/straggler/suspects.h"
+
+/* ---- when: from when to when, and whether by a beat of the job's steps ---- */
+
+struct muster_when {
+    /* But for a fiftieth of its lateness on either side; both 0: never. */
+    uint64_t since_unix_ns, until_unix_ns;
+    /* Late at each so-manieth step where it is late most, and how long that is; 0: at no beat. */
+    uint32_t every_steps;
+    double every_s;
+    /* Its lateness in the whole run over that in what was timed, as more is timed at some times
+     * than at others; 1: all was. */
+    double of_run;
+};
+
+void muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                    size_t s, struct muster_when *when);
+
+/* Whether n suspects are late one after the other: one culprit that moves. */
+bool muster_when_moves(const struct muster_when *when, size_t n);
+
+/* ---- where in the step, in a user's words ---- */
+
+/* "before the first of 3 AllReduce of each step". A step begins where no gradients have been
+ * reduced for longest afterwards; where all its operations are alike, after its longest pause. */
+void muster_where_of(const struct muster_graph *graph, uint32_t seat, char *to, size_t size);
+
+/* ---- host or GPU ----
+ *
+ * Of the time that a late rank needed by itself, how much had passed when its host
  * called. What the GPU did after a call that stood in its queue in time is the GPU's own. A host
  * that called late is the cause only where the GPU then began at once, unlike elsewhere or unlike
  * the others: hosts are also held up by their own GPU, once they are as far ahead as they may be.
  */
-#ifndef MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_CAUSE_H
-#define MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_CAUSE_H
-
-#include "diagnose/finding.h"
-#include "diagnose/straggler/job_graph.h"
 
 /* Sums over the units of one suspect; zeroed to begin with. */
 struct muster_cause_tally {
