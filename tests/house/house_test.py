@@ -81,6 +81,19 @@ class House(unittest.TestCase):
         self.assertEqual(set(rooms), here)
         self.assertLessEqual({other for others in rooms.values() for other in others}, here)
 
+    def test_the_picture_shows_every_room(self):
+        text = "\n".join(lines("docs/architecture.md"))
+        picture = text[:text.index("## The life of an operation")]
+        words = set(re.findall(r"\w+", picture))
+        self.none([room for room in sorted(read_rooms()) if os.path.basename(room) not in words])
+
+    def test_the_map_names_files_that_are_there(self):
+        text = "\n".join(lines("docs/architecture.md") + lines("docs/how-to-add.md"))
+        here = {os.path.basename(path) for path in files(*FOLDERS)} | set(os.listdir(ROOT))
+        named = set(re.findall(r"`(?:[\w.-]+/)*([\w.-]+\.(?:c|h|py|sh|cmake|map|md|yml|yaml))`", text))
+        self.assertGreater(len(named), 100)
+        self.none(sorted(named - here))
+
     def test_no_two_sources_have_one_name(self):
         named = collections.defaultdict(list)
         for path in files(*FOLDERS):
