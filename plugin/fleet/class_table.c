@@ -22,7 +22,7 @@ struct muster_class_entry *muster_class_of(struct muster_class_table *table,
     struct muster_class_entry *entry = &table->entry[id % MUSTER_WIRE_CLASSES];
     *entry = (struct muster_class_entry){.used = true, .class = {.id = id, .like = *op}};
     struct muster_op *like = &entry->class.like;
-    like->number = like->enqueue_ns = like->begin_ns = like->end_ns = like->over_ns = 0;
+    like->number = like->enqueue_ns = like->begin_ns = like->end_ns = 0;
     return entry;
 }
 

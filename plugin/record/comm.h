@@ -62,6 +62,7 @@ struct muster_comm {
     struct muster_group group;
     void *launch_stream;          /* between a launch's start and stop */
     struct muster_launch *launch; /* the same; NULL: not timed */
+    uint64_t launch_price_ns;     /* the same: by record/price.h, timed or not */
     /* Relaxed, both: NCCL orders a communicator's calls and launches, but shows replays, and what
      * CUDA's callback thread launches, on other threads. */
     _Atomic uintptr_t launch_thread; /* of the newest launch */

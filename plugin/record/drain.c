@@ -199,10 +199,8 @@ static void publish_op(struct muster_recorder *recorder, const struct muster_op 
 static void add_launch(const struct muster_recorder *recorder, struct muster_op *op,
                        const struct muster_launch_times *launch)
 {
-    if (launch->result != MUSTER_LAUNCH_ENDED)
-        return;
-    op->over_ns = launch->over_ns;
-    if (!launch->timed || (muster_recorder_kernels(recorder) && op->source == MUSTER_SOURCE_GPU))
+    if (launch->result != MUSTER_LAUNCH_ENDED || !launch->timed ||
+        (muster_recorder_kernels(recorder) && op->source == MUSTER_SOURCE_GPU))
         return;
     op->source = recorder->options.played ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_EVENT;
     op->begin_ns = launch->begin_ns;

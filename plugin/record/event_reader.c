@@ -133,7 +133,6 @@ static bool look_at(struct look *look, struct muster_launch *launch)
     uint64_t over = launch->timed
                         ? muster_tie_host_ns(&look->gpu->tie, look->gpu->anchor_ns, look->now_ns)
                         : look->now_ns;
-    atomic_store_explicit(&launch->over_ns, over, memory_order_relaxed);
     advance(launch, over);
     finish(launch, MUSTER_LAUNCH_ENDED, launch->timed ? LAUNCH_ANCHOR : LAUNCH_FREE);
     return true;

@@ -27,18 +27,18 @@ static void join_group(struct muster_recorder *recorder, struct muster_comm *com
         comm->group.bytes = bytes;
 }
 
+/* shown: the operation that a report names where the level changes. */
 static bool take_window(struct muster_recorder *recorder, struct muster_comm *comm, uint64_t id,
-                        uint64_t window)
+                        uint64_t number, uint64_t shown)
 {
     unsigned before = comm->sampling.level;
     unsigned level = muster_sampling_next(&comm->sampling, &recorder->meter, now_ns(recorder));
     if (level != before) {
-        uint64_t since = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
         uint32_t rate = atomic_load_explicit(&recorder->meter.rate, memory_order_relaxed);
-        atomic_store_explicit(&comm->calls->timing, muster_seg_timing_pack(level, since, rate),
+        atomic_store_explicit(&comm->calls->timing, muster_seg_timing_pack(level, shown, rate),
                               memory_order_relaxed);
     }
-    return muster_sampling_takes(id, window, level);
+    return muster_sampling_takes(id, number / MUSTER_SAMPLING_WINDOW, level);
 }
 
 void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,
@@ -48,7 +48,7 @@ void muster_timing_collective(struct muster_recorder *recorder, struct muster_co
     if (!comm->gpu || recorder->options.timing != MUSTER_TIMING_AUTO)
         return;
     if (number % MUSTER_SAMPLING_WINDOW == 0)
-        comm->window_timed = take_window(recorder, comm, comm->id, number / MUSTER_SAMPLING_WINDOW);
+        comm->window_timed = take_window(recorder, comm, comm->id, number, number);
     comm->group.timed |= comm->window_timed;
 }
 
@@ -60,9 +60,11 @@ void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *co
         return;
     comm->group.sends = true;
     uint64_t number = comm->send_groups++;
-    if (number % MUSTER_SAMPLING_WINDOW == 0)
+    if (number % MUSTER_SAMPLING_WINDOW == 0) {
+        uint64_t calls = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
         comm->send_window_timed =
-            take_window(recorder, comm, comm->id ^ SENDS, number / MUSTER_SAMPLING_WINDOW);
+            take_window(recorder, comm, comm->id ^ SENDS, number, calls ? calls : number);
+    }
     comm->group.timed |= comm->send_window_timed;
 }
 
@@ -84,13 +86,23 @@ void muster_timing_launch_begins(struct muster_recorder *recorder, struct muster
                                  void *stream)
 {
     bool full = false;
-    comm->sampling.price_ns += muster_price_ns(comm->group.bytes, recorder->options.cpus);
+    comm->launch_price_ns = muster_price_ns(comm->group.bytes, recorder->options.cpus);
+    comm->sampling.price_ns += comm->launch_price_ns;
     comm->launch_stream = stream;
     comm->launch = is_timed(recorder, comm)
                        ? muster_launch_begin(&recorder->launches, comm, stream, &full)
                        : NULL;
     if (full)
         muster_recorder_drop(recorder, comm, MUSTER_DROP_NO_EVENT);
+}
+
+/* A replay has no context and records no events. */
+static void pay(struct muster_recorder *recorder, struct muster_comm *comm)
+{
+    atomic_fetch_add_explicit(&comm->calls->timing_cost_ns, comm->launch_price_ns,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&recorder->seg->timing_cost_ns, comm->launch_price_ns,
+                              memory_order_relaxed);
 }
 
 void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_comm *comm)
@@ -110,6 +122,8 @@ void muster_timing_launch_ends(struct muster_recorder *recorder, struct muster_c
     else
         comm->launch_ticket = 0;
     comm->launch_timed = comm->launch_timed && comm->launch_ticket != 0;
+    if (comm->launch_timed && comm->gpu->context)
+        pay(recorder, comm);
     comm->launch = NULL;
 }
 

@@ -246,7 +246,6 @@ void muster_launch_poll(const struct muster_gpu_context *gpu, uint32_t ticket,
         .timed = launch->timed,
         .begin_ns = atomic_load_explicit(&launch->begin_ns, memory_order_relaxed),
         .end_ns = atomic_load_explicit(&launch->end_ns, memory_order_relaxed),
-        .over_ns = atomic_load_explicit(&launch->over_ns, memory_order_relaxed),
         .parts = atomic_load_explicit(&launch->parts, memory_order_relaxed),
         .parts_ended = atomic_load_explicit(&launch->parts_ended, memory_order_relaxed),
     };

@@ -58,7 +58,6 @@ struct muster_launch {
     struct muster_comm *comm;
     void *event[3];                    /* begin and end, timed; probe, untimed */
     _Atomic uint64_t begin_ns, end_ns; /* GPU */
-    _Atomic uint64_t over_ns;          /* host: when it was seen to be over */
     /* In a replay: kernel stamps that began and ended. */
     _Atomic uint32_t parts, parts_ended;
 };
@@ -120,7 +119,6 @@ struct muster_launch_times {
     enum muster_launch_result result;
     bool timed;
     uint64_t begin_ns, end_ns; /* GPU; where timed and ended */
-    uint64_t over_ns;          /* host; where ended */
     uint32_t parts, parts_ended;
 };
 

@@ -54,6 +54,8 @@ static const struct muster_column rank_columns[] = {
     {"timing.share", COLUMN(rank, share, REAL), 0, "timed", "%", 100, 1, MERGE, 9},
     {"timing.joint_ops", COLUMN(rank, joint_ops, U64), .head = "compared", .flags = QUIET | MERGE,
      .spare = 9},
+    {"timing.cost_s", COLUMN(rank, cost_s, REAL)},
+    {"timing.cost_share", COLUMN(rank, cost_share, REAL), 0, "timing", "cost %", 100, 2, MERGE, 9},
     {"drops.total", COLUMN(rank, drops_total, U64), .head = "drops", .flags = QUIET},
     {"drops.no_slot", COLUMN(rank, drops[MUSTER_DROP_NO_SLOT], U64)},
     {"drops.no_comm", COLUMN(rank, drops[MUSTER_DROP_NO_COMM], U64)},

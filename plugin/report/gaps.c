@@ -195,22 +195,37 @@ static uint64_t merged(const struct muster_report_rank *rank, unsigned unused)
     return rank->first_of_process ? rank->process->segment->comm[MUSTER_SEG_COMMS].folded : 0;
 }
 
-/* What `auto` timed in the end, and why not the rest: for each distinct share. */
-static void report_levels(struct gaps *gaps)
+/* A communicator that has called no collective has its sends numbered. */
+static void report_level(struct gaps *gaps, int64_t rank, const struct muster_seg_comm *comm)
 {
-    const struct muster_report *report = gaps->report;
-    for (size_t i = 0; i < report->ranks; i++) {
-        const struct muster_segment *segment = report->rank[i].process->segment;
+    uint64_t timing = comm->timing;
+    unsigned level = muster_seg_timing_level(timing);
+    uint32_t since = muster_seg_timing_since(timing);
+    const char *what = comm->calls ? "operation" : "group of sends";
+    if (level) {
+        put(gaps,
+            "rank %" PRId64 ", communicator %016" PRIx64 ": 1 in %llu blocks timed since "
+            "%s %" PRIu32 ": %" PRIu32 " operations a second in the process",
+            rank, comm->id, 1ull << level, what, since, muster_seg_timing_rate(timing));
+    } else {
+        put(gaps,
+            "rank %" PRId64 ", communicator %016" PRIx64 ": every block timed only since "
+            "%s %" PRIu32 ": before, the process had too many operations a second",
+            rank, comm->id, what, since);
+    }
+}
+
+/* What `auto` timed in the end, and why not the rest. */
+static void report_levels(struct gaps *gaps, const struct muster_build *build)
+{
+    for (uint32_t p = 0; p < build->run->processes; p++) {
+        const struct muster_segment *segment = build->run->process[p].segment;
         for (unsigned c = 0; c < MUSTER_SEG_COMMS; c++) {
-            uint64_t timing = segment->comm[c].timing;
-            unsigned level = muster_seg_timing_level(timing);
-            if (!segment->comm[c].uid || level == 0 || level > 63)
+            const struct muster_seg_comm *comm = &segment->comm[c];
+            if (!comm->uid || !comm->timing || muster_seg_timing_level(comm->timing) > 63)
                 continue;
-            put(gaps,
-                "rank %" PRId64 ", communicator %016" PRIx64 ": 1 in %llu blocks timed since "
-                "operation %" PRIu32 ": %" PRIu32 " operations a second",
-                report->rank[i].rank, segment->comm[c].id, 1ull << level,
-                muster_seg_timing_since(timing), muster_seg_timing_rate(timing));
+            uint32_t entry = muster_build_place(build, p, comm->uid).entry;
+            report_level(gaps, build->report->rank[entry].rank, comm);
         }
     }
 }
@@ -355,14 +370,14 @@ static void report_comms(struct gaps *gaps)
         put(gaps, "the number of ranks of %s is not known: NCCL before 2.27 does not tell", list);
 }
 
-static void report_recording(struct gaps *gaps)
+static void report_recording(struct gaps *gaps, const struct muster_build *build)
 {
     report_sum(gaps, captured, 0,
                "calls were recorded into CUDA graphs and no replay of them was seen: NCCL shows "
                "replays only with MUSTER_TIMING=channels or over a network");
     report_sum(gaps, captured, 1,
                "calls were recorded into CUDA graphs; graph replays count where NCCL showed them");
-    report_levels(gaps);
+    report_levels(gaps, build);
     report_sum(
         gaps, api_only, 0,
         "operations were seen only as calls: NCCL shows no launch for symmetric, copy-engine "
@@ -392,7 +407,7 @@ void muster_build_gaps(struct muster_build *build)
     report_each(&gaps, why_no_times);
     report_each(&gaps, why_not_steered);
     report_comms(&gaps);
-    report_recording(&gaps);
+    report_recording(&gaps, build);
     if (build->report->mismatched) {
         put(&gaps,
             "%" PRIu64 " timed operations are not compared: at the same place ranks called "

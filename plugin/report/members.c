@@ -92,6 +92,8 @@ static void describe(struct muster_report_rank *rank, const struct muster_view_g
         .p50_us = NAN,
         .p99_us = NAN,
         .share = NAN,
+        .cost_s = who->replay_speed ? NAN : 0,
+        .cost_share = NAN,
         .exit = exit_name(process->state),
         .process = process,
     };

@@ -25,6 +25,14 @@ static void estimate(struct muster_report_rank *rank, const struct muster_totals
     rank->late_run_us = rank->late_us * factor;
 }
 
+/* From the process's first communicator to its last sign of life. */
+static double seen_s(const struct muster_process *process)
+{
+    uint64_t begin = process->identity.begin_mono_ns;
+    uint64_t end = process->segment->heartbeat_mono_ns;
+    return begin && end > begin ? (double)(end - begin) / (double)MUSTER_NS_PER_S : NAN;
+}
+
 static void finish_ranks(struct muster_build *build)
 {
     struct muster_report *report = build->report;
@@ -43,6 +51,7 @@ static void finish_ranks(struct muster_build *build)
         rank->share = could_be ? (double)rank->timed_ops / (double)could_be : NAN;
         rank->busy_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN;
         estimate(rank, totals);
+        rank->cost_share = rank->cost_s / seen_s(rank->process);
         struct muster_times times = muster_build_rank_times(build, r, &memory);
         muster_totals_quantiles(totals, times.value, times.n, &rank->p50_us, &rank->p99_us);
         muster_arena_end(&memory, &build->memory);

@@ -54,6 +54,9 @@ struct muster_report_rank {
     uint64_t to_itself; /* of ops: sends and receives to itself, which have no times */
     double share;       /* timed_ops / (ops - to_itself) */
     uint64_t joint_ops; /* of ops: compared with the other ranks */
+    double cost_s;      /* of timing, by muster's own prices; NAN: a replay, which times nothing */
+    double
+        cost_share; /* of the time that the process was seen; NAN: also where that is not known */
     uint64_t drops[MUSTER_DROPS];
     uint64_t lost_log;
     char replay_text[16];

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,6 +307,23 @@ static void put_timing(const struct muster_report *report, FILE *out)
         fprintf(out, "; %" PRIu64 " compared between the ranks", report->joint);
 }
 
+/* Of the rank that paid most; nothing where none did. */
+static void put_cost(const struct muster_report *report, FILE *out)
+{
+    const struct muster_report_rank *most = NULL;
+    for (size_t i = 0; i < report->ranks; i++) {
+        const struct muster_report_rank *rank = &report->rank[i];
+        if (rank->cost_s > (most ? most->cost_s : 0))
+            most = rank;
+    }
+    if (!most)
+        return;
+    fprintf(out, "; timing by events cost %s%.3g s", report->ranks > 1 ? "a rank at most " : "",
+            most->cost_s);
+    if (!isnan(most->cost_share))
+        fprintf(out, " (%.2g %% of its time)", 100 * most->cost_share);
+}
+
 static int put_header(const struct muster_report *report, const struct muster_report_show *show,
                       FILE *out)
 {
@@ -317,6 +335,7 @@ static int put_header(const struct muster_report *report, const struct muster_re
     if (!line)
         return -1;
     put_timing(report, line);
+    put_cost(report, line);
     if (!muster_text_close(line, &text))
         return -1;
     muster_terminal_wrap(out, width_shown(show), "", "  ", text);

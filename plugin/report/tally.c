@@ -1,4 +1,7 @@
 /* Adding up rows, and collecting the durations that are known one by one. */
+#include <math.h>
+
+#include "base/clock.h"
 #include "report/report_internal.h"
 
 struct muster_class_key muster_build_key(const struct muster_build *build, uint32_t comm,
@@ -81,6 +84,18 @@ static void count_rows(struct muster_build *build, uint32_t p)
     }
 }
 
+/* The process's cost includes that of its communicators, which is their GPU's. */
+static void move_cost(struct muster_report_rank *first, struct muster_report_rank *rank,
+                      const struct muster_seg_comm *comm)
+{
+    double cost_s = (double)comm->timing_cost_ns / (double)MUSTER_NS_PER_S;
+    if (rank == first || isnan(rank->cost_s))
+        return;
+    cost_s = cost_s < first->cost_s ? cost_s : first->cost_s;
+    rank->cost_s += cost_s;
+    first->cost_s -= cost_s;
+}
+
 static void add_segment_counts(struct muster_build *build, uint32_t p)
 {
     const struct muster_segment *segment = build->run->process[p].segment;
@@ -88,6 +103,8 @@ static void add_segment_counts(struct muster_build *build, uint32_t p)
     for (size_t d = 0; d < MUSTER_DROPS; d++)
         first->drops[d] = segment->drops[d];
     first->lost_log = segment->lost_log;
+    if (!isnan(first->cost_s))
+        first->cost_s = (double)segment->timing_cost_ns / (double)MUSTER_NS_PER_S;
     for (size_t i = 0; i <= MUSTER_SEG_COMMS; i++) {
         const struct muster_seg_comm *comm = &segment->comm[i];
         if (!comm->uid)
@@ -95,6 +112,7 @@ static void add_segment_counts(struct muster_build *build, uint32_t p)
         struct muster_place place = muster_build_place(build, p, comm->uid);
         struct muster_report_rank *rank = &build->report->rank[place.entry];
         rank->captured += comm->captured;
+        move_cost(first, rank, comm);
         /* the process's count includes those of its communicators: move them to their GPU */
         for (size_t d = 0; rank != first && d < MUSTER_DROPS; d++) {
             uint64_t own = comm->drops[d];

@@ -26,7 +26,7 @@
 #include "segment/op.h"
 
 #define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 5u
+#define MUSTER_SEG_VERSION 6u
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -135,10 +135,12 @@ struct muster_seg_comm {
     _Atomic uint64_t launches_probed; /* the newest launch with a completion probe behind it */
     _Atomic uint64_t called_ns;       /* newest operation's call; monotonic */
     _Atomic uint64_t timing;          /* muster_seg_timing_pack; 0: everything is timed */
+    _Atomic uint64_t timing_cost_ns;  /* of its timed launches, by record/price.h */
 };
 
-/* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`,
- * because the process had `rate` operations a second. One word, so that it is never torn. */
+/* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`
+ * (where it has called no collective yet: its group of sends of that number), because the process
+ * had `rate` operations a second. One word, so that it is never torn. */
 static inline uint64_t muster_seg_timing_pack(unsigned level, uint64_t since, uint32_t rate)
 {
     uint32_t most = (1u << 24) - 1;
@@ -332,7 +334,8 @@ struct muster_segment {
     _Atomic uint64_t ring_head;               /* operations ever put into `ring` */
     _Atomic uint64_t drops[MUSTER_SEG_DROPS]; /* enum muster_drop, of the process, those counted
                                                  per communicator included */
-    uint64_t spare[32];
+    _Atomic uint64_t timing_cost_ns;          /* of the process, in the same way */
+    uint64_t spare[31];
 
     _Alignas(64) struct muster_seg_comm comm[MUSTER_SEG_COMMS + 1];
     struct muster_seg_row row[MUSTER_SEG_ROWS];

@@ -41,9 +41,8 @@ struct muster_op {
     uint8_t channels;
     uint8_t source;
     uint16_t flags;
-    uint64_t over_ns; /* host, CLOCK_MONOTONIC: when it was over, within 0.1 ms; 0: not known */
 };
-_Static_assert(sizeof(struct muster_op) == 64, "on-disk and shared layout");
+_Static_assert(sizeof(struct muster_op) == 56, "on-disk and shared layout");
 
 static inline uint64_t muster_op_duration_ns(const struct muster_op *op)
 {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "record/event_reader.h"
+#include "record/price.h"
 
 enum { EVENTS = 4 * MUSTER_LAUNCHES * 3 };
 #define STREAM ((void *)0x57)
@@ -145,7 +146,6 @@ static void a_launch_is_timed_by_the_events_around_it(void **state)
     const struct muster_op first = *testbed_last(&testbed);
     assert_int_equal(first.source, MUSTER_SOURCE_EVENT);
     assert_int_equal(first.end_ns - first.begin_ns, 2500000);
-    assert_true(first.over_ns >= first.enqueue_ns);
     gpu.now_ms += 40;
     step(&testbed, ctx, 0.5);
     all_over(&testbed);
@@ -274,8 +274,32 @@ static void auto_times_the_first_block_and_what_its_price_allows(void **state)
     assert_in_range(timed, MUSTER_SAMPLING_WINDOW, 3 * MUSTER_SAMPLING_WINDOW);
     uint64_t word = atomic_load(&entry(&testbed)->timing);
     assert_int_equal(muster_seg_timing_level(word), 8);
-    assert_int_equal(muster_seg_timing_since(word), MUSTER_SAMPLING_WINDOW + 1);
+    assert_int_equal(muster_seg_timing_since(word), MUSTER_SAMPLING_WINDOW);
     assert_int_equal(muster_seg_timing_rate(word), 31000);
+    uint64_t paid = (MUSTER_SAMPLING_WINDOW + timed) * muster_price_ns(1, 8);
+    assert_int_equal(atomic_load(&entry(&testbed)->timing_cost_ns), paid);
+    assert_int_equal(atomic_load(&testbed.rec->seg->timing_cost_ns), paid);
+    testbed_close(&testbed);
+}
+
+/* A pipeline calls no collective: its groups of sends are what a level begins at. */
+static void a_level_of_sends_begins_at_a_group_of_them(void **state)
+{
+    (void)state;
+    struct testbed testbed;
+    void *ctx = begin(&testbed, MUSTER_TIMING_AUTO);
+    struct muster_event send = {.kind = MUSTER_EVENT_P2P_API,
+                                .op = testbed_op(MUSTER_FUNC_SEND, 1024)};
+    atomic_store(&testbed.rec->meter.since_ns, UINT64_MAX / 2);
+    for (unsigned i = 0; i <= MUSTER_SAMPLING_WINDOW; i++) {
+        atomic_store(&testbed.rec->meter.load_ppm, i == MUSTER_SAMPLING_WINDOW ? 5000000 : 0);
+        testbed_group(&testbed, ctx, false);
+        muster_track_start(testbed.rec, ctx, &send);
+        launch(&testbed, ctx, 0.01);
+        all_over(&testbed);
+    }
+    assert_int_equal(muster_seg_timing_since(atomic_load(&entry(&testbed)->timing)),
+                     MUSTER_SAMPLING_WINDOW);
     testbed_close(&testbed);
 }
 
@@ -289,7 +313,6 @@ static void light_leaves_marks_alone(void **state)
     assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
     all_over(&testbed);
     assert_int_equal(testbed_last(&testbed)->source, MUSTER_SOURCE_NONE);
-    assert_true(testbed_last(&testbed)->over_ns >= testbed_last(&testbed)->enqueue_ns);
     assert_int_equal(atomic_load(&entry(&testbed)->launches_ended), 1);
     testbed_close(&testbed);
 }
@@ -557,6 +580,7 @@ int main(void)
         cmocka_unit_test(an_hour_later_times_are_as_exact),
         cmocka_unit_test(what_is_launched_together_is_one_unit),
         cmocka_unit_test(auto_times_the_first_block_and_what_its_price_allows),
+        cmocka_unit_test(a_level_of_sends_begins_at_a_group_of_them),
         cmocka_unit_test(light_leaves_marks_alone),
         cmocka_unit_test(communicators_share_the_marks),
         cmocka_unit_test(nothing_is_recorded_into_a_capture),

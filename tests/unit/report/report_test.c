@@ -1,6 +1,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,12 +350,71 @@ static void what_auto_left_out_is_said_with_its_reason(void **state)
     struct muster_seg_comm *comm = fixture_comm(run, 0, 1, 0xabc, 0, 2);
     fixture_add(run, 0, fixture_op(1, 0, 30 * US));
     struct muster_report report = fixture_report(run, MUSTER_BY_OP);
-    assert_false(fixture_gap(&report, "blocks timed"));
+    assert_false(fixture_gap(&report, "timed since"));
     muster_report_free(&report);
-    comm->timing = muster_seg_timing_pack(3, 14200, 31000);
+    comm->calls = 20000;
+    comm->timing = muster_seg_timing_pack(3, 14208, 31000);
     report = fixture_report(run, MUSTER_BY_OP);
     assert_true(fixture_gap(&report, "communicator 0000000000000abc: 1 in 8 blocks timed since "
-                                     "operation 14200: 31000 operations a second"));
+                                     "operation 14208: 31000 operations a second in the process"));
+    muster_report_free(&report);
+    comm->timing = muster_seg_timing_pack(0, 19008, 300);
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(&report, "every block timed only since operation 19008"));
+    muster_report_free(&report);
+    comm->calls = 0; /* a pipeline */
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(&report, "every block timed only since group of sends 19008"));
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+/* Two GPUs of one process: each rank's own. */
+static struct muster_run *two_gpus(void)
+{
+    struct muster_run *run = fixture_run(1);
+    for (int32_t r = 0; r < 2; r++) {
+        struct muster_seg_comm *comm = fixture_comm(run, 0, (uint32_t)r + 1, 0xabc, r, 2);
+        comm->gpu_index = r;
+        snprintf(comm->gpu_pci, sizeof comm->gpu_pci, "0000:0%d:00.0", r + 1);
+        fixture_add(run, 0, fixture_op((uint32_t)r + 1, 0, 30 * US));
+    }
+    return run;
+}
+
+static void a_level_is_told_of_the_rank_whose_it_is(void **state)
+{
+    struct muster_run *run = two_gpus();
+    (void)state;
+    run->process[0].segment->comm[1].calls = 20000;
+    run->process[0].segment->comm[1].timing = muster_seg_timing_pack(3, 14208, 31000);
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_int_equal(report.ranks, 2);
+    assert_false(fixture_gap(&report, "rank 0, communicator 0000000000000abc: 1 in 8"));
+    assert_true(fixture_gap(&report, "rank 1, communicator 0000000000000abc: 1 in 8"));
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
+static void what_timing_cost_is_told_of_each_rank(void **state)
+{
+    struct muster_run *run = two_gpus();
+    struct muster_segment *segment = run->process[0].segment;
+    (void)state;
+    run->process[0].identity.begin_mono_ns = 1000000000;
+    segment->heartbeat_mono_ns = 21000000000;
+    segment->timing_cost_ns = 400000000; /* 0.1 s of a communicator that has no entry any more */
+    segment->comm[0].timing_cost_ns = 100000000;
+    segment->comm[1].timing_cost_ns = 200000000;
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_near(report.rank[0].cost_s, 0.2, 1e-9);
+    assert_near(report.rank[0].cost_share, 0.01, 1e-9);
+    assert_near(report.rank[1].cost_s, 0.2, 1e-9);
+    muster_report_free(&report);
+    run->process[0].identity.replay_speed = 1;
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(isnan(report.rank[0].cost_s));
+    assert_true(isnan(report.rank[1].cost_share));
     muster_report_free(&report);
     fixture_free(run);
 }
@@ -504,6 +564,8 @@ int main(void)
         cmocka_unit_test(communicators_of_one_gpu_are_one_rank),
         cmocka_unit_test(captured_calls_without_replays_are_said),
         cmocka_unit_test(what_auto_left_out_is_said_with_its_reason),
+        cmocka_unit_test(a_level_is_told_of_the_rank_whose_it_is),
+        cmocka_unit_test(what_timing_cost_is_told_of_each_rank),
         cmocka_unit_test(without_times_there_are_no_zeros),
         cmocka_unit_test(rows_fold_by_communicator_and_by_size),
         cmocka_unit_test(a_job_whose_communicators_did_nothing_says_what_nccl_does_not_show),

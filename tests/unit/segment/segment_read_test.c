@@ -44,7 +44,7 @@ static void foreign_segments_are_refused_in_words(void **state)
     expect_refused(segment, 0, "0 bytes are too few");
     expect_refused(segment, bytes - 1, "cut short");
     segment->version = 99;
-    expect_refused(segment, bytes, "segment format 99, this muster reads 5");
+    expect_refused(segment, bytes, "segment format 99, this muster reads 6");
     segment->version = 3;
     expect_refused(segment, bytes, "segment format 3");
     segment->version = 0;
