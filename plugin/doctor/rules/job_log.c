@@ -183,3 +183,13 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
         n += (size_t)snprintf(words + n, size - n, "%s%s", n ? "," : "", kind->shows);
     }
 }
+
+void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size)
+{
+    size_t n = 0;
+    words[0] = '\0';
+    for (size_t i = 0; i < muster_job_log_kinds_n && n < size; i++)
+        if (log->of[i].lines)
+            n += (size_t)snprintf(words + n, size - n, "%s%s", n ? " " : "",
+                                  muster_job_log_kinds[i].id);
+}

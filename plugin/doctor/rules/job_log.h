@@ -58,6 +58,9 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
  * logs have its lines, too. */
 void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size);
 
+/* The ids of all kinds of lines that it has, separated by blanks. */
+void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size);
+
 /* NULL: none of that id. */
 const struct muster_job_log_kind *muster_job_log_find(const char *id);
 /* How much a check is worth as the cause of such lines: 0, or 1 to 9. The lines' own check is worth

@@ -207,6 +207,27 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "NCCL_TOPO_FILE unset or right (arch and vendor in each <cpu>); /sys in the container; a "
      "newer NCCL in virtual machines and in Windows' subsystem for Linux",
      "env.files gpu.virtual version.nccl_bad host.numa gpu.p2p_status"},
+    {"log.net_id", "F47,F65", FAILS, 6, "NCCL asks for a network card that it merged with another",
+     "upgrade NCCL to 2.27.3; NCCL_NET_MERGE_LEVEL=LOC shows whether it is the merging",
+     "version.nccl_bad env.files ib.hca"},
+    {"log.interrupted", "F66", FAILS, 7, "a signal interrupted NCCL as it waited for another rank",
+     "upgrade NCCL to 2.27.3, which waits again; else no timers and profilers that send signals "
+     "while ranks start",
+     "version.nccl_bad"},
+    {"log.capture", "F14,F35", FAILS, 8,
+     "NCCL cannot be captured in a CUDA graph: built with a CUDA before 11.3, or an older driver",
+     "an NCCL that was built with CUDA 11.3 or later (nvidia-nccl-cu12; nvidia-nccl-cu11 is built "
+     "with 11.0), driver 465 or later; or no CUDA graphs",
+     "version.nccl_bad version.cuda version.driver version.nccl"},
+    {"log.shared_memory", "F72", FAILS, 6,
+     "NCCL's kernels ask for more shared memory than GPUs have", "upgrade NCCL to 2.26.2 or later",
+     "version.nccl_bad version.gpu_code"},
+    {"log.ras", "F69", DIES, 7, "NCCL crashed in its RAS thread",
+     "NCCL_RAS_ENABLE=0, or a newer NCCL", "version.nccl_bad"},
+    {"log.plugin_crash", "F63", FAILS, 7, "NCCL's network plugin crashed",
+     "NCCL_NET_PLUGIN=none goes without it; a newer plugin; NCCL_IB_HCA with fewer devices (some "
+     "have room for 16)",
+     "net.plugin version.pairs"},
     {"log.choice", "F39,F40", FAILS, 7, "variables leave NCCL no algorithm or protocol",
      "unset NCCL_ALGO and NCCL_PROTO", "env.value env.contradiction env.unsafe env.set"},
     {"log.nics_differ", "F34,F57", FAILS, 7, "hosts have different numbers of network cards",

@@ -34,6 +34,11 @@ enum {
     USB = MUSTER_NCCL_USB_NETWORK,
     NO_P2P = MUSTER_NCCL_NO_P2P,
     ODD_NUMA = MUSTER_NCCL_ODD_NUMA,
+    PORTS = MUSTER_NCCL_MANY_PORTS,
+    OLD_CUDA = MUSTER_NCCL_OLD_CUDA,
+    OLD_DRIVER = MUSTER_NCCL_OLD_DRIVER,
+    CUMEM = MUSTER_NCCL_CUMEM,
+    AMPERE = MUSTER_NCCL_AMPERE,
 
     HANGS = MUSTER_SHOWS_HANG,
     FAILS = MUSTER_SHOWS_FAILURE,
@@ -65,7 +70,7 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "machine",
      "upgrade to 2.7.6", "notes of 2.7.6"},
     {20700, 20803, 0, SOMETIMES, HANGS, "F15", "uneven send and receive (alltoallv) can hang",
-     "upgrade to 2.8.4", "notes of 2.8.4"},
+     "upgrade to 2.8.4", "notes of 2.8.4 (horovod#2601)"},
     {20300, 20905, HOSTS, SOMETIMES, FAILS, "F66",
      "bootstrap fails when connections arrive in another order", "upgrade to 2.9.6",
      "notes of 2.9.6"},
@@ -134,10 +139,9 @@ const struct muster_known_nccl muster_known_nccl[] = {
     {22003, 22899, 0, SOMETIMES, FAILS, "F69",
      "crashes where send or receive and a collective use one registered buffer",
      "upgrade to 2.29.2", "notes of 2.29.2 (nccl#1859)"},
-    {22800, 22899, HOSTS | ONE_GPU, SOMETIMES, SLOW, "F65",
-     "is slower than it was on A100 and older with a "
-     "NIC for each GPU",
-     "upgrade to 2.29.2", "notes of 2.29.2 (nccl#1876)"},
+    {22501, 22899, HOSTS | AMPERE | RDMA, SOMETIMES, SLOW, "F65",
+     "finds no tree on some A100 with a NIC for each GPU, and takes one channel",
+     "upgrade to 2.29.2, or NCCL_IB_HCA unset", "notes of 2.29.2 (nccl#1876, nccl#1946)"},
     {22403, 22899, 0, SOMETIMES, FAILS, "F41", "all-reduce of float8e4m3 finds no algorithm",
      "upgrade to 2.29.2", "notes of 2.29.2"},
     {22902, 22999, 0, SOMETIMES, 0, "KernelCh", "a profiler sees no kernels of ncclBroadcast",
@@ -253,6 +257,79 @@ const struct muster_known_nccl muster_known_nccl[] = {
     {22907, 22907, 0, SOMETIMES, HANGS | FAILS, "F69",
      "can hang while many communicators exchange cuMem handles", "NCCL_CUMEM_ENABLE=0",
      "nccl#2379"},
+    {20402, 20402, HOSTS, SOMETIMES, HANGS | FAILS, "F28",
+     "takes hosts whose names begin alike for one host", "upgrade to 2.4.6",
+     "notes of 2.4.6 (nccl#187)"},
+    {20402, 20402, 0, SOMETIMES, FAILS, "F27", "crashes while it sets up shared memory for trees",
+     "upgrade to 2.4.6", "notes of 2.4.6 (nccl#185, horovod#893)"},
+    {20300, 20507, 0, SOMETIMES, WRONG, "F41",
+     "gathers 4 GiB and more wrongly where a process has several GPUs", "upgrade to 2.6.4",
+     "nccl-tests#37"},
+    {20700, 20706, 0, SOMETIMES, FAILS, "F15", "ends send and receive with \"collective mismatch\"",
+     "upgrade to 2.7.8", "notes of 2.7.8"},
+    {20300, 20905, 0, SOMETIMES, HANGS | FAILS, "F14", "cannot be captured in a CUDA graph",
+     "upgrade to 2.9.6", "pytorch#64440"},
+    {20906, 20908, OLD_DRIVER, LIKELY, FAILS, "F35",
+     "asks the driver for what came with CUDA 11.3 (\"API call is not supported\")",
+     "upgrade to 2.9.9, or the driver to 465", "nccl#496"},
+    {20906, 23007, OLD_CUDA, SOMETIMES, FAILS, "F35",
+     "was built with a CUDA before 11.3 and cannot be captured in a CUDA graph",
+     "one that was built with 11.3 or later: nvidia-nccl-cu12, not -cu11", "vllm#3069, vllm#5679"},
+    {21003, 21103, VOLTA | MESH, SOMETIMES, CRASHES, "F11",
+     "loses memory of GPUs with each communicator on cube-mesh machines", "upgrade to 2.11.4",
+     "notes of 2.11.4 (nccl#604)"},
+    {21207, 21209, 0, SOMETIMES, HANGS | FAILS, "F15", "goes wrong where no bytes are sent",
+     "upgrade to 2.12.10", "notes of 2.12.10"},
+    {21207, 23007, HOSTS, SOMETIMES, HANGS, "F69",
+     "hangs where connections by way of another GPU (PXN) are made as a communicator ends",
+     "upgrade to 2.31.2, or NCCL_PXN_DISABLE=1", "notes of 2.31.2"},
+    {21602, 21604, 0, SOMETIMES, CRASHES, "F69", "crashes in ncclCommAbort", "upgrade to 2.16.5",
+     "notes of 2.16.5"},
+    {21701, 21799, HOPPER | NVSWITCH, SOMETIMES, HANGS, "F69",
+     "hangs now and then with NVLink SHARP (NVLS)", "upgrade to 2.18, or NCCL_NVLS_ENABLE=0",
+     "JAX-Toolbox#331"},
+    {20300, 21802, RDMA | HOSTS, SOMETIMES, HANGS | WRONG, "F69",
+     "hangs with bfloat16 in IB SHARP, or gives wrong data where a process has several GPUs",
+     "upgrade to 2.18.3, or NCCL_COLLNET_ENABLE=0", "notes of 2.18.1 and 2.18.3"},
+    {20300, 23007, PORTS, LIKELY, FAILS, "F57",
+     "writes beyond its list of RDMA ports, as more are active than it has room for (32; 16 up to "
+     "2.18.1)",
+     "name the job's ports in NCCL_IB_HCA", "nccl#2282"},
+    {21901, 21999, HOSTS | CUMEM, SOMETIMES, HANGS, "F15",
+     "all-to-all waits for itself while connecting with cuMem memory",
+     "upgrade to 2.20.3, or NCCL_CUMEM_ENABLE=0", "nccl#1116, nccl#1134"},
+    {21901, 21903, 0, SOMETIMES, CRASHES, "F11", "loses memory while CUDA graphs are captured",
+     "upgrade to 2.19.4", "notes of 2.19.4"},
+    {21901, 22906, 0, SOMETIMES, WRONG, "F41", "leaves elements out where one rank averages",
+     "upgrade to 2.29.7", "nccl#1950, pytorch#168092"},
+    {21900, 22699, HOSTS, SOMETIMES, FAILS, "F66",
+     "gives up at its start where a signal interrupts accept()", "upgrade to 2.27.3", "nccl#1757"},
+    {20300, 22501, HOSTS, SOMETIMES, SLOW, "F65", "is slower with NCCL_CROSS_NIC=1",
+     "unset it, or upgrade to 2.26.2", "notes of 2.23.4 and 2.26.2"},
+    {22105, 22501, ROCE | NO_GID | HOSTS | BOX, SOMETIMES, FAILS, "F59",
+     "gives up its search for a GID where a container has not the first ones",
+     "upgrade to 2.26.2, or NCCL_IB_GID_INDEX", "notes of 2.26.2 (nccl#1538, nccl#1573)"},
+    {22403, 22699, RDMA | HOSTS, SOMETIMES, FAILS, "F47",
+     "merges network cards and asks for one that is gone (\"Could not find NET with id 0\")",
+     "upgrade to 2.27.3", "nccl#1748, Speech#13996"},
+    {22501, 22501, 0, SOMETIMES, FAILS, "F69",
+     "starts kernels with more shared memory than they have (\"invalid argument\")",
+     "upgrade to 2.26.2", "TensorRT-LLM#4238"},
+    {22703, 22899, 0, SOMETIMES, CRASHES, "F11",
+     "loses memory of the host with each operation of a single rank", "another NCCL", "nccl#1944"},
+    {22703, 22899, ARM | RDMA | HOSTS, SOMETIMES, HANGS, "F69",
+     "hangs on GB200 with ConnectX-8 where GPUDirect is off", "upgrade to 2.29.2",
+     "notes of 2.29.2"},
+    {22703, 23007, 0, SOMETIMES, WRONG, "F41",
+     "spoils data of several symmetric windows in one allocation", "upgrade to 2.31.2",
+     "notes of 2.31.2 (nccl#2198)"},
+    {22803, 22806, 0, SOMETIMES, FAILS, "F35",
+     "crashes where it was built for a recent CUDA and the driver's is older", "upgrade to 2.28.7",
+     "notes of 2.28.7"},
+    {22803, 22806, 0, SOMETIMES, FAILS, "F63", "crashes where no network plugin can be assigned",
+     "upgrade to 2.28.7", "notes of 2.28.7"},
+    {22907, 22907, 0, SOMETIMES, SLOW, "F65", "is slower than 2.29.2 in symmetric kernels",
+     "another NCCL", "nccl#2058"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 
@@ -295,33 +372,77 @@ bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char 
 bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug)
 {
     enum { MANY = 4 };
-    return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA)) != 0 ||
+    return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA | PORTS |
+                          OLD_CUDA | OLD_DRIVER)) != 0 ||
            __builtin_popcount(bug->needs) >= MANY;
 }
 
-/* How well a row fits what a job showed: one that does stands before one that is surer, that before
- * one that needs something few hosts have, and that before one of fewer versions. */
-static int fits(const struct muster_known_nccl *bug, const char *symptoms)
+static const struct {
+    const char *source, *line;
+} printed[] = {
+    {"nccl#1748, Speech#13996", "log.net_id"},
+    {"nccl#1757", "log.interrupted"},
+    {"vllm#3069, vllm#5679", "log.capture"},
+    {"nccl#1637", "log.shared_memory"},
+    {"TensorRT-LLM#4238", "log.shared_memory"},
+    {"nccl#1996", "log.ras"},
+    {"nccl#1762", "log.ras"},
+    {"xgboost#11154, notes of 2.26.2", "log.ras"},
+};
+
+const char *muster_known_nccl_prints(const struct muster_known_nccl *bug)
+{
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++)
+        if (strcmp(printed[i].source, bug->source) == 0)
+            return printed[i].line;
+    return NULL;
+}
+
+bool muster_known_nccl_logged(const struct muster_known_nccl *bug,
+                              const struct muster_known_question *of)
+{
+    const char *line = muster_known_nccl_prints(bug);
+    return line && of->logged && strstr(of->logged, line);
+}
+
+/* How well a row fits what a job showed: one that the log names stands before one that fits the
+ * symptoms, that before one that is surer, that before one that needs something few hosts have, and
+ * that before one of fewer versions. */
+static int fits(const struct muster_known_nccl *bug, const struct muster_known_question *of)
 {
     enum { CODES = 30000 };
-    int places = symptoms && muster_known_nccl_explains(bug, symptoms) ? 4 : 0;
+    int places = muster_known_nccl_logged(bug, of) ? 8 : 0;
+    places += of->symptoms && muster_known_nccl_explains(bug, of->symptoms) ? 4 : 0;
     return ((places + (int)bug->weight) * 2 + muster_known_nccl_is_rare(bug)) * CODES +
            (CODES - 1 - (bug->last - bug->first));
 }
 
-const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
-                                                       const char *symptoms, bool certain)
+/* Bugs that depend on the program, hold, and bring about what the job showed. */
+static int count_fitting(const struct muster_known_question *of)
+{
+    int n = 0;
+    for (size_t i = 0; of->symptoms && i < muster_known_nccl_n; i++)
+        n += muster_known_nccl[i].weight == MUSTER_KNOWN_SOMETIMES &&
+             muster_known_nccl_holds(&muster_known_nccl[i], of->version, of->has) &&
+             muster_known_nccl_explains(&muster_known_nccl[i], of->symptoms);
+    return n;
+}
+
+const struct muster_known_nccl *muster_known_nccl_pick(const struct muster_known_question *of,
+                                                       bool certain)
 {
     enum { NARROW = 300 };
     const struct muster_known_nccl *best = NULL;
+    bool only = !certain && count_fitting(of) == 1;
     for (size_t i = 0; i < muster_known_nccl_n; i++) {
         const struct muster_known_nccl *bug = &muster_known_nccl[i];
-        bool depends = bug->weight == MUSTER_KNOWN_SOMETIMES;
-        if (depends == certain || !muster_known_nccl_holds(bug, version, has) ||
-            (depends && (!bug->shows ||
-                         (bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug)))))
+        bool depends = bug->weight == MUSTER_KNOWN_SOMETIMES && !muster_known_nccl_logged(bug, of);
+        bool wide = bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug);
+        bool fitting = only && muster_known_nccl_explains(bug, of->symptoms);
+        if (depends == certain || !muster_known_nccl_holds(bug, of->version, of->has) ||
+            (depends && (!bug->shows || (wide && !fitting))))
             continue;
-        if (!best || fits(bug, symptoms) > fits(best, symptoms))
+        if (!best || fits(bug, of) > fits(best, of))
             best = bug;
     }
     return best;

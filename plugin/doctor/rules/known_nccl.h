@@ -35,7 +35,12 @@ enum {
     MUSTER_NCCL_ANY_CONTAINER = 1 << 22,
     MUSTER_NCCL_USB_NETWORK = 1 << 23, /* a network interface on USB */
     MUSTER_NCCL_NO_P2P = 1 << 24,      /* between no two GPUs */
-    MUSTER_NCCL_ODD_NUMA = 1 << 25, /* a NUMA node without CPUs or without memory; not of Grace */
+    MUSTER_NCCL_ODD_NUMA = 1 << 25,   /* a NUMA node without CPUs or without memory; not of Grace */
+    MUSTER_NCCL_MANY_PORTS = 1 << 26, /* more active RDMA ports than NCCL has room for */
+    MUSTER_NCCL_OLD_CUDA = 1 << 27,   /* built with a CUDA before 11.3 */
+    MUSTER_NCCL_OLD_DRIVER = 1 << 28, /* whose CUDA is before 11.3 */
+    MUSTER_NCCL_CUMEM = 1 << 29,      /* NCCL_CUMEM_ENABLE is not 0 */
+    MUSTER_NCCL_AMPERE = 1 << 30,     /* compute capability 8 */
 };
 
 /* What a job that meets the bug shows, one bit each. */
@@ -68,11 +73,27 @@ extern const size_t muster_known_nccl_n;
 
 /* Whether a row holds for a version on a host that has these. */
 bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has);
-/* The row that is to be named, of those that hold: what the job showed decides (words separated by
- * commas; NULL: nothing), then how sure it is. `certain`: of those that are likely or sure; else of
- * those that depend on the program, if they are of few versions. NULL: none. */
-const struct muster_known_nccl *muster_known_nccl_pick(int version, unsigned has,
-                                                       const char *symptoms, bool certain);
+/* The kind of line (job_log.h) that a bug makes NCCL print, and hardly anything else does; NULL:
+ * none.
+ */
+const char *muster_known_nccl_prints(const struct muster_known_nccl *bug);
+
+/* What is asked of the table: of which NCCL, where, and what a job showed. */
+struct muster_known_question {
+    int version;
+    unsigned has;
+    const char *symptoms; /* words separated by commas; NULL: nothing */
+    const char *logged;   /* kinds of lines of its log, separated by blanks; NULL: none */
+};
+/* Whether the log has the line that the bug prints: it is certain then. */
+bool muster_known_nccl_logged(const struct muster_known_nccl *bug,
+                              const struct muster_known_question *of);
+/* The row that is to be named, of those that hold: what the log says decides, then what the job
+ * showed, then how sure it is. `certain`: of those that are likely or sure, or logged; else of
+ * those that depend on the program, if they are of few versions or the only ones of this version
+ * that bring about what the job showed. NULL: none. */
+const struct muster_known_nccl *muster_known_nccl_pick(const struct muster_known_question *of,
+                                                       bool certain);
 /* Whether it needs what few hosts have, or many things at once: it counts for much where all of
  * that is there. */
 bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug);

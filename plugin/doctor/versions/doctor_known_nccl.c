@@ -6,6 +6,8 @@
 #include "base/env.h"
 #include "base/nccl_types.h"
 #include "doctor/doctor.h"
+#include "doctor/rdma/doctor_ports.h"
+#include "doctor/rules/job_log.h"
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
 #include "doctor/rules/proc_text.h"
@@ -37,6 +39,7 @@ static unsigned of_gpus(const struct muster_nvml *nvml)
         }
         has |= gpu->major == 9 ? MUSTER_NCCL_ON_HOPPER : 0u;
         has |= gpu->major == 12 ? MUSTER_NCCL_ON_RTX50 : 0u;
+        has |= gpu->major == 8 ? MUSTER_NCCL_AMPERE : 0u;
         has |= gpu->major && gpu->major < 10 ? MUSTER_NCCL_BEFORE_BLACKWELL : 0u;
         has |= gpu->major == 7 && gpu->minor == 0 ? MUSTER_NCCL_ON_VOLTA : 0u;
         has |= to_switch ? MUSTER_NCCL_NVSWITCH : linked ? MUSTER_NCCL_NO_NVSWITCH : 0u;
@@ -46,7 +49,39 @@ static unsigned of_gpus(const struct muster_nvml *nvml)
     return nvml && nvml->gpus == 2 ? has | MUSTER_NCCL_TWO_GPUS : has;
 }
 
-static unsigned of_rdma(const struct muster_doctor *doctor)
+/* NCCL counts devices against its limit, and ports only of the next device: it fails where one of
+ * several ports passes the limit. */
+static bool has_many_ports(const struct muster_doctor *doctor, int version)
+{
+    enum { LAST_OF_16 = 21801, THEN = 16, NOW = 32 };
+    struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
+    int n = muster_env("NCCL_IB_HCA") ? 0 : muster_doctor_list_ports(doctor, port), active = 0;
+    bool several = false;
+    for (int i = 0; i < n; i++) {
+        char state[32] = "";
+        muster_sysfs_line(doctor->sysfs, state, sizeof state, "class/infiniband/%s/ports/%s/state",
+                          port[i].device, port[i].number);
+        bool known =
+            strcmp(port[i].layer, "Ethernet") == 0 || strcmp(port[i].layer, "InfiniBand") == 0;
+        active += known && strstr(state, "ACTIVE");
+        several |= i > 0 && strcmp(port[i].device, port[i - 1].device) == 0;
+    }
+    return several && active > (version <= LAST_OF_16 ? THEN : NOW);
+}
+
+static unsigned of_cuda(const struct muster_doctor *doctor)
+{
+    enum { FIRST_OF_11 = 11000, WITH_CAPTURE = 11030 };
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    int built = doctor->loaded >= 0 ? doctor->library[doctor->loaded].cuda : 0;
+    int driver = nvml ? nvml->cuda : 0;
+    unsigned has = built && built < WITH_CAPTURE ? MUSTER_NCCL_OLD_CUDA : 0u;
+    return built >= WITH_CAPTURE && driver >= FIRST_OF_11 && driver < WITH_CAPTURE
+               ? has | MUSTER_NCCL_OLD_DRIVER
+               : has;
+}
+
+static unsigned of_rdma(const struct muster_doctor *doctor, int version)
 {
     char text[64];
     unsigned has = 0;
@@ -54,6 +89,7 @@ static unsigned of_rdma(const struct muster_doctor *doctor)
         return 0;
     has |= MUSTER_NCCL_RDMA;
     has |= muster_doctor_roce_ports(doctor) ? MUSTER_NCCL_ROCE : 0u;
+    has |= has_many_ports(doctor, version) ? MUSTER_NCCL_MANY_PORTS : 0u;
     has |= muster_env("NCCL_IB_GID_INDEX") ? 0u : MUSTER_NCCL_NO_GID_INDEX;
     if (muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/nvidia_peermem/version") &&
         muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0)
@@ -134,17 +170,19 @@ static unsigned of_job(const struct muster_doctor *doctor)
         has |= MUSTER_NCCL_HOSTS | (doctor->local_ranks == 1 ? MUSTER_NCCL_ONE_GPU_A_HOST : 0u);
     has |= world > 80 ? MUSTER_NCCL_OVER_80_RANKS : 0u;
     has |= world > 1000 ? MUSTER_NCCL_OVER_1000_RANKS : 0u;
-    return cumem && strcmp(cumem, "0") == 0 ? has | MUSTER_NCCL_NO_CUMEM : has;
+    return has | (cumem && strcmp(cumem, "0") == 0 ? MUSTER_NCCL_NO_CUMEM : MUSTER_NCCL_CUMEM);
 }
 
-static void report(struct muster_check *check, const struct muster_known_nccl *bug)
+static void report(struct muster_check *check, const struct muster_known_nccl *bug, bool logged)
 {
     static const enum muster_check_status statuses[] = {MUSTER_CHECK_OK, MUSTER_CHECK_WARNING,
                                                         MUSTER_CHECK_PROBLEM};
     muster_check_evidence(check, "%s%s (%s, %s): %s",
-                          bug->weight == MUSTER_KNOWN_SOMETIMES ? "depends on the program: " : "",
+                          logged                                  ? "the log has its line: "
+                          : bug->weight == MUSTER_KNOWN_SOMETIMES ? "depends on the program: "
+                                                                  : "",
                           bug->what, bug->class_id, bug->source, bug->fix);
-    muster_check_worse(check, statuses[bug->weight]);
+    muster_check_worse(check, logged ? MUSTER_CHECK_PROBLEM : statuses[bug->weight]);
 }
 
 static const char *symptoms_of(const struct muster_check *check,
@@ -207,6 +245,16 @@ static void report_too_new(const struct muster_doctor *doctor, struct muster_che
     }
 }
 
+/* NULL: no log. */
+static const char *words_of_log(const struct muster_doctor *doctor)
+{
+    enum { WORDS = 4096 };
+    char *words = doctor->log ? muster_arena_array(doctor->memory, WORDS, 1) : NULL;
+    if (words)
+        muster_job_log_kinds_seen(doctor->log, words, WORDS);
+    return words;
+}
+
 void muster_doctor_known_nccl(struct muster_doctor *doctor)
 {
     struct muster_check *check =
@@ -218,14 +266,20 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
         muster_check_unchecked(check, "no NCCL could be loaded");
         return;
     }
-    unsigned has =
-        of_gpus(doctor->survey->nvml) | of_rdma(doctor) | of_system(doctor, text) | of_job(doctor);
+    const struct muster_known_question of = {
+        .version = version,
+        .has = of_gpus(doctor->survey->nvml) | of_rdma(doctor, version) | of_cuda(doctor) |
+               of_system(doctor, text) | of_job(doctor),
+        .symptoms = doctor->symptoms,
+        .logged = words_of_log(doctor),
+    };
     muster_check_found(check, "nothing known that has to be met here");
     for (size_t i = 0; i < muster_known_nccl_n; i++)
-        if (muster_known_nccl_holds(&muster_known_nccl[i], version, has))
-            report(check, &muster_known_nccl[i]);
+        if (muster_known_nccl_holds(&muster_known_nccl[i], version, of.has))
+            report(check, &muster_known_nccl[i],
+                   muster_known_nccl_logged(&muster_known_nccl[i], &of));
     muster_nccl_version_text(nccl, sizeof nccl, (uint32_t)version);
-    name_bug(check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, true));
+    name_bug(check, nccl, muster_known_nccl_pick(&of, true));
     report_too_new(doctor, check, version, nccl);
-    suspect(doctor, check, nccl, muster_known_nccl_pick(version, has, doctor->symptoms, false));
+    suspect(doctor, check, nccl, muster_known_nccl_pick(&of, false));
 }

@@ -66,6 +66,40 @@ class Versions(GpuCase):
             check = self.doctor(*symptom, FAKE_NCCL="22809", nvml="gpu * capability 8 6")["version.nccl_bad"]
             self.assertEqual("NUMA nodes that have no CPUs or no memory" in check["found"], found, check)
 
+    def ports(self, devices, ports):
+        for device in range(devices):
+            for port in range(1, ports + 1):
+                below = f"sys/class/infiniband/mlx5_{device}/ports/{port}"
+                self.put(f"{below}/state", "4: ACTIVE\n")
+                self.put(f"{below}/link_layer", "InfiniBand\n")
+
+    def test_more_ports_than_nccl_has_room_for(self):
+        nvml = "gpu * capability 9 0"
+        self.ports(16, 2)
+        check = self.doctor("--passive", FAKE_NCCL="23007", nvml=nvml)["version.nccl_bad"]
+        self.assertNotIn("RDMA ports", check["found"])
+        self.ports(17, 2)
+        check = self.doctor("--passive", FAKE_NCCL="23007", nvml=nvml)["version.nccl_bad"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("beyond its list of RDMA ports", check["found"])
+        self.assertIn("NCCL_IB_HCA", check["advice"])
+        check = self.doctor("--passive", FAKE_NCCL="23007", nvml=nvml, NCCL_IB_HCA="mlx5_0,mlx5_1")["version.nccl_bad"]
+        self.assertNotIn("RDMA ports", check["found"])
+
+    def test_a_bug_that_the_log_names(self):
+        self.put("job.log", "n:1:2 [0] misc/socket.cc:447 NCCL WARN socketTryAccept: Accept failed: Interrupted "
+                 "system call\n")
+        several = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
+        log = ("--passive", "--log", str(self.root / "job.log"))
+        report = self.report(*log, FAKE_NCCL="22501", nvml="gpu * capability 8 0", **several)
+        self.assertEqual(report["causes"][0]["id"], "version.nccl_bad")
+        check = {check["id"]: check for check in report["checks"]}["version.nccl_bad"]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("a signal interrupts accept()", check["found"])
+        self.assertIn("2.27.3", check["advice"])
+        report = self.report(*log, FAKE_NCCL="22809", nvml="gpu * capability 8 0", **several)  # not this one's
+        self.assertEqual(report["causes"][0]["id"], "log.interrupted")
+
     def test_an_nccl_that_was_built_for_other_gpus(self):
         def entry(architecture):
             return struct.pack("<HHIQIIHHI", 2, 0x101, 64, 0, 0, 0, 1, 8, architecture) + bytes(32)

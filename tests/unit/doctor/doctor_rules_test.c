@@ -270,36 +270,89 @@ static void a_library_runs_on_the_gpus_it_was_built_for(void **state)
     assert_int_equal(code.ptx, 0);
 }
 
+static const struct muster_known_nccl *pick(int version, unsigned has, const char *symptoms,
+                                            bool certain)
+{
+    return muster_known_nccl_pick(
+        &(struct muster_known_question){.version = version, .has = has, .symptoms = symptoms},
+        certain);
+}
+
 static void what_a_job_showed_chooses_among_bugs(void **state)
 {
     (void)state;
     const unsigned p5 =
         MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS | MUSTER_NCCL_RDMA;
-    const struct muster_known_nccl *slow =
-        muster_known_nccl_pick(21903, p5, "slow_transfer", false);
+    const struct muster_known_nccl *slow = pick(21903, p5, "slow_transfer", false);
     assert_non_null(slow);
     assert_true(slow->shows & MUSTER_SHOWS_SLOWNESS);
     assert_false(muster_known_nccl_explains(slow, "hang_stuck"));
     /* a bug that hangs is likely there, and does not explain what is slow */
-    const struct muster_known_nccl *hangs =
-        muster_known_nccl_pick(21903, p5, "slow_transfer", true);
+    const struct muster_known_nccl *hangs = pick(21903, p5, "slow_transfer", true);
     assert_non_null(hangs);
     assert_false(muster_known_nccl_explains(hangs, "slow_transfer"));
     assert_true(muster_known_nccl_explains(hangs, "late_rank,hang_stuck"));
     /* what few hosts have counts before what all have */
-    const struct muster_known_nccl *usb =
-        muster_known_nccl_pick(21904, MUSTER_NCCL_USB_NETWORK, NULL, true);
+    const struct muster_known_nccl *usb = pick(21904, MUSTER_NCCL_USB_NETWORK, NULL, true);
     assert_non_null(usb);
     assert_int_equal(usb->needs, MUSTER_NCCL_USB_NETWORK);
-    assert_null(muster_known_nccl_pick(22000, MUSTER_NCCL_USB_NETWORK, NULL, true));
+    assert_null(pick(22000, MUSTER_NCCL_USB_NETWORK, NULL, true));
     const unsigned odd = MUSTER_NCCL_ODD_NUMA;
-    assert_int_equal(muster_known_nccl_pick(22809, odd, "init_error", false)->needs, odd);
+    assert_int_equal(pick(22809, odd, "init_error", false)->needs, odd);
+}
+
+/* A bug of many versions is no reason, unless it is the only one that gives wrong data. */
+static void a_bug_of_many_versions_is_named_where_it_stands_alone(void **state)
+{
+    (void)state;
+    const struct muster_known_nccl *bug = pick(22606, 0, "wrong_result", false);
+    assert_true(bug && bug->shows & MUSTER_SHOWS_WRONG_DATA);
+    bug = pick(22003, 0, "wrong_result", false); /* so does another one */
+    assert_null(bug);
+    bug = pick(21004, 0, "init_error", false);
+    assert_null(bug);
+}
+
+/* Its own line in the log makes certain what otherwise depends on the program. */
+static void a_bug_whose_line_the_log_has_is_certain(void **state)
+{
+    (void)state;
+    const unsigned job = MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS;
+    struct muster_known_question of = {.version = 22501, .has = job, .symptoms = "init_error"};
+    assert_null(muster_known_nccl_pick(&of, true));
+    of.logged = "log.shm_files log.net_id";
+    const struct muster_known_nccl *bug = muster_known_nccl_pick(&of, true);
+    assert_non_null(bug);
+    assert_string_equal(muster_known_nccl_prints(bug), "log.net_id");
+    of.version = 22703;
+    assert_null(muster_known_nccl_pick(&of, true));
+    of = (struct muster_known_question){
+        .version = 21903, .has = MUSTER_NCCL_HOSTS, .logged = "log.interrupted"};
+    assert_string_equal(muster_known_nccl_pick(&of, true)->source, "nccl#1757");
+}
+
+static void what_few_hosts_have_names_their_bug(void **state)
+{
+    (void)state;
+    const struct muster_known_nccl *bug =
+        pick(23007, MUSTER_NCCL_RDMA | MUSTER_NCCL_MANY_PORTS, "init_error", true);
+    assert_string_equal(bug->source, "nccl#2282");
+    assert_null(pick(23007, MUSTER_NCCL_RDMA, "init_error", true));
+    bug = pick(21903, MUSTER_NCCL_OLD_CUDA, "init_error", false);
+    assert_int_equal(bug->needs, MUSTER_NCCL_OLD_CUDA);
+    bug = pick(20908, MUSTER_NCCL_OLD_DRIVER, "init_error", true);
+    assert_string_equal(bug->source, "nccl#496");
+    const unsigned job = MUSTER_NCCL_HOSTS | MUSTER_NCCL_CUMEM;
+    assert_string_equal(pick(21903, job, "hang_stuck", false)->source, "nccl#1116, nccl#1134");
+    bug = pick(21903, MUSTER_NCCL_HOSTS | MUSTER_NCCL_NO_CUMEM, "hang_stuck", false);
+    assert_true(!bug || strcmp(bug->source, "nccl#1116, nccl#1134") != 0);
 }
 
 /* Every row can hold for some version, and says what, where and what to do. */
 static void the_table_of_bugs_is_whole(void **state)
 {
     (void)state;
+    int lines = 0;
     assert_true(muster_known_nccl_n >= 25);
     for (size_t i = 0; i < muster_known_nccl_n; i++) {
         const struct muster_known_nccl *bug = &muster_known_nccl[i];
@@ -310,7 +363,9 @@ static void the_table_of_bugs_is_whole(void **state)
         if (bug->needs)
             assert_false(muster_known_nccl_holds(bug, bug->first, 0));
         assert_true(bug->shows || bug->weight != MUSTER_KNOWN_SURE);
+        lines += muster_known_nccl_prints(bug) != NULL;
     }
+    assert_true(lines >= 8); /* each of these names the source of a row */
 }
 
 int main(void)
@@ -326,6 +381,9 @@ int main(void)
         cmocka_unit_test(known_bugs_hold_where_their_needs_do),
         cmocka_unit_test(a_library_runs_on_the_gpus_it_was_built_for),
         cmocka_unit_test(what_a_job_showed_chooses_among_bugs),
+        cmocka_unit_test(a_bug_of_many_versions_is_named_where_it_stands_alone),
+        cmocka_unit_test(a_bug_whose_line_the_log_has_is_certain),
+        cmocka_unit_test(what_few_hosts_have_names_their_bug),
         cmocka_unit_test(the_table_of_bugs_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
