@@ -27,6 +27,8 @@ struct chaos_job {
     bool kill;                    /* by SIGKILL, some time */
     unsigned kill_us;             /* after its start */
     int status;                   /* as waitpid gives it */
+    uint64_t leaves_ns;           /* when it began to exit; 0: it was killed before */
+    bool cut;                     /* its exit took as long as muster may write then, or longer */
     _Atomic uint64_t begun, done; /* operations */
     _Atomic unsigned forks, reloads, communicators;
 };

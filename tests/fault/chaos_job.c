@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fault_hostile.h"
 #include "standin.h"
 
@@ -170,5 +171,6 @@ void chaos_job_main(struct chaos_job *job)
     if (below(&life, 2))
         for (unsigned i = 0; i < COMMS; i++)
             close_one(&life, i);
+    job->leaves_ns = muster_now_ns();
     exit(0);
 }

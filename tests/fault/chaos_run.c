@@ -15,12 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fault_folder.h"
 #include "fault_hostile.h"
 #include "run/run.h"
 #include "segment/reap.h"
 
-enum { FILE_LIMIT = 1200 << 10, NAMES = 512 };
+enum { FILE_LIMIT = 1200 << 10, NAMES = 512, EXIT_LIMIT_S = 2 };
 
 struct scene {
     uint64_t seed, random;
@@ -173,6 +174,7 @@ complain(struct scene *scene, unsigned *count, const struct chaos_job *job, cons
 static void end_job(struct scene *scene, struct chaos_job *job)
 {
     waitpid(job->pid, &job->status, 0);
+    job->cut = job->leaves_ns && muster_now_ns() - job->leaves_ns >= EXIT_LIMIT_S * MUSTER_NS_PER_S;
     bool killed = job->kill && WIFSIGNALED(job->status) && WTERMSIG(job->status) == SIGKILL;
     if (job->status != 0 && !killed)
         complain(scene, &scene->tally->harmed, job, "left with %#x", (unsigned)job->status);
@@ -223,8 +225,9 @@ static void check_job(struct scene *scene, const struct muster_run *run,
     if (got > begun)
         complain(scene, &scene->tally->wrong, job, "%llu operations reported, %llu issued",
                  (unsigned long long)got, (unsigned long long)begun);
-    /* Memory of its own dies with a killed process, and has no way out to a full disk. */
-    bool may_be_lost = scene->full_shm && (job->kill || scene->full_disk);
+    /* Memory of its own dies with a process that is killed or takes too long to write it, and has
+     * no way out to a full disk. */
+    bool may_be_lost = scene->full_shm && (job->kill || job->cut || scene->full_disk);
     if (may_be_lost)
         return;
     if (got + dropped < done)
@@ -277,9 +280,9 @@ static void check_leftovers(struct scene *scene)
     struct chaos_job *next = &scene->job[CHAOS_JOBS];
     struct muster_err why;
     bool may_leave_part = false;
-    /* Who is killed while it copies out memory of its own leaves what it has written so far. */
+    /* Who ends while it copies out memory of its own leaves what it has written so far. */
     for (unsigned i = 0; i < scene->jobs; i++)
-        may_leave_part |= scene->full_shm && scene->job[i].kill;
+        may_leave_part |= scene->full_shm && (scene->job[i].kill || scene->job[i].cut);
     if (scene->mounted_disk)
         enlarge(scene->run);
     if (scene->mounted_shm)
