@@ -182,6 +182,11 @@ static void take_rings(struct muster_agent_job *job, uint64_t now_ns)
     job->take_ns = now_ns + muster_live_run_take(job->run, &job->peers);
 }
 
+void muster_agent_job_share(struct muster_agent_job *job, size_t host)
+{
+    muster_live_run_share(job->run, host);
+}
+
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
 {
     if (now_ns >= job->take_ns)

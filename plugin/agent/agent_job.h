@@ -27,6 +27,9 @@ bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster
 /* From now on looks hand on what they read of each process. NULL: no more. */
 void muster_agent_job_on_read(struct muster_agent_job *job, muster_live_saw *saw, void *arg);
 
+/* How many processes the host has in all its jobs: what is kept of each follows it. */
+void muster_agent_job_share(struct muster_agent_job *job, size_t host);
+
 /* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
 

@@ -95,15 +95,18 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
     struct muster_agent_job **of =
         muster_arena_array(&memory, n + 1, sizeof(struct muster_agent_job *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
-    size_t kept = 0;
+    size_t kept = 0, living = 0;
     if (!memory.failed)
         find_jobs(watch, found, n, of);
+    for (size_t k = 0; k < n; k++)
+        living += found[k].alive;
     for (size_t i = 0; !memory.failed && i < watch->jobs; i++) {
         struct muster_agent_job *job = watch->job[i];
         size_t mine = 0;
         for (size_t k = 0; k < n; k++)
             if (of[k] == job)
                 own[mine++] = found[k];
+        muster_agent_job_share(job, living);
         if (muster_agent_job_look(job, own, mine, muster_now_ns(), at_once, count_finding, ever) >
             0)
             watch->job[kept++] = job;

@@ -21,7 +21,7 @@ enum {
 
 struct muster_live_run {
     struct muster_process *known; /* of peer i; refreshed, or not begun */
-    size_t n;
+    size_t n, host;
     struct muster_process *shown; /* some of them, as `run` has them */
     struct muster_run run;
     uint64_t timed; /* by those that are gone */
@@ -68,13 +68,18 @@ static bool make_room(struct muster_live_run *live, size_t n)
     return true;
 }
 
+void muster_live_run_share(struct muster_live_run *live, size_t host)
+{
+    live->host = host;
+}
+
 /* ---- taking ---- */
 
 /* How many operations it went on by. */
 static uint64_t take_one(struct muster_live_run *live, size_t i, const char *path)
 {
     struct muster_process *known = &live->known[i];
-    size_t most = muster_window_share(OPS_ALL, live->n);
+    size_t most = muster_window_share(OPS_ALL, live->host > live->n ? live->host : live->n);
     if (!known->refreshed && !muster_process_begin_refresh(known, most, 0))
         return 0;
     return muster_process_take_ring(known, path, most, live->ring);

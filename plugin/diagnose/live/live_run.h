@@ -15,6 +15,10 @@ struct muster_live_run;
 struct muster_live_run *muster_live_run_new(void);
 void muster_live_run_free(struct muster_live_run *live);
 
+/* For who looks at several jobs: how many processes they have together, so that windows become no
+ * larger than those of one job with as many. */
+void muster_live_run_share(struct muster_live_run *live, size_t host);
+
 /* Takes what is new in the rings of the living `peers`, whose order and number only grow. Returns
  * after how many ns to come again, before the quickest ring has gone around if that is possible:
  * 100 ms to 1 s. */
