@@ -131,7 +131,7 @@ def tell_list(prometheus, where, expression, now, from_s):
 
 
 def tell(prometheus, shipped, run, now, from_s):
-    known = {"$run": run, "$uid": "0", "$rank": "7", "$__rate_interval": "1m"}
+    known = {"$run": run, "$uid": "0", "$rank": "7", "$host": "node0", "$__rate_interval": "1m"}
     worst = 0.0
     for where, expression in [*shipped.dashboard_expressions(), *(("rule", e) for e in shipped.rule_expressions())]:
         for word, value in known.items():

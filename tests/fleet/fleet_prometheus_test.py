@@ -202,8 +202,8 @@ def check_missed_scrape(site):
 
 
 def check_dashboards(site):
-    uid = site.query("muster_rank_info")[0]["metric"]["uid"]
-    given = {"$run": RUN, "$uid": uid, "$rank": "2", "$__rate_interval": "1m"}
+    who = site.query("muster_rank_info")[0]["metric"]
+    given = {"$run": RUN, "$uid": who["uid"], "$host": who["host"], "$rank": "2", "$__rate_interval": "1m"}
     until(lambda: site.query("run:muster_coverage:ratio"), "recorded series")
     n, empty = 0, []
     for where, expression in site.shipped.dashboard_expressions():

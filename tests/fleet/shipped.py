@@ -59,6 +59,9 @@ class Shipped:
                 match = re.fullmatch(r"label_values\((.*), \w+\)", variable.get("definition", ""))
                 if match:
                     yield f"{name}: ${variable['name']}", match[1]
+                match = re.fullmatch(r"query_result\((.*)\)", variable.get("definition", ""))
+                if match:  # asked as panels are
+                    yield f"{name}: choice of a {variable['name']}", match[1]
 
 
 def names(expression):
