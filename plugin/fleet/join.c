@@ -453,6 +453,38 @@ static int take_message(struct muster_join *join, const struct muster_wire_messa
     return whole ? 0 : muster_fail_memory(err, "what all hosts tell");
 }
 
+/* ---- other versions ---- */
+
+static size_t foreign_of(const struct muster_join *join, const char *host)
+{
+    size_t i = 0;
+    while (i < join->foreigns && strcmp(join->foreign[i].host, host) != 0)
+        i++;
+    return i;
+}
+
+/* Whether there is something to say: a head tells the host's name each ten seconds or so. */
+static bool is_news(struct muster_join *join, const struct muster_wire_message *message)
+{
+    if (!message->described)
+        return message->instance == 0; /* nor will it ever tell */
+    size_t i = foreign_of(join, message->host);
+    bool known = i < join->foreigns && join->foreign[i].version == message->version;
+    if (known || i == MUSTER_JOIN_FOREIGN)
+        return false;
+    join->foreigns += i == join->foreigns;
+    memcpy(join->foreign[i].host, message->host, sizeof message->host);
+    join->foreign[i].version = message->version;
+    return true;
+}
+
+static void forget_foreign(struct muster_join *join, const char *host)
+{
+    size_t i = foreign_of(join, host);
+    if (i < join->foreigns)
+        join->foreign[i] = join->foreign[--join->foreigns];
+}
+
 int muster_join_take(struct muster_join *join, const void *data, size_t bytes, uint64_t server_ns,
                      uint64_t now_ns, struct muster_err *err)
 {
@@ -466,6 +498,10 @@ int muster_join_take(struct muster_join *join, const void *data, size_t bytes, u
     int rc = muster_wire_read(join->name, data, bytes, &arena, &message, err);
     if (rc == 0)
         rc = take_message(join, &message, server_ns, now_ns, err);
+    else if (message.version && !is_news(join, &message))
+        muster_fail(err, "%s", "");
+    if (rc == 0 && message.described && join->foreigns)
+        forget_foreign(join, message.host);
     join->refused += rc != 0;
     muster_arena_free(&arena);
     return rc;

@@ -18,6 +18,7 @@
 enum {
     MUSTER_JOIN_PROCESSES = 65536,
     MUSTER_JOIN_HOSTS = 16384,
+    MUSTER_JOIN_FOREIGN = 16,   /* hosts of another version that are named; more are counted */
     MUSTER_JOIN_OPS = 1 << 20,  /* in all windows together; of one process at least 64 */
     MUSTER_JOIN_OPS_NEAR = 256, /* and at least of one that is looked at closely */
 };
@@ -60,6 +61,11 @@ struct muster_join {
     size_t hosts;
     struct muster_join_process *process;
     size_t processes;
+    struct muster_join_foreign {
+        char host[128];
+        uint64_t version;
+    } foreign[MUSTER_JOIN_FOREIGN]; /* whose messages are of another version */
+    size_t foreigns;
     struct muster_hashmap by_instance, by_process;
     uint64_t newest_ns, newest_at_ns; /* the server's time of the newest message; own clock then */
     uint64_t timed;                   /* operations with GPU times, ever */
@@ -72,7 +78,8 @@ struct muster_join *muster_join_new(const char *name);
 void muster_join_free(struct muster_join *join);
 
 /* A message that the server took at `server_ns`; now_ns: own monotonic clock. -1: it is refused,
- * and the error says who has to do what, once for each sender. */
+ * and the error says who has to do what; it is empty where a message of another version comes from
+ * a host that was named before, or does not say from which. */
 int muster_join_take(struct muster_join *join, const void *data, size_t bytes, uint64_t server_ns,
                      uint64_t now_ns, struct muster_err *err);
 

@@ -10,7 +10,8 @@
  * clock.
  *
  * A message is anybody's bytes: the reader bounds everything, and refuses a message whole. Another
- * version is refused by number: every change of the layout is a new MUSTER_WIRE_VERSION.
+ * version is refused by number: every change of the layout is a new MUSTER_WIRE_VERSION. What
+ * stands before the number of processes never changes, so that whoever refuses knows whom.
  */
 #ifndef MUSTER_FLEET_WIRE_H
 #define MUSTER_FLEET_WIRE_H
@@ -85,6 +86,7 @@ struct muster_wire_process {
 };
 
 struct muster_wire_message {
+    uint64_t version;  /* of a message that is refused for it; else 0 */
     uint64_t instance; /* of the agent that speaks: differs each time that one starts */
     uint64_t sequence; /* of this job and agent, from 0 */
     uint64_t mono_ns, unix_ns;
@@ -106,7 +108,8 @@ void muster_wire_write_process(const struct muster_wire_message *message,
                                struct muster_wire_out *out);
 
 /* Reads a message into the arena. `name`, of whoever sent it, stands in errors: what was expected,
- * and at which byte. */
+ * and at which byte. -1 with a `version` that is not 0: of another version, of which the head alone
+ * was read. */
 int muster_wire_read(const char *name, const void *data, size_t bytes, struct muster_arena *arena,
                      struct muster_wire_message *message, struct muster_err *err);
 

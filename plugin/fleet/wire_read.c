@@ -1,6 +1,7 @@
 /* The reading half of fleet/wire.h: the same order, every number bounded. */
 #include "fleet/wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,8 +281,8 @@ static void get_names(struct muster_wire_in *in, struct muster_wire_message *mes
         muster_wire_wrong(in, "a host without a name, or a run directory that is not absolute");
 }
 
-static void get_message(struct muster_wire_in *in, struct muster_arena *arena,
-                        struct muster_wire_message *message)
+/* The same in all versions. */
+static void get_head(struct muster_wire_in *in, struct muster_wire_message *message)
 {
     message->instance = muster_wire_get_fixed(in);
     message->sequence = muster_wire_get(in, INT64_MAX);
@@ -290,12 +291,35 @@ static void get_message(struct muster_wire_in *in, struct muster_arena *arena,
     message->described = muster_wire_get_byte(in) != 0;
     if (message->described)
         get_names(in, message);
+}
+
+static void get_message(struct muster_wire_in *in, struct muster_arena *arena,
+                        struct muster_wire_message *message)
+{
+    get_head(in, message);
     message->processes = muster_wire_get_count(in, MUSTER_WIRE_PROCESSES, LEAST_PROCESS);
     message->process = muster_arena_array(arena, message->processes, sizeof *message->process);
     for (size_t i = 0; message->process && i < message->processes && !in->wrong; i++)
         get_process(in, message, arena, &message->process[i]);
     if (!in->wrong && in->at != in->end)
         muster_wire_wrong(in, "more behind its end");
+}
+
+/* Whom to update: the older of the two. */
+static int refuse_version(const char *name, uint64_t version, struct muster_wire_in *in,
+                          struct muster_wire_message *message, struct muster_err *err)
+{
+    char host[sizeof message->host + 8] = "a host";
+    get_head(in, message);
+    if (in->wrong)
+        memset(message, 0, sizeof *message);
+    if (message->described)
+        snprintf(host, sizeof host, "host %s", message->host);
+    message->version = version;
+    return muster_fail(err, "%s: %s tells in wire version %llu, this muster reads %d: update %s",
+                       name, host, (unsigned long long)version, MUSTER_WIRE_VERSION,
+                       version < MUSTER_WIRE_VERSION ? "muster on that host"
+                                                     : "this one, as that host is newer");
 }
 
 int muster_wire_read(const char *name, const void *data, size_t bytes, struct muster_arena *arena,
@@ -308,10 +332,7 @@ int muster_wire_read(const char *name, const void *data, size_t bytes, struct mu
     in.at = 4;
     uint64_t version = muster_wire_get(&in, UINT64_MAX);
     if (!in.wrong && version != MUSTER_WIRE_VERSION)
-        return muster_fail(err,
-                           "%s: wire version %llu, this muster reads %d: run one version of muster "
-                           "on all hosts",
-                           name, (unsigned long long)version, MUSTER_WIRE_VERSION);
+        return refuse_version(name, version, &in, message, err);
     get_message(&in, arena, message);
     if (in.wrong)
         return muster_fail(err, "%s: byte %zu of %zu: %s", name, in.wrong_at, bytes, in.wrong);

@@ -15,7 +15,7 @@ import time
 import unittest
 
 import wire_oracle
-from nats_site import HOSTS, Site, SlowRelay, StandInRas, free_port
+from nats_site import HOSTS, OtherVersion, Site, SlowRelay, StandInRas, free_port
 
 MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
 
@@ -213,6 +213,50 @@ class Fleet(unittest.TestCase):
             at.until(lambda: "muster_agent_nats_waiting 0" in at.page("agent-nodeA"), "all is told")
             self.assertIn("muster_agent_nats_lost_total 0", at.page("agent-nodeA"))
             relay.close()
+
+    def test_an_agent_of_another_version(self):
+        """A host whose agent tells in another wire version is named once, with what to update; the others are heard,
+        and nobody is named on what is missing. Once it is updated, it is heard."""
+        with site() as at:
+            relay = OtherVersion(at.port, 1)
+            at.agent("nodeA")
+            at.agent("nodeB", url=relay.url)
+            at.worker("worker")
+            at.play("late-gpu", "muster-16", 240)
+            at.until_log("worker", "muster-16.*: host nodeB tells in wire version 1, this muster reads 2: update muster "
+                                   "on that host")
+            at.until(lambda: (n := re.search(r"messages_refused_total{.*} (\d+)", at.page("worker"))) and
+                     int(n[1]) > 40, "it goes on telling")
+            self.assertEqual(at.log("worker").count("wire version"), 1)
+            said = at.diagnose("muster-16")
+            self.assertIn("2 of 4 ranks on 1 hosts are heard", said.stdout)
+            self.assertIn("Not heard, as muster there is of another version: nodeB.", said.stdout)
+            self.assertEqual(at.told("worker"), [])
+            relay.version = None
+            said = at.until(lambda: (d := at.diagnose("muster-16").stdout) and "4 of 4 ranks" in d and d, "all are heard")
+            self.assertNotIn("another version", said)
+            relay.close()
+
+    def test_a_worker_of_another_version(self):
+        """Two of them would judge one job by different rules: the later one ends and says what to do; the first
+        keeps its jobs."""
+        with site() as at:
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("one")
+            at.play("late-gpu", "muster-17", 240)
+            at.until(lambda: at.told("one"), "a worker names somebody")
+            with socket.create_connection(("127.0.0.1", at.port), 10) as line:
+                line.sendall(b'CONNECT {"verbose":false}\r\nPUB $KV.muster_findings.version 1\r\n1\r\nPING\r\n')
+                said = b""
+                while b"PONG" not in said:
+                    said += line.recv(4096)
+            later = at.worker("two")
+            self.assertEqual(later.wait(60), 2)
+            self.assertIn("the fleet there speaks version 1, this muster 2: update all workers and agents", at.log("two"))
+            self.assertEqual(at.log("two").count("taken"), 0)
+            self.assertIn("4 of 4 ranks", at.diagnose("muster-17").stdout)
+            self.assertEqual(at.told("one"), [("late_rank", "2")])
 
     def test_no_server(self):
         """Who forgot to start one is asked whether it runs, and nothing of credentials."""

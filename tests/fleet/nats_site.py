@@ -83,8 +83,7 @@ class SlowRelay:
                                   (self.answer, (answers, client))):
                 threading.Thread(target=target, args=which, daemon=True).start()
 
-    @staticmethod
-    def chunks(source):
+    def chunks(self, source):
         try:
             while chunk := source.recv(65536):
                 yield chunk
@@ -120,6 +119,27 @@ class SlowRelay:
     def close(self):
         for end in [self.line, *self.ends]:
             end.close()
+
+
+class OtherVersion(SlowRelay):
+    """A way to a server on which an agent's messages become those of another wire version, while there is one."""
+
+    def __init__(self, port, version):
+        self.version = version
+        super().__init__(port)
+
+    def chunks(self, source):
+        held = b""
+        for chunk in super().chunks(source):
+            chunk = held + chunk
+            # What may be the first half of a magic number waits for the rest.
+            end = next((n for n in (4, 3, 2, 1) if chunk.endswith(b"mflt"[:n])), 0)
+            held = chunk[len(chunk) - end:]
+            chunk = chunk[:len(chunk) - end]
+            if self.version:
+                chunk = re.sub(rb"mflt.", b"mflt" + bytes([self.version]), chunk, flags=re.S)
+            if chunk:
+                yield chunk
 
 
 class Site:

@@ -86,6 +86,19 @@ static void print_finding(const char *line, const struct witness *witness,
     json_decref(finding);
 }
 
+static void print_other_versions(const json_t *hosts, FILE *out)
+{
+    size_t i;
+    json_t *host;
+    json_array_foreach(hosts, i, host)
+    {
+        fprintf(out, "%s%s", i ? ", " : "Not heard, as muster there is of another version: ",
+                json_string_value(host));
+    }
+    if (json_array_size(hosts))
+        fprintf(out, ". Install one version on all hosts.\n");
+}
+
 static void print_state(const struct muster_answer *answer, size_t found, FILE *out)
 {
     json_t *state = answer->state ? json_loads(answer->state, 0, NULL) : NULL;
@@ -105,6 +118,7 @@ static void print_state(const struct muster_answer *answer, size_t found, FILE *
     if (silent)
         fprintf(out, ", %lld of these hosts fell silent", silent);
     fprintf(out, ".\n");
+    print_other_versions(json_object_get(state, "other_versions"), out);
     json_decref(state);
 }
 

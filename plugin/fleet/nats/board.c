@@ -287,6 +287,10 @@ void muster_board_state(struct muster_board *board, const struct muster_join *jo
     muster_json_u64(&json, "expected", is.expected);
     muster_json_u64(&json, "hosts", is.hosts);
     muster_json_u64(&json, "silent_hosts", is.silent_hosts);
+    muster_json_array(&json, "other_versions");
+    for (size_t i = 0; i < join->foreigns; i++)
+        muster_json_str(&json, NULL, join->foreign[i].host);
+    muster_json_end(&json);
     muster_json_u64(&json, "running", is.living);
     muster_json_u64(&json, "timed", join->timed);
     muster_json_str(&json, "worker", worker);

@@ -107,11 +107,13 @@ const struct muster_evaluator *muster_held_job_evaluator(const struct muster_hel
 
 /* ---- messages ---- */
 
-static void log_refused(struct muster_held_job *job, const struct muster_err *err, uint64_t now_ns)
+/* Once a minute; `news`: a host that is named for the first time. */
+static void log_refused(struct muster_held_job *job, const struct muster_err *err, bool news,
+                        uint64_t now_ns)
 {
-    if (job->logged_ns && now_ns - job->logged_ns < LOG_NS)
+    if (!err->text[0] || (!news && job->logged_ns && now_ns - job->logged_ns < LOG_NS))
         return;
-    job->logged_ns = now_ns;
+    job->logged_ns = news ? job->logged_ns : now_ns;
     fprintf(job->by.log, "muster fleet: %s\n", err->text);
     fflush(job->by.log);
 }
@@ -123,10 +125,11 @@ static void take_one(struct muster_held_job *job, natsMsg *message, uint64_t now
     if (natsMsg_GetMetaData(&meta, message) == NATS_OK) {
         job->caught_up |= meta->NumPending == 0;
         job->caught_ns = job->caught_ns ? job->caught_ns : job->caught_up ? now_ns : 0;
+        size_t foreigns = job->join->foreigns;
         if (muster_join_take(job->join, natsMsg_GetData(message),
                              (size_t)natsMsg_GetDataLength(message), (uint64_t)meta->Timestamp,
                              now_ns, &err) != 0)
-            log_refused(job, &err, now_ns);
+            log_refused(job, &err, job->join->foreigns > foreigns, now_ns);
     }
     jsMsgMetaData_Destroy(meta);
 }

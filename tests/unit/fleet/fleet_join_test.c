@@ -363,6 +363,51 @@ static void test_another_job_and_a_second_agent(void **state)
     free(second);
 }
 
+/* What is said of a message of another version; the caller frees. */
+static char *said_of(struct fleet *fleet, const struct made *made, unsigned version)
+{
+    struct muster_err err;
+    size_t bytes;
+    unsigned char *data = made_bytes(made, &bytes);
+    data[4] = (unsigned char)version;
+    assert_int_equal(
+        muster_join_take(fleet->join, data, bytes, SERVER + fleet->at_ns, fleet->at_ns, &err), -1);
+    free(data);
+    return strdup(err.text);
+}
+
+static void expect_said(struct fleet *fleet, const struct made *made, unsigned version,
+                        const char *what)
+{
+    char *said = said_of(fleet, made, version);
+    if (what)
+        assert_non_null(strstr(said, what));
+    else
+        assert_string_equal(said, "");
+    free(said);
+}
+
+static void test_each_host_of_another_version_is_named_once(void **state)
+{
+    struct fleet *fleet = *state;
+    for (unsigned h = 0; h < HOSTS; h++)
+        made_step(fleet->host[h], -1);
+    fleet->host[0]->message.described = false; /* nobody knows yet whose it is */
+    expect_said(fleet, fleet->host[0], 1, NULL);
+    fleet->host[0]->message.described = true;
+    expect_said(fleet, fleet->host[0], 1, "host node0 tells in wire version 1");
+    expect_said(fleet, fleet->host[0], 1, NULL);
+    expect_said(fleet, fleet->host[1], 1, "host node1");
+    expect_said(fleet, fleet->host[1], 3, "host node1 tells in wire version 3");
+    expect_said(fleet, fleet->host[0], 1, NULL);
+    assert_int_equal(fleet->join->refused, 6);
+    assert_int_equal(fleet->join->foreigns, 2);
+    give(fleet, fleet->host[0]); /* it was updated */
+    assert_int_equal(fleet->join->foreigns, 1);
+    assert_string_equal(fleet->join->foreign[0].host, "node1");
+    assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, MADE_RANKS);
+}
+
 /* Who begins to listen later, inside a kept minute, leaves out what he cannot know yet. */
 static void test_undescribed(void **state)
 {
@@ -389,6 +434,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_looks_at_one_window, begin, end),
         cmocka_unit_test_setup_teardown(test_twice, begin, end),
         cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),
+        cmocka_unit_test_setup_teardown(test_each_host_of_another_version_is_named_once, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_undescribed, begin, end),
         cmocka_unit_test_setup_teardown(test_the_servers_clock_jumps, begin, end),
         cmocka_unit_test_setup_teardown(test_duplicate_ranks, begin, end),

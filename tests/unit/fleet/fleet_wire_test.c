@@ -191,8 +191,16 @@ static void test_another_version_is_refused_by_number(void **state)
     made_step(made, -1);
     unsigned char *data = made_bytes(made, &bytes);
     data[4] = MUSTER_WIRE_VERSION + 1;
-    assert_int_equal(muster_wire_read("node0", data, bytes, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "node0: wire version 3, this muster reads 2"));
+    assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
+    assert_string_equal(err.text, "job: host node0 tells in wire version 3, this muster reads 2: "
+                                  "update this one, as that host is newer");
+    assert_int_equal(back.version, MUSTER_WIRE_VERSION + 1);
+    data[4] = MUSTER_WIRE_VERSION - 1;
+    assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
+    assert_non_null(strstr(err.text, "host node0 tells in wire version 1, this muster reads 2: "
+                                     "update muster on that host"));
+    assert_int_equal(muster_wire_read("job", data, 7, &arena, &back, &err), -1);
+    assert_non_null(strstr(err.text, "job: a host tells in wire version 1"));
     assert_int_equal(muster_wire_read("node0", "hello world", 11, &arena, &back, &err), -1);
     assert_non_null(strstr(err.text, "not a message of muster's agents"));
     muster_arena_free(&arena);
