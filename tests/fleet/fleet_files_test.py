@@ -126,6 +126,15 @@ class Files(unittest.TestCase):
         self.tool("promtool", "test", "rules", os.path.join(folder, "muster.test.yml"))
         self.tool("amtool", "check-config", os.path.join(folder, "alertmanager.yml"))
 
+    def test_victoria_metrics_takes_them_as_documented(self):
+        folder = os.path.join(self.shipped.config, "prometheus")
+        self.tool("vmagent", f"-promscrape.config={folder}/prometheus.yml", "-promscrape.config.strictParse=false",
+                  "-promscrape.config.dryRun")
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as rules:
+            rules.write(re.sub(r"(?m)^.*keep_firing_for.*\n", "", self.shipped.rules))
+            rules.flush()
+            self.tool("vmalert", f"-rule={rules.name}", "-dryRun")
+
     def test_the_unit_is_one_for_systemd(self):
         unit = os.path.join(self.shipped.config, "systemd", "muster-agent.service")
         if not shutil.which("systemd-analyze"):
