@@ -5,6 +5,9 @@
  * usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] [--from T]
  *        [--offline]  joins and evaluates here, as fast as it goes, and tells when what is named
  *        [--dump FILE]  with --offline: what it joins, for oracle.py, which reads what ranks cost
+ *        [--run DIR]  of a recorded run in place of N generated ranks, from its first operation on
+ *        [--salt N]   with --run: as if its communicators had other numbers, so that others of its
+ *                     operations are told
  *        [--rough]    one in twenty hosts silent from 8 to 18 s, others killed from 18 to 24 s, a
  *                     quarter of all cut off from 26 to 32 s
  *
@@ -27,7 +30,6 @@
 
 enum { CONNECTIONS = 4, SLICES = 10 /* of a half second: agents do not speak at once */ };
 #define HALF_NS (MUSTER_NS_PER_S / 2)
-#define RUN     "/scratch/muster-bench"
 #define DUE_NS  100e6 /* 1 % of 10 s */
 enum { SILENT_FROM = 16, KILLED_FROM = 36, KILLED_UNTIL = 48, CUT_FROM = 52, CUT_UNTIL = 64 };
 
@@ -70,25 +72,25 @@ static void put_message(struct agents *agents, unsigned host, unsigned half,
                         struct muster_wire_out *out)
 {
     const struct fleet_tape *tape = agents->tape;
-    size_t i = (size_t)half * tape->hosts + host;
+    const struct fleet_message *body = &tape->message[(size_t)half * tape->hosts + host];
     bool second_life = rough && host % 20 == 7 && half >= KILLED_UNTIL;
     if (begins(host, half))
         agents->sequence[host] = 0;
     struct muster_wire_message message = {
         .instance = agents->session + 2 * host + second_life,
         .sequence = agents->sequence[host]++,
-        .mono_ns = tape->mono_ns[i],
+        .mono_ns = body->mono_ns,
         .unix_ns = muster_unix_ns(),
-        .described = tape->again[i],
+        .described = body->described,
         .boot_hash = host + 1,
-        .uid = 1000,
-        .run_dir = RUN,
-        .processes = JOB_HOST_GPUS,
+        .uid = FLEET_TAPE_UID,
+        .run_dir = FLEET_TAPE_RUN,
+        .processes = body->processes,
     };
     snprintf(message.host, sizeof message.host, "node%u", host);
     memcpy(message.hostname, message.host, sizeof message.hostname);
     muster_wire_write_head(&message, out);
-    muster_wire_put_bytes(out, tape->byte + tape->at[i], tape->at[i + 1] - tape->at[i]);
+    muster_wire_put_bytes(out, tape->byte + body->at, body->bytes);
     if (out->failed)
         exit(2);
 }
@@ -141,7 +143,8 @@ struct options {
     enum fleet_fault fault;
     double from_s;
     bool offline;
-    const char *dump;
+    const char *dump, *run;
+    uint64_t salt;
 };
 
 static int usage(void)
@@ -166,6 +169,10 @@ static int read_options(int argc, char **argv, struct options *to)
         }
         if (strcmp(argv[i], "--dump") == 0)
             to->dump = value;
+        else if (strcmp(argv[i], "--run") == 0)
+            to->run = value;
+        else if (strcmp(argv[i], "--salt") == 0)
+            to->salt = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--nats") == 0)
             to->url = value;
         else if (strcmp(argv[i], "--ranks") == 0)
@@ -180,9 +187,10 @@ static int read_options(int argc, char **argv, struct options *to)
             return usage();
         i++;
     }
-    bool good = (to->url || to->offline) && to->ranks >= JOB_HOST_GPUS &&
-                to->ranks <= JOB_RANKS_MAX && to->ranks % JOB_HOST_GPUS == 0 && to->seconds > 0 &&
-                to->seconds < 3600;
+    bool ranks =
+        to->ranks >= JOB_HOST_GPUS && to->ranks <= JOB_RANKS_MAX && to->ranks % JOB_HOST_GPUS == 0;
+    bool good =
+        (to->url || to->offline) && (to->run || ranks) && to->seconds > 0 && to->seconds < 3600;
     return good ? 0 : usage();
 }
 
@@ -267,7 +275,7 @@ static void print_costs(struct muster_join *join, uint64_t now_ns)
 static void evaluate_offline(const struct fleet_tape *tape, const char *dump)
 {
     char name[MUSTER_FLEET_NAME];
-    muster_fleet_name(name, 1000, RUN);
+    muster_fleet_name(name, FLEET_TAPE_UID, FLEET_TAPE_RUN);
     struct agents agents = {
         .tape = tape, .session = 1, .sequence = calloc(tape->hosts, sizeof(uint64_t))};
     struct muster_join *join = muster_join_new(name);
@@ -302,7 +310,7 @@ static void start(struct agents *agents, unsigned c, const struct options *optio
     const struct muster_link_options link = {
         .nats = {.url = options->url}, .who = "fleet_agents", .log = stderr, .quiet = true};
     uint64_t session = muster_unix_ns() << 20;
-    muster_fleet_name(name, 1000, RUN);
+    muster_fleet_name(name, FLEET_TAPE_UID, FLEET_TAPE_RUN);
     *agents = (struct agents){.tape = tape, .first = c, .session = session};
     snprintf(agents->subject, sizeof agents->subject, "%s.%s", MUSTER_FLEET_JOBS, name);
     agents->next = calloc(tape->hosts, sizeof *agents->next);
@@ -347,6 +355,18 @@ static void play(const struct options *options, const struct fleet_tape *tape)
         (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
+static void print_job(const struct options *options, const struct job *job,
+                      const struct fleet_tape *tape)
+{
+    printf(
+        "{\"ranks\": %u, \"guilty\": %d, \"guilty_ranks\": %u, \"step_s\": %.4f, \"due_s\": %.3f, "
+        "\"bytes_a_rank_and_second\": %.1f, \"run_begins\": %.3f, \"cpu_s\": %.2f}\n",
+        tape->ranks, job->faults ? (int)job->fault[0].first : -1,
+        job->faults ? job->fault[0].ranks : 0, job->step_ns / 1e9, fleet_job_cost_s(job, DUE_NS),
+        (double)tape->bytes / options->seconds / tape->ranks, (double)tape->begin_unix_ns / 1e9,
+        (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+}
+
 int main(int argc, char **argv)
 {
     static struct job job;
@@ -355,15 +375,13 @@ int main(int argc, char **argv)
     char line[16];
     if (read_options(argc, argv, &options) != 0)
         return 2;
-    fleet_job_make(options.ranks, options.seconds, options.fault, options.from_s, &job);
-    fleet_tape_make(&job, 2 * options.seconds, begins, &tape);
-    printf(
-        "{\"ranks\": %u, \"guilty\": %d, \"guilty_ranks\": %u, \"step_s\": %.4f, \"due_s\": %.3f, "
-        "\"bytes_a_rank_and_second\": %.1f, \"cpu_s\": %.2f}\n",
-        job.ranks, job.faults ? (int)job.fault[0].first : -1, job.faults ? job.fault[0].ranks : 0,
-        job.step_ns / 1e9, fleet_job_cost_s(&job, DUE_NS),
-        (double)tape.bytes / options.seconds / job.ranks,
-        (double)muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+    if (options.run) {
+        fleet_tape_of_run(options.run, options.salt, 2 * options.seconds, &tape);
+    } else {
+        fleet_job_make(options.ranks, options.seconds, options.fault, options.from_s, &job);
+        fleet_tape_make(&job, 2 * options.seconds, begins, &tape);
+    }
+    print_job(&options, &job, &tape);
     fflush(stdout);
     if (options.offline)
         evaluate_offline(&tape, options.dump);
