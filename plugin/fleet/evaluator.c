@@ -11,7 +11,7 @@
 #include "fleet/near.h"
 
 enum {
-    NEW_LEAST = 16, /* timed operations of a rank since the last evaluation, as inside a job */
+    NEW_LEAST = 8, /* timed operations of a rank since the last evaluation */
     HEARD_PERCENT = 90,
     NEAR_FROM = 2048, /* below, a look at all of them takes less than a second */
 };

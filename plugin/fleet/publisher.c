@@ -65,7 +65,7 @@ static void thin_waiting(struct muster_publisher *publisher, const struct muster
         struct muster_op *op = &before->op[i];
         const struct muster_seg_comm *comm = comm_of(segment, op->comm);
         if (muster_source_is_gpu(op->source) &&
-            !(comm && muster_sampling_takes(comm->id, op->number / MUSTER_SAMPLING_WINDOW, level)))
+            !(comm && muster_thinning_has(comm->id, op->number, level)))
             take_time(op);
     }
     whole = muster_window_take(&after, before->op, before->n, WAITING, &halved);

@@ -4,35 +4,60 @@
 
 #include "base/clock.h"
 
-/* A level's windows are random: over so long even a sparse one has some. */
+/* A level's blocks are random: over so long even a sparse one has some. */
 #define PERIOD_NS (4 * MUSTER_NS_PER_S)
-#define CALM_NS   (10 * MUSTER_NS_PER_S)
-enum { BEHIND_S = 8 }; /* what waits takes longer: two windows of a level that fits just so */
+enum {
+    BEHIND_S = 3, /* what waits takes longer */
+    BLOCK = MUSTER_SAMPLING_WINDOW / 4,
+    BLOCK_BITS = 2,
+    PLACE_BITS = MUSTER_SAMPLING_SPARSEST + 4,
+    SPREAD_BYTES = 12, /* an operation, with its share of those that stand for what is left out */
+};
+
+/* Within its window first, then its window's: so each level is part of those of the timing. */
+static uint32_t place_of(uint64_t comm_id, uint64_t number)
+{
+    return muster_sampling_place(~comm_id, number / BLOCK, BLOCK_BITS) |
+           muster_sampling_place(comm_id, number / MUSTER_SAMPLING_WINDOW, PLACE_BITS) >>
+               BLOCK_BITS;
+}
+
+/* The first that is not told. */
+static uint64_t bound_of(unsigned level)
+{
+    static const uint64_t quarter[MUSTER_THINNING_STEPS] = {1ull << 32, 3611622603ull,
+                                                            3037000500ull, 2553802834ull};
+    return quarter[level % MUSTER_THINNING_STEPS] >> level / MUSTER_THINNING_STEPS;
+}
+
+bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level)
+{
+    return place_of(comm_id, number) < bound_of(level);
+}
 
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
 {
-    bool takes = false;
-    for (unsigned level = 0; level <= MUSTER_SAMPLING_SPARSEST; level++) {
-        if (!muster_sampling_takes(comm_id, number / MUSTER_SAMPLING_WINDOW, level))
-            break;
+    uint32_t place = place_of(comm_id, number);
+    for (unsigned level = 0; level <= MUSTER_THINNING_SPARSEST && place < bound_of(level); level++)
         thinning->seen[level]++;
-        takes |= level == thinning->level;
-    }
-    return takes;
+    return place < bound_of(thinning->level);
 }
 
 static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns, unsigned bytes)
 {
     unsigned level = 0;
-    uint64_t most = bytes * took_ns / MUSTER_NS_PER_S / MUSTER_THINNING_OP_BYTES;
-    while (level < MUSTER_SAMPLING_SPARSEST && thinning->seen[level] > most)
+    uint64_t most = bytes * took_ns / MUSTER_NS_PER_S;
+    if (thinning->seen[0] * MUSTER_THINNING_OP_BYTES <= most)
+        return 0;
+    while (level < MUSTER_THINNING_SPARSEST && thinning->seen[level] * SPREAD_BYTES > most)
         level++;
     return level;
 }
 
-static void begin_period(struct muster_thinning *thinning, uint64_t now_ns)
+static void begin_period(struct muster_thinning *thinning, uint64_t now_ns, unsigned fitted)
 {
     thinning->since_ns = now_ns;
+    thinning->fitted = fitted;
     memset(thinning->seen, 0, sizeof thinning->seen);
 }
 
@@ -40,7 +65,7 @@ bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, uns
 {
     uint64_t took = now_ns - thinning->since_ns;
     if (thinning->since_ns == 0) { /* what came at first came of any time before */
-        begin_period(thinning, now_ns);
+        begin_period(thinning, now_ns, 0);
         return false;
     }
     /* A period that is full before its time need not be waited for. */
@@ -48,18 +73,8 @@ bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, uns
     bool sparser = level > thinning->level;
     if (!sparser && took < PERIOD_NS)
         return false;
-    if (sparser) {
-        thinning->level = level;
-        thinning->calm_ns = 0;
-    } else if (level == thinning->level) {
-        thinning->calm_ns = 0;
-    } else if (thinning->calm_ns == 0) {
-        thinning->calm_ns = now_ns;
-    } else if (now_ns - thinning->calm_ns >= CALM_NS) {
-        thinning->level--;
-        thinning->calm_ns = 0;
-    }
-    begin_period(thinning, now_ns);
+    thinning->level = sparser || level > thinning->fitted ? level : thinning->fitted;
+    begin_period(thinning, now_ns, level);
     return sparser;
 }
 
@@ -67,5 +82,6 @@ unsigned muster_thinning_behind(const struct muster_thinning *thinning, unsigned
                                 size_t waiting)
 {
     bool behind = waiting * MUSTER_THINNING_OP_BYTES > BEHIND_S * (size_t)bytes;
-    return behind && thinning->level < MUSTER_SAMPLING_SPARSEST ? thinning->level + 1 : 0;
+    unsigned level = thinning->level + MUSTER_THINNING_STEPS;
+    return !behind ? 0 : level < MUSTER_THINNING_SPARSEST ? level : MUSTER_THINNING_SPARSEST;
 }

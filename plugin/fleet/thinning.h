@@ -1,7 +1,9 @@
 /*
- * Which of a rank's timed operations are told: those of the densest nested level
- * (record/sampling.h) whose operations fit the bytes that a rank has. Ranks that choose different
- * levels share the sparser one's windows, so nothing is agreed. One thread.
+ * Which of a rank's timed operations are told: those of the densest nested level whose operations
+ * fit the bytes that a rank has. Levels are in steps of a quarter of an octave; down to a fourth
+ * they tell some of the four blocks of 16 operations of each timed window (record/sampling.h),
+ * beyond one block of some windows. Ranks that choose different levels share the sparser one's
+ * blocks, so nothing is agreed. One thread.
  */
 #ifndef MUSTER_FLEET_THINNING_H
 #define MUSTER_FLEET_THINNING_H
@@ -13,19 +15,23 @@
 #include "record/sampling.h"
 
 enum {
-    MUSTER_THINNING_OP_BYTES = 8
-}; /* an operation, as a rule: seven, and now and then a class */
-
-struct muster_thinning {
-    unsigned level;
-    uint64_t since_ns, calm_ns; /* begin of the period; since when a denser level would do */
-    uint64_t seen[MUSTER_SAMPLING_SPARSEST + 1]; /* operations in it that each level tells */
+    MUSTER_THINNING_OP_BYTES = 8, /* an operation, as a rule: seven, and now and then a class */
+    MUSTER_THINNING_STEPS = 4,    /* levels that halve */
+    MUSTER_THINNING_SPARSEST = (MUSTER_SAMPLING_SPARSEST + 2) * MUSTER_THINNING_STEPS,
 };
 
-/* Whether the level tells the operation, which is counted. */
+struct muster_thinning {
+    unsigned level, fitted;                      /* that would have done in the period before */
+    uint64_t since_ns;                           /* begin of the period */
+    uint64_t seen[MUSTER_THINNING_SPARSEST + 1]; /* operations in it that each level tells */
+};
+
+/* Whether a level tells an operation. */
+bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level);
+/* Whether the level of now does, which is counted. */
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number);
 /* At each message: a level that does not fit `bytes` a second makes way at once, a denser one comes
- * when it would have done for ten seconds. True: it has become sparser. */
+ * when it would have done for two periods of four seconds. True: it has become sparser. */
 bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes);
 /* By which level so many operations that wait are to be thinned again, so that they are not told
  * later than some seconds: a sparser one than the rank's. 0: by none. */

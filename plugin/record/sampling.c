@@ -17,15 +17,27 @@ static uint64_t mix(uint64_t x)
 
 /* A level halves the one above it: of each two windows that are left, one at random. So no period
  * of a training step meets the timed windows always or never. */
+static bool is_left(uint64_t id, uint64_t window, unsigned k)
+{
+    uint64_t pair = window >> (k + 1);
+    uint64_t draw = mix(id + pair * 0x9e3779b97f4a7c15ull + ((uint64_t)k << 56));
+    return (window >> k & 1) == (draw >> 32 & 1);
+}
+
 bool muster_sampling_takes(uint64_t id, uint64_t window, unsigned level)
 {
-    for (unsigned k = 0; k < level; k++) {
-        uint64_t pair = window >> (k + 1);
-        uint64_t draw = mix(id + pair * 0x9e3779b97f4a7c15ull + ((uint64_t)k << 56));
-        if ((window >> k & 1) != (draw >> 32 & 1))
+    for (unsigned k = 0; k < level; k++)
+        if (!is_left(id, window, k))
             return false;
-    }
     return true;
+}
+
+uint32_t muster_sampling_place(uint64_t id, uint64_t window, unsigned bits)
+{
+    uint32_t place = 0;
+    for (unsigned k = 0; k < bits; k++)
+        place |= (uint32_t)!is_left(id, window, k) << (31 - k);
+    return place;
 }
 
 static uint32_t share_ppm(uint64_t price_ns, uint64_t time_ns)

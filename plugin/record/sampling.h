@@ -22,6 +22,9 @@ enum {
 
 /* Whether a level times a window: exactly one in each aligned run of 2^level windows. */
 bool muster_sampling_takes(uint64_t id, uint64_t window, unsigned level);
+/* Where a window stands among all: a level of `k` takes those below UINT32_MAX >> k, and any other
+ * bound a share of them as even. To `bits` bits, at most 32. */
+uint32_t muster_sampling_place(uint64_t id, uint64_t window, unsigned bits);
 
 /* The process's: what timing everything would cost, over periods of a second at most. */
 struct muster_meter {
