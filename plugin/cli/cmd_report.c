@@ -53,7 +53,7 @@ static enum muster_report_rows rows_of(enum muster_report_choice choice)
 struct diagnosed {
     const struct muster_view *view;
     const struct muster_findings *findings; /* NULL: nobody looked */
-    struct muster_verdict verdict;          /* where somebody looked */
+    struct muster_verdict verdict;          /* for JSON, where somebody looked */
 };
 
 static void add_findings(const void *arg, struct muster_json *json)
@@ -140,12 +140,13 @@ static int print(const struct muster_report *report, const struct muster_report_
     return 0;
 }
 
-/* Who reads a report may not take want of memory for a verdict. */
+/* Who reads a report may not take want of memory for a verdict. Text makes its own, by its width.
+ */
 static int look(const struct muster_view *view, const struct muster_findings *findings,
-                struct diagnosed *diagnosed, struct muster_err *err)
+                bool as_json, struct diagnosed *diagnosed, struct muster_err *err)
 {
     *diagnosed = (struct diagnosed){.view = view, .findings = findings};
-    if (findings)
+    if (findings && as_json)
         muster_verdict_of(view, findings, 0, &diagnosed->verdict);
     return diagnosed->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
 }
@@ -157,7 +158,7 @@ static int print_view(const struct muster_view *view, const struct muster_findin
     struct muster_report report;
     struct diagnosed diagnosed;
     bool of_rules = request->choice == MUSTER_SHOW_RULE || request->format == MUSTER_FORMAT_JSON;
-    if (look(view, findings, &diagnosed, err) ||
+    if (look(view, findings, request->format == MUSTER_FORMAT_JSON, &diagnosed, err) ||
         muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
         return -1;
     }
@@ -252,7 +253,7 @@ static int make_page(const struct muster_view *view, const struct muster_finding
         .more = add_findings,
         .more_arg = &diagnosed,
     };
-    if (look(view, findings, &diagnosed, err) ||
+    if (look(view, findings, true, &diagnosed, err) ||
         muster_report_build(view, MUSTER_BY_OP, &report, err)) {
         return -1;
     }
