@@ -34,9 +34,12 @@ uint64_t muster_quantile_exact(const uint64_t *value, size_t n, double q)
     size_t rank = (size_t)ceil(q * (double)n);
     size_t left = rank ? rank - 1 : 0; /* values below the one sought, among those considered */
     uint64_t found = 0;
-    uint64_t known = 0; /* mask of the bytes found so far, from the highest */
+    uint64_t known = 0; /* mask of the bytes found so far, from the highest that any value has */
+    uint64_t any = 0;
     left = left < n ? left : n - 1;
-    for (int shift = 56; shift >= 0; shift -= 8) {
+    for (size_t i = 0; i < n; i++)
+        any |= value[i];
+    for (int shift = (63 - __builtin_clzll(any | 1)) / 8 * 8; shift >= 0; shift -= 8) {
         size_t with[256] = {0};
         unsigned byte = 0;
         for (size_t i = 0; i < n; i++)
