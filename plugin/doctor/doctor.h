@@ -102,7 +102,6 @@ char *muster_doctor_room(const struct muster_doctor *doctor);
 bool muster_doctor_read_file(const char *path, char *text);
 bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text);
 
-/* Entries of a folder; 0 where it cannot be read. */
 /* Ranks and hosts of the job that the environment tells of; 0 and false: does not say. */
 unsigned muster_doctor_world(void);
 bool muster_doctor_several_hosts(void);
@@ -121,6 +120,7 @@ int muster_doctor_resolve(const char *name, struct muster_interface *to, struct 
 void muster_doctor_address(const struct muster_interface *interface, char *text, size_t size);
 /* Of the examination; NULL: they cannot be listed. */
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor);
+/* Entries of a folder; 0 where it cannot be read. */
 int muster_doctor_entries(const char *root, const char *below);
 bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
 
