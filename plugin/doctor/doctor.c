@@ -4,6 +4,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
 {
     struct muster_arena arena = {0};
     doctor->memory = &arena;
+    doctor->checks->several_hosts = muster_doctor_several_hosts();
     muster_doctor_nccl(doctor);
     muster_doctor_log(doctor);
     muster_doctor_driver(doctor);

@@ -53,6 +53,9 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err);
  * cannot be read, with err. */
 int muster_doctor_log_read(const char *path, struct muster_job_log *log, struct muster_err *err);
 void muster_doctor_log(struct muster_doctor *doctor);
+/* A variable of this environment, else of the job's log: nothing is loaded or opened by such a
+ * value. NULL: set in neither. */
+const char *muster_doctor_setting(const struct muster_doctor *doctor, const char *name);
 /* Libraries on this host; first, because others ask for the version. */
 void muster_doctor_nccl(struct muster_doctor *doctor);
 void muster_doctor_environment(struct muster_doctor *doctor);

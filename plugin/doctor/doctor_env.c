@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 #include "doctor/rules/conf_file.h"
+#include "doctor/rules/job_log.h"
 
 extern char **environ;
 
@@ -182,6 +183,17 @@ static void read_files(struct muster_doctor *doctor, struct environment *environ
     muster_check_expected(check, "the same on every host");
 }
 
+/* What the job had, as its log says, where this environment has no such variable. */
+static void add_logged(const struct muster_doctor *doctor, struct environment *environment)
+{
+    char line[160];
+    for (int i = 0; doctor->log && i < doctor->log->sets; i++) {
+        snprintf(line, sizeof line, "%s=%s", doctor->log->set[i].name, doctor->log->set[i].value);
+        if (!value_of(environment, doctor->log->set[i].name))
+            add(environment, line);
+    }
+}
+
 static int compare_variables(const void *a, const void *b)
 {
     const struct muster_env_variable *x = a, *y = b;
@@ -277,6 +289,13 @@ static void suspect_variables(struct muster_check *check, const struct muster_en
          "each kernel is waited for, and ranks that start two operations in another order wait for "
          "ever",
          "unset it"},
+        {"NCCL_NCHANNELS_PER_NET_PEER", "",
+         "more or fewer channels for each peer, with which alltoall hung (nccl#1835)",
+         "unset it, or NCCL_PXN_DISABLE=1"},
+        {"NCCL_MAX_P2P_NCHANNELS", "",
+         "a limit of channels of send and receive, with which NCCL crashed and hung", "unset it"},
+        {"NCCL_MIN_P2P_NCHANNELS", "",
+         "more channels of send and receive than NCCL takes by itself", "unset it"},
         {"NCCL_IB_USE_INLINE", "1",
          "small messages inside work requests, which froze on some cards", "unset it"},
         {"NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "1",
@@ -290,7 +309,8 @@ static void suspect_variables(struct muster_check *check, const struct muster_en
     for (size_t i = 0; i < sizeof suspects / sizeof *suspects && !check->suspect[0]; i++) {
         const struct muster_env_variable *of = muster_env_find(input, suspects[i].name);
         if (!of || !strstr(of->value, suspects[i].value) ||
-            (strlen(suspects[i].value) < 5 && strcmp(of->value, suspects[i].value) != 0))
+            (*suspects[i].value && strlen(suspects[i].value) < 5 &&
+             strcmp(of->value, suspects[i].value) != 0))
             continue;
         muster_check_suspect(check, "%s=%.60s: %s", of->name, of->value, suspects[i].text);
         muster_check_advice(check, "%s, and see whether the job works", suspects[i].advice);
@@ -323,6 +343,7 @@ void muster_doctor_environment(struct muster_doctor *doctor)
     for (char **variable = environ; *variable; variable++)
         add(environment, *variable);
     read_files(doctor, environment);
+    add_logged(doctor, environment);
     list_all(doctor, environment);
     if (doctor->loaded >= 0)
         strings_n =

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "doctor/doctor.h"
 #include "doctor/rules/job_log.h"
 
@@ -38,6 +39,7 @@ static int read_all(const char *path, int fd, struct muster_job_log *log, struct
         }
     }
     muster_job_log_take(log, text, kept);
+    log->cut = n > 0 && read(fd, text, 1) == 1;
     free(text);
     return n < 0 ? muster_fail(err, "%s: %s", path, strerror(errno)) : 0;
 }
@@ -66,6 +68,12 @@ static void take_version(struct muster_doctor *doctor)
     snprintf(library->path, sizeof library->path, "the job's log");
     library->version = log->version;
     library->cuda = log->cuda;
+}
+
+const char *muster_doctor_setting(const struct muster_doctor *doctor, const char *name)
+{
+    const char *here = muster_env(name);
+    return here || !doctor->log ? here : muster_job_log_value(doctor->log, name);
 }
 
 void muster_doctor_log(struct muster_doctor *doctor)

@@ -4,15 +4,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env.h"
 #include "doctor/doctor.h"
+#include "doctor/rules/job_log.h"
 
 enum { FIRST_WITH_NVLS = 21700, HOPPER = 9 };
 
 /* NCCL_NVLS_ENABLE=0, or an NCCL_ALGO without it. */
-static bool is_off(void)
+static bool is_off(const struct muster_doctor *doctor)
 {
-    const char *enable = muster_env("NCCL_NVLS_ENABLE"), *algo = muster_env("NCCL_ALGO");
+    const char *enable = muster_doctor_setting(doctor, "NCCL_NVLS_ENABLE");
+    const char *algo = muster_doctor_setting(doctor, "NCCL_ALGO");
+    if (doctor->log && doctor->log->nvls_none)
+        return true;
     if (enable && strcmp(enable, "0") == 0)
         return true;
     bool named = algo && strcasestr(algo, "nvls");
@@ -28,13 +31,31 @@ static bool has_switches(const struct muster_nvml_gpu *gpu)
     return to_switch && gpu->major >= HOPPER;
 }
 
+/* Behind every known bug that gives wrong data. */
+static void suspect_order(struct muster_check *check)
+{
+    check->suspect_of = "wrong_result";
+    check->suspect_weight = 0;
+    muster_check_suspect(check,
+                         "NVLink SHARP (NVLS) adds in no fixed order: results differ in their "
+                         "last bits from run to run (nccl#1497, nccl#2360)");
+    muster_check_advice(check,
+                        "NCCL_NVLS_ENABLE=0, or NCCL_ALGO=Ring, where runs have to agree bit "
+                        "for bit; more than the last bits is something else");
+}
+
 static void suspect(const struct muster_doctor *doctor, struct muster_check *check)
 {
     char caps[PATH_MAX];
     snprintf(caps, sizeof caps, "%s/nvidia-caps", doctor->devfs);
     check->suspect_of = "init_error hang_stuck allreduce.small allreduce.large";
     check->suspect_weight = 3;
-    bool bare = muster_doctor_container(doctor) && access(caps, F_OK) != 0;
+    if (doctor->symptoms && strstr(doctor->symptoms, "wrong_result")) {
+        suspect_order(check);
+        return;
+    }
+    const bool bare = muster_doctor_container(doctor) && access(caps, F_OK) != 0;
+    check->suspect_of_kind = !bare;
     muster_check_suspect(check,
                          "NVLink SHARP (NVLS) needs multicast, which a driver or fabric manager "
                          "refuses without being asked before%s",
@@ -55,7 +76,7 @@ void muster_doctor_multicast(struct muster_doctor *doctor)
         return;
     for (int i = 0; i < nvml->gpus; i++)
         with += has_switches(&nvml->gpu[i]);
-    bool used = with > 1 && (version == 0 || version >= FIRST_WITH_NVLS) && !is_off();
+    bool used = with > 1 && (version == 0 || version >= FIRST_WITH_NVLS) && !is_off(doctor);
     muster_check_found(check,
                        used ? "NCCL will try NVLink SHARP" : "NCCL will not try NVLink SHARP");
     if (used)

@@ -46,7 +46,8 @@ static const struct muster_opt options[] = {
          "hosts that may be one"},
     {"log", 'l', MUSTER_OPT_TEXT, offsetof(struct doctor_options, log), "FILE",
      .help = "what the job printed (NCCL_DEBUG=INFO, an error, dmesg), - for standard input: its "
-             "lines say what failed, and what on this host fits them comes first"},
+             "lines say what failed, and what on this host, or between --hosts, fits them comes "
+             "first"},
     {"hosts", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, hosts),
      .help = "all hosts of a job: those named, or those of the launcher that started this on each"},
     {"quick", 0, MUSTER_OPT_FLAG, offsetof(struct doctor_options, quick),
@@ -248,8 +249,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     if (muster_symptoms_check(given.symptom, &err))
         return muster_opt_wrong(self, "%s", err.text);
-    if (given.log && (given.hosts || given.as || at < argc))
-        return muster_opt_wrong(self, "--log is for one host, without --hosts and compare");
+    if (given.log && !given.hosts && (given.as || at < argc))
+        return muster_opt_wrong(self, "--log is for this host or --hosts, not for compare");
     if (given.active && given.passive)
         return muster_opt_wrong(self, "--active and --passive exclude each other");
     if (given.hosts || given.as)

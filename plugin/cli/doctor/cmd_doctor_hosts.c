@@ -11,8 +11,10 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "cli/doctor/cmd_doctor.h"
+#include "doctor/doctor.h"
 #include "doctor/rules/checks_print.h"
 #include "doctor/rules/doctor_compare.h"
+#include "doctor/rules/job_log.h"
 #include "doctor/survey.h"
 #include "launch/child.h"
 
@@ -35,6 +37,7 @@ static char *examine(void *arg, bool active, struct muster_err *err)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
+    given.log = NULL; /* the leader's */
     given.format = MUSTER_DOCTOR_JSON;
     given.active = active;
     given.passive = !active;
@@ -167,8 +170,8 @@ static int print_json(const struct muster_checks *checks, const char *difference
     return rc;
 }
 
-static int print(const struct doctor_options *given, struct muster_hosts_result *result,
-                 struct muster_err *err)
+static int print(const struct doctor_options *given, const struct muster_job_log *log,
+                 struct muster_hosts_result *result, struct muster_err *err)
 {
     bool json = given->format == MUSTER_DOCTOR_JSON;
     char *differences = NULL;
@@ -177,6 +180,9 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
     FILE *out = open_memstream(&differences, &size);
     int rc = checks && out ? muster_hosts_evaluate(result, checks, err)
                            : muster_fail_memory(err, "the report");
+    if (rc == 0 && log)
+        muster_job_log_checks(log, strcmp(given->log, "-") == 0 ? "standard input" : given->log,
+                              checks);
     int differ = rc == 0 ? compare(result, checks, given, out, err) : -1;
     if (!muster_text_close(out, &differences) || differ < 0)
         rc = -1;
@@ -192,8 +198,25 @@ static int print(const struct doctor_options *given, struct muster_hosts_result 
     return rc;
 }
 
-static int lead(const struct doctor_options *given, struct muster_hosts_lead *lead,
-                struct muster_err *err)
+/* What the job printed: its symptoms, where none is given, and its lines. NULL with err. */
+static struct muster_job_log *read_log(struct doctor_options *given, char *words, size_t size,
+                                       struct muster_err *err)
+{
+    struct muster_job_log *log = calloc(1, sizeof *log);
+    if (!log)
+        muster_fail_memory(err, given->log);
+    if (!log || muster_doctor_log_read(given->log, log, err)) {
+        free(log);
+        return NULL;
+    }
+    muster_job_log_symptoms(log, words, size);
+    if (!given->symptom && *words)
+        given->symptom = words;
+    return log;
+}
+
+static int lead_with(const struct doctor_options *given, const struct muster_job_log *log,
+                     struct muster_hosts_lead *lead, struct muster_err *err)
 {
     struct muster_hosts_result result;
     lead->active = given->active;
@@ -202,9 +225,21 @@ static int lead(const struct doctor_options *given, struct muster_hosts_lead *le
     lead->quiet = !isatty(STDERR_FILENO);
     int rc = muster_hosts_lead_run(lead, &result, err);
     if (rc == 0) {
-        rc = print(given, &result, err);
+        rc = print(given, log, &result, err);
         muster_hosts_result_free(&result);
     }
+    return rc;
+}
+
+static int lead(const struct doctor_options *options, struct muster_hosts_lead *lead,
+                struct muster_err *err)
+{
+    enum { SYMPTOMS = 256 };
+    struct doctor_options given = *options;
+    char words[SYMPTOMS] = "";
+    struct muster_job_log *log = given.log ? read_log(&given, words, sizeof words, err) : NULL;
+    int rc = given.log && !log ? -1 : lead_with(&given, log, lead, err);
+    free(log);
     lead->channel.close(lead->channel.self);
     return rc;
 }

@@ -368,9 +368,10 @@ static bool found_another(const struct muster_check *check, const char *symptom)
 }
 
 /* Those of words of their own stand behind all that have rows. */
-static int suspect_weight(const struct muster_check *check, const char *symptom)
+static int suspect_weight(const struct muster_check *check, const char *symptom, bool several_hosts)
 {
-    if (!check->suspect[0] || found_another(check, symptom))
+    if (!check->suspect[0] || found_another(check, symptom) ||
+        (check->suspect_of_kind && several_hosts))
         return 0;
     if (check->suspect_of)
         return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT + check->suspect_weight : 0;
@@ -393,7 +394,7 @@ static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
     int best = -1, most = has_problem(checks) ? GREATEST_WEIGHT : 0;
     for (int i = 0; i < checks->n; i++) {
-        int weight = suspect_weight(&checks->at[i], symptom);
+        int weight = suspect_weight(&checks->at[i], symptom, checks->several_hosts);
         if (weight > most) {
             most = weight;
             best = i;

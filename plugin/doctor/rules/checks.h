@@ -33,6 +33,9 @@ struct muster_check {
     /* Words: the suspect stands for these symptoms alone, behind every other one. NULL: for those
      * of its rows of causes_table.c, as they weigh. */
     const char *suspect_of;
+    /* Nothing but the kind of the host speaks for it: it leads in no job of several hosts, each of
+     * which such a thing would stop by itself. */
+    bool suspect_of_kind;
     int suspect_weight; /* of these, where there are several such suspects: the greatest leads */
     /* Words: what was found explains these of its rows of causes_table.c alone. NULL: all. */
     const char *explains;
@@ -49,6 +52,7 @@ struct muster_checks {
     struct muster_arena memory; /* asked at the end whether it failed */
     struct muster_check at[MUSTER_CHECKS];
     int n;
+    bool several_hosts; /* of the job */
 };
 
 /* A new one, OK and empty. Its time runs until the next begins. Never NULL: ids beyond the table

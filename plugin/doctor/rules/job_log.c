@@ -68,18 +68,82 @@ static bool is_of_the_kernel(const char *line)
            strstr(line, "AMD-Vi: ");
 }
 
+const char *muster_job_log_value(const struct muster_job_log *log, const char *name)
+{
+    for (int i = 0; i < log->sets; i++)
+        if (strcmp(log->set[i].name, name) == 0)
+            return log->set[i].value;
+    return NULL;
+}
+
+/* "NCCL INFO NCCL_IB_HCA set by environment to mlx5_0." How much the run was to log is no setting
+ * of the job. */
+static void take_setting(struct muster_job_log *log, const char *line)
+{
+    static const char words[] = " set by environment to ", mark[] = "NCCL INFO NCCL_";
+    const char *at = strstr(line, mark), *end = at ? strstr(at, words) : NULL;
+    char name[sizeof log->set[0].name], value[sizeof log->set[0].value];
+    if (!end || log->sets == MUSTER_JOB_LOG_SET)
+        return;
+    at += strlen("NCCL INFO ");
+    if ((size_t)(end - at) >= sizeof name || memchr(at, ' ', (size_t)(end - at)))
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
+    end += strlen(words);
+    size_t n = strcspn(end, "\r");
+    n -= n > 0 && end[n - 1] == '.';
+    char raw[sizeof value];
+    snprintf(raw, sizeof raw, "%.*s", (int)n, end);
+    muster_text_copy(value, sizeof value, raw);
+    if (strncmp(name, "NCCL_DEBUG", strlen("NCCL_DEBUG")) == 0 || muster_job_log_value(log, name))
+        return;
+    muster_text_copy(log->set[log->sets].name, sizeof name, name);
+    muster_text_copy(log->set[log->sets++].value, sizeof value, value);
+}
+
+static bool goes_by_gpudirect(const char *line)
+{
+    return strstr(line, "GDRDMA") != NULL;
+}
+
+static void take_way(struct muster_job_log *log, const char *line)
+{
+    const char *via = strstr(line, " via ");
+    if (!via || !strstr(line, " -> "))
+        return;
+    if (strstr(via, "P2P"))
+        log->way[MUSTER_WAY_P2P]++;
+    else if (strstr(via, "SHM") || strstr(via, "shared memory"))
+        log->way[MUSTER_WAY_SHM]++;
+    else if (strstr(via, "NET/Socket"))
+        log->way[MUSTER_WAY_SOCKET]++;
+    else if (strstr(via, "NET/"))
+        log->way[goes_by_gpudirect(via) ? MUSTER_WAY_RDMA : MUSTER_WAY_RDMA_HOST]++;
+}
+
+/* Most lines of most logs: looked at for the way alone. */
+static bool is_of_a_way(const struct muster_job_log_line *known)
+{
+    return strncmp(known->id, "log.way_", strlen("log.way_")) == 0;
+}
+
 static void take_line(struct muster_job_log *log, const char *line)
 {
+    bool channel = strstr(line, "NCCL INFO Channel") != NULL;
     bool taken[sizeof log->of / sizeof *log->of] = {false};
     log->lines++;
-    if (strstr(line, "NCCL INFO Channel")) /* most lines of most logs */
-        return;
-    take_version(log, line);
-    if (log->kernels < MUSTER_JOB_LOG_KERNEL && is_of_the_kernel(line))
+    take_way(log, line);
+    if (!channel) {
+        take_version(log, line);
+        take_setting(log, line);
+        log->nvls_none |= strstr(line, "NVLS multicast support is not available") != NULL;
+    }
+    if (log->kernels < MUSTER_JOB_LOG_KERNEL && !channel && is_of_the_kernel(line))
         muster_text_copy(log->kernel[log->kernels++], MUSTER_JOB_LOG_TEXT, line);
     for (size_t i = 0; i < muster_job_log_lines_n; i++) {
         const struct muster_job_log_line *known = &muster_job_log_lines[i];
-        if (!has_words(line, known->words))
+        if ((channel && !is_of_a_way(known)) || !has_words(line, known->words) ||
+            (is_of_a_way(known) && goes_by_gpudirect(line)))
             continue;
         const struct muster_job_log_kind *kind = muster_job_log_find(known->id);
         size_t at = kind ? (size_t)(kind - muster_job_log_kinds) : sizeof taken / sizeof *taken;
@@ -128,6 +192,22 @@ static void add_check(const struct muster_job_log *log, size_t kind, struct must
                           log->of[kind].lines > 1 ? " and others" : "", log->of[kind].text);
 }
 
+static void add_facts(const struct muster_job_log *log, struct muster_check *check)
+{
+    static const char *const ways[] = {"P2P", "shared memory (SHM)", "RDMA from the GPU (GDRDMA)",
+                                       "RDMA and the host's memory", "TCP (NET/Socket)"};
+    for (int i = 0; i < MUSTER_WAYS; i++)
+        if (log->way[i])
+            muster_check_evidence(check, "%lu lines of channels say via %s", log->way[i], ways[i]);
+    for (int i = 0; i < log->sets; i++)
+        muster_check_evidence(check, "the job had %s=%s", log->set[i].name, log->set[i].value);
+    if (!log->cut)
+        return;
+    muster_check_evidence(check, "only its first 64 MiB were read: what comes behind is not known");
+    muster_check_advice(check, "grep -E 'WARN|[Ee]rror|set by environment' of it, and that to "
+                               "`muster doctor --log -`");
+}
+
 void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            struct muster_checks *checks)
 {
@@ -155,6 +235,12 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                                : "no line of %.200s is known: is it of a run with "
                                  "NCCL_DEBUG=INFO, and of the rank that failed first?",
                        name);
+    if (log->cut)
+        muster_check_found(check, "of %.150s only the first 64 MiB were read, and %s", name,
+                           useful  ? "say something about the cause"
+                           : known ? "say that the job failed or is slow, not why"
+                                   : "have no line that is known");
+    add_facts(log, check);
     for (size_t i = 0; i < muster_job_log_kinds_n; i++)
         if (log->of[i].lines && muster_job_log_kinds[i].weight > 0)
             add_check(log, i, checks);

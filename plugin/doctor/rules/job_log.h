@@ -14,7 +14,18 @@ enum {
     MUSTER_JOB_LOG_LINE = 4096,
     MUSTER_JOB_LOG_KERNEL = 32,
     MUSTER_JOB_LOG_TEXT = 200,
-    MUSTER_JOB_LOG_KINDS = 80
+    MUSTER_JOB_LOG_KINDS = 80,
+    MUSTER_JOB_LOG_SET = 64
+};
+
+/* How ranks reach each other, as lines of channels say. */
+enum muster_job_log_way {
+    MUSTER_WAY_P2P,
+    MUSTER_WAY_SHM,
+    MUSTER_WAY_RDMA,      /* from GPU to network card */
+    MUSTER_WAY_RDMA_HOST, /* by way of the host's memory */
+    MUSTER_WAY_SOCKET,
+    MUSTER_WAYS
 };
 
 /* What lines mean, whichever of them stands there. */
@@ -46,6 +57,13 @@ struct muster_job_log {
     int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: does not say */
     char kernel[MUSTER_JOB_LOG_KERNEL][MUSTER_JOB_LOG_TEXT]; /* lines of the kernel's log in it */
     int kernels;
+    struct {
+        char name[64], value[64];
+    } set[MUSTER_JOB_LOG_SET]; /* variables that NCCL said it read, each once */
+    int sets;
+    unsigned long way[MUSTER_WAYS]; /* lines of channels */
+    bool nvls_none;                 /* NCCL said that it goes without NVLink SHARP */
+    bool cut;                       /* there was more than was read */
 };
 
 /* Takes a text, any bytes, lines behind those that were taken before: whole ones, but for the last.
@@ -60,6 +78,9 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
 
 /* The ids of all kinds of lines that it has, separated by blanks. */
 void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size);
+
+/* The value of a variable as the job had it; NULL: the log does not say. */
+const char *muster_job_log_value(const struct muster_job_log *log, const char *name);
 
 /* NULL: none of that id. */
 const struct muster_job_log_kind *muster_job_log_find(const char *id);

@@ -260,6 +260,19 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "env.costly gpu.p2p_status job.ranks gpu.nvlink gpu.bridge gpu.acs gpu.iommu"},
     {"log.late_links", "F43", SLOW, 6, "NVLinks are there that NCCL does not use, or are down",
      "nvidia-smi nvlink -s; reset the GPUs; seat the bridge", "gpu.nvlink gpu.bridge gpu.fabric"},
+    {"log.way_shm", "F43,F46", SLOW, 3,
+     "GPUs of one host exchange data by way of the host's memory",
+     "P2P where it works: NCCL_P2P_DISABLE and NCCL_P2P_LEVEL unset, ACS and the IOMMU off, each "
+     "process sees all GPUs; boards without P2P have no other way",
+     "env.costly gpu.p2p_status gpu.acs gpu.iommu gpu.nvlink gpu.bridge job.ranks gpu.virtual"},
+    {"log.way_socket", "F57,F63", SLOW, 4, "hosts exchange data over TCP (NET/Socket)",
+     "where hosts have RDMA: /dev/infiniband and libibverbs in the container, NCCL_IB_DISABLE and "
+     "NCCL_NET unset, the network plugin of EFA",
+     "env.costly ib.devices ib.libraries ib.hca ib.ports net.plugin net.interface host.container "
+     "ib.subnet"},
+    {"log.way_host", "F61,F62", SLOW, 5, "RDMA goes by way of the host's memory, without GPUDirect",
+     "nvidia-peermem or DMA-BUF; GPU and card below one PCIe switch, or NCCL_NET_GDR_LEVEL",
+     "ib.gdr version.nccl_bad gpu.nic env.costly host.container gpu.virtual gpu.acs"},
     /* that the job failed, not why */
     {"log.peer_gone", "", DIES, 0, "another rank ended first", "", ""},
     {"log.time_out", "", HANGS, 0, "a collective did not end in time", "", ""},

@@ -215,6 +215,11 @@ const struct muster_job_log_line muster_job_log_lines[] = {
     {"P2P is disabled between NVLINK connected GPUs", "log.p2p_off", "graph/paths.cc"},
     {"NVLink * inactive", "log.late_links", "nvidia-smi"},
 
+    {"-> * via SHM", "log.way_shm", "transport/shm.cc"},
+    {"-> * via direct shared memory", "log.way_shm", "transport/shm.cc"},
+    {"-> * via NET/Socket/", "log.way_socket", "transport/net_socket.cc"},
+    {"-> * via NET/IB/", "log.way_host", "transport/net_ib.cc"},
+
     {"Connection closed by remote peer", "log.peer_gone", "misc/socket.cc"},
     {"ncclRemoteError", "log.peer_gone", "PyTorch"},
     {"Connection reset by peer", "log.peer_gone", "misc/socket.cc"},

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
 #include "base/nccl_types.h"
 #include "doctor/doctor.h"
 #include "doctor/rdma/doctor_ports.h"
@@ -55,7 +54,9 @@ static bool has_many_ports(const struct muster_doctor *doctor, int version)
 {
     enum { LAST_OF_16 = 21801, THEN = 16, NOW = 32 };
     struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
-    int n = muster_env("NCCL_IB_HCA") ? 0 : muster_doctor_list_ports(doctor, port), active = 0;
+    int n = muster_doctor_setting(doctor, "NCCL_IB_HCA") ? 0
+                                                         : muster_doctor_list_ports(doctor, port),
+        active = 0;
     bool several = false;
     for (int i = 0; i < n; i++) {
         char state[32] = "";
@@ -90,7 +91,7 @@ static unsigned of_rdma(const struct muster_doctor *doctor, int version)
     has |= MUSTER_NCCL_RDMA;
     has |= muster_doctor_roce_ports(doctor) ? MUSTER_NCCL_ROCE : 0u;
     has |= has_many_ports(doctor, version) ? MUSTER_NCCL_MANY_PORTS : 0u;
-    has |= muster_env("NCCL_IB_GID_INDEX") ? 0u : MUSTER_NCCL_NO_GID_INDEX;
+    has |= muster_doctor_setting(doctor, "NCCL_IB_GID_INDEX") ? 0u : MUSTER_NCCL_NO_GID_INDEX;
     if (muster_sysfs_line(doctor->sysfs, text, sizeof text, "module/nvidia_peermem/version") &&
         muster_doctor_entries(doctor->sysfs, "kernel/mm/memory_peers") == 0)
         has |= MUSTER_NCCL_PEERMEM;
@@ -164,7 +165,7 @@ static unsigned of_system(const struct muster_doctor *doctor, char *text)
 
 static unsigned of_job(const struct muster_doctor *doctor)
 {
-    const char *cumem = muster_env("NCCL_CUMEM_ENABLE");
+    const char *cumem = muster_doctor_setting(doctor, "NCCL_CUMEM_ENABLE");
     unsigned has = 0, world = muster_doctor_world();
     if (muster_doctor_several_hosts())
         has |= MUSTER_NCCL_HOSTS | (doctor->local_ranks == 1 ? MUSTER_NCCL_ONE_GPU_A_HOST : 0u);
@@ -279,7 +280,9 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor)
             report(check, &muster_known_nccl[i],
                    muster_known_nccl_logged(&muster_known_nccl[i], &of));
     muster_nccl_version_text(nccl, sizeof nccl, (uint32_t)version);
-    name_bug(check, nccl, muster_known_nccl_pick(&of, true));
+    const struct muster_known_nccl *sure = muster_known_nccl_pick(&of, true);
+    name_bug(check, nccl, sure);
     report_too_new(doctor, check, version, nccl);
-    suspect(doctor, check, nccl, muster_known_nccl_pick(&of, false));
+    if (!sure || !muster_known_nccl_logged(sure, &of))
+        suspect(doctor, check, nccl, muster_known_nccl_pick(&of, false));
 }

@@ -79,8 +79,68 @@ class JobLog(GpuCase):
         done = self.muster("doctor", "--log", str(self.root / "absent"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("No such file", done.stderr)
-        done = self.muster("doctor", "--log", str(self.root / "nvml"), "--hosts", "a", "b")
+        done = self.muster("doctor", "--log", str(self.root / "nvml"), "compare", "a", "b")
         self.assertEqual(done.returncode, 2)
+        self.assertIn("not for compare", done.stderr)
+
+    def test_settings_of_the_job(self):
+        said = "n:1:2 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n" \
+               "n:1:2 [0] NCCL INFO NCCL_DEBUG set by environment to TRACE.\n"
+        report = self.log(said, "--symptom", "slow_transfer", gpus=2, nvml="gpu * links 18")
+        checks = {check["id"]: check for check in report["checks"]}
+        self.assertEqual(report["causes"][0]["id"], "env.costly")
+        self.assertIn("NCCL_P2P_DISABLE=1", checks["env.set"]["evidence"])
+        self.assertNotIn("NCCL_DEBUG", str(checks["env.set"]["evidence"]) + checks["env.costly"]["found"])
+        report = self.log(said, gpus=2, NCCL_P2P_DISABLE="0")  # this environment's own counts
+        self.assertEqual({check["id"]: check for check in report["checks"]}["env.costly"]["status"], "ok")
+
+    def test_nothing_is_loaded_that_a_log_names(self):
+        report = self.log("n:1:2 [0] NCCL INFO NCCL_NET_PLUGIN set by environment to /absent/libnccl-net.so.\n")
+        self.assertEqual({check["id"]: check for check in report["checks"]}["net.plugin"]["status"], "ok")
+
+    def test_ways_between_ranks(self):
+        way = "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/"
+        slow = ("--symptom", "slow_transfer")
+        self.assertEqual(self.leads(way + "Socket/0\n", *slow), "log.way_socket")
+        self.assertEqual(self.leads(way + "IB/0(1)\n", *slow), "log.way_host")
+        report = self.log(way + "IB/0(1)/GDRDMA\n", *slow)
+        self.assertNotIn("log.way_host", [check["id"] for check in report["checks"]])
+        job = {check["id"]: check for check in report["checks"]}["log.job"]
+        self.assertIn("1 lines of channels say via RDMA from the GPU (GDRDMA)", job["evidence"])
+        self.assertEqual(self.leads(way + "Socket/0\n", *slow, NCCL_IB_DISABLE="1"), "env.costly")
+        self.assertIsNone(self.leads(way + "Socket/0\n", "--symptom", "init_error", nvml="gpu * capability 8 0"))
+
+    def test_nvlink_sharp_that_is_not_used(self):
+        hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
+        dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+        hang = "Watchdog caught collective operation timeout\n"
+        only = ("--only", "gpu.multicast")
+        self.assertEqual(self.leads(hang, *only, nvml=hopper, **dev), "gpu.multicast")
+        for said in ("NVLS multicast support is not available on dev 0", "NCCL_NVLS_ENABLE set by environment to 0."):
+            self.assertIsNone(self.leads(f"{hang}n:1:2 [0] NCCL INFO {said}\n", *only, nvml=hopper, **dev), said)
+
+    def test_a_log_that_is_cut(self):
+        line = "n:1:2 [0] NCCL INFO " + "x" * 1003 + "\n"
+        with open(self.root / "job.log", "w", encoding="ascii") as log:
+            for _ in range(64):
+                log.write(line * 1024)
+        done = self.muster("doctor", "--passive", "--log", str(self.root / "job.log"))
+        self.assertNotIn("64 MiB", done.stdout)
+        with open(self.root / "job.log", "a", encoding="ascii") as log:
+            log.write("Too many open files\n")
+        done = self.muster("doctor", "--passive", "--log", str(self.root / "job.log"))
+        self.assertRegex(done.stdout, r"only\s+the\s+first\s+64\s+MiB\s+were\s+read")
+
+    def test_a_log_of_several_hosts(self):
+        self.put("job.log", "NCCL WARN NET/IB : Got completion from peer 10.0.0.2 with error 12, opcode 0\n")
+        done = self.muster("doctor", "--hosts", "--quick", "--log", str(self.root / "job.log"), "--with", "env HOST={}",
+                           "a", "b")
+        self.assertIn("a network card got no answer", done.stdout)
+        self.assertIn("hosts.", done.stdout)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        done = self.muster("doctor", "--hosts", "--log", str(self.root / "absent"), "--with", "env HOST={}", "a", "b")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("No such file", done.stderr)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,24 @@ class Suspects(GpuCase):
         self.put("dev/nvidia-caps/nvidia-cap1")
         self.assertNotIn("no /dev/nvidia-caps", self.doctor(*symptom, nvml=hopper, **dev)["gpu.multicast"]["found"])
 
+    def test_nvlink_sharp_in_a_job_of_several_hosts(self):
+        hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
+        symptom = ("--passive", "--only", "gpu.multicast", "--symptom")
+        dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+        self.assertEqual(self.causes(*symptom, "hang_stuck", nvml=hopper, **dev), ["gpu.multicast"])
+        self.assertEqual(self.causes(*symptom, "hang_stuck", nvml=hopper, **dev, **SEVERAL), [])
+        self.put(".dockerenv")  # with what this container lacks it is no longer every host of its kind
+        self.assertEqual(self.causes(*symptom, "hang_stuck", nvml=hopper, **dev, **SEVERAL), ["gpu.multicast"])
+        check = self.doctor(*symptom, "wrong_result", nvml=hopper, **dev)["gpu.multicast"]
+        self.assertIn("in no fixed order", check["found"])
+
+    def test_settings_of_channels(self):
+        symptom = ("--passive", "--only", "env.unsafe", "--symptom", "hang_stuck")
+        self.assertEqual(self.causes(*symptom), [])
+        self.assertEqual(self.causes(*symptom, NCCL_NCHANNELS_PER_NET_PEER="4"), ["env.unsafe"])
+        check = self.doctor(*symptom, NCCL_NCHANNELS_PER_NET_PEER="4")["env.unsafe"]
+        self.assertIn("NCCL_NCHANNELS_PER_NET_PEER=4", check["found"])
+
     def test_a_topology_file_without_architectures(self):
         symptom = ("--passive", "--only", "env.files", "--symptom", "init_error")
         file = "usr/local/share/aws-ofi-nccl/xml/p5.48xl-topo.xml"

@@ -165,6 +165,36 @@ static void any_bytes_are_lines(void **state)
     free(log);
 }
 
+static void a_log_gives_settings_and_ways(void **state)
+{
+    (void)state;
+    struct muster_job_log *log =
+        read_text("n:1:2 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_0,mlx5_1.\r\n"
+                  "n:1:3 [1] NCCL INFO NCCL_IB_HCA set by environment to mlx5_9.\n"
+                  "n:1:2 [0] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.\n"
+                  "n:1:2 [0] NCCL INFO NCCL_DEBUG_SUBSYS set by environment to ALL.\n"
+                  "NCCL_ALGO set by environment to Ring.\n" /* no line of NCCL's */
+                  "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+                  "n:1:2 [0] NCCL INFO Channel 00 : 15[7] -> 14[6] via SHM/direct/direct\n"
+                  "n:1:2 [0] NCCL INFO Ring 00 : 1[1] -> 2[2] via direct shared memory\n"
+                  "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(1)/GDRDMA\n"
+                  "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0\n"
+                  "n:1:2 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/Socket/0\n"
+                  "n:1:2 [0] NCCL INFO Channel 00/08 :    0   1\n");
+    assert_int_equal(log->sets, 2);
+    assert_string_equal(muster_job_log_value(log, "NCCL_IB_HCA"), "mlx5_0,mlx5_1");
+    assert_string_equal(muster_job_log_value(log, "NCCL_IB_TIMEOUT"), "22");
+    assert_null(muster_job_log_value(log, "NCCL_ALGO"));
+    assert_int_equal(log->way[MUSTER_WAY_P2P], 1);
+    assert_int_equal(log->way[MUSTER_WAY_SHM], 2);
+    assert_int_equal(log->way[MUSTER_WAY_RDMA], 1);
+    assert_int_equal(log->way[MUSTER_WAY_RDMA_HOST], 1);
+    assert_int_equal(log->way[MUSTER_WAY_SOCKET], 1);
+    assert_int_equal(lines_of(log, "log.way_shm"), 2);
+    assert_int_equal(lines_of(log, "log.way_host"), 0);
+    free(log);
+}
+
 static int make_checks(void **state)
 {
     *state = calloc(1, sizeof(struct muster_checks));
@@ -286,6 +316,7 @@ int main(void)
         cmocka_unit_test(a_healthy_log_proves_nothing),
         cmocka_unit_test(what_follows_from_a_line_proves_nothing_besides),
         cmocka_unit_test(any_bytes_are_lines),
+        cmocka_unit_test(a_log_gives_settings_and_ways),
         cmocka_unit_test_setup_teardown(the_host_explains_the_line, make_checks, free_checks),
         cmocka_unit_test_setup_teardown(a_line_that_names_its_cause_leads, make_checks,
                                         free_checks),
