@@ -28,12 +28,11 @@ static void require(bool condition)
 
 static void put_segment(const uint8_t *changes, size_t bytes)
 {
-    static int fd = -1;
-    if (fd < 0 && (fd = mkstemp(path)) >= 0)
+    static struct muster_fuzz_segment segment = {.fd = -1};
+    if (segment.fd < 0 && (segment.fd = mkstemp(path)) >= 0)
         atexit(leave);
-    struct muster_segment *segment = muster_fuzz_changed_segment(changes, bytes);
-    require(pwrite(fd, segment, sizeof *segment, 0) == (ssize_t)sizeof *segment);
-    free(segment);
+    require(segment.fd >= 0);
+    muster_fuzz_change_segment(&segment, changes, bytes);
 }
 
 /* A name, labels in quotes that end, a blank, and a number. */

@@ -63,41 +63,62 @@ static void read_whole(const char *path)
         finish(segment);
 }
 
-static char path[] = "/dev/shm/muster-fuzz-XXXXXX";
+static char any_path[] = "/dev/shm/muster-fuzz-XXXXXX";
+static char changed_path[] = "/dev/shm/muster-fuzz-XXXXXX";
 
 static void leave(void)
 {
-    unlink(path);
+    unlink(any_path);
+    unlink(changed_path);
 }
 
-static void read_file(const void *file, size_t bytes, bool in_parts)
+static int make_file(char *path)
+{
+    int fd = mkstemp(path);
+    if (fd < 0)
+        abort();
+    return fd;
+}
+
+static void read_any(const void *file, size_t bytes)
 {
     static int fd = -1;
-    if (fd < 0 && (fd = mkstemp(path)) >= 0)
-        atexit(leave);
-    if (fd < 0 || pwrite(fd, file, bytes, 0) != (ssize_t)bytes || ftruncate(fd, (off_t)bytes))
+    if (fd < 0)
+        fd = make_file(any_path);
+    if (pwrite(fd, file, bytes, 0) != (ssize_t)bytes || ftruncate(fd, (off_t)bytes))
         abort();
-    if (in_parts)
-        read_parts(path);
+    parse(file, bytes);
+    read_whole(any_path);
+    read_parts(any_path);
+}
+
+static void read_changed(uint8_t how, const uint8_t *changes, size_t bytes)
+{
+    static struct muster_fuzz_segment memory = {.fd = -1}, file = {.fd = -1};
+    if (how % 2) {
+        muster_fuzz_change_segment(&memory, changes, bytes);
+        parse(memory.now, sizeof(struct muster_segment));
+        return;
+    }
+    if (file.fd < 0)
+        file.fd = make_file(changed_path);
+    muster_fuzz_change_segment(&file, changes, bytes);
+    if (how % 4 == 0)
+        read_parts(changed_path);
     else
-        read_whole(path);
+        read_whole(changed_path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    static bool begun;
+    if (!begun)
+        begun = atexit(leave) == 0;
     if (bytes == 0)
         return 0;
-    if (data[0] == 0) {
-        parse(data + 1, bytes - 1);
-        read_file(data + 1, bytes - 1, false);
-        read_file(data + 1, bytes - 1, true);
-        return 0;
-    }
-    struct muster_segment *file = muster_fuzz_changed_segment(data + 1, bytes - 1);
-    if (data[0] % 2)
-        parse(file, sizeof(*file));
+    if (data[0] == 0)
+        read_any(data + 1, bytes - 1);
     else
-        read_file(file, sizeof(*file), data[0] % 4 == 0);
-    free(file);
+        read_changed(data[0], data + 1, bytes - 1);
     return 0;
 }
