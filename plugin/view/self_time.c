@@ -14,13 +14,6 @@
 /* Of struct muster_keyed, `value` an operation. */
 enum { OPENS, CLOSES }; /* a hole in its stream's numbers begins after, ended before it */
 
-static bool same_stream(const struct muster_view_op *a, const struct muster_view_op *b)
-{
-    bool p2p = muster_func_is_p2p(b->func);
-    return ((a->flags ^ b->flags) & MUSTER_OP_GRAPH) == 0 && p2p == muster_func_is_p2p(a->func) &&
-           (!p2p || (a->func == b->func && a->peer == b->peer));
-}
-
 static bool is_after_hole(const struct muster_view_op *op)
 {
     uint64_t next = (uint64_t)op[-1].number + 1;
@@ -36,7 +29,7 @@ static size_t collect(const struct muster_view *view, const uint32_t *members, s
         const struct muster_view_member *member = &view->member[members[m]];
         for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
             const struct muster_view_op *op = &view->op[i];
-            bool first = i == member->first_op || !same_stream(op - 1, op);
+            bool first = i == member->first_op || !muster_view_same_stream(op - 1, op);
             bool hole = first ? op->number > 0 : is_after_hole(op);
             if (hole && !first && items)
                 item[items - 1].mark[OPENS] = 1;

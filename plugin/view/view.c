@@ -340,10 +340,53 @@ static int by_place(const void *left, const void *right)
     return compare_ops(left, right);
 }
 
-/* Operations come nearly in order: those of one stream are, and few streams mix. */
+/* Streams in their order, of operations to peers from `first` on, `peers` of them. */
+static size_t stream_of(const struct muster_view_op *op, int64_t first, size_t peers)
+{
+    bool p2p = muster_func_is_p2p(op->func);
+    size_t kind = !p2p ? 0 : 1 + (op->func > MUSTER_FUNC_SEND) * peers + (size_t)(op->peer - first);
+    return (op->flags & MUSTER_OP_GRAPH ? 1 + 2 * peers : 0) + kind;
+}
+
+/* Stream by stream, each in the order that it came in. Without memory, or with more peers than
+ * operations, nothing changes. */
+static void part_streams(struct muster_view_op *op, size_t n)
+{
+    int64_t first = op[0].peer, last = first;
+    for (size_t i = 1; i < n; i++) {
+        first = op[i].peer < first ? op[i].peer : first;
+        last = op[i].peer > last ? op[i].peer : last;
+    }
+    size_t peers = (size_t)(last - first) + 1, streams = 2 * (1 + 2 * peers);
+    size_t *at = peers <= n ? calloc(streams + 1, sizeof *at) : NULL;
+    struct muster_view_op *to = at ? malloc(n * sizeof *to) : NULL;
+    if (to) {
+        for (size_t i = 0; i < n; i++)
+            at[stream_of(&op[i], first, peers) + 1]++;
+        for (size_t s = 1; s < streams; s++)
+            at[s] += at[s - 1];
+        for (size_t i = 0; i < n; i++)
+            to[at[stream_of(&op[i], first, peers)]++] = op[i];
+        memcpy(op, to, n * sizeof *to);
+    }
+    free(to);
+    free(at);
+}
+
+static bool are_streams_mixed(const struct muster_view_op *op, size_t n)
+{
+    bool mixed = false;
+    for (size_t i = 1; i < n && !mixed; i++)
+        mixed = compare_ops(&op[i - 1], &op[i]) > 0 && !muster_view_same_stream(&op[i - 1], &op[i]);
+    return mixed;
+}
+
+/* Operations of one stream come nearly in order. */
 static void sort_ops(struct muster_view_op *op, size_t n)
 {
     size_t moves = 4 * n + 64;
+    if (are_streams_mixed(op, n))
+        part_streams(op, n);
     for (size_t i = 1; i < n; i++) {
         if (compare_ops(&op[i - 1], &op[i]) <= 0)
             continue;
