@@ -225,8 +225,13 @@ static void take_process(const struct muster_process *process, uint64_t salt,
         memcpy(comm, &process->segment->comm[i], sizeof *comm);
         comm->seq = 0;
         comm->id ^= salt;
-        comm->end_ns = comm->calls = comm->called_ns = comm->ended_ns = 0;
-        comm->launches = comm->launches_ended = comm->launches_probed = 0;
+        comm->calls = 0;
+        comm->called_ns = 0;
+        comm->ended_ns = 0;
+        comm->end_ns = 0;
+        comm->launches = 0;
+        comm->launches_ended = 0;
+        comm->launches_probed = 0;
     }
     for (size_t k = 0; k < process->ops; k++) {
         const struct muster_op *op = &process->op[k];

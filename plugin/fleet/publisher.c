@@ -78,12 +78,23 @@ static void thin_waiting(struct muster_publisher *publisher, const struct muster
     *before = after;
 }
 
+/* A burst with nothing behind it may take its time; what goes on may not wait. */
+static bool holds_up(const struct muster_publisher *publisher, uint64_t now_ns)
+{
+    return publisher->fresh && publisher->window.n > 0 &&
+           now_ns > publisher->window.op[0].enqueue_ns + MUSTER_THINNING_BEHIND_NS;
+}
+
 static void keep_up(struct muster_publisher *publisher, const struct muster_segment *segment,
                     uint64_t now_ns)
 {
     struct muster_thinning *thinning = &publisher->thinning;
-    if (muster_thinning_turn(thinning, now_ns, MUSTER_GATHER_BYTES))
-        thin_waiting(publisher, segment, thinning->level);
+    muster_thinning_turn(thinning, now_ns, MUSTER_GATHER_BYTES);
+    bool late = holds_up(publisher, now_ns);
+    publisher->fresh = false;
+    if (!late || !muster_thinning_behind(thinning, MUSTER_GATHER_BYTES, publisher->window.n))
+        return;
+    thin_waiting(publisher, segment, thinning->level);
     unsigned behind = muster_thinning_behind(thinning, MUSTER_GATHER_BYTES, publisher->window.n);
     if (behind)
         thin_waiting(publisher, segment, behind);
@@ -97,6 +108,7 @@ void muster_publisher_take(struct muster_publisher *publisher, struct muster_pub
     size_t n = muster_segment_read_ring(publisher->path, &publisher->next, parts->ring);
     if (n == 0 || !muster_live_table_read(publisher->path, &parts->table, &publisher->entries))
         return;
+    publisher->fresh = true;
     publisher->missing += before ? publisher->next - before - n : 0;
     thin(publisher, (const void *)parts->table.bytes, parts->ring, n);
     muster_window_take(&publisher->window, parts->ring, n, WAITING, &halved);

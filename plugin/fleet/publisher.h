@@ -27,6 +27,7 @@ struct muster_publisher {
     char *path;
     struct muster_seg_identity identity;
     bool seen, alive;
+    bool fresh;       /* something was taken since it was published last */
     uint64_t gone_ns; /* when it was first seen to be over */
     uint64_t next, missing;
     struct muster_window window; /* operations to be told */

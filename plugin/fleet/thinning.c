@@ -7,7 +7,6 @@
 /* A level's blocks are random: over so long even a sparse one has some. */
 #define PERIOD_NS (4 * MUSTER_NS_PER_S)
 enum {
-    BEHIND_S = 3, /* what waits takes longer */
     BLOCK = MUSTER_SAMPLING_WINDOW / 4,
     BLOCK_BITS = 2,
     PLACE_BITS = MUSTER_SAMPLING_SPARSEST + 4,
@@ -81,7 +80,7 @@ bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, uns
 unsigned muster_thinning_behind(const struct muster_thinning *thinning, unsigned bytes,
                                 size_t waiting)
 {
-    bool behind = waiting * MUSTER_THINNING_OP_BYTES > BEHIND_S * (size_t)bytes;
+    bool behind = waiting * MUSTER_THINNING_OP_BYTES > MUSTER_THINNING_BEHIND_S * (size_t)bytes;
     unsigned level = thinning->level + MUSTER_THINNING_STEPS;
     return !behind ? 0 : level < MUSTER_THINNING_SPARSEST ? level : MUSTER_THINNING_SPARSEST;
 }

@@ -17,8 +17,11 @@
 enum {
     MUSTER_THINNING_OP_BYTES = 8, /* an operation, as a rule: seven, and now and then a class */
     MUSTER_THINNING_STEPS = 4,    /* levels that halve */
+    MUSTER_THINNING_BEHIND_S = 3, /* nothing should wait for longer while more comes */
     MUSTER_THINNING_SPARSEST = (MUSTER_SAMPLING_SPARSEST + 2) * MUSTER_THINNING_STEPS,
 };
+
+#define MUSTER_THINNING_BEHIND_NS (MUSTER_THINNING_BEHIND_S * 1000000000ull)
 
 struct muster_thinning {
     unsigned level, fitted;                      /* that would have done in the period before */
