@@ -1,11 +1,12 @@
 #!/bin/bash
 # Every row of docs/limits.md (and docs/security.md) names tests in its last column, and all that it names
-# exist: tests of ctest, functions of C and Python tests, fuzz targets.
+# exist: tests of ctest, those of benchmarks also where these are not built, functions of C and Python tests, fuzz targets.
 # Usage: limits_test.sh LIMITS TESTS_FOLDER CTEST BUILD_FOLDER
 set -euo pipefail
 limits=$1 tests=$2 ctest=$3 build=$4
 {
     "$ctest" --test-dir "$build" -N 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
+    grep -rhoE --include=CMakeLists.txt 'add_test\(NAME [a-z0-9_]+' "$tests/../bench" | sed 's/.* //'
     grep -rhoE --include='*.c' '^static void [a-z0-9_]+\(void \*\*[a-z]+\)' "$tests" |
         sed 's/static void //; s/(.*//'
     grep -rhoE --include='*.py' '^ +def test_[a-z0-9_]+' "$tests" | sed 's/.* //'
