@@ -18,7 +18,7 @@ import zlib
 
 MUSTER, RECORDINGS, CHROMIUM, FOLDER = sys.argv[1:5]
 RECORDING, LATE = "late-tpdp", "Rank 1"
-COLUMNS, LINES, TIMES = 100, 22, 12
+COLUMNS, LINES, TIMES = 100, 22, 24
 DEMO_LINES = 58
 FIRST_DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo-first.txt")
 COLOURS = {"31": "#f66", "32": "#6c6"}
