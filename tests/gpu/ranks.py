@@ -36,12 +36,21 @@ def have_torch():
     return subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
 
 
+def on_host_of_its_own(rank):
+    """What lets any NCCL's ranks share a GPU, a process each: hosts that are emulated, and sockets between."""
+    return {"LOCAL_RANK": "0", "NODE_RANK": str(rank), "NCCL_HOSTID": "host%d" % rank, "NCCL_NET": "Socket",
+            "NCCL_SOCKET_IFNAME": "lo"}
+
+
 def environment_of(rank, n, port, changes):
-    """What one of n ranks sees: this process's environment less muster, then the changes."""
+    """What one of n ranks sees: this process's environment less muster, then the changes. With one GPU each is on an
+    emulated host, but where the changes let ranks share it otherwise."""
     env = {k: v for k, v in os.environ.items()
            if k != "NCCL_PROFILER_PLUGIN" and not k.startswith("MUSTER_")}
     env.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(n),
                MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if n > 1 and gpus() == 1 and ONE_FOR_ALL not in changes:
+        env.update(on_host_of_its_own(rank))
     for name, value in changes.items():
         env.pop(name, None)
         if value is not None:

@@ -18,8 +18,9 @@ def main():
     import torch
     import torch.distributed as dist
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    device = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", device))
     experts = dist.new_group(list(range(world)))
     weights = torch.randn(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16)
     gradients = torch.randn(GRADIENTS, device="cuda")
@@ -42,7 +43,7 @@ def main():
         work.wait()
         assert there[0] == 1 and there[-1] == 1
     torch.cuda.synchronize()
-    dist.barrier(device_ids=[rank])
+    dist.barrier(device_ids=[device])
     dist.destroy_process_group()
 
 

@@ -2,14 +2,15 @@
 by turns on the same GPUs.
 
 usage: frameworks.py --build BUILD [--out FOLDER] [--jobs JOB,...] [--rounds 40] [--block 8]
-                     [--timing auto] [--budget SECONDS] [--nccl FOLDER]
+                     [--timing auto] [--budget SECONDS] [--nccl FOLDER] [--share]
 Jobs: trainer (transformers, DDP), trainer-fsdp, lightning, experts, and the decode loops eager,
 graphs, graphs-at-once; programs beside this file, turns as in step_overhead.py. Of each: the ratio of step
 times to no plugin (`none-again`: no plugin against no plugin) and the share of operations timed.
 Wanted: trainers and experts at most 1.005, the eager decode loop at most 1.01, graphs 1.00, each
 plus half the width of the null case's interval; 90 % timed but in graphs. --nccl is accepted for
-the call's sake: the frameworks bring their own. OUT/frameworks.json holds all rounds. Exit status 0
-if all is as wanted, 1 if not, 77: no two GPUs or no PyTorch.
+the call's sake: the frameworks bring their own. --share: the job with muster alone, and how much of it was
+timed; nothing is said of cost, so that ranks may share one GPU (ranks.py says how). OUT/frameworks.json holds
+all rounds. Exit status 0 if all is as wanted, 1 if not, 77: no GPUs for that or no PyTorch.
 """
 import argparse
 import json
@@ -36,6 +37,8 @@ JOBS = {
     "graphs-at-once": ("decode_rank.py", "graphs-at-once", 1.0, None),
 }
 CASES = ["none", "none-again", "with"]
+SHARE_WARM_UP = 4  # steps, and the rounds and steps a round that follow
+SHARE_ROUNDS, SHARE_BLOCK = 2, 6
 
 
 def evaluate(name, result):
@@ -49,16 +52,32 @@ def evaluate(name, result):
     if ratio["ratio"] > limit + width:
         wrong.append("step time ratio %.4f, wanted at most %.3f + %.4f" % (
             ratio["ratio"], limit, width))
-    recorded = result["recorded"].get("with")
+    return wrong + evaluate_share(share, result["recorded"].get("with"))
+
+
+def evaluate_share(share, recorded):
     if share is None:
-        return wrong
+        return []
     if not recorded:
-        return wrong + ["no report"]
+        return ["no report"]
     timed = recorded["timed_ops"] / recorded["ops"]
-    if timed < share:
-        wrong.append("%.1f %% of %d operations timed, wanted %.0f %%" % (
-            100 * timed, recorded["ops"], 100 * share))
-    return wrong
+    return [] if timed >= share else ["%.1f %% of %d operations timed, wanted %.0f %%" % (
+        100 * timed, recorded["ops"], 100 * share)]
+
+
+def share_of(name, options, end):
+    """(the job's result, what is not as wanted), without a job to compare it with."""
+    of = turn_options(options, name)
+    of.cases, of.rounds, of.block = ["with"], SHARE_ROUNDS, SHARE_BLOCK
+    step_overhead.WARM_UP = SHARE_WARM_UP
+    rounds, about, recorded = step_overhead.measure(JOBS[name][1], of, end)
+    print("%s: rank 0, %s" % (name, recorded["with"]), flush=True)
+    return {"rounds": rounds, "recorded": recorded, **about}, evaluate_share(JOBS[name][3], recorded["with"])
+
+
+def cost_of(name, options, end):
+    result = step_overhead.compare(JOBS[name][1], turn_options(options, name), end)
+    return result, evaluate(name, result)
 
 
 def parse(arguments):
@@ -71,6 +90,7 @@ def parse(arguments):
     parser.add_argument("--block", type=int, default=8)
     parser.add_argument("--timing", default="auto")
     parser.add_argument("--budget", type=float, default=540)
+    parser.add_argument("--share", action="store_true")
     options = parser.parse_args(arguments)
     for name in options.jobs:
         if name not in JOBS:
@@ -97,8 +117,8 @@ def turn_options(options, name):
 
 def main(arguments):
     options = parse(arguments)
-    if ranks.gpus() < 2 or not ranks.have_torch():
-        print("skipped: needs two GPUs and PyTorch")
+    if ranks.gpus() < (1 if options.share else 2) or not ranks.have_torch():
+        print("skipped: needs two GPUs, or one for --share, and PyTorch")
         return 77
     os.makedirs(options.out, exist_ok=True)
     begin, results, bad = time.monotonic(), {}, []
@@ -106,8 +126,7 @@ def main(arguments):
         print("== %s" % name, flush=True)
         end = begin + options.budget * (i + 1) / len(options.jobs)
         try:
-            results[name] = step_overhead.compare(JOBS[name][1], turn_options(options, name), end)
-            wrong = evaluate(name, results[name])
+            results[name], wrong = (share_of if options.share else cost_of)(name, options, end)
         except turns.Failed as error:
             wrong = [str(error)]
         for line in wrong:

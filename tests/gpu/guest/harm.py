@@ -37,8 +37,8 @@ MAY_TELL = {"late": {"hang_absent", "late_rank"}, "abort": {"hang_absent", "hang
 COLUMNS = "%-5s %-14s %-11s %6s %9s %9s %6s %9s %9s  %s"
 
 
-def libraries(folder, scratch):
-    """{name: path}, in the order of the table."""
+def libraries(folder, scratch, sharing=True):
+    """{name: path}, in the order of the table. sharing: with one GPU only those that let ranks share it."""
     found = {}
     listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout
     for line in listed.splitlines():
@@ -55,7 +55,7 @@ def libraries(folder, scratch):
                 out.write(packed.read())
             path = plain
         found[name] = os.path.abspath(path)
-    if ranks.gpus() == 1:
+    if sharing and ranks.gpus() == 1:
         found = {name: path for name, path in found.items() if ranks.can_share(path)}
     return found
 

@@ -42,7 +42,9 @@ def main():
         def configure_optimizers(self):
             return torch.optim.AdamW(self.parameters(), 1e-3)
 
-    trainer = pl.Trainer(accelerator="gpu", devices=int(os.environ["WORLD_SIZE"]), strategy="ddp",
+    hosts = int(os.environ["WORLD_SIZE"]) if "NODE_RANK" in os.environ else 1
+    trainer = pl.Trainer(accelerator="gpu", num_nodes=hosts, strategy="ddp",
+                         devices=int(os.environ["WORLD_SIZE"]) // hosts,
                          max_steps=-1, logger=False, enable_checkpointing=False,
                          enable_progress_bar=False, enable_model_summary=False,
                          use_distributed_sampler=False)
