@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/straggler/other_hosts.h"
+
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
 /* Besides, where a GPU waits for its host and one other alone does the same: by how much hosts
@@ -15,6 +17,7 @@
 #define ROWS_MOST   0.8
 /* While the job runs: what was seen is too little to show that rows are shorter */
 #define ROWS_LEAST 2.0
+#define HOST_STAKE 0.25 /* on that a rank is late oftener than those of other hosts */
 #define FLOOR_NS   16000
 #define WINDOW_NS  200000000ull /* twice what a GPU's clock keeps its state for */
 #define SLICE_NS   1000000ull   /* who loses a processor waits about as long: one event */
@@ -41,6 +44,13 @@ static double log_mean(const double *log_e, unsigned n)
     for (unsigned i = 0; i < n; i++)
         sum += exp(log_e[i] - most);
     return most + log(sum / n);
+}
+
+/* A share of the stake is bet on the second. */
+static double log_mix(double first, double second, double share)
+{
+    double most = first > second ? first : second;
+    return most + log((1 - share) * exp(first - most) + share * exp(second - most));
 }
 
 double muster_log_e(double hits, double windows, double p)
@@ -177,45 +187,50 @@ double muster_rate_most(double hits, double n)
     return rate < RATE_MOST ? rate : RATE_MOST;
 }
 
-/* Against the rate of the others at the position, without the culprits. */
-static double log_e_of(const struct muster_seat *seat, const struct muster_position *position,
-                       const struct rows *rows)
+/* Against the rate of others; of them so many count as one. */
+static double log_e_against(const struct muster_seat *seat, const struct muster_tally *others,
+                            const struct rows *rows, double together)
 {
-    double self = seat->culprit ? 0 : 1, log_e[1 + MUSTER_FARS];
-    double slices = position->slices - self * seat->slices;
-    double row = rows->others ? rows->hit : 1;
-    double p = muster_rate_most((position->hits - self * seat->hits) / row,
-                                (position->windows - self * seat->windows) / row);
+    double log_e[1 + MUSTER_FARS];
+    double row = together * (rows->others ? rows->hit : 1);
+    double p = muster_rate_most(others->hits / row, others->windows / row);
     log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        row = rows->others ? rows->far[k] : 1;
-        p = muster_rate_most((position->far[k] - self * seat->far[k]) / row, slices / row);
+        row = together * (rows->others ? rows->far[k] : 1);
+        p = muster_rate_most(others->far[k] / row, others->slices / row);
         log_e[1 + k] = muster_log_e(seat->far[k] / rows->far[k], seat->slices / rows->far[k], p);
     }
     return log_mean(log_e, 1 + MUSTER_FARS);
 }
 
-static void set_evidence(struct muster_graph *graph, const struct rows *rows)
+/* Against all others at the position, and against those of other hosts where there are: who shares
+ * a host that is late as a whole is late, too, and hides it. Culprits are no others. */
+static double log_e_of(const struct muster_graph *graph, const struct muster_other_hosts *hosts,
+                       size_t s, const struct rows *rows)
 {
-    for (size_t p = 0; p < graph->positions; p++) {
-        struct muster_position *own = &graph->position[p];
-        own->hits = own->windows = own->slices = 0;
-        memset(own->far, 0, sizeof own->far);
-    }
-    for (size_t s = 0; s < graph->seats; s++) {
-        const struct muster_seat *seat = &graph->seat[s];
-        struct muster_position *position = &graph->position[seat->position];
-        double count = seat->culprit ? 0 : 1;
-        position->hits += count * seat->hits;
-        position->windows += count * seat->windows;
-        position->slices += count * seat->slices;
-        for (unsigned k = 0; k < MUSTER_FARS; k++)
-            position->far[k] += count * seat->far[k];
-    }
-    for (size_t s = 0; s < graph->seats; s++) {
-        struct muster_seat *seat = &graph->seat[s];
-        seat->log_e = log_e_of(seat, &graph->position[seat->position], rows);
-    }
+    const struct muster_seat *seat = &graph->seat[s];
+    const struct muster_tally *all = &graph->position[seat->position].tally;
+    struct muster_tally own = {0}, others;
+    muster_tally_add(&own, seat);
+    others = muster_tally_without(all, &own);
+    double log_e = log_e_against(seat, &others, rows, 1);
+    const struct muster_host_tally *host = muster_other_hosts_of(hosts, s);
+    if (!host)
+        return log_e;
+    others = muster_tally_without(all, &host->tally);
+    return log_mix(log_e, log_e_against(seat, &others, rows, host->seats), HOST_STAKE);
+}
+
+static void set_evidence(struct muster_graph *graph, struct muster_other_hosts *hosts,
+                         const struct rows *rows)
+{
+    for (size_t p = 0; p < graph->positions; p++)
+        graph->position[p].tally = (struct muster_tally){0};
+    for (size_t s = 0; s < graph->seats; s++)
+        muster_tally_add(&graph->position[graph->seat[s].position].tally, &graph->seat[s]);
+    muster_other_hosts_count(hosts, graph);
+    for (size_t s = 0; s < graph->seats; s++)
+        graph->seat[s].log_e = log_e_of(graph, hosts, s, rows);
 }
 
 static int by_evidence(const void *left, const void *right)
@@ -257,6 +272,7 @@ static void name_culprits(struct muster_graph *graph, double *sorted)
 void muster_seats_evaluate(struct muster_graph *graph)
 {
     struct rows rows;
+    struct muster_other_hosts hosts;
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
     uint32_t *of_program =
         muster_arena_array(graph->memory, graph->view->gpus + 1, sizeof *of_program);
@@ -264,8 +280,11 @@ void muster_seats_evaluate(struct muster_graph *graph)
         return;
     count_windows(graph, of_program);
     set_rows(graph, &rows);
+    muster_other_hosts_make(&hosts, graph);
+    if (graph->memory->failed)
+        return;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        set_evidence(graph, &rows);
+        set_evidence(graph, &hosts, &rows);
         name_culprits(graph, sorted);
     }
 }

@@ -119,15 +119,19 @@ struct muster_seat {
     uint32_t changes[MUSTER_EDGES];
 };
 
+/* What bets came to, of some seats. */
+struct muster_tally {
+    double windows, hits, slices, far[MUSTER_FARS];
+};
+
 struct muster_position {
     uint64_t label;
     uint32_t turns;
     uint32_t unit;                /* one of it */
     uint32_t at_once, host_known; /* units whose GPU waited for the call */
     uint8_t edge;
-    /* Of its seats that are no culprits. */
-    double windows, hits, slices, far[MUSTER_FARS];
-    int64_t ready_ns; /* mean own time where that is seen, from begin to begin */
+    struct muster_tally tally; /* of its seats that are no culprits */
+    int64_t ready_ns;          /* mean own time where that is seen, from begin to begin */
 };
 
 struct muster_graph {
