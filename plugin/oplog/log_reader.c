@@ -107,7 +107,7 @@ static void read_frames(struct reading *reading, struct muster_log_class *class)
               muster_log_by_sequence);
     decode_all(reading, class);
     if (reading->scan.log->image) {
-        muster_check_entries(reading->scan.log->image);
+        muster_check_entries(reading->scan.log->image, NULL);
         count_imaged(reading);
     }
 }

@@ -180,7 +180,7 @@ static int read_open(struct look *look, const char *path, struct muster_err *err
     free(look->slot);
     if (look->tail->log.no_memory)
         return muster_fail_memory(err, path);
-    muster_check_entries(look->tail->log.image);
+    muster_check_entries(look->tail->log.image, NULL);
     return 0;
 }
 

@@ -83,35 +83,63 @@ static void check_policy(struct muster_seg_policy *policy)
         atomic_store_explicit(&policy->state, MUSTER_POLICY_NONE, memory_order_relaxed);
 }
 
-void muster_check_tables(struct muster_segment *segment)
+/* Whether something was read into an entry. */
+static bool is_read(const struct muster_segment *segment, const struct muster_seg_parts *parts,
+                    const void *entry, size_t bytes)
 {
-    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
-        check_comm(&segment->comm[i]);
-    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
-        check_row(&segment->row[i]);
-    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
-        if (segment->net[i].send > 1)
-            segment->net[i].send = 1;
-    muster_facts_check(&segment->facts);
+    size_t at = (size_t)((const char *)entry - (const char *)segment);
+    bool read = !parts;
+    for (size_t part = at / MUSTER_SEG_PART; part <= (at + bytes - 1) / MUSTER_SEG_PART && !read;)
+        read = parts->read[part++];
+    return read;
 }
 
-void muster_check_flight(struct muster_segment *segment)
+static void check_tables(struct muster_segment *segment, const struct muster_seg_parts *parts)
 {
-    check_policy(&segment->policy);
+    for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
+        if (is_read(segment, parts, &segment->comm[i], sizeof(segment->comm[i])))
+            check_comm(&segment->comm[i]);
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
+        if (is_read(segment, parts, &segment->row[i], sizeof(segment->row[i])))
+            check_row(&segment->row[i]);
+    for (unsigned i = 0; i < MUSTER_SEG_NETS; i++)
+        if (is_read(segment, parts, &segment->net[i], sizeof(segment->net[i])) &&
+            segment->net[i].send > 1)
+            segment->net[i].send = 1;
+    if (is_read(segment, parts, &segment->facts, sizeof(segment->facts)))
+        muster_facts_check(&segment->facts);
+}
+
+static void check_flight(struct muster_segment *segment, const struct muster_seg_parts *parts)
+{
+    if (is_read(segment, parts, &segment->policy, sizeof(segment->policy)))
+        check_policy(&segment->policy);
     for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
-        check_slot(&segment->slot[i]);
+        if (is_read(segment, parts, &segment->slot[i], sizeof(segment->slot[i])))
+            check_slot(&segment->slot[i]);
         uint32_t word = atomic_load_explicit(&segment->slot_state[i], memory_order_relaxed);
         if ((word & 0xff) > MUSTER_SLOT_RESTING)
             atomic_store_explicit(&segment->slot_state[i], 0, memory_order_relaxed);
     }
 }
 
-void muster_check_entries(struct muster_segment *segment)
+void muster_check_tables(struct muster_segment *segment)
 {
-    muster_check_tables(segment);
-    muster_check_flight(segment);
+    check_tables(segment, NULL);
+}
+
+void muster_check_flight(struct muster_segment *segment)
+{
+    check_flight(segment, NULL);
+}
+
+void muster_check_entries(struct muster_segment *segment, const struct muster_seg_parts *parts)
+{
+    check_tables(segment, parts);
+    check_flight(segment, parts);
     for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
-        muster_check_op(&segment->ring[i]);
+        if (is_read(segment, parts, &segment->ring[i], sizeof(segment->ring[i])))
+            muster_check_op(&segment->ring[i]);
     if (atomic_load_explicit(&segment->exit_state, memory_order_relaxed) > MUSTER_EXIT_FINALIZED)
         atomic_store_explicit(&segment->exit_state, MUSTER_EXIT_OPEN, memory_order_relaxed);
 }

@@ -82,16 +82,17 @@ int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,
 }
 
 /* Takes over `copy`, which has sizeof(struct muster_segment) bytes of memory, `bytes` of them
- * read. */
+ * read, or those of `parts`. */
 static int accept_copy(const char *name, struct muster_segment *copy, size_t bytes,
-                       struct muster_segment **segment, struct muster_err *err)
+                       const struct muster_seg_parts *parts, struct muster_segment **segment,
+                       struct muster_err *err)
 {
     if (muster_check_frame(name, copy, bytes, err) != 0 ||
         muster_identity_check(name, &copy->identity, err) != 0) {
         free(copy);
         return -1;
     }
-    muster_check_entries(copy);
+    muster_check_entries(copy, parts);
     *segment = copy;
     return 0;
 }
@@ -115,7 +116,7 @@ int muster_segment_parse(const char *name, const void *data, size_t bytes,
         bytes = sizeof(*copy);
     if (bytes)
         memcpy(copy, data, bytes);
-    return accept_copy(name, copy, bytes, segment, err);
+    return accept_copy(name, copy, bytes, NULL, segment, err);
 }
 
 /* A hole from `at` on: up to the next byte that was ever written, or to `size`. What a file system
@@ -134,9 +135,15 @@ static size_t data_end(int fd, size_t at, size_t size)
     return hole > (off_t)at && (size_t)hole < size ? (size_t)hole : size;
 }
 
+static void note_part(struct muster_seg_parts *parts, size_t from, size_t end)
+{
+    for (size_t part = from / MUSTER_SEG_PART; part * MUSTER_SEG_PART < end; part++)
+        parts->read[part] = true;
+}
+
 /* Thousands are read, of a megabyte each, and most of it was never written: holes stay holes.
  * Returns how much of `size` was there, or -1. */
-static ssize_t read_sparse(int fd, char *to, size_t size)
+static ssize_t read_sparse(int fd, char *to, size_t size, struct muster_seg_parts *parts)
 {
     size_t at = 0;
     while (at < size) {
@@ -147,6 +154,7 @@ static ssize_t read_sparse(int fd, char *to, size_t size)
         if (n < 0)
             return -1;
         at = from + (size_t)n;
+        note_part(parts, from, at);
         if ((size_t)n < wanted)
             break; /* it was cut meanwhile */
     }
@@ -160,12 +168,14 @@ int muster_segment_read(const char *path, struct muster_segment **segment, struc
     if (fd < 0)
         return -1;
     struct muster_segment *copy = aligned_alloc(64, sizeof(*copy));
+    struct muster_seg_parts parts = {{false}};
     size = size < sizeof(*copy) ? size : sizeof(*copy);
-    ssize_t n = finish_read(fd, copy, copy ? read_sparse(fd, (char *)copy, size) : -1, path, err);
+    ssize_t n =
+        finish_read(fd, copy, copy ? read_sparse(fd, (char *)copy, size, &parts) : -1, path, err);
     if (n < 0)
         return -1;
     muster_pages_clear((char *)copy + n, sizeof(*copy) - (size_t)n);
-    return accept_copy(path, copy, (size_t)n, segment, err);
+    return accept_copy(path, copy, (size_t)n, &parts, segment, err);
 }
 
 /* The three copies of muster_segment_read_live: see segment/seqlock.h. */
@@ -321,7 +331,7 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
         free(copies.b);
         return -1;
     }
-    rc = accept_copy(path, copies.b, size, segment, err);
+    rc = accept_copy(path, copies.b, size, NULL, segment, err);
     if (rc == 0)
         *unstable = copies.unstable;
     return rc;

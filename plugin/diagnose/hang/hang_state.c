@@ -161,12 +161,9 @@ static void take_op(struct muster_arena *arena, struct muster_hang_member *membe
 /* An operation in flight. Its kernels or its network proxies show whether it ended; a slot that is
  * kept for kernels that were never shown proves nothing. */
 static void take_slot(struct muster_arena *arena, struct muster_hang_member *member,
-                      const struct muster_segment *segment, unsigned i)
+                      const struct muster_seg_slot *slot, unsigned state)
 {
-    const struct muster_seg_slot *slot = &segment->slot[i];
-    unsigned state = segment->slot_state[i] & 0xff;
-    if ((state != MUSTER_SLOT_CALLED && state != MUSTER_SLOT_LAUNCHED) ||
-        slot->comm != member->uid || (slot->flags & MUSTER_OP_GRAPH))
+    if (slot->comm != member->uid || (slot->flags & MUSTER_OP_GRAPH))
         return;
     const struct seen op = {.number = slot->number,
                             .enqueue_ns = slot->enqueue_ns,
@@ -336,10 +333,13 @@ static void take_slots(struct muster_hang_state *state, const struct muster_segm
 {
     qsort(place, places, sizeof *place, by_uid);
     for (unsigned i = 0; i < MUSTER_SEG_SLOTS; i++) {
+        unsigned is = segment->slot_state[i] & 0xff;
+        if (is != MUSTER_SLOT_CALLED && is != MUSTER_SLOT_LAUNCHED)
+            continue;
         const struct place key = {.uid = segment->slot[i].comm};
         const struct place *at = bsearch(&key, place, places, sizeof *place, by_uid);
         if (at)
-            take_slot(state->arena, member_at(state, at), segment, i);
+            take_slot(state->arena, member_at(state, at), &segment->slot[i], is);
     }
 }
 
