@@ -1,6 +1,5 @@
 /* `muster compare`: two runs of a job, what became slower. */
 #include <math.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "compare/compare_runs.h"
 #include "compare/compare_words.h"
 #include "page/page.h"
+#include "run/beside_work.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum { NO_LIMIT = UINT16_MAX, LIMIT_MOST = 10000 };
@@ -50,25 +50,21 @@ struct loading {
     struct muster_err err;
 };
 
-static void *load_side(void *arg)
+static void load_side(void *arg)
 {
     struct loading *loading = arg;
     const struct muster_run_query query = {.run = &loading->name, .runs = 1, .streamed = true};
     loading->side->loaded = muster_run_load(&query, &loading->side->run, &loading->err) == 0;
-    return NULL;
 }
 
 /* Both at once: who there is, some 30 KB a rank. What they did is read one run after the other. */
 static int load_sides(char **name, struct side *a, struct side *b, struct muster_err *err)
 {
     struct loading both[] = {{.name = name[0], .side = a}, {.name = name[1], .side = b}};
-    pthread_t thread;
-    bool started = pthread_create(&thread, NULL, load_side, &both[1]) == 0;
+    struct muster_beside other;
+    muster_beside_begin(&other, load_side, &both[1]);
     load_side(&both[0]);
-    if (started)
-        pthread_join(thread, NULL);
-    else
-        load_side(&both[1]);
+    muster_beside_end(&other);
     if (a->loaded && b->loaded)
         return 0;
     *err = both[a->loaded].err;
@@ -167,6 +163,7 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     if (argc - at != 2)
         return muster_opt_wrong(self, "two runs are compared, %d %s given", argc - at,
                                 argc - at == 1 ? "is" : "are");
+    muster_beside_permit();
     struct muster_progress *progress = muster_progress_begin("compare", "reading both runs", 0);
     int result = load_sides(argv + at, &a, &b, &err);
     if (result == 0)

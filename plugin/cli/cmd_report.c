@@ -16,6 +16,7 @@
 #include "page/page.h"
 #include "policy/offline/report_rules.h"
 #include "report/report_output.h"
+#include "run/beside_work.h"
 #include "timeline/timeline.h"
 #include "verdict/verdict.h"
 
@@ -309,6 +310,7 @@ int muster_report_print(const struct muster_run_query *query,
     struct muster_run run;
     struct muster_view view;
     struct muster_findings findings = {0};
+    muster_beside_permit();
     if (read_run(query, request, &run, &view, &findings, err))
         return -1;
     if (request->jobs > 1 && request->format == MUSTER_FORMAT_TEXT) {

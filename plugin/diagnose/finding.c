@@ -48,6 +48,25 @@ void muster_findings_free(struct muster_findings *findings)
     memset(findings, 0, sizeof *findings);
 }
 
+bool muster_findings_join(struct muster_findings *findings, struct muster_findings *more)
+{
+    size_t n = findings->n;
+    for (size_t i = 0; i < more->n; i++) {
+        struct muster_finding *own = muster_findings_add(findings);
+        if (!own) {
+            findings->n = n;
+            return false;
+        }
+        *own = more->finding[i];
+    }
+    for (unsigned i = 0; i < more->not_observable.n; i++)
+        muster_finding_line(&findings->not_observable, "%s", more->not_observable.line[i]);
+    if (more->clean.compared)
+        findings->clean = more->clean;
+    muster_findings_free(more);
+    return true;
+}
+
 void muster_finding_line(struct muster_finding_lines *lines, const char *fmt, ...)
 {
     char text[MUSTER_FINDING_LINE];

@@ -113,6 +113,8 @@ void muster_findings_name(struct muster_findings *findings, const struct muster_
 /* A new, zeroed finding at the end (gpu -1, root -1); NULL: no memory. */
 struct muster_finding *muster_findings_add(struct muster_findings *findings);
 void muster_findings_free(struct muster_findings *findings);
+/* What `more` holds comes behind, and `more` is empty. False: no memory; *findings is as before. */
+bool muster_findings_join(struct muster_findings *findings, struct muster_findings *more);
 
 /* Printf into the next free line; a line too many is left out, a long one is cut. */
 __attribute__((format(printf, 2, 3))) void muster_finding_line(struct muster_finding_lines *lines,

@@ -9,6 +9,7 @@
 
 #include "base/pages.h"
 #include "segment/segment_check.h"
+#include "segment/segment_sparse.h"
 #include "segment/seqlock.h"
 
 enum { LIVE_TRIES = 16, CHUNK_BYTES = 16384, HEADER_BYTES = offsetof(struct muster_segment, comm) };
@@ -119,48 +120,6 @@ int muster_segment_parse(const char *name, const void *data, size_t bytes,
     return accept_copy(name, copy, bytes, NULL, segment, err);
 }
 
-/* A hole from `at` on: up to the next byte that was ever written, or to `size`. What a file system
- * cannot tell is no hole. */
-static size_t hole_end(int fd, size_t at, size_t size)
-{
-    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
-    if (data < 0)
-        return errno == ENXIO ? size : at;
-    return (size_t)data < size ? (size_t)data : size;
-}
-
-static size_t data_end(int fd, size_t at, size_t size)
-{
-    off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
-    return hole > (off_t)at && (size_t)hole < size ? (size_t)hole : size;
-}
-
-static void note_part(struct muster_seg_parts *parts, size_t from, size_t end)
-{
-    for (size_t part = from / MUSTER_SEG_PART; part * MUSTER_SEG_PART < end; part++)
-        parts->read[part] = true;
-}
-
-/* Thousands are read, of a megabyte each, and most of it was never written: holes stay holes.
- * Returns how much of `size` was there, or -1. */
-static ssize_t read_sparse(int fd, char *to, size_t size, struct muster_seg_parts *parts)
-{
-    size_t at = 0;
-    while (at < size) {
-        size_t from = hole_end(fd, at, size);
-        muster_pages_clear(to + at, from - at);
-        size_t wanted = data_end(fd, from, size) - from;
-        ssize_t n = wanted ? muster_file_read(fd, to + from, wanted, (off_t)from) : 0;
-        if (n < 0)
-            return -1;
-        at = from + (size_t)n;
-        note_part(parts, from, at);
-        if ((size_t)n < wanted)
-            break; /* it was cut meanwhile */
-    }
-    return (ssize_t)at;
-}
-
 int muster_segment_read(const char *path, struct muster_segment **segment, struct muster_err *err)
 {
     size_t size;
@@ -170,8 +129,8 @@ int muster_segment_read(const char *path, struct muster_segment **segment, struc
     struct muster_segment *copy = aligned_alloc(64, sizeof(*copy));
     struct muster_seg_parts parts = {{false}};
     size = size < sizeof(*copy) ? size : sizeof(*copy);
-    ssize_t n =
-        finish_read(fd, copy, copy ? read_sparse(fd, (char *)copy, size, &parts) : -1, path, err);
+    ssize_t n = finish_read(
+        fd, copy, copy ? muster_read_sparse(fd, (char *)copy, size, &parts) : -1, path, err);
     if (n < 0)
         return -1;
     muster_pages_clear((char *)copy + n, sizeof(*copy) - (size_t)n);

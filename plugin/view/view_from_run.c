@@ -4,6 +4,7 @@
 
 #include "run/refresh.h"
 #include "run/run_gpus.h"
+#include "view/read_ahead.h"
 #include "view/stretches.h"
 #include "view/view_internal.h"
 
@@ -246,15 +247,24 @@ static bool take_ops(void *to, const struct muster_op *op, size_t n)
     return !taking->view->failed;
 }
 
-/* One process, its members in by_uid[from, end). */
-static int read_process(struct muster_view *view, struct muster_stretches *stretches, uint32_t p,
-                        size_t from, size_t end, struct muster_err *err)
+/* How a run's operations are read. */
+struct reading {
+    struct muster_view *view;
+    struct muster_stretches *stretches;
+    struct muster_read_ahead *ahead; /* NULL: on this thread */
+};
+
+/* One process, the next, its members in by_uid[from, end). */
+static int read_process(const struct reading *reading, uint32_t p, size_t from, size_t end,
+                        struct muster_err *err)
 {
+    struct muster_view *view = reading->view;
     const struct muster_process *process = &view->run->process[p];
     struct taking taking = {
-        .view = view, .stretches = stretches, .process = p, .own = MUSTER_VIEW_NONE};
+        .view = view, .stretches = reading->stretches, .process = p, .own = MUSTER_VIEW_NONE};
     size_t first = view->ops;
-    if (muster_process_read_ops(process, take_ops, &taking, err))
+    if (reading->ahead ? muster_read_ahead_next(reading->ahead, take_ops, &taking, err)
+                       : muster_process_read_ops(process, take_ops, &taking, err))
         return -1;
     take_nets(view, process, p);
     if (view->failed || muster_view_group_ops(view, first, view->by_uid + from, end - from))
@@ -262,19 +272,29 @@ static int read_process(struct muster_view *view, struct muster_stretches *stret
     return 0;
 }
 
-static int read_all(struct muster_view *view, struct muster_stretches *stretches,
-                    struct muster_err *err)
+static int read_each(const struct reading *reading, struct muster_err *err)
 {
+    const struct muster_view *view = reading->view;
     size_t from = 0;
     for (uint32_t p = 0; p < view->run->processes; p++) {
         size_t end = from;
         while (end < view->members && view->gpu[view->member[view->by_uid[end]].gpu].process == p)
             end++;
-        if (read_process(view, stretches, p, from, end, err))
+        if (read_process(reading, p, from, end, err))
             return -1;
         from = end;
     }
     return 0;
+}
+
+static int read_all(struct muster_view *view, struct muster_stretches *stretches,
+                    struct muster_err *err)
+{
+    struct muster_read_ahead *ahead = muster_read_ahead_begin(view->run);
+    const struct reading reading = {view, stretches, ahead};
+    int result = read_each(&reading, err);
+    muster_read_ahead_end(ahead);
+    return result;
 }
 
 static int no_view(struct muster_view *view)

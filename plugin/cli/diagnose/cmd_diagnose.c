@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "fleet/nats/worker.h"
 #include "ras/ras_ask.h"
+#include "run/beside_work.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 
@@ -171,8 +172,10 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
     };
     if (options.follow && options.fleet.ras)
         return muster_opt_wrong(self, "--ras asks once, not with --follow");
-    if (!options.follow)
+    if (!options.follow) {
+        muster_beside_permit();
         return once(&options, &how);
+    }
     return muster_follow(&how, emit, &options) ? MUSTER_STATUS_FINDING : MUSTER_STATUS_OK;
 }
 
