@@ -46,11 +46,14 @@ bool muster_blocks_draw(const struct muster_blocks *blocks, uint64_t seed, doubl
             filled[n++] = i;
     if (n < MUSTER_BLOCKS_LEAST)
         return false;
+    /* A division takes longest of all here, and mostly all blocks hold something. */
+    bool all = n == MUSTER_BLOCKS;
     for (unsigned d = 0; d < MUSTER_DRAWS; d++) {
         double sum = 0;
         uint64_t count = 0;
         for (unsigned i = 0; i < n; i++) {
-            unsigned block = filled[next_random(&state) % n];
+            uint64_t random = next_random(&state);
+            unsigned block = filled[all ? random % MUSTER_BLOCKS : random % n];
             sum += blocks->sum[block];
             count += blocks->n[block];
         }

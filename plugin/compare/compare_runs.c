@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/beside_work.h"
+
 enum { A, B };
 
 /* ---- classes ---- */
@@ -170,6 +172,28 @@ double muster_compare_least_us(const struct muster_compared *compared)
     return isnan(compared->usual_us) ? 0 : MUSTER_COMPARE_LEAST * compared->usual_us;
 }
 
+/* Some of the ranks, and room to draw for one of them. */
+struct part {
+    struct muster_compared *compared;
+    struct draws *draws;
+    size_t from, end;
+};
+
+static void compare_part(void *arg)
+{
+    const struct part *part = arg;
+    double least = muster_compare_least_us(part->compared);
+    for (size_t i = part->from; i < part->end; i++) {
+        struct muster_compared_rank *own = &part->compared->rank[i];
+        uint64_t seed = (uint64_t)(own->a - part->compared->side[A].samples.rank);
+        find_change(&own->a->own_us, &own->b->own_us, false, 1000003 + seed, part->draws,
+                    &own->own);
+        find_change(&own->a->cost_us, &own->b->cost_us, false, 2000003 + seed, part->draws,
+                    &own->cost);
+        own->shown = muster_change_is(&own->own, least) || muster_change_is(&own->cost, least);
+    }
+}
+
 /* Where all ranks are those of the other run: a rank of a larger job does other work. */
 static void compare_ranks(struct muster_compared *compared, struct draws *draws)
 {
@@ -178,19 +202,21 @@ static void compare_ranks(struct muster_compared *compared, struct draws *draws)
     if (a->ranks != b->ranks)
         return;
     compared->rank = muster_arena_array(&compared->memory, a->ranks, sizeof *compared->rank);
-    if (!compared->rank)
+    struct draws *more = muster_arena_array(&compared->memory, 1, sizeof *more);
+    if (!compared->rank || !more)
         return;
     for (size_t i = 0; i < a->ranks; i++) {
         struct muster_compared_rank own = {.a = &a->rank[i]};
         own.b = own.a->rank < 0 ? NULL : find_rank(b, own.a->rank);
-        if (!own.b)
-            continue;
-        find_change(&own.a->own_us, &own.b->own_us, false, 1000003 + i, draws, &own.own);
-        find_change(&own.a->cost_us, &own.b->cost_us, false, 2000003 + i, draws, &own.cost);
-        double least = muster_compare_least_us(compared);
-        own.shown = muster_change_is(&own.own, least) || muster_change_is(&own.cost, least);
-        compared->rank[compared->ranks++] = own;
+        if (own.b)
+            compared->rank[compared->ranks++] = own;
     }
+    size_t middle = compared->ranks / 2;
+    struct part half[] = {{compared, draws, 0, middle}, {compared, more, middle, compared->ranks}};
+    struct muster_beside other;
+    muster_beside_begin(&other, compare_part, &half[1]);
+    compare_part(&half[0]);
+    muster_beside_end(&other);
     qsort(compared->rank, compared->ranks, sizeof *compared->rank, by_own);
 }
 
