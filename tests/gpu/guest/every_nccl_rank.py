@@ -1,7 +1,8 @@
 """One rank of two, each a process on an emulated host of its own, on any libnccl: uses it in one way, checks
 its results, says what it issued.
 
-usage: every_nccl_rank.py CASE LIBNCCL --id FILE [--rounds N] [--loops N] [--seconds S]    with RANK set
+usage: every_nccl_rank.py CASE LIBNCCL --id FILE [--rounds N] [--loops N] [--seconds S] [--without reduce_scatter]
+with RANK set
 FILE.N is how rank 0 tells the other where to meet in round N. kinds: all collectives but broadcasts, sends
 and receives, groups, a burst, a communicator that is split off; broadcasts: these alone; pace: --loops
 all-reduces of each size in a row, timed by this program's own clock. Prints one line of JSON: nccl, rounds,
@@ -38,8 +39,8 @@ class Gpu(harm_cell.Gpu):
 
 
 class Rank:
-    def __init__(self, nccl, cuda, number, loops):
-        self.nccl, self.number, self.loops = nccl, number, loops
+    def __init__(self, nccl, cuda, number, options):
+        self.nccl, self.number, self.loops, self.without = nccl, number, options.loops, options.without
         self.gpu, self.ledger, self.pace_us = Gpu(cuda, number), harm_cell.Ledger(), {}
 
     def meet(self, path):
@@ -77,6 +78,8 @@ class Rank:
         self.ledger.add("AllGather", RANKS * words)
         for rank in range(RANKS):
             gpu.expect(rank + 1, words, rank * words)
+        if "reduce_scatter" in self.without:
+            return
         self.nccl.ncclReduceScatter(gpu.a, gpu.b, SIZE(words), F32, SUM, comm, gpu.stream)
         self.ledger.add("ReduceScatter", RANKS * words)
         gpu.expect(3, words)
@@ -147,6 +150,7 @@ def parse(arguments):
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--loops", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--without", default="")
     return parser.parse_args(arguments)
 
 
@@ -156,7 +160,7 @@ def main(arguments):
     nccl = harm_cell.Library(C.CDLL(options.nccl), "NCCL")
     version = C.c_int()
     nccl.ncclGetVersion(C.byref(version))
-    rank = Rank(nccl, harm_cell.open_cuda(), int(os.environ["RANK"]), options.loops)
+    rank = Rank(nccl, harm_cell.open_cuda(), int(os.environ["RANK"]), options)
     for number in range(options.rounds):
         comm = rank.meet("%s.%d" % (options.id, number))
         getattr(rank, options.case)(comm)
