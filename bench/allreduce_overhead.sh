@@ -22,6 +22,7 @@ usage: allreduce_overhead.sh [options] [PLUGIN.so...]
   --budget S       start no round that would not end within S seconds
   --raw FILE       append every process life as a line of JSON; default: thrown away
   --quick          8 rounds, all cases in each
+  --hosts          ranks are hosts of their own to NCCL, over sockets: they can share a GPU
   --no-check       do not look whether the plugins were loaded
 Cases: none, none-again, empty (callbacks that do nothing, the events of light), handles (the same
 with handles, so that NCCL makes all calls), empty-kernel (empty, kernels always timed), light,
@@ -32,13 +33,14 @@ TEXT
 }
 
 build=$here/../build gpus='' nccl='' rounds=40 sizes=8,32768 mode=launch iters=4352 batches=5
-warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 pin='' raw='' every=4 check=1
+warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 pin='' raw='' every=4 check=1 hosts=''
 others=()
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage; exit 0 ;;
     --quick) rounds=8 every=1; shift; continue ;;
     --no-check) check=0; shift; continue ;;
+    --hosts) hosts=--hosts; shift; continue ;;
     --*) [ $# -ge 2 ] || { usage >&2; exit 2; } ;;
     *) others+=("$1"); shift; continue ;;
     esac
@@ -143,7 +145,7 @@ life() {
     env -u NCCL_PROFILER_PLUGIN LD_LIBRARY_PATH="$path" MUSTER_DIR="$work/run" \
         NULL_PLUGIN_WITNESS="$work/witness" ${environment[@]+"${environment[@]}"} \
         timeout -k 5 90 "$program" --json --deadline 80 ${gpus:+--gpus "$gpus"} \
-        ${pin:+--pin "$pin"} ${nccl:+--nccl "$nccl"} --mode "$mode" --sizes "$sizes" --iters "$iters" \
+        ${pin:+--pin "$pin"} ${nccl:+--nccl "$nccl"} ${hosts:+"$hosts"} --mode "$mode" --sizes "$sizes" --iters "$iters" \
         --warmup "$warmup" --rounds "$batches" >"$work/out" 2>"$work/err" || return 1
     [ "$(wc -l <"$work/out")" -eq "$n_sizes" ] || return 1
     sed "s/^{/{\"session\":\"$session\",\"round\":$2,\"case\":\"$1\",/" "$work/out" >"$work/life"

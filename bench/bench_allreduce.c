@@ -15,12 +15,14 @@
 static const char usage[] =
     "usage: allreduce [--gpus N] [--mode launch|gpu|step|first] [--sizes BYTES,...] [--iters N]\n"
     "                 [--warmup N] [--rounds N] [--late RANK] [--late-us N] [--late-host-us N]\n"
-    "                 [--nccl PATH] [--deadline SECONDS] [--pin CPU,...] [--json]\n"
+    "                 [--nccl PATH] [--deadline SECONDS] [--pin CPU,...] [--hosts] [--json]\n"
     "launch: small operations back to back, host clock (default sizes 8,32768; 2000 iterations)\n"
     "gpu: large operations back to back, CUDA events (default 2MiB,64MiB; 200 iterations)\n"
     "step: each size once a round, each between CUDA events; here a rank can be late\n"
     "first: the communicator's first operations one by one, host clock (default 8; 1 iteration)\n"
     "--pin: after the warm-up rank r's calling thread stays on the r-th of these CPUs\n"
+    "--hosts: each rank is a host of its own to NCCL, over this machine's sockets, so that ranks "
+    "can share a GPU\n"
     "prints the median over rounds of the microseconds an all-reduce takes (mean over ranks)\n";
 
 static const char *const modes[] = {"launch", "gpu", "step", "first"};
@@ -121,6 +123,9 @@ static int parse_option(int option, const char *text, struct options *options)
         return parse_path(text, plan);
     case 'p':
         return parse_cpus(text, plan);
+    case 'o':
+        plan->hosts = 1;
+        return 0;
     case 'd':
         return parse_u32(text, &options->deadline_s);
     case 'j':
@@ -138,7 +143,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"iters", 1, NULL, 'i'}, {"warmup", 1, NULL, 'w'},  {"rounds", 1, NULL, 'r'},
         {"late", 1, NULL, 'l'},  {"late-us", 1, NULL, 'u'}, {"late-host-us", 1, NULL, 'h'},
         {"nccl", 1, NULL, 'n'},  {"json", 0, NULL, 'j'},    {"deadline", 1, NULL, 'd'},
-        {"pin", 1, NULL, 'p'},   {NULL, 0, NULL, 0},
+        {"pin", 1, NULL, 'p'},   {"hosts", 0, NULL, 'o'},   {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)

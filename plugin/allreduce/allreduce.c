@@ -34,8 +34,18 @@ struct job {
 };
 
 struct rank_start {
-    int rank, ranks, fd;
+    int rank, ranks;
+    bool hosts;
+    int fd;
 };
+
+static int settle_on_host(int rank)
+{
+    char host[24];
+    snprintf(host, sizeof host, "host%d", rank);
+    return setenv("NCCL_HOSTID", host, 1) || setenv("NCCL_NET", "Socket", 1) ||
+           setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
 
 static int prepare_rank(void *arg, struct muster_err *err)
 {
@@ -43,6 +53,8 @@ static int prepare_rank(void *arg, struct muster_err *err)
     char rank[16], ranks[16];
     snprintf(rank, sizeof rank, "%d", start->rank);
     snprintf(ranks, sizeof ranks, "%d", start->ranks);
+    if (start->hosts && settle_on_host(start->rank))
+        return muster_fail(err, "%s", strerror(errno));
     if (setenv("RANK", rank, 1) || setenv("LOCAL_RANK", rank, 1) ||
         setenv("WORLD_SIZE", ranks, 1) || fcntl(start->fd, F_SETFD, 0))
         return muster_fail(err, "%s", strerror(errno));
@@ -52,7 +64,7 @@ static int prepare_rank(void *arg, struct muster_err *err)
 static int spawn_rank(const struct job *job, int rank, const char *const *self, int fd, pid_t *pid,
                       struct muster_err *err)
 {
-    struct rank_start start = {rank, job->plan->gpus, fd};
+    struct rank_start start = {rank, job->plan->gpus, job->plan->hosts != 0, fd};
     char number[16];
     const char *argv[SELF_MAX + 4] = {"muster"};
     int n = 1;

@@ -42,6 +42,8 @@ struct muster_allreduce_plan {
     uint32_t cpus; /* 0: the scheduler's choice; else, from a size's warm-up on, rank r's calling
                       thread stays on cpu[r % cpus], and the threads that were made before do not */
     int32_t cpu[MUSTER_ALLREDUCE_GPUS];
+    uint32_t hosts; /* not 0: each rank is a host of its own to NCCL (NCCL_HOSTID), and goes by
+                       sockets of this machine; any NCCL lets ranks share a GPU so */
     char nccl[MUSTER_ALLREDUCE_PATH]; /* path of libnccl; "": wherever it is found */
 };
 

@@ -42,6 +42,7 @@ static int heal(void **state)
     unsetenv("FAKE_RANK");
     unsetenv("FAKE_FAULT");
     unsetenv("FAKE_GPUS");
+    unsetenv("FAKE_HOSTS");
     return 0;
 }
 
@@ -89,6 +90,20 @@ static void every_mode_returns_a_time_per_size(void **state)
         }
         assert_nobody_left();
     }
+}
+
+static void ranks_are_on_hosts_of_their_own_where_asked(void **state)
+{
+    struct muster_allreduce_plan plan = small_plan();
+    struct muster_allreduce_result result[2];
+    struct muster_err err;
+    (void)state;
+    setenv("FAKE_HOSTS", "1", 1);
+    assert_int_equal(muster_allreduce_run(&plan, self, DEADLINE_S, result, &err), -1);
+    assert_non_null(strstr(err.text, "ncclCommInitRank"));
+    plan.hosts = 1;
+    assert_int_equal(muster_allreduce_run(&plan, self, DEADLINE_S, result, &err), 0);
+    assert_nobody_left();
 }
 
 /* The job fails as a whole, says which rank and why, and leaves no process behind. */
@@ -177,6 +192,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(probe_counts_gpus_and_names_nccl, heal),
         cmocka_unit_test_teardown(probe_says_which_nccl_is_missing, heal),
         cmocka_unit_test_teardown(every_mode_returns_a_time_per_size, heal),
+        cmocka_unit_test_teardown(ranks_are_on_hosts_of_their_own_where_asked, heal),
         cmocka_unit_test_teardown(a_killed_rank_ends_the_job, heal),
         cmocka_unit_test_teardown(a_rank_that_exits_ends_the_job, heal),
         cmocka_unit_test_teardown(a_rank_that_dies_at_exit_fails_the_job, heal),

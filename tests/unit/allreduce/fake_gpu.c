@@ -7,6 +7,7 @@
  *   FAKE_FAULT=die|exit|late-exit|hang|wrong|error
  *   FAKE_LARGE=wrong        every rank's sums of more than 1 MiB
  *   FAKE_INIT=CODE          what cuInit returns
+ *   FAKE_HOSTS=1            a communicator is made only of ranks on hosts of their own
  *   FAKE_MS=MS              time between any two events
  * fake_p2p.c adds what moves data between devices.
  */
@@ -229,12 +230,20 @@ EXPORT int ncclGetUniqueId(struct fake_id *id)
     return 0;
 }
 
+static bool on_host_of_its_own(int rank)
+{
+    const char *host = getenv("NCCL_HOSTID");
+    char own[24];
+    snprintf(own, sizeof own, "host%d", rank);
+    return !getenv("FAKE_HOSTS") || (host && strcmp(host, own) == 0);
+}
+
 EXPORT int ncclCommInitRank(void **comm, int nranks, struct fake_id id, int rank)
 {
     struct fake_id expected;
     struct fake_comm *made = malloc(sizeof *made);
     memset(&expected, 0x5a, sizeof expected);
-    if (!made || memcmp(&id, &expected, sizeof id) != 0) {
+    if (!made || memcmp(&id, &expected, sizeof id) != 0 || !on_host_of_its_own(rank)) {
         free(made);
         return 4;
     }
