@@ -12,6 +12,10 @@ function panel(id, title, wrong, ...content) {
     wrong ? el("p", {class: "quiet"}, "What would make this wrong: " + wrong) : null));
 }
 
+function since(finding) {
+  return finding.since_unix_ns ? `, since ${new Date(finding.since_unix_ns / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC` : "";
+}
+
 /* What the sentence ends with is the first evidence, as a rule: said once. */
 function findingArticle(item) {
   const finding = item.finding, evidence = (finding.evidence || []).filter(line => !item.text.endsWith(": " + line));
@@ -19,7 +23,7 @@ function findingArticle(item) {
     el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
     evidence.length ? el("ul", {}, evidence.map(line => el("li", {}, line))) : null,
     (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
-    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
+    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + since(finding) + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }
 
 /* What was not seen, and apart from it what was looked at and is fine. */

@@ -89,6 +89,25 @@ class Replay(unittest.TestCase):
         row = ranks(self.run_directory)[0]
         self.assertEqual((row["rank"], row["exit"], row["nccl"]), (2, "finalized", "2.28.9"))
 
+    def test_since_when_a_rank_is_late_is_told(self):
+        """The recording's first operation waits for connections for a third of a second, which is
+        no part of what came later."""
+        for name in ("late-gpu", "late-tpdp"):
+            run = os.path.join(self.scratch, name)
+            self.assertEqual(replay(os.path.join(RECORDINGS, name), "--dir", run).returncode, 0)
+            text = subprocess.run([MUSTER, "diagnose", run, "--format", "json"], check=False,
+                                  timeout=60, stdout=subprocess.PIPE).stdout
+            finding, = json.loads(text)["findings"]
+            when, = finding["when"]
+            self.assertLessEqual(finding["since_unix_ns"], when["since_unix_ns"])
+            self.assertLess(when["since_unix_ns"], when["until_unix_ns"])
+            for command in ("diagnose", "report"):
+                text = subprocess.run([MUSTER, command, run], check=False, timeout=60, text=True,
+                                      env=dict(os.environ, TZ="UTC"), stdout=subprocess.PIPE).stdout
+                since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(finding["since_unix_ns"] // 10**9))
+                last = time.strftime("%H:%M:%S UTC", time.gmtime(when["until_unix_ns"] // 10**9))
+                self.assertIn(f"\n  when: {since} to {last}\n", text)
+
     def test_interrupt_stops_every_rank(self):
         process = subprocess.Popen([MUSTER, "replay", LONG, "--hold", "100", "--out",
                                     self.run_directory], start_new_session=True)

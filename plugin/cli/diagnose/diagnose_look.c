@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -120,6 +121,35 @@ static void print_lines(const struct muster_finding_lines *lines, const char *he
             muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
 }
 
+/* "2026-11-23 23:00:25", or its end alone. */
+static void print_utc(const char *head, uint64_t unix_ns, bool date, FILE *out)
+{
+    enum { TIME_AT = sizeof "2026-11-23" };
+    char text[64];
+    struct tm broken;
+    time_t s = (time_t)(unix_ns / MUSTER_NS_PER_S);
+    if (gmtime_r(&s, &broken) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken))
+        fprintf(out, "%s%s", head, text + (date ? 0 : TIME_AT));
+}
+
+/* "when: 2026-11-23 23:00:25 to 23:04:10 UTC" of a rank that was late for a while; "since: ..." of
+ * what goes on, or whose end is not known. */
+static void print_when(const struct muster_finding *finding, FILE *out)
+{
+    enum { SECONDS_PER_DAY = 24 * 60 * 60 };
+    const uint64_t day_ns = SECONDS_PER_DAY * (uint64_t)MUSTER_NS_PER_S;
+    uint64_t since = finding->since_unix_ns;
+    bool ends = muster_finding_is_late(finding) && finding->stretches == 1;
+    if (!since)
+        return;
+    print_utc(ends ? "  when: " : "  since: ", since, true, out);
+    if (ends) {
+        uint64_t until = finding->stretch[0].until_unix_ns;
+        print_utc(" to ", until, until / day_ns != since / day_ns, out);
+    }
+    fputs(" UTC\n", out);
+}
+
 void muster_finding_print(const struct muster_finding *finding, const char *job,
                           const struct muster_terminal *terminal, FILE *out)
 {
@@ -132,6 +162,7 @@ void muster_finding_print(const struct muster_finding *finding, const char *job,
     print_lines(&finding->not_observable, "not seen: ", "", terminal, out);
     if (finding->advice[0])
         muster_terminal_wrap(out, terminal->width, "  next: ", "    ", finding->advice);
+    print_when(finding, out);
     snprintf(confidence, sizeof confidence, "confidence %.2f", finding->confidence);
     muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
 }

@@ -32,14 +32,19 @@ struct lates {
     uint64_t step; /* operations of its communicator from step to step */
 };
 
-/* By its GPU's clock, as the host's means nothing in a replay at full speed. `first`: what was
- * timed of its GPU first. */
-static uint64_t unix_of(const struct muster_graph *graph, const struct muster_unit *first,
-                        const struct muster_unit *unit)
+/* By its GPU's clock, as the host's means nothing in a replay at full speed. What is to be added to
+ * that for the time since 1970: of the operation that began soonest after its call, as the first
+ * one waits for its communicator's connections. */
+static uint64_t unix_of_gpu(const struct muster_graph *graph, uint32_t gpu)
 {
-    uint32_t gpu = muster_unit_gpu(graph, first);
-    return muster_unit_call_ns(graph, first) + (uint64_t)graph->view->gpu[gpu].unix_ns +
-           (muster_unit_begin_ns(graph, unit) - muster_unit_begin_ns(graph, first));
+    int64_t most = INT64_MIN;
+    for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        int64_t ahead =
+            (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_begin_ns(graph, unit));
+        most = ahead > most ? ahead : most;
+    }
+    return (uint64_t)most + (uint64_t)graph->view->gpu[gpu].unix_ns;
 }
 
 /* Of one GPU. */
@@ -47,7 +52,7 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
                         struct muster_arena *memory, struct lates *lates)
 {
     uint64_t last = UINT64_MAX;
-    const struct muster_unit *first = &graph->unit[graph->first_unit[gpu]];
+    uint64_t unix_ns = unix_of_gpu(graph, gpu);
     for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (!unit->evaluated || !graph->seat[unit->seat].culprit)
@@ -62,7 +67,7 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
         if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns))
             continue;
         struct late *late = muster_arena_add(memory, &lates->at, &lates->n, sizeof *late);
-        *late = (struct late){.unix_ns = unix_of(graph, first, unit),
+        *late = (struct late){.unix_ns = muster_unit_begin_ns(graph, unit) + unix_ns,
                               .number = number,
                               .excess_ns = (double)excess_ns,
                               .most = unit->seat == seat};
