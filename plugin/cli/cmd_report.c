@@ -273,9 +273,11 @@ static int make_page(const struct muster_view *view, const struct muster_finding
     return result;
 }
 
+/* Of CSV only the ranks have a column that rests on findings. */
 static bool with_findings(const struct muster_report_request *request)
 {
-    return request->format != MUSTER_FORMAT_CSV && request->choice != MUSTER_SHOW_RULE;
+    bool ranks = request->choice == MUSTER_SHOW_DEFAULT || request->choice == MUSTER_SHOW_RANK;
+    return request->choice != MUSTER_SHOW_RULE && (ranks || request->format != MUSTER_FORMAT_CSV);
 }
 
 /* What is printed and drawn from. -1: nothing is to be freed. */

@@ -484,6 +484,9 @@ class Recorded(Case):
             self.assertEqual(len(table), len(rows) + 1)
             self.assertEqual([name for name in table[0].split(",") if "." not in name],
                              [name for name in rows[0] if not isinstance(rows[0][name], dict)])
+        self.assertEqual([line.split(",")[-1] for line in self.muster(
+            "report", "out", "--format", "csv").stdout.splitlines()],
+            ["verdict", *(rank["verdict"] for rank in report["ranks"])])
         newest = self.muster("report", "--format", "json")
         self.assertEqual(newest.returncode, 2)  # "out" is not named muster-*
         os.rename(os.path.join(self.folder.name, "out"),
