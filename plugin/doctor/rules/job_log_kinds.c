@@ -61,6 +61,19 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "nvidia-imex with the same nodes_config.cfg on all hosts, and /dev/nvidia-caps-imex-channels "
      "in the container; NCCL_MNNVL_ENABLE=0 goes without",
      "gpu.imex gpu.fabric"},
+    {"log.not_supported", "F29,F35", FAILS, 6,
+     "the driver refused what NCCL asked of it (not supported)",
+     "a virtual GPU needs a profile of a whole GPU and unified memory (enable_uvm=1); else an NCCL "
+     "of the driver's CUDA, or a newer driver",
+     "gpu.virtual version.nccl_bad version.cuda version.driver version.compat gpu.mig"},
+    {"log.fork", "F18", FAILS, 9, "a process that was forked after CUDA had begun asks for CUDA",
+     "start processes by spawn (multiprocessing.set_start_method, VLLM_WORKER_MULTIPROC_METHOD="
+     "spawn), and touch no GPU before",
+     ""},
+    {"log.unknown_error", "F52", FAILS, 2, "CUDA failed and did not say why (error 999)",
+     "dmesg for an Xid of that time; reload nvidia_uvm or reboot; in Windows' subsystem for Linux "
+     "a newer NCCL and driver",
+     "host.kernel_log gpu.virtual gpu.driver gpu.fabric version.nccl_bad"},
     {"log.gpu_lost", "F51", DIES, 9, "a GPU is lost, or its memory failed",
      "the Xid in dmesg says which; drain the host, reset or replace that GPU",
      "host.kernel_log gpu.ecc gpu.nvlink gpu.driver"},
@@ -159,6 +172,12 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "ib.gid ib.ports ib.flaps ib.frames ib.hca ib.pfc ib.ecn ib.trust ib.subnet net.mtu "
      "env.unsafe "
      "host.faults"},
+    {"log.rdma_flushed", "F43,F60", FAILS, 2,
+     "a network card ended its queue after an error of another request (status 5)",
+     "the first line of another status says why; where there is none, ACS between card and GPU, "
+     "and "
+     "the firmware of the host",
+     "gpu.acs gpu.iommu ib.flaps host.faults ib.ports ib.gid"},
     {"log.rdma_access", "F43,F61,F62", FAILS, 4,
      "a network card could not get at memory that NCCL gave it (status 4, 10 or 11)",
      "ACS and the IOMMU between card and GPU; nvidia-peermem of this driver, or "
@@ -230,6 +249,12 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "net.plugin version.pairs"},
     {"log.choice", "F39,F40", FAILS, 7, "variables leave NCCL no algorithm or protocol",
      "unset NCCL_ALGO and NCCL_PROTO", "env.value env.contradiction env.unsafe env.set"},
+    {"log.no_way", "F39,F46", FAILS, 7, "NCCL has no way from one rank to another",
+     "NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET unset; a network that the host has",
+     "env.costly env.unsafe env.set env.value net.interface"},
+    {"log.cma", "F29", FAILS, 4, "processes of MPI may not read one another's memory",
+     "docker: --cap-add=SYS_PTRACE; or OMPI_MCA_btl_vader_single_copy_mechanism=none",
+     "host.container"},
     {"log.nics_differ", "F34,F57", FAILS, 7, "hosts have different numbers of network cards",
      "the same ports on all hosts: NCCL_IB_HCA, and those that are down", "ib.hca ib.ports"},
     {"log.argument", "F18", FAILS, 6, "the program called NCCL with something that does not fit",

@@ -301,6 +301,40 @@ static void what_a_job_showed_chooses_among_bugs(void **state)
     assert_int_equal(pick(22809, odd, "init_error", false)->needs, odd);
 }
 
+/* Bugs that notes of releases and known issues tell of: inside their versions and places, not
+ * outside. */
+static void bugs_of_release_notes_hold_in_their_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        int version;
+        unsigned has;
+        const char *symptoms, *source; /* NULL: not named */
+    } cases[] = {
+        {21602, 0, "slow_transfer", "notes of 2.16.5 (nccl#770)"},
+        {21605, 0, "slow_transfer", NULL},
+        {20909, MUSTER_NCCL_ON_VOLTA | MUSTER_NCCL_NO_NVSWITCH, "hang_stuck", "notes of 2.10.3"},
+        {20909, MUSTER_NCCL_ON_VOLTA | MUSTER_NCCL_NVSWITCH, "hang_stuck", NULL},
+        {22907, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_stuck", "known issues of cuBLASMp"},
+        {22907, MUSTER_NCCL_RDMA, "hang_stuck", "nccl#2379"},
+        {22704, 0, "init_error", "notes of 2.27.5 (nccl#1732)"},
+        {22501, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_dead", "notes of 2.26.2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool held = false;
+        for (size_t j = 0; j < muster_known_nccl_n && cases[i].source; j++)
+            held |= strcmp(muster_known_nccl[j].source, cases[i].source) == 0 &&
+                    muster_known_nccl_explains(&muster_known_nccl[j], cases[i].symptoms) &&
+                    muster_known_nccl_holds(&muster_known_nccl[j], cases[i].version, cases[i].has);
+        const struct muster_known_nccl *sure =
+            pick(cases[i].version, cases[i].has, cases[i].symptoms, true);
+        if (cases[i].source && !held)
+            fail_msg("%s does not hold for %d", cases[i].source, cases[i].version);
+        if (!cases[i].source && sure && muster_known_nccl_explains(sure, cases[i].symptoms))
+            fail_msg("%s is named for %d", sure->source, cases[i].version);
+    }
+}
+
 /* A bug of many versions is no reason, unless it is the only one that gives wrong data. */
 static void a_bug_of_many_versions_is_named_where_it_stands_alone(void **state)
 {
@@ -381,6 +415,7 @@ int main(void)
         cmocka_unit_test(known_bugs_hold_where_their_needs_do),
         cmocka_unit_test(a_library_runs_on_the_gpus_it_was_built_for),
         cmocka_unit_test(what_a_job_showed_chooses_among_bugs),
+        cmocka_unit_test(bugs_of_release_notes_hold_in_their_versions),
         cmocka_unit_test(a_bug_of_many_versions_is_named_where_it_stands_alone),
         cmocka_unit_test(a_bug_whose_line_the_log_has_is_certain),
         cmocka_unit_test(what_few_hosts_have_names_their_bug),
