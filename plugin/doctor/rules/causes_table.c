@@ -85,6 +85,8 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"version.driver", TESTS " init_error", 9},
     {"version.cuda", STARTS, 8},
     {"version.gpu_code", STARTS, 9},
+    {"version.plugin",
+     "init_error hang_stuck hang_absent hang_dead wrong_result slow_transfer path_degraded", 5},
     {"version.pairs", "init_error hang_stuck slow_transfer path_missing", 8},
     {"version.compat", STARTS, 9},
     {"gpu.shared", STARTS " late_rank", 9},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "doctor/rules/known_plugin.h"
 
 enum { BEST = 9, LEAST_OF_A_LIST = 3 };
 
@@ -51,6 +52,8 @@ int muster_job_log_weight(const struct muster_job_log_kind *kind, const char *ch
 
 static void take_version(struct muster_job_log *log, const char *line)
 {
+    if (!log->plugin && strstr(line, "NET/OFI Initializing aws-ofi-nccl"))
+        log->plugin = muster_known_plugin_version(line, strlen(line));
     const char *at = strstr(line, "NCCL version ");
     unsigned major, minor, patch = 0, cuda_major = 0, cuda_minor = 0;
     if (!at || log->version ||

@@ -55,6 +55,7 @@ struct muster_job_log {
     } of[MUSTER_JOB_LOG_KINDS];         /* as in muster_job_log_kinds */
     unsigned long lines;
     int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: does not say */
+    int plugin;        /* of aws-ofi-nccl (known_plugin.h), 11702; 0: does not say */
     char kernel[MUSTER_JOB_LOG_KERNEL][MUSTER_JOB_LOG_TEXT]; /* lines of the kernel's log in it */
     int kernels;
     struct {

@@ -200,7 +200,8 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "FI_PROVIDER=efa, the EFA driver and libfabric of one installer, /dev/infiniband in the "
      "container, a security group that lets the hosts reach themselves; FI_LOG_LEVEL=warn says "
      "more",
-     "version.pairs ib.devices ib.libraries env.unsafe net.plugin limit.memlock env.files "
+     "version.pairs version.plugin ib.devices ib.libraries env.unsafe net.plugin limit.memlock "
+     "env.files "
      "env.value host.hugepages host.faults"},
     {"log.huge_pages", "F11,F63", FAILS, 7, "huge pages were refused, which the network asks for",
      "FI_EFA_USE_HUGE_PAGE=0 (EFA), UCX_ALLOC_PRIO and UCX_IB_ALLOC without huge (UCX), or give "
@@ -209,7 +210,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.plugin", "F63", FAILS, 5, "NCCL's network plugin could not be loaded",
      "ldd of it shows what it lacks; NCCL_NET_PLUGIN=none goes without; a plugin of this NCCL's "
      "version",
-     "net.plugin version.pairs ib.libraries version.nccl"},
+     "net.plugin version.plugin version.pairs ib.libraries version.nccl"},
     {"log.no_network", "F63", FAILS, 5, "the network that NCCL_NET names is not there",
      "NCCL_NET as the plugin calls itself (\"AWS Libfabric\", IB, Socket), or unset; the plugin in "
      "the loader's path",
@@ -246,7 +247,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.plugin_crash", "F63", FAILS, 7, "NCCL's network plugin crashed",
      "NCCL_NET_PLUGIN=none goes without it; a newer plugin; NCCL_IB_HCA with fewer devices (some "
      "have room for 16)",
-     "net.plugin version.pairs"},
+     "net.plugin version.plugin version.pairs"},
     {"log.choice", "F39,F40", FAILS, 7, "variables leave NCCL no algorithm or protocol",
      "unset NCCL_ALGO and NCCL_PROTO", "env.value env.contradiction env.unsafe env.set"},
     {"log.no_way", "F39,F46", FAILS, 7, "NCCL has no way from one rank to another",

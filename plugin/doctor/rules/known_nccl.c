@@ -391,10 +391,10 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "asks for a memory pool, which a virtual GPU without unified memory refuses (error 801)",
      "switch unified memory on for the vGPU (its plugin's enable_uvm=1)", "nccl#2101"},
     {22907, 23006, RDMA | HOSTS, SOMETIMES, HANGS, "F69", "can hang on InfiniBand between hosts",
-     "upgrade to 2.30.7, or NCCL_PXN_DISABLE=1", "known issues of cuBLASMp"},
+     "upgrade to 2.30.7, or NCCL_PXN_DISABLE=1", "docs of cuBLASMp, known issues"},
     {23004, 23006, 0, SOMETIMES, HANGS | WRONG, "F74",
      "captures put and signal in a CUDA graph before their buffers are made",
-     "upgrade to 2.30.7, or call each once before the capture", "known issues of cuBLASMp"},
+     "upgrade to 2.30.7, or call each once before the capture", "docs of cuBLASMp, known issues"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 

@@ -130,6 +130,25 @@ class Versions(GpuCase):
             check = self.doctor("--passive", FAKE_NCCL=nccl, **given)["version.pairs"]
             self.assertEqual(check["status"], status, check)
 
+    def test_a_plugin_for_efa_with_a_known_bug(self):
+        folder = "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu"
+        check = self.doctor("--passive", nvml="gpu * capability 9 0")["version.plugin"]
+        self.assertIn("no aws-ofi-nccl is seen", check["found"])
+        self.put(f"{folder}/libnccl-net.so", "ELF\0NET/OFI Initializing aws-ofi-nccl 1.12.0-aws\0")
+        check = self.doctor("--passive", nvml="gpu * capability 9 0")["version.plugin"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("aws-ofi-nccl 1.12.0", check["found"])
+        self.assertIn("1.12.1", check["advice"])
+        self.put(f"{folder}/libnccl-net.so", "ELF\0NET/OFI Initializing aws-ofi-nccl 1.21.1\0")
+        check = self.doctor("--passive", nvml="gpu * capability 9 0")["version.plugin"]
+        self.assertEqual(check["status"], "ok")
+        # the log is of the plugin that the job loaded
+        self.put("job.log", "n:1:2 [0] NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.9.1-aws\n")
+        log = ("--passive", "--log", str(self.root / "job.log"))
+        check = self.doctor(*log, FAKE_NCCL="22005", nvml="gpu * capability 9 0")["version.plugin"]
+        self.assertIn("1.9.1", check["found"])
+        self.assertIn("tuner", str(check["evidence"]))
+
     def test_hpcx_newer_than_ofed(self):
         for hpcx, ofed, status in (("2.17.1", "5.8-1.1.2", "warning"), ("2.14", "5.8-1.1.2", "ok"),
                                    ("2.17.1", "23.10-0.5.5", "ok")):

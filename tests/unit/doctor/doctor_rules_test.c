@@ -14,6 +14,7 @@
 #include "doctor/rules/gpu_code.h"
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
+#include "doctor/rules/known_plugin.h"
 #include "doctor/rules/proc_text.h"
 #include "topology/interfaces.h"
 
@@ -315,7 +316,8 @@ static void bugs_of_release_notes_hold_in_their_versions(void **state)
         {21605, 0, "slow_transfer", NULL},
         {20909, MUSTER_NCCL_ON_VOLTA | MUSTER_NCCL_NO_NVSWITCH, "hang_stuck", "notes of 2.10.3"},
         {20909, MUSTER_NCCL_ON_VOLTA | MUSTER_NCCL_NVSWITCH, "hang_stuck", NULL},
-        {22907, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_stuck", "known issues of cuBLASMp"},
+        {22907, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_stuck",
+         "docs of cuBLASMp, known issues"},
         {22907, MUSTER_NCCL_RDMA, "hang_stuck", "nccl#2379"},
         {22704, 0, "init_error", "notes of 2.27.5 (nccl#1732)"},
         {22501, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_dead", "notes of 2.26.2"},
@@ -332,6 +334,44 @@ static void bugs_of_release_notes_hold_in_their_versions(void **state)
             fail_msg("%s does not hold for %d", cases[i].source, cases[i].version);
         if (!cases[i].source && sure && muster_known_nccl_explains(sure, cases[i].symptoms))
             fail_msg("%s is named for %d", sure->source, cases[i].version);
+    }
+}
+
+static int plugin_version(const char *text)
+{
+    return muster_known_plugin_version(text, strlen(text));
+}
+
+static const struct muster_known_plugin *find_plugin_bug(const char *words)
+{
+    for (size_t i = 0; i < muster_known_plugin_n; i++)
+        if (strstr(muster_known_plugin[i].what, words))
+            return &muster_known_plugin[i];
+    fail_msg("no bug tells of %s", words);
+    return NULL;
+}
+
+static void bugs_of_the_plugin_for_efa_hold_beside_their_nccl(void **state)
+{
+    (void)state;
+    assert_int_equal(plugin_version("NET/OFI Initializing aws-ofi-nccl 1.9.1-aws"), 10901);
+    assert_int_equal(plugin_version("aws-ofi-nccl failed, aws-ofi-nccl 1.21.1"), 12101);
+    assert_int_equal(plugin_version("aws-ofi-nccl GitHub-dev"), 0);
+    assert_int_equal(plugin_version("aws-ofi-nccl "), 0);
+    const struct muster_known_plugin *bug =
+        muster_known_plugin_pick(11300, 22304, MUSTER_PLUGIN_DMABUF, "init_error", true);
+    assert_non_null(bug);
+    assert_int_equal(bug->needs, MUSTER_PLUGIN_DMABUF);
+    assert_null(muster_known_plugin_pick(11300, 22304, 0, "init_error", true));
+    assert_non_null(muster_known_plugin_pick(11300, 21605, 0, "init_error", true));
+    assert_null(muster_known_plugin_pick(11300, 22304, MUSTER_PLUGIN_DMABUF, "wrong_result", true));
+    /* beside NCCL 2.28 alone */
+    assert_true(muster_known_plugin_holds(find_plugin_bug("NCCL 2.28"), 11701, 22807, 0));
+    assert_false(muster_known_plugin_holds(find_plugin_bug("NCCL 2.28"), 11702, 22807, 0));
+    assert_false(muster_known_plugin_holds(find_plugin_bug("NCCL 2.28"), 11701, 22706, 0));
+    for (size_t i = 0; i < muster_known_plugin_n; i++) {
+        assert_true(muster_known_plugin[i].first <= muster_known_plugin[i].last);
+        assert_true(muster_known_plugin[i].what[0] && muster_known_plugin[i].fix[0]);
     }
 }
 
@@ -416,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_library_runs_on_the_gpus_it_was_built_for),
         cmocka_unit_test(what_a_job_showed_chooses_among_bugs),
         cmocka_unit_test(bugs_of_release_notes_hold_in_their_versions),
+        cmocka_unit_test(bugs_of_the_plugin_for_efa_hold_beside_their_nccl),
         cmocka_unit_test(a_bug_of_many_versions_is_named_where_it_stands_alone),
         cmocka_unit_test(a_bug_whose_line_the_log_has_is_certain),
         cmocka_unit_test(what_few_hosts_have_names_their_bug),
