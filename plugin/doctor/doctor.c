@@ -8,6 +8,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_nccl(doctor);
     muster_doctor_log(doctor);
     muster_doctor_driver(doctor);
+    muster_doctor_ways(doctor);
     muster_doctor_environment(doctor);
     muster_doctor_network(doctor);
     muster_doctor_names(doctor);

@@ -53,6 +53,8 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err);
  * cannot be read, with err. */
 int muster_doctor_log_read(const char *path, struct muster_job_log *log, struct muster_err *err);
 void muster_doctor_log(struct muster_doctor *doctor);
+/* Adds to what the log's ways between ranks say: which ways this host has. */
+void muster_doctor_ways(struct muster_doctor *doctor);
 /* A variable of this environment, else of the job's log: nothing is loaded or opened by such a
  * value. NULL: set in neither. */
 const char *muster_doctor_setting(const struct muster_doctor *doctor, const char *name);
@@ -127,6 +129,8 @@ void muster_doctor_address(const struct muster_interface *interface, char *text,
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor);
 /* Entries of a folder; 0 where it cannot be read. */
 int muster_doctor_entries(const char *root, const char *below);
+/* Between no two GPUs, as the driver says. */
+bool muster_doctor_lacks_p2p(const struct muster_nvml *nvml);
 bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
 
 /* NCCL_ names in a library, sorted. 0 if it cannot be read. */

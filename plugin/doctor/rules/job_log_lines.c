@@ -151,6 +151,7 @@ const struct muster_job_log_line muster_job_log_lines[] = {
     {"NET/IB*with error 5,", "log.rdma_flushed", "transport/net_ib.cc"},
     {"NET/IB*status=5 ", "log.rdma_flushed", "transport/net_ib.cc"},
     {"Got async event : port error", "log.rdma_timeout", "transport/net_ib.cc"},
+    {"Got async event : GID table change", "log.rdma_timeout", "transport/net_ib.cc"},
     {"NET/IB*with error 4,", "log.rdma_access", "transport/net_ib.cc"},
     {"NET/IB*with error 10,", "log.rdma_access", "transport/net_ib.cc"},
     {"NET/IB*with error 11,", "log.rdma_access", "transport/net_ib.cc"},
@@ -224,6 +225,7 @@ const struct muster_job_log_line muster_job_log_lines[] = {
      "PyTorch"},
 
     {"GPU Direct RDMA Disabled", "log.no_gdr", "transport/net_ib.cc"},
+    {"could not insert 'nvidia_peermem'", "log.no_gdr", "modprobe"},
     {"NET/IB : No device found", "log.no_rdma", "transport/net_ib.cc"},
     {"Failed to open libibverbs.so", "log.no_verbs", "misc/ibvsymbols.cc"},
     {"P2P is disabled between connected GPUs", "log.p2p_off", "graph/paths.cc"},

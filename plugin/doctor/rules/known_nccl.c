@@ -395,6 +395,11 @@ const struct muster_known_nccl muster_known_nccl[] = {
     {23004, 23006, 0, SOMETIMES, HANGS | WRONG, "F74",
      "captures put and signal in a CUDA graph before their buffers are made",
      "upgrade to 2.30.7, or call each once before the capture", "docs of cuBLASMp, known issues"},
+    {23004, 23004, ARM | HOSTS, SOMETIMES, SLOW, "F65",
+     "is slow now and then in all-to-all of small messages on GB300", "2.29.7, or a later one",
+     "TensorRT-LLM#17160"},
+    {21904, 21904, RDMA | HOSTS, SOMETIMES, SLOW, "F65", "is slower than its neighbours on EFA",
+     "2.20.3 and later, or aws-ofi-nccl 1.8.0", "awsome-distributed-ai#217"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 

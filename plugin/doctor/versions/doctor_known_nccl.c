@@ -14,8 +14,7 @@
 
 enum { CAP_SYS_NICE = 23 };
 
-/* Between no two GPUs, as the driver says. */
-static bool lacks_p2p(const struct muster_nvml *nvml)
+bool muster_doctor_lacks_p2p(const struct muster_nvml *nvml)
 {
     for (int a = 0; a < nvml->gpus; a++)
         for (int b = 0; b < nvml->gpus; b++)
@@ -44,7 +43,7 @@ static unsigned of_gpus(const struct muster_nvml *nvml)
         has |= to_switch ? MUSTER_NCCL_NVSWITCH : linked ? MUSTER_NCCL_NO_NVSWITCH : 0u;
         has |= linked && down ? MUSTER_NCCL_LINKS_DOWN : 0u;
     }
-    has |= nvml && nvml->gpus > 1 && lacks_p2p(nvml) ? MUSTER_NCCL_NO_P2P : 0u;
+    has |= nvml && nvml->gpus > 1 && muster_doctor_lacks_p2p(nvml) ? MUSTER_NCCL_NO_P2P : 0u;
     return nvml && nvml->gpus == 2 ? has | MUSTER_NCCL_TWO_GPUS : has;
 }
 

@@ -110,6 +110,28 @@ class JobLog(GpuCase):
         self.assertEqual(self.leads(way + "Socket/0\n", *slow, NCCL_IB_DISABLE="1"), "env.costly")
         self.assertIsNone(self.leads(way + "Socket/0\n", "--symptom", "init_error", nvml="gpu * capability 8 0"))
 
+    def test_ways_that_this_host_could_better(self):
+        way = "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct\n" \
+              "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0\n"
+
+        def ways(**given):
+            report = self.log(way, "--symptom", "slow_transfer", **given)
+            checks = {check["id"]: check for check in report["checks"]}
+            return checks["log.way_shm"], checks["log.way_socket"]
+
+        shm, sockets = ways(nvml="gpu * capability 8 6\ngpu * links 0")
+        self.assertNotIn("NVLink joins", shm["found"])
+        self.assertNotIn("RDMA port", sockets["found"])
+        shm, sockets = ways(nvml="gpu * capability 9 0\ngpu * name NVIDIA H100")
+        self.assertEqual(shm["status"], "warning")
+        self.assertIn("NVLink joins all of them here", shm["found"])
+        for port in (1, 2):
+            self.put(f"sys/class/infiniband/mlx5_0/ports/{port}/state", "4: ACTIVE\n")
+            self.put(f"sys/class/infiniband/mlx5_0/ports/{port}/link_layer", "InfiniBand\n")
+        _, sockets = ways(nvml="gpu * capability 9 0")
+        self.assertEqual(sockets["status"], "warning")
+        self.assertIn("2 RDMA ports are active here", sockets["found"])
+
     def test_nvlink_sharp_that_is_not_used(self):
         hopper = "gpu * capability 9 0\ngpu * name NVIDIA H100"
         dev = {"MUSTER_DEVFS": str(self.root / "dev")}
