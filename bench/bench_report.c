@@ -21,7 +21,7 @@
 #include "run/run.h"
 #include "segment/identity.h"
 #include "segment/reap.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 static const char usage[] =
     "usage: report [--ranks N] [--ops N] [--late US] [--rounds N] [--keep DIR]\n"

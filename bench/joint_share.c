@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/price.h"
+#include "record/launch_price.h"
 #include "record/sampling.h"
 
 static const char usage[] = "usage: joint_share [--seconds N]\n"

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "diagnose/diagnose.h"
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 #include "fleet/gather.h"
 #include "fleet/thinning.h"
 #include "run/op_window.h"

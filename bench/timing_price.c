@@ -1,7 +1,7 @@
 /*
  * timing_price: what times by CUDA events cost an all-reduce, by size, in a loop of nothing but
  * all-reduces; what one record costs the calling thread; and what a thread burns that reads the
- * events. plugin/record/price.c carries the table.
+ * events. plugin/record/launch_price.c carries the table.
  *
  *   timing_price [--nccl PATH] [--cuda PATH] [--ranks N] [--threads] [--rounds N] [--context]
  *

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "diagnose/finding_changes.h"
 #include "diagnose/live/live_slow.h"
-#include "diagnose/watch.h"
 #include "segment/image.h"
 
 enum {

@@ -7,8 +7,8 @@
 #ifndef MUSTER_AGENT_AGENT_JOB_H
 #define MUSTER_AGENT_AGENT_JOB_H
 
+#include "diagnose/finding_changes.h"
 #include "diagnose/live/live_peers.h"
-#include "diagnose/watch.h"
 
 struct muster_agent_job;
 

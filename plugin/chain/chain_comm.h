@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nccl/lower.h"
+#include "nccl/descriptor_downgrade.h"
 
 enum {
     MUSTER_CHAIN_COMMS = 1024,

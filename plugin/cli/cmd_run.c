@@ -18,7 +18,7 @@
 #include "launch/dir_check.h"
 #include "launch/hooks.h"
 #include "launch/job_agent.h"
-#include "launch/steer.h"
+#include "launch/job_policy.h"
 #include "run/run_ranks.h"
 #include "segment/identity.h"
 #include "segment/run_dir.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 #include "segment/segment_reader.h"
 
 enum { FILE_MOST = 2 << 20 }; /* twice what a process writes */

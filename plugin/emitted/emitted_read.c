@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 #include "emitted/emitted.h"
 
 static const char *text_of(const json_t *object, const char *key)

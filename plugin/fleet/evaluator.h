@@ -7,7 +7,7 @@
 #ifndef MUSTER_FLEET_EVALUATOR_H
 #define MUSTER_FLEET_EVALUATOR_H
 
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 #include "fleet/join.h"
 #include "fleet/rank_costs.h"
 

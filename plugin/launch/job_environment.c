@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "launch/job_policy.h"
 #include "launch/locate.h"
 #include "launch/plugin_form.h"
-#include "launch/steer.h"
 
 const char *const muster_capture_timings[] = {"configured", "auto",     "full",
                                               "light",      "channels", NULL};

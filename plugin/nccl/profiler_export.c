@@ -3,7 +3,7 @@
  * muster_event and makes one call into plugin.h. `api` is a constant wherever translate() and what
  * it calls are compiled, so that every version gets code for itself from one source.
  */
-#include "nccl/lower.h"
+#include "nccl/descriptor_downgrade.h"
 #include "nccl/nccl_names.h"
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_hooks.h"

@@ -62,7 +62,7 @@ struct muster_comm {
     struct muster_group group;
     void *launch_stream;          /* between a launch's start and stop */
     struct muster_launch *launch; /* the same; NULL: not timed */
-    uint64_t launch_price_ns;     /* the same: by record/price.h, timed or not */
+    uint64_t launch_price_ns;     /* the same: by record/launch_price.h, timed or not */
     /* Relaxed, both: NCCL orders a communicator's calls and launches, but shows replays, and what
      * CUDA's callback thread launches, on other threads. */
     _Atomic uintptr_t launch_thread; /* of the newest launch */
@@ -72,7 +72,7 @@ struct muster_comm {
     uint64_t probed_ns;
     uint64_t launches_seen; /* the completion thread's */
     _Atomic uint32_t works; /* that the GPU has run so far, at most; with NCCL's stamps only */
-    _Atomic bool drifts;    /* NCCL counts works otherwise than the GPU: kernel.h */
+    _Atomic bool drifts;    /* NCCL counts works otherwise than the GPU: kernel_stamps.h */
     struct muster_tie tie;  /* of NCCL's stamps */
     uint32_t peers;
     _Atomic uint32_t *sends, *receives; /* [peers]: numbers of the next */

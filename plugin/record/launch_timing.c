@@ -1,7 +1,7 @@
 #include "record/launch_timing.h"
 
-#include "record/kernel.h"
-#include "record/price.h"
+#include "record/kernel_stamps.h"
+#include "record/launch_price.h"
 
 /* The windows of sends are drawn apart from those of collectives. */
 #define SENDS 0x5e4d5e4d5e4d5e4dull

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "record/cuda.h"
-#include "record/tie.h"
+#include "record/gpu_clock_tie.h"
 
 enum {
     MUSTER_LAUNCHES = 1024,   /* in flight, and known afterwards, per context */

@@ -14,14 +14,14 @@
 
 #include "base/err.h"
 #include "oplog/log_writer.h"
-#include "record/capture.h"
 #include "record/comm.h"
 #include "record/fast_clock.h"
+#include "record/graph_capture.h"
 #include "record/handle.h"
 #include "record/launches.h"
 #include "record/proxy.h"
-#include "segment/rows.h"
 #include "segment/segment_file.h"
+#include "segment/totals.h"
 
 enum {
     MUSTER_COMM_HASH = 4096, /* power of two, twice MUSTER_COMMS */

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "record/handle.h"
-#include "record/kernel.h"
+#include "record/kernel_stamps.h"
 #include "record/launch_timing.h"
 #include "record/tags.h"
 

@@ -10,8 +10,8 @@
 #include "base/host.h"
 #include "run/refresh.h"
 #include "run/trim.h"
-#include "segment/rows.h"
 #include "segment/segment_reader.h"
+#include "segment/totals.h"
 
 enum { SILENT_S = 15 }; /* a log of another host that grew since is alive */
 

@@ -135,7 +135,7 @@ struct muster_seg_comm {
     _Atomic uint64_t launches_probed; /* the newest launch with a completion probe behind it */
     _Atomic uint64_t called_ns;       /* newest operation's call; monotonic */
     _Atomic uint64_t timing;          /* muster_seg_timing_pack; 0: everything is timed */
-    _Atomic uint64_t timing_cost_ns;  /* of its timed launches, by record/price.h */
+    _Atomic uint64_t timing_cost_ns;  /* of its timed launches, by record/launch_price.h */
 };
 
 /* Which share of a communicator's sampling windows is timed: 1 in 2^level since operation `since`
@@ -251,7 +251,7 @@ struct muster_seg_slot {
     _Atomic uint32_t proxy_ended;
     _Atomic uint64_t touched_ns; /* host time of the last part's end */
     _Atomic uint32_t bad;        /* enum muster_drop + 1 of a stamp that was refused */
-    uint32_t works;              /* of its communicator before its group: record/kernel.h */
+    uint32_t works;              /* of its communicator before its group: record/kernel_stamps.h */
 };
 
 enum muster_policy_state {

@@ -5,8 +5,8 @@
 
 #include "base/nccl_types.h"
 #include "base/text.h"
-#include "segment/rows.h"
 #include "segment/segment_reader.h"
+#include "segment/totals.h"
 
 int muster_identity_check(const char *name, struct muster_seg_identity *identity,
                           struct muster_err *err)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "timeline/archive.h"
+#include "timeline/tar_archive.h"
 #include "timeline/timeline_internal.h"
 #include "timeline/whole_file.h"
 #include "view/aligned.h"

@@ -58,7 +58,7 @@ struct muster_top_comm {
 
 /* Operations that are alike, of all ranks, since the job began. */
 struct muster_top_class {
-    uint8_t func, algo, proto, size_log2; /* segment/rows.h */
+    uint8_t func, algo, proto, size_log2; /* segment/totals.h */
     uint64_t count, bytes;
     uint64_t timed, sum_ns, max_ns; /* timed: how many the sum is of */
 };

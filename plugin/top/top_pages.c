@@ -7,7 +7,7 @@
 #include "base/nccl_types.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 #include "top/screen_lines.h"
 
 enum { TREND_WIDE = 16, TREND_NARROW = 8, HOST_SHOWN = 110, WAITED_SHOWN = 72, SPACE = 32 };

@@ -15,7 +15,7 @@
 #include "launch/child.h"
 #include "launch/family.h"
 #include "launch/job_environment.h"
-#include "launch/steer.h"
+#include "launch/job_policy.h"
 
 enum { GRACE_S = 5, CANNOT = 126 };
 

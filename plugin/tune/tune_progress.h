@@ -4,8 +4,8 @@
 #define MUSTER_TUNE_TUNE_PROGRESS_H
 
 #include "tune/tune_search.h"
+#include "tune/tune_together_gain.h"
 #include "tune/tune_tracks.h"
-#include "tune/tune_whole.h"
 
 enum {
     MUSTER_TUNE_RUNS = 256, /* whose durations are remembered */

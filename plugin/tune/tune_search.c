@@ -13,8 +13,8 @@
 #include "launch/scratch.h"
 #include "policy/policy.h"
 #include "tune/tune_job.h"
+#include "tune/tune_together_gain.h"
 #include "tune/tune_tracks.h"
-#include "tune/tune_whole.h"
 
 /* A run may take that many times the usual; a candidate that hangs is not waited for. */
 #define PATIENCE   4.0

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 #include "view/view_internal.h"
 
 /* ---- what is fed ---- */

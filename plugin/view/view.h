@@ -81,7 +81,7 @@ struct muster_view_member {
 /* What operations are alike in. */
 struct muster_view_class {
     uint8_t func, dtype, algo, proto;
-    uint8_t size_log2; /* segment/rows.h */
+    uint8_t size_log2; /* segment/totals.h */
     int32_t root;      /* of a rooted collective; else -1 */
     bool graph;
 };

@@ -8,7 +8,7 @@
 
 #include "segment/identity.h"
 #include "segment/image.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 uint64_t hostile_random(uint64_t *state)
 {

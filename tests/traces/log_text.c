@@ -14,7 +14,7 @@
 #include "oplog/log_image.h"
 #include "run/run.h"
 #include "segment/image.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 static int fail(const char *what, const char *why)
 {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/array.h"
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 #include "run/refresh.h"
 
 /* A job from its first look on: with its look and its watch it stays where it is. */

@@ -14,12 +14,12 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "diagnose/finding_changes.h"
 #include "diagnose/live/live_evidence.h"
 #include "diagnose/live/live_motion.h"
 #include "diagnose/live/live_peers.h"
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
-#include "diagnose/watch.h"
 #include "segment/snapshot.h"
 
 enum {

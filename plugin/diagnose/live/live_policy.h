@@ -6,8 +6,8 @@
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_POLICY_H
 
+#include "diagnose/finding_changes.h"
 #include "diagnose/live/live_run.h"
-#include "diagnose/watch.h"
 
 struct muster_live_policies {
     uint64_t seen;  /* hash of all policies and communicators; 0: nothing yet */

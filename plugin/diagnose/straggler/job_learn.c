@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "base/sort.h"
+#include "diagnose/straggler/hash_index.h"
 #include "diagnose/straggler/job_graph.h"
-#include "diagnose/straggler/places.h"
 
 #define BETTER  0.8 /* of the changes by another edge: less speaks for this one */
 #define AT_ONCE 0.7 /* of the units of a position: the GPU waited for its host */

@@ -4,8 +4,8 @@
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_JOB_POSITIONS_H
 #define MUSTER_DIAGNOSE_STRAGGLER_JOB_POSITIONS_H
 
+#include "diagnose/straggler/hash_index.h"
 #include "diagnose/straggler/job_graph.h"
-#include "diagnose/straggler/places.h"
 
 enum {
     MUSTER_LAST_CALLS = 4, /* a position is told by so many calls */

@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/hash_index.h"
 #include "diagnose/straggler/late_calls_describe.h"
-#include "diagnose/straggler/places.h"
 #include "view/aligned.h"
 
 #define WAITS 0.8  /* of the changes if hosts had gone on by themselves: they waited in between */

@@ -1,7 +1,7 @@
 #include "diagnose/straggler/other_hosts.h"
 
 #include "base/hash.h"
-#include "diagnose/straggler/places.h"
+#include "diagnose/straggler/hash_index.h"
 
 static bool has_others(const struct muster_graph *graph, const uint32_t *host_of)
 {

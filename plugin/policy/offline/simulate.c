@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "policy/offline/policy_asked.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 enum { NO_CELL = UINT32_MAX };
 

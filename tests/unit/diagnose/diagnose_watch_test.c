@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 
 enum { EMITTED_MAX = 32 };
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "record/event_reader.h"
-#include "record/price.h"
+#include "record/launch_price.h"
 
 enum { EVENTS = 4 * MUSTER_LAUNCHES * 3 };
 #define STREAM ((void *)0x57)

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "record/price.h"
+#include "record/launch_price.h"
 #include "record/sampling.h"
 
 static const uint64_t ids[] = {0, 1, 0xc0ffee, 0x123456789abcdef0ull};

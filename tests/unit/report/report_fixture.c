@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 static void *make(size_t n, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "segment/identity.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 int fixture_setup(void **state)
 {

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "segment/image.h"
-#include "segment/rows.h"
 #include "segment/segment_reader.h"
 #include "segment/seqlock.h"
+#include "segment/totals.h"
 
 static struct muster_segment *fresh(void **state)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "segment/image.h"
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 enum { BYTES = 4096, GPU_NS = 500, PROXY_NS = 9000 };
 

@@ -1,5 +1,5 @@
 /* What all rules together do to a job, from made-up pairs of runs. */
-#include "tune/tune_whole.h"
+#include "tune/tune_together_gain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* A table from hashes to numbers, as small as it can be: what is told apart by a hash here is so
  * often looked up that a general map would show. Between the files of this folder. */
-#ifndef MUSTER_DIAGNOSE_STRAGGLER_PLACES_H
-#define MUSTER_DIAGNOSE_STRAGGLER_PLACES_H
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_HASH_INDEX_H
+#define MUSTER_DIAGNOSE_STRAGGLER_HASH_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The policy that a job is started with: `--policy FILE`, which travels in the environment, else
  * what MUSTER_POLICY_INLINE or the configuration holds. Only with a policy is the tuner loaded.
  */
-#ifndef MUSTER_LAUNCH_STEER_H
-#define MUSTER_LAUNCH_STEER_H
+#ifndef MUSTER_LAUNCH_JOB_POLICY_H
+#define MUSTER_LAUNCH_JOB_POLICY_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * What it costs a job to time one launch by two CUDA events, in nanoseconds: a table by size from
  * bench/timing_price (docs/cost.md, "The price of a pair").
  */
-#ifndef MUSTER_RECORD_PRICE_H
-#define MUSTER_RECORD_PRICE_H
+#ifndef MUSTER_RECORD_LAUNCH_PRICE_H
+#define MUSTER_RECORD_LAUNCH_PRICE_H
 
 #include <stdint.h>
 

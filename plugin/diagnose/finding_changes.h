@@ -1,6 +1,6 @@
 /* Findings over time: what is new, and what is over. One thread. */
-#ifndef MUSTER_DIAGNOSE_WATCH_H
-#define MUSTER_DIAGNOSE_WATCH_H
+#ifndef MUSTER_DIAGNOSE_FINDING_CHANGES_H
+#define MUSTER_DIAGNOSE_FINDING_CHANGES_H
 
 #include "diagnose/finding.h"
 

@@ -1,6 +1,6 @@
 /* What the job would have taken if transfers had been shorter. */
-#ifndef MUSTER_DIAGNOSE_STRAGGLER_HASTENED_H
-#define MUSTER_DIAGNOSE_STRAGGLER_HASTENED_H
+#ifndef MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_TRANSFERS_H
+#define MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_TRANSFERS_H
 
 #include "view/view.h"
 

@@ -1,7 +1,7 @@
 /* The kernels of timed operations: one start and one stop per channel, on the GPU's own clock,
  * reported by NCCL's proxy thread long after the fact. */
-#ifndef MUSTER_RECORD_KERNEL_H
-#define MUSTER_RECORD_KERNEL_H
+#ifndef MUSTER_RECORD_KERNEL_STAMPS_H
+#define MUSTER_RECORD_KERNEL_STAMPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

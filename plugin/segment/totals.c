@@ -1,4 +1,4 @@
-#include "segment/rows.h"
+#include "segment/totals.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "record/capture.h"
+#include "record/graph_capture.h"
 
 #include <pthread.h>
 

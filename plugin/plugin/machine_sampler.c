@@ -1,4 +1,4 @@
-#include "plugin/sampler.h"
+#include "plugin/machine_sampler.h"
 
 #include <errno.h>
 #include <semaphore.h>

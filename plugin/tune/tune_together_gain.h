@@ -4,8 +4,8 @@
  * may only move time to other classes. The sum over classes shows it. Pure: samples of pairs of
  * runs go in, a verdict and its words come out.
  */
-#ifndef MUSTER_TUNE_TUNE_WHOLE_H
-#define MUSTER_TUNE_TUNE_WHOLE_H
+#ifndef MUSTER_TUNE_TUNE_TOGETHER_GAIN_H
+#define MUSTER_TUNE_TUNE_TOGETHER_GAIN_H
 
 #include "tune/tune_stats.h"
 #include "tune/tune_write.h"

@@ -1,4 +1,4 @@
-#include "nccl/lower.h"
+#include "nccl/descriptor_downgrade.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "launch/steer.h"
+#include "launch/job_policy.h"
 
 #include <stdlib.h>
 #include <string.h>

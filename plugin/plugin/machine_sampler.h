@@ -3,8 +3,8 @@
  * interface, then at a low rate at how the GPUs fare. What it finds goes into the segment's facts.
  * The driver may answer late or never: then this thread hangs, and nobody waits for it.
  */
-#ifndef MUSTER_PLUGIN_SAMPLER_H
-#define MUSTER_PLUGIN_SAMPLER_H
+#ifndef MUSTER_PLUGIN_MACHINE_SAMPLER_H
+#define MUSTER_PLUGIN_MACHINE_SAMPLER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "diagnose/watch.h"
+#include "diagnose/finding_changes.h"
 
 #include <string.h>
 

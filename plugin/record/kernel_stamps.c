@@ -1,4 +1,4 @@
-#include "record/kernel.h"
+#include "record/kernel_stamps.h"
 
 #include "base/clock.h"
 #include "record/handle.h"

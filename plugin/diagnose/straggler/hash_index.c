@@ -1,4 +1,4 @@
-#include "diagnose/straggler/places.h"
+#include "diagnose/straggler/hash_index.h"
 
 #include <string.h>
 

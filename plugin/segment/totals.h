@@ -2,8 +2,8 @@
  * Moving operations into a segment's exact totals. The drain thread does it while the process
  * lives; a reader does the same with what a killed process left in flight.
  */
-#ifndef MUSTER_SEGMENT_ROWS_H
-#define MUSTER_SEGMENT_ROWS_H
+#ifndef MUSTER_SEGMENT_TOTALS_H
+#define MUSTER_SEGMENT_TOTALS_H
 
 #include <stdbool.h>
 #include <stdint.h>

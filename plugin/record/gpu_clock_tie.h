@@ -3,8 +3,8 @@
  * of this second and the one before, as the clocks drift by some 10 us a second. What is seen soon
  * once a second is enough.
  */
-#ifndef MUSTER_RECORD_TIE_H
-#define MUSTER_RECORD_TIE_H
+#ifndef MUSTER_RECORD_GPU_CLOCK_TIE_H
+#define MUSTER_RECORD_GPU_CLOCK_TIE_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "tune/tune_whole.h"
+#include "tune/tune_together_gain.h"
 
 #include <math.h>
 #include <stdio.h>

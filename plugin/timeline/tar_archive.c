@@ -1,4 +1,4 @@
-#include "timeline/archive.h"
+#include "timeline/tar_archive.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

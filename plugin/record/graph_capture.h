@@ -3,8 +3,8 @@
  * a CUDA graph and does not run. Not a variable of the thread: in a library that is loaded late its
  * first use would allocate.
  */
-#ifndef MUSTER_RECORD_CAPTURE_H
-#define MUSTER_RECORD_CAPTURE_H
+#ifndef MUSTER_RECORD_GRAPH_CAPTURE_H
+#define MUSTER_RECORD_GRAPH_CAPTURE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

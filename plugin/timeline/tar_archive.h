@@ -1,7 +1,7 @@
 /* Our trace and others beside it in one tar archive, with the manifest by which Perfetto (58 on)
  * lays them on one axis. */
-#ifndef MUSTER_TIMELINE_ARCHIVE_H
-#define MUSTER_TIMELINE_ARCHIVE_H
+#ifndef MUSTER_TIMELINE_TAR_ARCHIVE_H
+#define MUSTER_TIMELINE_TAR_ARCHIVE_H
 
 #include <stdio.h>
 

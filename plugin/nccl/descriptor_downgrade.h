@@ -3,8 +3,8 @@
  * only the older. What the older version has no field for is left out; what only it has and the
  * newer does not tell is taken from `who`, or 0.
  */
-#ifndef MUSTER_NCCL_LOWER_H
-#define MUSTER_NCCL_LOWER_H
+#ifndef MUSTER_NCCL_DESCRIPTOR_DOWNGRADE_H
+#define MUSTER_NCCL_DESCRIPTOR_DOWNGRADE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "diagnose/straggler/hastened.h"
+#include "diagnose/straggler/what_if_transfers.h"
 
 #include <string.h>
 

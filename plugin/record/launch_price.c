@@ -1,4 +1,4 @@
-#include "record/price.h"
+#include "record/launch_price.h"
 
 #include <stddef.h>
 

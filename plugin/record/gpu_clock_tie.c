@@ -1,4 +1,4 @@
-#include "record/tie.h"
+#include "record/gpu_clock_tie.h"
 
 #include "base/clock.h"
 
