@@ -168,7 +168,7 @@ static int by_weight(const void *left, const void *right)
     return (a->cost_s < b->cost_s) - (a->cost_s > b->cost_s);
 }
 
-static int take_findings(struct muster_top_fleet *fleet, char *const *line, size_t lines,
+static int take_findings(struct muster_top_fleet *fleet, const char *const *line, size_t lines,
                          struct muster_err *err)
 {
     size_t kept = 0;
@@ -238,7 +238,7 @@ static void take_state(struct muster_top_fleet *fleet, const json_t *state)
 }
 
 int muster_top_fleet_take(struct muster_top_fleet *fleet, const char *name, const char *state,
-                          char *const *line, size_t lines, struct muster_err *err)
+                          const char *const *line, size_t lines, struct muster_err *err)
 {
     if (!fleet->top.run[0])
         muster_text_copy(fleet->top.run, sizeof fleet->top.run, name);

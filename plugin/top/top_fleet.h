@@ -18,7 +18,7 @@ void muster_top_fleet_free(struct muster_top_fleet *fleet);
 /* Takes what there is now: `state` NULL: no worker holds the job, which has ended then. `line`: a
  * finding each. -1: `state` is no such object; what was known before stays. */
 int muster_top_fleet_take(struct muster_top_fleet *fleet, const char *name, const char *state,
-                          char *const *line, size_t lines, struct muster_err *err);
+                          const char *const *line, size_t lines, struct muster_err *err);
 
 /* The job as it was taken last, in memory of the fleet's: until the next take. */
 void muster_top_fleet_fill(struct muster_top_fleet *fleet, struct muster_top *top);

@@ -3,6 +3,7 @@
 #ifndef MUSTER_TUNE_TUNE_PROGRESS_H
 #define MUSTER_TUNE_TUNE_PROGRESS_H
 
+#include "base/arena.h"
 #include "tune/tune_search.h"
 #include "tune/tune_together_gain.h"
 #include "tune/tune_tracks.h"
@@ -26,6 +27,7 @@ struct muster_tune_progress {
     struct muster_tune_tracks tracks;
     struct muster_tune_whole whole;
     struct muster_tune_rule *rule; /* scratch, one a class */
+    struct muster_arena memory;    /* of the search: rules and policies */
     unsigned tried;                /* candidates */
     size_t rare;                   /* classes of the first run with too few operations */
     char when[32];

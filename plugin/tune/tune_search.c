@@ -182,7 +182,8 @@ static int first_run(struct muster_tune_progress *search)
     if (rc)
         return -1;
     rc = muster_tune_tracks_begin(&search->tracks, &sample);
-    search->rule = rc ? NULL : calloc(search->tracks.n + 1, sizeof *search->rule);
+    search->rule =
+        rc ? NULL : muster_arena_array(&search->memory, search->tracks.n + 1, sizeof *search->rule);
     search->rare = sample.rare;
     muster_tune_log(search, "run 1 (%.1f s), without a policy: %zu classes of operations",
                     search->seconds[0], sample.points);
@@ -215,11 +216,10 @@ static void report_screened(const struct muster_tune_progress *search, const cha
 static int try_rules(struct muster_tune_progress *search, const char *name, size_t rules,
                      uint32_t force, struct muster_tune_sample *sample, bool *quicker)
 {
-    char *text = muster_tune_text(search->rule, rules, force);
+    const char *text = muster_tune_text(&search->memory, search->rule, rules, force);
     if (!text)
         return -1;
     int rc = muster_tune_run_once(search, text, name, sample);
-    free(text);
     if (rc)
         return rc;
     struct muster_tune_screened seen =
@@ -341,9 +341,8 @@ static int try_special(struct muster_tune_progress *search, uint32_t combination
     int rc = next_candidate(search);
     if (rc)
         return rc;
-    char *text = muster_tune_text(NULL, 0, combinations);
+    const char *text = muster_tune_text(&search->memory, NULL, 0, combinations);
     rc = text ? muster_tune_run_once(search, text, name, &sample) : -1;
-    free(text);
     if (rc) /* of those that fail together one alone may do well */
         return rc < 0 ? -1 : try_each(search, combinations);
     bool offered = muster_tune_any_ran(&sample, combinations);
@@ -374,10 +373,9 @@ static int run_lane(struct muster_tune_progress *search, unsigned lane,
 {
     char name[48];
     size_t rules = muster_tune_rules_lane(&search->tracks, lane, search->rule);
-    char *text = muster_tune_text(search->rule, rules, 0);
+    const char *text = muster_tune_text(&search->memory, search->rule, rules, 0);
     snprintf(name, sizeof name, "%s of %zu classes", lane ? "the second best" : "the best", rules);
     int rc = text ? muster_tune_run_once(search, text, name, sample) : -1;
-    free(text);
     if (rc > 0)
         muster_tune_drop(&search->tracks, lane);
     return rc;
@@ -485,7 +483,7 @@ int muster_tune_search(const struct muster_tune_plan *plan, struct muster_err *e
                         plan->output, search.runs, search.ending[0] ? "; " : "", search.ending);
     }
     muster_tune_tracks_free(&search.tracks);
-    free(search.rule);
+    muster_arena_free(&search.memory);
     muster_scratch_remove(search.scratch);
     int signal = muster_tune_interrupted();
     return signal ? 128 + signal : rc;

@@ -1,7 +1,6 @@
 #include "tune/tune_progress.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Without and with search->rule[0..rules). 1: one of them failed; -1: end. */
 static int whole_pair(struct muster_tune_progress *search, size_t rules, const char *policy,
@@ -27,7 +26,7 @@ static int whole_pair(struct muster_tune_progress *search, size_t rules, const c
 static void evaluate_rules(struct muster_tune_progress *search, size_t rules)
 {
     char figure[MUSTER_TUNE_LINE], meaning[MUSTER_TUNE_LINE];
-    char *text = muster_tune_text(search->rule, rules, 0);
+    const char *text = muster_tune_text(&search->memory, search->rule, rules, 0);
     unsigned n = MUSTER_TUNE_WHOLES, i = 0;
     search->whole = (struct muster_tune_whole){.rules = rules};
     while (n && !muster_tune_fits(search, 2 * n))
@@ -40,7 +39,6 @@ static void evaluate_rules(struct muster_tune_progress *search, size_t rules)
         search->ending = "the budget did not reach for three pairs with all rules";
     muster_tune_whole_format(&search->whole, figure, meaning);
     muster_tune_log(search, "%s%s%s", figure, meaning[0] ? " " : "", meaning);
-    free(text);
 }
 
 /* Drops the rule that what became slower is laid to. False: nothing did, or too little would be

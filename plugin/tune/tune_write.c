@@ -221,7 +221,8 @@ void muster_tune_write_force(FILE *out, uint32_t combinations)
     fputs("}\n", out);
 }
 
-char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force)
+const char *muster_tune_text(struct muster_arena *arena, const struct muster_tune_rule *rule,
+                             size_t rules, uint32_t force)
 {
     char *text = NULL;
     size_t bytes;
@@ -232,6 +233,7 @@ char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32
         muster_tune_write_force(out, force);
     else
         muster_tune_write(out, NULL, rule, rules);
-    muster_text_close(out, &text);
-    return text;
+    const char *kept = muster_text_close(out, &text) ? muster_arena_text(arena, text) : NULL;
+    free(text);
+    return arena->failed ? NULL : kept;
 }

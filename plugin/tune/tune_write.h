@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "tune/tune_measure.h"
 #include "tune/tune_stats.h"
 #include "view/step_period.h"
@@ -53,7 +54,8 @@ void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unev
  * cheapest way to try it everywhere. They are all of some algorithms with some protocols. */
 void muster_tune_write_force(FILE *out, uint32_t combinations);
 /* A policy of rules without an account or, with `force`, of these combinations everywhere, as text
- * to be freed; NULL: no memory. */
-char *muster_tune_text(const struct muster_tune_rule *rule, size_t rules, uint32_t force);
+ * in the arena; NULL: no memory. */
+const char *muster_tune_text(struct muster_arena *arena, const struct muster_tune_rule *rule,
+                             size_t rules, uint32_t force);
 
 #endif

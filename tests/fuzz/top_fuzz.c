@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (text && fleet) {
         memcpy(text, data, size);
         text[size] = '\0';
-        char *end = strchr(text, '\n'), *line[] = {end ? end + 1 : text};
+        char *end = strchr(text, '\n');
+        const char *line[] = {end ? end + 1 : text};
         if (end)
             *end = '\0';
         for (unsigned again = 0; again < 2; again++) /* rates need a look before */

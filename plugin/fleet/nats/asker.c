@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "fleet/nats/board.h"
 
@@ -57,10 +56,9 @@ static int read_states(struct muster_board *board, struct search *search, struct
             break;
         const char *name = kvEntry_Key(entry) + sizeof "state";
         note_name(search, name);
-        if (strcmp(name, search->answer->name) == 0 && kvEntry_ValueString(entry)) {
-            free(search->answer->state);
-            search->answer->state = strdup(kvEntry_ValueString(entry));
-        }
+        if (strcmp(name, search->answer->name) == 0 && kvEntry_ValueString(entry))
+            search->answer->state =
+                muster_arena_text(&search->answer->memory, kvEntry_ValueString(entry));
         kvEntry_Destroy(entry);
         entry = NULL;
     }
@@ -71,12 +69,11 @@ static int read_states(struct muster_board *board, struct search *search, struct
 static void keep_line(void *arg, const char *key, const char *json)
 {
     struct search *search = arg;
-    char *copy = strdup(json);
+    struct muster_answer *answer = search->answer;
     (void)key;
-    if (copy && muster_grow(&search->answer->line, search->answer->lines, sizeof(char *)))
-        search->answer->line[search->answer->lines++] = copy;
-    else
-        free(copy);
+    const char **line =
+        muster_arena_add(&answer->memory, &answer->line, &answer->lines, sizeof *line);
+    *line = muster_arena_text(&answer->memory, json);
 }
 
 static int read_all(struct muster_board *board, struct search *search, struct muster_err *err)
@@ -92,7 +89,9 @@ static int read_all(struct muster_board *board, struct search *search, struct mu
     if (search->fitting > 1 && strcmp(search->answer->name, search->job) != 0)
         return muster_fail(err, "\"%s\" is part of several jobs' names: %s", search->job,
                            search->others);
-    return muster_board_read(board, search->answer->name, keep_line, search, err);
+    if (muster_board_read(board, search->answer->name, keep_line, search, err) != 0)
+        return -1;
+    return muster_arena_check(&search->answer->memory, err, "what the fleet found");
 }
 
 /* ---- all ---- */
@@ -132,10 +131,7 @@ int muster_asker_ask(struct muster_asker *asker, struct muster_answer *answer,
 
 void muster_answer_free(struct muster_answer *answer)
 {
-    for (size_t i = 0; i < answer->lines; i++)
-        free(answer->line[i]);
-    free(answer->line);
-    free(answer->state);
+    muster_arena_free(&answer->memory);
     *answer = (struct muster_answer){.name = ""};
 }
 

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "fleet/fleet_name.h"
 #include "fleet/nats/nats_access.h"
@@ -17,12 +18,13 @@ struct muster_asker_options {
     const char *who; /* "muster top" */
 };
 
-/* JSON as it stands there: nobody has looked at it. */
+/* JSON as it stands there: nobody has looked at it. All in `memory`. */
 struct muster_answer {
     char name[MUSTER_FLEET_NAME]; /* of the job */
-    char *state;                  /* an object (fleet/picture.h); NULL: no worker holds it now */
-    char **line;                  /* a finding each */
+    const char *state;            /* an object (fleet/picture.h); NULL: no worker holds it now */
+    const char **line;            /* a finding each */
     size_t lines;
+    struct muster_arena memory;
 };
 
 struct muster_asker;

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "launch/hook_claim.h"
 
@@ -27,8 +27,11 @@ struct muster_held_job {
     uint64_t read_ns;    /* when messages were taken last */
     uint64_t abreast_ns; /* when none was left, last */
     uint64_t came_ns, state_ns, logged_ns, caught_ns;
-    char **inherited; /* keys of findings that another worker told */
-    size_t inheriteds;
+    struct {
+        const char **key; /* of findings that another worker told */
+        size_t n;
+        struct muster_arena memory;
+    } inherited;
 };
 
 static natsStatus subscribe(struct muster_held_job *job)
@@ -49,11 +52,11 @@ static natsStatus subscribe(struct muster_held_job *job)
 static void inherit(void *arg, const char *key, const char *json)
 {
     struct muster_held_job *job = arg;
-    char *copy = strstr(json, "\"resolved\":false") ? strdup(key) : NULL;
-    if (copy && muster_grow(&job->inherited, job->inheriteds, sizeof(char *)))
-        job->inherited[job->inheriteds++] = copy;
-    else
-        free(copy);
+    if (!strstr(json, "\"resolved\":false"))
+        return;
+    const char **copy = muster_arena_add(&job->inherited.memory, &job->inherited.key,
+                                         &job->inherited.n, sizeof *copy);
+    *copy = muster_arena_text(&job->inherited.memory, key);
 }
 
 struct muster_held_job *muster_held_job_new(const struct muster_held_by *by, const char *name,
@@ -69,7 +72,8 @@ struct muster_held_job *muster_held_job_new(const struct muster_held_by *by, con
     job->evaluator = muster_evaluator_new(by->hang_ns);
     job->came_ns = muster_now_ns();
     natsStatus s = job->join && job->evaluator ? subscribe(job) : NATS_NO_MEMORY;
-    if (s == NATS_OK && muster_board_read(by->board, name, inherit, job, err) == 0)
+    if (s == NATS_OK && muster_board_read(by->board, name, inherit, job, err) == 0 &&
+        muster_arena_check(&job->inherited.memory, err, "a job") == 0)
         return job;
     if (s != NATS_OK)
         muster_fail(err, "job %s is not given: %s", name, natsStatus_GetText(s));
@@ -84,9 +88,7 @@ void muster_held_job_free(struct muster_held_job *job)
     natsSubscription_Destroy(job->subscription);
     muster_join_free(job->join);
     muster_evaluator_free(job->evaluator);
-    for (size_t i = 0; i < job->inheriteds; i++)
-        free(job->inherited[i]);
-    free(job->inherited);
+    muster_arena_free(&job->inherited.memory);
     free(job);
 }
 
@@ -224,16 +226,15 @@ static void compare(void *arg, const struct muster_finding *finding)
 /* What another worker told and this one does not find: it ended while nobody looked. */
 static void resolve_inherited(struct muster_held_job *job)
 {
-    for (size_t i = 0; i < job->inheriteds; i++) {
-        struct search search = {job->join->name, job->inherited[i], false};
+    for (size_t i = 0; i < job->inherited.n; i++) {
+        struct search search = {job->join->name, job->inherited.key[i], false};
         muster_evaluator_findings(job->evaluator, compare, &search);
         if (!search.found)
-            muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
-        free(job->inherited[i]);
+            muster_board_resolve(job->by.board, job->join->name, job->inherited.key[i]);
     }
-    free(job->inherited);
-    job->inherited = NULL;
-    job->inheriteds = 0;
+    job->inherited.n = 0;
+    job->inherited.key = NULL;
+    muster_arena_free(&job->inherited.memory);
 }
 
 static void end_one(void *arg, const struct muster_finding *finding)
@@ -246,8 +247,8 @@ static void end_one(void *arg, const struct muster_finding *finding)
 void muster_held_job_end(struct muster_held_job *job)
 {
     muster_evaluator_findings(job->evaluator, end_one, job);
-    for (size_t i = 0; i < job->inheriteds; i++)
-        muster_board_resolve(job->by.board, job->join->name, job->inherited[i]);
+    for (size_t i = 0; i < job->inherited.n; i++)
+        muster_board_resolve(job->by.board, job->join->name, job->inherited.key[i]);
 }
 
 void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
@@ -256,7 +257,7 @@ void muster_held_job_look(struct muster_held_job *job, uint64_t now_ns)
         (job->abreast_ns != job->read_ns && now_ns - job->abreast_ns < BEHIND_NS))
         return;
     muster_evaluator_look(job->evaluator, job->join, now_ns, emit, job);
-    if (job->inheriteds && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)
+    if (job->inherited.n && now_ns - job->caught_ns > job->by.hang_ns + INHERIT_NS)
         resolve_inherited(job);
     if (now_ns - job->state_ns < STATE_NS)
         return;

@@ -26,7 +26,7 @@ static void a_job_of_two_hosts_is_shown(void **state)
     struct muster_top top;
     struct muster_err err;
     char held[] = FINDING("9", "false"), over[] = FINDING("4", "true");
-    char *line[] = {over, held};
+    const char *line[] = {over, held};
     (void)state;
     assert_non_null(fleet);
     assert_int_equal(muster_top_fleet_take(fleet, "7", STATE("1000000000", "100"), line, 2, &err),
@@ -83,7 +83,7 @@ static void senseless_members_are_not_known(void **state)
     struct muster_top top;
     struct muster_err err;
     char none[] = "no finding";
-    char *line[] = {none};
+    const char *line[] = {none};
     (void)state;
     assert_int_equal(muster_top_fleet_take(fleet, "7", odd, line, 1, &err), 0);
     muster_top_fleet_fill(fleet, &top);
