@@ -141,6 +141,36 @@ static void what_never_ended_is_retired_without_times_after_finalize(void **stat
     testbed_close(&testbed);
 }
 
+/* A report says how sparsely auto timed. With full and light, and where nothing is known of the
+ * GPU, there is nothing of it to say, whatever timing costs. */
+static void only_auto_with_a_gpu_has_levels(void **state)
+{
+    (void)state;
+    static const struct muster_recorder_options without[] = {
+        {.timing = MUSTER_TIMING_FULL, .played = true, .cpus = 8},
+        {.timing = MUSTER_TIMING_LIGHT, .played = true, .cpus = 8},
+        {.timing = MUSTER_TIMING_AUTO, .cpus = 8},
+    };
+    struct muster_event_op op = testbed_op(MUSTER_FUNC_ALL_REDUCE, 1);
+    struct muster_event send = {.kind = MUSTER_EVENT_P2P_API,
+                                .op = testbed_op(MUSTER_FUNC_SEND, 1024)};
+    for (unsigned i = 0; i < sizeof without / sizeof *without; i++) {
+        struct testbed testbed;
+        testbed_open_with(&testbed, &without[i]);
+        void *ctx = testbed_comm(&testbed, 0xabc, 4, 1, 5);
+        atomic_store(&testbed.rec->meter.load_ppm, 1000000);
+        atomic_store(&testbed.rec->meter.since_ns, UINT64_MAX / 2);
+        for (unsigned k = 0; k <= MUSTER_SAMPLING_WINDOW; k++) {
+            testbed_group(&testbed, ctx, false);
+            testbed_launch(&testbed, ctx, testbed_call(&testbed, ctx, &op), &op);
+            testbed_group(&testbed, ctx, false);
+            muster_track_start(testbed.rec, ctx, &send);
+        }
+        assert_int_equal(atomic_load(&testbed.rec->seg->comm[1].timing), 0);
+        testbed_close(&testbed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_channel_out_of_range_is_refused),
         cmocka_unit_test(a_second_stop_of_the_same_kernel_changes_nothing),
         cmocka_unit_test(what_never_ended_is_retired_without_times_after_finalize),
+        cmocka_unit_test(only_auto_with_a_gpu_has_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
