@@ -34,6 +34,29 @@ static void drop(struct muster_segment_file *file)
         close(file->lock_fd);
 }
 
+int __real_posix_fallocate(int fd, off_t offset, off_t len);
+int __wrap_posix_fallocate(int fd, off_t offset, off_t len);
+
+static bool promised; /* a file system whose allocations reserve nothing */
+
+int __wrap_posix_fallocate(int fd, off_t offset, off_t len)
+{
+    return promised ? 0 : __real_posix_fallocate(fd, offset, len);
+}
+
+static void every_page_is_there_where_allocation_is_a_promise(void **state)
+{
+    promised = true;
+    struct muster_segment_file file = create_ok(*state);
+    promised = false;
+    struct stat stat_seg;
+    assert_true(file.shared);
+    assert_int_equal(stat(file.path, &stat_seg), 0);
+    assert_int_equal(stat_seg.st_size, sizeof(struct muster_segment));
+    assert_true((size_t)stat_seg.st_blocks * 512 >= sizeof(struct muster_segment));
+    drop(&file);
+}
+
 static void a_new_segment_can_be_read(void **state)
 {
     struct muster_segment_file file = create_ok(*state);
@@ -299,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_new_segment_can_be_read),
+        TEST(every_page_is_there_where_allocation_is_a_promise),
         TEST(a_second_copy_of_the_library_is_told),
         TEST(two_programs_of_one_process_are_both_kept),
         TEST(others_see_that_the_owner_lives),
