@@ -55,6 +55,7 @@ struct diagnosed {
     const struct muster_view *view;
     const struct muster_findings *findings; /* NULL: nobody looked */
     struct muster_verdict verdict;          /* for JSON, where somebody looked */
+    char *text;                             /* the verdict's, where it is one; the owner frees */
 };
 
 static void add_findings(const void *arg, struct muster_json *json)
@@ -79,9 +80,8 @@ static void add_findings(const void *arg, struct muster_json *json)
 static int print_text(const struct muster_report *report, const struct muster_report_show *show,
                       const struct diagnosed *diagnosed, FILE *out)
 {
-    if (diagnosed->findings) {
-        if (!muster_verdict_print(diagnosed->view, diagnosed->findings, &show->terminal, out))
-            return -1;
+    if (diagnosed->text) {
+        fputs(diagnosed->text, out);
         fputc('\n', out);
     }
     if (muster_report_text(report, show, out))
@@ -141,15 +141,68 @@ static int print(const struct muster_report *report, const struct muster_report_
     return 0;
 }
 
-/* Who reads a report may not take want of memory for a verdict. Text makes its own, by its width.
- */
-static int look(const struct muster_view *view, const struct muster_findings *findings,
-                bool as_json, struct diagnosed *diagnosed, struct muster_err *err)
+/* By the width of what it goes to; NULL: no memory. */
+static char *verdict_text(const struct muster_view *view, const struct muster_findings *findings,
+                          FILE *out)
+{
+    const struct muster_terminal terminal = muster_terminal_of(fileno(out));
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to)
+        return NULL;
+    bool whole = muster_verdict_print(view, findings, &terminal, to);
+    if (muster_text_close(to, &text) && whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Who reads a report may not take want of memory for a verdict. As text, by `out`, or for JSON. */
+static int look(const struct muster_view *view, const struct muster_findings *findings, FILE *out,
+                struct diagnosed *diagnosed, struct muster_err *err)
 {
     *diagnosed = (struct diagnosed){.view = view, .findings = findings};
-    if (findings && as_json)
+    if (findings && out)
+        diagnosed->text = verdict_text(view, findings, out);
+    else if (findings)
         muster_verdict_of(view, findings, 0, &diagnosed->verdict);
-    return diagnosed->verdict.no_memory ? muster_fail_memory(err, "the verdict") : 0;
+    bool failed = diagnosed->verdict.no_memory || (findings && out && !diagnosed->text);
+    return failed ? muster_fail_memory(err, "the verdict") : 0;
+}
+
+/* The rows, which rest on no finding: made beside the verdict. */
+struct building {
+    const struct muster_view *view;
+    enum muster_report_by by;
+    struct muster_report *report;
+    struct muster_err err;
+    int result;
+};
+
+static void build(void *arg)
+{
+    struct building *own = arg;
+    own->result = muster_report_build(own->view, own->by, own->report, &own->err);
+}
+
+/* Both. -1: nothing is to be freed. */
+static int look_and_build(const struct muster_view *view, const struct muster_findings *findings,
+                          enum muster_report_by by, FILE *out, struct diagnosed *diagnosed,
+                          struct muster_report *report, struct muster_err *err)
+{
+    struct building rows = {.view = view, .by = by, .report = report};
+    struct muster_beside other;
+    muster_beside_begin(&other, build, &rows);
+    int result = look(view, findings, out, diagnosed, err);
+    muster_beside_end(&other);
+    if (result == 0 && rows.result != 0) {
+        *err = rows.err;
+        free(diagnosed->text);
+    } else if (result != 0 && rows.result == 0) {
+        muster_report_free(report);
+    }
+    return result == 0 ? rows.result : result;
 }
 
 static int print_view(const struct muster_view *view, const struct muster_findings *findings,
@@ -159,15 +212,16 @@ static int print_view(const struct muster_view *view, const struct muster_findin
     struct muster_report report;
     struct diagnosed diagnosed;
     bool of_rules = request->choice == MUSTER_SHOW_RULE || request->format == MUSTER_FORMAT_JSON;
-    if (look(view, findings, request->format == MUSTER_FORMAT_JSON, &diagnosed, err) ||
-        muster_report_build(view, rows_by(request->format, request->choice), &report, err)) {
+    if (look_and_build(view, findings, rows_by(request->format, request->choice),
+                       request->format == MUSTER_FORMAT_TEXT ? out : NULL, &diagnosed, &report,
+                       err))
         return -1;
-    }
     if (findings)
         muster_verdict_mark(view, findings, &report);
     int result = of_rules ? muster_report_rules_add(view, &report, err) : 0;
     if (result == 0)
         result = print(&report, request, &diagnosed, out, err);
+    free(diagnosed.text);
     muster_report_free(&report);
     return result;
 }
@@ -254,10 +308,8 @@ static int make_page(const struct muster_view *view, const struct muster_finding
         .more = add_findings,
         .more_arg = &diagnosed,
     };
-    if (look(view, findings, true, &diagnosed, err) ||
-        muster_report_build(view, MUSTER_BY_OP, &report, err)) {
+    if (look_and_build(view, findings, MUSTER_BY_OP, NULL, &diagnosed, &report, err))
         return -1;
-    }
     struct muster_progress *progress = muster_progress_begin("report", "drawing the page", 0);
     muster_verdict_mark(view, findings, &report);
     int result = muster_report_rules_add(view, &report, err);
