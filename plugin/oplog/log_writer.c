@@ -430,6 +430,14 @@ bool muster_log_writer_finish(struct muster_log_writer *writer, unsigned deadlin
     while ((rc = sem_clockwait(&writer->done, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR)
         ;
     bool whole = rc == 0 && atomic_load_explicit(&writer->complete, memory_order_acquire);
+    /* Another segment stays where it lies, and whoever reads next finds it. */
+    if (rc != 0 && !writer->segment_file.shared)
+        muster_log(
+            MUSTER_LOG_WARN,
+            "the file system of the run directory did not answer for %u ms at the exit: what "
+            "this process recorded is lost, as its segment was in its own memory. Make room "
+            "in MUSTER_SEGMENT_DIR (/dev/shm): there it outlives the process",
+            deadline_ms);
     release(writer);
     return whole;
 }

@@ -41,8 +41,8 @@ bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op
 bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_artifact *kept);
 
 /* At exit: writes what is queued and archives the segment, waiting at most `deadline_ms`. The
- * thread is left behind if the file system stalls. NULL is accepted. False: not everything was
- * written. */
+ * thread is left behind if the file system stalls; a line says so where the segment is gone with
+ * the process. NULL is accepted. False: not everything was written. */
 bool muster_log_writer_finish(struct muster_log_writer *writer, unsigned deadline_ms);
 
 #endif

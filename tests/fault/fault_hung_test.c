@@ -99,6 +99,34 @@ static void a_mount_that_hangs_holds_nobody_up(void **state)
     evaluate(driven, "the run directory's file system hung");
 }
 
+/* With nowhere to leave it, what was recorded ends with the process: that is said, once. */
+static void what_was_in_memory_of_its_own_is_lost_with_a_line(void **state)
+{
+    struct driven *driven = *state;
+    struct fault_plan *plan = driven->plan;
+    static const char lost[] = "what this process recorded is lost";
+    char segment_dir[sizeof driven->segment_dir];
+    driven->timing = "light";
+    plan->family = FAULT_NONE;
+    driven_clear(driven);
+    memcpy(segment_dir, driven->segment_dir, sizeof segment_dir);
+    snprintf(driven->segment_dir, sizeof driven->segment_dir, "/proc"); /* no tmpfs */
+    driven_run_again(driven, job);
+    bool said_too_much = strstr(driven->err, lost);
+    plan->family = FAULT_HELD;
+    plan->at = 1;
+    plan->onwards = true;
+    snprintf(plan->place, sizeof plan->place, "%s", driven->run);
+    driven_restart(driven);
+    driven_run_again(driven, job);
+    memcpy(driven->segment_dir, segment_dir, sizeof segment_dir);
+    assert_false(said_too_much);
+    assert_int_equal(driven->status, 0);
+    const char *said = strstr(driven->err, lost);
+    assert_non_null(said);
+    assert_null(strstr(said + 1, lost));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, driven_setup, driven_teardown)
 
 int main(void)
@@ -107,6 +135,7 @@ int main(void)
         TEST(any_file_operation_may_never_return),
         TEST(every_file_operation_may_take_seconds),
         TEST(a_mount_that_hangs_holds_nobody_up),
+        TEST(what_was_in_memory_of_its_own_is_lost_with_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
