@@ -53,39 +53,52 @@ static const struct muster_view_op *peek(struct muster_joint *joint, uint32_t i)
     return NULL;
 }
 
-/* Sets op[] to the lowest operation that any member has next. */
+static bool is_like(const struct muster_view_op *a, const struct muster_view_op *b)
+{
+    return a->func == b->func && a->count == b->count;
+}
+
+/* Whether the members, of which not all have the same operation next, called the same in `any`. */
+static bool sort_out(struct muster_joint *joint)
+{
+    bool alike = true;
+    for (uint32_t i = 0; i < joint->comm->members; i++) {
+        if (joint->op[i] && before(joint->any, joint->op[i]))
+            joint->op[i] = NULL;
+        alike = alike && (!joint->op[i] || is_like(joint->op[i], joint->any));
+    }
+    return alike;
+}
+
+/* Sets op[] to the lowest operation that any member has next. Ranks' operations lie far apart, each
+ * in a cache line of its own: where all have the same next, as nearly always, they are looked at
+ * once. */
 static bool line_up(struct muster_joint *joint)
 {
     uint32_t n = joint->comm->members;
     const struct muster_view_op *lowest = NULL;
+    bool same = true, alike = true;
     for (uint32_t i = 0; i < n; i++) {
-        joint->op[i] = peek(joint, i);
-        if (joint->op[i] && (!lowest || before(joint->op[i], lowest)))
-            lowest = joint->op[i];
+        const struct muster_view_op *op = joint->op[i] = peek(joint, i);
+        if (!op)
+            continue;
+        bool lower = !lowest || before(op, lowest);
+        same = same && (!lowest || !(lower || before(lowest, op)));
+        lowest = lower ? op : lowest;
+        alike = alike && is_like(op, lowest);
     }
     joint->any = lowest;
+    joint->alike = same || !lowest ? alike : sort_out(joint);
     joint->present = 0;
     for (uint32_t i = 0; i < n && lowest; i++) {
-        if (joint->op[i] && before(lowest, joint->op[i]))
-            joint->op[i] = NULL;
         if (!joint->op[i])
             continue;
         joint->cursor[i]++;
         joint->present++;
-        /* Ranks' operations lie far apart; by the time all ranks had their turn it is there. */
+        /* By the time all ranks had their turn it is there. */
         __builtin_prefetch(joint->op[i] + 2);
     }
     return lowest;
-}
-
-static bool alike(const struct muster_joint *joint)
-{
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        const struct muster_view_op *op = joint->op[i];
-        if (op && (op->func != joint->any->func || op->count != joint->any->count))
-            return false;
-    }
-    return true;
 }
 
 bool muster_joint_next(struct muster_joint *joint)
@@ -93,7 +106,6 @@ bool muster_joint_next(struct muster_joint *joint)
     while (!joint->memory->failed && line_up(joint)) {
         if (joint->present < joint->rule.least)
             continue;
-        joint->alike = alike(joint);
         if (joint->alike || joint->rule.unlike)
             return true;
     }
