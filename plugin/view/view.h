@@ -14,7 +14,8 @@
  * were fed in; a hole in the numbers is an operation that was not recorded.
  *
  * Memory: 52 bytes an operation, members and GPUs apart; while it is being finished 32 more for
- * each operation of the busiest GPU. A view belongs to one thread, and keeps pointers into the run.
+ * each operation of the busiest GPU. A view belongs to one thread until it is finished, then
+ * several may read it. It keeps pointers into the run.
  */
 #ifndef MUSTER_VIEW_VIEW_H
 #define MUSTER_VIEW_VIEW_H
