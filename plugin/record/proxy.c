@@ -55,7 +55,8 @@ static void attach_to_op(struct muster_recorder *recorder, struct muster_proxy_s
     struct muster_handle h = muster_handle_unpack(parent);
     if (!parent || h.nonce != recorder->nonce || h.kind != MUSTER_HANDLE_OP)
         return;
-    struct muster_seg_slot *op = muster_track_slot(recorder, parent);
+    /* An operation that its events show ended does not wait for the proxy, which may be behind. */
+    struct muster_seg_slot *op = muster_track_in_flight(recorder, h);
     if (!op)
         return;
     slot->has_op = true;
@@ -109,8 +110,10 @@ static struct muster_seg_slot *op_of(struct muster_recorder *recorder,
 {
     if (!slot->has_op)
         return NULL;
-    return muster_track_slot(recorder, muster_handle_pack(recorder->nonce, MUSTER_HANDLE_OP,
-                                                          slot->op_generation, slot->op_slot));
+    return muster_track_in_flight(recorder,
+                                  (struct muster_handle){.kind = MUSTER_HANDLE_OP,
+                                                         .generation = slot->op_generation,
+                                                         .index = slot->op_slot});
 }
 
 /* NCCL announces proxy operations when they are queued; they begin when it takes them up. */

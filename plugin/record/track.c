@@ -116,6 +116,17 @@ static uint16_t warm_up_flag(uint64_t number)
     return number < MUSTER_WARM_UP ? MUSTER_OP_UNSCORED : 0;
 }
 
+struct muster_seg_slot *muster_track_in_flight(struct muster_recorder *recorder,
+                                               struct muster_handle h)
+{
+    if (h.index >= MUSTER_SEG_SLOTS || (h.kind != MUSTER_HANDLE_OP && h.kind != MUSTER_HANDLE_CE))
+        return NULL;
+    uint32_t word = atomic_load_explicit(&recorder->seg->slot_state[h.index], memory_order_acquire);
+    return word == muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED)
+               ? &recorder->seg->slot[h.index]
+               : NULL;
+}
+
 struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, const void *handle)
 {
     struct muster_handle h = muster_handle_unpack(handle);
@@ -123,14 +134,10 @@ struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, cons
         muster_recorder_drop(recorder, NULL, MUSTER_DROP_FOREIGN);
         return NULL;
     }
-    if (h.index < MUSTER_SEG_SLOTS && (h.kind == MUSTER_HANDLE_OP || h.kind == MUSTER_HANDLE_CE)) {
-        uint32_t word =
-            atomic_load_explicit(&recorder->seg->slot_state[h.index], memory_order_acquire);
-        if (word == muster_slot_word(h.generation, MUSTER_SLOT_LAUNCHED))
-            return &recorder->seg->slot[h.index];
-    }
-    muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
-    return NULL;
+    struct muster_seg_slot *slot = muster_track_in_flight(recorder, h);
+    if (!slot)
+        muster_recorder_drop(recorder, NULL, MUSTER_DROP_STALE);
+    return slot;
 }
 
 static void *captured(struct muster_recorder *recorder, struct muster_comm *comm, uint8_t dtype)

@@ -18,6 +18,10 @@ void muster_track_stop(struct muster_recorder *recorder, const void *handle);
  * counted by reason. */
 struct muster_seg_slot *muster_track_slot(struct muster_recorder *recorder, const void *handle);
 
+/* The same of a handle of this process, and nothing is counted: of who may come after the end. */
+struct muster_seg_slot *muster_track_in_flight(struct muster_recorder *recorder,
+                                               struct muster_handle h);
+
 /* A call without a launch becomes its launch's or, given up, the drain thread's: true for who comes
  * first. The slot stays CALLED, for whoever reads after a kill, until the taker sets its next
  * state. Any thread. */

@@ -73,6 +73,27 @@ static void without_steps_a_ring_gives_the_bytes_and_the_proxy_the_time(void **u
     testbed_close(&testbed);
 }
 
+/* The operation's GPU times are whole and it is over; NCCL's proxy takes its part up only then. */
+static void a_part_that_begins_after_its_operation_is_counted_and_no_drop(void **unused)
+{
+    (void)unused;
+    struct testbed testbed;
+    testbed_open(&testbed, true, true);
+    void *op = testbed_collective(&testbed, testbed.ctx, MUSTER_FUNC_BROADCAST, 1024);
+    for (unsigned c = 0; c < 8; c++)
+        testbed_kernel_stop(&testbed, testbed_kernel(&testbed, op, c, 1000), 2000);
+    testbed_drain(&testbed, 60 * MUSTER_NS_PER_S);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_BROADCAST), 1);
+    void *p = proxy(&testbed, op, true, testbed.rec->pid);
+    assert_non_null(p);
+    state(&testbed, p, MUSTER_STATE_PROXY_OP_IN_PROGRESS, 0);
+    muster_track_stop(testbed.rec, p);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(only_net(&testbed)->count, 1);
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_STALE), 0);
+    testbed_close(&testbed);
+}
+
 static void work_for_another_process_is_not_ours(void **unused)
 {
     (void)unused;
@@ -111,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_give_bytes_and_waits),
         cmocka_unit_test(without_steps_a_ring_gives_the_bytes_and_the_proxy_the_time),
+        cmocka_unit_test(a_part_that_begins_after_its_operation_is_counted_and_no_drop),
         cmocka_unit_test(work_for_another_process_is_not_ours),
         cmocka_unit_test(steps_of_a_refused_operation_are_ignored),
         cmocka_unit_test(more_proxy_operations_than_slots_are_dropped_and_counted),
