@@ -7,7 +7,7 @@
 #include "doctor/doctor.h"
 #include "doctor/rules/job_log.h"
 
-enum { FIRST_WITH_NVLS = 21700, HOPPER = 9 };
+enum { FIRST_WITH_NVLS = 21700, FIRST_THAT_GOES_WITHOUT = 22703, HOPPER = 9 };
 
 /* NCCL_NVLS_ENABLE=0, or an NCCL_ALGO without it. */
 static bool is_off(const struct muster_doctor *doctor)
@@ -55,6 +55,14 @@ static void suspect(const struct muster_doctor *doctor, struct muster_check *che
         return;
     }
     const bool bare = muster_doctor_container(doctor) && access(caps, F_OK) != 0;
+    /* from 2.27.3 on NCCL goes without what is refused, where it was not told to insist (its notes)
+     */
+    const char *enable = muster_doctor_setting(doctor, "NCCL_NVLS_ENABLE");
+    if (!bare && muster_doctor_version(doctor) >= FIRST_THAT_GOES_WITHOUT &&
+        (!enable || strcmp(enable, "1") != 0)) {
+        check->suspect_of = "hang_stuck";
+        check->suspect_weight = 1;
+    }
     check->suspect_of_kind = !bare;
     muster_check_suspect(check,
                          "NVLink SHARP (NVLS) needs multicast, which a driver or fabric manager "

@@ -123,10 +123,14 @@ class Suspects(GpuCase):
         symptom = ("--passive", "--only", "gpu.multicast", "--symptom", "init_error")
         check = self.doctor("--passive", nvml=hopper, **dev)["gpu.multicast"]
         self.assertEqual((check["status"], check["found"]), ("ok", "NCCL will try NVLink SHARP"))
-        self.assertEqual(self.causes(*symptom, nvml=hopper, **dev), ["gpu.multicast"])
+        old = {"FAKE_NCCL": "22606"}  # from 2.27.3 on NCCL goes without what is refused
+        self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **old), ["gpu.multicast"])
+        self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, FAKE_NCCL="22703"), [])
+        insists = {"FAKE_NCCL": "22703", "NCCL_NVLS_ENABLE": "1"}
+        self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **insists), ["gpu.multicast"])
         for off in ({"NCCL_NVLS_ENABLE": "0"}, {"NCCL_ALGO": "^NVLS"}, {"NCCL_ALGO": "Ring"}, {"FAKE_NCCL": "21605"}):
-            self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **off), [], off)
-        self.assertEqual(self.causes(*symptom, nvml="gpu * capability 8 0", **dev), [])
+            self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **{**old, **off}), [], off)
+        self.assertEqual(self.causes(*symptom, nvml="gpu * capability 8 0", **dev, **old), [])
         self.put(".dockerenv")
         self.assertIn("no /dev/nvidia-caps", self.doctor(*symptom, nvml=hopper, **dev)["gpu.multicast"]["found"])
         self.put("dev/nvidia-caps/nvidia-cap1")
