@@ -95,6 +95,11 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "NCCL_CUMEM_HOST_ENABLE=0 where NUMA nodes lack memory or CPUs",
      "limit.shm host.cumem host.identity limit.shm_stale version.nccl_bad host.numa "
      "host.container"},
+    {"log.uds", "F28,F29", FAILS, 5,
+     "ranks of one host could not pass a handle of memory over a Unix socket",
+     "ranks of one host in containers need one network namespace (--network host), or "
+     "NCCL_CUMEM_ENABLE=0; ulimit -n 65536",
+     "host.identity limit.nofile version.nccl_bad host.container"},
     {"log.bus_error", "F27", DIES, 7, "a process wrote to shared memory that has no room",
      "more /dev/shm (docker --shm-size, --ipc=host), or fewer workers of data loaders",
      "limit.shm limit.shm_stale limit.memory host.oom"},
@@ -258,6 +263,8 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "host.container"},
     {"log.nics_differ", "F34,F57", FAILS, 7, "hosts have different numbers of network cards",
      "the same ports on all hosts: NCCL_IB_HCA, and those that are down", "ib.hca ib.ports"},
+    {"log.nics_mixed", "F57", FAILS, 8, "network cards of InfiniBand and of Ethernet were paired",
+     "NCCL_IB_HCA with those of one kind, the same on all hosts", "ib.hca ib.ports"},
     {"log.argument", "F18", FAILS, 6, "the program called NCCL with something that does not fit",
      "a tensor on the rank's own GPU, a root and types that are there; one device a rank",
      "gpu.shared job.ranks"},
