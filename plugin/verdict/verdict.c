@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "run/live_jobs.h"
 #include "verdict/verdict_graphs.h"
+#include "verdict/verdict_middle.h"
 #include "verdict/verdict_now.h"
 #include "verdict/verdict_waits.h"
 #include "verdict/verdict_writer.h"
@@ -364,75 +365,6 @@ static void put_nobody(struct muster_verdict_writer *writer,
     }
 }
 
-/* Collectives that a member called and that are known one by one. */
-static uint64_t calls_of(const struct muster_view *view, const struct muster_view_member *member)
-{
-    uint64_t n = 0;
-    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++)
-        n += !muster_func_is_p2p(view->op[i].func) && !(view->op[i].flags & MUSTER_OP_GRAPH);
-    return n;
-}
-
-struct short_fall {
-    const struct muster_view_comm *comm;
-    int32_t rank; /* global, of who called least */
-    uint64_t least, most;
-};
-
-static bool calls_differ(const struct muster_view *view, const struct muster_view_comm *comm,
-                         struct short_fall *found)
-{
-    *found = (struct short_fall){.comm = comm, .rank = -1, .least = UINT64_MAX};
-    for (uint32_t i = 0; i < comm->members; i++) {
-        const struct muster_view_member *member = &view->member[comm->first_member + i];
-        const struct muster_view_gpu *gpu = &view->gpu[member->gpu];
-        uint64_t calls = calls_of(view, member);
-        if (gpu->missing || view->run->process[gpu->process].state == MUSTER_PROCESS_RUNNING)
-            return false;
-        found->most = calls > found->most ? calls : found->most;
-        found->rank = calls < found->least ? gpu->rank : found->rank;
-        found->least = calls < found->least ? calls : found->least;
-    }
-    return found->least < found->most;
-}
-
-/* A rank that called less often than the others of a communicator whose ranks are all seen and have
- * all ended: the job ended, or hung, in the middle. */
-static bool find_short_fall(const struct muster_view *view, struct short_fall *found)
-{
-    for (size_t c = 0; c < view->comms && view->run; c++) {
-        const struct muster_view_comm *comm = &view->comm[c];
-        if (comm->id && !comm->duplicate_rank && comm->members >= 2 &&
-            comm->members == comm->nranks && calls_differ(view, comm, found)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void put_short_fall(struct muster_verdict_writer *writer, const struct short_fall *found,
-                           bool clean)
-{
-    muster_verdict_word(writer,
-                        "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64
-                        " of the %" PRIu64 " calls that others made in communicator %016" PRIx64
-                        ".",
-                        found->rank, found->least, found->most, found->comm->id);
-    muster_verdict_word(
-        writer, "Ended in the middle: rank %" PRId32 " made %" PRIu64 " calls, others %" PRIu64 ".",
-        found->rank, found->least, found->most);
-    muster_verdict_end_line(writer);
-    if (clean) {
-        muster_verdict_word(writer, "Before that nobody held it back.");
-        muster_verdict_end_line(writer);
-    }
-    muster_verdict_word(
-        writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
-                "`muster replay --hold 20`); that tells why.");
-    muster_verdict_word(writer, "Next: `muster diagnose --live` while it hangs.");
-    muster_verdict_end_line(writer);
-}
-
 static const char *why_unknown(const struct muster_view *view,
                                const struct muster_finding_clean *clean, const char **next)
 {
@@ -508,16 +440,14 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
                        unsigned width, struct muster_verdict *verdict)
 {
     struct muster_verdict_writer writer = {.verdict = verdict, .width = width};
-    struct short_fall fall;
     *verdict = (struct muster_verdict){.finding = heaviest(findings)};
     if (verdict->finding) {
         verdict->state = MUSTER_VERDICT_HELD;
         put_held(&writer, view, verdict->finding);
     } else if (muster_verdict_write_now(&writer, view)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
-    } else if (find_short_fall(view, &fall)) {
+    } else if (muster_verdict_write_middle(&writer, view, findings->clean.least_ns > 0)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
-        put_short_fall(&writer, &fall, findings->clean.least_ns > 0);
     } else if (findings->clean.least_ns) {
         verdict->state = MUSTER_VERDICT_NOBODY;
         bool but_graphs = muster_verdict_graphs_untimed(view);
