@@ -7,9 +7,11 @@
 #include "diagnose/straggler/job_positions.h"
 
 enum {
-    GROUP_NS = 50000, /* calls of one group follow each other within this */
-    LAUNCH_NS = 3000, /* a launch takes the host longer, a call of a group less */
-    SLACK_NS = 2000,  /* what ended so much after a begin has ended before it */
+    GROUP_NS = 50000,   /* calls of one group follow each other within this, or less */
+    GAPS = 64,          /* parts of it that are told apart */
+    GAPS_ENOUGH = 4096, /* tell which are of one group */
+    LAUNCH_NS = 3000,   /* a launch takes the host longer, a call of a group less */
+    SLACK_NS = 2000,    /* what ended so much after a begin has ended before it */
 };
 
 /* Stamps from outside: what is beyond is no time. So sums of a few never overflow. */
@@ -21,6 +23,7 @@ struct builder {
     struct muster_arena memory;
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
     uint32_t (*recent)[2];              /* of each member of the view: its last units */
+    uint64_t group_ns;                  /* calls of one group follow each other within this */
     struct muster_positions *positions;
 };
 
@@ -30,26 +33,47 @@ static bool timed(const struct muster_view_op *op)
            op->end_ns < LATEST_NS && op->end_ns - op->begin_ns < LONGEST_NS;
 }
 
+/* Whether an operation was on the GPU together with what lasted from begin to end. Stamps are exact
+ * to less than the slack: what follows at once is no part of it. */
+static bool ran_together(const struct muster_view_op *op, uint64_t begin_ns, uint64_t end_ns)
+{
+    return op->begin_ns == begin_ns ||
+           (op->begin_ns + SLACK_NS < end_ns && op->end_ns > begin_ns + SLACK_NS);
+}
+
+/* Where the gap between two calls tells best whether they are of one group, by those that were
+ * timed: in the middle of the cuts that are wrong least often. */
+static uint64_t best_cut(const uint32_t *together, const uint32_t *apart)
+{
+    int64_t wrong = 0, least = 0;
+    size_t low = 0, high = 0;
+    bool any = false;
+    for (size_t i = 0; i < GAPS; i++) {
+        any |= apart[i] > 0;
+        wrong += (int64_t)apart[i] - together[i];
+        low = wrong < least ? i + 1 : low;
+        high = wrong <= least ? i + 1 : high;
+        least = wrong < least ? wrong : least;
+    }
+    return any ? GROUP_NS * (low + high) / (2ull * GAPS) : GROUP_NS;
+}
+
 /* Whether the operation belongs to the group of `first` and `last`. Of groups that were not timed
  * the next begins, at the latest, where the same is called again and a launch lies between. */
-static bool same_group(const struct muster_graph *graph, const struct muster_unit *unit,
+static bool same_group(const struct builder *builder, const struct muster_unit *unit,
                        const struct muster_view_op *first, const struct muster_view_op *last,
                        const struct muster_view_op *op)
 {
+    const struct muster_graph *graph = builder->graph;
     if (!last || last->member != op->member || !muster_func_is_p2p(last->func) ||
         !muster_func_is_p2p(op->func)) {
         return false;
     }
-    if (unit && timed(op)) {
-        uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
-        uint64_t end_ns = muster_unit_end_ns(graph, unit);
-        /* Stamps are exact to less than the slack: what follows at once is no part of it. */
-        return op->begin_ns == begin_ns ||
-               (op->begin_ns + SLACK_NS < end_ns && op->end_ns > begin_ns + SLACK_NS);
-    }
+    if (unit && timed(op))
+        return ran_together(op, muster_unit_begin_ns(graph, unit), muster_unit_end_ns(graph, unit));
     uint64_t gap_ns = op->enqueue_ns - last->enqueue_ns;
     bool again = op->func == first->func && op->peer == first->peer;
-    return gap_ns < (again ? LAUNCH_NS : GROUP_NS) && !timed(op);
+    return gap_ns < (again ? LAUNCH_NS : builder->group_ns) && !timed(op);
 }
 
 static uint32_t new_unit(struct builder *builder, uint32_t o)
@@ -116,7 +140,7 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         if (muster_view_to_itself(graph->view, op))
             continue;
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
-        if (same_group(graph, group, first, before, op)) {
+        if (same_group(builder, group, first, before, op)) {
             if (group && timed(op)) {
                 extend(graph, group, op);
                 of_op[keyed[i].value] = unit;
@@ -187,18 +211,29 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
     recent[0] = u;
 }
 
+/* The operations of some members of the view, by call. */
+static const struct muster_keyed *by_call(struct builder *builder, const uint32_t *members,
+                                          size_t n, size_t *ops)
+{
+    const struct muster_view *view = builder->graph->view;
+    *ops = 0;
+    for (size_t m = 0; m < n; m++) {
+        const struct muster_view_member *member = &view->member[members[m]];
+        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++)
+            builder->keyed[(*ops)++] = (struct muster_keyed){view->op[o].enqueue_ns, o, {0}};
+    }
+    return muster_sort_keyed(builder->keyed, builder->spare, *ops);
+}
+
 static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
-    size_t ops = 0, first = graph->units;
-    for (size_t m = 0; m < n; m++) {
-        const struct muster_view_member *member = &view->member[members[m]];
-        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++)
-            builder->keyed[ops++] = (struct muster_keyed){view->op[o].enqueue_ns, o, {0}};
+    size_t ops, first = graph->units;
+    for (size_t m = 0; m < n; m++)
         memset(builder->recent[members[m]], 0xff, sizeof *builder->recent);
-    }
-    walk_calls(builder, muster_sort_keyed(builder->keyed, builder->spare, ops), ops);
+    const struct muster_keyed *keyed = by_call(builder, members, n, &ops);
+    walk_calls(builder, keyed, ops);
     size_t units = graph->units - first;
     for (size_t u = 0; u < units; u++) {
         builder->keyed[u] = (struct muster_keyed){
@@ -266,12 +301,57 @@ static bool is_failed(const struct builder *builder)
            builder->graph->making->failed;
 }
 
+/* Gaps between calls of sends and receives, by their length. */
+struct gaps {
+    uint32_t together[GAPS], apart[GAPS]; /* of one group, or not, as was timed */
+    size_t n;
+};
+
+static void note_gaps(const struct muster_view *view, const struct muster_keyed *keyed, size_t n,
+                      struct gaps *gaps)
+{
+    const struct muster_view_op *last = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct muster_view_op *op = &view->op[keyed[i].value];
+        if (muster_view_to_itself(view, op))
+            continue;
+        bool both = last && last->member == op->member && muster_func_is_p2p(last->func) &&
+                    muster_func_is_p2p(op->func) && timed(last) && timed(op);
+        uint64_t gap_ns = both ? op->enqueue_ns - last->enqueue_ns : GROUP_NS;
+        if (gap_ns < GROUP_NS) {
+            bool same = ran_together(op, last->begin_ns, last->end_ns);
+            (same ? gaps->together : gaps->apart)[gap_ns * GAPS / GROUP_NS]++;
+            gaps->n++;
+        }
+        last = op;
+    }
+}
+
+/* What was not timed is taken apart as it is where it was timed, on whichever GPU. */
+static uint64_t learn_group_ns(struct builder *builder, const uint32_t *members,
+                               const size_t *first)
+{
+    const struct muster_view *view = builder->graph->view;
+    struct gaps gaps = {.n = 0};
+    bool any = false;
+    for (size_t i = 0; i < view->classes && !any; i++)
+        any = muster_func_is_p2p(view->class[i].func);
+    for (size_t g = 0; g < view->gpus && any && gaps.n < GAPS_ENOUGH; g++) {
+        size_t ops;
+        const struct muster_keyed *keyed =
+            by_call(builder, members + first[g], first[g + 1] - first[g], &ops);
+        note_gaps(view, keyed, ops, &gaps);
+    }
+    return best_cut(gaps.together, gaps.apart);
+}
+
 static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
     memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
     set_roles(graph);
+    builder->group_ns = learn_group_ns(builder, members, first);
     for (size_t g = 0; g < view->gpus && !is_failed(builder); g++) {
         one_gpu(builder, members + first[g], first[g + 1] - first[g]);
         graph->first_unit[g + 1] = (uint32_t)graph->units;
