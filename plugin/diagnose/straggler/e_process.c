@@ -165,20 +165,78 @@ static void add_rows(double hits, double rows, double n, double *together, doubl
     }
 }
 
-static void set_rows(const struct muster_graph *graph, struct rows *rows)
+/* Of neighbours, over some seats: how far they are late together, and how far each is. */
+struct alike {
+    double far[MUSTER_FARS][2], hit[2];
+};
+
+static void add_alike(struct alike *alike, const struct muster_seat *seat)
 {
-    double far[MUSTER_FARS][2] = {{0}}, hit[2] = {0, 0};
-    double least = graph->view->window ? ROWS_LEAST : 1;
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
+        add_rows(seat->far[k], seat->far_rows[k], seat->slices, &alike->far[k][0],
+                 &alike->far[k][1]);
+    add_rows(seat->hits, seat->hit_rows, seat->windows, &alike->hit[0], &alike->hit[1]);
+}
+
+static void take_off(struct alike *from, const struct alike *some)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned k = 0; k < MUSTER_FARS; k++)
+            from->far[k][i] -= some->far[k][i];
+        from->hit[i] -= some->hit[i];
+    }
+}
+
+/* Delays in a row, of each GPU by the others and by those of other hosts, culprits left out: that
+ * it was late for a while, or its host, is no excuse of its own. */
+struct all_rows {
+    const uint32_t *host_of;
+    struct alike *by_gpu, *by_host;
+    struct rows *others, *other_hosts;
+};
+
+static void make_rows(struct all_rows *rows, const struct muster_graph *graph)
+{
+    struct muster_arena *memory = graph->memory;
+    size_t n = graph->view->gpus + 1;
+    rows->host_of = muster_view_hosts(graph->view, memory);
+    rows->by_gpu = muster_arena_array(memory, n, sizeof *rows->by_gpu);
+    rows->by_host = muster_arena_array(memory, n, sizeof *rows->by_host);
+    rows->others = muster_arena_array(memory, n, sizeof *rows->others);
+    rows->other_hosts = muster_arena_array(memory, n, sizeof *rows->other_hosts);
+}
+
+static struct rows rows_without(const struct alike *all, const struct alike *some, bool window)
+{
+    struct rows rows = {.others = window};
+    struct alike rest = *all;
+    double least = window ? ROWS_LEAST : 1;
+    take_off(&rest, some);
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
+        rows.far[k] = fmax(least, row_length(rest.far[k][0], rest.far[k][1]));
+    rows.hit = fmax(least, row_length(rest.hit[0], rest.hit[1]));
+    return rows;
+}
+
+static void set_rows(const struct muster_graph *graph, struct all_rows *rows)
+{
+    size_t gpus = graph->view->gpus;
+    bool window = graph->view->window > 0;
+    struct alike all = {0};
+    memset(rows->by_gpu, 0, gpus * sizeof *rows->by_gpu);
+    memset(rows->by_host, 0, gpus * sizeof *rows->by_host);
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
-        for (unsigned k = 0; k < MUSTER_FARS; k++)
-            add_rows(seat->far[k], seat->far_rows[k], seat->slices, &far[k][0], &far[k][1]);
-        add_rows(seat->hits, seat->hit_rows, seat->windows, &hit[0], &hit[1]);
+        if (!seat->culprit) {
+            add_alike(&rows->by_gpu[seat->gpu], seat);
+            add_alike(&rows->by_host[rows->host_of[seat->gpu]], seat);
+            add_alike(&all, seat);
+        }
     }
-    for (unsigned k = 0; k < MUSTER_FARS; k++)
-        rows->far[k] = fmax(least, row_length(far[k][0], far[k][1]));
-    rows->hit = fmax(least, row_length(hit[0], hit[1]));
-    rows->others = graph->view->window > 0;
+    for (size_t g = 0; g < gpus; g++) {
+        rows->others[g] = rows_without(&all, &rows->by_gpu[g], window);
+        rows->other_hosts[g] = rows_without(&all, &rows->by_host[rows->host_of[g]], window);
+    }
 }
 
 double muster_rate_most(double hits, double n)
@@ -206,23 +264,24 @@ static double log_e_against(const struct muster_seat *seat, const struct muster_
 /* Against all others at the position, and against those of other hosts where there are: who shares
  * a host that is late as a whole is late, too, and hides it. Culprits are no others. */
 static double log_e_of(const struct muster_graph *graph, const struct muster_other_hosts *hosts,
-                       size_t s, const struct rows *rows)
+                       size_t s, const struct all_rows *rows)
 {
     const struct muster_seat *seat = &graph->seat[s];
     const struct muster_tally *all = &graph->position[seat->position].tally;
     struct muster_tally own = {0}, others;
     muster_tally_add(&own, seat);
     others = muster_tally_without(all, &own);
-    double log_e = log_e_against(seat, &others, rows, 1);
+    double log_e = log_e_against(seat, &others, &rows->others[seat->gpu], 1);
     const struct muster_host_tally *host = muster_other_hosts_of(hosts, s);
     if (!host)
         return log_e;
     others = muster_tally_without(all, &host->tally);
-    return log_mix(log_e, log_e_against(seat, &others, rows, host->seats), HOST_STAKE);
+    const struct rows *other = &rows->other_hosts[seat->gpu];
+    return log_mix(log_e, log_e_against(seat, &others, other, host->seats), HOST_STAKE);
 }
 
 static void set_evidence(struct muster_graph *graph, struct muster_other_hosts *hosts,
-                         const struct rows *rows)
+                         const struct all_rows *rows)
 {
     for (size_t p = 0; p < graph->positions; p++)
         graph->position[p].tally = (struct muster_tally){0};
@@ -271,19 +330,20 @@ static void name_culprits(struct muster_graph *graph, double *sorted)
 
 void muster_seats_evaluate(struct muster_graph *graph)
 {
-    struct rows rows;
     struct muster_other_hosts hosts;
+    struct all_rows rows;
+    size_t gpus = graph->view->gpus;
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
-    uint32_t *of_program =
-        muster_arena_array(graph->memory, graph->view->gpus + 1, sizeof *of_program);
+    uint32_t *of_program = muster_arena_array(graph->memory, gpus + 1, sizeof *of_program);
     if (graph->memory->failed)
         return;
     count_windows(graph, of_program);
-    set_rows(graph, &rows);
     muster_other_hosts_make(&hosts, graph);
+    make_rows(&rows, graph);
     if (graph->memory->failed)
         return;
     for (unsigned round = 0; round < ROUNDS; round++) {
+        set_rows(graph, &rows);
         set_evidence(graph, &hosts, &rows);
         name_culprits(graph, sorted);
     }
