@@ -116,21 +116,26 @@ static void put_class(const struct result *result, const struct muster_sim_class
         put_change(result, class, out);
 }
 
+/* "360 of 908 operations would change, 548 stay as they are" */
 static void put_totals(const struct muster_simulation *simulation, FILE *out)
 {
-    static const char *const words[MUSTER_CHANGES] = {"stay as they are", "would change",
-                                                      "may change", "are not known to stay"};
+    static const struct {
+        enum muster_change change;
+        const char *words;
+    } rest[] = {{MUSTER_CHANGE_MAY, "may change"},
+                {MUSTER_CHANGE_UNKNOWN, "are not known to stay"},
+                {MUSTER_CHANGE_NONE, "stay as they are"}};
     uint64_t ops[MUSTER_CHANGES] = {0};
-    const char *between = "";
     for (size_t i = 0; i < simulation->classes; i++)
         ops[simulation->class[i].change] += simulation->class[i].ops;
-    fputs("\nof these ", out);
-    for (unsigned i = 0; i < MUSTER_CHANGES; i++)
-        if (ops[i] || (i == 0 && !simulation->asked)) {
-            fprintf(out, "%s%" PRIu64 " %s", between, ops[i], words[i]);
-            between = ", ";
-        }
-    fputc('\n', out);
+    fprintf(out, "%" PRIu64 " of %" PRIu64 " operations would change", ops[MUSTER_CHANGE_WOULD],
+            simulation->asked);
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (ops[rest[i].change])
+            fprintf(out, ", %" PRIu64 " %s", ops[rest[i].change], rest[i].words);
+    if (simulation->never)
+        fprintf(out, "; NCCL asks no tuner about %" PRIu64 " more", simulation->never);
+    fputs("\n\n", out);
 }
 
 static void put_note(void *to, const char *text)
@@ -190,16 +195,15 @@ static void each_note(const struct result *result, void (*put)(void *to, const c
 static void put_text(const struct result *result, FILE *out)
 {
     const struct muster_simulation *simulation = result->simulation;
-    fprintf(out, "%s on %s: NCCL asks a tuner about %" PRIu64 " of %" PRIu64 " operations\n\n",
-            result->file->document.name, result->run[0], simulation->asked,
-            simulation->asked + simulation->never + simulation->unknown);
+    fprintf(out, "%s on %s: ", result->file->document.name, result->run[0]);
+    put_totals(simulation, out);
     if (simulation->asked)
         fprintf(out, "  %-18s %10s %6s %6s %10s  %-24s  %s\n", "collective", "size >=", "ranks",
                 "nodes", "count", "ran", "decided by");
     for (size_t i = 0; i < simulation->classes; i++)
         if (simulation->class[i].ops)
             put_class(result, &simulation->class[i], out);
-    put_totals(simulation, out);
+    fputc('\n', out);
     each_note(result, put_note, out);
 }
 
