@@ -1,5 +1,6 @@
 #include "top/top_screen.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -80,6 +81,36 @@ static void put_ended(const struct muster_top *top, struct muster_screen *screen
     muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s %s", command, top->run);
 }
 
+/* Who has waited long enough to be told, for a rank that has not come; it is called a hang later.
+ */
+static const struct muster_top_rank *waits_longest(const struct muster_top *top)
+{
+    enum { LONG_S = 2 };
+    const struct muster_top_rank *longest = NULL;
+    for (size_t i = 0; i < top->ranks; i++) {
+        const struct muster_top_rank *own = &top->rank[i];
+        if (own->alive && own->waits >= 0 && own->since_s >= LONG_S &&
+            (!longest || own->since_s > longest->since_s))
+            longest = own;
+    }
+    return longest;
+}
+
+static void nobody_found(const struct muster_top *top, struct muster_screen *screen)
+{
+    const struct muster_top_rank *one = waits_longest(top);
+    if (one)
+        muster_screen_put(screen, MUSTER_SCREEN_PLAIN,
+                          "Rank %" PRId32 " has waited %.0f s for rank %" PRId32
+                          "; not yet called a hang.",
+                          one->rank, one->since_s, one->waits);
+    else
+        muster_screen_put(screen, top->compared ? MUSTER_SCREEN_GOOD : MUSTER_SCREEN_PLAIN, "%s",
+                          top->compared
+                              ? "Nobody is found to hold this job back so far."
+                              : "Nothing found; no operation was compared between ranks yet.");
+}
+
 static void verdict(const struct muster_top *top, struct muster_screen *screen)
 {
     const struct muster_view nothing = {0};
@@ -98,10 +129,7 @@ static void verdict(const struct muster_top *top, struct muster_screen *screen)
             muster_screen_put(screen, i == 0 ? MUSTER_SCREEN_BAD : MUSTER_SCREEN_PLAIN, "%s",
                               verdict.line[i]);
     } else if (top->state == MUSTER_TOP_RUNS) {
-        muster_screen_put(screen, top->compared ? MUSTER_SCREEN_GOOD : MUSTER_SCREEN_PLAIN, "%s",
-                          top->compared
-                              ? "Nobody is found to hold this job back so far."
-                              : "Nothing found; no operation was compared between ranks yet.");
+        nobody_found(top, screen);
     }
 }
 

@@ -133,6 +133,30 @@ static void who_waits_says_for_whom(void **state)
     made_free(&top);
 }
 
+static void who_waits_long_is_said_before_it_is_called_a_hang(void **state)
+{
+    struct muster_top top;
+    struct muster_top_view view = {0};
+    (void)state;
+    made_job(&top, 4);
+    top.findings = 0;
+    top.rank[0].waits = 3;
+    top.rank[0].since_s = 4;
+    struct muster_screen *screen = draw(&top, &view, 80, 24);
+    assert_non_null(made_find(screen, "Rank 0 has waited 4 s for rank 3; not yet called a hang."));
+    assert_null(made_find(screen, "Nobody is found"));
+    free(screen);
+    made_free(&top);
+    made_job(&top, 4);
+    top.findings = 0;
+    top.rank[0].waits = 3;
+    top.rank[0].since_s = 1;
+    screen = draw(&top, &view, 80, 24);
+    assert_non_null(made_find(screen, "Nobody is found to hold this job back so far."));
+    free(screen);
+    made_free(&top);
+}
+
 static void a_fact_about_the_machine_is_no_verdict(void **state)
 {
     struct muster_top top;
@@ -203,6 +227,7 @@ int main(void)
         cmocka_unit_test(text_pages_have_the_finding_and_its_advice),
         cmocka_unit_test(lists_of_communicators_and_operations),
         cmocka_unit_test(who_waits_says_for_whom),
+        cmocka_unit_test(who_waits_long_is_said_before_it_is_called_a_hang),
         cmocka_unit_test(a_fact_about_the_machine_is_no_verdict),
         cmocka_unit_test(an_end_is_said),
         cmocka_unit_test(nothing_is_known_yet),
