@@ -290,9 +290,8 @@ static void config_page(FILE *out)
              "Each key also has a variable, which wins over the file: the short one in brackets, "
              "and a long\none, MUSTER_CAPTURE_TIMING for capture.timing, over which the short one "
              "wins. An empty\nvariable counts as not set. With an unknown key or a bad value "
-             "anywhere, one line says where,\nand the other settings hold; where a directory or a "
-             "policy may be meant, the job runs "
-             "unrecorded.\n");
+             "anywhere, one line says where,\nand the other settings hold, but of a file with an "
+             "error none; where a directory or a policy may\nbe meant, the job runs unrecorded.\n");
     fputs(".SH KEYS\n", out);
     for (size_t i = 0; i < muster_settings_count; i++)
         put_setting(out, &muster_settings_table[i]);

@@ -133,7 +133,8 @@ int muster_settings_load(struct muster_settings *settings, struct muster_err *er
         return 0;
     }
     check_names(&faults);
-    if (path && parse_file(settings, path, &why) != 0) {
+    bool bad_file = path && parse_file(settings, path, &why) != 0;
+    if (bad_file) {
         muster_settings_default(settings);
         add_fault(&faults, why.text);
     }
@@ -144,5 +145,6 @@ int muster_settings_load(struct muster_settings *settings, struct muster_err *er
     settings->off |= faults.harm;
     return muster_fail(err, "%s: %s", faults.text,
                        faults.harm ? "nothing is recorded, as it may be meant for elsewhere"
+                       : bad_file  ? "nothing in that file holds, MUSTER_ variables do"
                                    : "the other settings hold");
 }

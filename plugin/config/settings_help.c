@@ -21,7 +21,8 @@ const char *const muster_settings_more =
     "\nMUSTER_CONFIG=FILE names a YAML file that begins with 'muster: 1'; a key a.b stands "
     "as\n'b: value' inside 'a:'. Variables win over the file. Each key also has its long\n"
     "variable, capture.timing MUSTER_CAPTURE_TIMING; the short one wins over it. An empty\n"
-    "variable counts as not set. An error is one line, and the other settings hold;\n"
-    "where a directory or a policy may be meant, the job runs unrecorded.\n"
+    "variable counts as not set. An error is one line, and the other settings hold, of a\n"
+    "file with an error none; where a directory or a policy may be meant, the job runs\n"
+    "unrecorded.\n"
     "\nMUSTER_POLICY_INLINE holds a whole document whose 'policy:' replaces the file's;\n"
     "MUSTER_POLICY_SHA256 refuses a policy from a document with another hash.\n";

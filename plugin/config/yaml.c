@@ -66,6 +66,18 @@ static struct muster_yaml_place place_of_byte(const struct reader *reader, size_
     return place;
 }
 
+static bool is_tab(const struct reader *reader, struct muster_yaml_place place)
+{
+    unsigned line = 1, column = 1;
+    for (size_t i = 0; i < reader->bytes && line <= place.line; i++) {
+        if (line == place.line && column == place.column && reader->yaml[i] == '\t')
+            return true;
+        column = reader->yaml[i] == '\n' ? 1 : column + ((reader->yaml[i] & 0xc0) != 0x80);
+        line += reader->yaml[i] == '\n';
+    }
+    return false;
+}
+
 static int fail_parser(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -75,6 +87,9 @@ static int fail_parser(struct reader *reader)
         return fail_memory(reader);
     if (parser->error == YAML_READER_ERROR)
         place = place_of_byte(reader, parser->problem_offset);
+    if (parser->error == YAML_SCANNER_ERROR && is_tab(reader, place))
+        return muster_yaml_fail(reader->err, reader->file, place,
+                                "found a tab: YAML is indented with spaces");
     if (parser->context)
         return muster_yaml_fail(reader->err, reader->file, place, "%s, %s", parser->problem,
                                 parser->context);

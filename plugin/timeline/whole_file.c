@@ -13,7 +13,7 @@ int muster_whole_begin(struct muster_whole_file *file, const char *path, struct 
     *file = (struct muster_whole_file){.path = path};
     snprintf(file->part, sizeof file->part, "%s.part", path);
     file->out = fopen(file->part, "we");
-    return file->out ? 0 : muster_fail(err, "%s: %s", file->part, strerror(errno));
+    return file->out ? 0 : muster_fail(err, "cannot write %s: %s", path, strerror(errno));
 }
 
 int muster_whole_end(struct muster_whole_file *file, bool good, struct muster_err *err)

@@ -418,9 +418,13 @@ class Recorded(Case):
     def test_what_is_wrong_is_said_once_for_all_ranks(self):
         with open(os.path.join(self.folder.name, "bad.yaml"), "w") as file:
             file.write("muster: 1\ncapture:\n  timing: [full\n")
+        with open(os.path.join(self.folder.name, "tab.yaml"), "w") as file:
+            file.write("muster: 1\ncapture: # \u00fc\n\ttiming: full\n")
         for command in ((), ("run", "-n", "--", MUSTER)):
             for environment, text in (({"MUSTER_TIMNG": "full"}, "did you mean MUSTER_TIMING?: the other settings hold"),
-                                      ({"MUSTER_CONFIG": "bad.yaml"}, "bad.yaml:4:1: did not find expected")):
+                                      ({"MUSTER_CONFIG": "bad.yaml"}, "bad.yaml:4:1: did not find expected"),
+                                      ({"MUSTER_CONFIG": "tab.yaml"}, "tab.yaml:3:1: found a tab: YAML is indented with "
+                                       "spaces: nothing in that file holds, MUSTER_ variables do")):
                 done, said = self.replay_with(command, **environment)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(len(said), 1, done.stderr)
@@ -487,6 +491,9 @@ class Recorded(Case):
         self.assertEqual([line.split(",")[-1] for line in self.muster(
             "report", "out", "--format", "csv").stdout.splitlines()],
             ["verdict", *(rank["verdict"] for rank in report["ranks"])])
+        done = self.muster("report", "out", "--html", "nowhere/page.html")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write nowhere/page.html: No such file or directory", done.stderr)
         newest = self.muster("report", "--format", "json")
         self.assertEqual(newest.returncode, 2)  # "out" is not named muster-*
         os.rename(os.path.join(self.folder.name, "out"),
