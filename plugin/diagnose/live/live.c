@@ -121,8 +121,11 @@ static void log_finding(struct muster_live *live, const struct muster_finding *f
     }
     if (live->lines++ >= LINES_A_MINUTE)
         return;
+    struct muster_seg_identity who = own_identity(live);
+    bool over = finding->resolved || finding->retracted;
     muster_finding_sentence(finding, text, sizeof text);
-    muster_log(MUSTER_LOG_WARN, "%s", text);
+    muster_log(MUSTER_LOG_WARN, "%s%s%s", text,
+               over ? "" : ". Why, and what to do: muster diagnose ", over ? "" : who.run_dir);
 }
 
 static const struct muster_live_peer *own_peer(const struct muster_live *live)
