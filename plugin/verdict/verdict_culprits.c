@@ -30,6 +30,8 @@ static bool is_over(const struct muster_finding *finding)
 
 static const char *culprit_word(const struct muster_finding *finding)
 {
+    if (finding->kind == MUSTER_FINDING_SLOW_TRANSFER)
+        return "slow transfer";
     switch (muster_finding_rows[finding->kind].scope) {
     case MUSTER_SCOPE_HANG:
         return "hangs the job";

@@ -75,11 +75,15 @@ static void put_calls(struct muster_verdict_writer *writer, const struct short_f
     muster_verdict_end_line(writer);
 }
 
-static void put_calls_next(struct muster_verdict_writer *writer)
+static void put_calls_next(struct muster_verdict_writer *writer, const struct short_fall *found)
 {
     muster_verdict_word(
         writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
                 "`muster replay --hold 20`); that tells why.");
+    muster_verdict_word(writer,
+                        "Next: read the end of rank %" PRId32 "'s own output; if it hangs again, "
+                        "`muster diagnose --live` tells why.",
+                        found->least_gpu->rank);
     muster_verdict_word(writer, "Next: `muster diagnose --live` while it hangs.");
     muster_verdict_end_line(writer);
 }
@@ -147,6 +151,6 @@ bool muster_verdict_write_middle(struct muster_verdict_writer *writer,
     if (death)
         put_death_next(writer, &found);
     else
-        put_calls_next(writer);
+        put_calls_next(writer, &found);
     return true;
 }

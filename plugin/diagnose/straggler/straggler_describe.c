@@ -290,7 +290,7 @@ static void advise(const struct muster_view *view, struct muster_finding *findin
             ? "look at its process: CPU time, data loading, I/O, others on its cores"
         : finding->cause == MUSTER_CAUSE_GPU
             ? "look at its GPU: clocks, power cap, temperature, other processes, more work than "
-              "the others have"
+              "the others"
             : "compare its work, its GPU's clocks and its host's load with the others'";
     muster_text_copy(finding->advice, sizeof finding->advice, what);
 }

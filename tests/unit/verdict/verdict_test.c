@@ -277,6 +277,23 @@ static void ranks_are_marked(void **state)
     muster_view_free(&view);
 }
 
+/* Both may be as good as any: what is slow is between them. */
+static void ends_of_a_slow_transfer_are_not_blamed(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_report_rank rank[RANKS] = {{.rank = 0}, {.rank = 1}, {.rank = 2}, {.rank = 3}};
+    struct muster_report report = {.rank = rank, .ranks = RANKS};
+    (void)state;
+    fill(&view, RANKS);
+    add(&findings, MUSTER_FINDING_SLOW_TRANSFER, 1);
+    muster_verdict_mark(&view, &findings, &report);
+    assert_int_equal(rank[1].named, 1);
+    assert_string_equal(rank[1].verdict, "slow transfer");
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +305,7 @@ int main(void)
         cmocka_unit_test(nobody_is_said_only_where_somebody_would_have_been_found),
         cmocka_unit_test(nobody_is_said_of_what_was_timed_where_graphs_were_not),
         cmocka_unit_test(ranks_are_marked),
+        cmocka_unit_test(ends_of_a_slow_transfer_are_not_blamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
