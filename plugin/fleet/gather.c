@@ -131,6 +131,15 @@ static void describe(struct muster_gather *gather, uint64_t now_ns,
     memcpy(message->run_dir, gather->who.run_dir, sizeof message->run_dir);
 }
 
+static void write_process(const struct muster_wire_message *message,
+                          const struct muster_wire_process *process,
+                          struct muster_publisher *publisher, struct muster_wire_out *body)
+{
+    size_t before = body->used;
+    size_t ops = muster_wire_write_process(message, process, body);
+    muster_publisher_charge(publisher, ops, body->used - before - ops);
+}
+
 void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
                            struct muster_wire_out *out)
 {
@@ -147,7 +156,7 @@ void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64
         size_t i = (gather->first + asked++) % gather->publishers;
         if (!muster_publisher_publish(gather->publisher[i], &gather->parts, now_ns, &process))
             continue;
-        muster_wire_write_process(&message, &process, &body);
+        write_process(&message, &process, gather->publisher[i], &body);
         message.processes++;
     }
     gather->first = asked < gather->publishers ? gather->first + asked : 0;

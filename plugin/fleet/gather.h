@@ -9,8 +9,9 @@
 #include "fleet/wire.h"
 #include "segment/reap.h"
 
-/* What a rank may use in a second: of timed operations, of all else. */
-enum { MUSTER_GATHER_BYTES = 130 };
+/* What a rank may use in a second: of timed operations as a rule, of all else; of both.
+ * The head of a message, some 35 bytes, is its host's. */
+enum { MUSTER_GATHER_BYTES = 130, MUSTER_GATHER_BYTES_ALL = 2 * MUSTER_GATHER_BYTES };
 
 struct muster_gather;
 

@@ -7,10 +7,10 @@
 #include "base/hash.h"
 #include "segment/segment_reader.h"
 
-/* About what each part takes on the wire. */
+/* About what each part takes on the wire, by which it is chosen. */
 enum {
     PROCESS_BYTES = 60,
-    PLACE_BYTES = 16,
+    PLACE_BYTES = 20,
     DESCRIBE_BYTES = 40, /* beside its names */
     STILL_BYTES = 110,
     SLOT_BYTES = 20,
@@ -342,17 +342,21 @@ static void put_still(struct muster_publisher *publisher, struct muster_publishe
 
 /* ---- all ---- */
 
+static void add_bytes(int64_t *left, unsigned each_second, uint64_t passed_ns)
+{
+    const int64_t most = SAVED_S * (int64_t)each_second;
+    *left += (int64_t)(passed_ns * each_second / MUSTER_NS_PER_S);
+    *left = *left < most ? *left : most;
+}
+
 static void fill(struct muster_publisher *publisher, uint64_t now_ns)
 {
-    const int64_t most = SAVED_S * MUSTER_GATHER_BYTES;
-    uint64_t passed = publisher->filled_ns ? now_ns - publisher->filled_ns : MUSTER_NS_PER_S;
-    int64_t more = passed > SAVED_S * MUSTER_NS_PER_S
-                       ? most
-                       : (int64_t)(passed * MUSTER_GATHER_BYTES / MUSTER_NS_PER_S);
+    uint64_t passed = publisher->filled_ns ? now_ns - publisher->filled_ns : MUSTER_NS_PER_S / 2;
+    passed = passed > SAVED_S * MUSTER_NS_PER_S ? SAVED_S * MUSTER_NS_PER_S : passed;
     publisher->filled_ns = now_ns;
-    publisher->places_left =
-        publisher->places_left + more < most ? publisher->places_left + more : most;
-    publisher->ops_left = publisher->ops_left + more < most ? publisher->ops_left + more : most;
+    add_bytes(&publisher->ops_left, MUSTER_GATHER_BYTES, passed);
+    add_bytes(&publisher->places_left, MUSTER_GATHER_BYTES, passed);
+    add_bytes(&publisher->left, MUSTER_GATHER_BYTES_ALL, passed);
 }
 
 static enum muster_process_state state_of(const struct muster_publisher *publisher,
@@ -407,10 +411,14 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
     bool readable = read_table(publisher, parts);
     memset(process, 0, sizeof *process);
     fill(publisher, now_ns);
+    int64_t places = publisher->places_left;
+    publisher->places_left = places < publisher->left ? places : publisher->left;
     if (readable)
         keep_up(publisher, (const void *)parts->table.bytes, now_ns);
-    if (!put_identity(publisher, parts, readable, now_ns, process))
+    if (!put_identity(publisher, parts, readable, now_ns, process)) {
+        publisher->places_left = places;
         return false;
+    }
     if (readable && publisher->seen)
         put_nets(publisher, parts, now_ns, process);
     if (readable)
@@ -418,7 +426,14 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
     if (process->still && publisher->seen)
         put_still(publisher, parts, process);
     put_ops(publisher, parts, now_ns, process);
+    publisher->places_left = places;
     return true;
+}
+
+void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, size_t rest)
+{
+    publisher->places_left -= (int64_t)rest;
+    publisher->left -= (int64_t)(ops + rest);
 }
 
 void muster_publisher_free(struct muster_publisher *publisher)

@@ -38,8 +38,10 @@ struct muster_publisher {
     uint64_t nets_ns;                    /* when links were told last */
     uint64_t net_count[MUSTER_SEG_NETS]; /* that was told of each */
     unsigned net_turn;
-    unsigned turn;                 /* communicator that comes first this time */
-    int64_t places_left, ops_left; /* bytes */
+    unsigned turn;       /* communicator that comes first this time */
+    int64_t ops_left;    /* bytes, of operations as a rule */
+    int64_t places_left; /* of all else, as it was told */
+    int64_t left;        /* of both, as they were told */
     uint64_t filled_ns, described_ns;
 };
 
@@ -57,10 +59,14 @@ struct muster_publisher_parts {
 /* Takes what is new in its ring. */
 void muster_publisher_take(struct muster_publisher *publisher,
                            struct muster_publisher_parts *parts);
-/* What is to be told now; its arrays are `parts`'s. False: it cannot be read yet. */
+/* What is to be told now; its arrays are `parts`'s. False: it cannot be read yet. It is chosen by
+ * what it takes as a rule; what it does take is to be charged once it stands on the wire. */
 bool muster_publisher_publish(struct muster_publisher *publisher,
                               struct muster_publisher_parts *parts, uint64_t now_ns,
                               struct muster_wire_process *process);
+/* So many bytes were told of operations, of all else: what operations take beyond their share is
+ * taken from the other, so that both together hold. */
+void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, size_t rest);
 void muster_publisher_free(struct muster_publisher *publisher);
 
 #endif

@@ -101,11 +101,11 @@ struct muster_wire_message {
 /* Appends the message to `out`, which fails without memory. */
 void muster_wire_write(const struct muster_wire_message *message, struct muster_wire_out *out);
 /* The same piece by piece, for whoever counts bytes: the head, with a number of processes to come,
- * then each of them. */
+ * then each of them; returns how many of its bytes are of operations and their classes. */
 void muster_wire_write_head(const struct muster_wire_message *message, struct muster_wire_out *out);
-void muster_wire_write_process(const struct muster_wire_message *message,
-                               const struct muster_wire_process *process,
-                               struct muster_wire_out *out);
+size_t muster_wire_write_process(const struct muster_wire_message *message,
+                                 const struct muster_wire_process *process,
+                                 struct muster_wire_out *out);
 
 /* Reads a message into the arena. `name`, of whoever sent it, stands in errors: what was expected,
  * and at which byte. -1 with a `version` that is not 0: of another version, of which the head alone

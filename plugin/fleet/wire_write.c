@@ -208,9 +208,9 @@ static void put_ops(const struct muster_wire_message *message,
         put_op(&expect, &before, lowest, &process->op[i], out);
 }
 
-void muster_wire_write_process(const struct muster_wire_message *message,
-                               const struct muster_wire_process *process,
-                               struct muster_wire_out *out)
+size_t muster_wire_write_process(const struct muster_wire_message *message,
+                                 const struct muster_wire_process *process,
+                                 struct muster_wire_out *out)
 {
     muster_wire_put(out, process->pid);
     muster_wire_put(out, process->start_ticks);
@@ -231,10 +231,12 @@ void muster_wire_write_process(const struct muster_wire_message *message,
     muster_wire_put(out, process->nets);
     for (size_t i = 0; i < process->nets; i++)
         put_net(&process->net[i], out);
+    size_t before = out->used;
     muster_wire_put(out, process->classes);
     for (size_t i = 0; i < process->classes; i++)
         put_class(&process->class[i], out);
     put_ops(message, process, out);
+    return out->used - before;
 }
 
 void muster_wire_write_head(const struct muster_wire_message *message, struct muster_wire_out *out)

@@ -147,6 +147,47 @@ static void test_quick_job_fits_its_bytes(void **state)
     finish(site);
 }
 
+/* Of five communicators, all of which move, and operations of many kinds both parts want more than
+ * they may have: operations are told, and where communicators are more seldom. */
+static void test_steps_of_many_communicators_fit_their_bytes(void **state)
+{
+    enum { COMMS = 5, OPS = 7, HEAD = 40, HALVES = 240 };
+    struct site *site = begin(state);
+    size_t sum = 0;
+    for (unsigned c = 1; c < COMMS; c++) {
+        site->segment->comm[c] = site->segment->comm[0];
+        site->segment->comm[c].uid = c + 1;
+        site->segment->comm[c].id += c;
+    }
+    for (unsigned i = 0; i < HALVES; i++) {
+        uint64_t had = site->segment->ring_head;
+        for (unsigned k = 0; k < OPS; k++, had++) {
+            struct muster_seg_comm *comm = &site->segment->comm[had % COMMS];
+            uint64_t at = site->now_ns + k * HALF_NS / OPS;
+            site->segment->ring[site->segment->ring_head++ % MUSTER_SEG_RING] =
+                (struct muster_op){.number = comm->calls++,
+                                   .enqueue_ns = at,
+                                   .begin_ns = at + 1000000,
+                                   .end_ns = at + 1100000,
+                                   .count = 4096 + had % 4,
+                                   .comm = comm->uid,
+                                   .peer = -1,
+                                   .func = MUSTER_FUNC_ALL_REDUCE,
+                                   .dtype = MUSTER_DTYPE_FLOAT32,
+                                   .source = MUSTER_SOURCE_EVENT};
+            comm->called_ns = at;
+        }
+        half(site, 0);
+        sum += site->bytes - HEAD;
+        for (unsigned c = 0; c < COMMS && i > 20; c++)
+            assert_true(
+                site->segment->comm[c].calls - site->join->process[0].segment->comm[c].calls < 16);
+    }
+    assert_true(sum <= HALVES / 2 * MUSTER_GATHER_BYTES_ALL);
+    assert_int_equal(site->join->process[0].ops, OPS * HALVES);
+    finish(site);
+}
+
 /* What is told is of now: it does not queue up behind all that came before a level was found. */
 static void test_quick_job_is_told_soon(void **state)
 {
@@ -245,6 +286,8 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_quick_job_fits_its_bytes, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_steps_of_many_communicators_fit_their_bytes,
+                                        fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_what_stands_still_is_told_in_full, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_killed, fixture_setup, fixture_teardown),
