@@ -17,11 +17,13 @@ struct agent {
     struct muster_agent_sample sample; /* of the server's thread alone */
 };
 
-static int begin(struct agent *agent, const struct muster_agent_options *options,
+static int begin(struct agent *agent, const struct muster_agent_options *options, FILE *log,
                  struct muster_err *err)
 {
-    const struct muster_agent_watch_options watch = {
-        .segment_dir = options->segment_dir, .all = options->all, .hang_ns = options->hang_ns};
+    const struct muster_agent_watch_options watch = {.segment_dir = options->segment_dir,
+                                                     .all = options->all,
+                                                     .hang_ns = options->hang_ns,
+                                                     .log = log};
     *agent = (struct agent){.options = options, .watch = muster_agent_watch_new(&watch)};
     return agent->watch ? 0 : muster_fail_memory(err, "the agent");
 }
@@ -53,7 +55,7 @@ int muster_agent_once(const struct muster_agent_options *options, bool open_metr
                       struct muster_err *err)
 {
     struct agent agent;
-    if (begin(&agent, options, err) != 0)
+    if (begin(&agent, options, stderr, err) != 0)
         return -1;
     muster_agent_watch_once(agent.watch);
     bool whole = print_page(&agent, open_metrics, out);
@@ -100,7 +102,7 @@ int muster_agent_serve(const struct muster_agent_options *options, const char *l
     signal(SIGPIPE, SIG_IGN);
     /* What is read whole for a moment goes back to the system. */
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-    if (begin(&agent, options, err) != 0)
+    if (begin(&agent, options, log, err) != 0)
         return -1;
     int rc = muster_agent_watch_start(agent.watch, err);
     rc = rc == 0 ? muster_http_start(listen, web, page, &agent, &http, err) : rc;

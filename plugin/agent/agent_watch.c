@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_foreign.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "segment/segment_reader.h"
@@ -18,6 +19,7 @@ struct muster_agent_watch {
     struct muster_agent_watch_options options;
     struct muster_agent_job *job[JOBS];
     size_t jobs;
+    struct muster_agent_foreign foreign;
     uint64_t proc_ns, whose_ns; /* when they were read */
     pthread_t thread;
     bool running;
@@ -222,6 +224,8 @@ static void look(struct muster_agent_watch *watch, bool at_once)
     size_t n = watch->options.all ? muster_find_all_segments(watch->options.segment_dir, &found)
                                   : muster_find_segments(watch->options.segment_dir, &found);
     look_at_jobs(watch, found, n, at_once, ever);
+    if (watch->options.log)
+        muster_agent_foreign_look(&watch->foreign, found, n, watch->options.log);
     muster_found_free(found, n);
     publish(watch, ever, muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "agent/agent_job.h"
 #include "agent/agent_proc.h"
@@ -52,6 +53,7 @@ struct muster_agent_watch_options {
     const char *segment_dir;
     bool all;         /* segments of all users */
     uint64_t hang_ns; /* how long nothing may move */
+    FILE *log;        /* what is not understood is said there; NULL: nowhere */
 };
 
 /* NULL: no memory. Nothing runs yet. */

@@ -258,6 +258,39 @@ class Agent(clean.CleanCase):
                                   capture_output=True)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
+    def test_jobs_of_another_plugin_are_said_once_and_left_alone(self):
+        """Segments whose format is another one: a line, what to do, and the other ranks as ever."""
+        self.replay()
+        end = time.monotonic() + DEADLINE_S
+        while not self.all_recorded(parse(self.once())[0]):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        older, newer = [os.path.join(self.shm, name) for name in sorted(os.listdir(self.shm))
+                        if not name.endswith(".lock")][:2]
+        for path, step in (older, -1), (newer, 1):
+            with open(path, "r+b") as file:
+                file.seek(8)
+                version = int.from_bytes(file.read(4), "little")
+                file.seek(8)
+                file.write((version + step).to_bytes(4, "little"))
+        done = subprocess.run([MUSTER, "agent", "--once"], env=self.environment, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{older}: segment format {version - 1}, this muster reads {version}: that job runs the plugin of "
+                      "an older muster. Nothing is shown of such jobs until they start with this one's", done.stderr)
+        self.assertIn(f"{newer}: segment format {version + 1}, this muster reads {version}: that job runs the plugin of "
+                      "a newer muster", done.stderr)
+        series, _ = parse(done.stdout)
+        self.assertEqual(self.of(series, "muster_agent_segments_unreadable"), {(): 2})
+        self.assertEqual(len(self.of(series, "muster_rank_info")), 2)
+        agent = self.start("agent", "--listen", "127.0.0.1:0")
+        said = [agent.stderr.readline() for _ in range(3)]
+        if "without libmicrohttpd" in said[0]:
+            self.skipTest("built without libmicrohttpd")
+        agent.terminate()
+        said.append(agent.communicate(timeout=DEADLINE_S)[1])
+        self.assertEqual("".join(said).count("segment format"), 2, said)
+        self.assertEqual(agent.returncode, 0, said)
+
     def test_an_empty_host(self):
         series, _ = parse(self.once())
         self.assertFalse(self.of(series, "muster_rank_info"))
