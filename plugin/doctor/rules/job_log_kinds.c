@@ -128,7 +128,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "NCCL_SOCKET_FAMILY=AF_INET on all hosts, and NCCL_SOCKET_IFNAME of one that all have",
      "net.interface net.names"},
     {"log.link_local", "F20,F21", FAILS, 8,
-     "NCCL connects over an address that no other host reaches (link-local)",
+     "NCCL connects over an address that no other host reaches (link-local, or loopback)",
      "name the interface between the hosts in NCCL_SOCKET_IFNAME (=eth0); NCCL_SOCKET_FAMILY="
      "AF_INET",
      "net.interface net.subnet net.names"},
@@ -223,7 +223,8 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     /* NCCL itself */
     {"log.versions", "F34", FAILS, 9, "ranks loaded different versions of NCCL",
      "one image or environment on all hosts; LD_LIBRARY_PATH and LD_PRELOAD alike", "version.nccl"},
-    {"log.symbols", "F34", FAILS, 8, "the NCCL that is loaded is not the framework's own",
+    {"log.symbols", "F34", FAILS, 8,
+     "no NCCL could be loaded, or one that is not the framework's own",
      "one NCCL in the environment (pip list: nvidia-nccl-cu11, -cu12, -cu13), none before it in "
      "LD_LIBRARY_PATH or LD_PRELOAD",
      "version.nccl version.cuda"},

@@ -195,9 +195,9 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "unset it, or upgrade", "nccl#1721"},
     {22602, 22602, 0, SOMETIMES, HANGS | FAILS, "F71", "init hangs in PyTorch's non-blocking mode",
      "PyTorch 2.7.1, or another NCCL", "pytorch#153960"},
-    {22602, 22602, ROCE, SOMETIMES, SLOW, "F65",
+    {21901, 22602, ROCE, SOMETIMES, SLOW, "F65",
      "options of connections on RoCE are exchanged wrongly: slow", "upgrade to 2.26.3",
-     "notes of 2.26.3"},
+     "notes of 2.26.3 (nccl#1403)"},
     {22602, 22604, HOSTS | OVER_80, SOMETIMES, HANGS, "F15",
      "all-to-all over more than 80 ranks can hang on multi-node NVLink", "upgrade to 2.26.5",
      "notes of 2.26.5"},
@@ -400,6 +400,10 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "TensorRT-LLM#17160"},
     {21904, 21904, RDMA | HOSTS, SOMETIMES, SLOW, "F65", "is slower than its neighbours on EFA",
      "2.20.3 and later, or aws-ofi-nccl 1.8.0", "awsome-distributed-ai#217"},
+    {20300, 20306, HOSTS, SOMETIMES, HANGS, "F66", "hangs at its start where a port is used again",
+     "upgrade to 2.3.7", "notes of 2.3.7"},
+    {20402, 20407, HOSTS, SOMETIMES, SLOW, "F65", "is slow over TCP between hosts",
+     "upgrade to 2.4.8", "notes of 2.4.8 (nccl#209)"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 

@@ -73,6 +73,24 @@ static void check_hpcx(const struct muster_doctor *doctor, struct muster_check *
                                "NCCL_NET_PLUGIN=none leaves HPC-X's plugin out");
 }
 
+/* cluster-toolkit#4725: Google's gIB plugin is built for NCCL 2.23 and later; images bring older
+ * ones. */
+static void check_gib(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    enum { FIRST_WITH_GIB = 22300 };
+    int version = muster_doctor_version(doctor);
+    const char *paths = muster_env("LD_LIBRARY_PATH");
+    if (!paths || !strstr(paths, "/gib/lib") || !version || version >= FIRST_WITH_GIB)
+        return;
+    muster_check_worse(check, MUSTER_CHECK_PROBLEM);
+    muster_check_found(check,
+                       "the gIB plugin in LD_LIBRARY_PATH needs NCCL 2.23, and this is "
+                       "2.%d.%d",
+                       version / 100 % 100, version % 100);
+    muster_check_advice(check, "the libnccl.so of gIB's own folder before the image's, or a newer "
+                               "image (cluster-toolkit#4725)");
+}
+
 void muster_doctor_pairs(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.pairs", "F34,F63");
@@ -83,4 +101,5 @@ void muster_doctor_pairs(struct muster_doctor *doctor)
         return;
     check_efa(doctor, check, text);
     check_hpcx(doctor, check);
+    check_gib(doctor, check);
 }

@@ -156,6 +156,14 @@ class Versions(GpuCase):
             check = self.doctor("--passive", HPCX_HOME=f"/opt/hpcx-v{hpcx}-gcc-mlnx_ofed")["version.pairs"]
             self.assertEqual(check["status"], status, check)
 
+    def test_the_plugin_of_gib_needs_a_newer_nccl(self):
+        folders = {"LD_LIBRARY_PATH": f"{FAKES}:/usr/local/gib/lib64"}
+        check = self.doctor("--passive", FAKE_NCCL="22203", **folders)["version.pairs"]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("2.22.3", check["found"])
+        self.assertEqual(self.doctor("--passive", FAKE_NCCL="22304", **folders)["version.pairs"]["status"], "ok")
+        self.assertEqual(self.doctor("--passive", FAKE_NCCL="22203")["version.pairs"]["status"], "ok")
+
     def test_two_packages_of_one_library(self):
         site = "venv/lib/python3.12/site-packages"
         self.put(f"{site}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.28.9+cuda12.9\0")
