@@ -1,7 +1,8 @@
-/* Rows of communicators that are gone, in the rows of `other`. */
+/* Rows of communicators that are gone, in the rows of `other`; what goes into rows and files. */
 #include "segment_fixture.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "segment/image.h"
 #include "segment/totals.h"
@@ -81,11 +82,61 @@ static void durations_of_a_better_clock_take_their_place(void **state)
     free(segment);
 }
 
+/* A report counts what is incomplete; the times of parts that have not all ended are no times. */
+static void an_operation_is_complete_when_all_that_began_has_ended(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned started, ended, proxy_started, proxy_ended, source;
+        bool complete;
+    } cases[] = {
+        {0, 0, 0, 0, MUSTER_SOURCE_NONE, true},   {8, 8, 0, 0, MUSTER_SOURCE_GPU, true},
+        {0, 0, 2, 2, MUSTER_SOURCE_PROXY, true},  {8, 8, 2, 2, MUSTER_SOURCE_GPU, true},
+        {8, 7, 0, 0, MUSTER_SOURCE_NONE, false},  {7, 7, 0, 0, MUSTER_SOURCE_NONE, false},
+        {0, 0, 2, 1, MUSTER_SOURCE_NONE, false},  {8, 8, 2, 1, MUSTER_SOURCE_GPU, false},
+        {8, 7, 2, 2, MUSTER_SOURCE_PROXY, false},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct muster_seg_slot slot = {.channels = 8, .algo = MUSTER_ALGO_RING};
+        struct muster_op op;
+        atomic_store(&slot.started, cases[i].started);
+        atomic_store(&slot.ended, cases[i].ended);
+        atomic_store(&slot.proxy_started, cases[i].proxy_started);
+        atomic_store(&slot.proxy_ended, cases[i].proxy_ended);
+        muster_slot_op(&slot, &op);
+        assert_int_equal(op.source, cases[i].source);
+        assert_int_equal(!(op.flags & MUSTER_OP_INCOMPLETE), cases[i].complete);
+    }
+}
+
+/* Whoever names a segment may be another user's file: no path leaves the folder. */
+static void a_segment_is_stored_under_a_plain_name_only(void **state)
+{
+    const struct fixture *fixture = *state;
+    static const char image[4096] = "MUSTER";
+    char long_name[300];
+    struct muster_err err;
+    memset(long_name, 'a', sizeof long_name);
+    long_name[252] = 0; /* with .seg one more than a file's name may have */
+    const char *refused[] = {"", "../up", long_name};
+    for (unsigned i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_not_equal(
+            muster_segment_store(fixture->run, refused[i], image, sizeof image, &err), 0);
+        assert_non_null(strstr(err.text, "no file name for a segment"));
+    }
+    assert_int_equal(fixture_count(fixture->run, ".seg"), 0);
+    assert_int_equal(muster_segment_store(fixture->run, "a", image, sizeof image, &err), 0);
+    assert_int_equal(fixture_count(fixture->run, "a.seg"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_of_a_worse_clock_are_not_mixed_in),
         cmocka_unit_test(durations_of_a_better_clock_take_their_place),
+        cmocka_unit_test(an_operation_is_complete_when_all_that_began_has_ended),
+        cmocka_unit_test_setup_teardown(a_segment_is_stored_under_a_plain_name_only, fixture_setup,
+                                        fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
