@@ -269,9 +269,34 @@ static void what_cannot_be_read_in_a_deep_folder_goes_in_the_end(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* Readers take what the name says for the owner: a number that no user has is nobody's. */
+static void a_name_without_a_users_number_is_no_segment(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct muster_found *found;
+    make_dead(fixture);
+    /* 2^32 + the user, however the directory is read: before and behind the true one. */
+    for (unsigned i = 0; i < 8; i++) {
+        char path[160];
+        snprintf(path, sizeof(path), "%s/muster-%llu-%u-1.seg", shm, (1ull << 32) + geteuid(), i);
+        assert_int_equal(link(dead, path), 0);
+        if (i == 3) { /* made anew, in the middle */
+            char aside[160];
+            snprintf(aside, sizeof(aside), "%s/aside", shm);
+            assert_int_equal(rename(dead, aside), 0);
+            assert_int_equal(rename(aside, dead), 0);
+        }
+    }
+    size_t n = muster_find_segments(shm, &found);
+    assert_int_equal(n, 1);
+    assert_string_equal(found[0].path, dead);
+    muster_found_free(found, n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_name_without_a_users_number_is_no_segment),
         TEST(a_look_lets_no_second_reaper_in),
         TEST(what_was_never_written_takes_no_room_on_the_disk),
         TEST(a_child_keeps_nothing_that_its_parent_gave_up),

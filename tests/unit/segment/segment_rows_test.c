@@ -82,6 +82,32 @@ static void durations_of_a_better_clock_take_their_place(void **state)
     free(segment);
 }
 
+/* As many as there are places for, so that many of them meet in the index. */
+static void rows_of_different_operations_stay_apart(void **state)
+{
+    (void)state;
+    static struct muster_row_index index;
+    struct muster_seg_identity identity = {.pid = 7};
+    struct muster_segment *segment = muster_segment_new(&identity);
+    assert_non_null(segment);
+    muster_rows_index(segment, &index);
+    const uint32_t uids = MUSTER_SEG_ROWS - 32;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (uint32_t uid = 1; uid <= uids; uid++)
+            add(segment, &index, uid, MUSTER_SOURCE_GPU, GPU_NS + uid);
+    uint32_t found = 0;
+    for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++) {
+        const struct muster_seg_row *row = &segment->row[i];
+        if (!row->count || row->comm == MUSTER_SEG_OTHER_UID)
+            continue;
+        found++;
+        assert_int_equal(row->count, 2);
+        assert_int_equal(row->sum_ns, 2 * (GPU_NS + row->comm));
+    }
+    assert_int_equal(found, uids);
+    free(segment);
+}
+
 /* A report counts what is incomplete; the times of parts that have not all ended are no times. */
 static void an_operation_is_complete_when_all_that_began_has_ended(void **state)
 {
@@ -134,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_of_a_worse_clock_are_not_mixed_in),
         cmocka_unit_test(durations_of_a_better_clock_take_their_place),
+        cmocka_unit_test(rows_of_different_operations_stay_apart),
         cmocka_unit_test(an_operation_is_complete_when_all_that_began_has_ended),
         cmocka_unit_test_setup_teardown(a_segment_is_stored_under_a_plain_name_only, fixture_setup,
                                         fixture_teardown),
