@@ -57,20 +57,38 @@ static uint32_t further(const struct muster_graph *graph, const uint32_t *meetin
     return same ? found : MUSTER_NO_UNIT;
 }
 
+/* A GPU's collectives on one side of a unit, the nearest first: those that were asked for. */
+struct near {
+    uint32_t unit[REACH];
+    unsigned n;
+};
+
+/* The k-th; those before it were asked for. MUSTER_NO_UNIT: there is none. */
+static uint32_t nearest(const struct muster_graph *graph, const uint32_t *meeting, int step,
+                        uint32_t u, struct near *near, unsigned k)
+{
+    if (k == near->n)
+        near->unit[near->n++] = k ? further(graph, meeting, near->unit[k - 1], step) : meeting[u];
+    return near->unit[k];
+}
+
 /* The sender's clock less the receiver's, by the nearest collective that both left together. */
 static bool clocks_apart(const struct muster_graph *graph, const uint32_t *meeting, int step,
                          const struct muster_tie *tie, int64_t *apart_ns)
 {
-    uint32_t a = meeting[tie->send];
+    struct near near = {.n = 0};
+    uint32_t a = meeting[tie->send], b;
     for (unsigned i = 0; i < REACH && a != MUSTER_NO_UNIT; i++) {
-        uint32_t b = meeting[tie->recv];
-        for (unsigned k = 0; k < REACH && b != MUSTER_NO_UNIT; k++) {
-            if (graph->unit[a].turn == graph->unit[b].turn) {
+        uint32_t turn = graph->unit[a].turn;
+        for (unsigned k = 0; k < REACH; k++) {
+            b = nearest(graph, meeting, step, tie->recv, &near, k);
+            if (b == MUSTER_NO_UNIT)
+                break;
+            if (graph->unit[b].turn == turn) {
                 *apart_ns = (int64_t)(muster_unit_end_ns(graph, &graph->unit[a]) -
                                       muster_unit_end_ns(graph, &graph->unit[b]));
                 return true;
             }
-            b = further(graph, meeting, b, step);
         }
         a = further(graph, meeting, a, step);
     }
