@@ -104,11 +104,8 @@ const struct muster_cmd muster_cmd_help = {
 static int version(const struct muster_cmd *self, int argc, char **argv)
 {
     int status;
-    int at = muster_opt_parse(self, argc, argv, NULL, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, NULL, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "takes no argument such as \"%s\"", argv[at]);
     printf("muster %s (%s)\n"
            "NCCL profiler interfaces: v1 to v7 (NCCL 2.23 and later)\n"
            "segment layout: %u\n",

@@ -119,11 +119,8 @@ int muster_policy_check_shape(const struct muster_cmd *self, const struct muster
 static int schema(const struct muster_cmd *self, int argc, char **argv)
 {
     int status;
-    int at = muster_opt_parse(self, argc, argv, NULL, &status);
-    if (at < 0)
+    if (!muster_opt_parse_all(self, argc, argv, NULL, &status))
         return status;
-    if (at < argc)
-        return muster_opt_wrong(self, "takes no argument such as \"%s\"", argv[at]);
     muster_policy_schema(stdout);
     return MUSTER_STATUS_OK;
 }

@@ -245,7 +245,7 @@ bool muster_opt_parse_all(const struct muster_cmd *cmd, int argc, char **argv, v
 {
     int at = muster_opt_parse(cmd, argc, argv, values, status);
     if (at >= 0 && at < argc)
-        *status = muster_opt_wrong(cmd, "unexpected \"%s\"", argv[at]);
+        *status = muster_opt_wrong(cmd, "takes no argument such as \"%s\"", argv[at]);
     return at == argc;
 }
 

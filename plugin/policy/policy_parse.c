@@ -26,22 +26,23 @@ static void report(struct muster_policy_parser *parser, struct muster_yaml_place
     parser->emit(parser->to, &message);
 }
 
-__attribute__((format(printf, 3, 0))) static void word(char *text, size_t size, const char *fmt,
-                                                       va_list args)
+__attribute__((format(printf, 4, 0))) static void word(struct muster_policy_parser *parser,
+                                                       struct muster_yaml_place place, bool warning,
+                                                       const char *fmt, va_list args)
 {
-    vsnprintf(text, size, fmt, args);
-    muster_text_copy(text, size, text); /* keys and values may hold control characters */
+    char text[512];
+    vsnprintf(text, sizeof text, fmt, args);
+    muster_text_copy(text, sizeof text, text); /* keys and values may hold control characters */
+    report(parser, place, warning, text);
 }
 
 bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
                          const char *fmt, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, fmt);
-    word(text, sizeof(text), fmt, args);
+    word(parser, place, false, fmt, args);
     va_end(args);
-    report(parser, place, false, text);
     return false;
 }
 
@@ -56,12 +57,10 @@ void muster_policy_memory_error(struct muster_policy_parser *parser, struct must
 void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_place place,
                         const char *fmt, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, fmt);
-    word(text, sizeof(text), fmt, args);
+    word(parser, place, true, fmt, args);
     va_end(args);
-    report(parser, place, true, text);
 }
 
 /* An error of plugin/config, "name:line:column: text" or "name: text", whose name may have been
