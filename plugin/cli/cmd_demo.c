@@ -139,7 +139,12 @@ static int demonstrate(const struct demo_options *given, const char *scratch,
                                        : run_job(&probe, given->nccl, err))
         return -1;
     const struct muster_run_query query = {.run = &run, .runs = 1};
-    return muster_report_print(&query, &(struct muster_report_request){0}, stdout, err);
+    if (muster_report_print(&query, &(struct muster_report_request){0}, stdout, err))
+        return -1;
+    if (!given->out)
+        printf(
+            "\nThe run directory was temporary and is gone; `muster demo --dir DIR` keeps it.\n");
+    return 0;
 }
 
 static int run(const struct muster_cmd *self, int argc, char **argv)

@@ -15,6 +15,10 @@ grep -q '908 operations, 908 (100.0 %) timed' "$dir/out" || fail "not every oper
 [ "$(ls "$dir/run"/*.seg | wc -l)" = 4 ] || fail "--out does not hold four ranks"
 [ -z "$(find "$dir/tmp" "$dir/cwd" -mindepth 1)" ] || fail "something was left behind"
 
+grep -q 'is gone' "$dir/out" && fail "what is kept is said to be gone"
+TMPDIR=$dir/tmp "$muster" demo --recording > "$dir/out"
+grep -q 'was temporary and is gone; `muster demo --dir DIR` keeps it' "$dir/out" || fail "it names a directory that is gone"
+
 # Rank 2 was late: it waited least and the others for it.
 "$muster" report --format csv --by rank "$dir/run" > "$dir/out"
 late=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
