@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/arena.h"
@@ -498,6 +499,17 @@ static bool print_asked(const struct muster_run_query *query,
     return false;
 }
 
+/* Where FILE was left out and RUN is taken for it; NULL: nowhere. */
+static const char *folder_as_file(const struct report_options *options)
+{
+    const char *const file[] = {options->html, options->perfetto, options->out};
+    struct stat st;
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        if (file[i] && stat(file[i], &st) == 0 && S_ISDIR(st.st_mode))
+            return file[i];
+    return NULL;
+}
+
 static int report(const struct muster_cmd *self, int argc, char **argv)
 {
     struct report_options options = {.format = MUSTER_FORMAT_TEXT, .top = TOP_USUAL};
@@ -509,6 +521,10 @@ static int report(const struct muster_cmd *self, int argc, char **argv)
         return status;
     if (options.live && at < argc)
         return muster_opt_wrong(self, "--live takes what lives here, not also \"%s\"", argv[at]);
+    const char *folder = folder_as_file(&options);
+    if (folder)
+        return muster_opt_wrong(self, "%s is a directory: name the FILE to write, then RUN",
+                                folder);
     if (options.with && !options.perfetto)
         return muster_opt_wrong(self, "--with goes with --perfetto FILE");
     if (argc - at == 1 && muster_page_is_named(argv[at]))

@@ -494,6 +494,10 @@ class Recorded(Case):
         done = self.muster("report", "out", "--html", "nowhere/page.html")
         self.assertEqual(done.returncode, 2)
         self.assertIn("cannot write nowhere/page.html: No such file or directory", done.stderr)
+        for option in ("--html", "--perfetto", "--out"):
+            done = self.muster("report", option, "out")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("out is a directory: name the FILE to write, then RUN", done.stderr)
         newest = self.muster("report", "--format", "json")
         self.assertEqual(newest.returncode, 2)  # "out" is not named muster-*
         os.rename(os.path.join(self.folder.name, "out"),
