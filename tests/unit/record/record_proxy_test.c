@@ -27,6 +27,7 @@ static void steps_give_bytes_and_waits(void **unused)
     (void)unused;
     struct testbed testbed;
     testbed_open(&testbed, true, true);
+    const uint64_t before = muster_now_ns();
     void *op = testbed_collective(&testbed, testbed.ctx, MUSTER_FUNC_ALL_REDUCE, 1024);
     void *p = proxy(&testbed, op, true, testbed.rec->pid);
     state(&testbed, p, MUSTER_STATE_PROXY_OP_IN_PROGRESS, 0);
@@ -48,6 +49,12 @@ static void steps_give_bytes_and_waits(void **unused)
     assert_int_equal(net->steps, 4);
     assert_int_equal(net->bytes, 400);
     assert_true(net->gpu_wait_ns > 0 && net->credit_wait_ns > 0 && net->net_wait_ns > 0);
+    /* One step after the other: their waits fit between begin and end. */
+    const uint64_t took = muster_now_ns() - before;
+    assert_in_range(net->gpu_wait_ns, 1, took);
+    assert_in_range(net->credit_wait_ns, 1, took);
+    assert_in_range(net->net_wait_ns, 1, took);
+    assert_in_range(net->gpu_wait_ns + net->credit_wait_ns + net->net_wait_ns, 3, took);
     assert_int_equal(net->flush_ns, 0);
     testbed_close(&testbed);
 }
@@ -94,6 +101,24 @@ static void a_part_that_begins_after_its_operation_is_counted_and_no_drop(void *
     testbed_close(&testbed);
 }
 
+static void a_proxys_handle_ends_with_it(void **unused)
+{
+    (void)unused;
+    struct testbed testbed;
+    testbed_open(&testbed, true, true);
+    void *op = testbed_collective(&testbed, testbed.ctx, MUSTER_FUNC_ALL_REDUCE, 1024);
+    void *p = proxy(&testbed, op, true, testbed.rec->pid);
+    muster_track_stop(testbed.rec, p);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_STALE), 0);
+    state(&testbed, p, MUSTER_STATE_PROXY_OP_IN_PROGRESS, 0);
+    muster_track_stop(testbed.rec, p);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_STALE), 2);
+    assert_int_equal(only_net(&testbed)->count, 1);
+    testbed_close(&testbed);
+}
+
 static void work_for_another_process_is_not_ours(void **unused)
 {
     (void)unused;
@@ -133,6 +158,7 @@ int main(void)
         cmocka_unit_test(steps_give_bytes_and_waits),
         cmocka_unit_test(without_steps_a_ring_gives_the_bytes_and_the_proxy_the_time),
         cmocka_unit_test(a_part_that_begins_after_its_operation_is_counted_and_no_drop),
+        cmocka_unit_test(a_proxys_handle_ends_with_it),
         cmocka_unit_test(work_for_another_process_is_not_ours),
         cmocka_unit_test(steps_of_a_refused_operation_are_ignored),
         cmocka_unit_test(more_proxy_operations_than_slots_are_dropped_and_counted),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,6 +94,28 @@ static void what_a_killed_one_left_after_another_was_done_is_removed(void **stat
     assert_int_equal(muster_artifact_write(kept, fixture->run, NULL), 0);
     assert_file(fixture_path(path, sizeof(path), fixture->run, name), text);
     assert_int_equal(fixture_count(fixture->run, ""), 1 + 2);
+    free(kept);
+}
+
+/* As long a run directory as a segment tells. */
+static void a_deep_folder_takes_it_like_any_other(void **state)
+{
+    struct fixture *fixture = *state;
+    char deep[MUSTER_SEG_PATH], path[MUSTER_SEG_PATH + 80];
+    size_t length = (size_t)snprintf(deep, sizeof(deep), "%s", fixture->run);
+    while (length + 2 < sizeof(deep)) {
+        size_t n = sizeof(deep) - 2 - length;
+        n = n > 200 ? 150 : n;
+        deep[length] = '/';
+        memset(deep + length + 1, 'd', n);
+        length += n + 1;
+        deep[length] = 0;
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+    struct muster_artifact *kept = make(text);
+    assert_int_equal(muster_artifact_write(kept, deep, NULL), 0);
+    assert_file(fixture_path(path, sizeof(path), deep, name), text);
+    assert_int_equal(fixture_count(deep, ""), 1 + 2);
     free(kept);
 }
 
@@ -210,6 +233,7 @@ int main(void)
         TEST(the_first_to_come_writes_it),
         TEST(what_a_killed_one_left_is_finished),
         TEST(what_a_killed_one_left_after_another_was_done_is_removed),
+        TEST(a_deep_folder_takes_it_like_any_other),
         TEST(a_name_that_cannot_be_given_is_an_error),
         TEST(two_that_write_at_once_do_not_disturb_each_other),
         TEST(a_crowd_that_writes_at_once_leaves_one_file),

@@ -13,6 +13,7 @@
 
 #include "segment/image.h"
 #include "segment/segment_reader.h"
+#include "segment/segment_sparse.h"
 #include "segment/seqlock.h"
 #include "segment/totals.h"
 
@@ -340,10 +341,30 @@ static void a_segment_in_motion_is_never_read_mixed(void **state)
     close(file.lock_fd);
 }
 
+/* It may grow while it is read, and a hostile one is as large as it likes. */
+static void no_more_is_read_than_was_asked_for(void **state)
+{
+    enum { ASKED = 8192, GUARD = 64 };
+    const struct fixture *fixture = *state;
+    static char to[ASKED + GUARD], data[5 * ASKED];
+    static struct muster_seg_parts parts;
+    char path[128];
+    memset(data, 'x', sizeof(data));
+    int fd = open(fixture_path(path, sizeof(path), fixture->shm, "large"), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, sizeof(data)), sizeof(data));
+    assert_int_equal(ftruncate(fd, 10 * sizeof(data)), 0); /* behind it a hole */
+    assert_int_equal(muster_read_sparse(fd, to, ASKED, &parts), ASKED);
+    for (unsigned i = 0; i < ASKED + GUARD; i++)
+        assert_int_equal(to[i], i < ASKED ? 'x' : 0);
+    close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(no_more_is_read_than_was_asked_for),
         TEST(foreign_segments_are_refused_in_words),
         TEST(each_size_of_another_layout_is_refused),
         TEST(a_segment_cut_off_anywhere_is_refused),

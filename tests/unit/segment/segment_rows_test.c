@@ -108,6 +108,33 @@ static void rows_of_different_operations_stay_apart(void **state)
     free(segment);
 }
 
+/* A process that was killed while it counted an operation leaves it half done. */
+static void only_what_is_half_done_is_undone(void **state)
+{
+    (void)state;
+    static struct muster_row_index index;
+    struct muster_seg_identity identity = {.pid = 7};
+    struct muster_segment *segment = muster_segment_new(&identity);
+    assert_non_null(segment);
+    muster_rows_index(segment, &index);
+    const struct muster_op op = fixture_op(0);
+    muster_rows_retire(segment, &index, 3, 0, 0, &op, BYTES);
+    muster_rows_retire(segment, &index, 3, 0, 0, &op, BYTES);
+    const struct muster_seg_row *row = &segment->row[segment->undo.row];
+    muster_rows_undo(segment);
+    assert_int_equal(row->count, 2);
+    assert_int_equal(segment->comm[0].retired, 2);
+    atomic_store(&segment->undo.armed, 1);
+    muster_rows_undo(segment);
+    assert_int_equal(row->count, 1);
+    assert_int_equal(row->bytes, BYTES);
+    assert_int_equal(segment->comm[0].retired, 1);
+    assert_all_readable(segment);
+    muster_rows_undo(segment); /* once */
+    assert_int_equal(row->count, 1);
+    free(segment);
+}
+
 /* A report counts what is incomplete; the times of parts that have not all ended are no times. */
 static void an_operation_is_complete_when_all_that_began_has_ended(void **state)
 {
@@ -161,6 +188,7 @@ int main(void)
         cmocka_unit_test(durations_of_a_worse_clock_are_not_mixed_in),
         cmocka_unit_test(durations_of_a_better_clock_take_their_place),
         cmocka_unit_test(rows_of_different_operations_stay_apart),
+        cmocka_unit_test(only_what_is_half_done_is_undone),
         cmocka_unit_test(an_operation_is_complete_when_all_that_began_has_ended),
         cmocka_unit_test_setup_teardown(a_segment_is_stored_under_a_plain_name_only, fixture_setup,
                                         fixture_teardown),
