@@ -26,6 +26,7 @@ enum {
 struct muster_sketch {
     uint64_t label[SKETCH];
     size_t n;
+    bool kept; /* for muster_positions_join */
 };
 
 static void make_counts(struct muster_counts *counts, struct muster_arena *memory, size_t most)
@@ -279,20 +280,25 @@ static struct muster_place_met *place_met(struct muster_positions *positions, ui
     return met;
 }
 
+/* The number of a label, + 1. */
+static uint32_t number_label(struct muster_positions *positions, uint64_t label)
+{
+    struct muster_graph *graph = positions->graph;
+    uint32_t *at = muster_places_at(&positions->labels, label);
+    if (!*at) {
+        uint64_t *own = muster_arena_add(graph->making, &graph->label, &graph->labels, sizeof *own);
+        *own = label;
+        *at = (uint32_t)graph->labels;
+    }
+    return *at;
+}
+
 /* What units are told apart by: the number of the label. */
 static uint32_t label_of(struct muster_positions *positions, struct muster_place_met *met)
 {
-    struct muster_graph *graph = positions->graph;
     if (!met->label) {
         uint64_t label = muster_hash_number(positions->hashes.hash[met->hash - 1], met->place);
-        uint32_t *at = muster_places_at(&positions->labels, label);
-        if (!*at) {
-            uint64_t *own =
-                muster_arena_add(graph->making, &graph->label, &graph->labels, sizeof *own);
-            *own = label;
-            *at = (uint32_t)graph->labels;
-        }
-        met->label = *at;
+        met->label = number_label(positions, label);
     }
     return met->label - 1;
 }
@@ -380,22 +386,55 @@ static bool is_alike(const struct muster_sketch *a, const struct muster_sketch *
     return (double)same >= ALIKE * (double)all;
 }
 
+static void set_program(struct muster_positions *positions, const struct muster_sketch *own,
+                        size_t gpu)
+{
+    size_t p = 0;
+    while (p < positions->programs && !is_alike(own, &positions->sketch[p]))
+        p++;
+    if (p == positions->programs) {
+        struct muster_sketch *added = muster_arena_add(positions->memory, &positions->sketch,
+                                                       &positions->programs, sizeof *own);
+        *added = *own;
+    }
+    positions->graph->program[gpu] = (uint32_t)p;
+}
+
 void muster_positions_set(struct muster_positions *positions, uint32_t gpu)
 {
     struct muster_sketch own;
     uint64_t marks = mark_steps(positions);
-    size_t p = 0;
     if (marks)
         by_mark(positions);
     else
         by_period(positions);
     draw_sketch(positions, marks, &own);
-    while (p < positions->programs && !is_alike(&own, &positions->sketch[p]))
-        p++;
-    if (p == positions->programs) {
-        struct muster_sketch *added = muster_arena_add(positions->memory, &positions->sketch,
-                                                       &positions->programs, sizeof own);
-        *added = own;
-    }
-    positions->graph->program[gpu] = (uint32_t)p;
+    own.kept = true;
+    if (positions->of_gpu)
+        positions->of_gpu[gpu] = own;
+    else
+        set_program(positions, &own, gpu);
+}
+
+void muster_positions_keep_sketches(struct muster_positions *more)
+{
+    size_t gpus = more->graph->view->gpus;
+    more->of_gpu = muster_arena_array(more->memory, gpus + 1, sizeof *more->of_gpu);
+}
+
+void muster_positions_join(struct muster_positions *positions, struct muster_positions *more,
+                           size_t from, size_t first)
+{
+    struct muster_graph *graph = positions->graph;
+    size_t labels = more->graph->labels;
+    uint32_t *number = muster_arena_array(positions->memory, labels + 1, sizeof *number);
+    if (!number || !more->of_gpu)
+        return;
+    for (size_t i = 0; i < labels; i++)
+        number[i] = number_label(positions, more->graph->label[i]) - 1;
+    for (size_t u = first; u < graph->units; u++)
+        graph->unit[u].seat = number[graph->unit[u].seat];
+    for (size_t g = from; g < graph->view->gpus; g++)
+        if (more->of_gpu[g].kept)
+            set_program(positions, &more->of_gpu[g], g);
 }

@@ -57,6 +57,7 @@ struct muster_positions {
     struct muster_places labels;
     struct muster_sketch *sketch; /* of each program that was met */
     size_t programs;
+    struct muster_sketch *of_gpu; /* of the GPUs of a second half, by GPU; NULL: programs are set */
 };
 
 /* Room for the calls of the busiest GPU. */
@@ -69,5 +70,12 @@ void muster_positions_next_gpu(struct muster_positions *positions);
 void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
                           uint32_t unit);
 void muster_positions_set(struct muster_positions *positions, uint32_t gpu);
+
+/* The GPUs from `from` on went through `more`, which began with room for their sketches: they come
+ * behind those of `positions`, as if they had gone through it. Its labels are numbered anew, those
+ * of its units, `first` and up, too. */
+void muster_positions_keep_sketches(struct muster_positions *more);
+void muster_positions_join(struct muster_positions *positions, struct muster_positions *more,
+                           size_t from, size_t first);
 
 #endif

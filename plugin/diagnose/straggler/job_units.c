@@ -5,13 +5,15 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_positions.h"
+#include "run/beside_work.h"
 
 enum {
-    GROUP_NS = 50000,   /* calls of one group follow each other within this, or less */
-    GAPS = 64,          /* parts of it that are told apart */
-    GAPS_ENOUGH = 4096, /* tell which are of one group */
-    LAUNCH_NS = 3000,   /* a launch takes the host longer, a call of a group less */
-    SLACK_NS = 2000,    /* what ended so much after a begin has ended before it */
+    GROUP_NS = 50000,      /* calls of one group follow each other within this, or less */
+    GAPS = 64,             /* parts of it that are told apart */
+    GAPS_ENOUGH = 4096,    /* tell which are of one group */
+    LAUNCH_NS = 3000,      /* a launch takes the host longer, a call of a group less */
+    SLACK_NS = 2000,       /* what ended so much after a begin has ended before it */
+    HALVES_MOST = 1 << 17, /* operations of a GPU: its scratch is made twice */
 };
 
 /* Stamps from outside: what is beyond is no time. So sums of a few never overflow. */
@@ -301,6 +303,14 @@ static bool is_failed(const struct builder *builder)
            builder->graph->making->failed;
 }
 
+static bool any_sends(const struct muster_view *view)
+{
+    bool any = false;
+    for (size_t i = 0; i < view->classes && !any; i++)
+        any = muster_func_is_p2p(view->class[i].func);
+    return any;
+}
+
 /* Gaps between calls of sends and receives, by their length. */
 struct gaps {
     uint32_t together[GAPS], apart[GAPS]; /* of one group, or not, as was timed */
@@ -333,9 +343,7 @@ static uint64_t learn_group_ns(struct builder *builder, const uint32_t *members,
 {
     const struct muster_view *view = builder->graph->view;
     struct gaps gaps = {.n = 0};
-    bool any = false;
-    for (size_t i = 0; i < view->classes && !any; i++)
-        any = muster_func_is_p2p(view->class[i].func);
+    bool any = any_sends(view);
     for (size_t g = 0; g < view->gpus && any && gaps.n < GAPS_ENOUGH; g++) {
         size_t ops;
         const struct muster_keyed *keyed =
@@ -345,17 +353,78 @@ static uint64_t learn_group_ns(struct builder *builder, const uint32_t *members,
     return best_cut(gaps.together, gaps.apart);
 }
 
-static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first)
+/* The GPUs [from, end), members + first[g] being those of GPU g. */
+struct some_gpus {
+    struct builder *builder;
+    const uint32_t *members;
+    const size_t *first;
+    size_t from, end;
+};
+
+static void walk_gpus(void *arg)
+{
+    const struct some_gpus *some = arg;
+    struct muster_graph *graph = some->builder->graph;
+    for (size_t g = some->from; g < some->end && !is_failed(some->builder); g++) {
+        one_gpu(some->builder, some->members + some->first[g], some->first[g + 1] - some->first[g]);
+        graph->first_unit[g + 1] = (uint32_t)graph->units;
+    }
+}
+
+/* Without sends and receives each timed operation is a unit of its own. */
+static size_t count_units(const struct muster_view *view, const struct some_gpus *some)
+{
+    size_t units = 0;
+    for (size_t m = some->first[some->from]; m < some->first[some->end]; m++) {
+        const struct muster_view_member *member = &view->member[some->members[m]];
+        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++)
+            units += timed(&view->op[o]);
+    }
+    return units;
+}
+
+/* The GPUs of the first half here, the others on a second processor, with a graph of their own that
+ * shares the arrays: where their units begin is known. */
+static void both_halves(const struct some_gpus *all, size_t most)
+{
+    struct muster_graph *graph = all->builder->graph;
+    struct muster_arena memory = {0}, making = {0};
+    struct muster_graph other = *graph;
+    struct builder builder = {.graph = &other};
+    struct some_gpus half[2] = {*all, *all};
+    struct muster_beside beside;
+    half[0].end = half[1].from = all->end / 2;
+    half[1].builder = &builder;
+    size_t first = other.units = count_units(graph->view, &half[0]);
+    other.memory = &memory;
+    other.making = &making;
+    make_builder(&builder, most);
+    if (builder.positions)
+        muster_positions_keep_sketches(builder.positions);
+    muster_beside_begin(&beside, walk_gpus, &half[1]);
+    walk_gpus(&half[0]);
+    muster_beside_end(&beside);
+    graph->units = other.units;
+    if (!is_failed(all->builder) && !is_failed(&builder))
+        muster_positions_join(all->builder->positions, builder.positions, half[1].from, first);
+    muster_arena_end(&builder.memory, graph->memory);
+    muster_arena_end(&memory, graph->memory);
+    muster_arena_end(&making, graph->making);
+}
+
+static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first,
+                     size_t most)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
     memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
     set_roles(graph);
     builder->group_ns = learn_group_ns(builder, members, first);
-    for (size_t g = 0; g < view->gpus && !is_failed(builder); g++) {
-        one_gpu(builder, members + first[g], first[g + 1] - first[g]);
-        graph->first_unit[g + 1] = (uint32_t)graph->units;
-    }
+    struct some_gpus all = {builder, members, first, 0, view->gpus};
+    if (muster_beside_is_permitted() && view->gpus > 1 && most <= HALVES_MOST && !any_sends(view))
+        both_halves(&all, most);
+    else
+        walk_gpus(&all);
     for (size_t m = 0; m < view->members; m++) {
         const struct muster_view_member *own = &view->member[m];
         uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
@@ -370,9 +439,10 @@ void muster_graph_units(struct muster_graph *graph)
     uint32_t *members = muster_arena_array(&builder.memory, view->members + 1, sizeof *members);
     const size_t *first = muster_view_members_by_gpu(view, members, &builder.memory);
     make_arrays(graph);
+    size_t most = is_failed(&builder) ? 0 : busiest(view, members, first);
     if (!is_failed(&builder))
-        make_builder(&builder, busiest(view, members, first));
+        make_builder(&builder, most);
     if (!is_failed(&builder))
-        all_gpus(&builder, members, first);
+        all_gpus(&builder, members, first, most);
     muster_arena_end(&builder.memory, graph->memory);
 }
