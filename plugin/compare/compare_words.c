@@ -107,7 +107,7 @@ static void put_where(const struct muster_compared *compared,
     muster_compare_put_time(before, sizeof before, muster_blocks_mean(&class->a->us[compared->by]));
     muster_compare_put_time(after, sizeof after, muster_blocks_mean(&class->b->us[compared->by]));
     snprintf(next_line(verdict), MUSTER_COMPARE_LINE,
-             "Most of it: %s: %s in A, %s in B, an operation (%.0f %% of A's time).", name, before,
+             "Most of it: %s: each took %s in A, %s in B (%.0f %% of A's time).", name, before,
              after, 100 * class->weight);
 }
 

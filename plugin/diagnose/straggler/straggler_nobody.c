@@ -111,7 +111,7 @@ static void put_carried(const struct muster_view_comm *own, const struct verdict
         muster_finding_line(to,
                             "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
                             " operations all waited for a host that was behind, but took no "
-                            "longer from call to call than the others': nobody's fault",
+                            "longer from call to call than the others: nobody's fault",
                             own->id, verdict->carried, verdict->compared);
     }
 }
