@@ -189,10 +189,38 @@ static void a_retirement_cut_short_is_undone(void **state)
     testbed_close(&testbed);
 }
 
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static size_t refused; /* so many bytes are not there */
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refused && n * size == refused ? NULL : __real_calloc(n, size);
+}
+
+/* Its sends could not be told from each other: it is not recorded, which is counted. */
+static void a_communicator_without_memory_for_its_peers_is_counted(void **state)
+{
+    (void)state;
+    enum { RANKS = 777 };
+    struct testbed testbed;
+    testbed_open(&testbed, false, true);
+    refused = 2 * RANKS * sizeof(uint32_t);
+    void *none = testbed_comm(&testbed, 0xabc, RANKS, 1, 5);
+    refused = 0;
+    assert_null(muster_recorder_comm(testbed.rec, none));
+    assert_int_equal(testbed_drops(&testbed, MUSTER_DROP_NO_COMM), 1);
+    assert_int_equal(atomic_load(&testbed.rec->seg->comms_alive), 1);
+    assert_non_null(muster_recorder_comm(testbed.rec, testbed_comm(&testbed, 0xabc, RANKS, 1, 5)));
+    testbed_close(&testbed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_context_ends_with_its_communicator),
+        cmocka_unit_test(a_communicator_without_memory_for_its_peers_is_counted),
         cmocka_unit_test(totals_survive_more_communicators_than_the_segment_names),
         cmocka_unit_test(what_is_folded_keeps_how_it_was_timed),
         cmocka_unit_test(communicators_beyond_the_segment_count_under_other),
