@@ -159,8 +159,13 @@ static struct muster_comm *comm_open_locked(struct muster_recorder *recorder,
                                             const struct muster_gpu *gpu)
 {
     struct muster_comm *comm = take_place(recorder);
-    if (!comm || !muster_comm_renew(comm, init))
+    if (!comm)
         return NULL;
+    if (!muster_comm_renew(comm, init)) {
+        if (!atomic_load_explicit(&recorder->comm[comm->index], memory_order_relaxed))
+            free(comm);
+        return NULL;
+    }
     struct muster_segment *seg = recorder->seg;
     comm->entry = take_entry(seg);
     if (comm->entry < MUSTER_SEG_COMMS) {
