@@ -444,9 +444,8 @@ void muster_verdict_of(const struct muster_view *view, const struct muster_findi
     if (verdict->finding) {
         verdict->state = MUSTER_VERDICT_HELD;
         put_held(&writer, view, verdict->finding);
-    } else if (muster_verdict_write_now(&writer, view)) {
-        verdict->state = MUSTER_VERDICT_UNKNOWN;
-    } else if (muster_verdict_write_middle(&writer, view, findings->clean.least_ns > 0)) {
+    } else if (muster_verdict_write_now(&writer, view) ||
+               muster_verdict_write_middle(&writer, view, findings->clean.least_ns > 0)) {
         verdict->state = MUSTER_VERDICT_UNKNOWN;
     } else if (findings->clean.least_ns) {
         verdict->state = MUSTER_VERDICT_NOBODY;
