@@ -66,6 +66,28 @@ EOF
 (count_tests log here 2>said) && fail "a test was skipped that can run here"
 grep -q "could_run was skipped" said || fail "it is not named: $(cat said)"
 
+tests <<EOF
+add_test(good true)
+add_test(gpu_that_is_left_out false)
+add_test(left_out true)
+set_tests_properties(gpu_that_is_left_out PROPERTIES DISABLED TRUE)
+EOF
+skip_reason() # TEST
+{
+    case $1 in gpu_*) echo "a reason" ;; esac
+}
+count_tests log here >said
+[ "$(cat tally)" = "2 0" ] || fail "two passed"
+grep -qxF "skipped: gpu_that_is_left_out (here): a reason" said || fail "a disabled test is not named"
+
+tests <<EOF
+add_test(good true)
+add_test(left_out true)
+set_tests_properties(left_out PROPERTIES DISABLED TRUE)
+EOF
+(count_tests log here 2>said) && fail "a test is disabled, and nothing says why"
+grep -q "left_out was skipped" said || fail "it is not named: $(cat said)"
+
 tests <<<""
 (count_tests log here 2>said) && fail "no tests are no good tests"
 echo "what passed, failed, was skipped or was tried again is counted and named"
