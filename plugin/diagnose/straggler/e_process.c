@@ -261,14 +261,37 @@ static double log_e_against(const struct muster_seat *seat, const struct muster_
     return log_mean(log_e, 1 + MUSTER_FARS);
 }
 
+/* Of stages that no other rank is like: of all, and of each GPU. */
+struct stages {
+    struct muster_tally all, *of_gpu;
+};
+
+static void count_stages(const struct muster_graph *graph, struct stages *stages)
+{
+    stages->all = (struct muster_tally){0};
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        stages->of_gpu[g] = (struct muster_tally){0};
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        if (seat->stage) {
+            muster_tally_add(&stages->all, seat);
+            muster_tally_add(&stages->of_gpu[seat->gpu], seat);
+        }
+    }
+}
+
 /* Against all others at the position, and against those of other hosts where there are: who shares
  * a host that is late as a whole is late, too, and hides it. Culprits are no others. */
 static double log_e_of(const struct muster_graph *graph, const struct muster_other_hosts *hosts,
-                       size_t s, const struct all_rows *rows)
+                       const struct stages *stages, size_t s, const struct all_rows *rows)
 {
     const struct muster_seat *seat = &graph->seat[s];
     const struct muster_tally *all = &graph->position[seat->position].tally;
     struct muster_tally own = {0}, others;
+    if (seat->stage) {
+        others = muster_tally_without(&stages->all, &stages->of_gpu[seat->gpu]);
+        return log_e_against(seat, &others, &rows->others[seat->gpu], 1);
+    }
     muster_tally_add(&own, seat);
     others = muster_tally_without(all, &own);
     double log_e = log_e_against(seat, &others, &rows->others[seat->gpu], 1);
@@ -281,15 +304,16 @@ static double log_e_of(const struct muster_graph *graph, const struct muster_oth
 }
 
 static void set_evidence(struct muster_graph *graph, struct muster_other_hosts *hosts,
-                         const struct all_rows *rows)
+                         struct stages *stages, const struct all_rows *rows)
 {
+    count_stages(graph, stages);
     for (size_t p = 0; p < graph->positions; p++)
         graph->position[p].tally = (struct muster_tally){0};
     for (size_t s = 0; s < graph->seats; s++)
         muster_tally_add(&graph->position[graph->seat[s].position].tally, &graph->seat[s]);
     muster_other_hosts_count(hosts, graph);
     for (size_t s = 0; s < graph->seats; s++)
-        graph->seat[s].log_e = log_e_of(graph, hosts, s, rows);
+        graph->seat[s].log_e = log_e_of(graph, hosts, stages, s, rows);
 }
 
 static int by_evidence(const void *left, const void *right)
@@ -333,6 +357,8 @@ void muster_seats_evaluate(struct muster_graph *graph)
     struct muster_other_hosts hosts;
     struct all_rows rows;
     size_t gpus = graph->view->gpus;
+    struct stages stages = {.of_gpu =
+                                muster_arena_array(graph->memory, gpus + 1, sizeof *stages.of_gpu)};
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
     uint32_t *of_program = muster_arena_array(graph->memory, gpus + 1, sizeof *of_program);
     if (graph->memory->failed)
@@ -344,7 +370,7 @@ void muster_seats_evaluate(struct muster_graph *graph)
         return;
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_rows(graph, &rows);
-        set_evidence(graph, &hosts, &rows);
+        set_evidence(graph, &hosts, &stages, &rows);
         name_culprits(graph, sorted);
     }
 }

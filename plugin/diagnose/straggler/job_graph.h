@@ -108,6 +108,8 @@ struct muster_seat {
     bool was_far[MUSTER_FARS], was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
     bool culprit;
+    bool stage; /* no other rank ever does the same: compared with other stages, and its own past */
+    bool past;  /* of these the past tells more */
     bool hidden; /* a culprit's, that is late there also where nobody was seen beside it */
     double log_e;
     double excess_ns;                   /* sum of what was beyond the usual time */
@@ -177,7 +179,8 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
 /* Its steps, in this order, each after those before: units with their positions and edges, turns,
  * their order, seats; which edge holds at each position, own times, and how long after what it
  * follows a unit is ready; what is usual where, and by how much each unit is beyond it, net of what
- * it waited for others; stages that no other rank is like against the other stages. */
+ * it waited for others; stages that no other rank is like against the other stages, and against
+ * what they need themselves at other times. */
 void muster_graph_units(struct muster_graph *graph);
 void muster_graph_turns(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
@@ -186,7 +189,11 @@ void muster_graph_edges(struct muster_graph *graph);
 void muster_graph_leads(struct muster_graph *graph);
 void muster_graph_usual(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
+void muster_graph_past(struct muster_graph *graph);
 void muster_graph_hidden(struct muster_graph *graph);
+
+/* How long another one of its turn waited for the unit, at most; INT64_MAX: not known. */
+int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u);
 
 /* host_ns as muster_unit_host_ns gives it. */
 void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit, int64_t excess_ns,

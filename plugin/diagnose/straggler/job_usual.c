@@ -75,9 +75,8 @@ static int64_t waited_ns(const struct muster_graph *graph, uint32_t u)
     return graph->waited_ns[last + 1] - graph->waited_ns[before + 1];
 }
 
-/* How long another one of its turn waited for the unit, at most, where the ranks did not leave
- * together what ran before; INT64_MAX: not known. */
-static int64_t held_ns(const struct muster_graph *graph, uint32_t u)
+/* Known where the ranks did not leave together what ran before. */
+int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
     const struct muster_turn *turn = &graph->turn[unit->turn];
@@ -247,7 +246,7 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct 
     int64_t more = muster_unit_own_ns(graph, unit) - usual->own;
     int64_t excess = more - (waited > 0 ? waited : 0);
     excess = after < excess ? after : excess;
-    int64_t held = excess > 0 ? held_ns(graph, u) : INT64_MAX;
+    int64_t held = excess > 0 ? muster_unit_held_ns(graph, u) : INT64_MAX;
     excess = held < excess ? held : excess;
     int64_t behind = excess > 0 ? behind_ns(graph, u) : INT64_MAX;
     excess = behind < excess ? behind : excess;

@@ -107,7 +107,15 @@ static void put_delay(const struct muster_graph *graph, const struct muster_susp
     char others[32] = "none";
     if (detail->others >= 0.0005)
         snprintf(others, sizeof others, "%.1f %%", 100 * detail->others);
-    if (detail->first->stage) {
+    if (detail->first->stage && graph->seat[own->seat].past) {
+        muster_finding_line(&finding->evidence,
+                            "slow stage: rank %" PRId32 " took half as long again by itself as at "
+                            "other times, or longer, in %" PRIu32 " of %" PRIu32
+                            " exchanges; no other rank has its program",
+                            gpu->rank, detail->late, detail->turns);
+        muster_finding_line(&finding->not_observable,
+                            "whether this stage has more work then by design, or is slow");
+    } else if (detail->first->stage) {
         muster_finding_line(&finding->evidence,
                             "slowest stage: rank %" PRId32 " took half as long again by itself as "
                             "the other stages usually do, or longer, in %" PRIu32 " of %" PRIu32

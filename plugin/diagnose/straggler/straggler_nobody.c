@@ -13,10 +13,13 @@ enum {
     COMPARED_LEAST = 20, /* operations: below nothing would have been named */
 };
 #define WORTH 0.005
+/* Of its usual time: what a stage has to take more (job_past.c, job_stages.c). */
+#define STAGE 0.5
 
 struct verdict {
     uint32_t comm;
     uint64_t compared, carried;
+    uint64_t stages; /* of the compared: of ranks that no other is like */
     double usual_ns; /* sum */
     bool culprit;
 };
@@ -37,22 +40,27 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
     for (size_t t = 0; t < graph->turns; t++) {
         const struct muster_turn *turn = &graph->turn[t];
         uint32_t evaluated = 0;
-        bool carried = false;
+        bool carried = false, stage = false;
+        double usual_ns = 0; /* the first's: all are alike, or stages; then the longest */
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             const struct muster_seat *seat = &graph->seat[unit->seat];
             __builtin_prefetch(unit + 3);
             evaluated += unit->evaluated;
             carried |= unit->carried;
+            stage |= unit->stage;
             verdict[turn->comm].culprit |=
                 seat->culprit && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
-            if (unit->evaluated && evaluated == 1) {
-                verdict[turn->comm].usual_ns +=
+            if (unit->evaluated && (evaluated == 1 || unit->stage)) {
+                double ns =
                     (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
+                usual_ns = evaluated == 1 || ns > usual_ns ? ns : usual_ns;
             }
         }
+        verdict[turn->comm].usual_ns += usual_ns;
         verdict[turn->comm].compared += evaluated > 0;
         verdict[turn->comm].carried += carried;
+        verdict[turn->comm].stages += stage;
     }
 }
 
@@ -60,7 +68,8 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
 static uint64_t smallest_ns(const struct verdict *verdict, double covered_ns)
 {
     double turns = (double)verdict->compared;
-    double limit = (double)muster_seat_limit_ns((int64_t)(verdict->usual_ns / turns));
+    double usual = verdict->usual_ns / turns;
+    double limit = verdict->stages ? STAGE * usual : (double)muster_seat_limit_ns((int64_t)usual);
     double worth = WORTH * covered_ns / (turns / FIFTH);
     return (uint64_t)(limit > worth ? limit : worth);
 }
@@ -103,6 +112,18 @@ static void put_verdict(const struct muster_view_comm *own, const struct verdict
     }
 }
 
+static void put_stages(const struct muster_view_comm *own, const struct verdict *verdict,
+                       struct muster_finding_lines *to)
+{
+    if (verdict->stages) {
+        muster_finding_line(to,
+                            "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
+                            " operations no other rank has the same program: a stage that always "
+                            "takes longer is told only from half as long again as the others on",
+                            own->id, verdict->stages, verdict->compared);
+    }
+}
+
 /* Where the hosts are what all wait for, and none of them is slower than the others. */
 static void put_carried(const struct muster_view_comm *own, const struct verdict *verdict,
                         struct muster_finding_lines *to)
@@ -141,6 +162,7 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
         note_clean(own, &verdict[c], covered, &findings->clean);
         if (shown < VERDICTS_MAX) {
             put_verdict(own, &verdict[c], covered, to);
+            put_stages(own, &verdict[c], to);
             put_carried(own, &verdict[c], to);
         }
         left += shown >= VERDICTS_MAX;

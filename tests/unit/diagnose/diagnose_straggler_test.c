@@ -507,63 +507,6 @@ static void test_a_late_rank_of_two_that_exchange_in_timed_blocks(void **state)
     }
 }
 
-/* A chain: every rank sends to the next. Rank `slow` takes `work_ns` between exchanges. */
-static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t work_ns)
-{
-    uint64_t clock_ns[4] = {0};
-    ranks_begin(ranks, 4);
-    ranks_comm(ranks, 0, 0, 1, 4, 4);
-    for (uint64_t s = 0; s < STEPS; s++) {
-        uint64_t last_ns = 0;
-        for (unsigned r = 0; r < 4; r++) {
-            clock_ns[r] += r == slow ? work_ns : 300 * US;
-            last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
-        }
-        for (unsigned r = 0; r < 4; r++) {
-            struct muster_op op = {.number = s,
-                                   .enqueue_ns = (s + 1) * MS,
-                                   .begin_ns = clock_ns[r] + ranks->skew_ns[r],
-                                   .end_ns = last_ns + 50 * US + ranks->skew_ns[r],
-                                   .count = 1 << 20,
-                                   .dtype = MUSTER_DTYPE_FLOAT32,
-                                   .source = MUSTER_SOURCE_GPU};
-            op.func = MUSTER_FUNC_SEND;
-            op.peer = (int32_t)r + 1;
-            if (r < 3)
-                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            op.func = MUSTER_FUNC_RECV;
-            op.peer = (int32_t)r - 1;
-            if (r > 0)
-                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            clock_ns[r] = last_ns + 50 * US;
-        }
-    }
-    return ranks_diagnose(ranks);
-}
-
-static void test_slowest_stage_of_a_chain(void **state)
-{
-    (void)state;
-    struct ranks ranks;
-    struct muster_findings findings = chain(&ranks, 2, 1300 * US);
-    assert_int_equal(findings.n, 1);
-    assert_int_equal(findings.finding[0].rank[0], 2);
-    assert_true(ranks_has_line(&findings.finding[0].evidence, "slowest stage"));
-    assert_true(ranks_has_line(&findings.finding[0].not_observable, "by design"));
-    muster_findings_free(&findings);
-    ranks_end(&ranks);
-}
-
-static void test_stage_with_a_little_more_work_is_not_named(void **state)
-{
-    (void)state;
-    struct ranks ranks;
-    struct muster_findings findings = chain(&ranks, 2, 380 * US);
-    assert_int_equal(findings.n, 0);
-    muster_findings_free(&findings);
-    ranks_end(&ranks);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,8 +529,6 @@ int main(void)
         cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),
         cmocka_unit_test(test_a_late_rank_that_shares_its_gpu_is_advised_its_own),
         cmocka_unit_test(test_a_late_rank_of_two_that_exchange_in_timed_blocks),
-        cmocka_unit_test(test_slowest_stage_of_a_chain),
-        cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

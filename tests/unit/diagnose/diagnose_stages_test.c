@@ -1,0 +1,171 @@
+/* Stages of a pipeline whose program no other rank has. */
+#include "made_ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 30, LONG = 200, LINE = 2 /* ranks of the shortest pipeline */ };
+
+/* A chain: every rank sends to the next. Rank `slow` takes `work_ns` between exchanges. */
+static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t work_ns)
+{
+    uint64_t clock_ns[4] = {0};
+    ranks_begin(ranks, 4);
+    ranks_comm(ranks, 0, 0, 1, 4, 4);
+    for (uint64_t s = 0; s < STEPS; s++) {
+        uint64_t last_ns = 0;
+        for (unsigned r = 0; r < 4; r++) {
+            clock_ns[r] += r == slow ? work_ns : 300 * US;
+            last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
+        }
+        for (unsigned r = 0; r < 4; r++) {
+            struct muster_op op = {.number = s,
+                                   .enqueue_ns = (s + 1) * MS,
+                                   .begin_ns = clock_ns[r] + ranks->skew_ns[r],
+                                   .end_ns = last_ns + 50 * US + ranks->skew_ns[r],
+                                   .count = 1 << 20,
+                                   .dtype = MUSTER_DTYPE_FLOAT32,
+                                   .source = MUSTER_SOURCE_GPU};
+            op.func = MUSTER_FUNC_SEND;
+            op.peer = (int32_t)r + 1;
+            if (r < 3)
+                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
+            op.func = MUSTER_FUNC_RECV;
+            op.peer = (int32_t)r - 1;
+            if (r > 0)
+                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
+            clock_ns[r] = last_ns + 50 * US;
+        }
+    }
+    return ranks_diagnose(ranks);
+}
+
+static void test_slowest_stage_of_a_chain(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = chain(&ranks, 2, 1300 * US);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], 2);
+    assert_true(ranks_has_line(&findings.finding[0].evidence, "slowest stage"));
+    assert_true(ranks_has_line(&findings.finding[0].not_observable, "by design"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_stage_with_a_little_more_work_is_not_named(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = chain(&ranks, 2, 380 * US);
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+/* Two stages with two micro-batches a step. The first works and sends, twice, then receives what
+ * comes back; the second receives, works and sends, twice. They do different things, so that only
+ * the past tells what is usual for either. */
+struct line {
+    struct ranks ranks;
+    uint64_t step;
+    uint64_t clock_ns[LINE]; /* as if there were one clock */
+};
+
+static void add(struct line *line, unsigned rank, uint8_t func, uint64_t number, uint64_t end_ns)
+{
+    const uint64_t skew_ns = line->ranks.skew_ns[rank];
+    const struct muster_op op = {.number = number,
+                                 .enqueue_ns = 1000 * MS + line->clock_ns[rank] - 5 * US,
+                                 .begin_ns = line->clock_ns[rank] + skew_ns,
+                                 .end_ns = end_ns + skew_ns,
+                                 .count = 1 << 20,
+                                 .peer = (int32_t)(1 - rank),
+                                 .func = func,
+                                 .dtype = MUSTER_DTYPE_FLOAT32,
+                                 .source = MUSTER_SOURCE_GPU};
+    muster_view_add_op(&line->ranks.view, line->ranks.member[0][rank], &op);
+    line->clock_ns[rank] = end_ns;
+}
+
+/* What is sent back is over once it has left; the rest when both were there. */
+static void play_step(struct line *line, uint64_t first_ns)
+{
+    enum { BATCHES = 2 };
+    uint64_t back_ns[BATCHES];
+    for (uint64_t b = 0; b < BATCHES; b++) {
+        const uint64_t number = line->step * BATCHES + b;
+        line->clock_ns[0] += b ? 1000 * US : first_ns;
+        const uint64_t last_ns =
+            line->clock_ns[0] > line->clock_ns[1] ? line->clock_ns[0] : line->clock_ns[1];
+        add(line, 0, MUSTER_FUNC_SEND, number, last_ns + 100 * US);
+        add(line, 1, MUSTER_FUNC_RECV, number, last_ns + 100 * US);
+        line->clock_ns[1] += 900 * US + number % 5 * 7 * US;
+        back_ns[b] = line->clock_ns[1] + 100 * US;
+        add(line, 1, MUSTER_FUNC_SEND, number, back_ns[b]);
+    }
+    for (uint64_t b = 0; b < BATCHES; b++) {
+        const uint64_t begin_ns = line->clock_ns[0] + 10 * US;
+        line->clock_ns[0] = begin_ns;
+        add(line, 0, MUSTER_FUNC_RECV, line->step * BATCHES + b,
+            (back_ns[b] > begin_ns ? back_ns[b] : begin_ns) + 50 * US);
+    }
+}
+
+/* From step `since` on rank 0 takes 2 ms longer before its first send. */
+static struct muster_findings play(struct line *line, uint64_t since)
+{
+    ranks_begin(&line->ranks, LINE);
+    ranks_comm(&line->ranks, 0, 0, 1, LINE, LINE);
+    line->clock_ns[0] = line->clock_ns[1] = MS;
+    for (line->step = 0; line->step < LONG; line->step++)
+        play_step(line, 1000 * US + line->step % 7 * 5 * US + (line->step >= since ? 2 * MS : 0));
+    return ranks_diagnose(&line->ranks);
+}
+
+static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state)
+{
+    static const uint64_t since[] = {LONG / 3, LONG / 2, LONG * 4 / 5};
+    (void)state;
+    for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
+        struct line line;
+        struct muster_findings findings = play(&line, since[i]);
+        const double lost_s = (double)(LONG - since[i]) * 2e-3;
+        assert_int_equal(findings.n, 1);
+        assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_LATE_RANK);
+        assert_int_equal(findings.finding[0].ranks, 1);
+        assert_int_equal(findings.finding[0].rank[0], 0);
+        assert_true(findings.finding[0].cost_s > 0.8 * lost_s);
+        assert_true(findings.finding[0].cost_s < 1.2 * lost_s);
+        assert_true(ranks_has_line(&findings.finding[0].evidence, "at other times"));
+        muster_findings_free(&findings);
+        ranks_end(&line.ranks);
+    }
+}
+
+/* A delay of some microseconds would not have been found here. */
+static void test_stages_that_do_not_change_are_not_named_and_the_limit_is_said(void **state)
+{
+    struct line line;
+    struct muster_findings findings = play(&line, LONG);
+    (void)state;
+    assert_int_equal(findings.n, 0);
+    assert_true(findings.clean.least_ns > 300 * US);
+    assert_true(ranks_has_line(&findings.not_observable, "no other rank has the same program"));
+    muster_findings_free(&findings);
+    ranks_end(&line.ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slowest_stage_of_a_chain),
+        cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
+        cmocka_unit_test(test_a_stage_that_becomes_slow_is_held_against_its_past),
+        cmocka_unit_test(test_stages_that_do_not_change_are_not_named_and_the_limit_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
