@@ -111,9 +111,10 @@ const char *hang_proof_name(enum hang_proof proof);
 
 /* What should be found. */
 struct hang_truth {
-    bool found;  /* false: nothing may be */
-    int kind;    /* enum muster_finding_kind */
-    int or_kind; /* what looks the same to everybody; kind where nothing does */
+    bool found;   /* false: nothing may be */
+    bool or_none; /* nothing is right, too */
+    int kind;     /* enum muster_finding_kind */
+    int or_kind;  /* what looks the same to everybody; kind where nothing does */
     bool culprit[HANG_RANKS_MAX];
     bool spare[HANG_RANKS_MAX]; /* culprits, but nobody waits for it: need not be named */
     bool named;                 /* false: no rank may be named */

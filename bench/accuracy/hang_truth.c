@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "diagnose/finding.h"
+#include "diagnose/hang/hang.h"
 #include "hang_scene_job.h"
 
 static bool hidden(const struct hang_case *hang, unsigned rank)
@@ -153,6 +153,17 @@ static void report_missing(const struct hang_job *job, struct hang_truth *truth)
     truth->found = any;
 }
 
+/* Somebody was killed, and others have lived on since: told before anybody waits, where it is seen
+ * to the second and others of its communicator are. */
+static bool outlives(const struct hang_job *job)
+{
+    const struct hang_case *hang = job->hang;
+    bool outlived = hang->fault == HANG_DEAD && !hang->all_go;
+    for (unsigned g = 0; g < hang->n_culprits; g++)
+        outlived &= job->rank[hang->culprit[g]].gone_ns + MUSTER_HANG_GONE_S * 1e9 <= job->look_ns;
+    return outlived;
+}
+
 void hang_emit(const struct hang_job *job, struct hang_truth *truth)
 {
     const struct hang_case *hang = job->hang;
@@ -183,7 +194,8 @@ void hang_emit(const struct hang_job *job, struct hang_truth *truth)
         truth->found = false;
     }
     truth->or_kind = truth->kind;
-    truth->found &= waits;
+    truth->or_none = !waits && outlives(job);
+    truth->found &= waits || truth->or_none;
 }
 
 /* ---- what is left of it ---- */

@@ -81,7 +81,7 @@ static enum verdict evaluate(const struct hang_case *hang, const struct hang_tru
     bool named[HANG_RANKS_MAX] = {false};
     unsigned n = 0;
     if (findings->n == 0)
-        return truth->found ? MISSED : RIGHT;
+        return truth->found && !truth->or_none ? MISSED : RIGHT;
     if (!truth->found)
         return WRONG;
     for (size_t f = 0; f < findings->n; f++) {

@@ -218,13 +218,16 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
 
 /* ---- hangs ---- */
 
-/* Whether a communicator has stood still for long enough, or one that hung moves. */
+/* Whether a communicator has stood still for long enough, a process been gone for long enough, or
+ * one that hung moves. */
 static bool worth_evaluating(struct muster_agent_job *job, uint64_t now_ns)
 {
     bool moved =
         muster_live_motions_take(&job->motions, job->peers.peer, job->peers.n, NULL, now_ns);
     bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns,
                                        job->again_ns, now_ns);
+    due |= muster_live_gone_due(&job->peers, job->evaluated_ns, now_ns);
+    due |= muster_watch_gone(&job->watch) > 0 && now_ns - job->evaluated_ns >= AGAIN_NS;
     if (moved)
         job->again_ns = AGAIN_NS;
     return due || (moved && muster_watch_hanging(&job->watch) > 0);

@@ -411,6 +411,17 @@ void muster_evidence_compare(const struct muster_evidence culprit[2],
         muster_finding_line(lines, "its host: %" PRIu64 " packets dropped", grew);
 }
 
+void muster_evidence_gone(const struct muster_evidence *before, const struct muster_evidence *now,
+                          int32_t living, struct muster_finding_lines *lines)
+{
+    uint64_t kills = grown(before ? before->oom_kills : 0, now->oom_kills);
+    if (kills == 0)
+        return;
+    muster_finding_line(lines, "the OOM killer ended %" PRIu64 " %s of rank %" PRId32 "'s cgroup%s",
+                        kills, kills == 1 ? "process" : "processes", living,
+                        before ? " meanwhile" : " so far");
+}
+
 void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
                             struct muster_finding_lines *lines)
 {

@@ -51,4 +51,9 @@ void muster_evidence_compare(const struct muster_evidence culprit[2],
 void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
                             struct muster_finding_lines *lines);
 
+/* Of a process that is gone: what the OOM killer did in the cgroup of a rank that lives, since
+ * `before`; NULL: since that cgroup is there. */
+void muster_evidence_gone(const struct muster_evidence *before, const struct muster_evidence *now,
+                          int32_t living, struct muster_finding_lines *lines);
+
 #endif

@@ -102,6 +102,12 @@ static inline bool muster_finding_is_late(const struct muster_finding *finding)
     return finding->kind == MUSTER_FINDING_LATE_RANK || finding->kind == MUSTER_FINDING_LATE_HOST;
 }
 
+/* A process that is gone before anybody waits for it: no hang yet. */
+static inline bool muster_finding_hangs_not_yet(const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_HANG_DEAD && !finding->has_op;
+}
+
 /* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
 const char *muster_finding_name(enum muster_finding_kind kind);
 const char *muster_finding_mode_name(enum muster_finding_mode mode);

@@ -23,10 +23,34 @@ static bool is_over(const struct muster_finding *finding)
     return finding->resolved || finding->retracted;
 }
 
+static bool names(const struct muster_finding *finding, int32_t rank)
+{
+    for (unsigned i = 0; i < finding->ranks; i++)
+        if (finding->rank[i] == rank)
+            return true;
+    return false;
+}
+
+/* A process goes once, whatever others wait for it in afterwards, and who goes with it. */
+static bool same_death(const struct muster_finding *a, const struct muster_finding *b)
+{
+    for (unsigned i = 0; i < a->ranks; i++)
+        if (names(b, a->rank[i]))
+            return true;
+    return false;
+}
+
+/* Of some that went together others may wait for one alone: it stays what was told. */
+static bool same_ranks(const struct muster_finding *a, const struct muster_finding *b)
+{
+    return a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
+}
+
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b)
 {
-    bool rank = a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
-    if (a->kind != b->kind || a->comm != b->comm || !rank)
+    if (a->kind == MUSTER_FINDING_HANG_DEAD && b->kind == a->kind)
+        return same_death(a, b);
+    if (a->kind != b->kind || a->comm != b->comm || !same_ranks(a, b))
         return false;
     return !is_hang(a) || a->op.index == b->op.index;
 }
@@ -102,7 +126,7 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
         bool is_new = !known;
         if (is_new)
             known = place(watch);
-        if (!known)
+        if (!known || (!is_new && !same_ranks(known, finding)))
             continue;
         *known = *finding;
         if (is_new)
@@ -111,14 +135,6 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
 }
 
 /* ---- late ranks and slow transfers ---- */
-
-static bool names(const struct muster_finding *finding, int32_t rank)
-{
-    for (unsigned i = 0; i < finding->ranks; i++)
-        if (finding->rank[i] == rank)
-            return true;
-    return false;
-}
 
 /* Whether `known` says at least what `finding` does. A transfer goes from one rank to another, or
  * it is not known between whom. */
@@ -284,7 +300,17 @@ size_t muster_watch_hanging(const struct muster_watch *watch)
 {
     size_t n = 0;
     for (size_t i = 0; i < watch->known.n; i++)
-        n += !is_over(&watch->known.finding[i]) && is_hang(&watch->known.finding[i]);
+        n += !is_over(&watch->known.finding[i]) && is_hang(&watch->known.finding[i]) &&
+             !muster_finding_hangs_not_yet(&watch->known.finding[i]);
+    return n;
+}
+
+size_t muster_watch_gone(const struct muster_watch *watch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < watch->known.n; i++)
+        n += !is_over(&watch->known.finding[i]) &&
+             watch->known.finding[i].kind == MUSTER_FINDING_HANG_DEAD;
     return n;
 }
 

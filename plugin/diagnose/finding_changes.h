@@ -20,7 +20,7 @@ struct muster_watch {
 /* Told once when a finding is new, and once when it is resolved or retracted. */
 typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 
-/* Same kind, communicator, operation and first culprit. */
+/* Same kind, communicator, operation and first culprit; of hang_dead a culprit is enough. */
 bool muster_watch_same(const struct muster_finding *a, const struct muster_finding *b);
 
 /* `now`: all that holds at this moment. A known hang that is not among it is resolved, or, if the
@@ -60,9 +60,11 @@ bool muster_watch_knows(const struct muster_watch *watch, const struct muster_fi
 /* Nothing more can be looked at: what was found once is told. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg);
 
-/* Of all kinds, of hangs alone. */
+/* Of all kinds; of hangs alone, without processes that nobody waits for yet; of processes that are
+ * gone. */
 size_t muster_watch_unresolved(const struct muster_watch *watch);
 size_t muster_watch_hanging(const struct muster_watch *watch);
+size_t muster_watch_gone(const struct muster_watch *watch);
 void muster_watch_free(struct muster_watch *watch);
 
 #endif

@@ -100,6 +100,13 @@ static void put_absent(struct text *text, const struct muster_finding *finding)
 static void put_dead(struct text *text, const struct muster_finding *finding)
 {
     put_culprits(text, finding);
+    if (muster_finding_hangs_not_yet(finding)) {
+        put(text, finding->ranks > 1 ? " are gone" : " is gone");
+        put(text, " (killed or crashed) while the others live on; whoever calls ");
+        put_comm(text, finding);
+        put(text, finding->ranks > 1 ? " next waits for them" : " next waits for it");
+        return;
+    }
     put(text, finding->ranks > 1 ? " are gone (killed or crashed) and never entered "
                                  : " is gone (killed or crashed) and never entered ");
     put_op(text, finding);

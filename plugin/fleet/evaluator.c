@@ -21,6 +21,7 @@ enum {
 #define ALONE_NS      (6 * MUSTER_NS_PER_S) /* so long a look at all waits for them */
 #define HANG_NS       MUSTER_NS_PER_S
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
+#define GONE_NS       ((MUSTER_HANG_GONE_S + 1) * MUSTER_NS_PER_S) /* and who lives on was heard */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 
 /* One communicator over all hosts. */
@@ -34,6 +35,8 @@ struct muster_evaluator {
     struct muster_arena memory; /* of `standing`, until the next look */
     struct standing *standing;
     size_t standings;
+    size_t gone;      /* processes that are heard of and did not finalize */
+    uint64_t gone_ns; /* when the last one of them went; 0: none did */
     struct muster_hashmap by_id;
     struct muster_watch hangs, slow, paths, near_slow;
     struct windows {
@@ -294,6 +297,11 @@ static bool mark_process(struct muster_evaluator *evaluator,
     return true;
 }
 
+static bool is_gone(const struct muster_join_process *process)
+{
+    return process->state == MUSTER_PROCESS_KILLED || process->state == MUSTER_PROCESS_EXITED;
+}
+
 /* Communicators as they stand, each with the time since which it stands so. */
 static bool mark_all(struct muster_evaluator *evaluator, const struct muster_join *join,
                      uint64_t now_ns, bool *moved)
@@ -306,11 +314,16 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
     evaluator->standing = NULL;
     evaluator->standings = 0;
     evaluator->by_id = (struct muster_hashmap){.key_bytes = sizeof(uint64_t)};
+    size_t gone = 0;
     for (size_t i = 0; whole && i < join->processes; i++) {
         const struct muster_join_host *host = &join->host[join->process[i].host];
-        if (host->instance && muster_join_hears(join, host, now_ns))
-            whole = mark_process(evaluator, &join->process[i], i);
+        if (!host->instance || !muster_join_hears(join, host, now_ns))
+            continue;
+        whole = mark_process(evaluator, &join->process[i], i);
+        gone += is_gone(&join->process[i]);
     }
+    evaluator->gone_ns = gone > evaluator->gone ? now_ns : evaluator->gone_ns;
+    evaluator->gone = gone;
     for (size_t i = 0; i < evaluator->standings; i++) {
         struct standing *standing = &evaluator->standing[i];
         size_t at = muster_hashmap_find(&by_id, &standing->id);
@@ -323,8 +336,19 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
     return whole;
 }
 
+/* Somebody has just been gone for long enough, or is told as gone. */
+static bool gone_due(const struct muster_evaluator *evaluator, uint64_t now_ns)
+{
+    uint64_t due = evaluator->gone_ns + GONE_NS;
+    return (evaluator->gone_ns && now_ns >= due && evaluator->evaluated_ns < due) ||
+           (muster_watch_gone(&evaluator->hangs) > 0 &&
+            now_ns - evaluator->evaluated_ns >= AGAIN_NS);
+}
+
 static bool worth_evaluating(const struct muster_evaluator *evaluator, uint64_t now_ns, bool moved)
 {
+    if (gone_due(evaluator, now_ns))
+        return true;
     for (size_t i = 0; i < evaluator->standings; i++) {
         uint64_t due = evaluator->standing[i].since_ns + evaluator->hang_ns;
         if (now_ns >= due && (evaluator->evaluated_ns < due ||

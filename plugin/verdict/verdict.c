@@ -239,6 +239,21 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
     }
 }
 
+/* Nobody waits for it yet. */
+static void put_gone(struct muster_verdict_writer *writer, const struct muster_finding *finding)
+{
+    char who[192], ranks[96];
+    const char *is = finding->ranks == 1 ? "is" : "are";
+    put_who(who, sizeof who, finding);
+    muster_verdict_put_ranks(ranks, sizeof ranks, "R", finding->rank, finding->ranks);
+    muster_verdict_word(writer,
+                        "%s %s gone, killed or crashed, while the others live on: whoever calls "
+                        "communicator %016" PRIx64 " next waits for %s.",
+                        who, is, finding->comm, finding->ranks == 1 ? "it" : "them");
+    muster_verdict_word(writer, "%s %s gone, killed or crashed; the others live on.", who, is);
+    muster_verdict_word(writer, "%s %s gone; the others live on.", ranks, is);
+}
+
 /* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
 static void put_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding,
                          bool over)
@@ -247,8 +262,11 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
     muster_finding_sentence(finding, text, sizeof text);
     const char *from = strstr(text, ": ");
     from = from ? from + 2 : text;
-    bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
-    if (hangs)
+    bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG &&
+                 !muster_finding_hangs_not_yet(finding);
+    if (!hangs && finding->kind == MUSTER_FINDING_HANG_DEAD)
+        put_gone(writer, finding);
+    else if (hangs)
         put_hang(writer, finding, over);
     muster_verdict_word(writer, "%s%s%s.", hangs ? hang_word(over) : "", hangs ? ": " : "", from);
     muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
@@ -429,9 +447,8 @@ static const struct muster_finding *heaviest(const struct muster_findings *findi
         bool counts = !own->resolved && !own->retracted && scope != MUSTER_SCOPE_PATH;
         if (counts &&
             (!most || scope < best ||
-             (scope == best && scope == MUSTER_SCOPE_SLOW && own->cost_share > most->cost_share))) {
+             (scope == best && scope == MUSTER_SCOPE_SLOW && own->cost_share > most->cost_share)))
             most = own;
-        }
     }
     return most;
 }

@@ -178,6 +178,38 @@ class Fleet(unittest.TestCase):
             self.assertIn("nobody is named", done.stdout)
             self.assertEqual(at.told("worker"), [])
 
+    def test_a_rank_that_is_killed_while_nothing_hangs(self):
+        """Told by the worker, its host's agent and `diagnose --live` there; not that the others are ended then."""
+        with site() as at:
+            at.environment["MUSTER_HANG_SECONDS"] = "600"
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            played = at.play("clean", "muster-18", 600)
+            at.until(lambda: "4 of 4 ranks" in at.diagnose("muster-18").stdout, "the job is heard")
+            # Who plays on without the killed one would have passed what only a real job waits in.
+            whole = {rank: at.recorded("clean", rank) for rank in range(4)}
+            at.until(lambda: {**at.operations("agent-nodeA"), **at.operations("agent-nodeB")} == whole, "all is played")
+            ranks = subprocess.run(["pgrep", "-P", str(played[0].pid)], capture_output=True, text=True).stdout.split()
+            begin = time.monotonic()
+            os.kill(int(ranks[1]), signal.SIGKILL)
+            at.until(lambda: at.told("worker"), "the worker names it")
+            print(f"the worker named a killed rank after {time.monotonic() - begin:.1f} s")
+            self.assertEqual(at.told("worker"), [("hang_dead", "1")])
+            named = 'finding="hang_dead",severity="critical",rank="1"'
+            at.until(lambda: named in at.page("agent-nodeA"), "the agent's page names it")
+            self.assertNotIn("hang_dead", at.page("agent-nodeB").replace("muster_findings_total", ""))
+            done = subprocess.run([MUSTER, "diagnose", "--live"], capture_output=True, text=True, timeout=60,
+                                  env={**at.environment, "MUSTER_SEGMENT_DIR": at.shm["nodeA"]})
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("Rank 1 (nodeA", done.stdout)
+            self.assertIn("is gone (killed or crashed) while the others live on", done.stdout)
+            for one in played:
+                at.end(one)
+            at.until(lambda: at.diagnose("muster-18").returncode != 1, "it is over with the job")
+            self.assertEqual(at.told("worker")[:1], [("hang_dead", "1")])
+            self.assertEqual({rank for _, rank in at.told("worker")}, {"1"})
+
     def test_two_real_ranks(self):
         """Two jobs of two H200 ranks on two hosts, 150 to 210 operations a second: the one that is late by 6 ms of a
         step of 16 is named while it is recorded, the other job has nobody who is."""

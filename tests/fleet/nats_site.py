@@ -296,6 +296,16 @@ class Site:
         with urllib.request.urlopen(where, timeout=10) as answer:
             return answer.read().decode()
 
+    def operations(self, name):
+        """Of each rank that an agent sees: how many are over."""
+        counts = re.findall(r'^muster_operations_total{[^}]*rank="(\d+)"[^}]*} (\d+)$', self.page(name), re.M)
+        return {int(rank): int(count) for rank, count in counts}
+
+    def recorded(self, recording, rank):
+        """How many collectives a recording has of a rank."""
+        with lzma.open(os.path.join(self.recordings, recording, f"rank-{rank}.jsonl.xz"), "rt") as lines:
+            return sum('"type":2,' in line and '"op":"start"' in line for line in lines)
+
     @staticmethod
     def end(process, how=signal.SIGTERM):
         process.send_signal(how)

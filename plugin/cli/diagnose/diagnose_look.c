@@ -32,26 +32,38 @@ uint64_t muster_look_hang_ns(uint64_t seconds)
     return settings.hang_seconds * MUSTER_NS_PER_S;
 }
 
-/* What the kernel says of absent ranks that live here. */
-static void add_evidence(const struct muster_run *run, struct muster_findings *findings)
+static bool lives_here(const struct muster_process *process, const struct muster_host *host)
+{
+    const struct muster_seg_identity *who = &process->identity;
+    return process->state == MUSTER_PROCESS_RUNNING && who->boot_hash == host->boot_hash &&
+           muster_process_start_ticks((pid_t)who->pid) == who->start_ticks;
+}
+
+/* Of one absent rank that lives here, or of one that is gone from where this one lives. */
+static void add_evidence_of(const struct muster_seg_identity *who, struct muster_finding *finding)
 {
     const struct muster_evidence_roots roots = {"/proc", "/sys"};
+    struct muster_evidence now;
+    if (finding->kind == MUSTER_FINDING_HANG_ABSENT && who->rank == finding->rank[0]) {
+        muster_evidence_absent(&roots, who->pid, finding->rank[0], &finding->evidence);
+    } else if (finding->kind == MUSTER_FINDING_HANG_DEAD) {
+        muster_evidence_read(&roots, who->pid, &now);
+        muster_evidence_gone(NULL, &now, who->rank, &finding->evidence);
+    }
+}
+
+/* What the kernel says of them. */
+static void add_evidence(const struct muster_run *run, struct muster_findings *findings)
+{
     struct muster_host host;
     muster_host_read(&host, NULL);
     for (size_t i = 0; i < findings->n; i++) {
         struct muster_finding *finding = &findings->finding[i];
-        for (size_t p = 0; p < run->processes; p++) {
-            const struct muster_process *process = &run->process[p];
-            if (finding->kind == MUSTER_FINDING_HANG_ABSENT &&
-                process->state == MUSTER_PROCESS_RUNNING &&
-                process->identity.boot_hash == host.boot_hash &&
-                muster_process_start_ticks((pid_t)process->identity.pid) ==
-                    process->identity.start_ticks &&
-                process->identity.rank == finding->rank[0] &&
-                strcmp(process->identity.host, finding->host) == 0)
-                muster_evidence_absent(&roots, process->identity.pid, finding->rank[0],
-                                       &finding->evidence);
-        }
+        unsigned lines = finding->evidence.n;
+        for (size_t p = 0; p < run->processes && finding->evidence.n == lines; p++)
+            if (lives_here(&run->process[p], &host) &&
+                strcmp(run->process[p].identity.host, finding->host) == 0)
+                add_evidence_of(&run->process[p].identity, finding);
     }
 }
 

@@ -142,7 +142,7 @@ bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
     for (size_t c = 0; !arena.failed && c < state.comms; c++)
         prepare(&state.comm[c]);
     bool whole = !arena.failed && evaluate(&cases, &state) && muster_hang_causes(&cases, &state) &&
-                 emit(&cases, findings);
+                 muster_hang_evaluate_gone(&cases, &state) && emit(&cases, findings);
     muster_findings_name(findings, view);
     muster_arena_free(&arena);
     free(cases.at);

@@ -4,6 +4,7 @@
 
 #include "diagnose/confidence.h"
 #include "diagnose/finding.h"
+#include "diagnose/hang/hang.h"
 #include "diagnose/hang/hang_state.h"
 
 #define MUSTER_HANG_NOWHERE SIZE_MAX /* no case, no place */
@@ -121,6 +122,10 @@ bool muster_hang_find_waiting(const struct muster_hang_cases *cases, struct must
 
 /* Lays cases to those that they come from. False: no memory. */
 bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_state *view);
+
+/* After the causes are known: adds processes that are gone and that no case names or explains.
+ * False: no memory. */
+bool muster_hang_evaluate_gone(struct muster_hang_cases *cases, struct muster_hang_state *view);
 
 /* Evidence lines. */
 void muster_hang_describe_calls(struct muster_hang_case *hang,

@@ -224,6 +224,8 @@ static bool worth_evaluating(struct muster_live *live, uint64_t now_ns)
         muster_live_motions_take(&live->all, live->peers.peer, live->peers.n, &live->own, now_ns);
     bool due = muster_live_motions_due(&live->all, live->hang_ns, live->evaluated_ns,
                                        live->again_ns, now_ns);
+    due |= muster_live_gone_due(&live->peers, live->evaluated_ns, now_ns);
+    due |= muster_watch_gone(&live->watch) > 0 && now_ns - live->evaluated_ns >= live->again_ns;
     /* A reason to abort is looked at again whenever something moves, and once more at its end. */
     bool doubted = live->abort_at_ns != 0 && (moved || now_ns >= live->abort_at_ns);
     return (due && (live->may_abort || leads(live))) || doubted ||

@@ -83,6 +83,21 @@ static void pair_of(const struct muster_live_evidence *evidence,
     muster_evidence_read(&here, peers->peer[i].identity.pid, &pair[1]);
 }
 
+/* One that lives on the host of who is gone says whether memory ran out. */
+static void add_gone(const struct muster_live_evidence *evidence,
+                     const struct muster_live_peers *peers, uint64_t now_ns,
+                     struct muster_finding *finding)
+{
+    unsigned lines = finding->evidence.n;
+    for (size_t i = 0; i < peers->n && finding->evidence.n == lines; i++) {
+        struct muster_evidence pair[2];
+        if (!peers->peer[i].alive || !muster_live_holds(&peers->peer[i], finding->comm))
+            continue;
+        pair_of(evidence, peers, i, now_ns, pair);
+        muster_evidence_gone(&pair[0], &pair[1], peers->peer[i].identity.rank, &finding->evidence);
+    }
+}
+
 void muster_live_evidence_add(struct muster_live_evidence *evidence,
                               const struct muster_live_peers *peers, uint64_t now_ns,
                               struct muster_finding *finding)
@@ -90,7 +105,11 @@ void muster_live_evidence_add(struct muster_live_evidence *evidence,
     struct muster_evidence culprit[2], others[OTHERS][2];
     size_t at = culprit_of(peers, finding);
     unsigned n = 0;
-    if (at == SIZE_MAX || !make_room(evidence, peers->n, now_ns, peers))
+    if (!make_room(evidence, peers->n, now_ns, peers))
+        return;
+    if (finding->kind == MUSTER_FINDING_HANG_DEAD)
+        add_gone(evidence, peers, now_ns, finding);
+    if (at == SIZE_MAX)
         return;
     if (finding->kind == MUSTER_FINDING_HANG_ABSENT)
         muster_evidence_absent(&here, peers->peer[at].identity.pid, finding->rank[0],

@@ -11,11 +11,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "diagnose/hang/hang.h"
 #include "segment/segment_reader.h"
 #include "segment/snapshot.h"
 
 /* A heartbeat comes every 100 ms. */
 #define FRESH_NS (3 * MUSTER_NS_PER_S)
+/* The others' heartbeats have to be newer by MUSTER_HANG_GONE_S. */
+#define GONE_NS ((MUSTER_HANG_GONE_S + 1) * MUSTER_NS_PER_S)
 
 static bool is_frame(const struct muster_segment *segment)
 {
@@ -222,6 +225,20 @@ void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
     size_t n = muster_find_segments(dir, &found);
     muster_live_peers_take(peers, found, n, own);
     muster_found_free(found, n);
+}
+
+bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns, uint64_t now_ns)
+{
+    bool lives = false, due = false;
+    for (size_t i = 0; i < peers->n; i++) {
+        struct muster_live_peer *peer = &peers->peer[i];
+        lives |= peer->alive;
+        peer->gone_ns = peer->alive ? 0 : peer->gone_ns ? peer->gone_ns : now_ns;
+        uint64_t at = peer->gone_ns + GONE_NS;
+        due |= peer->gone_ns && peer->exit_state != MUSTER_EXIT_FINALIZED && now_ns >= at &&
+               evaluated_ns < at;
+    }
+    return lives && due;
 }
 
 void muster_live_peers_free(struct muster_live_peers *peers)

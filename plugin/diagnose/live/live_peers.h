@@ -24,7 +24,8 @@ struct muster_live_peer {
     bool alive;
     bool awake; /* and its heartbeat is fresh: one that is stopped leads nothing */
     bool own;
-    bool seen; /* in this round */
+    bool seen;        /* in this round */
+    uint64_t gone_ns; /* when it was first noted not to be alive; 0: it is */
     struct muster_live_calls {
         uint64_t id;
         uint64_t mark;     /* changes with every call, end and finalize */
@@ -69,6 +70,9 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
  * price of eight bytes. */
 bool muster_live_is_awake(const char *path);
 
+/* Whether a process has been gone for long enough to be told of while others live, and had not been
+ * at `evaluated_ns`. For each look: it notes who is gone. */
+bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns, uint64_t now_ns);
 /* Whether two that are alive use one GPU; who, the first such pair. */
 bool muster_live_share_gpu(const struct muster_live_peers *peers,
                            const struct muster_live_peer *who[2]);

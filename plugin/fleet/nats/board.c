@@ -120,8 +120,9 @@ void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
                       const struct muster_finding *finding)
 {
     const struct muster_finding_row *row = &muster_finding_rows[finding->kind];
-    bool slow = row->scope == MUSTER_SCOPE_SLOW;
-    uint64_t is[] = {slow ? 0 : finding->comm, slow ? 0 : finding->op.index,
+    /* Whatever others wait in by and by, it is the same late rank, and the same death. */
+    bool by_rank = row->scope == MUSTER_SCOPE_SLOW || finding->kind == MUSTER_FINDING_HANG_DEAD;
+    uint64_t is[] = {by_rank ? 0 : finding->comm, by_rank ? 0 : finding->op.index,
                      finding->ranks ? (uint64_t)finding->rank[0] : UINT64_MAX,
                      finding->kind == MUSTER_FINDING_SLOW_TRANSFER && finding->ranks > 1
                          ? (uint64_t)finding->rank[1]

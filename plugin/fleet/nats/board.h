@@ -30,7 +30,8 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
 void muster_board_close(struct muster_board *board);
 
 enum { MUSTER_BOARD_KEY = 2 * MUSTER_FLEET_NAME };
-/* What a finding is known by: kind and first rank; of hangs communicator and operation. */
+/* What a finding is known by: kind and first rank; of hangs of living ranks communicator and
+ * operation. */
 void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
                       const struct muster_finding *finding);
 

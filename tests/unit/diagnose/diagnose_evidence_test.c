@@ -337,6 +337,27 @@ static void an_absent_rank_is_described_and_left_alone(void **state)
     assert_true(describes(&lines, "kill -CONT 7"));
 }
 
+static void a_rank_that_is_gone_may_have_been_killed_for_memory(void **state)
+{
+    (void)state;
+    struct muster_finding_lines lines = {.n = 0};
+    struct muster_evidence before = {.oom_kills = 2}, now = {.oom_kills = 2};
+    muster_evidence_gone(&before, &now, 3, &lines);
+    assert_int_equal(lines.n, 0);
+    now.oom_kills = MUSTER_EVIDENCE_NONE;
+    muster_evidence_gone(&before, &now, 3, &lines);
+    muster_evidence_gone(NULL, &now, 3, &lines);
+    assert_int_equal(lines.n, 0);
+    now.oom_kills = 3;
+    muster_evidence_gone(&before, &now, 3, &lines);
+    muster_evidence_gone(NULL, &now, 3, &lines);
+    assert_int_equal(lines.n, 2);
+    assert_string_equal(lines.line[0],
+                        "the OOM killer ended 1 process of rank 3's cgroup meanwhile");
+    assert_string_equal(lines.line[1],
+                        "the OOM killer ended 3 processes of rank 3's cgroup so far");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_host_is_said_to_be_pressed, make_trees, remove_trees),
         cmocka_unit_test_setup_teardown(an_absent_rank_is_described_and_left_alone, make_trees,
                                         remove_trees),
+        cmocka_unit_test(a_rank_that_is_gone_may_have_been_killed_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

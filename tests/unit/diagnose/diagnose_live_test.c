@@ -218,6 +218,39 @@ static void a_dead_rank_ends_the_processes_that_wait_for_it(void **state)
                   "muster: error: aborting, as configured: hang_dead: rank 3");
 }
 
+/* Nobody waits for it: all that was called has ended. */
+static int rank_3_died_where_nothing_hangs(struct testbed *testbed)
+{
+    uint64_t now = muster_now_ns();
+    testbed_go_on(testbed, 10);
+    testbed_look(testbed, 0);
+    for (int r = 0; r < WORLD_RANKS; r++)
+        testbed->rank[r]->heartbeat_mono_ns = now + (r == 3 ? 0 : 5 * MUSTER_NS_PER_S);
+    kill(testbed->pid[3], SIGKILL);
+    while (is_alive(testbed, 3)) {
+    }
+    for (int s = 0; s < 4; s++)
+        testbed_look(testbed, 1);
+    fputs("not named at once\n", stderr);
+    for (int s = 0; s < 30; s++)
+        testbed_look(testbed, 1);
+    return 0;
+}
+
+static void a_rank_that_died_where_nothing_hangs_is_told_within_seconds(void **state)
+{
+    (void)state;
+    struct testbed_end end = testbed_run("muster: 1\n", rank_3_died_where_nothing_hangs);
+    assert_true(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    const char *told = strstr(end.emitted, "hang_dead: rank 3 (host node0");
+    assert_non_null(told);
+    assert_non_null(strstr(told, "while the others live on"));
+    assert_true(told > strstr(end.emitted, "not named at once"));
+    assert_int_equal(count(end.emitted, "hang_dead"), 1);
+    /* Nobody hangs, so nobody is ended. */
+    expect_goes_on(ABORT_DEAD, rank_3_died_where_nothing_hangs);
+}
+
 /* ---- late ranks ---- */
 
 static int rank_2_is_late(struct testbed *testbed)
@@ -489,6 +522,7 @@ int main(void)
         cmocka_unit_test(a_hang_that_resolves_within_the_grace_time_ends_nothing),
         cmocka_unit_test(other_kinds_and_doubtful_hangs_end_nothing),
         cmocka_unit_test(a_dead_rank_ends_the_processes_that_wait_for_it),
+        cmocka_unit_test(a_rank_that_died_where_nothing_hangs_is_told_within_seconds),
         cmocka_unit_test(a_late_rank_is_told_once),
         cmocka_unit_test(fifty_affected_operations_and_two_seconds_suffice),
         cmocka_unit_test(who_is_not_late_is_not_named),
