@@ -22,6 +22,8 @@ usage: allreduce_overhead.sh [options] [PLUGIN.so...]
   --budget S       start no round that would not end within S seconds
   --raw FILE       append every process life as a line of JSON; default: thrown away
   --quick          8 rounds, all cases in each
+  --together       a round's lives are started at once and work by turns: less time, and less that
+                   differs between them
   --hosts          ranks are hosts of their own to NCCL, over sockets: they can share a GPU
   --no-check       do not look whether the plugins were loaded
 Cases: none, none-again, empty (callbacks that do nothing, the events of light), handles (the same
@@ -33,7 +35,7 @@ TEXT
 }
 
 build=$here/../build gpus='' nccl='' rounds=40 sizes=8,32768 mode=launch iters=4352 batches=5
-warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 pin='' raw='' every=4 check=1 hosts=''
+warmup=400 cases=none,none-again,empty,light,auto seldom=full budget=0 pin='' raw='' every=4 check=1 hosts='' together=0
 others=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -41,6 +43,7 @@ while [ $# -gt 0 ]; do
     --quick) rounds=8 every=1; shift; continue ;;
     --no-check) check=0; shift; continue ;;
     --hosts) hosts=--hosts; shift; continue ;;
+    --together) together=1; shift; continue ;;
     --*) [ $# -ge 2 ] || { usage >&2; exit 2; } ;;
     *) others+=("$1"); shift; continue ;;
     esac
@@ -137,27 +140,64 @@ case_environment() { # NAME=VALUE, one a line
     esac
 }
 
-# A process life of case $1 in round $2; its lines go to $work/life.
+# A process life of case $1 in round $2; its lines go to $work/$3/life. $4: the jobs of its turns.
 life() {
-    local environment=()
+    local environment=() at=$work/$3
     mapfile -t environment < <(case_environment "$1")
-    rm -rf "$work/run" "$work/witness"
-    env -u NCCL_PROFILER_PLUGIN LD_LIBRARY_PATH="$path" MUSTER_DIR="$work/run" \
-        NULL_PLUGIN_WITNESS="$work/witness" ${environment[@]+"${environment[@]}"} \
+    rm -rf "$at"
+    mkdir "$at"
+    env -u NCCL_PROFILER_PLUGIN LD_LIBRARY_PATH="$path" MUSTER_DIR="$at/run" \
+        NULL_PLUGIN_WITNESS="$at/witness" ${environment[@]+"${environment[@]}"} \
         timeout -k 5 90 "$program" --json --deadline 80 ${gpus:+--gpus "$gpus"} \
-        ${pin:+--pin "$pin"} ${nccl:+--nccl "$nccl"} ${hosts:+"$hosts"} --mode "$mode" --sizes "$sizes" --iters "$iters" \
-        --warmup "$warmup" --rounds "$batches" >"$work/out" 2>"$work/err" || return 1
-    [ "$(wc -l <"$work/out")" -eq "$n_sizes" ] || return 1
-    sed "s/^{/{\"session\":\"$session\",\"round\":$2,\"case\":\"$1\",/" "$work/out" >"$work/life"
+        ${4:+--turns "$4:$work/turns"} ${pin:+--pin "$pin"} ${nccl:+--nccl "$nccl"} ${hosts:+"$hosts"} \
+        --mode "$mode" --sizes "$sizes" --iters "$iters" \
+        --warmup "$warmup" --rounds "$batches" >"$at/out" 2>"$at/err" || return 1
+    [ "$(wc -l <"$at/out")" -eq "$n_sizes" ] || return 1
+    sed "s/^{/{\"session\":\"$session\",\"round\":$2,\"case\":\"$1\",/" "$at/out" >"$at/life"
 }
 
-# The same, once more if it failed.
+# The same alone, once more if it failed.
 life_or_again() {
-    life "$1" "$2" && return 0
-    echo "allreduce_overhead: round $2, $1: $(tail -n 1 "$work/err"); once more" >&2
-    life "$1" "$2" && return 0
-    echo "allreduce_overhead: round $2, $1: failed again: $(tail -n 1 "$work/err")" >&2
+    life "$1" "$2" 0 && return 0
+    echo "allreduce_overhead: round $2, $1: $(tail -n 1 "$work/0/err"); once more" >&2
+    life "$1" "$2" 0 && return 0
+    echo "allreduce_overhead: round $2, $1: failed again: $(tail -n 1 "$work/0/err")" >&2
     return 1
+}
+
+one_by_one() { # ROUND CASE...: adds the round's lives to $lines
+    local round=$1 name
+    shift
+    for name in "$@"; do
+        if life_or_again "$name" "$round"; then
+            cat "$work/0/life" >>"$lines"
+        else
+            missing=$((missing + 1))
+        fi
+    done
+}
+
+# One that fails leaves the others without the turn that they wait for: then none of them counts.
+all_at_once() { # ROUND CASE...
+    local round=$1 name slot=0 pids=() failed=0
+    shift
+    rm -f "$work/turns"
+    for name in "$@"; do
+        life "$name" "$round" "$((slot + 1))" "$#" &
+        pids[slot]=$!
+        slot=$((slot + 1))
+    done
+    for slot in "${!pids[@]}"; do
+        wait "${pids[slot]}" || failed=$((slot + 1))
+    done
+    if [ "$failed" -ne 0 ]; then
+        echo "allreduce_overhead: round $round: $(tail -qn 1 "$work/$failed/err")" >&2
+        missing=$((missing + $#))
+        return
+    fi
+    for slot in "${!pids[@]}"; do
+        cat "$work/$((slot + 1))/life" >>"$lines"
+    done
 }
 
 note() { # TEXT without quotes: into the raw lines
@@ -165,14 +205,14 @@ note() { # TEXT without quotes: into the raw lines
 }
 
 recorded() {
-    find "$work/run" -mindepth 1 -print -quit 2>/dev/null | grep -q .
+    find "$work/0/run" -mindepth 1 -print -quit 2>/dev/null | grep -q .
 }
 
 loaded() { # whether the plugin of case $1 left the trace it leaves
     case $(case_plugin "$1") in
     libnccl-profiler-muster.so) recorded ;;
-    libnull-plugin*) [ -e "$work/witness" ] ;;
-    '') ! recorded && [ ! -e "$work/witness" ] ;;
+    libnull-plugin*) [ -e "$work/0/witness" ] ;;
+    '') ! recorded && [ ! -e "$work/0/witness" ] ;;
     *) grep -qis 'profiler' "$work"/nccl.* ;;
     esac
 }
@@ -181,13 +221,13 @@ loaded() { # whether the plugin of case $1 left the trace it leaves
 check_case() {
     export NCCL_DEBUG_FILE=$work/nccl.%p
     case $1 in *.so) export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT ;; esac
-    life_or_again "$1" 0 || die "case $1 does not run: $(cat "$work/err")"
+    life_or_again "$1" 0 || die "case $1 does not run: $(cat "$work/0/err")"
     unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE
     loaded "$1" || die "case $1: the plugin was not loaded, or another one was"
     case $(case_plugin "$1") in
     libnccl-profiler-muster.so)
         [ -z "$command" ] ||
-            note "$1: $("$command" report --format json "$work/run" 2>/dev/null |
+            note "$1: $("$command" report --format json "$work/0/run" 2>/dev/null |
                 python3 "$here/overhead_stats.py" --describe)"
         ;;
     *.so) grep -ihs profiler "$work"/nccl.* | head -n 2 ;;
@@ -234,15 +274,14 @@ while [ "$round" -le "$rounds" ]; do
         echo "allreduce_overhead: the budget of $budget s ends after $((round - 1)) rounds" >&2
         break
     fi
-    now=$cases
-    [ $(((round - 1) % every)) -ne 0 ] || now=$now,$seldom
-    for name in $(shuffled "$now"); do
-        if life_or_again "$name" "$round"; then
-            cat "$work/life" >>"$lines"
-        else
-            missing=$((missing + 1))
-        fi
-    done
+    names=$cases
+    [ $(((round - 1) % every)) -ne 0 ] || names=$names,$seldom
+    mapfile -t now < <(shuffled "$names")
+    if [ "$together" = 1 ]; then
+        all_at_once "$round" "${now[@]}"
+    else
+        one_by_one "$round" "${now[@]}"
+    fi
     [ $((SECONDS - begin)) -le "$longest" ] || longest=$((SECONDS - begin))
     round=$((round + 1))
 done

@@ -16,6 +16,7 @@ static const char usage[] =
     "usage: allreduce [--gpus N] [--mode launch|gpu|step|first] [--sizes BYTES,...] [--iters N]\n"
     "                 [--warmup N] [--rounds N] [--late RANK] [--late-us N] [--late-host-us N]\n"
     "                 [--nccl PATH] [--deadline SECONDS] [--pin CPU,...] [--hosts] [--json]\n"
+    "                 [--turns JOBS:FILE]\n"
     "launch: small operations back to back, host clock (default sizes 8,32768; 2000 iterations)\n"
     "gpu: large operations back to back, CUDA events (default 2MiB,64MiB; 200 iterations)\n"
     "step: each size once a round, each between CUDA events; here a rank can be late\n"
@@ -23,6 +24,8 @@ static const char usage[] =
     "--pin: after the warm-up rank r's calling thread stays on the r-th of these CPUs\n"
     "--hosts: each rank is a host of its own to NCCL, over this machine's sockets, so that ranks "
     "can share a GPU\n"
+    "--turns: so many jobs that name this file share the GPUs; one at a time has a warm-up or "
+    "round\n"
     "prints the median over rounds of the microseconds an all-reduce takes (mean over ranks)\n";
 
 static const char *const modes[] = {"launch", "gpu", "step", "first"};
@@ -97,6 +100,19 @@ static int parse_path(const char *text, struct muster_allreduce_plan *plan)
     return n < (int)sizeof plan->nccl ? 0 : -1;
 }
 
+static int parse_turns(const char *text, struct muster_allreduce_plan *plan)
+{
+    const char *file = strchr(text, ':');
+    char jobs[16];
+    if (!file || (size_t)(file - text) >= sizeof jobs)
+        return -1;
+    snprintf(jobs, sizeof jobs, "%.*s", (int)(file - text), text);
+    const int n = snprintf(plan->turns, sizeof plan->turns, "%s", file + 1);
+    return parse_u32(jobs, &plan->jobs) || plan->jobs == 0 || n == 0 || n >= (int)sizeof plan->turns
+               ? -1
+               : 0;
+}
+
 static int parse_option(int option, const char *text, struct options *options)
 {
     struct muster_allreduce_plan *plan = &options->plan;
@@ -126,6 +142,8 @@ static int parse_option(int option, const char *text, struct options *options)
     case 'o':
         plan->hosts = 1;
         return 0;
+    case 't':
+        return parse_turns(text, plan);
     case 'd':
         return parse_u32(text, &options->deadline_s);
     case 'j':
@@ -143,7 +161,8 @@ static int parse(int argc, char **argv, struct options *options)
         {"iters", 1, NULL, 'i'}, {"warmup", 1, NULL, 'w'},  {"rounds", 1, NULL, 'r'},
         {"late", 1, NULL, 'l'},  {"late-us", 1, NULL, 'u'}, {"late-host-us", 1, NULL, 'h'},
         {"nccl", 1, NULL, 'n'},  {"json", 0, NULL, 'j'},    {"deadline", 1, NULL, 'd'},
-        {"pin", 1, NULL, 'p'},   {"hosts", 0, NULL, 'o'},   {NULL, 0, NULL, 0},
+        {"pin", 1, NULL, 'p'},   {"hosts", 0, NULL, 'o'},   {"turns", 1, NULL, 't'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)

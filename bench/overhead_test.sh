@@ -98,6 +98,12 @@ expect out '2 GPUs, 4096 bytes' "the GPUs are not counted"
 for name in none none-again empty light auto; do
     [ "$(grep -Ec "^$name +3 " "$work/out")" = 2 ] || fail "no rows of $name"
 done
+run --rounds 3 --together --iters 20 --warmup 5 --batches 2 --sizes 8 --no-check || fail "real program, by turns"
+for name in none none-again empty light auto; do
+    expect out "^$name +3 " "no row of $name, by turns"
+done
+FAKE_RANK=1 FAKE_FAULT=die run --rounds 1 --together --gpus 2 --iters 2 --no-check && fail "a round without lives"
+expect err 'round 1: allreduce: rank 1 was killed' "who died of those at work by turns is not said"
 run --rounds 1 --cases none,none-again --seldom '' --iters 20 --warmup 5 --batches 2 --sizes 8 --no-check \
     --pin "$(sed -nE 's/^Cpus_allowed_list:\s*([0-9]+).*/\1/p' /proc/self/status)" || fail "pinned to a CPU"
 ! run --rounds 1 --iters 2 --no-check --pin 1023 || fail "a CPU that is not here passes"

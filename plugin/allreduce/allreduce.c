@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "allreduce/allreduce_wire.h"
+#include "allreduce/turns.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "launch/bounded.h"
 #include "launch/child.h"
 
-enum { SELF_MAX = 4, POLL_MS = 1000 };
+enum { SELF_MAX = 4, POLL_MS = 1000, TURN_POLL_MS = 1 };
 
 struct child {
     pid_t pid; /* 0: none, or reaped */
@@ -30,6 +31,8 @@ struct job {
     const struct muster_allreduce_plan *plan;
     struct child child[MUSTER_ALLREDUCE_GPUS];
     struct muster_allreduce_result *result;
+    struct muster_turns turns;
+    int asked, over; /* ranks that want the next turn, and that ended this one */
     uint64_t end_ns; /* deadline */
 };
 
@@ -124,12 +127,38 @@ static int reap(struct child *child, int rank, struct muster_err *err)
     return 0;
 }
 
-static int pass_on_id(struct job *job, const struct muster_wire *message, struct muster_err *err)
+static int send_from(struct job *job, int rank, const struct muster_wire *message,
+                     struct muster_err *err)
 {
-    for (int rank = 1; rank < job->plan->gpus; rank++)
+    for (; rank < job->plan->gpus; rank++)
         if (job->child[rank].fd >= 0 && muster_wire_send(job->child[rank].fd, message))
             return muster_fail(err, "cannot talk to rank %d: %s", rank, strerror(errno));
     return 0;
+}
+
+/* A turn is asked for, and over, when all ranks say so; one may ask while another's is not over. */
+static void count_asked(struct job *job)
+{
+    if (++job->asked < job->plan->gpus)
+        return;
+    job->asked = 0;
+    job->turns.waiting = true;
+}
+
+static void count_over(struct job *job)
+{
+    if (++job->over < job->plan->gpus)
+        return;
+    job->over = 0;
+    muster_turns_end(&job->turns, muster_now_ns());
+}
+
+static int hand_out_turn(struct job *job, struct muster_err *err)
+{
+    const struct muster_wire message = {.kind = MUSTER_WIRE_TURN};
+    if (!job->turns.waiting || job->turns.held || !muster_turns_begin(&job->turns, muster_now_ns()))
+        return 0;
+    return send_from(job, 0, &message, err);
 }
 
 static void add_times(struct job *job, const struct muster_wire *message)
@@ -149,7 +178,13 @@ static int take_message(struct job *job, int rank, struct muster_err *err)
     }
     switch (message.kind) {
     case MUSTER_WIRE_ID:
-        return pass_on_id(job, &message, err);
+        return send_from(job, 1, &message, err);
+    case MUSTER_WIRE_TURN:
+        count_asked(job);
+        return 0;
+    case MUSTER_WIRE_OVER:
+        count_over(job);
+        return 0;
     case MUSTER_WIRE_TIMES:
         if (message.index < job->plan->sizes)
             add_times(job, &message);
@@ -180,9 +215,11 @@ static int wait_for_message(const struct job *job, struct pollfd *ready, struct 
                            ranks_running(job), job->plan->gpus);
     for (int rank = 0; rank < job->plan->gpus; rank++)
         ready[rank] = (struct pollfd){.fd = job->child[rank].fd, .events = POLLIN};
-    uint64_t left_ms = (job->end_ns - now) / MUSTER_NS_PER_MS + 1;
-    if (poll(ready, (nfds_t)job->plan->gpus, left_ms < POLL_MS ? (int)left_ms : POLL_MS) < 0 &&
-        errno != EINTR)
+    const uint64_t left_ms = (job->end_ns - now) / MUSTER_NS_PER_MS + 1;
+    const int wait_ms = job->turns.waiting && !job->turns.held ? TURN_POLL_MS
+                        : left_ms < POLL_MS                    ? (int)left_ms
+                                                               : POLL_MS;
+    if (poll(ready, (nfds_t)job->plan->gpus, wait_ms) < 0 && errno != EINTR)
         return muster_fail(err, "poll: %s", strerror(errno));
     return 0;
 }
@@ -192,7 +229,7 @@ static int collect(struct job *job, struct muster_err *err)
 {
     struct pollfd ready[MUSTER_ALLREDUCE_GPUS] = {0};
     while (ranks_running(job)) {
-        if (wait_for_message(job, ready, err))
+        if (hand_out_turn(job, err) || wait_for_message(job, ready, err))
             return -1;
         for (int rank = 0; rank < job->plan->gpus; rank++)
             if (ready[rank].fd >= 0 && ready[rank].revents && take_message(job, rank, err))
@@ -241,6 +278,8 @@ static int check_plan(const struct muster_allreduce_plan *plan, struct muster_er
                            MUSTER_ALLREDUCE_ROUNDS);
     if (plan->mode != MUSTER_ALLREDUCE_STEP && plan->iters < 1)
         return muster_fail(err, "0 iterations: at least 1 is needed");
+    if (plan->mode == MUSTER_ALLREDUCE_STEP && plan->jobs)
+        return muster_fail(err, "jobs whose rounds are steps take no turns");
     return 0;
 }
 
@@ -252,6 +291,8 @@ int muster_allreduce_run(const struct muster_allreduce_plan *plan, const char *c
     int rc = check_plan(plan, err);
     if (rc)
         return rc;
+    if (muster_turns_open(&job.turns, plan->turns, plan->jobs, err))
+        return -1;
     job.end_ns = muster_now_ns() + deadline_s * MUSTER_NS_PER_S;
     memset(result, 0, plan->sizes * sizeof *result);
     for (int rank = 0; rank < plan->gpus; rank++)
@@ -261,6 +302,7 @@ int muster_allreduce_run(const struct muster_allreduce_plan *plan, const char *c
     if (rc == 0)
         rc = collect(&job, err);
     end_ranks(&job, rc != 0);
+    muster_turns_close(&job.turns);
     for (uint32_t i = 0; i < plan->sizes && rc == 0; i++) {
         result[i].bytes = plan->bytes[i];
         result[i].median_us = median(result[i].us, plan->rounds);

@@ -44,7 +44,9 @@ struct muster_allreduce_plan {
     int32_t cpu[MUSTER_ALLREDUCE_GPUS];
     uint32_t hosts; /* not 0: each rank is a host of its own to NCCL (NCCL_HOSTID), and goes by
                        sockets of this machine; any NCCL lets ranks share a GPU so */
-    char nccl[MUSTER_ALLREDUCE_PATH]; /* path of libnccl; "": wherever it is found */
+    uint32_t jobs;  /* not 0: so many jobs share the GPUs and take turns, a round or warm-up each */
+    char turns[MUSTER_ALLREDUCE_PATH]; /* the file that these jobs lock; "": a job alone */
+    char nccl[MUSTER_ALLREDUCE_PATH];  /* path of libnccl; "": wherever it is found */
 };
 
 struct muster_allreduce_result {

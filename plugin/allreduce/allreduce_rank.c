@@ -73,6 +73,27 @@ static int receive_kind(struct rank *rank, uint32_t kind, struct muster_wire *me
     return 0;
 }
 
+static int send_kind(struct rank *rank, uint32_t kind)
+{
+    struct muster_wire message = {.kind = kind};
+    if (muster_wire_send(rank->fd, &message))
+        return muster_fail(&rank->err, "the job's parent went away");
+    return 0;
+}
+
+static int begin_turn(struct rank *rank)
+{
+    struct muster_wire message;
+    if (rank->plan.jobs == 0)
+        return 0;
+    return send_kind(rank, MUSTER_WIRE_TURN) ? -1 : receive_kind(rank, MUSTER_WIRE_TURN, &message);
+}
+
+static int end_turn(struct rank *rank)
+{
+    return rank->plan.jobs ? send_kind(rank, MUSTER_WIRE_OVER) : 0;
+}
+
 /* Rank 0 makes the communicator's id and the parent hands it to the others. */
 static int agree_on_id(struct rank *rank, struct muster_nccl_id *id)
 {
@@ -242,18 +263,23 @@ static int stay_on_cpu(struct rank *rank)
     return 0;
 }
 
-static int run_size(struct rank *rank, size_t floats, double *us)
+static int warm_up(struct rank *rank, size_t floats)
 {
     const uint32_t warmup = rank->plan.mode == MUSTER_ALLREDUCE_FIRST ? 0 : rank->plan.warmup;
     for (uint32_t i = 0; i < warmup; i++)
         if (all_reduce(rank, floats))
             return -1;
-    if (finish_stream(rank) || stay_on_cpu(rank))
+    return finish_stream(rank);
+}
+
+static int run_size(struct rank *rank, size_t floats, double *us)
+{
+    if (begin_turn(rank) || warm_up(rank, floats) || end_turn(rank) || stay_on_cpu(rank))
         return -1;
     for (uint32_t round = 0; round < rank->plan.rounds; round++)
-        if (timed_round(rank, floats, &us[round]))
+        if (begin_turn(rank) || timed_round(rank, floats, &us[round]) || end_turn(rank))
             return -1;
-    return verify(rank, floats);
+    return begin_turn(rank) || verify(rank, floats) || end_turn(rank) ? -1 : 0;
 }
 
 static int run_sizes(struct rank *rank)

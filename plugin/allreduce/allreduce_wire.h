@@ -9,6 +9,8 @@
 enum muster_wire_kind {
     MUSTER_WIRE_PLAN,   /* to a rank: first */
     MUSTER_WIRE_ID,     /* from rank 0, then to all others */
+    MUSTER_WIRE_TURN,   /* from a rank: it wants a turn, and waits; then to all: here it is */
+    MUSTER_WIRE_OVER,   /* from a rank: its turn is over */
     MUSTER_WIRE_TIMES,  /* from a rank: one size */
     MUSTER_WIRE_FAILED, /* from a rank: last */
     MUSTER_WIRE_DONE,   /* from a rank: last */

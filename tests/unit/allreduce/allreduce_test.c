@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -43,6 +45,7 @@ static int heal(void **state)
     unsetenv("FAKE_FAULT");
     unsetenv("FAKE_GPUS");
     unsetenv("FAKE_HOSTS");
+    unsetenv("FAKE_ALONE");
     return 0;
 }
 
@@ -103,6 +106,41 @@ static void ranks_are_on_hosts_of_their_own_where_asked(void **state)
     assert_non_null(strstr(err.text, "ncclCommInitRank"));
     plan.hosts = 1;
     assert_int_equal(muster_allreduce_run(&plan, self, DEADLINE_S, result, &err), 0);
+    assert_nobody_left();
+}
+
+static void make_file(char *pattern)
+{
+    const int fd = mkstemp(pattern);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+/* Two jobs, the second in a child: without turns both would use the GPUs at once. */
+static void jobs_that_share_gpus_take_turns(void **state)
+{
+    struct muster_allreduce_plan plan = small_plan();
+    struct muster_allreduce_result result[2];
+    struct muster_err err;
+    char turns[] = "/tmp/muster-turns-XXXXXX", who[] = "/tmp/muster-who-XXXXXX";
+    int status = -1;
+    (void)state;
+    make_file(turns);
+    make_file(who);
+    plan.jobs = 2;
+    snprintf(plan.turns, sizeof plan.turns, "%s", turns);
+    setenv("FAKE_ALONE", who, 1);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(muster_allreduce_run(&plan, self, DEADLINE_S, result, &err) ? 1 : 0);
+    const int rc = muster_allreduce_run(&plan, self, DEADLINE_S, result, &err);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(turns);
+    unlink(who);
+    if (rc)
+        fail_msg("%s", err.text);
+    assert_int_equal(status, 0);
+    assert_true(result[1].us[plan.rounds - 1] > 0);
     assert_nobody_left();
 }
 
@@ -177,6 +215,11 @@ static void impossible_plans_are_refused(void **state)
     plan.iters = 0;
     assert_int_equal(muster_allreduce_run(&plan, self, 1, result, &err), -1);
     assert_non_null(strstr(err.text, "0 iterations"));
+    plan = small_plan();
+    plan.mode = MUSTER_ALLREDUCE_STEP;
+    plan.jobs = 2;
+    assert_int_equal(muster_allreduce_run(&plan, self, 1, result, &err), -1);
+    assert_non_null(strstr(err.text, "take no turns"));
 }
 
 static void nobody_else_can_be_a_rank(void **state)
@@ -193,6 +236,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(probe_says_which_nccl_is_missing, heal),
         cmocka_unit_test_teardown(every_mode_returns_a_time_per_size, heal),
         cmocka_unit_test_teardown(ranks_are_on_hosts_of_their_own_where_asked, heal),
+        cmocka_unit_test_teardown(jobs_that_share_gpus_take_turns, heal),
         cmocka_unit_test_teardown(a_killed_rank_ends_the_job, heal),
         cmocka_unit_test_teardown(a_rank_that_exits_ends_the_job, heal),
         cmocka_unit_test_teardown(a_rank_that_dies_at_exit_fails_the_job, heal),

@@ -8,11 +8,13 @@
  *   FAKE_LARGE=wrong        every rank's sums of more than 1 MiB
  *   FAKE_INIT=CODE          what cuInit returns
  *   FAKE_HOSTS=1            a communicator is made only of ranks on hosts of their own
+ *   FAKE_ALONE=FILE         an all-reduce fails beside one of another job that names this file
  *   FAKE_MS=MS              time between any two events
  * fake_p2p.c adds what moves data between devices.
  */
 #include "fake_gpu.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -257,6 +259,20 @@ static float sum(const struct fake_comm *comm, float own)
     return own / (float)(comm->rank + 1) * (float)(comm->nranks * (comm->nranks + 1)) / 2;
 }
 
+/* A job's ranks have its process for a parent. */
+static bool disturbed(const char *path)
+{
+    const pid_t self = getppid();
+    pid_t last = self;
+    const int fd = open(path, O_RDWR);
+    const bool written = fd >= 0 && pwrite(fd, &self, sizeof self, 0) == (ssize_t)sizeof self;
+    usleep(200);
+    const bool read_back = written && pread(fd, &last, sizeof last, 0) == (ssize_t)sizeof last;
+    if (fd >= 0)
+        close(fd);
+    return !read_back || last != self;
+}
+
 EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, int op, void *comm,
                          void *stream)
 {
@@ -264,8 +280,11 @@ EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int dtype, 
     const float *from = send;
     float *to = recv;
     (void)stream;
+    const char *alone = getenv("FAKE_ALONE");
     if (fault("error") || dtype != 7 || op != 0)
         return 5;
+    if (alone && disturbed(alone))
+        return 6;
     if (fault("die"))
         kill(getpid(), SIGKILL);
     if (fault("exit"))
