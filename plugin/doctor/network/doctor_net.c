@@ -82,9 +82,18 @@ static bool is_overlay(const char *name)
     return false;
 }
 
+/* As docker calls the bridges of its networks: br- and twelve digits. */
+static bool is_dockers_name(const char *name)
+{
+    static const char digits[] = "0123456789abcdef";
+    return strncmp(name, "br-", 3) == 0 && strlen(name) == 15 && strspn(name + 3, digits) == 12;
+}
+
 /* A bridge, a veth or a tunnel; bonds and their like are as good as what they are made of. */
 static bool is_odd(const struct muster_interface *at)
 {
+    if (is_dockers_name(at->name))
+        return true;
     if (is_overlay(at->name))
         return at->is_virtual;
     return at->is_virtual && strncmp(at->name, "bond", 4) != 0 &&
@@ -419,6 +428,15 @@ static void check_ports(struct muster_doctor *doctor)
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "a large job needs more ports");
     }
+    const char *port = getenv("MASTER_PORT");
+    uint64_t number;
+    if (!port || !muster_text_u64(port, &number) || number < low || number > high)
+        return;
+    muster_check_suspect(check,
+                         "MASTER_PORT=%.8s is one that the kernel gives to connections (%u to %u): "
+                         "any process may have it when the job starts",
+                         port, low, high);
+    muster_check_advice(check, "a MASTER_PORT below %u", low);
 }
 
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor)

@@ -14,7 +14,7 @@ enum {
     MUSTER_JOB_LOG_LINE = 4096,
     MUSTER_JOB_LOG_KERNEL = 32,
     MUSTER_JOB_LOG_TEXT = 200,
-    MUSTER_JOB_LOG_KINDS = 80,
+    MUSTER_JOB_LOG_KINDS = 160, /* room; job_log_kinds.c asserts that all fit */
     MUSTER_JOB_LOG_SET = 64
 };
 

@@ -1,13 +1,15 @@
 /* What lines of a job's log mean. A weight: 9 names the cause itself, 5 says where it lies, 2 that
  * something was refused, 0 that the job failed. Causes are checks of this host, by how directly
  * they bring such a line about. Sources: where the line is printed (job_log_lines.c), and the
- * threads of docs/doctor.md. */
+ * threads of docs/accuracy.md. */
 #include "doctor/rules/job_log.h"
 
-#define FAILS "init_error"
-#define HANGS "hang_stuck"
-#define DIES  "hang_dead"
-#define SLOW  "slow_transfer"
+#define FAILS    "init_error"
+#define HANGS    "hang_stuck"
+#define DIES     "hang_dead"
+#define ABSENT   "hang_absent"
+#define MISMATCH "hang_mismatch"
+#define SLOW     "slow_transfer"
 
 const struct muster_job_log_kind muster_job_log_kinds[] = {
     /* GPUs and their driver */
@@ -127,6 +129,11 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.address_family", "F20,F24", FAILS, 6, "hosts took addresses of two families, or none",
      "NCCL_SOCKET_FAMILY=AF_INET on all hosts, and NCCL_SOCKET_IFNAME of one that all have",
      "net.interface net.names"},
+    {"log.no_address", "F19,F34", FAILS, 6,
+     "a rank was told no address by another one: NCCLs of two versions, or no interface",
+     "the same NCCL on all hosts (NCCL_DEBUG=VERSION prints it; `muster doctor --hosts` compares); "
+     "an NCCL_SOCKET_IFNAME that each host has",
+     "net.interface version.nccl net.oob version.pairs"},
     {"log.link_local", "F20,F21", FAILS, 8,
      "NCCL connects over an address that no other host reaches (link-local, or loopback)",
      "name the interface between the hosts in NCCL_SOCKET_IFNAME (=eth0); NCCL_SOCKET_FAMILY="
@@ -153,7 +160,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "net.master net.names job.ranks net.firewall net.mesh net.interface"},
     {"log.port_taken", "F36", FAILS, 8, "the port of the rendezvous is taken",
      "end the job that left a process there (ss -ltnp), or another MASTER_PORT",
-     "net.master job.ranks net.kernel"},
+     "net.master net.ports job.ranks net.kernel"},
     {"log.name", "F36", FAILS, 8, "a host's name has no address here",
      "an entry for it in DNS or /etc/hosts, or the address itself in MASTER_ADDR or NCCL_COMM_ID",
      "net.names net.master net.interface"},
@@ -307,6 +314,158 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.way_host", "F61,F62", SLOW, 5, "RDMA goes by way of the host's memory, without GPUDirect",
      "nvidia-peermem or DMA-BUF; GPU and card below one PCIe switch, or NCCL_NET_GDR_LEVEL",
      "ib.gdr version.nccl_bad gpu.nic env.costly host.container gpu.virtual gpu.acs"},
+    /* the program, its launcher, the kernel */
+    {"log.collective_mismatch", "F06,F08", MISMATCH, 9,
+     "ranks called different collectives, or with different shapes",
+     "the line names both calls: the same calls in the same order on every rank, also where a "
+     "branch, an empty batch or an unused expert skips one",
+     ""},
+    {"log.model_differs", "F08", FAILS, 9,
+     "ranks built different models, or passed different parameters",
+     "the same configuration, vocabulary and trainable parameters on every rank before DDP or FSDP "
+     "wraps the model",
+     ""},
+    {"log.unused_parameters", "F06", FAILS, 9,
+     "some parameters took no part in the loss, and DDP waits for their gradients",
+     "find_unused_parameters=True, or let all outputs of forward take part in the loss; reentrant "
+     "checkpointing needs use_reentrant=False",
+     ""},
+    {"log.absent_rank", "F01,F05", ABSENT, 6, "a rank did not come to a barrier in time",
+     "the line names it: look at what that rank did before (its own error, preprocessing, a longer "
+     "shard, a save)",
+     "net.mesh net.names net.interface net.firewall"},
+    {"log.rank_zero", "F01,F10", ABSENT, 6,
+     "rank 0 did not publish NCCL's id: it had ended, or was busy before its first collective",
+     "look at rank 0's own first error, else at what it does alone (download, preprocessing, a "
+     "prompt); in this order before the network",
+     "host.oom net.master job.ranks net.names limit.memory gpu.in_use"},
+    {"log.watchdog", "F16", HANGS, 4,
+     "PyTorch's watchdog itself was blocked (a call of CUDA or the interpreter's lock)",
+     "py-spy dump --native of that process shows the call; a long compile or load: "
+     "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC; else as for a collective that hangs",
+     "host.kernel_log gpu.driver version.nccl_bad host.faults"},
+    {"log.launch_variables", "F36", FAILS, 9,
+     "the launcher did not tell the rank who it is (RANK, WORLD_SIZE, MASTER_ADDR)",
+     "start with torchrun, or export them: under srun RANK=$SLURM_PROCID, "
+     "LOCAL_RANK=$SLURM_LOCALID, WORLD_SIZE=$SLURM_NTASKS",
+     "job.ranks net.master"},
+    {"log.no_nccl", "F35", FAILS, 9, "this PyTorch was built without NCCL",
+     "install the CUDA build (torch.version.cuda, torch.distributed.is_nccl_available()); on "
+     "Windows and macOS use backend gloo",
+     ""},
+    {"log.wrong_device", "F18", FAILS, 9, "a tensor of the CPU was given to NCCL",
+     "move it to the rank's GPU, or init_process_group('cpu:gloo,cuda:nccl')", ""},
+    {"log.rank_memory", "F10,F11", DIES, 7,
+     "a rank ran out of GPU memory, and the others waited for it",
+     "a smaller batch or sharding on that rank; other processes on its GPU; "
+     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where memory is in pieces",
+     "gpu.in_use gpu.shared gpu.mig"},
+    {"log.capture_broken", "F14", FAILS, 7,
+     "a CUDA graph was captured while something else called CUDA",
+     "one warm-up step before the capture, cudaStreamCaptureModeThreadLocal, and no watchdog's or "
+     "data loader's CUDA calls meanwhile",
+     "version.nccl_bad"},
+    {"log.mps", "F17", FAILS, 8, "CUDA's MPS server does not answer",
+     "start nvidia-cuda-mps-control -d as this user, the same CUDA_MPS_PIPE_DIRECTORY in all "
+     "ranks, or unset it",
+     "host.container gpu.mode"},
+    {"log.cuda_refused", "F35", FAILS, 3, "CUDA refused an argument of NCCL's, or could not begin",
+     "the driver and NCCL of one CUDA; NCCL_CUMEM_ENABLE=0 shows whether it is cuMem; no fork "
+     "after CUDA began",
+     "version.nccl_bad version.cuda version.driver gpu.virtual gpu.mig version.compat"},
+    {"log.crashed", "F69", DIES, 3, "a process crashed (signal 11)",
+     "the backtrace of its core names the library; NCCL_NET_PLUGIN=none and NCCL_TUNER_PLUGIN=none "
+     "leave plugins out; one NCCL a process",
+     "version.nccl_bad version.plugin net.plugin version.pairs limit.stack env.files version.nccl"},
+    {"log.time_limit", "F10", DIES, 9, "the job's time was over",
+     "a longer --time, or checkpoints before its end (--signal=B:USR1@120)", ""},
+    {"log.preempted", "F10", DIES, 9, "the job was preempted, or its host taken away",
+     "checkpoints and --requeue; on demand hosts instead of spot ones", ""},
+    {"log.nvswitch", "F51", DIES, 8, "an NVSwitch reported an error (SXid)",
+     "fatal ones need a reset of all GPUs or a reboot; nvidia-fabricmanager's log tells the port; "
+     "then NVIDIA's table of SXids",
+     "gpu.fabric gpu.nvlink host.kernel_log"},
+    {"log.nic_failed", "F60", DIES, 8, "a network card failed, or its firmware does",
+     "mlxfwreset or a reboot, then its firmware and its place in the host; its rank's host out of "
+     "the job meanwhile",
+     "ib.ports ib.flaps host.faults"},
+    {"log.link_down", "F58", DIES, 2, "a link of the network went down",
+     "cable, optics and the switch's port; `dmesg -T` for how often; NCCL_IB_TIMEOUT=22 and "
+     "NCCL_IB_RETRY_CNT=7 outlast short ones",
+     "ib.flaps ib.ports"},
+    {"log.neighbours", "F66", FAILS, 9,
+     "the kernel's table of neighbours (ARP) is full: connections fail at random",
+     "sysctl net.ipv4.neigh.default.gc_thresh3=16384, gc_thresh2=8192, gc_thresh1=4096 on all "
+     "hosts, and ipv6 alike",
+     "net.kernel"},
+    {"log.conntrack", "F25,F66", FAILS, 9,
+     "the firewall's table of connections is full: packets are dropped",
+     "sysctl net.netfilter.nf_conntrack_max, or no tracking between the job's hosts",
+     "net.firewall net.kernel"},
+    {"log.host_hardware", "F51", DIES, 6, "the host's processor, memory or PCIe reported an error",
+     "the host out of the job; rasdaemon or the BMC's log names the part",
+     "gpu.pcie host.kernel_log"},
+    {"log.kernel_stuck", "F52", HANGS, 6, "a processor or a process was stuck in the kernel",
+     "the lines behind it name the driver or the file system; an NFS server that is gone, a "
+     "driver's bug, a host without CPU time",
+     "host.kernel host.kernel_log gpu.driver"},
+    {"log.driver_down", "F49,F51", FAILS, 8, "the driver could not start a GPU",
+     "dmesg's NVRM lines say why: firmware (GSP), BAR sizes, another module (nouveau); a reboot, "
+     "else the board",
+     "gpu.driver gpu.present host.kernel_log"},
+    {"log.comm_id", "F36", FAILS, 9, "NCCL_COMM_ID is no address and port",
+     "NCCL_COMM_ID=10.0.0.1:29500 (or [address of IPv6]:port) on all ranks, or unset, which is "
+     "usual",
+     "env.value net.master"},
+    {"log.confidential", "F48", FAILS, 8,
+     "the GPUs compute confidentially, and not several of them together",
+     "protected PCIe mode for several GPUs, or confidential computing off, or one GPU a guest",
+     "gpu.virtual"},
+    {"log.gin", "F61,F74", FAILS, 7, "what GPU-initiated networking (GIN) needs is not there",
+     "NCCL_GIN_ENABLE=0 goes without; nvidia-peermem or DMA-BUF, GDRCopy 2.5, ConnectX-6 Dx or "
+     "later with current drivers, on all hosts",
+     "ib.gdr ib.libraries ib.ports ib.devices version.nccl_bad"},
+    {"log.gdrcopy", "F61", FAILS, 6, "GDRCopy failed",
+     "modprobe gdrdrv, its library and module of one version, or NCCL_GDRCOPY_ENABLE unset",
+     "ib.gdr env.unsafe host.container"},
+    {"log.rdma_async", "F58,F60", DIES, 6, "a network card reported a fatal event",
+     "dmesg of that host (mlx5_core), the card's firmware, its cable; where a rank ended first it "
+     "follows from that",
+     "ib.ports ib.flaps host.faults host.kernel_log gpu.acs gpu.iommu"},
+    {"log.gids_changed", "F57,F59", FAILS, 3, "addresses of an RDMA port changed while the job ran",
+     "no NetworkManager, DHCP or container network that changes the card's addresses meanwhile; "
+     "NCCL_IB_GID_INDEX unset from 2.21 on",
+     "ib.gid ib.flaps"},
+    {"log.rdma_failover", "F58", DIES, 6,
+     "a network port failed while the job ran, and NCCL could not go on without it",
+     "the port's cable, optics and switch; a second port in NCCL_IB_HCA gives NCCL one to go on "
+     "with",
+     "ib.flaps ib.ports host.faults"},
+    {"log.out_of_order", "F65", FAILS, 8,
+     "NCCL was told to receive out of order, and the network does not do that",
+     "unset NCCL_IB_OOO_RQ, or adaptive routing on the ports of all hosts",
+     "env.set env.unsafe ib.hca"},
+    {"log.subnets", "F57", FAILS, 7,
+     "InfiniBand ports of two subnets, without a router between them",
+     "NCCL_IB_HCA with ports of one subnet, or the fabric's router with FLIDs",
+     "ib.hca ib.subnet ib.ports"},
+    {"log.nics_unequal", "F60", FAILS, 5,
+     "a rank asks for a network card that another one of its host does not have",
+     "the same cards for all ranks of a host (NCCL_IB_HCA, containers, NCCL_TOPO_FILE)",
+     "ib.hca ib.devices host.container env.files version.nccl_bad"},
+    {"log.rdma_receiver", "F18,F60", HANGS, 5,
+     "a network card's peer had no buffer ready (status 13)",
+     "the receiving rank is stuck or gone: its own first error; unequal versions or variables of "
+     "NCCL; NCCL_IB_RETRY_CNT does not help",
+     "version.nccl net.plugin version.nccl_bad gpu.acs"},
+    {"log.ucx", "F57,F63", FAILS, 5, "UCX found no way to another process",
+     "UCX_TLS with rc (or tcp) and self, sm, cuda ones; UCX_NET_DEVICES of a port that is up; the "
+     "same on all hosts",
+     "ib.devices ib.ports ib.libraries ib.hca env.set net.interface host.container"},
+    {"log.collnet", "F63", SLOW, 5, "SHARP (CollNet) was asked for and is not there",
+     "NCCL_COLLNET_ENABLE unset, or nccl-rdma-sharp-plugins with a running SHARP daemon and the "
+     "switches' permission",
+     "net.plugin env.value env.unsafe"},
     /* that the job failed, not why */
     {"log.peer_gone", "", DIES, 0, "another rank ended first", "", ""},
     {"log.time_out", "", HANGS, 0, "a collective did not end in time", "", ""},
@@ -316,3 +475,5 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.usage", "", FAILS, 0, "NCCL calls it invalid usage", "", ""},
 };
 const size_t muster_job_log_kinds_n = sizeof muster_job_log_kinds / sizeof *muster_job_log_kinds;
+_Static_assert(sizeof muster_job_log_kinds / sizeof *muster_job_log_kinds <= MUSTER_JOB_LOG_KINDS,
+               "MUSTER_JOB_LOG_KINDS has no room for all kinds");

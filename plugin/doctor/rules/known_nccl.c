@@ -7,39 +7,39 @@
 #define LIKELY    MUSTER_KNOWN_LIKELY
 #define SURE      MUSTER_KNOWN_SURE
 
-enum {
-    ARM = MUSTER_NCCL_ON_ARM,
-    HOPPER = MUSTER_NCCL_ON_HOPPER,
-    RTX50 = MUSTER_NCCL_ON_RTX50,
-    OLDER = MUSTER_NCCL_BEFORE_BLACKWELL,
-    VOLTA = MUSTER_NCCL_ON_VOLTA,
-    TWO = MUSTER_NCCL_TWO_GPUS,
-    NVSWITCH = MUSTER_NCCL_NVSWITCH,
-    MESH = MUSTER_NCCL_NO_NVSWITCH,
-    DOWN = MUSTER_NCCL_LINKS_DOWN,
-    RDMA = MUSTER_NCCL_RDMA,
-    ROCE = MUSTER_NCCL_ROCE,
-    NO_GID = MUSTER_NCCL_NO_GID_INDEX,
-    PEERMEM = MUSTER_NCCL_PEERMEM,
-    HOSTS = MUSTER_NCCL_HOSTS,
-    ONE_GPU = MUSTER_NCCL_ONE_GPU_A_HOST,
-    VM = MUSTER_NCCL_VIRTUAL,
-    WSL = MUSTER_NCCL_WSL,
-    NO_CUMEM = MUSTER_NCCL_NO_CUMEM,
-    NO_NUMA = MUSTER_NCCL_NO_NUMA,
-    CONTAINER = MUSTER_NCCL_CONTAINER,
-    BOX = MUSTER_NCCL_ANY_CONTAINER,
-    OVER_80 = MUSTER_NCCL_OVER_80_RANKS,
-    OVER_1000 = MUSTER_NCCL_OVER_1000_RANKS,
-    USB = MUSTER_NCCL_USB_NETWORK,
-    NO_P2P = MUSTER_NCCL_NO_P2P,
-    ODD_NUMA = MUSTER_NCCL_ODD_NUMA,
-    PORTS = MUSTER_NCCL_MANY_PORTS,
-    OLD_CUDA = MUSTER_NCCL_OLD_CUDA,
-    OLD_DRIVER = MUSTER_NCCL_OLD_DRIVER,
-    CUMEM = MUSTER_NCCL_CUMEM,
-    AMPERE = MUSTER_NCCL_AMPERE,
+#define ARM        MUSTER_NCCL_ON_ARM
+#define HOPPER     MUSTER_NCCL_ON_HOPPER
+#define RTX50      MUSTER_NCCL_ON_RTX50
+#define OLDER      MUSTER_NCCL_BEFORE_BLACKWELL
+#define VOLTA      MUSTER_NCCL_ON_VOLTA
+#define TWO        MUSTER_NCCL_TWO_GPUS
+#define NVSWITCH   MUSTER_NCCL_NVSWITCH
+#define MESH       MUSTER_NCCL_NO_NVSWITCH
+#define DOWN       MUSTER_NCCL_LINKS_DOWN
+#define RDMA       MUSTER_NCCL_RDMA
+#define ROCE       MUSTER_NCCL_ROCE
+#define NO_GID     MUSTER_NCCL_NO_GID_INDEX
+#define PEERMEM    MUSTER_NCCL_PEERMEM
+#define HOSTS      MUSTER_NCCL_HOSTS
+#define ONE_GPU    MUSTER_NCCL_ONE_GPU_A_HOST
+#define VM         MUSTER_NCCL_VIRTUAL
+#define WSL        MUSTER_NCCL_WSL
+#define NO_CUMEM   MUSTER_NCCL_NO_CUMEM
+#define NO_NUMA    MUSTER_NCCL_NO_NUMA
+#define CONTAINER  MUSTER_NCCL_CONTAINER
+#define BOX        MUSTER_NCCL_ANY_CONTAINER
+#define OVER_80    MUSTER_NCCL_OVER_80_RANKS
+#define OVER_1000  MUSTER_NCCL_OVER_1000_RANKS
+#define USB        MUSTER_NCCL_USB_NETWORK
+#define NO_P2P     MUSTER_NCCL_NO_P2P
+#define ODD_NUMA   MUSTER_NCCL_ODD_NUMA
+#define PORTS      MUSTER_NCCL_MANY_PORTS
+#define OLD_CUDA   MUSTER_NCCL_OLD_CUDA
+#define OLD_DRIVER MUSTER_NCCL_OLD_DRIVER
+#define CUMEM      MUSTER_NCCL_CUMEM
+#define AMPERE     MUSTER_NCCL_AMPERE
 
+enum {
     HANGS = MUSTER_SHOWS_HANG,
     FAILS = MUSTER_SHOWS_FAILURE,
     WRONG = MUSTER_SHOWS_WRONG_DATA,
@@ -404,10 +404,13 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "upgrade to 2.3.7", "notes of 2.3.7"},
     {20402, 20407, HOSTS, SOMETIMES, SLOW, "F65", "is slow over TCP between hosts",
      "upgrade to 2.4.8", "notes of 2.4.8 (nccl#209)"},
+    {22803, 22803, 0, SOMETIMES, FAILS, "F69",
+     "leaves a CUDA error behind that the program then finds (\"no kernel image\")",
+     "upgrade to 2.28.7", "pytorch#164402"},
 };
 const size_t muster_known_nccl_n = sizeof muster_known_nccl / sizeof *muster_known_nccl;
 
-bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has)
+bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, uint64_t has)
 {
     return version >= bug->first && version <= bug->last && (bug->needs & ~has) == 0;
 }
@@ -448,7 +451,7 @@ bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug)
     enum { MANY = 4 };
     return (bug->needs & (USB | NO_P2P | ODD_NUMA | DOWN | WSL | NO_CUMEM | NO_NUMA | PORTS |
                           OLD_CUDA | OLD_DRIVER)) != 0 ||
-           __builtin_popcount(bug->needs) >= MANY;
+           __builtin_popcountll(bug->needs) >= MANY;
 }
 
 static const struct {
@@ -463,6 +466,7 @@ static const struct {
     {"nccl#1996", "log.ras"},
     {"nccl#1762", "log.ras"},
     {"xgboost#11154, notes of 2.26.2", "log.ras"},
+    {"pytorch#164402", "log.gpu_code"},
 };
 
 const char *muster_known_nccl_prints(const struct muster_known_nccl *bug)

@@ -7,41 +7,42 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* What a bug needs, one bit each. */
-enum {
-    MUSTER_NCCL_ON_ARM = 1 << 0,
-    MUSTER_NCCL_ON_HOPPER = 1 << 1,        /* compute capability 9 */
-    MUSTER_NCCL_ON_RTX50 = 1 << 2,         /* 12 */
-    MUSTER_NCCL_BEFORE_BLACKWELL = 1 << 3, /* below 10 */
-    MUSTER_NCCL_ON_VOLTA = 1 << 4,         /* 7.0 */
-    MUSTER_NCCL_TWO_GPUS = 1 << 5,
-    MUSTER_NCCL_NVSWITCH = 1 << 6,
-    MUSTER_NCCL_NO_NVSWITCH = 1 << 7, /* NVLinks from GPU to GPU */
-    MUSTER_NCCL_LINKS_DOWN = 1 << 8,  /* some NVLinks are down */
-    MUSTER_NCCL_RDMA = 1 << 9,
-    MUSTER_NCCL_ROCE = 1 << 10,
-    MUSTER_NCCL_NO_GID_INDEX = 1 << 11, /* NCCL_IB_GID_INDEX is not set */
-    MUSTER_NCCL_PEERMEM = 1 << 12,      /* nvidia-peermem, and not nv_peer_mem */
-    MUSTER_NCCL_HOSTS = 1 << 13,        /* the job has several */
-    MUSTER_NCCL_ONE_GPU_A_HOST = 1 << 14,
-    MUSTER_NCCL_VIRTUAL = 1 << 15,   /* a virtual machine */
-    MUSTER_NCCL_WSL = 1 << 16,       /* Windows' subsystem for Linux */
-    MUSTER_NCCL_NO_CUMEM = 1 << 17,  /* NCCL_CUMEM_ENABLE=0 */
-    MUSTER_NCCL_NO_NUMA = 1 << 18,   /* a GPU or NIC whose NUMA node is -1 */
-    MUSTER_NCCL_CONTAINER = 1 << 19, /* without CAP_SYS_NICE */
-    MUSTER_NCCL_OVER_80_RANKS = 1 << 20,
-    MUSTER_NCCL_OVER_1000_RANKS = 1 << 21,
-    MUSTER_NCCL_ANY_CONTAINER = 1 << 22,
-    MUSTER_NCCL_USB_NETWORK = 1 << 23, /* a network interface on USB */
-    MUSTER_NCCL_NO_P2P = 1 << 24,      /* between no two GPUs */
-    MUSTER_NCCL_ODD_NUMA = 1 << 25,   /* a NUMA node without CPUs or without memory; not of Grace */
-    MUSTER_NCCL_MANY_PORTS = 1 << 26, /* more active RDMA ports than NCCL has room for */
-    MUSTER_NCCL_OLD_CUDA = 1 << 27,   /* built with a CUDA before 11.3 */
-    MUSTER_NCCL_OLD_DRIVER = 1 << 28, /* whose CUDA is before 11.3 */
-    MUSTER_NCCL_CUMEM = 1 << 29,      /* NCCL_CUMEM_ENABLE is not 0 */
-    MUSTER_NCCL_AMPERE = 1 << 30,     /* compute capability 8 */
-};
+/* What a bug needs, one bit each. An enumerator has but 31: these are macros. */
+#define MUSTER_NCCL_ON_ARM           (UINT64_C(1) << 0)
+#define MUSTER_NCCL_ON_HOPPER        (UINT64_C(1) << 1) /* compute capability 9 */
+#define MUSTER_NCCL_ON_RTX50         (UINT64_C(1) << 2) /* 12 */
+#define MUSTER_NCCL_BEFORE_BLACKWELL (UINT64_C(1) << 3) /* below 10 */
+#define MUSTER_NCCL_ON_VOLTA         (UINT64_C(1) << 4) /* 7.0 */
+#define MUSTER_NCCL_TWO_GPUS         (UINT64_C(1) << 5)
+#define MUSTER_NCCL_NVSWITCH         (UINT64_C(1) << 6)
+#define MUSTER_NCCL_NO_NVSWITCH      (UINT64_C(1) << 7) /* NVLinks from GPU to GPU */
+#define MUSTER_NCCL_LINKS_DOWN       (UINT64_C(1) << 8) /* some NVLinks are down */
+#define MUSTER_NCCL_RDMA             (UINT64_C(1) << 9)
+#define MUSTER_NCCL_ROCE             (UINT64_C(1) << 10)
+#define MUSTER_NCCL_NO_GID_INDEX     (UINT64_C(1) << 11) /* NCCL_IB_GID_INDEX is not set */
+#define MUSTER_NCCL_PEERMEM          (UINT64_C(1) << 12) /* nvidia-peermem, and not nv_peer_mem */
+#define MUSTER_NCCL_HOSTS            (UINT64_C(1) << 13) /* the job has several */
+#define MUSTER_NCCL_ONE_GPU_A_HOST   (UINT64_C(1) << 14)
+#define MUSTER_NCCL_VIRTUAL          (UINT64_C(1) << 15) /* a virtual machine */
+#define MUSTER_NCCL_WSL              (UINT64_C(1) << 16) /* Windows' subsystem for Linux */
+#define MUSTER_NCCL_NO_CUMEM         (UINT64_C(1) << 17) /* NCCL_CUMEM_ENABLE=0 */
+#define MUSTER_NCCL_NO_NUMA          (UINT64_C(1) << 18) /* a GPU or NIC whose NUMA node is -1 */
+#define MUSTER_NCCL_CONTAINER        (UINT64_C(1) << 19) /* without CAP_SYS_NICE */
+#define MUSTER_NCCL_OVER_80_RANKS    (UINT64_C(1) << 20)
+#define MUSTER_NCCL_OVER_1000_RANKS  (UINT64_C(1) << 21)
+#define MUSTER_NCCL_ANY_CONTAINER    (UINT64_C(1) << 22)
+#define MUSTER_NCCL_USB_NETWORK      (UINT64_C(1) << 23) /* a network interface on USB */
+#define MUSTER_NCCL_NO_P2P           (UINT64_C(1) << 24) /* between no two GPUs */
+#define MUSTER_NCCL_ODD_NUMA                                                                       \
+    (UINT64_C(1) << 25) /* a NUMA node without CPUs or without memory; not of Grace */
+#define MUSTER_NCCL_MANY_PORTS                                                                     \
+    (UINT64_C(1) << 26) /* more active RDMA ports than NCCL has room for */
+#define MUSTER_NCCL_OLD_CUDA   (UINT64_C(1) << 27) /* built with a CUDA before 11.3 */
+#define MUSTER_NCCL_OLD_DRIVER (UINT64_C(1) << 28) /* whose CUDA is before 11.3 */
+#define MUSTER_NCCL_CUMEM      (UINT64_C(1) << 29) /* NCCL_CUMEM_ENABLE is not 0 */
+#define MUSTER_NCCL_AMPERE     (UINT64_C(1) << 30) /* compute capability 8 */
 
 /* What a job that meets the bug shows, one bit each. */
 enum {
@@ -61,7 +62,7 @@ enum muster_known_weight {
 
 struct muster_known_nccl {
     int first, last; /* versions, 22809: 2.28.9 */
-    unsigned needs;
+    uint64_t needs;
     enum muster_known_weight weight;
     unsigned shows;
     const char *class_id, *what, *fix;
@@ -72,7 +73,7 @@ extern const struct muster_known_nccl muster_known_nccl[];
 extern const size_t muster_known_nccl_n;
 
 /* Whether a row holds for a version on a host that has these. */
-bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, unsigned has);
+bool muster_known_nccl_holds(const struct muster_known_nccl *bug, int version, uint64_t has);
 /* The kind of line (job_log.h) that a bug makes NCCL print, and hardly anything else does; NULL:
  * none.
  */
@@ -81,7 +82,7 @@ const char *muster_known_nccl_prints(const struct muster_known_nccl *bug);
 /* What is asked of the table: of which NCCL, where, and what a job showed. */
 struct muster_known_question {
     int version;
-    unsigned has;
+    uint64_t has;
     const char *symptoms; /* words separated by commas; NULL: nothing */
     const char *logged;   /* kinds of lines of its log, separated by blanks; NULL: none */
 };

@@ -24,9 +24,9 @@ bool muster_doctor_lacks_p2p(const struct muster_nvml *nvml)
     return true;
 }
 
-static unsigned of_gpus(const struct muster_nvml *nvml)
+static uint64_t of_gpus(const struct muster_nvml *nvml)
 {
-    unsigned has = 0;
+    uint64_t has = 0;
     for (int i = 0; nvml && i < nvml->gpus; i++) {
         const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
         bool linked = false, to_switch = gpu->fabric_state > 0, down = false;
@@ -69,22 +69,22 @@ static bool has_many_ports(const struct muster_doctor *doctor, int version)
     return several && active > (version <= LAST_OF_16 ? THEN : NOW);
 }
 
-static unsigned of_cuda(const struct muster_doctor *doctor)
+static uint64_t of_cuda(const struct muster_doctor *doctor)
 {
     enum { FIRST_OF_11 = 11000, WITH_CAPTURE = 11030 };
     const struct muster_nvml *nvml = doctor->survey->nvml;
     int built = doctor->loaded >= 0 ? doctor->library[doctor->loaded].cuda : 0;
     int driver = nvml ? nvml->cuda : 0;
-    unsigned has = built && built < WITH_CAPTURE ? MUSTER_NCCL_OLD_CUDA : 0u;
+    uint64_t has = built && built < WITH_CAPTURE ? MUSTER_NCCL_OLD_CUDA : 0u;
     return built >= WITH_CAPTURE && driver >= FIRST_OF_11 && driver < WITH_CAPTURE
                ? has | MUSTER_NCCL_OLD_DRIVER
                : has;
 }
 
-static unsigned of_rdma(const struct muster_doctor *doctor, int version)
+static uint64_t of_rdma(const struct muster_doctor *doctor, int version)
 {
     char text[64];
-    unsigned has = 0;
+    uint64_t has = 0;
     if (muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0)
         return 0;
     has |= MUSTER_NCCL_RDMA;
@@ -139,9 +139,9 @@ static bool lacks_numa(const struct muster_machine *machine)
     return false;
 }
 
-static unsigned of_system(const struct muster_doctor *doctor, char *text)
+static uint64_t of_system(const struct muster_doctor *doctor, char *text)
 {
-    unsigned has = 0;
+    uint64_t has = 0;
     if (muster_doctor_read_proc(doctor, "version", text)) {
         has |= strstr(text, "aarch64") || strstr(text, "arm64") ? MUSTER_NCCL_ON_ARM : 0u;
         has |= strstr(text, "microsoft") || strstr(text, "WSL") ? MUSTER_NCCL_WSL : 0u;
@@ -162,10 +162,11 @@ static unsigned of_system(const struct muster_doctor *doctor, char *text)
     return has;
 }
 
-static unsigned of_job(const struct muster_doctor *doctor)
+static uint64_t of_job(const struct muster_doctor *doctor)
 {
     const char *cumem = muster_doctor_setting(doctor, "NCCL_CUMEM_ENABLE");
-    unsigned has = 0, world = muster_doctor_world();
+    uint64_t has = 0;
+    unsigned world = muster_doctor_world();
     if (muster_doctor_several_hosts())
         has |= MUSTER_NCCL_HOSTS | (doctor->local_ranks == 1 ? MUSTER_NCCL_ONE_GPU_A_HOST : 0u);
     has |= world > 80 ? MUSTER_NCCL_OVER_80_RANKS : 0u;

@@ -12,9 +12,7 @@ from doctor_case import Case, DOCUMENT
 class Doctor(Case):
     def test_every_id_is_documented_and_the_other_way_round(self):
         told = set(re.findall(r"^\| ([a-z0-9]+\.[a-z0-9_]+) ", DOCUMENT.read_text(), re.M))
-        of_logs = {id_ for id_ in told if id_.startswith("log.")}  # doctor_job_log_test, doctor_causes_test
-        self.assertEqual(set(self.doctor()), told - of_logs)
-        self.assertGreater(len(of_logs), 50)
+        self.assertEqual(set(self.doctor()), told)  # kinds of lines: doctor_job_log_test
 
     def test_a_good_host_has_no_problem(self):
         for check in self.doctor().values():

@@ -89,7 +89,7 @@ class Suspects(GpuCase):
 
     def test_an_overlay_is_no_way_to_other_hosts(self):
         symptom = ("--passive", "--only", "net.interface", "--symptom", "hang_stuck")
-        for name, causes in (("flannel.1", ["net.interface"]), ("eth0.100", [])):
+        for name, causes in (("flannel.1", ["net.interface"]), ("eth0.100", []), ("br-4f1c1e2b7a9d", ["net.interface"])):
             self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n"
                      f"{name}: 1 2 3\n")
             self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
@@ -98,8 +98,15 @@ class Suspects(GpuCase):
             self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
                      "           |-- 10.1.0.2\n              /32 host LOCAL\n"
                      "           |-- 10.244.4.1\n              /32 host LOCAL\n")
-            self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
+            if not name.startswith("br-"):  # docker's name says it
+                self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
             self.assertEqual(self.causes(*symptom, **SEVERAL), causes, name)
+
+    def test_a_port_that_the_kernel_gives_away(self):
+        self.put("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n")
+        symptom = ("--passive", "--only", "net.ports", "--symptom", "init_error")
+        for port, causes in (("57062", ["net.ports"]), ("29500", []), ("none", [])):
+            self.assertEqual(self.causes(*symptom, MASTER_PORT=port), causes, port)
 
     def test_ranks_that_see_their_own_gpu_alone(self):
         symptom = ("--passive", "--only", "job.ranks", "--symptom", "path_missing")

@@ -195,7 +195,7 @@ static void drivers_known_to_be_bad_are_named(void **state)
     assert_false(muster_known_cuda_minor_gap(9000, 9010));
 }
 
-static const struct muster_known_nccl *find_bug(int version, unsigned has, const char *class_id)
+static const struct muster_known_nccl *find_bug(int version, uint64_t has, const char *class_id)
 {
     for (size_t i = 0; i < muster_known_nccl_n; i++)
         if (strcmp(muster_known_nccl[i].class_id, class_id) == 0 &&
@@ -215,7 +215,7 @@ static void known_bugs_hold_where_their_needs_do(void **state)
     assert_null(find_bug(22903, MUSTER_NCCL_ON_ARM | MUSTER_NCCL_HOSTS, "F52"));
     assert_non_null(find_bug(22203, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
     assert_null(find_bug(22304, MUSTER_NCCL_RDMA | MUSTER_NCCL_PEERMEM, "F61"));
-    const unsigned p5 = MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS;
+    const uint64_t p5 = MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS;
     assert_non_null(find_bug(21803, p5 | MUSTER_NCCL_RDMA, "F47"));
     assert_null(find_bug(21803, p5, "F47"));
     assert_non_null(find_bug(22501, MUSTER_NCCL_ON_RTX50, "F72"));
@@ -271,7 +271,7 @@ static void a_library_runs_on_the_gpus_it_was_built_for(void **state)
     assert_int_equal(code.ptx, 0);
 }
 
-static const struct muster_known_nccl *pick(int version, unsigned has, const char *symptoms,
+static const struct muster_known_nccl *pick(int version, uint64_t has, const char *symptoms,
                                             bool certain)
 {
     return muster_known_nccl_pick(
@@ -282,7 +282,7 @@ static const struct muster_known_nccl *pick(int version, unsigned has, const cha
 static void what_a_job_showed_chooses_among_bugs(void **state)
 {
     (void)state;
-    const unsigned p5 =
+    const uint64_t p5 =
         MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_HOSTS | MUSTER_NCCL_RDMA;
     const struct muster_known_nccl *slow = pick(21903, p5, "slow_transfer", false);
     assert_non_null(slow);
@@ -298,7 +298,7 @@ static void what_a_job_showed_chooses_among_bugs(void **state)
     assert_non_null(usb);
     assert_int_equal(usb->needs, MUSTER_NCCL_USB_NETWORK);
     assert_null(pick(22000, MUSTER_NCCL_USB_NETWORK, NULL, true));
-    const unsigned odd = MUSTER_NCCL_ODD_NUMA;
+    const uint64_t odd = MUSTER_NCCL_ODD_NUMA;
     assert_int_equal(pick(22809, odd, "init_error", false)->needs, odd);
 }
 
@@ -309,7 +309,7 @@ static void bugs_of_release_notes_hold_in_their_versions(void **state)
     (void)state;
     static const struct {
         int version;
-        unsigned has;
+        uint64_t has;
         const char *symptoms, *source; /* NULL: not named */
     } cases[] = {
         {21602, 0, "slow_transfer", "notes of 2.16.5 (nccl#770)"},
@@ -320,6 +320,7 @@ static void bugs_of_release_notes_hold_in_their_versions(void **state)
          "docs of cuBLASMp, known issues"},
         {22907, MUSTER_NCCL_RDMA, "hang_stuck", "nccl#2379"},
         {22704, 0, "init_error", "notes of 2.27.5 (nccl#1732)"},
+        {22803, 0, "init_error", "pytorch#164402"},
         {22501, MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS, "hang_dead", "notes of 2.26.2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -391,7 +392,7 @@ static void a_bug_of_many_versions_is_named_where_it_stands_alone(void **state)
 static void a_bug_whose_line_the_log_has_is_certain(void **state)
 {
     (void)state;
-    const unsigned job = MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS;
+    const uint64_t job = MUSTER_NCCL_RDMA | MUSTER_NCCL_HOSTS;
     struct muster_known_question of = {.version = 22501, .has = job, .symptoms = "init_error"};
     assert_null(muster_known_nccl_pick(&of, true));
     of.logged = "log.shm_files log.net_id";
@@ -416,7 +417,7 @@ static void what_few_hosts_have_names_their_bug(void **state)
     assert_int_equal(bug->needs, MUSTER_NCCL_OLD_CUDA);
     bug = pick(20908, MUSTER_NCCL_OLD_DRIVER, "init_error", true);
     assert_string_equal(bug->source, "nccl#496");
-    const unsigned job = MUSTER_NCCL_HOSTS | MUSTER_NCCL_CUMEM;
+    const uint64_t job = MUSTER_NCCL_HOSTS | MUSTER_NCCL_CUMEM;
     assert_string_equal(pick(21903, job, "hang_stuck", false)->source, "nccl#1116, nccl#1134");
     bug = pick(21903, MUSTER_NCCL_HOSTS | MUSTER_NCCL_NO_CUMEM, "hang_stuck", false);
     assert_true(!bug || strcmp(bug->source, "nccl#1116, nccl#1134") != 0);

@@ -66,7 +66,7 @@ static void the_table_is_whole(void **state)
         if (!has_a_line(kind->id))
             fail_msg("%s: no line is known by it", kind->id);
         if (kind->weight && !is_documented(kind->id))
-            fail_msg("%s is not in docs/doctor.md", kind->id);
+            fail_msg("%s is not in docs/doctor-lines.md", kind->id);
         if (!muster_symptom_find(kind->shows, strlen(kind->shows)))
             fail_msg("%s shows %s, which is no symptom", kind->id, kind->shows);
         assert_in_range(kind->weight, 0, 9);
@@ -95,6 +95,74 @@ static void every_line_is_known_by_its_words(void **state)
     }
 }
 
+/* As programs print them, with what they fill in. */
+static const struct {
+    const char *text, *id;
+} printed[] = {
+    {"RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running "
+     "collective: "
+     "CollectiveFingerPrint(OpType=ALLGATHER, TensorShape=[4]), but Rank 1 is running",
+     "log.collective_mismatch"},
+    {"torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving "
+     "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
+     "error: "
+     "Socket Timeout",
+     "log.rank_zero"},
+    {"RuntimeError: [1]: params[0] in this process with sizes [96, 32] appears not to match "
+     "sizes "
+     "of the same param in process 0.",
+     "log.model_differs"},
+    {"ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
+     "variable RANK expected, but not set",
+     "log.launch_variables"},
+    {"RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms",
+     "log.absent_rank"},
+    {"[rank0]:[F] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making "
+     "progress",
+     "log.watchdog"},
+    {"slurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2025-02-01T10:00:00 DUE TO TIME LIMIT "
+     "***",
+     "log.time_limit"},
+    {"[ 9.1] neighbour: arp_cache: neighbor table overflow!", "log.neighbours"},
+    {"[ 9.1] nf_conntrack: nf_conntrack: table full, dropping packet", "log.conntrack"},
+    {"[ 9.1] nvidia-nvswitch3: SXid (PCI:0000:8a:00.0): 12028, Non-fatal, Link 32", "log.nvswitch"},
+    {"[ 9.1] mlx5_core 0000:5e:00.0: poll_health:795: device's health compromised - reached "
+     "miss "
+     "count",
+     "log.nic_failed"},
+    {"n1:7:9 [0] transport/net_ib/p2p.cc:9 NCCL WARN NET/IB: Got completion from peer "
+     "10.0.0.2<4> "
+     "with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129",
+     "log.rdma_timeout"},
+    {"n1:7:9 [0] NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP (0x7f): QP error",
+     "log.rdma_async"},
+    {"n1:7:9 [0] NCCL WARN Error: failed to create shared memory file /dev/shm/nccl-x, error "
+     "Permission denied (13)",
+     "log.shm_files"},
+    {"n1:7:9 [0] NCCL WARN Invalid NCCL_COMM_ID, please use format: <ipv4>:<port>", "log.comm_id"},
+    {"n1:7:9 [0] misc/argcheck.cc:30 NCCL WARN AllReduce : sendbuff argument is NULL",
+     "log.argument"},
+    {"NCCL WARN ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor "
+     "AF_INET6(10)",
+     "log.no_address"},
+    {"RuntimeError: Address already in use", "log.port_taken"},
+    {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
+    {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
+    {"select.c:514  UCX  ERROR   no active messages transport to <no debug data>: posix/memory",
+     "log.ucx"},
+};
+
+static void lines_of_programs_are_known(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        struct muster_job_log *log = read_text(printed[i].text);
+        if (lines_of(log, printed[i].id) != 1)
+            fail_msg("\"%s\" is not known as %s", printed[i].text, printed[i].id);
+        free(log);
+    }
+}
+
 static void a_healthy_log_proves_nothing(void **state)
 {
     static const char text[] =
@@ -113,11 +181,15 @@ static void a_healthy_log_proves_nothing(void **state)
         "node1:71:90 [0] NCCL INFO NVLS multicast support is not available on dev 0\n"
         "node1:71:90 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
         "node1:71:90 [0] NCCL INFO ncclCommInitRank comm 0x55 rank 0 nranks 2 - Init COMPLETE\n"
-        "node1:71:95 [0] NCCL INFO [Service thread] Connection closed by localRank 0\n";
+        "node1:71:95 [0] NCCL INFO [Service thread] Connection closed by localRank 0\n"
+        "node1:71:95 [0] NCCL INFO NET/IB : mlx5_0:1 Got async event : port active\n"
+        "[ 3.1] mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged\n"
+        "[ 3.1] mlx5_core 0000:5e:00.0: Detected insufficient power on the PCIe slot (27W).\n"
+        "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n";
     char words[128];
     struct muster_job_log *log = read_text(text);
     (void)state;
-    assert_int_equal(log->lines, 15);
+    assert_int_equal(log->lines, 19);
     assert_int_equal(log->version, 22105);
     assert_int_equal(log->cuda, 12040);
     muster_job_log_symptoms(log, words, sizeof words);
@@ -313,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_whole),
         cmocka_unit_test(every_line_is_known_by_its_words),
+        cmocka_unit_test(lines_of_programs_are_known),
         cmocka_unit_test(a_healthy_log_proves_nothing),
         cmocka_unit_test(what_follows_from_a_line_proves_nothing_besides),
         cmocka_unit_test(any_bytes_are_lines),
