@@ -2,13 +2,14 @@
 job lost by its own clock.
 
 usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
-                    [--ranks 1] [--clean 3] [--late 6] [--timing auto] [--limit SECONDS] [--nccl FILE]
+                    [--ranks 1] [--clean 3] [--late 6] [--timing auto] [--limit SECONDS] [--nccl FILE | --share]
 A cell is a job of late_rank.py on two GPUs, or on one, if FILE, which is preloaded then, lets ranks share
-it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). 0 ms is a clean job, of both parts' length. A row each:
-the step, what it lost, share of the run; who was named while it ran and after how many seconds; who
-by `muster diagnose` afterwards, with cause and cost. Right: a rank that costs the job 1 % and more
-is named and nobody else, and the cost is within 30 %. OUT/runs.tar.xz keeps the recordings. Exit status 0 if all is right, 1 if not, 77:
-no two GPUs or no PyTorch.
+it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). --share:
+on one GPU as two emulated hosts (ranks.py says how), of which nothing can be told live. 0 ms is a clean job,
+of both parts' length. A row each: the step, what it lost, share of the run; who was named while it ran and
+after how many seconds; who by `muster diagnose` afterwards, with cause and cost. Right: a rank that costs the
+job 1 % and more is named and nobody else, and the cost is within 30 %. OUT/runs.tar.xz keeps the recordings.
+Exit status 0 if all is right, 1 if not, 77: no GPUs for that or no PyTorch.
 """
 import argparse
 import glob
@@ -42,7 +43,7 @@ def evaluate(cell, own, told, found):
     lost_s = own["steps"] * (own["late_ms"] - own["step_ms"]) / 1e3
     due = cell["ms"] > 0 and lost_s >= WORTH * own["steps"] * own["late_ms"] / 1e3
     wrong = []
-    for when, findings in (("live", told), ("afterwards", found)):
+    for when, findings in (("live", told),) * cell["live"] + (("afterwards", found),):
         named = sorted({rank for f in findings if f["kind"] in LATE for rank in f["ranks"]})
         others = [f["kind"] for f in findings if f["kind"] not in LATE]
         if due and named != [cell["rank"]]:
@@ -181,7 +182,8 @@ def cells(options):
         for ms in options.ms:
             for side in options.sides if ms else options.sides[:1]:
                 for rank in options.ranks if ms else options.ranks[:1]:
-                    yield {"family": family, "ms": ms, "side": side, "rank": rank}
+                    yield {"family": family, "ms": ms, "side": side, "rank": rank,
+                           "live": not options.share}  # no host sees the other one
 
 
 def parse(arguments):
@@ -190,6 +192,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("--build", required=True)
     parser.add_argument("--nccl")
+    parser.add_argument("--share", action="store_true")
     parser.add_argument("--out", default=".")
     parser.add_argument("--families", type=words(str), default=list(FAMILIES))
     parser.add_argument("--ms", type=words(float), default=[0, 1, 5])
@@ -207,8 +210,8 @@ def main(arguments):
         launch(arguments[1:])
         return 0
     options = parse(arguments)
-    if not harm.enough(options.nccl) or not ranks.have_torch():
-        print("skipped: needs two GPUs, or an NCCL that lets ranks share one, and PyTorch")
+    if not (harm.enough(options.nccl) or options.share and ranks.gpus()) or not ranks.have_torch():
+        print("skipped: needs two GPUs, or --share or an NCCL that lets ranks share one, and PyTorch")
         return 77
     options.nccl = options.nccl and os.path.abspath(options.nccl)
     os.makedirs(options.out, exist_ok=True)

@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import late_jobs  # noqa: E402
 
-CLEAN, LATE = {"ms": 0.0, "rank": 1}, {"ms": 5.0, "rank": 1}
+CLEAN, LATE = {"ms": 0.0, "rank": 1, "live": True}, {"ms": 5.0, "rank": 1, "live": True}
 
 
 def own(step, late):
@@ -25,6 +25,10 @@ class Evaluate(unittest.TestCase):
         self.assertEqual(late_jobs.evaluate(LATE, own(20, 25), right, right), [])
         self.assertEqual(len(late_jobs.evaluate(LATE, own(20, 25), [], right)), 1)
         self.assertEqual(late_jobs.evaluate(LATE, own(20, 20.1), [], []), [])
+
+    def test_what_no_host_sees_is_not_wanted_live(self):
+        right = [finding([1], 0.5)]
+        self.assertEqual(late_jobs.evaluate({**LATE, "live": False}, own(20, 25), [], right), [])
 
     def test_nobody_else_may_be_named(self):
         other = [finding([0], 0.5)]
