@@ -69,7 +69,7 @@ int muster_line_int(const struct muster_line *line, const char *name, int64_t mi
 
 int muster_line_i32(const struct muster_line *line, const char *name, int64_t min, int32_t *value)
 {
-    int64_t found;
+    int64_t found = 0;
     if (muster_line_int(line, name, min, INT32_MAX, &found))
         return -1;
     *value = (int32_t)found;
@@ -145,7 +145,7 @@ static int read_pointer(const struct muster_line *line, const char *name, void *
 
 static int read_u8(const struct muster_line *line, const char *name, int64_t max, uint8_t *value)
 {
-    int64_t found;
+    int64_t found = 0;
     if (muster_line_int(line, name, 0, max, &found))
         return -1;
     *value = (uint8_t)found;
