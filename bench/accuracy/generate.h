@@ -115,7 +115,7 @@ void scenario_play(const struct scenario *scenario, const struct sink *sink,
                    struct outcome *outcome);
 
 /* The speed of one GPU over time: clocks change for a tenth of a second, and no two GPUs are alike.
- * As on H200 (docs/diagnosis.md): 2.5 % between GPUs, up to 12.5 % for a while. */
+ * As on H200 (docs/constants.md): 2.5 % between GPUs, up to 12.5 % for a while. */
 struct speed {
     double offset, state; /* of computing time */
     double until_ns;

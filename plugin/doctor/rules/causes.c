@@ -104,8 +104,8 @@ static const char *next_symptom(const char **list, struct muster_err *err)
     size_t n = strcspn(word, ",");
     const char *id = muster_symptom_find(word, n);
     if (!id)
-        muster_fail(err, "no symptom \"%.*s\"; docs/doctor.md lists them", (int)(n < 100 ? n : 100),
-                    word);
+        muster_fail(err, "no symptom \"%.*s\"; docs/reference/doctor-command.md lists them",
+                    (int)(n < 100 ? n : 100), word);
     *list = word + n + (word[n] == ',');
     return id;
 }

@@ -72,8 +72,11 @@ int muster_checks_keep(struct muster_checks *checks, const char *only, struct mu
     for (size_t length, at = 0; at == 0 || only[at - 1] == ','; at += length + 1) {
         length = strcspn(only + at, ",");
         if (!names_any(checks, only + at, length))
-            return muster_fail(err, "no check \"%.*s\"; docs/doctor.md and --all list them",
-                               (int)(length < 100 ? length : 100), only + at);
+            return muster_fail(
+                err,
+                "no check \"%.*s\"; docs/doctor.md, docs/doctor-lines.md (log.*) and "
+                "--all list them",
+                (int)(length < 100 ? length : 100), only + at);
         if (only[at + length] == '\0')
             break;
     }

@@ -1,4 +1,4 @@
-/* Versions that are known to be bad, each with its source in docs/doctor.md. Pure. */
+/* Versions that are known to be bad. Pure. */
 #ifndef MUSTER_DOCTOR_RULES_KNOWN_BAD_H
 #define MUSTER_DOCTOR_RULES_KNOWN_BAD_H
 
