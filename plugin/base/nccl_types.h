@@ -18,8 +18,9 @@
  * number  NCCL's enumerator (interface v1), or MUSTER_NCCL_NO_NUMBER
  *
  * and a function how policies spell it (NULL: it cannot be steered), a type the bytes of an
- * element. Sources: ncclFuncToString, ncclDatatypeToString, ncclAlgoStr and ncclProtoStr of
- * NCCL 2.28, nccl.h.
+ * element, an algorithm how NCCL_ALGO spells it ("": it cannot be named); NCCL_PROTO spells
+ * protocols as NCCL sends them. Sources: ncclFuncToString, ncclDatatypeToString, ncclAlgoStr
+ * and ncclProtoStr of NCCL 2.28, nccl.h.
  */
 enum { MUSTER_NCCL_NO_NUMBER = 255 };
 /* clang-format off */
@@ -51,15 +52,15 @@ enum { MUSTER_NCCL_NO_NUMBER = 255 };
     ROW(FLOAT8E5M2, "float8e5m2", "ncclFloat8e5m2", 11, 1)
 
 /* CE: copy engines, no kernel. */
-#define MUSTER_ALGO_LIST(ROW)                                      \
-    ROW(TREE,           "tree",           "TREE",           0)     \
-    ROW(RING,           "ring",           "RING",           1)     \
-    ROW(COLLNET_DIRECT, "collnet_direct", "COLLNET_DIRECT", 2)     \
-    ROW(COLLNET_CHAIN,  "collnet_chain",  "COLLNET_CHAIN",  3)     \
-    ROW(NVLS,           "nvls",           "NVLS",           4)     \
-    ROW(NVLS_TREE,      "nvls_tree",      "NVLS_TREE",      5)     \
-    ROW(PAT,            "pat",            "PAT",            6)     \
-    ROW(CE,             "ce",             NULL, MUSTER_NCCL_NO_NUMBER)
+#define MUSTER_ALGO_LIST(ROW)                                                   \
+    ROW(TREE,           "tree",           "TREE",           0, "TREE")          \
+    ROW(RING,           "ring",           "RING",           1, "RING")          \
+    ROW(COLLNET_DIRECT, "collnet_direct", "COLLNET_DIRECT", 2, "COLLNETDIRECT") \
+    ROW(COLLNET_CHAIN,  "collnet_chain",  "COLLNET_CHAIN",  3, "COLLNETCHAIN")  \
+    ROW(NVLS,           "nvls",           "NVLS",           4, "NVLS")          \
+    ROW(NVLS_TREE,      "nvls_tree",      "NVLS_TREE",      5, "NVLSTREE")      \
+    ROW(PAT,            "pat",            "PAT",            6, "PAT")           \
+    ROW(CE,             "ce",             NULL, MUSTER_NCCL_NO_NUMBER, "")
 
 #define MUSTER_PROTO_LIST(ROW)         \
     ROW(LL,     "ll",     "LL",     0) \

@@ -14,7 +14,7 @@ struct word {
 
 #define FUNC(kind, name, nccl, number, policy) {nccl, MUSTER_FUNC_##kind, number},
 #define DTYPE(kind, name, nccl, number, bytes) {nccl, MUSTER_DTYPE_##kind, number},
-#define ALGO(kind, name, nccl, number)         {nccl, MUSTER_ALGO_##kind, number},
+#define ALGO(kind, name, nccl, number, env)    {nccl, MUSTER_ALGO_##kind, number},
 #define PROTO(kind, name, nccl, number)        {nccl, MUSTER_PROTO_##kind, number},
 
 /* The first word of a value is the one that NCCL sends. */

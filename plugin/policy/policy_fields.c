@@ -162,7 +162,7 @@ struct word {
 };
 
 #define COLLECTIVE(kind, name, nccl, number, policy) {policy, MUSTER_FUNC_##kind},
-#define ALGO(kind, name, nccl, number)               {(nccl) != NULL ? (name) : NULL, MUSTER_ALGO_##kind},
+#define ALGO(kind, name, nccl, number, env)          {(nccl) != NULL ? (name) : NULL, MUSTER_ALGO_##kind},
 #define PROTO(kind, name, nccl, number)              {name, MUSTER_PROTO_##kind},
 
 static const struct word collectives[] = {MUSTER_FUNC_LIST(COLLECTIVE)};

@@ -7,12 +7,15 @@
 #include <jansson.h>
 
 #include "base/arena.h"
+#include "base/nccl_types.h"
 #include "base/text.h"
 
 enum { COMMS = 1 << 16, RANKS = 1 << 20, NAMED = 4 };
 
-static const char *const funcs[MUSTER_RAS_FUNCS] = {"Broadcast", "Reduce", "AllGather",
-                                                    "ReduceScatter", "AllReduce"};
+/* In the order of their lines. RAS has NCCL's words for them, which these are. */
+static const uint8_t funcs[MUSTER_RAS_FUNCS] = {MUSTER_FUNC_BROADCAST, MUSTER_FUNC_REDUCE,
+                                                MUSTER_FUNC_ALL_GATHER, MUSTER_FUNC_REDUCE_SCATTER,
+                                                MUSTER_FUNC_ALL_REDUCE};
 
 /* ---- reading ---- */
 
@@ -68,7 +71,7 @@ static void add_ranks(const json_t *list, bool missing, struct muster_ras_comm *
         muster_text_copy(rank->host, sizeof rank->host, host ? host : "?");
         read_status(from, missing, rank);
         for (unsigned f = 0; f < MUSTER_RAS_FUNCS; f++)
-            rank->launched[f] = (uint64_t)number(counts, funcs[f]);
+            rank->launched[f] = (uint64_t)number(counts, muster_func_word(funcs[f]));
     }
 }
 
@@ -203,7 +206,8 @@ static bool put_behind(const struct muster_ras_comm *comm, unsigned f,
         muster_finding_line(to,
                             "NCCL's RAS counts %" PRIu64
                             " %s on rank %s of this communicator, %" PRIu64 " on the other %zu",
-                            least, funcs[f], naming.text, most, answering - naming.n);
+                            least, muster_func_word(funcs[f]), naming.text, most,
+                            answering - naming.n);
     return naming.n > 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nccl_types.h"
 #include "doctor/env/env_rules.h"
 #include "doctor/env/env_table.h"
 
@@ -101,9 +102,12 @@ static void evaluate_choice(const struct muster_env_variable *variable,
     }
 }
 
-static const char *const algorithms[] = {
-    "TREE", "RING", "COLLNETDIRECT", "COLLNETCHAIN", "NVLS", "NVLSTREE", "PAT", "COLLNET", NULL};
-static const char *const protocols[] = {"LL", "LL128", "SIMPLE", NULL};
+#define ALGO(kind, name, nccl, number, env) env,
+#define PROTO(kind, name, nccl, number)     nccl,
+
+/* COLLNET is of before there were two kinds of it. */
+static const char *const algorithms[] = {MUSTER_ALGO_LIST(ALGO) "COLLNET", NULL};
+static const char *const protocols[] = {MUSTER_PROTO_LIST(PROTO) NULL};
 
 /* "ring,tree", "^nvls", "allreduce:tree;allgather:ring" */
 static bool unknown_token(const char *value, const char *const *words, char *token, size_t size)
