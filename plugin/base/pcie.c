@@ -1,5 +1,8 @@
 #include "base/pcie.h"
 
+#include <stddef.h>
+#include <string.h>
+
 const char *muster_p2p_name(int p2p)
 {
     static const char *const words[MUSTER_P2P_WORDS] = {
@@ -23,4 +26,21 @@ const char *muster_path_class_name(unsigned class)
         [MUSTER_PATH_SYS] = "SYS", [MUSTER_PATH_UNKNOWN] = "?",
     };
     return class < MUSTER_PATH_CLASSES ? words[class] : words[MUSTER_PATH_UNKNOWN];
+}
+
+enum muster_path_class muster_path_level(const char *word)
+{
+    static const struct {
+        const char *word;
+        enum muster_path_class class;
+    } levels[] = {
+        {"LOC", MUSTER_PATH_SELF},   {"NVL", MUSTER_PATH_NVLINK}, {"NVB", MUSTER_PATH_NVLINK},
+        {"C2C", MUSTER_PATH_NVLINK}, {"PIX", MUSTER_PATH_PIX},    {"PXB", MUSTER_PATH_PXB},
+        {"P2C", MUSTER_PATH_PXB},    {"PXN", MUSTER_PATH_PXB},    {"PHB", MUSTER_PATH_PHB},
+        {"SYS", MUSTER_PATH_SYS},
+    };
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(word, levels[i].word) == 0)
+            return levels[i].class;
+    return MUSTER_PATH_UNKNOWN;
 }

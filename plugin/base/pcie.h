@@ -34,4 +34,8 @@ const char *muster_p2p_name(int p2p);
 /* "X", "NV", "PIX", ..., "?" */
 const char *muster_path_class_name(unsigned class);
 
+/* The farthest class that a level of NCCL's allows, as NCCL_P2P_LEVEL and its like name it: in
+ * capitals, "LOC" (below all others, MUSTER_PATH_SELF) to "SYS". MUSTER_PATH_UNKNOWN: no level. */
+enum muster_path_class muster_path_level(const char *word);
+
 #endif

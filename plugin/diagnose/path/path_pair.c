@@ -21,23 +21,14 @@ bool muster_path_disabled(const struct muster_view_gpu *gpu)
     return value && strtol(value, NULL, 0) == 1;
 }
 
-/* The farthest class that NCCL_P2P_LEVEL allows; MUSTER_PATH_UNKNOWN: it says nothing. LOC, below
- * all others, is MUSTER_PATH_SELF. */
+/* The farthest class that NCCL_P2P_LEVEL allows; MUSTER_PATH_UNKNOWN: it says nothing. */
 static enum muster_path_class level_of(const char *value)
 {
-    static const struct {
-        const char *word;
-        enum muster_path_class class;
-    } words[] = {{"LOC", MUSTER_PATH_SELF}, {"NVL", MUSTER_PATH_NVLINK}, {"PIX", MUSTER_PATH_PIX},
-                 {"PXB", MUSTER_PATH_PXB},  {"PHB", MUSTER_PATH_PHB},    {"SYS", MUSTER_PATH_SYS}};
     static const enum muster_path_class digits[] = {MUSTER_PATH_SELF, MUSTER_PATH_PIX,
                                                     MUSTER_PATH_PXB,  MUSTER_PATH_PHB,
                                                     MUSTER_PATH_SYS,  MUSTER_PATH_SYS};
-    for (size_t i = 0; value && i < sizeof words / sizeof *words; i++)
-        if (strcmp(value, words[i].word) == 0)
-            return words[i].class;
     if (!value || value[0] < '0' || value[0] > '9')
-        return MUSTER_PATH_UNKNOWN;
+        return value ? muster_path_level(value) : MUSTER_PATH_UNKNOWN;
     long digit = strtol(value, NULL, 10);
     long last = (long)(sizeof digits / sizeof *digits) - 1;
     return digits[digit < last ? digit : last];

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/nccl_types.h"
+#include "base/pcie.h"
 #include "doctor/env/env_rules.h"
 #include "doctor/env/env_table.h"
 
@@ -56,13 +57,10 @@ static bool one_of(const char *word, size_t n, const char *const *words, bool an
     return false;
 }
 
-static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                     "P2C", "PXN", "PHB", "SYS", NULL};
-
 static void evaluate_level(const struct muster_env_variable *variable,
                            struct muster_env_remarks *remarks)
 {
-    if (one_of(variable->value, strlen(variable->value), levels, false) ||
+    if (muster_path_level(variable->value) != MUSTER_PATH_UNKNOWN ||
         isdigit((unsigned char)*variable->value))
         return;
     muster_env_remark(

@@ -176,6 +176,9 @@ static void test_levels(void **state)
         {MUSTER_PATH_PXB, "PIX", true},     {MUSTER_PATH_PXB, "1", true},
         {MUSTER_PATH_PXB, "2", false},      {MUSTER_PATH_PXB, "5", false},
         {MUSTER_PATH_PXB, "99", false},     {MUSTER_PATH_PXB, "nvl", false},
+        {MUSTER_PATH_NVLINK, "NVB", false}, {MUSTER_PATH_PIX, "NVB", true},
+        {MUSTER_PATH_PIX, "C2C", true},     {MUSTER_PATH_PXB, "P2C", false},
+        {MUSTER_PATH_PXB, "PXN", false},    {MUSTER_PATH_PXB, "PHB", false},
         {MUSTER_PATH_PHB, "NVL", false}, /* NCCL may leave it out by itself */
         {MUSTER_PATH_SYS, "0", false},
     };
