@@ -413,7 +413,7 @@ static void print_runs(struct print *print)
 
 /* ---- findings ---- */
 
-static bool lives(const struct muster_agent_sample *sample, const struct muster_agent_finding *one)
+static bool lives(const struct muster_agent_sample *sample, const struct muster_finding_series *one)
 {
     for (size_t r = 0; r < sample->runs; r++)
         if (sample->run[r].uid == one->uid && strcmp(sample->run[r].name, one->run) == 0)
@@ -423,46 +423,14 @@ static bool lives(const struct muster_agent_sample *sample, const struct muster_
 
 static void print_findings(struct print *print)
 {
-    static const struct muster_family active =
-        GAUGE("muster_finding_active", "1 while a finding holds; a series for each guilty rank");
-    static const struct muster_family cost =
-        GAUGE("muster_finding_cost_seconds",
-              "What a finding cost those who waited, in the window that is judged");
     static const struct muster_family ever =
         COUNTER("muster_findings_total", "Findings since the agent began");
-    const struct muster_agent_news *news = print->news;
-    for (int which = 0; which < 2; which++) {
-        muster_exposition_family(&print->to, which ? &cost : &active);
-        for (size_t i = 0; i < news->findings; i++) {
-            const struct muster_agent_finding *one = &news->finding[i];
-            const struct muster_finding_row *row = &muster_finding_rows[one->kind];
-            char uid[LABEL_TEXT], rank[LABEL_TEXT], comm[LABEL_TEXT];
-            if (!lives(print->sample, one) || (which && !(one->cost_s > 0)))
-                continue;
-            put_number(uid, one->uid);
-            put_signed(rank, one->rank);
-            snprintf(comm, sizeof comm, "%016" PRIx64, one->comm);
-            const struct muster_label label[] = {
-                {"run", one->run},
-                {"uid", uid},
-                {"finding", row->name},
-                {"severity", row->scope == MUSTER_SCOPE_HANG ? "critical" : "warning"},
-                {"rank", rank},
-                {"comm", one->comm ? comm : ""},
-                {NULL, NULL}};
-            if (which)
-                muster_exposition_real(&print->to, "", label, one->cost_s);
-            else
-                muster_exposition_count(&print->to, "", label, 1);
-        }
-    }
-    muster_exposition_family(&print->to, &ever);
-    for (unsigned k = 0; k < MUSTER_FINDING_KINDS; k++) {
-        const struct muster_label label[] = {{"finding", muster_finding_rows[k].name},
-                                             {NULL, NULL}};
-        if (news->ever[k])
-            muster_exposition_count(&print->to, "", label, news->ever[k]);
-    }
+    struct muster_finding_metrics living = print->news->findings;
+    living.n = 0;
+    for (size_t i = 0; i < print->news->findings.n; i++)
+        if (lives(print->sample, &print->news->findings.series[i]))
+            living.series[living.n++] = print->news->findings.series[i];
+    muster_finding_metrics_print(&living, &ever, false, &print->to);
 }
 
 /* ---- the agent itself ---- */
@@ -517,7 +485,7 @@ static void print_self(struct print *print)
     print_one(print, &one[1], print->news->looked_unix_ns, true);
     print_one(print, &one[2], print->sample->unreadable, false);
     print_one(print, &one[3], omitted, false);
-    print_one(print, &one[4], print->news->omitted, false);
+    print_one(print, &one[4], print->news->findings.omitted, false);
     print_one(print, &one[5], cpu_ns(), true);
     print_one(print, &one[6], resident_bytes(), false);
 }

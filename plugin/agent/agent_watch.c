@@ -127,38 +127,13 @@ struct gather {
     const struct muster_agent_job *job;
 };
 
-static bool stands_already(const struct muster_agent_news *news,
-                           const struct muster_agent_finding *finding)
-{
-    for (size_t i = 0; i < news->findings; i++) {
-        const struct muster_agent_finding *other = &news->finding[i];
-        if (other->kind == finding->kind && other->rank == finding->rank &&
-            other->comm == finding->comm && other->uid == finding->uid &&
-            strcmp(other->run, finding->run) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void gather_finding(void *arg, const struct muster_finding *finding)
 {
     struct gather *gather = arg;
-    struct muster_agent_news *news = gather->news;
-    unsigned ranks = finding->ranks ? finding->ranks : 1;
-    for (unsigned i = 0; i < ranks; i++) {
-        struct muster_agent_finding one = {.uid = muster_agent_job_uid(gather->job),
-                                           .kind = finding->kind,
-                                           .rank = finding->ranks ? finding->rank[i] : -1,
-                                           .comm = finding->comm,
-                                           .cost_s = i == 0 ? finding->cost_s : 0};
-        muster_agent_name_run(one.run, muster_agent_job_dir(gather->job));
-        if (stands_already(news, &one))
-            continue;
-        if (news->findings == MUSTER_AGENT_FINDINGS)
-            news->omitted++;
-        else
-            news->finding[news->findings++] = one;
-    }
+    char run[MUSTER_AGENT_NAME];
+    muster_agent_name_run(run, muster_agent_job_dir(gather->job));
+    muster_finding_metrics_add(&gather->news->findings, MUSTER_AGENT_FINDINGS, run,
+                               muster_agent_job_uid(gather->job), finding);
 }
 
 static const struct muster_agent_known *known_before(const struct muster_agent_news *news,
@@ -208,7 +183,7 @@ static void publish(struct muster_agent_watch *watch, const uint64_t *ever, uint
     watch->whose_ns = whose ? now : watch->whose_ns;
     watch->proc_ns = cpu ? now : watch->proc_ns;
     for (unsigned k = 0; k < MUSTER_FINDING_KINDS; k++)
-        news.ever[k] = watch->news.ever[k] + ever[k];
+        news.findings.ever[k] = watch->news.findings.ever[k] + ever[k];
     news.cpu_ns = watch->news.cpu_ns + cpu_ns;
     pthread_mutex_lock(&watch->lock);
     struct muster_agent_known *old = watch->news.known;

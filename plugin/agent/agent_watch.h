@@ -13,19 +13,8 @@
 #include "agent/agent_job.h"
 #include "agent/agent_proc.h"
 #include "agent/agent_sample.h"
+#include "agent/finding_metrics.h"
 #include "base/err.h"
-
-enum { MUSTER_AGENT_FINDINGS = 64 };
-
-/* One culprit of a finding that holds. */
-struct muster_agent_finding {
-    char run[MUSTER_AGENT_NAME];
-    uint32_t uid;
-    enum muster_finding_kind kind;
-    int32_t rank; /* -1: none is named */
-    uint64_t comm;
-    double cost_s;
-};
 
 /* What is known of a process beside its segment. */
 struct muster_agent_known {
@@ -37,10 +26,7 @@ struct muster_agent_known {
 
 /* Written by the thread, read under the lock. */
 struct muster_agent_news {
-    struct muster_agent_finding finding[MUSTER_AGENT_FINDINGS];
-    size_t findings;
-    uint64_t omitted;                    /* that had no place */
-    uint64_t ever[MUSTER_FINDING_KINDS]; /* told since the agent began */
+    struct muster_finding_metrics findings;
     struct muster_agent_known *known;
     size_t knowns;
     uint64_t looked_unix_ns; /* the last look; 0: none yet */

@@ -206,7 +206,7 @@ static void take_picture(struct worker *worker, uint64_t now_ns)
     *picture = none;
     for (size_t i = 0; i < worker->jobs; i++)
         muster_worker_picture_add(picture, worker->job[i]);
-    memcpy(picture->ever, worker->ever, sizeof picture->ever);
+    memcpy(picture->findings.ever, worker->ever, sizeof worker->ever);
     picture->up = worker->open && muster_link_is_up(worker->link);
     picture->cpu_ns = muster_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     pthread_mutex_lock(&worker->lock);

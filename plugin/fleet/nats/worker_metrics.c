@@ -3,46 +3,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/exposition.h"
 #include "base/array.h"
 
 /* ---- taking ---- */
 
 struct adding {
     struct muster_worker_picture *picture;
-    size_t job;
+    const struct muster_worker_job *job;
+    uint32_t uid;
 };
-
-static bool is_there(const struct muster_worker_picture *picture,
-                     const struct muster_worker_finding *one)
-{
-    for (size_t i = 0; i < picture->findings; i++) {
-        const struct muster_worker_finding *other = &picture->finding[i];
-        if (other->job == one->job && other->kind == one->kind && other->rank == one->rank &&
-            other->comm == one->comm)
-            return true;
-    }
-    return false;
-}
 
 static void add_finding(void *arg, const struct muster_finding *finding)
 {
     struct adding *adding = arg;
-    struct muster_worker_picture *picture = adding->picture;
-    unsigned ranks = finding->ranks ? finding->ranks : 1;
-    for (unsigned i = 0; i < ranks; i++) {
-        struct muster_worker_finding one = {.job = adding->job,
-                                            .kind = finding->kind,
-                                            .rank = finding->ranks ? finding->rank[i] : -1,
-                                            .comm = finding->comm,
-                                            .cost_s = i == 0 ? finding->cost_s : 0};
-        if (is_there(picture, &one))
-            continue;
-        if (picture->findings == MUSTER_WORKER_FINDINGS)
-            picture->omitted++;
-        else
-            picture->finding[picture->findings++] = one;
-    }
+    muster_finding_metrics_add(&adding->picture->findings, MUSTER_WORKER_FINDINGS, adding->job->run,
+                               adding->uid, finding);
 }
 
 void muster_worker_picture_add(struct muster_worker_picture *picture,
@@ -61,7 +36,8 @@ void muster_worker_picture_add(struct muster_worker_picture *picture,
         .silenced = muster_evaluator_silenced(muster_held_job_evaluator(held))};
     snprintf(job->run, sizeof job->run, "%s", last + 1);
     snprintf(job->uid, sizeof job->uid, "%u", join->uid);
-    struct adding adding = {picture, picture->jobs++};
+    picture->jobs++;
+    struct adding adding = {picture, job, join->uid};
     muster_evaluator_findings(muster_held_job_evaluator(held), add_finding, &adding);
 }
 
@@ -127,60 +103,14 @@ static void print_progress(const struct muster_worker_picture *picture,
     }
 }
 
-static void print_finding(const struct muster_worker_picture *picture,
-                          const struct muster_worker_finding *one, bool cost,
-                          struct muster_exposition *to)
-{
-    char rank[16] = "", comm[24] = "";
-    bool hangs = muster_finding_rows[one->kind].scope == MUSTER_SCOPE_HANG;
-    if (one->rank >= 0)
-        snprintf(rank, sizeof rank, "%d", one->rank);
-    if (one->comm)
-        snprintf(comm, sizeof comm, "%016" PRIx64, one->comm);
-    const struct muster_label label[] = {{"run", picture->job[one->job].run},
-                                         {"uid", picture->job[one->job].uid},
-                                         {"finding", muster_finding_rows[one->kind].name},
-                                         {"severity", hangs ? "critical" : "warning"},
-                                         {"rank", rank},
-                                         {"comm", comm},
-                                         {NULL, NULL}};
-    if (cost)
-        muster_exposition_real(to, "", label, one->cost_s);
-    else
-        muster_exposition_count(to, "", label, 1);
-}
-
-static void print_findings(const struct muster_worker_picture *picture,
-                           struct muster_exposition *to)
-{
-    static const struct muster_family active = {
-        "muster_finding_active", MUSTER_FAMILY_GAUGE,
-        "1 while a finding holds; a series for each guilty rank"};
-    static const struct muster_family cost = {
-        "muster_finding_cost_seconds", MUSTER_FAMILY_GAUGE,
-        "What a finding cost those who waited, in the window that is judged"};
-    static const struct muster_family ever = {"muster_findings_total", MUSTER_FAMILY_COUNTER,
-                                              "Findings since the worker began"};
-    muster_exposition_family(to, &active);
-    for (size_t i = 0; i < picture->findings; i++)
-        print_finding(picture, &picture->finding[i], false, to);
-    muster_exposition_family(to, &cost);
-    for (size_t i = 0; i < picture->findings; i++)
-        print_finding(picture, &picture->finding[i], true, to);
-    muster_exposition_family(to, &ever);
-    for (unsigned k = 0; k < MUSTER_FINDING_KINDS; k++) {
-        const struct muster_label label[] = {{"finding", muster_finding_rows[k].name},
-                                             {NULL, NULL}};
-        muster_exposition_count(to, "", label, picture->ever[k]);
-    }
-}
-
 void muster_worker_print(const struct muster_worker_picture *picture, bool open_metrics, FILE *out)
 {
     static const struct muster_family up = {"muster_fleet_nats_up", MUSTER_FAMILY_GAUGE,
                                             "1 while the worker is connected to NATS"};
     static const struct muster_family jobs = {"muster_fleet_jobs", MUSTER_FAMILY_GAUGE,
                                               "Jobs that this worker holds"};
+    static const struct muster_family ever = {"muster_findings_total", MUSTER_FAMILY_COUNTER,
+                                              "Findings since the worker began"};
     static const struct muster_family omitted = {"muster_fleet_findings_omitted",
                                                  MUSTER_FAMILY_GAUGE,
                                                  "Findings beyond the 256 that are told at once"};
@@ -195,9 +125,9 @@ void muster_worker_print(const struct muster_worker_picture *picture, bool open_
     muster_exposition_count(&to, "", &none, picture->jobs);
     print_jobs(picture, &to);
     print_progress(picture, &to);
-    print_findings(picture, &to);
+    muster_finding_metrics_print(&picture->findings, &ever, true, &to);
     muster_exposition_family(&to, &omitted);
-    muster_exposition_count(&to, "", &none, picture->omitted);
+    muster_exposition_count(&to, "", &none, picture->findings.omitted);
     muster_exposition_family(&to, &cpu);
     muster_exposition_seconds(&to, "", &none, picture->cpu_ns);
     muster_exposition_end(&to);

@@ -4,9 +4,8 @@
 
 #include <stdio.h>
 
+#include "agent/finding_metrics.h"
 #include "fleet/nats/held_job.h"
-
-enum { MUSTER_WORKER_FINDINGS = 256 };
 
 /* What is shown of a job. */
 struct muster_worker_job {
@@ -19,15 +18,7 @@ struct muster_worker_job {
 struct muster_worker_picture {
     struct muster_worker_job *job;
     size_t jobs;
-    struct muster_worker_finding {
-        size_t job;
-        enum muster_finding_kind kind;
-        int32_t rank;
-        uint64_t comm;
-        double cost_s;
-    } finding[MUSTER_WORKER_FINDINGS];
-    size_t findings, omitted;
-    uint64_t ever[MUSTER_FINDING_KINDS];
+    struct muster_finding_metrics findings;
     bool up;
     uint64_t cpu_ns;
 };
