@@ -127,6 +127,13 @@ static inline bool muster_func_is_rooted(unsigned func)
            func == MUSTER_FUNC_GATHER || func == MUSTER_FUNC_SCATTER;
 }
 
+/* Whether it adds up what ranks give, and does not only move it. */
+static inline bool muster_func_reduces(unsigned func)
+{
+    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_REDUCE_SCATTER ||
+           func == MUSTER_FUNC_REDUCE;
+}
+
 /* nccl-tests' size of an operation: AllGather and ReduceScatter nranks x count x element, all
  * others count x element (nccl-tests, doc/PERFORMANCE.md). Saturates at UINT64_MAX. With
  * nranks 0 (not known) AllGather and ReduceScatter give one rank's share. */

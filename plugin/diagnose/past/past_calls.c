@@ -20,12 +20,6 @@ static bool is_called(const struct muster_view *view, const struct muster_view_o
     return !(op->flags & MUSTER_OP_GRAPH);
 }
 
-static bool reduces(unsigned func)
-{
-    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_REDUCE_SCATTER ||
-           func == MUSTER_FUNC_REDUCE;
-}
-
 /* What is reduced has to have one type; what is only moved has to have one size. */
 static bool match(const struct mismatch *in, const struct muster_view_op *a,
                   const struct muster_view_op *b)
@@ -34,7 +28,7 @@ static bool match(const struct mismatch *in, const struct muster_view_op *a,
     const struct muster_view_class *two = &in->view->class[b->class];
     if (a->func != b->func || (muster_func_is_rooted(a->func) && one->root != two->root))
         return false;
-    if (reduces(a->func))
+    if (muster_func_reduces(a->func))
         return one->dtype == two->dtype && a->count == b->count;
     return muster_op_size_bytes(a->func, one->dtype, a->count, in->comm->nranks) ==
            muster_op_size_bytes(b->func, two->dtype, b->count, in->comm->nranks);

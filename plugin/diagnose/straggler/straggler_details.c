@@ -303,12 +303,6 @@ static bool alike(const struct muster_graph *graph, uint32_t a, uint32_t b)
                                          graph->role[view->member[two->member].comm];
 }
 
-static bool reduces(unsigned func)
-{
-    return func == MUSTER_FUNC_ALL_REDUCE || func == MUSTER_FUNC_REDUCE_SCATTER ||
-           func == MUSTER_FUNC_REDUCE;
-}
-
 /* What a step ends with: of the cycle's kinds of reductions the rarest, as gradients are reduced
  * once and layers many times. MUSTER_NO_UNIT: all are of one kind. */
 static uint32_t find_gradients(const struct muster_graph *graph, const struct cycle *cycle)
@@ -316,7 +310,7 @@ static uint32_t find_gradients(const struct muster_graph *graph, const struct cy
     uint32_t rarest = MUSTER_NO_UNIT, least = cycle->n;
     for (uint32_t i = 0; i < cycle->n && cycle->n <= KINDS_MOST; i++) {
         uint32_t u = cycle->from + i, n = 0;
-        for (uint32_t k = 0; k < cycle->n && reduces(op_of(graph, u)->func); k++)
+        for (uint32_t k = 0; k < cycle->n && muster_func_reduces(op_of(graph, u)->func); k++)
             n += alike(graph, u, cycle->from + k);
         rarest = n && n < least ? u : rarest;
         least = n && n < least ? n : least;
