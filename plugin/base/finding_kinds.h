@@ -6,6 +6,7 @@
 #define MUSTER_BASE_FINDING_KINDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * enum   the kind is MUSTER_FINDING_...
@@ -55,5 +56,8 @@ struct muster_finding_row {
 
 /* By enum muster_finding_kind. */
 extern const struct muster_finding_row muster_finding_rows[MUSTER_FINDING_KINDS];
+
+/* The kind of a name, of which `length` bytes count; MUSTER_FINDING_KINDS: there is none. */
+enum muster_finding_kind muster_finding_kind_of(const char *name, size_t length);
 
 #endif

@@ -125,9 +125,7 @@ int muster_actions_parse(struct muster_actions on[MUSTER_FINDING_KINDS], const c
         return muster_yaml_fail(err, file, section->place, "on: expected findings and actions");
     bool host_too = true;
     for (const struct muster_yaml_node *n = section->first; n; n = n->next) {
-        unsigned kind = 0;
-        while (kind < MUSTER_FINDING_KINDS && strcmp(muster_finding_rows[kind].name, n->key) != 0)
-            kind++;
+        enum muster_finding_kind kind = muster_finding_kind_of(n->key, strlen(n->key));
         if (kind == MUSTER_FINDING_KINDS)
             return fail_kind(file, n, err);
         if (apply_kind(&on[kind], file, n, kind, err) != 0)

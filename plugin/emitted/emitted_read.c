@@ -127,10 +127,8 @@ static void times_of(const json_t *object, struct muster_finding *finding)
 /* False: it is of no kind that is known here. */
 static bool finding_of(const json_t *object, struct muster_finding *finding)
 {
-    unsigned kind = 0;
-    while (kind < MUSTER_FINDING_KINDS &&
-           strcmp(text_of(object, "kind"), muster_finding_rows[kind].name) != 0)
-        kind++;
+    const char *name = text_of(object, "kind");
+    enum muster_finding_kind kind = muster_finding_kind_of(name, strlen(name));
     if (kind == MUSTER_FINDING_KINDS)
         return false;
     memset(finding, 0, sizeof *finding);

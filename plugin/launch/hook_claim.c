@@ -13,13 +13,8 @@
 static bool find_kind(const json_t *object, enum muster_finding_kind *kind)
 {
     const char *name = json_string_value(json_object_get(object, "kind"));
-    for (unsigned i = 0; name && i < MUSTER_FINDING_KINDS; i++) {
-        if (strcmp(name, muster_finding_rows[i].name) == 0) {
-            *kind = (enum muster_finding_kind)i;
-            return true;
-        }
-    }
-    return false;
+    *kind = name ? muster_finding_kind_of(name, strlen(name)) : MUSTER_FINDING_KINDS;
+    return *kind < MUSTER_FINDING_KINDS;
 }
 
 /* Texts and numbers, one level deep. */

@@ -68,12 +68,9 @@ const char *muster_symptom_find(const char *name, size_t length)
     for (int i = 0; muster_symptoms[i]; i++)
         if (is_name(muster_symptoms[i], name, length))
             return muster_symptoms[i];
-    for (int kind = 0; kind < MUSTER_FINDING_KINDS; kind++) {
-        const char *finding = muster_finding_rows[kind].name;
-        if (is_name(finding, name, length))
-            return is_explained(finding) ? finding : NULL;
-    }
-    return NULL;
+    enum muster_finding_kind kind = muster_finding_kind_of(name, length);
+    const char *finding = kind < MUSTER_FINDING_KINDS ? muster_finding_rows[kind].name : NULL;
+    return finding && is_explained(finding) ? finding : NULL;
 }
 
 static bool is_seen(const struct muster_check *check)
