@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/cmd.h"
 #include "replay/replay_driver.h"
 #include "replay/replay_play.h"
 #include "trace/trace.h"
@@ -138,15 +137,15 @@ int muster_replay_rank(int argc, char **argv)
     if (!rank || argc < MUSTER_REPLAY_PROGRESS || argc > MUSTER_REPLAY_ARGS) {
         free(rank);
         fputs("muster replay: " MUSTER_REPLAY_RANK_WORD " is for muster itself\n", stderr);
-        return MUSTER_STATUS_USAGE;
+        return MUSTER_REPLAY_RANK_NEVER;
     }
     int failed = prepare(rank, argc, argv, &err);
-    int status = MUSTER_STATUS_USAGE;
+    int status = MUSTER_REPLAY_RANK_NEVER;
     if (meet(rank, argv, failed, &err)) {
-        status = MUSTER_STATUS_OK;
+        status = MUSTER_REPLAY_RANK_PLAYED;
         if (muster_trace_play(&rank->trace, &rank->driver, &rank->play, &err)) {
             fprintf(stderr, "muster replay: %s: %s\n", argv[MUSTER_REPLAY_FILE], err.text);
-            status = MUSTER_STATUS_FINDING;
+            status = MUSTER_REPLAY_RANK_FAILED;
         }
         if (rank->trace.meta.killed)
             raise(SIGKILL);

@@ -35,6 +35,13 @@ struct muster_replay_go {
     uint64_t epoch_ns, start_ns; /* as in struct muster_play */
 };
 
+/* How the process ends, in numbers that are exit statuses of `muster replay`, too. */
+enum muster_replay_rank_end {
+    MUSTER_REPLAY_RANK_PLAYED = 0,
+    MUSTER_REPLAY_RANK_FAILED = 1, /* on the way */
+    MUSTER_REPLAY_RANK_NEVER = 2,  /* called wrongly, or the recording or plugin cannot be read */
+};
+
 /* The whole life of the process; returns its exit status. */
 int muster_replay_rank(int argc, char **argv);
 
