@@ -18,11 +18,11 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/progress.h"
-#include "cli/replay_rank.h"
 #include "config/settings.h"
 #include "launch/child.h"
 #include "launch/family.h"
 #include "launch/locate.h"
+#include "replay/replay_rank.h"
 
 /* Recordings of hosts with clocks of their own start hours apart; within this they are aligned. */
 #define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)

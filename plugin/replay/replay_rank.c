@@ -1,4 +1,4 @@
-#include "cli/replay_rank.h"
+#include "replay/replay_rank.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * One rank of a replay, in a process of its own: what the rank's process of the recorded job was.
  * The parent hands over the words that muster_replay_rank_args names, and two pipes.
  */
-#ifndef MUSTER_CLI_REPLAY_RANK_H
-#define MUSTER_CLI_REPLAY_RANK_H
+#ifndef MUSTER_REPLAY_REPLAY_RANK_H
+#define MUSTER_REPLAY_REPLAY_RANK_H
 
 #include <stdbool.h>
 #include <stdint.h>
