@@ -15,7 +15,7 @@ static void give_up(const char *path, unsigned line, const char *what)
 static uint8_t func_of(const char *word)
 {
     for (unsigned f = 1; f < MUSTER_FUNCS; f++)
-        if (strcmp(word, muster_func_word(f)) == 0)
+        if (strcmp(word, muster_func_name(f)) == 0)
             return (uint8_t)f;
     return MUSTER_FUNC_UNKNOWN;
 }

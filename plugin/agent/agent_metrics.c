@@ -353,7 +353,7 @@ static void print_functions(struct print *print, const struct muster_agent_total
                 put_number(uid, print->sample->run[r].uid);
                 const struct muster_label label[] = {{"run", print->sample->run[r].name},
                                                      {"uid", uid},
-                                                     {"function", muster_func_word(kind)},
+                                                     {"function", muster_func_name(kind)},
                                                      {NULL, NULL}};
                 if (func->operations == 0)
                     continue;

@@ -6,7 +6,7 @@
 
 #define NAME(kind, name, ...) name,
 
-const char *muster_func_word(unsigned func)
+const char *muster_func_name(unsigned func)
 {
     static const char *const word[] = {"unknown", MUSTER_FUNC_LIST(NAME)};
     return WORD(word, func);
@@ -18,19 +18,19 @@ const char *muster_dtype_name(unsigned dtype)
     return WORD(word, dtype);
 }
 
-const char *muster_algo_word(unsigned algo)
+const char *muster_algo_name(unsigned algo)
 {
     static const char *const word[] = {"unknown", MUSTER_ALGO_LIST(NAME)};
     return WORD(word, algo);
 }
 
-const char *muster_proto_word(unsigned proto)
+const char *muster_proto_name(unsigned proto)
 {
     static const char *const word[] = {"unknown", MUSTER_PROTO_LIST(NAME)};
     return WORD(word, proto);
 }
 
-const char *muster_source_word(unsigned source)
+const char *muster_source_name(unsigned source)
 {
     static const char *const word[MUSTER_SOURCES] = {
         [MUSTER_SOURCE_NONE] = "none",   [MUSTER_SOURCE_HOST] = "host",

@@ -101,11 +101,11 @@ static inline unsigned muster_source_rank(unsigned source)
 
 /* Words as they stand in reports: "AllReduce", "float32", "ring", "ll128", "gpu". Numbers out of
  * range, and what is unknown, give "unknown" ("none" for a source). Static strings. */
-const char *muster_func_word(unsigned func);
+const char *muster_func_name(unsigned func);
 const char *muster_dtype_name(unsigned dtype);
-const char *muster_algo_word(unsigned algo);
-const char *muster_proto_word(unsigned proto);
-const char *muster_source_word(unsigned source);
+const char *muster_algo_name(unsigned algo);
+const char *muster_proto_name(unsigned proto);
+const char *muster_source_name(unsigned source);
 
 /* A kind as it was read from a file: 0, unknown, unless it is below `kinds`. */
 static inline uint8_t muster_kind_or_unknown(uint8_t kind, unsigned kinds)

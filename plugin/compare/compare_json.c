@@ -46,7 +46,7 @@ static void put_side(struct muster_json *json, const char *key,
 
 static void put_kind(struct muster_json *json, const struct muster_compare_class *class)
 {
-    muster_json_str(json, "func", muster_func_word(class->func));
+    muster_json_str(json, "func", muster_func_name(class->func));
     muster_json_u64(json, "size", class->size_log2 < 64 ? 1ull << class->size_log2 : 0);
     muster_json_u64(json, "nranks", class->nranks);
     muster_json_str(json, "comm_name", class->comm);

@@ -30,7 +30,7 @@ void muster_compare_put_class(char *to, size_t size, const struct muster_compare
 {
     char bytes[24];
     muster_text_bytes(bytes, sizeof bytes, class->size_log2 < 64 ? 1ull << class->size_log2 : 0);
-    snprintf(to, size, "%s from %s, %" PRIu32 " ranks%s%s", muster_func_word(class->func), bytes,
+    snprintf(to, size, "%s from %s, %" PRIu32 " ranks%s%s", muster_func_name(class->func), bytes,
              class->nranks, class->comm[0] ? ", " : "", class->comm);
 }
 

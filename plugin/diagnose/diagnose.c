@@ -36,7 +36,7 @@ void muster_diagnose_unread(const struct muster_view *view, struct muster_findin
             muster_finding_line(to,
                                 "%" PRIu64 " timed %s operations are not read: their ranks have no "
                                 "common end to be late to",
-                                unread[func], muster_func_word(func));
+                                unread[func], muster_func_name(func));
 }
 
 /* ---- who finds the kinds of base/finding_kinds.h ---- */

@@ -120,7 +120,7 @@ static void json_op(struct muster_json *json, const struct muster_finding *findi
         return;
     }
     muster_json_object(json, "op");
-    muster_json_str(json, "func", muster_func_word(finding->op.func));
+    muster_json_str(json, "func", muster_func_name(finding->op.func));
     muster_json_u64(json, "index", finding->op.index);
     muster_json_u64(json, "bytes", finding->op.bytes);
     muster_json_str(json, "datatype", muster_dtype_name(finding->op.dtype));

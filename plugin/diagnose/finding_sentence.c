@@ -63,7 +63,7 @@ static void put_op(struct text *text, const struct muster_finding *finding)
         return;
     }
     muster_text_bytes(size, sizeof size, finding->op.bytes);
-    put(text, "%s #%" PRIu64 " (%s, ", muster_func_word(finding->op.func), finding->op.index, size);
+    put(text, "%s #%" PRIu64 " (%s, ", muster_func_name(finding->op.func), finding->op.index, size);
     put_comm(text, finding);
     put(text, ")");
 }

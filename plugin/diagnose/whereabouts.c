@@ -23,7 +23,7 @@ static void name_call(const struct muster_hang_member *member, uint64_t number, 
         return;
     }
     muster_text_bytes(size, sizeof size, call->count * muster_dtype_bytes(call->dtype));
-    snprintf(to, room, "%s #%" PRIu64 " (%s)", muster_func_word(call->func), number, size);
+    snprintf(to, room, "%s #%" PRIu64 " (%s)", muster_func_name(call->func), number, size);
 }
 
 /* The newest call, where that is a send or receive. */

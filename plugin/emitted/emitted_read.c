@@ -68,7 +68,7 @@ static void op_of(const json_t *object, struct muster_finding *finding)
         return;
     finding->has_op = true;
     while (finding->op.func < MUSTER_FUNCS &&
-           strcmp(muster_func_word(finding->op.func), text_of(op, "func")) != 0)
+           strcmp(muster_func_name(finding->op.func), text_of(op, "func")) != 0)
         finding->op.func++;
     while (finding->op.dtype < MUSTER_DTYPES &&
            strcmp(muster_dtype_name(finding->op.dtype), text_of(op, "datatype")) != 0)

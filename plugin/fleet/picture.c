@@ -162,7 +162,7 @@ static void write_call(const struct picture *picture, const struct muster_join_p
         return;
     const struct muster_op *op = &process->op[process->ops - 1];
     muster_text_bytes(size, sizeof size, op->count * muster_dtype_bytes(op->dtype));
-    snprintf(call, sizeof call, "%s #%llu (%s)", muster_func_word(op->func),
+    snprintf(call, sizeof call, "%s #%llu (%s)", muster_func_name(op->func),
              (unsigned long long)op->number, size);
     muster_json_str(json, "call", call);
     write_age(json, "since_s", newest ? ago(picture, process, newest) : UINT64_MAX);

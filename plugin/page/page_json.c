@@ -26,9 +26,9 @@ static void put_kinds(struct muster_json *json, const struct muster_view *view)
     for (size_t i = 0; i < view->classes; i++) {
         const struct muster_view_class *class = &view->class[i];
         muster_json_array(json, NULL);
-        muster_json_str(json, NULL, muster_func_word(class->func));
-        muster_json_str(json, NULL, class->algo ? muster_algo_word(class->algo) : "");
-        muster_json_str(json, NULL, class->proto ? muster_proto_word(class->proto) : "");
+        muster_json_str(json, NULL, muster_func_name(class->func));
+        muster_json_str(json, NULL, class->algo ? muster_algo_name(class->algo) : "");
+        muster_json_str(json, NULL, class->proto ? muster_proto_name(class->proto) : "");
         muster_json_bool(json, NULL, class->graph);
         muster_json_end(json);
     }
@@ -61,7 +61,7 @@ static uint64_t bytes_of(const struct muster_view *view, const struct muster_vie
 
 static const char *source_of(const struct muster_view_op *op)
 {
-    const char *word = muster_source_word(op->source);
+    const char *word = muster_source_name(op->source);
     return word ? word : "none";
 }
 

@@ -71,7 +71,7 @@ static void add_ranks(const json_t *list, bool missing, struct muster_ras_comm *
         muster_text_copy(rank->host, sizeof rank->host, host ? host : "?");
         read_status(from, missing, rank);
         for (unsigned f = 0; f < MUSTER_RAS_FUNCS; f++)
-            rank->launched[f] = (uint64_t)number(counts, muster_func_word(funcs[f]));
+            rank->launched[f] = (uint64_t)number(counts, muster_func_name(funcs[f]));
     }
 }
 
@@ -206,7 +206,7 @@ static bool put_behind(const struct muster_ras_comm *comm, unsigned f,
         muster_finding_line(to,
                             "NCCL's RAS counts %" PRIu64
                             " %s on rank %s of this communicator, %" PRIu64 " on the other %zu",
-                            least, muster_func_word(funcs[f]), naming.text, most,
+                            least, muster_func_name(funcs[f]), naming.text, most,
                             answering - naming.n);
     return naming.n > 0;
 }

@@ -119,8 +119,8 @@ static void report_each(struct gaps *gaps, const char *(*of)(const struct muster
 static const char *why_no_times(const struct muster_report_rank *rank)
 {
     const struct muster_seg_identity *who = &rank->process->identity;
-    if (!rank->ops || strcmp(rank->source, muster_source_word(MUSTER_SOURCE_GPU)) == 0 ||
-        strcmp(rank->source, muster_source_word(MUSTER_SOURCE_EVENT)) == 0) {
+    if (!rank->ops || strcmp(rank->source, muster_source_name(MUSTER_SOURCE_GPU)) == 0 ||
+        strcmp(rank->source, muster_source_name(MUSTER_SOURCE_EVENT)) == 0) {
         return NULL;
     }
     if (who->timing == MUSTER_TIMING_LIGHT)

@@ -44,7 +44,7 @@ static void finish_ranks(struct muster_build *build)
         rank->bytes = totals->bytes;
         rank->graph_ops = totals->graph;
         rank->api_only = totals->api_only;
-        rank->source = muster_source_word(totals->source);
+        rank->source = muster_source_name(totals->source);
         rank->timed_ops = totals->source ? totals->timed[totals->source] : 0;
         rank->to_itself = totals->to_itself;
         uint64_t could_be = rank->ops - rank->to_itself;
@@ -67,10 +67,10 @@ static void finish_op(const struct muster_build *build, const struct muster_clas
     const struct muster_totals *totals = &class->totals;
     enum muster_report_by by = build->report->by;
     *op = (struct muster_report_op){
-        .func = by == MUSTER_BY_COMM ? NULL : muster_func_word(key->func),
+        .func = by == MUSTER_BY_COMM ? NULL : muster_func_name(key->func),
         .size = key->size_log2 < 64 ? 1ull << key->size_log2 : 0,
-        .algo = by == MUSTER_BY_OP ? muster_algo_word(key->algo) : NULL,
-        .proto = by == MUSTER_BY_OP ? muster_proto_word(key->proto) : NULL,
+        .algo = by == MUSTER_BY_OP ? muster_algo_name(key->algo) : NULL,
+        .proto = by == MUSTER_BY_OP ? muster_proto_name(key->proto) : NULL,
         .channels = class->channels,
         .rank = key->rank,
         .peer = key->peer,
@@ -78,7 +78,7 @@ static void finish_op(const struct muster_build *build, const struct muster_clas
         .bytes = totals->bytes,
         .graph_ops = totals->graph,
         .api_only = totals->api_only,
-        .source = muster_source_word(totals->source),
+        .source = muster_source_name(totals->source),
         .timed_ops = totals->source ? totals->timed[totals->source] : 0,
         .total_us = totals->source ? us(totals->sum_ns[totals->source]) : NAN,
         .algbw_gbs = NAN,

@@ -273,8 +273,8 @@ static void put_timing(const struct muster_report *report, FILE *out)
 {
     enum { SOURCES = 4 };
     const char *const words[SOURCES] = {
-        muster_source_word(MUSTER_SOURCE_GPU), muster_source_word(MUSTER_SOURCE_EVENT),
-        muster_source_word(MUSTER_SOURCE_PROXY), muster_source_word(MUSTER_SOURCE_HOST)};
+        muster_source_name(MUSTER_SOURCE_GPU), muster_source_name(MUSTER_SOURCE_EVENT),
+        muster_source_name(MUSTER_SOURCE_PROXY), muster_source_name(MUSTER_SOURCE_HOST)};
     const char *const clocks[SOURCES] = {"the GPUs' own clocks", "events on the GPUs' own clocks",
                                          "the clock of the network proxies", "the host clock"};
     uint64_t ops = 0, to_itself = 0, all = 0;

@@ -152,9 +152,9 @@ static void intern(struct muster_protobuf *packet, unsigned list, unsigned iid, 
 static void name_class(const struct muster_view_class *class, char *to, size_t size)
 {
     bool chosen = class->algo || class->proto;
-    snprintf(to, size, "%s%s%s%s%s", muster_func_word(class->func), chosen ? " " : "",
-             chosen ? muster_algo_word(class->algo) : "", chosen ? " " : "",
-             chosen ? muster_proto_word(class->proto) : "");
+    snprintf(to, size, "%s%s%s%s%s", muster_func_name(class->func), chosen ? " " : "",
+             chosen ? muster_algo_name(class->algo) : "", chosen ? " " : "",
+             chosen ? muster_proto_name(class->proto) : "");
 }
 
 static uint64_t bytes_of(const struct muster_view *view, const struct muster_view_op *op)

@@ -52,7 +52,7 @@ static void name_collective(const struct muster_top_part *part, char *to, size_t
     char size[32];
     muster_text_bytes(size, sizeof size, part->call.count * muster_dtype_bytes(part->call.dtype));
     snprintf(to, room, "%s #%" PRIu64 " (%s)",
-             part->call.func ? muster_func_word(part->call.func) : "collective", part->calls - 1,
+             part->call.func ? muster_func_name(part->call.func) : "collective", part->calls - 1,
              size);
 }
 

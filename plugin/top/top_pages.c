@@ -170,15 +170,15 @@ void muster_top_page_classes(const struct muster_top *top, struct muster_top_vie
         const struct muster_top_class *class = &top->class[i];
         char size[SPACE], how[SPACE], mean[SPACE] = "-", max[SPACE] = "-";
         put_size(size, sizeof size, class->size_log2);
-        snprintf(how, sizeof how, "%s/%s", muster_algo_word(class->algo),
-                 muster_proto_word(class->proto));
+        snprintf(how, sizeof how, "%s/%s", muster_algo_name(class->algo),
+                 muster_proto_name(class->proto));
         if (class->timed) {
             snprintf(mean, sizeof mean, "%.1f", (double)class->sum_ns / (double)class->timed / 1e3);
             snprintf(max, sizeof max, "%.1f", (double)class->max_ns / 1e3);
         }
         muster_screen_put(
             screen, style_of(view, i, false), "  %-13s %9s %-11.11s %9" PRIu64 " %7.3g %9s %9s",
-            muster_func_word(class->func), size, class->algo ? how : "-", class->count,
+            muster_func_name(class->func), size, class->algo ? how : "-", class->count,
             class->count ? 100.0 * (double)class->timed / (double)class->count : 0, mean, max);
     }
     if (top->classes == 0)

@@ -218,7 +218,7 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
     const char *verb = hang_verb(finding->kind);
     put_who(who, sizeof who, finding);
     who[0] = 'r';
-    snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_word(finding->op.func), finding->op.index);
+    snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_name(finding->op.func), finding->op.index);
     if (finding->victims) {
         muster_verdict_put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
         size_t used = strlen(waits);
@@ -277,7 +277,7 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
 static void put_calls(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], ranks[96];
-    const char *func = muster_func_word(finding->op.func);
+    const char *func = muster_func_name(finding->op.func);
     bool tie = finding->confidence <= 0.5;
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);

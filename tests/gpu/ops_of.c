@@ -15,7 +15,7 @@ static void print_ops(const struct muster_process *process)
         printf("{\"rank\":%d,\"func\":\"%s\",\"number\":%" PRIu64 ",\"peer\":%d,\"count\":%" PRIu64
                ",\"channels\":%u,\"source\":%u,\"enqueue\":%" PRIu64 ",\"begin\":%" PRIu64
                ",\"end\":%" PRIu64 "}\n",
-               comm ? comm->rank : -1, muster_func_word(op->func), op->number, op->peer, op->count,
+               comm ? comm->rank : -1, muster_func_name(op->func), op->number, op->peer, op->count,
                op->channels, op->source, op->enqueue_ns, op->begin_ns, op->end_ns);
     }
 }

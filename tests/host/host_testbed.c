@@ -263,8 +263,8 @@ static void describe(const struct standin_testbed *testbed,
     print_error("interface v%u, timing %s: %s: communicator %llx rank %d %s peer %d %s %s, sizes "
                 "from 2^%u\n",
                 testbed->api, testbed->timing, what, (unsigned long long)entry->comm, entry->rank,
-                muster_func_word(entry->func), entry->peer, muster_algo_word(entry->algo),
-                muster_proto_word(entry->proto), entry->size_log2);
+                muster_func_name(entry->func), entry->peer, muster_algo_name(entry->algo),
+                muster_proto_name(entry->proto), entry->size_log2);
 }
 
 static void describe_drops(const struct standin_testbed *testbed)
@@ -286,7 +286,7 @@ static void describe_untimed(const struct standin_testbed *testbed)
             continue;
         left--;
         print_error("untimed: %s number %llu of communicator %u, flags %#x, channels %u\n",
-                    muster_func_word(op->func), (unsigned long long)op->number, op->comm, op->flags,
+                    muster_func_name(op->func), (unsigned long long)op->number, op->comm, op->flags,
                     op->channels);
     }
 }
@@ -360,8 +360,8 @@ void standin_testbed_expect_all(const struct standin_testbed *testbed)
             fail_msg("interface v%u, timing %s: %llu %s of size class 2^%u, peer %d, %s %s were "
                      "recorded and not issued",
                      testbed->api, testbed->timing, (unsigned long long)row->count,
-                     muster_func_word(row->func), row->size_log2, row->peer,
-                     muster_algo_word(row->algo), muster_proto_word(row->proto));
+                     muster_func_name(row->func), row->size_log2, row->peer,
+                     muster_algo_name(row->algo), muster_proto_name(row->proto));
     }
 }
 

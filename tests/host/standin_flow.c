@@ -76,11 +76,11 @@ static void ledger_enter(const struct standin_task *task, bool api_only)
         .comm = task->comm->hash,
         .rank = task->comm->rank,
         .peer = standin_is_p2p(op) ? op->root_or_peer : -1,
-        .func = word_index(op->func, muster_func_word, MUSTER_FUNCS),
-        .algo = plain ? word_index(op->algo ? op->algo : "RING", muster_algo_word, MUSTER_ALGOS)
+        .func = word_index(op->func, muster_func_name, MUSTER_FUNCS),
+        .algo = plain ? word_index(op->algo ? op->algo : "RING", muster_algo_name, MUSTER_ALGOS)
                       : MUSTER_ALGO_UNKNOWN,
         .proto =
-            plain ? word_index(op->proto ? op->proto : "SIMPLE", muster_proto_word, MUSTER_PROTOS)
+            plain ? word_index(op->proto ? op->proto : "SIMPLE", muster_proto_name, MUSTER_PROTOS)
                   : MUSTER_PROTO_UNKNOWN,
         .size_log2 = bytes ? (uint8_t)(63 - __builtin_clzll(bytes)) : 255,
         .count = 1,

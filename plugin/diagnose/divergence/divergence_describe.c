@@ -131,8 +131,8 @@ void muster_divergence_of_operation(struct muster_finding *finding, const struct
         list_side(ranks, sizeof(ranks), view, comm, side, i);
         muster_text_bytes(bytes, sizeof(bytes), bytes_of(view, comm, op[i]));
         muster_finding_line(&finding->evidence, "%s #%" PRIu64 " (%s): %s/%s on %u channels on %s",
-                            muster_func_word(op[i]->func), (uint64_t)op[i]->number, bytes,
-                            muster_algo_word(class->algo), muster_proto_word(class->proto),
+                            muster_func_name(op[i]->func), (uint64_t)op[i]->number, bytes,
+                            muster_algo_name(class->algo), muster_proto_name(class->proto),
                             op[i]->channels, ranks);
         if (finding->has_op)
             continue;

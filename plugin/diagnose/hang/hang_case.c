@@ -155,7 +155,7 @@ void muster_hang_describe_calls(struct muster_hang_case *hang,
             continue;
         used += (size_t)snprintf(text + used, sizeof text - used,
                                  "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
-                                 n == number ? "here " : "", n, muster_func_word(call->func),
+                                 n == number ? "here " : "", n, muster_func_name(call->func),
                                  call->count, muster_dtype_name(call->dtype));
         if (muster_func_is_rooted(call->func) && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, " root %" PRId32, call->root);

@@ -190,7 +190,7 @@ static void take_slot(struct muster_arena *arena, struct muster_hang_member *mem
     snprintf(member->ended_by, sizeof member->ended_by, "%u of %u %s of %s #%llu have ended",
              kernels ? slot->ended : slot->proxy_ended,
              kernels ? slot->started : slot->proxy_started,
-             kernels ? "kernel channels" : "network operations", muster_func_word(slot->func),
+             kernels ? "kernel channels" : "network operations", muster_func_name(slot->func),
              (unsigned long long)slot->number);
 }
 

@@ -75,7 +75,7 @@ static void put_call(const struct mismatch *in, uint32_t i, struct muster_findin
     if (muster_func_is_rooted(op->func))
         snprintf(root, sizeof root, ", root %" PRId32, class->root);
     muster_finding_line(to, "rank %" PRId32 " called #%" PRIu64 " %s %" PRIu64 " %s%s", rank,
-                        (uint64_t)op->number, muster_func_word(op->func), (uint64_t)op->count,
+                        (uint64_t)op->number, muster_func_name(op->func), (uint64_t)op->count,
                         muster_dtype_name(class->dtype), root);
 }
 

@@ -262,7 +262,7 @@ static void report(struct waits *waits, const struct wait *wait, double lasted_s
         muster_finding_line(&finding->evidence,
                             "the others had all called %s #%" PRIu64
                             " and it called nothing for %.1f s, then it came",
-                            muster_func_word(wait->op->func), (uint64_t)wait->op->number,
+                            muster_func_name(wait->op->func), (uint64_t)wait->op->number,
                             seconds(wait));
 }
 

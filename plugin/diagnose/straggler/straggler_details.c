@@ -357,7 +357,7 @@ void muster_where_of(const struct muster_graph *graph, uint32_t seat, char *to, 
 {
     struct cycle cycle = typical_cycle(graph, seat);
     const char *word =
-        muster_func_word(op_of(graph, graph->position[graph->seat[seat].position].unit)->func);
+        muster_func_name(op_of(graph, graph->position[graph->seat[seat].position].unit)->func);
     if (cycle.n == 0) {
         snprintf(to, size, "before a certain %s", word);
         return;

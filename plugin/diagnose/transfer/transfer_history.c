@@ -112,7 +112,7 @@ static void word(const struct change *change, const struct whole *whole, double 
     muster_finding_line(&finding->evidence,
                         "%s #%" PRIu64 " and those like it take %.1f us, the %zu before took "
                         "%.1f us; of the %zu since then at most 1 in 20 was as short",
-                        muster_func_word(finding->op.func), finding->op.index, us(change->since_ns),
+                        muster_func_name(finding->op.func), finding->op.index, us(change->since_ns),
                         change->at - change->from, us(change->before_ns), change->end - change->at);
     muster_finding_line(&finding->evidence,
                         "all ranks are in view, none is late, and %" PRIu64

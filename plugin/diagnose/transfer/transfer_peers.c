@@ -87,7 +87,7 @@ static void word(const struct muster_transfer_class *at, size_t n, double covere
         "%s of this size typically takes %.1f us here, and %.1f us in the %zu other "
         "communicators of %" PRIu32 " ranks that do the same; nine in ten take "
         "longer here than nine in ten there",
-        muster_func_word(finding->op.func), (double)slow->median_ns / (double)MUSTER_NS_PER_US,
+        muster_func_name(finding->op.func), (double)slow->median_ns / (double)MUSTER_NS_PER_US,
         usual / (double)MUSTER_NS_PER_US, n - 1, slow->nranks);
     muster_finding_line(&finding->evidence, "all its ranks are in view, none is late");
     snprintf(finding->advice, sizeof finding->advice,

@@ -151,7 +151,7 @@ static struct muster_report_rule *row_of(const struct job *job, const struct gro
                                          const struct muster_seg_rule *rule, size_t first,
                                          struct muster_variant variant)
 {
-    const char *algo = muster_algo_word(variant.algo), *proto = muster_proto_word(variant.proto);
+    const char *algo = muster_algo_name(variant.algo), *proto = muster_proto_name(variant.proto);
     for (size_t i = first; i < job->report->rules; i++) {
         struct muster_report_rule *row = &job->report->rule[i];
         if (!row->algo || (strcmp(row->algo, algo) == 0 && strcmp(row->proto, proto) == 0 &&
@@ -174,8 +174,8 @@ static void add_rule(const struct job *job, const struct group *group, unsigned 
         if (cell->rule < 0 || muster_seg_rule_entry((uint32_t)cell->rule) != entry)
             continue;
         row = row_of(job, group, rule, first, cell->ran);
-        row->algo = muster_algo_word(cell->ran.algo);
-        row->proto = muster_proto_word(cell->ran.proto);
+        row->algo = muster_algo_name(cell->ran.algo);
+        row->proto = muster_proto_name(cell->ran.proto);
         row->channels = cell->ran.channels;
         row->count += (int64_t) class->ops;
     }

@@ -65,30 +65,30 @@ static void every_number_has_a_word(void **state)
 {
     (void)state;
     for (unsigned i = 1; i < MUSTER_FUNCS; i++)
-        assert_string_not_equal(muster_func_word(i), "unknown");
+        assert_string_not_equal(muster_func_name(i), "unknown");
     for (unsigned i = 1; i < MUSTER_DTYPES; i++) {
         assert_string_not_equal(muster_dtype_name(i), "unknown");
         assert_in_range(muster_dtype_bytes(i), 1, 8);
     }
     for (unsigned i = 1; i < MUSTER_ALGOS; i++)
-        assert_string_not_equal(muster_algo_word(i), "unknown");
+        assert_string_not_equal(muster_algo_name(i), "unknown");
     for (unsigned i = 1; i < MUSTER_PROTOS; i++)
-        assert_string_not_equal(muster_proto_word(i), "unknown");
-    assert_string_equal(muster_func_word(MUSTER_FUNC_ALL_TO_ALL), "AllToAll");
+        assert_string_not_equal(muster_proto_name(i), "unknown");
+    assert_string_equal(muster_func_name(MUSTER_FUNC_ALL_TO_ALL), "AllToAll");
     assert_string_equal(muster_dtype_name(MUSTER_DTYPE_FLOAT8E4M3), "float8e4m3");
-    assert_string_equal(muster_algo_word(MUSTER_ALGO_NVLS_TREE), "nvls_tree");
-    assert_string_equal(muster_proto_word(MUSTER_PROTO_LL128), "ll128");
-    assert_string_equal(muster_source_word(MUSTER_SOURCE_GPU), "gpu");
+    assert_string_equal(muster_algo_name(MUSTER_ALGO_NVLS_TREE), "nvls_tree");
+    assert_string_equal(muster_proto_name(MUSTER_PROTO_LL128), "ll128");
+    assert_string_equal(muster_source_name(MUSTER_SOURCE_GPU), "gpu");
 }
 
 static void numbers_out_of_range_are_unknown(void **state)
 {
     (void)state;
-    assert_string_equal(muster_func_word(MUSTER_FUNCS), "unknown");
+    assert_string_equal(muster_func_name(MUSTER_FUNCS), "unknown");
     assert_string_equal(muster_dtype_name(99), "unknown");
-    assert_string_equal(muster_algo_word(UINT32_MAX), "unknown");
-    assert_string_equal(muster_proto_word(MUSTER_PROTOS), "unknown");
-    assert_string_equal(muster_source_word(77), "none");
+    assert_string_equal(muster_algo_name(UINT32_MAX), "unknown");
+    assert_string_equal(muster_proto_name(MUSTER_PROTOS), "unknown");
+    assert_string_equal(muster_source_name(77), "none");
     assert_int_equal(muster_dtype_bytes(1000), 0);
 }
 
