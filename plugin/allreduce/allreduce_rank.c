@@ -209,7 +209,7 @@ static int verify(struct rank *rank, size_t floats)
     float *got = malloc(floats * sizeof *got);
     int rc = 0;
     if (!got)
-        return muster_fail(&rank->err, "out of memory for %zu values", floats);
+        return muster_fail_memory(&rank->err, "the values to verify");
     if (fill(rank, rank->recv, UINT32_MAX, floats) || barrier(rank) || all_reduce(rank, floats) ||
         finish_stream(rank) ||
         cuda_ok(rank, rank->cuda.to_host(got, rank->recv, floats * sizeof *got), "cuMemcpyDtoH"))
@@ -396,7 +396,7 @@ static int run_steps(struct rank *rank)
     size_t n = (size_t)rank->plan.rounds * (rank->plan.sizes + 1);
     void **events = calloc(n, sizeof *events);
     if (!events)
-        return muster_fail(&rank->err, "out of memory for %zu events", n);
+        return muster_fail_memory(&rank->err, "the events of the steps");
     int rc = run_steps_with(rank, events, n);
     for (size_t i = 0; i < n && events[i]; i++)
         rank->cuda.event_destroy(events[i]);

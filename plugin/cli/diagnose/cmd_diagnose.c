@@ -97,8 +97,11 @@ static int once(const struct options *options, const struct muster_look_how *how
         look[i].job = &job[i];
     size_t read = look && order ? look_at(look, order, n, how) : 0;
     muster_progress_end(progress);
-    if (!look || !order)
-        fputs("muster diagnose: no memory for a look at each job\n", stderr);
+    if (!look || !order) {
+        struct muster_err err;
+        muster_err_write_memory(&err, "a look at each job");
+        fprintf(stderr, "muster diagnose: %s\n", err.text);
+    }
     if (options->fleet.ras)
         hear_ras(options->fleet.ras, order, read);
     int status = read ? MUSTER_STATUS_OK : MUSTER_STATUS_USAGE;
