@@ -9,7 +9,6 @@
 #include "diagnose/live/live_policy.h"
 #include "diagnose/live/live_slow.h"
 #include "run/live_jobs.h"
-#include "view/aligned.h"
 
 enum { COMMS = 2 * MUSTER_SEG_COMMS };
 /* While nothing moves, and twice as long each time that this is no hang: a job may rest for days.
@@ -37,7 +36,7 @@ struct muster_agent_job {
     struct muster_live_motions motions;
     struct reached reached[COMMS];
     unsigned reacheds;
-    struct muster_agent_compared *compared; /* of peer i */
+    struct muster_rank_cost *compared; /* of peer i */
     size_t compareds;
 };
 
@@ -100,9 +99,9 @@ size_t muster_agent_job_peers(const struct muster_agent_job *job)
 }
 
 const struct muster_live_peer *muster_agent_job_peer(const struct muster_agent_job *job, size_t i,
-                                                     struct muster_agent_compared *compared)
+                                                     struct muster_rank_cost *compared)
 {
-    *compared = i < job->compareds ? job->compared[i] : (struct muster_agent_compared){0};
+    *compared = i < job->compareds ? job->compared[i] : (struct muster_rank_cost){0};
     return &job->peers.peer[i];
 }
 
@@ -121,8 +120,8 @@ static struct reached *reached_of(struct muster_agent_job *job, uint64_t id, boo
     return &job->reached[job->reacheds++];
 }
 
-static struct muster_agent_compared *compared_of(struct muster_agent_job *job,
-                                                 const struct muster_seg_identity *who)
+static struct muster_rank_cost *compared_of(struct muster_agent_job *job,
+                                            const struct muster_seg_identity *who)
 {
     for (size_t i = 0; i < job->peers.n && i < job->compareds; i++) {
         const struct muster_seg_identity *its = &job->peers.peer[i].identity;
@@ -133,45 +132,27 @@ static struct muster_agent_compared *compared_of(struct muster_agent_job *job,
     return NULL;
 }
 
-static void compare(struct muster_agent_job *job, const struct muster_joint *joint)
+static struct muster_rank_cost *cost_of(void *arg, const struct muster_view *view, uint32_t process)
 {
-    struct muster_joint_span span = muster_joint_span(joint);
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
-        const struct muster_view_op *op = joint->op[i];
-        uint32_t gpu = joint->view->member[joint->comm->first_member + i].gpu;
-        uint32_t process = joint->view->gpu[gpu].process;
-        struct muster_agent_compared *to =
-            compared_of(job, &joint->view->run->process[process].identity);
-        if (!op || !to)
-            continue;
-        uint64_t ns = op->end_ns - op->begin_ns;
-        to->operations++;
-        to->wait_ns += ns - span.shortest_ns;
-        to->late_ns += span.longest_ns - ns;
-    }
+    return compared_of(arg, &view->run->process[process].identity);
 }
 
 /* Each operation once, though it stays in the window for some evaluations. */
+static bool is_new(void *arg, const struct muster_joint *joint)
+{
+    bool graph = (joint->any->flags & MUSTER_OP_GRAPH) != 0;
+    struct reached *reached = reached_of(arg, joint->comm->id, graph);
+    if (joint->any->number < reached->next)
+        return false;
+    reached->next = joint->any->number + 1;
+    return true;
+}
+
 static void compare_new(void *arg, const struct muster_view *view)
 {
-    struct muster_agent_job *job = arg;
     struct muster_arena memory = {0};
-    for (uint32_t c = 0; c < view->comms; c++) {
-        const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end,
-                                               .least = view->comm[c].members};
-        struct muster_joint joint;
-        if (!muster_joint_possible(&view->comm[c]))
-            continue;
-        muster_joint_begin(&joint, view, c, &rule, &memory);
-        while (muster_joint_next(&joint)) {
-            bool graph = (joint.any->flags & MUSTER_OP_GRAPH) != 0;
-            struct reached *reached = reached_of(job, view->comm[c].id, graph);
-            if (joint.any->number < reached->next)
-                continue;
-            reached->next = joint.any->number + 1;
-            compare(job, &joint);
-        }
-    }
+    muster_joint_costs_add(
+        &(struct muster_joint_costs){.of = cost_of, .counts = is_new, .arg = arg}, view, &memory);
     muster_arena_free(&memory);
 }
 
@@ -204,7 +185,7 @@ static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_onc
     while (job->compareds < job->peers.n) {
         if (!muster_grow(&job->compared, job->compareds, sizeof *job->compared))
             return;
-        job->compared[job->compareds++] = (struct muster_agent_compared){0};
+        job->compared[job->compareds++] = (struct muster_rank_cost){0};
     }
     if (muster_live_slow_evaluate(&job->slow, job->run, &job->peers, now_ns, &now, compare_new,
                                   job)) {

@@ -9,13 +9,9 @@
 
 #include "diagnose/finding_changes.h"
 #include "diagnose/live/live_peers.h"
+#include "view/joint_cost.h"
 
 struct muster_agent_job;
-
-/* What a rank lost beside others of this host, in operations that all of them timed. */
-struct muster_agent_compared {
-    uint64_t operations, wait_ns, late_ns;
-};
 
 /* `who`: one of its processes, which says of which run and host the others are. NULL: no memory. */
 struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *who, uint32_t uid,
@@ -49,9 +45,9 @@ uint32_t muster_agent_job_uid(const struct muster_agent_job *job);
 void muster_agent_job_findings(const struct muster_agent_job *job, muster_watch_emit *take,
                                void *arg);
 
-/* Its processes, in an order that only grows, and what they lost. */
+/* Its processes, in an order that only grows, and what they lost beside others of this host. */
 size_t muster_agent_job_peers(const struct muster_agent_job *job);
 const struct muster_live_peer *muster_agent_job_peer(const struct muster_agent_job *job, size_t i,
-                                                     struct muster_agent_compared *compared);
+                                                     struct muster_rank_cost *compared);
 
 #endif

@@ -149,7 +149,7 @@ static void gather_known(struct muster_agent_watch *watch, struct muster_agent_n
                          const struct muster_agent_job *job, bool whose, bool cpu)
 {
     for (size_t i = 0; i < muster_agent_job_peers(job); i++) {
-        struct muster_agent_compared compared;
+        struct muster_rank_cost compared;
         const struct muster_live_peer *peer = muster_agent_job_peer(job, i, &compared);
         const struct muster_seg_identity *who = &peer->identity;
         if (!peer->alive || !muster_grow(&news->known, news->knowns, sizeof *news->known))

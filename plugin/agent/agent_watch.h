@@ -21,7 +21,7 @@ struct muster_agent_known {
     uint32_t pid;
     uint64_t start_ticks;
     struct muster_agent_proc proc;
-    struct muster_agent_compared compared;
+    struct muster_rank_cost compared;
 };
 
 /* Written by the thread, read under the lock. */

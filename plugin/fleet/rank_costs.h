@@ -1,18 +1,11 @@
 /* What each process of a job lost, and made others lose, in the operations that are known of it
- * now: the longest and shortest of each operation that all ranks leave together. No verdict. One
- * thread. */
+ * now. One thread. */
 #ifndef MUSTER_FLEET_RANK_COSTS_H
 #define MUSTER_FLEET_RANK_COSTS_H
 
 #include "base/arena.h"
 #include "fleet/join.h"
-#include "view/view.h"
-
-struct muster_rank_cost {
-    uint64_t operations; /* compared */
-    uint64_t wait_ns;    /* beyond the shortest */
-    uint64_t late_ns;    /* short of the longest: what whoever waited longest waited for it */
-};
+#include "view/joint_cost.h"
 
 struct muster_rank_costs {
     struct muster_arena memory;

@@ -172,7 +172,7 @@ static void ignore(void *arg, const struct muster_finding *finding)
 static void take_compared(struct muster_top_job *job)
 {
     for (size_t i = 0; i < muster_agent_job_peers(job->evaluator); i++) {
-        struct muster_agent_compared compared;
+        struct muster_rank_cost compared;
         const struct muster_live_peer *peer = muster_agent_job_peer(job->evaluator, i, &compared);
         for (size_t p = 0; p < job->processes; p++)
             if (strcmp(job->process[p].path, peer->path) == 0)

@@ -219,7 +219,7 @@ bool muster_top_process_take_rows(struct muster_top_process *process,
 /* ---- what it cost ---- */
 
 void muster_top_process_compare(struct muster_top_process *process,
-                                const struct muster_agent_compared *compared)
+                                const struct muster_rank_cost *compared)
 {
     uint64_t operations = compared->operations - process->compared.operations;
     uint64_t late_ns = compared->late_ns - process->compared.late_ns;

@@ -43,7 +43,7 @@ struct muster_top_process {
     size_t parts;
     struct muster_top_class *class;
     size_t classes;
-    struct muster_agent_compared compared;
+    struct muster_rank_cost compared;
     double trend[MUSTER_TOP_TREND];
     unsigned trends;
 };
@@ -63,7 +63,7 @@ bool muster_top_process_take_rows(struct muster_top_process *process,
                                   const struct muster_segment *segment);
 /* Takes what the process lost, and made others lose, since it is watched. */
 void muster_top_process_compare(struct muster_top_process *process,
-                                const struct muster_agent_compared *compared);
+                                const struct muster_rank_cost *compared);
 /* Its newest part; NULL: it is in no communicator. */
 const struct muster_top_part *muster_top_process_newest(const struct muster_top_process *process);
 void muster_top_process_free(struct muster_top_process *process);

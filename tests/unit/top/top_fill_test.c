@@ -195,7 +195,7 @@ static void what_it_cost_is_a_trend(void **state)
 {
     struct made *made = *state;
     struct muster_top_process *process = &made->job.process[2];
-    struct muster_agent_compared compared = {0};
+    struct muster_rank_cost compared = {0};
     for (unsigned i = 0; i < MUSTER_TOP_TREND + 5; i++) {
         compared.operations += 10;
         compared.late_ns += 10 * 1000 * i;
