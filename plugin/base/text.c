@@ -154,39 +154,34 @@ bool muster_text_u64(const char *text, uint64_t *value)
     return true;
 }
 
+const struct muster_text_unit muster_text_units[MUSTER_TEXT_UNITS] = {
+    {"B", 1},
+    {"kB", 1000ull},
+    {"MB", 1000000ull},
+    {"GB", 1000000000ull},
+    {"TB", 1000000000000ull},
+    {"KiB", 1ull << 10},
+    {"MiB", 1ull << 20},
+    {"GiB", 1ull << 30},
+    {"TiB", 1ull << 40},
+};
+
 bool muster_text_size(const char *text, uint64_t *bytes)
 {
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } unit[] = {
-        {"", 1},
-        {"B", 1},
-        {"KiB", 1ull << 10},
-        {"MiB", 1ull << 20},
-        {"GiB", 1ull << 30},
-        {"TiB", 1ull << 40},
-        {"kB", 1000ull},
-        {"MB", 1000000ull},
-        {"GB", 1000000000ull},
-        {"TB", 1000000000000ull},
-    };
-    uint64_t count;
+    uint64_t count, product;
     const char *tail = text ? read_digits(text, &count) : NULL;
     if (!tail)
         return false;
     if (tail[0] == ' ' && tail[1])
         tail++;
-    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++) {
-        uint64_t product;
-        if (strcmp(tail, unit[i].name) != 0)
-            continue;
-        if (__builtin_mul_overflow(count, unit[i].bytes, &product))
-            return false;
-        *bytes = product;
-        return true;
-    }
-    return false;
+    uint64_t factor = *tail ? 0 : 1;
+    for (size_t i = 0; i < MUSTER_TEXT_UNITS; i++)
+        if (strcmp(tail, muster_text_units[i].name) == 0)
+            factor = muster_text_units[i].bytes;
+    if (factor == 0 || __builtin_mul_overflow(count, factor, &product))
+        return false;
+    *bytes = product;
+    return true;
 }
 
 size_t muster_text_utf8(const char *text)

@@ -24,8 +24,14 @@ const char *muster_text_ordinal(uint64_t number);
 void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns);
 /* Whole decimal number without sign, tail or overflow. */
 bool muster_text_u64(const char *text, uint64_t *value);
-/* A size: digits with an optional B, KiB, MiB, GiB, TiB, kB, MB, GB, TB; a space between is
- * allowed. */
+/* The units of sizes, in this order: B, kB to TB, KiB to TiB. */
+struct muster_text_unit {
+    const char *name;
+    uint64_t bytes;
+};
+enum { MUSTER_TEXT_UNITS = 9 };
+extern const struct muster_text_unit muster_text_units[MUSTER_TEXT_UNITS];
+/* A size: digits with one of these units or none; a space between is allowed. */
 bool muster_text_size(const char *text, uint64_t *bytes);
 /* Bytes of the valid UTF-8 character that the terminated `text` begins with; 0: none. */
 size_t muster_text_utf8(const char *text);

@@ -8,12 +8,13 @@
 
 enum { NUMBER_MAX = 64 };
 
-static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"};
-enum { UNITS = sizeof(units) / sizeof(units[0]) };
-
 static int fail_unit(const char *tail, struct muster_err *err)
 {
-    const char *nearest = muster_text_nearest(tail, units, UNITS);
+    enum { KIB = 5 }; /* first: "MBi" is MiB rather than MB */
+    const char *names[MUSTER_TEXT_UNITS];
+    for (size_t i = 0; i < MUSTER_TEXT_UNITS; i++)
+        names[i] = muster_text_units[(i + KIB) % MUSTER_TEXT_UNITS].name;
+    const char *nearest = muster_text_nearest(tail, names, MUSTER_TEXT_UNITS);
     if (nearest)
         return muster_fail(err, "unknown unit '%.20s', did you mean '%s'?", tail, nearest);
     return muster_fail(
@@ -22,8 +23,8 @@ static int fail_unit(const char *tail, struct muster_err *err)
 
 static bool is_unit(const char *tail)
 {
-    for (size_t i = 0; i < UNITS; i++)
-        if (strcmp(tail, units[i]) == 0)
+    for (size_t i = 0; i < MUSTER_TEXT_UNITS; i++)
+        if (strcmp(tail, muster_text_units[i].name) == 0)
             return true;
     return false;
 }
@@ -143,25 +144,13 @@ unsigned muster_ranges_intersect(struct muster_policy_range *to,
 
 void muster_range_print_number(char *to, size_t size, uint64_t value, bool sizes)
 {
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } exact[] = {
-        {"TiB", 1ull << 40},
-        {"GiB", 1ull << 30},
-        {"MiB", 1ull << 20},
-        {"KiB", 1ull << 10},
-        {"TB", 1000000000000ull},
-        {"GB", 1000000000},
-        {"MB", 1000000},
-        {"kB", 1000},
-        {"B", 1},
-    };
-    size_t i = 0;
-    while (value == 0 ? exact[i].bytes > 1 : value % exact[i].bytes != 0)
-        i++;
+    /* The last that divides: those of 1024 are behind those of 1000. */
+    const struct muster_text_unit *unit = &muster_text_units[0];
+    for (size_t i = 1; i < MUSTER_TEXT_UNITS; i++)
+        if (value && value % muster_text_units[i].bytes == 0)
+            unit = &muster_text_units[i];
     if (sizes)
-        snprintf(to, size, "%llu %s", (unsigned long long)(value / exact[i].bytes), exact[i].name);
+        snprintf(to, size, "%llu %s", (unsigned long long)(value / unit->bytes), unit->name);
     else
         snprintf(to, size, "%llu", (unsigned long long)value);
 }
