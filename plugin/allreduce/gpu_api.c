@@ -77,7 +77,7 @@ static int find_symbols(void *library, const char *name, const struct symbol *sy
 
 int muster_cuda_open(struct muster_cuda *cuda, struct muster_err *err)
 {
-    static const char name[] = "libcuda.so.1";
+    static const char name[] = MUSTER_CUDA_LIBRARY;
     struct muster_cuda found = {.library = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
     if (!found.library)
         return muster_fail(err, "no CUDA driver: %s", dlerror());
@@ -93,7 +93,7 @@ int muster_cuda_open(struct muster_cuda *cuda, struct muster_err *err)
 int muster_cuda_p2p_open(const struct muster_cuda *cuda, struct muster_cuda_p2p *p2p,
                          struct muster_err *err)
 {
-    return find_symbols(cuda->library, "libcuda.so.1", p2p_symbols, p2p, err);
+    return find_symbols(cuda->library, MUSTER_CUDA_LIBRARY, p2p_symbols, p2p, err);
 }
 
 static void *open_matches(const char *pattern)

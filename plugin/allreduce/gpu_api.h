@@ -69,6 +69,8 @@ struct muster_nccl {
     const char *(*error_text)(int code);
 };
 
+#define MUSTER_CUDA_LIBRARY "libcuda.so.1"
+
 /* Loads the driver and initialises it. Not before a fork: the driver does not survive one. */
 int muster_cuda_open(struct muster_cuda *cuda, struct muster_err *err);
 

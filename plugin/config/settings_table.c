@@ -123,8 +123,9 @@ const struct muster_setting muster_settings_table[] = {
 const size_t muster_settings_count = COUNT_OF(muster_settings_table);
 
 static const char *const internal_variables[] = {
-    "MUSTER_CONFIG", "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256", "MUSTER_REPLAY",
-    "MUSTER_RUN_ID", "MUSTER_SYSFS",         "MUSTER_PROCFS",        "MUSTER_SAID",
+    "MUSTER_CONFIG", "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256",
+    "MUSTER_REPLAY", "MUSTER_RUN_ID",        "MUSTER_SYSFS",
+    "MUSTER_PROCFS", "MUSTER_SAID",          "MUSTER_LOAD_ANY",
 };
 bool muster_variable_is_internal(const char *name)
 {

@@ -1,9 +1,9 @@
 /* Tests that move data between GPUs. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "allreduce/allreduce.h"
+#include "allreduce/gpu_api.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
 #include "doctor/p2p.h"
@@ -265,16 +265,22 @@ static void evaluate_allreduce(struct muster_check *check, const struct muster_a
                               (double)plan->bytes[0] / result->median_us / 1000 * bus);
 }
 
-/* To run it is to run what somebody else wrote. */
-static bool is_others(const struct muster_doctor *doctor)
+/* Which NCCL a job would load, or NULL where none was found; -1: to run it is to run what somebody
+ * else wrote. */
+static int find_nccl(const struct muster_doctor *doctor, const char **nccl, struct muster_err *err)
 {
-    return geteuid() == 0 && !doctor->nccl && doctor->loaded >= 0 &&
-           !muster_library_is_roots(doctor->library[doctor->loaded].path);
+    *nccl = doctor->nccl;
+    if (doctor->nccl || doctor->loaded < 0)
+        return 0;
+    *nccl = doctor->library[doctor->loaded].path;
+    if (muster_library_ask(*nccl, err) == 0)
+        return 0;
+    struct muster_err why = *err;
+    return muster_fail(err, "%.400s; --nccl PATH does", why.text);
 }
 
 /* Without NVLS: its multicast objects are for jobs that want them, not for a test. */
-static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *check, int gpus,
-                          uint64_t bytes)
+static bool run_allreduce(const char *nccl, struct muster_check *check, int gpus, uint64_t bytes)
 {
     struct muster_allreduce_plan plan = {.gpus = gpus,
                                          .mode = MUSTER_ALLREDUCE_LAUNCH,
@@ -286,17 +292,7 @@ static bool run_allreduce(struct muster_doctor *doctor, struct muster_check *che
                                          .late_rank = -1};
     struct muster_allreduce_result result[1];
     struct muster_err err;
-    if (is_others(doctor)) {
-        muster_check_unchecked(check,
-                               "%.200s is not loaded by root, as others can change it; --nccl PATH "
-                               "does",
-                               doctor->library[doctor->loaded].path);
-        return true;
-    }
-    snprintf(plan.nccl, sizeof plan.nccl, "%s",
-             doctor->nccl          ? doctor->nccl
-             : doctor->loaded >= 0 ? doctor->library[doctor->loaded].path
-                                   : "");
+    snprintf(plan.nccl, sizeof plan.nccl, "%s", nccl ? nccl : "");
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     if (muster_allreduce_run(&plan, muster_doctor_rank, ALLREDUCE_S, result, &err) == 0) {
         evaluate_allreduce(check, &plan, &result[0]);
@@ -336,9 +332,15 @@ void muster_doctor_active(struct muster_doctor *doctor)
         skip_all(doctor, "the GPUs are in use; --active tests them all the same");
         return;
     }
+    if (muster_library_ask(MUSTER_CUDA_LIBRARY, &err)) {
+        skip_all(doctor, err.text);
+        return;
+    }
     run_p2p(doctor);
+    const char *nccl;
     struct muster_check *small = begin(doctor, SMALL);
-    int rc = muster_allreduce_probe(doctor->nccl, PROBE_S, &probe, &err);
+    int rc =
+        find_nccl(doctor, &nccl, &err) ? -1 : muster_allreduce_probe(nccl, PROBE_S, &probe, &err);
     if (rc || probe.gpus < 1) {
         const char *why = rc ? err.text : "no GPU";
         muster_check_unchecked(small, "%s", why);
@@ -347,10 +349,10 @@ void muster_doctor_active(struct muster_doctor *doctor)
     }
     if (probe.gpus > MUSTER_ALLREDUCE_GPUS)
         probe.gpus = MUSTER_ALLREDUCE_GPUS;
-    bool works = run_allreduce(doctor, small, probe.gpus, SMALL_BYTES);
+    bool works = run_allreduce(nccl, small, probe.gpus, SMALL_BYTES);
     struct muster_check *large = begin(doctor, LARGE);
     if (works)
-        run_allreduce(doctor, large, probe.gpus, LARGE_BYTES);
+        run_allreduce(nccl, large, probe.gpus, LARGE_BYTES);
     else
         muster_check_unchecked(large, "the small one fails already");
 }

@@ -95,6 +95,11 @@ void muster_doctor_driver(struct muster_doctor *doctor)
         evaluate_memory_file(doctor, check, signs.files);
         return;
     }
+    if (doctor->survey->refused) {
+        muster_check_unchecked(check, "%s", why);
+        muster_text_copy(doctor->no_driver, sizeof doctor->no_driver, check->found);
+        return;
+    }
     bool hangs = strstr(why, "no answer") != NULL;
     if (!signs.in_tree && !signs.files && !signs.module && !hangs) {
         muster_check_unchecked(check, "no NVIDIA GPU seen here");

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "launch/bounded.h"
+#include "launch/library_trust.h"
 #include "topology/hwloc/hwloc.h"
 #include "topology/sysfs.h"
 
@@ -67,7 +68,8 @@ static int by_hwloc(struct muster_machine *machine, struct muster_err *err)
 {
     char *xml;
     size_t n;
-    if (muster_bounded("hwloc", hwloc_work, NULL, HWLOC_MS, &xml, &n, err))
+    if (muster_library_ask(MUSTER_HWLOC_LIBRARY, err) ||
+        muster_bounded("hwloc", hwloc_work, NULL, HWLOC_MS, &xml, &n, err))
         return 1;
     int rc = muster_hwloc_read(machine, "hwloc", xml, n, err) ? 1 : 0;
     free(xml);
@@ -111,7 +113,7 @@ static bool is_sound(struct muster_nvml *nvml)
     return true;
 }
 
-static void add_nvml(struct muster_survey *survey)
+static void ask_nvml(struct muster_survey *survey)
 {
     char *bytes;
     size_t n;
@@ -126,6 +128,13 @@ static void add_nvml(struct muster_survey *survey)
         }
     }
     free(blank);
+}
+
+static void add_nvml(struct muster_survey *survey)
+{
+    survey->refused = muster_library_ask(MUSTER_NVML_LIBRARY, &survey->no_nvml) != 0;
+    if (!survey->refused)
+        ask_nvml(survey);
     if (survey->nvml)
         muster_nvml_annotate(survey->machine, survey->nvml);
     else

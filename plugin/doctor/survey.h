@@ -11,6 +11,7 @@ struct muster_survey {
     struct muster_machine *machine;
     struct muster_nvml *nvml; /* NULL: none */
     struct muster_err no_nvml;
+    bool refused; /* it is there, and not loaded by root */
 };
 
 /* Where /sys, /proc and /dev are: MUSTER_SYSFS, MUSTER_PROCFS, MUSTER_DEVFS. */
@@ -21,7 +22,8 @@ const char *muster_devfs_root(void);
 const char *muster_file_root(void);
 
 /* The live machine: hwloc where it can be loaded (not for a foreign MUSTER_SYSFS), else sysfs;
- * links from sysfs; GPUs from NVML. Each is given a few seconds. err: not even a PCI tree or a GPU.
+ * links from sysfs; GPUs from NVML. Each is given a few seconds, and none is loaded that root
+ * should not (launch/library_trust.h). err: not even a PCI tree or a GPU.
  */
 int muster_survey_live(struct muster_survey *survey, struct muster_err *err);
 /* From hwloc's XML alone. */

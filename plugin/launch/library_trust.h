@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether root and nobody else can change the file, or what leads to it. */
-bool muster_library_is_roots(const char *file);
+#include "base/err.h"
 
 /* Whether this process may load what dlopen(name) would: anybody but root may; root, if it is
- * root's. False: `file` is what would have been loaded. Only LD_LIBRARY_PATH is looked at: what the
- * loader finds without it is the system's. */
+ * root's, or where MUSTER_LOAD_ANY=1 asks for it. False: `file` is what would have been loaded.
+ * Only LD_LIBRARY_PATH is looked at: what the loader finds without it is the system's. */
 bool muster_library_may_load(const char *name, char *file, size_t size);
+/* The same; -1: err says which file is not loaded, and why. */
+int muster_library_ask(const char *name, struct muster_err *err);
 
 #endif

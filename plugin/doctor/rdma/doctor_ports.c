@@ -181,10 +181,9 @@ static int load_work(void *arg, int fd, struct muster_err *err)
 static bool need_library(struct muster_check *check, const char *name, const char *package)
 {
     struct muster_err err;
-    char file[512];
     size_t n;
-    if (!muster_library_may_load(name, file, sizeof file)) {
-        muster_check_evidence(check, "%s: not loaded by root, as others can change it", file);
+    if (muster_library_ask(name, &err)) {
+        muster_check_evidence(check, "%s", err.text);
         return true;
     }
     if (muster_bounded(name, load_work, (void *)(uintptr_t)name, LIBRARY_MS, NULL, &n, &err) == 0)

@@ -221,6 +221,7 @@ static bool load_file(struct muster_doctor *doctor, const char *file)
 static void load_as_root(struct muster_doctor *doctor)
 {
     char file[PATH_MAX];
+    struct muster_err err;
     bool may = muster_library_may_load("libnccl.so.2", file, sizeof file);
     if (!may)
         doctor->loaded = add_library(doctor, file);
@@ -228,7 +229,7 @@ static void load_as_root(struct muster_doctor *doctor)
     find_all(doctor);
     /* In a Python environment. */
     if (may && !loaded && doctor->libraries > 0 &&
-        (!muster_library_is_roots(doctor->library[0].path) ||
+        (muster_library_ask(doctor->library[0].path, &err) ||
          !load_file(doctor, doctor->library[0].path)))
         doctor->loaded = 0;
 }

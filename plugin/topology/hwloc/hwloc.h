@@ -10,6 +10,8 @@
 
 #include "topology/machine.h"
 
+#define MUSTER_HWLOC_LIBRARY "libhwloc.so.15"
+
 enum { MUSTER_HWLOC_XML_MAX = 32 << 20 };
 
 /* Into an empty machine. Reads hwloc's XML, versions 1 and 2. `name` is for errors. */

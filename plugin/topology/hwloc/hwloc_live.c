@@ -18,7 +18,7 @@ struct hwloc {
 
 static int open_library(struct hwloc *hwloc, struct muster_err *err)
 {
-    static const char name[] = "libhwloc.so.15";
+    static const char name[] = MUSTER_HWLOC_LIBRARY;
     const struct {
         const char *name;
         void *into;

@@ -12,6 +12,8 @@
 #include "base/err.h"
 #include "topology/machine.h"
 
+#define MUSTER_NVML_LIBRARY "libnvidia-ml.so.1"
+
 enum { MUSTER_NVML_LINKS = 18 };
 
 enum muster_nvlink_state { MUSTER_NVLINK_ABSENT, MUSTER_NVLINK_INACTIVE, MUSTER_NVLINK_ACTIVE };

@@ -63,7 +63,7 @@ enum { NEEDED = 4 };
 
 static int open_library(struct muster_nvml_api *api, struct muster_err *err)
 {
-    static const char name[] = "libnvidia-ml.so.1";
+    static const char name[] = MUSTER_NVML_LIBRARY;
     memset(api, 0, sizeof *api);
     api->library = muster_library_open(name, RTLD_NOW | RTLD_LOCAL);
     if (!api->library) {

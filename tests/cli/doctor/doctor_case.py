@@ -32,11 +32,18 @@ class Case(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
+    def others_folder(self):
+        """Where a user keeps libraries that root may find."""
+        folder = self.root / "others"
+        folder.mkdir()
+        os.chown(folder, 12345, 12345)
+        return folder
+
     def muster(self, *args, **env):
         kept = {k: v for k, v in os.environ.items()
                 if not k.startswith(("NCCL", "TORCH_", "CUDA_", "MASTER_", "MUSTER_", "SLURM_", "OMP_", "GOMP_", "OMPI_", "GLOO_", "TP_",
                                     "LOCAL_WORLD", "LOCAL_RANK", "WORLD_SIZE", "KUBERNETES_"))}
-        env = {**kept, "HOME": str(self.root), "MUSTER_SYSFS": str(self.root / "sys"),
+        env = {**kept, "HOME": str(self.root), "MUSTER_LOAD_ANY": "1", "MUSTER_SYSFS": str(self.root / "sys"),
                "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root), **env}
         return subprocess.run([MUSTER, *args], env=env, capture_output=True, text=True,
                               timeout=120, check=False)

@@ -1,6 +1,9 @@
 """muster doctor with GPUs that are none."""
 
 import json
+import os
+import pathlib
+import shutil
 import unittest
 
 from doctor_case import FAKES, GpuCase
@@ -55,6 +58,35 @@ class Gpus(GpuCase):
         checks = self.doctor("--only", "allreduce", gpus=2, FAKE_FAULT="wrong", FAKE_RANK="1")
         self.assertEqual(checks["allreduce.small"]["status"], "problem")
         self.assertEqual(checks["allreduce.large"]["found"], "the small one fails already")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_root_loads_no_driver_that_others_can_change(self):
+        lib = self.others_folder()
+        for folder in reversed(FAKES.split(":")):
+            for path in pathlib.Path(folder).glob("lib*.so*"):
+                shutil.copy(path, lib)
+        only = ("--only", "gpu.driver,p2p,allreduce")
+        checks = self.doctor(*only, gpus=2, LD_LIBRARY_PATH=str(lib), MUSTER_LOAD_ANY="0")
+        for name, library in (("gpu.driver", "libnvidia-ml.so.1"), ("p2p.copy", "libcuda.so.1"),
+                              ("allreduce.small", "libcuda.so.1")):
+            self.assertEqual((checks[name]["status"], checks[name]["found"]),
+                             ("unchecked", f"{lib}/{library}: not loaded by root, as others can change it"))
+        checks = self.doctor(*only, gpus=2, LD_LIBRARY_PATH=str(lib), MUSTER_LOAD_ANY="1")
+        for name in ("gpu.driver", "p2p.copy", "allreduce.small"):
+            self.assertEqual(checks[name]["status"], "ok", checks[name])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_root_runs_no_nccl_that_others_can_change(self):
+        lib = self.others_folder()
+        (lib / "libnccl.so.2").write_text("whoever loads this fails\n")
+        checks = self.doctor("--only", "p2p,allreduce", gpus=2, LD_LIBRARY_PATH=f"{lib}:{FAKES}",
+                             MUSTER_LOAD_ANY="0")
+        self.assertEqual(checks["p2p.copy"]["status"], "ok")
+        for name in ("small", "large"):
+            check = checks[f"allreduce.{name}"]
+            self.assertEqual((check["status"], check["found"]), (
+                "unchecked",
+                f"{lib}/libnccl.so.2: not loaded by root, as others can change it; --nccl PATH does"))
 
     def test_cuda_that_does_not_start(self):
         checks = self.doctor("--only", "p2p,gpu.fabric", FAKE_INIT="802")

@@ -119,6 +119,17 @@ class Topo(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the PCI tree is from /sys", "".join(json.loads(done.stdout)["notes"]))
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_root_loads_no_hwloc_that_others_can_change(self):
+        lib = self.others_folder()
+        for name in ("libhwloc.so.15", "libnvidia-ml.so.1"):
+            (lib / name).write_text("not a library")
+        env = {"MUSTER_SYSFS": "", "MUSTER_LOAD_ANY": "", "LD_LIBRARY_PATH": str(lib)}
+        notes = json.loads(self.muster("topo", "--format", "json", **env).stdout)["notes"]
+        self.assertIn(f"{lib}/libhwloc.so.15: not loaded by root, as others can change it; the PCI tree is "
+                      "from /sys", notes)
+        self.assertIn(f"{lib}/libnvidia-ml.so.1: not loaded by root, as others can change it", notes)
+
     def test_no_gpu_and_no_sysfs_are_said(self):
         self.assertIn("No GPU", self.muster("topo").stdout)
         done = self.muster("topo", MUSTER_SYSFS="/nowhere")

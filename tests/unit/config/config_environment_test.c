@@ -120,10 +120,10 @@ static void the_hang_threshold_is_a_whole_number_of_seconds(void **state)
 static void what_the_command_sets_is_accepted(void **state)
 {
     (void)state;
-    static const char *const known[] = {"MUSTER_REPLAY",        "MUSTER_RUN_ID",
-                                        "MUSTER_SYSFS",         "MUSTER_PROCFS",
-                                        "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256"};
-    for (size_t i = 0; i < 6; i++)
+    static const char *const known[] = {
+        "MUSTER_REPLAY",        "MUSTER_RUN_ID",        "MUSTER_SYSFS",   "MUSTER_PROCFS",
+        "MUSTER_POLICY_INLINE", "MUSTER_POLICY_SHA256", "MUSTER_LOAD_ANY"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         setenv(known[i], "x", 1);
     assert_int_equal(muster_settings_load(&settings, &err), 0);
 }

@@ -70,6 +70,25 @@ static void a_link_is_followed_to_what_it_names(void **state)
     unlink(link);
 }
 
+static void what_is_not_loaded_is_named_and_can_be_asked_for(void **state)
+{
+    char expected[192];
+    struct muster_err err = {""};
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(muster_library_ask("libx.so", &err), 0);
+    assert_int_equal(chown(folder, 12345, 12345), 0);
+    assert_int_equal(muster_library_ask("libx.so", &err), -1);
+    snprintf(expected, sizeof expected, "%s: not loaded by root, as others can change it", file);
+    assert_string_equal(err.text, expected);
+    setenv("MUSTER_LOAD_ANY", "0", 1);
+    assert_int_equal(muster_library_ask("libx.so", &err), -1);
+    setenv("MUSTER_LOAD_ANY", "1", 1);
+    assert_int_equal(muster_library_ask("libx.so", &err), 0);
+    unsetenv("MUSTER_LOAD_ANY");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_library, remove_library)
 
 int main(void)
@@ -77,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(only_what_root_alone_can_change_is_loaded_by_root),
         TEST(a_link_is_followed_to_what_it_names),
+        TEST(what_is_not_loaded_is_named_and_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
