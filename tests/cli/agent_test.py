@@ -401,4 +401,4 @@ class Agent(clean.CleanCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips

@@ -507,4 +507,4 @@ class Recorded(Case):
 
 if __name__ == "__main__":
     MUSTER = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips

@@ -4,8 +4,12 @@
 # Usage: limits_test.sh LIMITS TESTS_FOLDER CTEST BUILD_FOLDER
 set -euo pipefail
 limits=$1 tests=$2 ctest=$3 build=$4
+# In a folder of its own: ctest writes over the log of the run that this test is part of.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+echo "subdirs(\"$build\")" >"$folder/CTestTestfile.cmake"
 {
-    "$ctest" --test-dir "$build" -N 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
+    "$ctest" --test-dir "$folder" -N 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
     grep -rhoE --include=CMakeLists.txt 'add_test\(NAME [a-z0-9_]+' "$tests/../bench" | sed 's/.* //'
     grep -rhoE --include='*.c' '^static void [a-z0-9_]+\(void \*\*[a-z]+\)' "$tests" |
         sed 's/static void //; s/(.*//'

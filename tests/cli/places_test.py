@@ -191,4 +191,4 @@ class Places(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips

@@ -88,6 +88,51 @@ EOF
 (count_tests log here 2>said) && fail "a test is disabled, and nothing says why"
 grep -q "left_out was skipped" said || fail "it is not named: $(cat said)"
 
+# Parts of tests that pass, as cmocka and unittest print them.
+part_reason() # TEST PART SECTION
+{
+    case $1-$2-$3 in compiled-needs_root-here | scripted-test_*-here) echo "no reason to run $2" ;; esac
+}
+cat >scripted.py <<EOF
+import unittest
+class Parts(unittest.TestCase):
+    def test_told(self):
+        "A test with a line of its own."
+        self.skipTest("none of it here")
+    @unittest.skipIf(True, "it's of another machine")
+    def test_left_out(self): pass
+    def test_good(self): pass
+    def test_after_noise(self):
+        print("noise", flush=True)
+        self.skipTest("none")
+import sys
+unittest.main(verbosity=int(sys.argv.pop(1)))
+EOF
+cat >compiled.sh <<EOF
+head -c 100000 /dev/zero
+echo
+echo "[  SKIPPED ] needs_root"
+echo "[  SKIPPED ] 1 test(s), listed below:"
+echo "[  SKIPPED ] needs_root"
+EOF
+tests <<EOF
+add_test(good true)
+add_test(compiled bash compiled.sh)
+add_test(scripted python3 scripted.py 2)
+EOF
+count_tests log here >said
+[ "$(cat tally)" = "3 0" ] || fail "three passed"
+[ "$(wc -l <tally.skipped)" = 4 ] || fail "four parts were skipped"
+for part in "needs_root of compiled" "test_told of scripted" "test_left_out of scripted" "test_after_noise of scripted"; do
+    grep -qxF "skipped: $part (here): no reason to run ${part%% *}" said || fail "not named: $part"
+done
+(count_tests log elsewhere 2>said) && fail "parts were skipped that can run there"
+grep -q "needs_root of compiled was skipped, but can run here" said || fail "it is not named: $(cat said)"
+
+tests <<<"add_test(scripted python3 scripted.py 1)"
+(count_tests log here 2>said) && fail "parts were skipped without a name"
+grep -q "scripted skips parts without their names" said || fail "it is not named: $(cat said)"
+
 tests <<<""
 (count_tests log here 2>said) && fail "no tests are no good tests"
 echo "what passed, failed, was skipped or was tried again is counted and named"

@@ -198,4 +198,4 @@ class Gpus(GpuCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips

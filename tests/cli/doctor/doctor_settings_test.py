@@ -330,4 +330,4 @@ class Gpus(GpuCase):
 
 if __name__ == "__main__":
     assert FAKES
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips

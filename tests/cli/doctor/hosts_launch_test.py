@@ -89,7 +89,6 @@ class Launched(unittest.TestCase):
         return report
 
 
-@unittest.skipUnless(LAUNCHER == "ssh", "by ssh")
 class Ssh(Launched):
     def setUp(self):
         super().setUp()
@@ -181,7 +180,6 @@ class Cluster(Launched):
         return done.stdout.strip() == "2 idle"
 
 
-@unittest.skipUnless(LAUNCHER == "srun", "by srun")
 class Slurm(Cluster):
     def test_started_by_srun_they_meet_in_the_folder(self):
         report = self.expect_two(self.run_muster("srun", "-N2", "--ntasks-per-node=1", MUSTER,
@@ -199,7 +197,6 @@ SPANK = os.path.join(os.path.dirname(MUSTER), "..", "slurm", "spank_muster.so")
 PROLOG = pathlib.Path(__file__).parents[3] / "config" / "slurm" / "muster-taskprolog.sh"
 
 
-@unittest.skipUnless(LAUNCHER == "spank", "srun --muster")
 class Spank(Cluster):
     """The option of srun, in slurmstepd's own process."""
 
@@ -235,6 +232,10 @@ class Spank(Cluster):
         lines, err = self.variables("--muster")
         self.assertFalse([line for line in lines if "muster" in line.lower()])
         self.assertIn("muster: not recorded: /nowhere/prolog.sh: No such file", err)
+
+
+def load_tests(loader, _tests, _pattern):
+    return loader.loadTestsFromTestCase({"ssh": Ssh, "srun": Slurm, "spank": Spank}[LAUNCHER])
 
 
 if __name__ == "__main__":

@@ -145,4 +145,4 @@ class Topo(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # names what it skips
