@@ -1,11 +1,9 @@
 #include "doctor/hosts/hosts_frames.h"
 
 #include "base/clock.h"
+#include "doctor/hosts/hosts_patience.h"
 
 enum {
-    AT_ONCE = 256,
-    TRIES = 3, /* of a size: a frame may be lost by chance */
-    PATIENCE_MS = 400,
     HEAD_4 = 28, /* IP and UDP */
     HEAD_6 = 48,
     SMALL = 128,
@@ -82,7 +80,7 @@ static void send_ask(struct muster_hosts_frames *frames, unsigned i, uint64_t no
     /* what this host cannot send counts as lost: the next size follows */
     muster_hosts_datagram(frames->ear, &packet, ask->bytes - head, &to, size);
     ask->tries++;
-    ask->due_ns = now_ns + PATIENCE_MS * MUSTER_NS_PER_MS;
+    ask->due_ns = now_ns + MUSTER_HOSTS_TRY_MS * MUSTER_NS_PER_MS;
 }
 
 static void end_ask(struct muster_hosts_frames *frames, unsigned i)
@@ -122,12 +120,12 @@ bool muster_hosts_frames_step(struct muster_hosts_frames *frames, uint64_t now_n
             continue;
         waiting = true;
         if (!ask->bytes) {
-            if (frames->open == AT_ONCE)
+            if (frames->open == MUSTER_HOSTS_DATAGRAMS)
                 break;
             frames->open++;
             ask->bytes = ask->full;
             send_ask(frames, i, now_ns);
-        } else if (now_ns >= ask->due_ns && ask->tries < TRIES) {
+        } else if (now_ns >= ask->due_ns && ask->tries < MUSTER_HOSTS_TRIES) {
             send_ask(frames, i, now_ns);
         } else if (now_ns >= ask->due_ns) {
             ask->bytes = next_size(ask);

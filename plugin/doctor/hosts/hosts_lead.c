@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "doctor/hosts/hosts.h"
+#include "doctor/hosts/hosts_patience.h"
 #include "doctor/hosts/hosts_rounds.h"
 
 enum {
-    TIMEOUT_MS = 3000, /* of a connection: a lost first packet is sent again after one second */
     REACH_MS = 60000,
     STEP_MS = 250,
     ROUND_SPARE_MS = 7000, /* waiting for partners: hosts_measure.c's WAIT_MS and a little */
@@ -149,7 +149,7 @@ static int reach(struct lead *lead, struct muster_err *err)
     const struct muster_hosts_message message = {.kind = MUSTER_HOSTS_REACH,
                                                  .members = members,
                                                  .n = result->here,
-                                                 .timeout_ms = TIMEOUT_MS};
+                                                 .timeout_ms = MUSTER_HOSTS_CONNECT_MS};
     log_step(lead, "connections between", result->here);
     return ask(lead, &message, MUSTER_HOSTS_REACHED_ALL, REACH_MS, &result->reach_s, err);
 }

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "doctor/hosts/hosts_patience.h"
 
 enum {
     WAIT_MS = 6000, /* for a partner who is still in the round before, or has gone */
     RETRY_MS = 50,
     PIECE = 256 << 10,
     PACE_US = 500, /* 2,000 datagrams a second */
-    TAIL_MS = 300, /* for the last datagrams on their way */
     HEAD = 48,     /* IPv6 and UDP, the longer ones */
     FRAME_MAX = 65536,
     WAITING = 64, /* connections of partners who are ahead */
@@ -270,7 +270,8 @@ static void exchange_paced(const struct muster_hosts_measuring *m, unsigned peer
     uint32_t number = 0, all = m->ms * 1000 / PACE_US;
     muster_hosts_target(&m->members[peer], 0, &to, &size);
     ((struct sockaddr_in *)(void *)&to)->sin_port = htons(m->members[peer].frames); /* as IPv6's */
-    uint64_t begin_ns = muster_now_ns(), end_ns = begin_ns + (m->ms + TAIL_MS) * MUSTER_NS_PER_MS;
+    uint64_t begin_ns = muster_now_ns(),
+             end_ns = begin_ns + (m->ms + MUSTER_HOSTS_TAIL_MS) * MUSTER_NS_PER_MS;
     size_t bytes = m->frame_bytes[peer] > 2 * HEAD ? m->frame_bytes[peer] - HEAD : 0;
     for (uint64_t now_ns = begin_ns; now_ns < end_ns; now_ns = muster_now_ns()) {
         uint64_t due = (now_ns - begin_ns) / (PACE_US * MUSTER_NS_PER_US);

@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "doctor/hosts/hosts_patience.h"
 #include "launch/bounded.h"
 
 enum {
     PORTS = MUSTER_VERBS_PORTS,
-    AT_ONCE = 256,
-    TRIES = 3, /* of a size: a datagram may be lost by chance */
-    PATIENCE_MS = 400,
-    ALL_MS = 15000, /* what is not asked by then stays so */
     SMALL = 128,
     ASK = 1,
     ANSWER = 2,
@@ -116,7 +113,7 @@ static void send_ask(struct pings *pings, size_t at, uint64_t now_ns)
                         .back = *muster_verbs_address(pings->verbs, port)};
     memcpy(ping.magic, magic, sizeof magic);
     memcpy(bytes, &ping, sizeof ping);
-    ask->due_ns = now_ns + PATIENCE_MS * MUSTER_NS_PER_MS;
+    ask->due_ns = now_ns + MUSTER_HOSTS_TRY_MS * MUSTER_NS_PER_MS;
     if (muster_verbs_send(pings->verbs, port, ask->way, to->queue, bytes, ask->bytes))
         ask->tries++;
     else if (errno != EAGAIN)
@@ -144,7 +141,7 @@ static void go_on_asking(struct pings *pings, size_t at, uint64_t now_ns)
     struct ask *ask = &pings->ask[at];
     if (!ask->bytes || ask->end != MUSTER_HOSTS_UNTESTED || now_ns < ask->due_ns)
         return;
-    if (ask->tries < TRIES) {
+    if (ask->tries < MUSTER_HOSTS_TRIES) {
         send_ask(pings, at, now_ns);
     } else if (ask->bytes > SMALL) {
         ask->bytes = SMALL;
@@ -159,7 +156,7 @@ static void go_on_asking(struct pings *pings, size_t at, uint64_t now_ns)
 static bool step(struct pings *pings, uint64_t now_ns)
 {
     size_t all = (size_t)pings->plan.n * PORTS;
-    for (; pings->begun < all && pings->open < AT_ONCE && now_ns < pings->end_ns;
+    for (; pings->begun < all && pings->open < MUSTER_HOSTS_DATAGRAMS && now_ns < pings->end_ns;
          now_ns = muster_now_ns(), pings->begun++)
         begin_ask(pings, (pings->begun + (size_t)pings->plan.self * PORTS) % all, now_ns);
     for (size_t i = 0; pings->open && i < all; i++)
@@ -247,7 +244,7 @@ static bool take_plan(struct pings *pings)
         return false;
     for (size_t i = 0; i < (size_t)pings->plan.n * PORTS; i++)
         pings->ask[i].end = MUSTER_HOSTS_UNTESTED;
-    pings->end_ns = muster_now_ns() + ALL_MS * MUSTER_NS_PER_MS;
+    pings->end_ns = muster_now_ns() + MUSTER_HOSTS_RDMA_MS * MUSTER_NS_PER_MS;
     return true;
 }
 

@@ -10,8 +10,9 @@
 
 #include "base/clock.h"
 #include "doctor/hosts/hosts_frames.h"
+#include "doctor/hosts/hosts_patience.h"
 
-enum { AT_ONCE = 512, IMPATIENCE = 3, EVENTS = 256, FRAME_MAX = 65536, DATAGRAMS = 64 };
+enum { EVENTS = 256, FRAME_MAX = 65536, DATAGRAMS = 64 };
 
 enum role { LISTENS, DATAGRAM, ANSWERS, ASKS };
 
@@ -122,7 +123,7 @@ static void ask(struct muster_hosts_reach *reach, unsigned peer, unsigned target
     line->peer = peer;
     line->target = target;
     bool silent = reach->ends[reach->first[peer]] == MUSTER_HOSTS_SILENT;
-    unsigned timeout_ms = reach->timeout_ms / (silent ? IMPATIENCE : 1);
+    unsigned timeout_ms = reach->timeout_ms / (silent ? MUSTER_HOSTS_IMPATIENCE : 1);
     line->end_ns = muster_now_ns() + timeout_ms * MUSTER_NS_PER_MS;
     reach->open++;
 }
@@ -277,11 +278,12 @@ static unsigned allow_files(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit))
-        return AT_ONCE / 4;
+        return MUSTER_HOSTS_CONNECTS / 4;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     getrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur / 4 < AT_ONCE ? (unsigned)(limit.rlim_cur / 4) : AT_ONCE;
+    return limit.rlim_cur / 4 < MUSTER_HOSTS_CONNECTS ? (unsigned)(limit.rlim_cur / 4)
+                                                      : MUSTER_HOSTS_CONNECTS;
 }
 
 struct muster_hosts_reach *muster_hosts_reach_new(const struct muster_hosts_ear *ear,

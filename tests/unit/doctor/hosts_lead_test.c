@@ -1,5 +1,5 @@
-/* A leader and 1,024 members that are none: what they would find is made up, what it costs is added
- * up from the probes' own patience. */
+/* A leader and 1,024 members that are none: what they would find is made up, and what they would
+ * wait for it is added up (hosts_cost.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,16 @@
 
 #include "doctor/hosts/hosts.h"
 #include "doctor/hosts/hosts_rounds.h"
+#include "hosts_cost.h"
 
-enum { N = 1024, SUBNET = 64, RDMAS = 2 };
+enum {
+    N = 1024,
+    SUBNET = 64,
+    RDMAS = 2,
+    REPORT_MS = 1000,  /* of a host without GPUs in use, and its launcher */
+    ABSENT_MS = 10000, /* ssh's ConnectTimeout, as cmd_doctor_hosts.c gives it */
+    MOST_MS = 60000,
+};
 
 /* What is wrong with the made-up network. */
 struct network {
@@ -29,8 +37,9 @@ struct job {
     struct muster_hosts_message plan;
     struct muster_arena arena, answer;
     enum muster_hosts_kind asked;
-    unsigned next;     /* member that answers next */
-    unsigned known[N]; /* which member is the i-th of the plan */
+    unsigned next;                          /* member that answers next */
+    unsigned known[N];                      /* which member is the i-th of the plan */
+    double report_ms, reach_ms, measure_ms; /* simulated: of the slowest member */
 };
 
 static void describe(unsigned i, struct muster_hosts_member *member)
@@ -69,6 +78,8 @@ static int take_order(void *self, const char *text, struct muster_err *err)
     } else if (message.kind == MUSTER_HOSTS_MEASURE) {
         job->plan.partner = message.partner;
         job->plan.rounds = message.rounds;
+        job->measure_ms =
+            hosts_cost_rounds_ms(message.partner, message.rounds, message.n, message.ms);
     }
     job->asked = message.kind;
     job->next = 0;
@@ -82,6 +93,47 @@ static const char *hello(struct job *job, unsigned i)
         .report = "{\"version\":1,\"host\":\"n\",\"host_id\":\"x\",\"checks\":[]}"};
     describe(i, &message.member);
     return muster_hosts_write(&message, &job->answer);
+}
+
+/* One member's view of the plan. */
+struct view {
+    const struct job *job;
+    unsigned self;
+};
+
+static char end_of_connection(const void *self, unsigned peer, unsigned target)
+{
+    const struct view *view = self;
+    const struct job *job = view->job;
+    return job->network->reach(job->known[view->self], job->known[peer], target);
+}
+
+static char end_of_frames(const void *self, unsigned peer, unsigned target)
+{
+    return end_of_connection(self, peer, target) == MUSTER_HOSTS_SILENT ? MUSTER_HOSTS_SILENT
+                                                                        : MUSTER_HOSTS_REACHED;
+}
+
+static char end_of_rdma(const void *self, unsigned peer, unsigned target)
+{
+    const struct view *view = self;
+    const struct job *job = view->job;
+    return job->network->rdma(job->known[view->self], job->known[peer], target);
+}
+
+static void add_up(struct job *job, unsigned self)
+{
+    const struct view view = {job, self};
+    struct hosts_cost_ends ends = {end_of_connection, &view, job->plan.n, self, MUSTER_HOSTS_PORTS};
+    double ms[] = {hosts_cost_connect_ms(&ends, job->plan.timeout_ms), 0, 0};
+    ends.end = end_of_frames;
+    ends.targets = 1;
+    ms[1] = hosts_cost_datagrams_ms(&ends);
+    ends.end = end_of_rdma;
+    ends.targets = RDMAS;
+    ms[2] = hosts_cost_datagrams_ms(&ends);
+    for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) /* all at once */
+        job->reach_ms = ms[i] > job->reach_ms ? ms[i] : job->reach_ms;
 }
 
 static const char *reached(struct job *job, unsigned self)
@@ -102,6 +154,7 @@ static const char *reached(struct job *job, unsigned self)
         frames[i] = i == self ? '-' : '.';
         bytes[i] = 9000;
     }
+    add_up(job, self);
     message.ends = ends;
     message.frame_ends = frames;
     message.frame_bytes = bytes;
@@ -135,8 +188,11 @@ static int give_answer(void *self, unsigned wait_ms, unsigned *from, const char 
     (void)wait_ms;
     unsigned at = job->next++;
     muster_arena_free(&job->answer);
-    if (job->asked == MUSTER_HOSTS_BEGIN && at == job->network->absent)
+    job->report_ms = job->report_ms > REPORT_MS ? job->report_ms : REPORT_MS;
+    if (job->asked == MUSTER_HOSTS_BEGIN && at == job->network->absent) {
+        job->report_ms = ABSENT_MS;
         at = job->next++;
+    }
     if (at >= (job->asked == MUSTER_HOSTS_BEGIN ? N : job->plan.n))
         return muster_fail(err, "nobody is left"); /* the absent one never comes */
     *from = job->asked == MUSTER_HOSTS_BEGIN ? at : job->known[at];
@@ -167,8 +223,13 @@ static void examine(const struct network *network, struct muster_checks *checks)
         .quiet = true};
     assert_int_equal(muster_hosts_lead_run(&lead, &result, &err), 0);
     assert_int_equal(muster_hosts_evaluate(&result, checks, &err), 0);
-    print_message("leader: reports %.2f s, connections %.2f s, measurements %.2f s\n",
-                  result.report_s, result.reach_s, result.measure_s);
+    print_message(
+        "simulated: reports %.1f s, connections %.1f s, measurements %.1f s; the leader's "
+        "own work here: %.2f s\n",
+        job.report_ms / 1e3, job.reach_ms / 1e3, job.measure_ms / 1e3,
+        result.report_s + result.reach_s + result.measure_s);
+    assert_true(job.reach_ms > 0 && job.measure_ms > 0); /* else nothing was added up */
+    assert_true(job.report_ms + job.reach_ms + job.measure_ms < MOST_MS);
     muster_hosts_result_free(&result);
     muster_arena_free(&job.arena);
     muster_arena_free(&job.answer);
