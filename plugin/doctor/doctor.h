@@ -113,6 +113,9 @@ bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *bel
 unsigned muster_doctor_world(void);
 bool muster_doctor_several_hosts(void);
 bool muster_doctor_container(const struct muster_doctor *doctor);
+/* Whether memory may not be bound to NUMA nodes here: a container's seccomp (docker's default, a
+ * pod's RuntimeDefault) refuses that without CAP_SYS_NICE. `text`: room for a file. */
+bool muster_doctor_may_not_bind(const struct muster_doctor *doctor, char *text);
 /* The rank that this process is, where its launcher binds each rank to CPUs of its own; -1. */
 int muster_doctor_local_rank(void);
 /* CPUs that this process may run on, into MUSTER_DOCTOR_CPU_WORDS; 0: unknown. */

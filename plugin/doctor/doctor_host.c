@@ -169,10 +169,26 @@ static void check_identity(struct muster_doctor *doctor)
     }
 }
 
+bool muster_doctor_may_not_bind(const struct muster_doctor *doctor, char *text)
+{
+    if (!muster_doctor_container(doctor) || !muster_doctor_read_proc(doctor, "self/status", text))
+        return false;
+    long long caps = muster_proc_field(text, "CapEff", 16);
+    return caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) &&
+           muster_proc_field(text, "Seccomp", 10) != 0;
+}
+
+/* NCCL binds cuMem's host memory to NUMA nodes. */
+static bool binds_host_memory(const struct muster_doctor *doctor)
+{
+    int nccl = muster_doctor_version(doctor);
+    const char *enable = muster_doctor_setting(doctor, "NCCL_CUMEM_HOST_ENABLE");
+    return nccl >= 22400 && nccl < 22605 && !(enable && strcmp(enable, "0") == 0);
+}
+
 static void check_sys_nice(struct muster_doctor *doctor, char *text)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "host.cumem", "F29");
-    int nccl = muster_doctor_version(doctor);
     long long caps = muster_doctor_read_proc(doctor, "self/status", text)
                          ? muster_proc_field(text, "CapEff", 16)
                          : -1;
@@ -180,8 +196,7 @@ static void check_sys_nice(struct muster_doctor *doctor, char *text)
     muster_check_found(check, caps < 0                     ? "capabilities unknown"
                               : caps & 1ll << CAP_SYS_NICE ? "CAP_SYS_NICE"
                                                            : "no CAP_SYS_NICE");
-    if (caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) && nccl >= 22400 && nccl < 22605 &&
-        access("/.dockerenv", F_OK) == 0) {
+    if (binds_host_memory(doctor) && muster_doctor_may_not_bind(doctor, text)) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "docker: --cap-add SYS_NICE, or NCCL 2.26.5 and later, or "
                                    "NCCL_CUMEM_HOST_ENABLE=0");

@@ -33,13 +33,16 @@ bool muster_doctor_several_hosts(void)
 bool muster_doctor_container(const struct muster_doctor *doctor)
 {
     static const char *const marks[] = {"docker", "kubepods", "containerd", "libpod", "lxc"};
+    static const char *const files[] = {".dockerenv", "run/.containerenv"}; /* docker's, podman's */
     char path[PATH_MAX], text[1024] = "";
     if (muster_env("SINGULARITY_CONTAINER") || muster_env("APPTAINER_CONTAINER") ||
         muster_env("KUBERNETES_SERVICE_HOST"))
         return true;
-    snprintf(path, sizeof path, "%s/.dockerenv", doctor->root);
-    if (access(path, F_OK) == 0)
-        return true;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", doctor->root, files[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
     muster_sysfs_line(doctor->procfs, text, sizeof text, "self/cgroup");
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strstr(text, marks[i]))

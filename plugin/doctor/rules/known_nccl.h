@@ -29,7 +29,7 @@
 #define MUSTER_NCCL_WSL              (UINT64_C(1) << 16) /* Windows' subsystem for Linux */
 #define MUSTER_NCCL_NO_CUMEM         (UINT64_C(1) << 17) /* NCCL_CUMEM_ENABLE=0 */
 #define MUSTER_NCCL_NO_NUMA          (UINT64_C(1) << 18) /* a GPU or NIC whose NUMA node is -1 */
-#define MUSTER_NCCL_CONTAINER        (UINT64_C(1) << 19) /* without CAP_SYS_NICE */
+#define MUSTER_NCCL_CONTAINER        (UINT64_C(1) << 19) /* where memory may not be bound */
 #define MUSTER_NCCL_OVER_80_RANKS    (UINT64_C(1) << 20)
 #define MUSTER_NCCL_OVER_1000_RANKS  (UINT64_C(1) << 21)
 #define MUSTER_NCCL_ANY_CONTAINER    (UINT64_C(1) << 22)

@@ -12,8 +12,6 @@
 #include "doctor/rules/proc_text.h"
 #include "topology/sysfs.h"
 
-enum { CAP_SYS_NICE = 23 };
-
 bool muster_doctor_lacks_p2p(const struct muster_nvml *nvml)
 {
     for (int a = 0; a < nvml->gpus; a++)
@@ -149,11 +147,7 @@ static uint64_t of_system(const struct muster_doctor *doctor, char *text)
 #ifdef __aarch64__
     has |= muster_doctor_is_live(doctor) ? MUSTER_NCCL_ON_ARM : 0u;
 #endif
-    long long caps = muster_doctor_read_proc(doctor, "self/status", text)
-                         ? muster_proc_field(text, "CapEff", 16)
-                         : -1;
-    if (caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) && muster_doctor_container(doctor))
-        has |= MUSTER_NCCL_CONTAINER;
+    has |= muster_doctor_may_not_bind(doctor, text) ? MUSTER_NCCL_CONTAINER : 0u;
     has |= muster_doctor_container(doctor) ? MUSTER_NCCL_ANY_CONTAINER : 0u;
     has |= has_usb_network(doctor) ? MUSTER_NCCL_USB_NETWORK : 0u;
     has |= !(has & MUSTER_NCCL_ON_ARM) && has_odd_numa(doctor, text) ? MUSTER_NCCL_ODD_NUMA : 0u;

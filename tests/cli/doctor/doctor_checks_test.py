@@ -558,6 +558,28 @@ class Gpus(GpuCase):
         self.assertIn("send and receive hang with NCCL_CUMEM_ENABLE=0", check["found"])
         self.assertNotEqual(self.doctor("--passive", FAKE_NCCL="22602")["version.nccl_bad"]["status"], "problem")
 
+    def test_host_memory_that_a_container_may_not_bind(self):
+        """As docker's default seccomp refuses mbind() without CAP_SYS_NICE."""
+        def caps(text, seccomp="2"):
+            self.put("proc/self/status", f"Cpus_allowed_list:\t0-7\nCapEff:\t{text}\nSeccomp:\t{seccomp}\n")
+        caps("00000000a80425fb")
+        affected = {"FAKE_NCCL": "22501"}
+        self.expect("host.cumem", "ok", **affected)  # no container
+        self.expect("host.cumem", "warning", KUBERNETES_SERVICE_HOST="10.96.0.1", **affected)
+        for mark, text in (("proc/self/cgroup", "0::/system.slice/containerd.service/job\n"),
+                           ("run/.containerenv", ""), (".dockerenv", "")):
+            self.put(mark, text)
+            check = self.expect("host.cumem", "warning", **affected)
+            self.assertIn("SYS_NICE", check["advice"])
+            self.expect("host.cumem", "ok", FAKE_NCCL="22605")
+            self.expect("host.cumem", "ok", NCCL_CUMEM_HOST_ENABLE="0", **affected)
+            (self.root / mark).unlink()
+        self.put(".dockerenv")
+        caps("00000000a80425fb", seccomp="0")  # as in pods without a profile
+        self.expect("host.cumem", "ok", **affected)
+        caps("00000000a88425fb")
+        self.expect("host.cumem", "ok", **affected)
+
     def test_gpudirect(self):
         self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
         self.expect("ib.gdr", "problem")
