@@ -62,6 +62,8 @@ const char *muster_doctor_setting(const struct muster_doctor *doctor, const char
 void muster_doctor_nccl(struct muster_doctor *doctor);
 void muster_doctor_environment(struct muster_doctor *doctor);
 void muster_doctor_network(struct muster_doctor *doctor);
+/* Where ranks meet, if somebody chose it. */
+void muster_doctor_oob(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
 void muster_doctor_names(struct muster_doctor *doctor);
 void muster_doctor_firewall(struct muster_doctor *doctor);
 void muster_doctor_mesh(struct muster_doctor *doctor);
@@ -122,6 +124,8 @@ int muster_doctor_local_rank(void);
 int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set);
 /* How many of a set of these are on a GPU's NUMA node; -1: unknown. */
 int muster_doctor_cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set);
+/* Whether NCCL's data takes RDMA devices of this host. */
+bool muster_doctor_uses_rdma(const struct muster_doctor *doctor);
 /* Ports whose link layer is Ethernet. */
 int muster_doctor_roce_ports(const struct muster_doctor *doctor);
 /* The first address of a name, within seconds. */

@@ -176,15 +176,19 @@ static long long speed_of(const struct muster_doctor *doctor, const char *name)
     return speed > 0 && speed < 10000000 ? speed : 0;
 }
 
+bool muster_doctor_uses_rdma(const struct muster_doctor *doctor)
+{
+    const char *net = getenv("NCCL_NET"), *off = getenv("NCCL_IB_DISABLE");
+    return muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0 &&
+           !(off && strcmp(off, "1") == 0) && !(net && strcasecmp(net, "Socket") == 0);
+}
+
 /* As management networks are slower than what data should take; RDMA takes its own ports. */
 static void evaluate_speed(const struct muster_doctor *doctor, struct muster_check *check,
                            const struct muster_interfaces *interfaces, int chosen)
 {
     enum { MUCH_FASTER = 8, SLOW_MBPS = 1000 };
     const struct muster_interface *first = &interfaces->at[chosen];
-    const char *net = getenv("NCCL_NET"), *off = getenv("NCCL_IB_DISABLE");
-    bool rdma = muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0 &&
-                !(off && strcmp(off, "1") == 0) && !(net && strcasecmp(net, "Socket") == 0);
     long long own = speed_of(doctor, first->name), best = 0;
     const char *name = "";
     for (int i = 0; i < interfaces->n; i++)
@@ -195,7 +199,8 @@ static void evaluate_speed(const struct muster_doctor *doctor, struct muster_che
         }
     if (own)
         muster_check_evidence(check, "%s: %lld Mb/s", first->name, own);
-    if (rdma || !muster_doctor_several_hosts() || check->status != MUSTER_CHECK_OK)
+    if (muster_doctor_uses_rdma(doctor) || !muster_doctor_several_hosts() ||
+        check->status != MUSTER_CHECK_OK)
         return;
     if (own && best >= MUCH_FASTER * own) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
@@ -211,11 +216,12 @@ static void evaluate_speed(const struct muster_doctor *doctor, struct muster_che
 }
 
 static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
-                         const char *id, const char *ifname)
+                         const char *ifname)
 {
     struct muster_choice choice;
     char text[96];
-    struct muster_check *check = muster_check_begin(doctor->checks, id, "F19,F20,F21,F24");
+    struct muster_check *check =
+        muster_check_begin(doctor->checks, "net.interface", "F19,F20,F21,F24");
     muster_interfaces_choose(interfaces, ifname, getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
     muster_check_expected(check, "an interface that the other hosts reach");
     if (choice.n == 0) {
@@ -449,14 +455,13 @@ struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *d
 void muster_doctor_network(struct muster_doctor *doctor)
 {
     struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
-    const char *ifname = getenv("NCCL_SOCKET_IFNAME"), *oob = getenv("NCCL_OOB_NET_IFNAME");
+    const char *ifname = getenv("NCCL_SOCKET_IFNAME");
     if (!interfaces) {
         muster_check_unchecked(muster_check_begin(doctor->checks, "net.interface", "F19"),
                                "interfaces cannot be listed: %s", strerror(errno));
     } else {
-        check_choice(doctor, interfaces, "net.interface", ifname);
-        if (oob && *oob)
-            check_choice(doctor, interfaces, "net.oob", oob);
+        check_choice(doctor, interfaces, ifname);
+        muster_doctor_oob(doctor, interfaces);
         check_mtu(doctor, interfaces);
         check_pattern(doctor, interfaces);
         check_subnets(doctor, interfaces);

@@ -8,6 +8,8 @@ import unittest
 
 from doctor_case import Case, DOCUMENT
 
+TWO_HOSTS = {"SLURM_JOB_NUM_NODES": "2"}
+
 
 class Doctor(Case):
     def test_every_id_is_documented_and_the_other_way_round(self):
@@ -355,6 +357,25 @@ class Recorded(Case):
         self.assertEqual(checks["net.mtu"]["found"], "MTU 9000")
         check = self.doctor(NCCL_SOCKET_IFNAME="eth0")["net.interface"]
         self.assertIn("this host has enp1s0 10.1.0.7/24", check["evidence"])
+
+    def test_where_ranks_meet_if_somebody_chose_it(self):
+        """NCCL_OOB_NET_IFNAME names devices of the network that NCCL uses, and counts with NCCL_OOB_NET_ENABLE."""
+        self.interface("eth0", "10.1.0.7", "255.255.255.0")
+        self.assertNotIn("net.oob", self.doctor(**TWO_HOSTS))
+        on = {"NCCL_OOB_NET_ENABLE": "1", **TWO_HOSTS}
+        self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="eth7", **TWO_HOSTS)
+        self.assertEqual(self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="eth0", **on)["found"], "eth0")
+        check = self.expect("net.oob", "problem", NCCL_OOB_NET_IFNAME="mlx5_1", **on)
+        self.assertEqual(check["found"], "NCCL_OOB_NET_IFNAME=mlx5_1 names no interface that is up: NCCL fails at init")
+        self.assertIn("this host has eth0", check["evidence"])
+        self.expect("net.oob", "problem", NCCL_OOB_NET_IFNAME="=lo", **on)
+        self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="=lo", NCCL_OOB_NET_ENABLE="1")
+        for device in ("mlx5_0", "mlx5_1"):
+            self.put(f"sys/class/infiniband/{device}/ports/1/state", "4: ACTIVE\n")
+        self.assertEqual(self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="=mlx5_1:1", **on)["found"], "mlx5_1")
+        check = self.expect("net.oob", "problem", NCCL_OOB_NET_IFNAME="eth0", **on)
+        self.assertIn("names no RDMA device", check["found"])
+        self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="eth0", NCCL_IB_DISABLE="1", **on)
 
     def test_what_is_down_is_left_out_and_a_subnet_is_shared(self):
         self.interface("eth0", "10.1.0.7", "255.255.255.0", state="down")

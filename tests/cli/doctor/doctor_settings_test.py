@@ -96,6 +96,17 @@ class Settings(Case):
         self.put("proc/sys/vm/overcommit_memory", "1\n")
         self.expect("limit.processes", "ok", **ranks)
 
+    def test_stacks_without_a_limit(self):
+        """glibc gives threads 2 MiB then; NCCL 2.28 and later say themselves what theirs get."""
+        limits = "Limit  Soft Limit  Hard Limit  Units\nMax stack size            {}  unlimited  bytes\n"
+        self.put("proc/self/limits", limits.format(8 << 20))
+        self.expect("limit.stack", "ok", FAKE_NCCL="22703", LD_LIBRARY_PATH=FAKES)
+        self.put("proc/self/limits", limits.format("unlimited"))
+        check = self.expect("limit.stack", "warning", FAKE_NCCL="22703", LD_LIBRARY_PATH=FAKES)
+        self.assertEqual(check["found"], "stack unlimited")
+        self.assertIn("ulimit -s 8192", check["advice"])
+        self.expect("limit.stack", "ok", FAKE_NCCL="22807", LD_LIBRARY_PATH=FAKES)
+
     def test_a_kernel_with_settings(self):
         self.put("proc/sys/kernel/osrelease", "5.15.0-100-generic\n")
         self.put("proc/cmdline", "quiet iommu=pt\n")
