@@ -7,6 +7,7 @@ import shutil
 import unittest
 
 from doctor_case import FAKES, GpuCase
+from outcomes import watched
 
 
 class Gpus(GpuCase):
@@ -18,7 +19,9 @@ class Gpus(GpuCase):
         self.assertEqual(checks["p2p.bandwidth"]["evidence"][0],
                          "387.6 to 387.6 GB/s, at least 81 % of what the path allows")
         for name in ("small", "large"):
-            self.assertEqual(checks[f"allreduce.{name}"]["found"], "right on 2 GPUs")
+            self.assertEqual((checks[f"allreduce.{name}"]["status"], checks[f"allreduce.{name}"]["found"]),
+                             ("ok", "right on 2 GPUs"))
+        self.assertEqual(checks["p2p.bandwidth"]["status"], "ok")
 
     def test_one_gpu_has_no_bandwidth_between_gpus(self):
         checks = self.doctor("--only", "p2p,allreduce", gpus=1)
@@ -97,6 +100,7 @@ class Gpus(GpuCase):
         self.assertEqual(checks["p2p.copy"]["status"], "unchecked")
 
     def test_gpus_in_use_are_left_alone(self):
+        self.assertEqual(self.doctor("--passive")["gpu.in_use"]["status"], "ok")
         for use in ("processes 77:1000", "utilization 50", "memory 1000 500"):
             checks = self.doctor("--only", "p2p,gpu.in_use", nvml=f"gpu 1 {use}")
             self.assertEqual(checks["gpu.in_use"]["status"], "warning", use)
@@ -109,6 +113,7 @@ class Gpus(GpuCase):
         self.assertEqual((one["status"], many["status"]), ("warning", "problem"))
 
     def test_faults_of_gpus(self):
+        sound = self.doctor("--passive")
         for id_, status, nvml in (
                 ("gpu.fabric", "problem", "gpu 1 fabric 2 0"),
                 ("gpu.nvlink", "problem", "gpu 1 links 12"),
@@ -126,7 +131,22 @@ class Gpus(GpuCase):
                  "gpu * links 0")):
             check = self.doctor("--passive", nvml=nvml)[id_]
             self.assertEqual(check["status"], status, f"{nvml}: {check}")
+            if id_ != "gpu.pcie":  # needs a PCI tree: doctor_suspects_test
+                self.assertEqual(sound[id_]["status"], "ok", sound[id_])
             self.assertTrue(check["advice"] or id_ == "gpu.pcie", check)
+
+    def test_persistence_is_no_fault(self):
+        check = self.doctor("--passive", nvml="gpu * persistence 0")["gpu.persistence"]
+        self.assertEqual(check["status"], "ok")
+
+    def test_an_iommu_that_is_not_passed_through(self):
+        self.put("sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
+        self.put("proc/cmdline", "quiet\n")
+        check = self.doctor("--passive")["gpu.iommu"]
+        self.assertEqual((check["status"], check["found"]), ("warning", "IOMMU in use"))
+        self.assertEqual(self.doctor("--passive", gpus=1)["gpu.iommu"]["status"], "ok")  # no peers
+        self.put("proc/cmdline", "quiet iommu=pt\n")
+        self.assertEqual(self.doctor("--passive")["gpu.iommu"]["status"], "ok")
 
     def test_boards_without_p2p(self):
         """A cause where a job fails, behind those that say more."""
@@ -157,7 +177,7 @@ class Gpus(GpuCase):
                            "--only", "gpu.p2p_status,gpu.iommu,limit.shm,version.nccl_bad",
                            FAKE_NVML=str(self.root / "nvml"), FAKE_GPUS="2", LD_LIBRARY_PATH=FAKES,
                            MUSTER_DEVFS=str(self.root / "dev"), **env)
-        return json.loads(done.stdout)["causes"]
+        return watched(json.loads(done.stdout))["causes"]
 
     def test_links_that_are_all_down(self):
         """As of two boards without a bridge, unless the job hangs."""

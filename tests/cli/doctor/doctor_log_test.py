@@ -32,6 +32,7 @@ class JobLog(GpuCase):
         self.assertEqual([check["id"] for check in report["checks"]
                           if check["id"].startswith("log.") and check["status"] in ("warning", "problem")], [])
         self.assertEqual(report["causes"], [])
+        self.assertEqual({check["id"]: check for check in report["checks"]}["log.job"]["status"], "ok")
         self.assertEqual(self.leads(HEALTHY, "--symptom", "slow_transfer"), "log.no_rdma")
         self.assertNotIn("log.job", self.doctor("--passive"))
 

@@ -234,6 +234,21 @@ class Settings(Case):
         self.assertEqual(self.suspect("env.unsafe", "init_error", FI_PROVIDER="efa")["status"], "ok")
         self.assertEqual(self.suspect("env.unsafe", "init_error", NCCL_CROSS_NIC="0")["status"], "ok")
 
+    def test_variables_and_their_sound_twins(self):
+        for id_, wrong, sound in (
+                ("env.unread", {"NCCL_TIMEOUT": "3600"}, {"NCCL_DEBUG": "INFO"}),
+                ("env.misspelt", {"NCCL_ALGOO": "Ring"}, {"NCCL_ALGO": "Ring"}),
+                ("env.removed", {"NCCL_LL_THRESHOLD": "0"}, {"NCCL_PROTO": "^LL"}),
+                ("env.legacy", {"NCCL_ASYNC_ERROR_HANDLING": "1"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}),
+                ("env.number", {"NCCL_P2P_DISABLE": "true"}, {"NCCL_P2P_DISABLE": "0"}),
+                ("env.value", {"NCCL_PROTO": "fast"}, {"NCCL_PROTO": "Simple"}),
+                ("env.contradiction", {"NCCL_P2P_DISABLE": "1", "NCCL_P2P_LEVEL": "NVL"}, {"NCCL_P2P_LEVEL": "NVL"})):
+            check = self.doctor("--only", "env", **wrong)[id_]
+            self.assertIn(check["status"], ("warning", "problem"), check)
+            self.assertEqual(self.doctor("--only", "env", **sound)[id_]["status"], "ok", id_)
+        check = self.doctor("--only", "env", NCCL_DEBUG="INFO")["env.set"]  # for `compare`
+        self.assertEqual((check["status"], check["evidence"]), ("ok", ["NCCL_DEBUG=INFO"]))
+
     def test_a_library_between_the_job_and_cuda(self):
         (self.root / "lib").mkdir()
         self.put("lib/libnccl-net.so", "no library")

@@ -197,6 +197,20 @@ class Suspects(GpuCase):
             self.put(f"sys/devices/{chain}/{file}", text + "\n")
         (self.root / "sys/bus/pci/devices" / name).symlink_to(f"../../../devices/{chain}")
 
+    def test_a_link_below_what_both_ends_can(self):
+        chain = "pci0000:00/0000:00:02.0"
+        self.pci(chain, "0x060400")
+        self.pci(f"{chain}/0000:10:00.0", "0x030200")
+        for below in (chain, f"{chain}/0000:10:00.0"):
+            self.put(f"sys/devices/{below}/max_link_width", "16\n")
+            self.put(f"sys/devices/{below}/current_link_width", "16\n")
+        card = "gpu 0 pci 00000000:10:00.0"
+        check = self.doctor("--passive", gpus=1, nvml=card)["gpu.pcie"]
+        self.assertEqual(check["status"], "ok", check)
+        self.put(f"sys/devices/{chain}/0000:10:00.0/current_link_width", "8\n")
+        check = self.doctor("--passive", gpus=1, nvml=card)["gpu.pcie"]
+        self.assertEqual(check["status"], "warning", check)
+
     def test_reads_that_go_by_way_of_the_host(self):
         symptom = ("--passive", "--only", "ib.gdr", "--symptom", "slow_transfer")
         root = "pci0000:00/0000:00:02.0"
