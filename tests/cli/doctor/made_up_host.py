@@ -25,6 +25,7 @@ class Host:
         self.libraries = []
         self.extra = {}
         self.log = ""  # what the job printed
+        self.nccl = None  # version of a library of its own, "2.27.7+cuda12.8"; None: the stand-in's
         self.limits = {"nofile": 65536, "memlock": "unlimited", "stack": 8388608}
         self.put("sys/bus/pci/devices/.keep")
         self.put("proc/meminfo", "MemTotal: 1000000000 kB\nMemAvailable: 900000000 kB\n"
@@ -104,6 +105,19 @@ class Host:
                         shutil.copy(os.path.join(each, name), os.path.join(folder, wanted))
                     return
 
+    def own_nccl(self, folder):
+        """The stand-in with that version in its text, and none beside it: of the stand-in's folders all else."""
+        for each in self.fakes.split(":"):
+            for name in os.listdir(each):
+                if not name.startswith("libnccl"):
+                    if not os.path.lexists(os.path.join(folder, name)):  # of two the first
+                        os.symlink(os.path.join(each, name), os.path.join(folder, name))
+                elif name == "libnccl.so.2":
+                    bytes_ = pathlib.Path(each, name).read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
+                    pathlib.Path(folder, name).write_bytes(bytes_ + f"\0NCCL version {self.nccl}\0".encode())
+        major, minor, patch = (int(part) for part in self.nccl.split("+")[0].split("."))
+        self.env["FAKE_NCCL"] = str(major * 10000 + minor * 100 + patch)
+
     def doctor(self, symptom):
         self.put("proc/self/limits", LIMITS.format(**self.limits))
         self.put("nvml", f"gpus {self.gpus}\n" + "\n".join(self.nvml) + "\n")
@@ -111,12 +125,16 @@ class Host:
         if self.log:
             self.put("job.log", self.log)
             self.extra["args"] = [*self.extra.get("args", []), "--log", str(self.root / "job.log")]
-        keep = {"PATH": os.environ["PATH"], "HOME": str(self.root)}
+        if self.nccl:
+            self.own_nccl(self.root / "lib")
+        # a Python of the machine brings an NCCL that this host has not
+        keep = {"PATH": str(self.root / "bin") if self.nccl else os.environ["PATH"], "HOME": str(self.root)}
         env = {**keep, "MUSTER_SYSFS": str(self.root / "sys"),
                "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root),
                "MUSTER_DEVFS": str(self.root / "dev"), "FAKE_NVML": str(self.root / "nvml"),
                "FAKE_GPUS": str(self.gpus), "FAKE_MS": "2.77", "MUSTER_LOAD_ANY": "1",
-               "LD_LIBRARY_PATH": f"{self.fakes}:{self.root}/lib", **self.env}
+               "LD_LIBRARY_PATH": f"{self.root}/lib" if self.nccl else f"{self.fakes}:{self.root}/lib",
+               **self.env}
         done = subprocess.run([self.muster, "doctor", "--active" if "active" in self.extra else "--passive",
                                *(["--symptom", symptom] if symptom else []), "--format", "json",
                                *self.extra.get("args", [])], env=env,
