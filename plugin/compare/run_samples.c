@@ -20,7 +20,7 @@ struct reading {
     struct muster_arena memory; /* on the way */
     const struct muster_view *view;
     struct muster_run_samples *samples;
-    uint64_t *self_ns; /* of each operation */
+    uint32_t *ended_before; /* of each operation */
     struct sample *sample;
     size_t n;
 };
@@ -73,8 +73,9 @@ static float add_ranks(struct reading *reading, const struct muster_joint *joint
         sum += wait;
         last = wait == 0 ? rank : last;
         if (op->self_known)
-            muster_blocks_add(&rank->own_us, block,
-                              (double)reading->self_ns[op - reading->view->op] / 1e3);
+            muster_blocks_add(
+                &rank->own_us, block,
+                (double)muster_view_self_ns(reading->view, reading->ended_before, op) / 1e3);
         muster_blocks_add(&rank->cost_us, block, 0);
     }
     if (last)
@@ -163,11 +164,11 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
                             struct muster_err *err)
 {
     struct reading reading = {
-        .view = view, .samples = samples, .self_ns = muster_view_self_ns(view)};
+        .view = view, .samples = samples, .ended_before = muster_view_ended_before(view)};
     const struct muster_step_period_reader reader = {&reading, take, take_beat};
     *samples = (struct muster_run_samples){.ranks = view->gpus};
     samples->rank = muster_arena_array(&samples->memory, view->gpus, sizeof *samples->rank);
-    bool good = samples->rank && reading.self_ns;
+    bool good = samples->rank && reading.ended_before;
     for (size_t g = 0; good && g < view->gpus; g++) {
         samples->rank[g].rank = view->gpu[g].rank;
         samples->rank[g].host = muster_compare_host(view, g);
@@ -177,7 +178,7 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
         fill_classes(&reading);
     samples->ops = reading.n;
     muster_arena_end(&reading.memory, &samples->memory);
-    free(reading.self_ns);
+    free(reading.ended_before);
     if (good && !samples->memory.failed)
         return 0;
     muster_run_samples_free(samples);

@@ -127,7 +127,7 @@ static void read_op(struct muster_costs *costs, const struct muster_joint *joint
         gpu->ops++;
         gpu->wait_ns += wait;
         if (op->self_known) {
-            gpu->own_ns += costs->self_ns[op - costs->view->op];
+            gpu->own_ns += muster_view_self_ns(costs->view, costs->ended_before, op);
             gpu->own_ops++;
         }
         costs->waited[(size_t)gpu->row * costs->view->gpus + late] += wait;
@@ -191,13 +191,14 @@ int muster_costs_find(const struct muster_view *view, struct muster_costs *costs
 {
     *costs = (struct muster_costs){.view = view, .bins = bins_of(view->gpus)};
     make_room(costs);
-    uint64_t *self_ns = muster_view_self_ns(view);
-    costs->self_ns = self_ns;
-    costs->memory.failed |= !self_ns || muster_gpu_clocks_align(view, &costs->clocks, err) != 0;
+    uint32_t *ended_before = muster_view_ended_before(view);
+    costs->ended_before = ended_before;
+    costs->memory.failed |=
+        !ended_before || muster_gpu_clocks_align(view, &costs->clocks, err) != 0;
     if (!costs->memory.failed)
         read_all(costs);
-    free(self_ns);
-    costs->self_ns = NULL;
+    free(ended_before);
+    costs->ended_before = NULL;
     int result = muster_arena_check(&costs->memory, err, "what ranks cost each other");
     if (result)
         muster_costs_free(costs);

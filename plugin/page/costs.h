@@ -53,7 +53,7 @@ struct muster_cost_strip {
 struct muster_costs {
     const struct muster_view *view;
     struct muster_arena memory;
-    const uint64_t *self_ns; /* of each operation, while they are read */
+    const uint32_t *ended_before; /* of each operation, while they are read */
     struct muster_cost_gpu *gpu;
     uint32_t *worst_first;         /* indices of GPUs, by what they cost */
     struct muster_cost_cell *cell; /* GPU times bins */

@@ -131,21 +131,24 @@ int muster_view_self_times(struct muster_view *view)
     return result;
 }
 
-uint64_t *muster_view_self_ns(const struct muster_view *view)
+uint32_t *muster_view_ended_before(const struct muster_view *view)
 {
-    uint64_t *self = malloc((view->ops + 1) * sizeof *self);
-    if (!self)
+    uint32_t *before = malloc((view->ops + 1) * sizeof *before);
+    if (!before)
         return NULL;
-    memset(self, 0xff, view->ops * sizeof *self);
+    memset(before, 0xff, view->ops * sizeof *before);
     for (size_t g = 0; g < view->gpus; g++) {
         const struct muster_view_gpu *gpu = &view->gpu[g];
-        uint64_t end = 0;
+        uint64_t end_ns = 0;
+        uint32_t ended = MUSTER_VIEW_NONE;
         for (uint32_t i = 0; i < gpu->ordered; i++) {
-            const struct muster_view_op *op = &view->op[gpu->order[i]];
+            uint32_t own = gpu->order[i];
+            const struct muster_view_op *op = &view->op[own];
             if (op->self_known)
-                self[gpu->order[i]] = op->begin_ns > end ? op->begin_ns - end : 0;
-            end = op->end_ns > end ? op->end_ns : end;
+                before[own] = ended;
+            ended = op->end_ns > end_ns ? own : ended;
+            end_ns = op->end_ns > end_ns ? op->end_ns : end_ns;
         }
     }
-    return self;
+    return before;
 }

@@ -188,10 +188,21 @@ void muster_view_drop_ops(struct muster_view *view);
 
 void muster_view_free(struct muster_view *view);
 
-/* Of each operation its self time (docs/reference/words.md): 0 inside a unit of overlapping
- * operations; MUSTER_SELF_UNKNOWN: not timed, or what came before is not known. The caller frees.
- * NULL: no memory. */
-uint64_t *muster_view_self_ns(const struct muster_view *view);
+/* Of each operation the one whose end its self time begins with; MUSTER_VIEW_NONE: it has none, as
+ * it was not timed, or what came before is not known. The caller frees. NULL: no memory. */
+uint32_t *muster_view_ended_before(const struct muster_view *view);
+
+/* Its self time (docs/reference/words.md): 0 inside a unit of overlapping operations. */
+static inline uint64_t muster_view_self_ns(const struct muster_view *view,
+                                           const uint32_t *ended_before,
+                                           const struct muster_view_op *op)
+{
+    uint32_t before = ended_before[op - view->op];
+    if (before == MUSTER_VIEW_NONE)
+        return MUSTER_SELF_UNKNOWN;
+    uint64_t end_ns = view->op[before].end_ns;
+    return op->begin_ns > end_ns ? op->begin_ns - end_ns : 0;
+}
 
 /* Sorts the members by GPU into `members`, which has room for all: those of GPU g stand from
  * [g] to [g + 1] of what is returned, the arena's. Once that has failed nothing is done. */
