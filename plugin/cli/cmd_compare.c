@@ -71,15 +71,35 @@ static int load_sides(char **name, struct side *a, struct side *b, struct muster
     return -1;
 }
 
+/* What of a side is compared, read while its findings are looked for. */
+struct reading {
+    struct side *side;
+    int result;
+    struct muster_err err;
+};
+
+static void read_side(void *arg)
+{
+    struct reading *reading = arg;
+    struct side *side = reading->side;
+    reading->result =
+        muster_compare_side_read(&side->view, &side->findings, &side->compared, &reading->err);
+}
+
 static int open_side(struct side *side, struct muster_err *err)
 {
+    struct reading reading = {.side = side};
+    struct muster_beside other;
     if (muster_view_of_run(&side->run, &side->view, err))
         return -1;
     side->seen = true;
+    muster_beside_begin(&other, read_side, &reading);
     muster_diagnose_shown(&side->view, &side->findings);
-    int result = muster_compare_side_read(&side->view, &side->findings, &side->compared, err);
+    muster_beside_end(&other);
     muster_view_drop_ops(&side->view);
-    return result;
+    if (reading.result != 0)
+        *err = reading.err;
+    return reading.result;
 }
 
 static void close_side(struct side *side)
