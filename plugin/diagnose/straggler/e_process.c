@@ -190,7 +190,6 @@ static void take_off(struct alike *from, const struct alike *some)
 /* Delays in a row, of each GPU by the others and by those of other hosts, culprits left out: that
  * it was late for a while, or its host, is no excuse of its own. */
 struct all_rows {
-    const uint32_t *host_of;
     struct alike *by_gpu, *by_host;
     struct rows *others, *other_hosts;
 };
@@ -199,7 +198,6 @@ static void make_rows(struct all_rows *rows, const struct muster_graph *graph)
 {
     struct muster_arena *memory = graph->memory;
     size_t n = graph->view->gpus + 1;
-    rows->host_of = muster_view_hosts(graph->view, memory);
     rows->by_gpu = muster_arena_array(memory, n, sizeof *rows->by_gpu);
     rows->by_host = muster_arena_array(memory, n, sizeof *rows->by_host);
     rows->others = muster_arena_array(memory, n, sizeof *rows->others);
@@ -229,13 +227,13 @@ static void set_rows(const struct muster_graph *graph, struct all_rows *rows)
         const struct muster_seat *seat = &graph->seat[s];
         if (!seat->culprit) {
             add_alike(&rows->by_gpu[seat->gpu], seat);
-            add_alike(&rows->by_host[rows->host_of[seat->gpu]], seat);
+            add_alike(&rows->by_host[graph->host[seat->gpu]], seat);
             add_alike(&all, seat);
         }
     }
     for (size_t g = 0; g < gpus; g++) {
         rows->others[g] = rows_without(&all, &rows->by_gpu[g], window);
-        rows->other_hosts[g] = rows_without(&all, &rows->by_host[rows->host_of[g]], window);
+        rows->other_hosts[g] = rows_without(&all, &rows->by_host[graph->host[g]], window);
     }
 }
 

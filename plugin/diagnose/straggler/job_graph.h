@@ -158,6 +158,7 @@ struct muster_graph {
     uint64_t *role; /* of each communicator */
     /* Of each GPU: those with the same number make the same calls, step for step. */
     uint32_t *program;
+    uint32_t *host; /* of each GPU: muster_view_hosts */
     bool *stages; /* of each communicator: its ranks have more than one program */
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */

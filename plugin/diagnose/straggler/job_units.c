@@ -291,6 +291,7 @@ static void make_arrays(struct muster_graph *graph)
     graph->unit = muster_arena_array(graph->memory, view->ops + 1, sizeof *graph->unit);
     graph->role = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->role);
     graph->program = muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->program);
+    graph->host = muster_view_hosts(view, graph->memory);
     graph->stages = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->stages);
     graph->first_unit =
         muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->first_unit);

@@ -9,6 +9,8 @@
 /* Turns that are looked at together: sorted at once, they take 32 bytes each. */
 enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
 
+#define NO_HOST UINT32_MAX
+
 /* ---- how long each GPU waited for others ---- */
 
 /* Where not all that it may have waited for were seen, it waits no less than it did beyond its own
@@ -119,13 +121,13 @@ struct pool {
     int64_t *own; /* scratch */
     uint32_t *unit;
     size_t n;
-    const char *host_of_most; /* see below; once hosts_known */
+    uint32_t host_of_most; /* see below; once hosts_known */
     bool hosts_known;
 };
 
-static const char *host_of(const struct muster_graph *graph, const struct muster_unit *unit)
+static uint32_t host_of(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    return graph->view->gpu[muster_unit_gpu(graph, unit)].host;
+    return graph->host[muster_unit_gpu(graph, unit)];
 }
 
 static uint64_t call_before_ns(const struct muster_graph *graph, const struct muster_unit *unit)
@@ -134,22 +136,20 @@ static uint64_t call_before_ns(const struct muster_graph *graph, const struct mu
                                &graph->unit[muster_unit_before(graph, unit, MUSTER_EDGE_CALL)]);
 }
 
-/* The host of more than half of the pool's units; NULL: none. */
-static const char *host_of_most(const struct muster_graph *graph, const struct pool *pool)
+/* The host of more than half of the pool's units; NO_HOST: none. */
+static uint32_t host_of_most(const struct muster_graph *graph, const struct pool *pool)
 {
-    const char *most = NULL;
+    uint32_t most = NO_HOST;
     size_t lead = 0, same = 0;
     for (size_t i = 0; i < pool->n; i++) {
-        const char *host = host_of(graph, &graph->unit[pool->unit[i]]);
+        uint32_t host = host_of(graph, &graph->unit[pool->unit[i]]);
         if (lead == 0)
             most = host;
-        lead = most == host || strcmp(most, host) == 0 ? lead + 1 : lead - 1;
+        lead = most == host ? lead + 1 : lead - 1;
     }
-    for (size_t i = 0; i < pool->n; i++) {
-        const char *host = host_of(graph, &graph->unit[pool->unit[i]]);
-        same += most == host || strcmp(most, host) == 0;
-    }
-    return 2 * same > pool->n ? most : NULL;
+    for (size_t i = 0; i < pool->n; i++)
+        same += most == host_of(graph, &graph->unit[pool->unit[i]]);
+    return 2 * same > pool->n ? most : NO_HOST;
 }
 
 /* A GPU that began as soon as it was called waited for its host. What that took longer is measured
@@ -164,12 +164,12 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
         !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL)) {
         return INT64_MAX;
     }
-    const char *host = host_of(graph, unit);
+    uint32_t host = host_of(graph, unit);
     if (!pool->hosts_known) {
         pool->host_of_most = host_of_most(graph, pool);
         pool->hosts_known = true;
     }
-    if (!pool->host_of_most || strcmp(pool->host_of_most, host) != 0)
+    if (pool->host_of_most != host)
         return INT64_MAX; /* half of the others are on other hosts */
     uint64_t before_ns = call_before_ns(graph, unit);
     for (size_t i = 0; i < pool->n; i++) {
@@ -177,7 +177,7 @@ static int64_t host_excess(const struct muster_graph *graph, struct pool *pool,
         const struct muster_view_gpu *gpu = &view->gpu[muster_unit_gpu(graph, other)];
         others += other != unit;
         if (other != unit && gpu->host_times && muster_unit_call_ns(graph, other) < before_ns &&
-            muster_unit_knows(graph, other, MUSTER_EDGE_CALL) && strcmp(gpu->host, host) == 0) {
+            muster_unit_knows(graph, other, MUSTER_EDGE_CALL) && host_of(graph, other) == host) {
             scratch[n++] = muster_unit_own(graph, other, MUSTER_EDGE_CALL);
         }
     }

@@ -3,22 +3,21 @@
 #include "base/hash.h"
 #include "diagnose/straggler/hash_index.h"
 
-static bool has_others(const struct muster_graph *graph, const uint32_t *host_of)
+static bool has_others(const struct muster_graph *graph)
 {
     for (size_t g = 1; g < graph->view->gpus; g++)
-        if (host_of[g] != host_of[0])
+        if (graph->host[g] != graph->host[0])
             return true;
     return false;
 }
 
-static void place(struct muster_other_hosts *hosts, const struct muster_graph *graph,
-                  const uint32_t *host_of)
+static void place(struct muster_other_hosts *hosts, const struct muster_graph *graph)
 {
     struct muster_places places = {.memory = graph->memory};
     for (size_t s = 0; s < graph->seats && !graph->memory->failed; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         uint64_t key = muster_hash_number(MUSTER_HASH_SEED, seat->position);
-        uint32_t *at = muster_places_at(&places, muster_hash_number(key, host_of[seat->gpu]));
+        uint32_t *at = muster_places_at(&places, muster_hash_number(key, graph->host[seat->gpu]));
         if (!*at) {
             struct muster_host_tally *host =
                 muster_arena_add(graph->memory, &hosts->host, &hosts->hosts, sizeof *host);
@@ -34,14 +33,13 @@ static void place(struct muster_other_hosts *hosts, const struct muster_graph *g
 void muster_other_hosts_make(struct muster_other_hosts *hosts, const struct muster_graph *graph)
 {
     struct muster_arena *memory = graph->memory;
-    const uint32_t *host_of = muster_view_hosts(graph->view, memory);
     *hosts = (struct muster_other_hosts){0};
-    if (memory->failed || !has_others(graph, host_of))
+    if (memory->failed || !has_others(graph))
         return;
     hosts->of_seat = muster_arena_array(memory, graph->seats + 1, sizeof *hosts->of_seat);
     hosts->seats = muster_arena_array(memory, graph->positions + 1, sizeof *hosts->seats);
     if (!memory->failed)
-        place(hosts, graph, host_of);
+        place(hosts, graph);
 }
 
 void muster_other_hosts_count(struct muster_other_hosts *hosts, const struct muster_graph *graph)

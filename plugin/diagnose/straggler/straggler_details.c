@@ -412,7 +412,6 @@ static int64_t since_call_ns(const struct muster_graph *graph, const struct must
 static void compare(struct muster_cause_tally *tally, const struct muster_graph *graph,
                     const uint8_t *group, const struct muster_unit *unit)
 {
-    const struct muster_view *view = graph->view;
     const struct muster_turn *turn = &graph->turn[unit->turn];
     uint32_t near = 0, earlier = 0, paced = 0, quicker = 0;
     int64_t since_ns = since_call_ns(graph, unit), excess_ns = muster_unit_excess_ns(graph, unit);
@@ -430,7 +429,7 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
             paced++;
             quicker += 2 * (since_ns - its_ns) >= excess_ns;
         }
-        if (strcmp(view->gpu[its_gpu].host, view->gpu[gpu].host) == 0) {
+        if (graph->host[its_gpu] == graph->host[gpu]) {
             int64_t behind_ns =
                 (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, other));
             near++;

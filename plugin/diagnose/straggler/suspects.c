@@ -85,14 +85,14 @@ static int by_gain(const void *left, const void *right)
     return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
 }
 
-static void set_groups(const struct muster_view *view, const uint32_t *host_of,
-                       struct muster_suspects *suspects)
+static void set_groups(const struct muster_graph *graph, struct muster_suspects *suspects)
 {
-    memset(suspects->group, NOBODY, view->gpus);
+    size_t gpus = graph->view->gpus;
+    memset(suspects->group, NOBODY, gpus);
     for (size_t s = 0; s < suspects->n; s++) {
         const struct muster_suspect *own = &suspects->suspect[s];
-        for (size_t g = 0; g < view->gpus; g++)
-            if (g == own->gpu || (own->host && host_of[g] == host_of[own->gpu]))
+        for (size_t g = 0; g < gpus; g++)
+            if (g == own->gpu || (own->host && graph->host[g] == graph->host[own->gpu]))
                 suspects->group[g] = (uint8_t)s;
     }
 }
@@ -215,8 +215,7 @@ static void set_waits(struct muster_what_if *what_if, bool played, struct muster
 }
 
 /* The most late first. */
-static void choose(const struct muster_graph *graph, const uint32_t *host_of,
-                   struct muster_suspects *suspects)
+static void choose(const struct muster_graph *graph, struct muster_suspects *suspects)
 {
     const struct muster_view *view = graph->view;
     struct muster_arena scratch = {0};
@@ -224,7 +223,7 @@ static void choose(const struct muster_graph *graph, const uint32_t *host_of,
     struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
     if (!scratch.failed) {
         collect(graph, of_gpu);
-        join_hosts(view, host_of, host, of_gpu);
+        join_hosts(view, graph->host, host, of_gpu);
         if (view->gpus)
             qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
     }
@@ -235,19 +234,18 @@ static void choose(const struct muster_graph *graph, const uint32_t *host_of,
 }
 
 static void find(const struct muster_graph *graph, const struct muster_view_span *span,
-                 const uint32_t *host_of, struct muster_what_if *what_if,
-                 struct muster_suspects *suspects)
+                 struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
-    choose(graph, host_of, suspects);
+    choose(graph, suspects);
     bool alone = suspects->n == 1;
     if (suspects->n) {
-        set_groups(graph->view, host_of, suspects);
+        set_groups(graph, suspects);
         set_gains(what_if, suspects);
         drop_uneven(graph->view, suspects);
         keep_worthy(graph, span, suspects);
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }
-    set_groups(graph->view, host_of, suspects);
+    set_groups(graph, suspects);
     if (suspects->n)
         set_waits(what_if, alone, suspects);
 }
@@ -258,12 +256,11 @@ void muster_suspects_find(const struct muster_graph *graph, const struct muster_
     size_t gpus = graph->view->gpus;
     struct muster_arena scratch = {0};
     struct muster_what_if what_if = {0};
-    const uint32_t *host_of = muster_view_hosts(graph->view, &scratch);
     suspects->n = 0;
     suspects->group = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->group);
     muster_what_if_begin(&what_if, graph, &scratch);
     if (!scratch.failed && !graph->memory->failed)
-        find(graph, span, host_of, &what_if, suspects);
+        find(graph, span, &what_if, suspects);
     muster_what_if_end(&what_if, &scratch);
     muster_arena_end(&scratch, graph->memory);
 }
