@@ -76,6 +76,7 @@ void muster_doctor_limits(struct muster_doctor *doctor);
 void muster_doctor_threads(struct muster_doctor *doctor);
 void muster_doctor_binding(struct muster_doctor *doctor);
 void muster_doctor_service(struct muster_doctor *doctor);
+/* What a container lacks, of what other checks found: after them. */
 void muster_doctor_runtime(struct muster_doctor *doctor);
 void muster_doctor_host(struct muster_doctor *doctor);
 void muster_doctor_kernel_log(struct muster_doctor *doctor);
@@ -114,7 +115,20 @@ bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *bel
 /* Ranks and hosts of the job that the environment tells of; 0 and false: does not say. */
 unsigned muster_doctor_world(void);
 bool muster_doctor_several_hosts(void);
+/* What started this container, by the marks that each leaves; docker for others that are like it.
+ */
+enum muster_container {
+    MUSTER_CONTAINER_NONE,
+    MUSTER_CONTAINER_DOCKER,
+    MUSTER_CONTAINER_PODMAN,
+    MUSTER_CONTAINER_KUBERNETES,
+    MUSTER_CONTAINER_ENROOT, /* pyxis, too */
+    MUSTER_CONTAINER_APPTAINER,
+};
+enum muster_container muster_doctor_container_kind(const struct muster_doctor *doctor);
 bool muster_doctor_container(const struct muster_doctor *doctor);
+/* A container without /dev/nvidia-caps. */
+bool muster_doctor_lacks_caps(const struct muster_doctor *doctor);
 /* Whether memory may not be bound to NUMA nodes here: a container's seccomp (docker's default, a
  * pod's RuntimeDefault) refuses that without CAP_SYS_NICE. `text`: room for a file. */
 bool muster_doctor_may_not_bind(const struct muster_doctor *doctor, char *text);

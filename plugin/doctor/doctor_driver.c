@@ -52,9 +52,12 @@ static const char *what_to_do(const struct signs *signs, const char *why)
     if (strstr(why, "libnvidia-ml"))
         return signs->files
                    ? "the container has GPUs but not the driver's libraries: docker: --gpus "
-                     "all with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-                   : "install the driver; in a container: docker: --gpus all; Kubernetes: "
-                     "nvidia.com/gpu in the limits and the NVIDIA runtime class";
+                     "all; enroot: NVIDIA_VISIBLE_DEVICES=all; both with "
+                     "NVIDIA_DRIVER_CAPABILITIES=compute,utility; podman: "
+                     "--device nvidia.com/gpu=all; apptainer: --nv"
+                   : "install the driver; in a container: docker: --gpus all; podman: --device "
+                     "nvidia.com/gpu=all; Kubernetes: nvidia.com/gpu in the limits and the NVIDIA "
+                     "runtime class; enroot: NVIDIA_VISIBLE_DEVICES=all; apptainer: --nv";
     return signs->module
                ? "nvidia-smi on the host tells more; reload the module or reboot"
                : "load the module (modprobe nvidia); after a kernel update it may have to "
@@ -73,8 +76,10 @@ static void evaluate_memory_file(const struct muster_doctor *doctor, struct must
         muster_check_found(check,
                            "the container has GPUs but no /dev/nvidia-uvm: CUDA does not start");
         muster_check_advice(
-            check, "docker: --gpus all (or --device /dev/nvidia-uvm) after nvidia-modprobe "
-                   "-u -c 0 on the host");
+            check,
+            "docker: --gpus all; podman: --device nvidia.com/gpu=all; apptainer: --nv (or --device "
+            "/dev/nvidia-uvm) after nvidia-modprobe "
+            "-u -c 0 on the host");
     } else {
         muster_check_suspect(check,
                              "there is no /dev/nvidia-uvm, without which CUDA does not start");

@@ -96,6 +96,16 @@ static void check_acs(struct muster_doctor *doctor)
         muster_check_unchecked(check, "only root can read the ACS bits of %d bridges", unreadable);
 }
 
+/* Whether NVLink may join the hosts of this job (MNNVL). */
+static bool joins_hosts(const struct muster_doctor *doctor)
+{
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    bool joins = false;
+    for (int i = 0; nvml && i < nvml->gpus; i++)
+        joins |= nvml->gpu[i].fabric_domain;
+    return joins && muster_doctor_several_hosts();
+}
+
 static void check_imex(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "gpu.imex", "F50");
@@ -104,8 +114,10 @@ static void check_imex(struct muster_doctor *doctor)
     bool has_folder = access(folder, F_OK) == 0;
     bool has_channel = muster_doctor_entries(doctor->devfs, "nvidia-caps-imex-channels") > 0;
     muster_check_found(check, has_channel ? "IMEX channels" : "no IMEX channels");
+    if (joins_hosts(doctor) && !has_channel)
+        muster_check_evidence(check, "NVLink reaches other hosts of this job");
     muster_check_expected(check, "a channel where NVLink joins hosts");
-    if (has_folder && !has_channel) {
+    if ((has_folder || joins_hosts(doctor)) && !has_channel) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check,
                             "NCCL cannot use NVLink between hosts without one: load the driver "

@@ -171,7 +171,10 @@ static void check_identity(struct muster_doctor *doctor)
 
 bool muster_doctor_may_not_bind(const struct muster_doctor *doctor, char *text)
 {
-    if (!muster_doctor_container(doctor) || !muster_doctor_read_proc(doctor, "self/status", text))
+    enum muster_container kind = muster_doctor_container_kind(doctor);
+    if (kind == MUSTER_CONTAINER_NONE || kind == MUSTER_CONTAINER_ENROOT ||
+        kind == MUSTER_CONTAINER_APPTAINER || /* pyxis' filter is of other calls */
+        !muster_doctor_read_proc(doctor, "self/status", text))
         return false;
     long long caps = muster_proc_field(text, "CapEff", 16);
     return caps >= 0 && !(caps & 1ll << CAP_SYS_NICE) &&
@@ -198,8 +201,9 @@ static void check_sys_nice(struct muster_doctor *doctor, char *text)
                                                            : "no CAP_SYS_NICE");
     if (binds_host_memory(doctor) && muster_doctor_may_not_bind(doctor, text)) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_advice(check, "docker: --cap-add SYS_NICE, or NCCL 2.26.5 and later, or "
-                                   "NCCL_CUMEM_HOST_ENABLE=0");
+        muster_check_advice(check,
+                            "docker, podman: --cap-add=SYS_NICE; Kubernetes: capability "
+                            "SYS_NICE; or NCCL 2.26.5 and later, or NCCL_CUMEM_HOST_ENABLE=0");
     }
 }
 

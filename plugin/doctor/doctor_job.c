@@ -1,12 +1,10 @@
 /* What the launcher's variables say of the job. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/env.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "topology/sysfs.h"
 
 unsigned muster_doctor_world(void)
 {
@@ -28,26 +26,6 @@ bool muster_doctor_several_hosts(void)
     const char *world = getenv("WORLD_SIZE"), *local = getenv("LOCAL_WORLD_SIZE");
     return (nodes && atoi(nodes) > 1) || (asked && atoi(asked) > 1) ||
            (groups && atoi(groups) > 1) || (world && local && atoi(world) > atoi(local));
-}
-
-bool muster_doctor_container(const struct muster_doctor *doctor)
-{
-    static const char *const marks[] = {"docker", "kubepods", "containerd", "libpod", "lxc"};
-    static const char *const files[] = {".dockerenv", "run/.containerenv"}; /* docker's, podman's */
-    char path[PATH_MAX], text[1024] = "";
-    if (muster_env("SINGULARITY_CONTAINER") || muster_env("APPTAINER_CONTAINER") ||
-        muster_env("KUBERNETES_SERVICE_HOST"))
-        return true;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", doctor->root, files[i]);
-        if (access(path, F_OK) == 0)
-            return true;
-    }
-    muster_sysfs_line(doctor->procfs, text, sizeof text, "self/cgroup");
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (strstr(text, marks[i]))
-            return true;
-    return false;
 }
 
 int muster_doctor_local_rank(void)

@@ -160,8 +160,9 @@ static void evaluate_threads(struct muster_check *check, unsigned ranks, const c
     muster_check_found(check, "few processes and threads are allowed");
     muster_check_evidence(check, "%s: %llu, %llu of them in use, for %u ranks", what,
                           (unsigned long long)limit, (unsigned long long)used, ranks);
-    muster_check_advice(check, "docker: --pids-limit=-1; Kubernetes: the kubelet's podPidsLimit; "
-                               "else ulimit -u, or TasksMax of the service that starts jobs");
+    muster_check_advice(check,
+                        "docker, podman: --pids-limit=-1; Kubernetes: the kubelet's podPidsLimit; "
+                        "else ulimit -u, or TasksMax of the service that starts jobs");
 }
 
 static void evaluate_addresses(struct muster_doctor *doctor, struct muster_check *check)

@@ -55,7 +55,10 @@ static void check_memlock(struct muster_doctor *doctor)
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         else
             muster_check_evidence(check, "no RDMA device here needs it");
-        muster_check_advice(check, "docker: --ulimit memlock=-1; Slurm: PropagateResourceLimits");
+        muster_check_advice(
+            check, "docker, podman: --ulimit memlock=-1; Kubernetes: LimitMEMLOCK=infinity in "
+                   "containerd's unit; Slurm, enroot and apptainer: the same in slurmd's, and "
+                   "PropagateResourceLimits");
     }
 }
 
@@ -76,8 +79,10 @@ static void check_nofile(struct muster_doctor *doctor)
     bool many = doctor->local_ranks >= NOFILE_MANY_HERE || muster_doctor_world() >= NOFILE_MANY;
     muster_check_worse(check,
                        limit <= NOFILE_BASE && many ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
-    muster_check_advice(check, "ulimit -n 65536, in the job's own environment: docker: --ulimit "
-                               "nofile=65536; systemd and Slurm's slurmd: LimitNOFILE=65536");
+    muster_check_advice(check,
+                        "ulimit -n 65536, in the job's own environment: docker, podman: --ulimit "
+                        "nofile=65536; systemd, Kubernetes' containerd, Slurm's slurmd (enroot, "
+                        "apptainer): LimitNOFILE=65536");
 }
 
 static void check_stack(struct muster_doctor *doctor)

@@ -2,7 +2,6 @@
  * where these are refused. Nothing tells before: no such object is made here. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "doctor/doctor.h"
 #include "doctor/rules/job_log.h"
@@ -46,15 +45,13 @@ static void suspect_order(struct muster_check *check)
 
 static void suspect(const struct muster_doctor *doctor, struct muster_check *check)
 {
-    char caps[PATH_MAX];
-    snprintf(caps, sizeof caps, "%s/nvidia-caps", doctor->devfs);
     check->suspect_of = "init_error hang_stuck allreduce.small allreduce.large";
     check->suspect_weight = 3;
     if (doctor->symptoms && strstr(doctor->symptoms, "wrong_result")) {
         suspect_order(check);
         return;
     }
-    const bool bare = muster_doctor_container(doctor) && access(caps, F_OK) != 0;
+    const bool bare = muster_doctor_lacks_caps(doctor);
     /* from 2.27.3 on NCCL goes without what is refused, where it was not told to insist (its notes)
      */
     const char *enable = muster_doctor_setting(doctor, "NCCL_NVLS_ENABLE");

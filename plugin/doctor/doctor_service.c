@@ -1,5 +1,4 @@
-/* The limits of the services that start jobs, which are not this shell's; and what a container of a
- * job has to be given. */
+/* The limits of the services that start jobs, which are not this shell's. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -76,44 +75,4 @@ void muster_doctor_service(struct muster_doctor *doctor)
         muster_check_found(check, "nothing against their limits");
     else if (!seen)
         muster_check_found(check, "no such service seen");
-}
-
-/* What docker has to be given, where another check found that it is missing. */
-void muster_doctor_runtime(struct muster_doctor *doctor)
-{
-    static const struct {
-        const char *id, *flag;
-    } flags[] = {{"limit.shm", "--ipc=host (or --shm-size=8g)"},
-                 {"ib.devices", "--device=/dev/infiniband"},
-                 {"limit.memlock", "--ulimit memlock=-1 --cap-add=IPC_LOCK"},
-                 {"limit.nofile", "--ulimit nofile=65536"},
-                 {"net.interface", "--network=host"},
-                 {"net.names", "--network=host"},
-                 {"gpu.driver", "--gpus=all"},
-                 {"limit.stack", "--ulimit stack=8388608"}};
-    struct muster_check *check =
-        muster_check_begin(doctor->checks, "host.container", "F24,F27,F29,F30");
-    char missing[256] = "";
-    muster_check_expected(check, "a container with the host's shared memory, network and devices");
-    if (!muster_doctor_container(doctor)) {
-        muster_check_found(check, "no container");
-        return;
-    }
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        const struct muster_check *other = muster_checks_find(doctor->checks, flags[i].id);
-        size_t used = strlen(missing);
-        if (!other || other->status < MUSTER_CHECK_WARNING || strstr(missing, flags[i].flag))
-            continue;
-        snprintf(missing + used, sizeof missing - used, "%s%s", used ? " " : "", flags[i].flag);
-        muster_check_evidence(check, "%s: %s", other->id, other->found);
-    }
-    muster_check_found(check, *missing ? "the container lacks what NCCL needs"
-                                       : "a container that lacks nothing seen here");
-    if (!*missing)
-        return;
-    muster_check_worse(check, MUSTER_CHECK_WARNING);
-    muster_check_advice(check,
-                        "docker run %s; in Kubernetes: an emptyDir of medium Memory at "
-                        "/dev/shm, hostNetwork or a second interface, the RDMA device plugin",
-                        missing);
 }

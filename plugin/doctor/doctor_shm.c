@@ -172,10 +172,10 @@ static bool check_room(struct muster_doctor *doctor)
     if (is_closed || left >= needed)
         return left < needed;
     muster_check_worse(check, left < 64u << 20 ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
-    muster_check_advice(check, size < needed
-                                   ? "docker: --shm-size=1g; Kubernetes: an emptyDir with medium "
-                                     "Memory at /dev/shm"
-                                   : "it is full, not small: limit.shm_stale names what fills it");
+    muster_check_advice(
+        check, size < needed ? "docker, podman: --shm-size=1g; Kubernetes: an emptyDir with medium "
+                               "Memory at /dev/shm; enroot, apptainer: it is the host's own"
+                             : "it is full, not small: limit.shm_stale names what fills it");
     return true;
 }
 

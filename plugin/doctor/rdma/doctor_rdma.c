@@ -296,10 +296,11 @@ static void check_verbs(struct muster_doctor *doctor)
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         if (files)
             muster_check_found(check, "device files that cannot be opened");
-        muster_check_advice(check,
-                            "docker: --device /dev/infiniband; Kubernetes: the RDMA device "
-                            "plugin; without them NCCL uses TCP and says so only in its log, and a "
-                            "libnccl-net.so (aws-ofi-nccl) may crash: NCCL_NET_PLUGIN=none");
+        muster_check_advice(
+            check, "docker, podman: --device /dev/infiniband; Kubernetes: the RDMA device "
+                   "plugin; enroot: MELLANOX_VISIBLE_DEVICES=all; apptainer: --bind "
+                   "/dev/infiniband. Without them NCCL uses TCP and says so only in its log, and a "
+                   "libnccl-net.so (aws-ofi-nccl) may crash: NCCL_NET_PLUGIN=none");
     }
 }
 

@@ -28,7 +28,7 @@ struct muster_job_log_kind;
 struct muster_check {
     const char *id, *class_id;
     enum muster_check_status status;
-    char found[384], expected[192], advice[320];
+    char found[384], expected[192], advice[640];
     char suspect[192]; /* what is fine by itself, but what a failing job should have looked at */
     /* Words: the suspect stands for these symptoms alone, behind every other one. NULL: for those
      * of its rows of causes_table.c, as they weigh. */

@@ -92,6 +92,8 @@ static void read_use(const struct muster_nvml_api *api, void *device, struct mus
     if (GOT(fabric, device, &fabric)) {
         gpu->fabric_state = fabric.state;
         gpu->fabric_status = fabric.status;
+        for (size_t i = 0; i < sizeof fabric.cluster; i++)
+            gpu->fabric_domain |= fabric.cluster[i] != 0;
     }
 }
 

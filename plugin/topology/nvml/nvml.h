@@ -51,6 +51,7 @@ struct muster_nvml_gpu {
     uint64_t memory_total, memory_used; /* 0: unknown */
     int fabric_state;                   /* 0 none, 1 not started, 2 in progress, 3 completed; -1 */
     int fabric_status;                  /* NVML's result code of it */
+    int fabric_domain;                  /* 1: it has a name: NVLink may reach other hosts (MNNVL) */
     int virtualization;                 /* 0 none, 1 passthrough, 2 vGPU; -1 */
     int persistence;                    /* 0, 1; -1 */
     int compute_mode;                   /* 0 any process, 2 none, 3 one process; -1 */

@@ -385,8 +385,9 @@ EXPORT int nvmlDeviceGetGpuFabricInfo(void *device, struct fabric *fabric)
 }
 static int do_nvmlDeviceGetGpuFabricInfo(const struct fake_gpu *gpu, struct fabric *fabric)
 {
-    *fabric =
-        (struct fabric){.state = (unsigned char)gpu->fabric[0], .status = (int)gpu->fabric[1]};
+    *fabric = (struct fabric){.cluster = {(unsigned char)gpu->fabric[2]},
+                              .state = (unsigned char)gpu->fabric[0],
+                              .status = (int)gpu->fabric[1]};
     return OK;
 }
 

@@ -157,7 +157,7 @@ static bool set_gpu(struct fake_nvml *nvml, struct fake_gpu *gpu, const char *st
     if (strcmp(key, "memory") == 0)
         return sscanf(value, "%" SCNu64 " %" SCNu64, &gpu->memory[0], &gpu->memory[1]) == 2;
     if (strcmp(key, "fabric") == 0)
-        return sscanf(value, "%ld %ld", &gpu->fabric[0], &gpu->fabric[1]) == 2;
+        return sscanf(value, "%ld %ld %ld", &gpu->fabric[0], &gpu->fabric[1], &gpu->fabric[2]) >= 2;
     if (strcmp(key, "xid") == 0)
         return sscanf(value, "%u", &gpu->xid) == 1;
     if (strcmp(key, "link") == 0)

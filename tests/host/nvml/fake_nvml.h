@@ -40,7 +40,7 @@ struct fake_gpu {
     } process[FAKE_PROCESSES];
     unsigned processes;
     uint64_t memory[2];
-    long mig, virtualization, persistence, compute_mode, fabric[2];
+    long mig, virtualization, persistence, compute_mode, fabric[3];
     unsigned xid; /* 0: none */
 };
 
