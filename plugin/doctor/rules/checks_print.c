@@ -186,13 +186,29 @@ static void count_states(const struct muster_checks *checks, int count[STATES])
         count[checks->at[i].status]++;
 }
 
+/* Why a check could not run; NULL: it did, or nobody asked. */
+static const char *why_not_run(const struct muster_checks *checks, const char *id)
+{
+    for (int i = 0; i < checks->n; i++)
+        if (is_unchecked(&checks->at[i]) && strcmp(checks->at[i].id, id) == 0)
+            return checks->at[i].found;
+    return NULL;
+}
+
 /* NULL: one is here, or nobody asked. */
 static const char *why_no_gpu(const struct muster_checks *checks)
 {
-    for (int i = 0; i < checks->n; i++)
-        if (is_unchecked(&checks->at[i]) && strcmp(checks->at[i].id, "gpu.present") == 0)
-            return checks->at[i].found;
-    return NULL;
+    return why_not_run(checks, "gpu.present");
+}
+
+/* Kinds of checks of which none could run, where a job needs what they are of: " (GPUs, RDMA)". */
+static void put_kinds(const struct muster_checks *checks, bool but_gpus, FILE *out)
+{
+    bool gpus = why_no_gpu(checks) && !but_gpus;
+    bool rdma = (checks->several_hosts && why_not_run(checks, "ib.ports")) ||
+                why_not_run(checks, "hosts.rdma");
+    if (gpus || rdma)
+        fprintf(out, " (%s%s%s)", gpus ? "GPUs" : "", gpus && rdma ? ", " : "", rdma ? "RDMA" : "");
 }
 
 enum state { STATE_OK, STATE_WARNING, STATE_PROBLEM, STATE_NOT_KNOWN };
@@ -262,11 +278,13 @@ static void put_verdict(const struct muster_checks *checks, const struct muster_
                 between ? "between these hosts" : "with this host");
     else
         fprintf(out, "Nothing was checked");
-    if (count[MUSTER_CHECK_UNCHECKED])
-        fprintf(out, "; %d of %d checks could not run.\n", count[MUSTER_CHECK_UNCHECKED],
-                checks->n);
-    else
+    if (!count[MUSTER_CHECK_UNCHECKED]) {
         fprintf(out, "; all %d checks ran.\n", checks->n);
+        return;
+    }
+    fprintf(out, "; %d of %d checks could not run", count[MUSTER_CHECK_UNCHECKED], checks->n);
+    put_kinds(checks, state == STATE_NOT_KNOWN, out);
+    fputs(".\n", out);
 }
 
 /* Whether the first cause, as certain as one is, explains what the job's log shows. */

@@ -155,11 +155,25 @@ class Doctor(Case):
         self.assertRegex(verdict, r"^(This host would spoil a job: \d+ problems?|This host can run a job, perhaps not "
                          r"well: \d+ warnings?|Not known whether this host can run a job: no NVIDIA GPU seen "
                          r"here); "
-                         r"\d+ of \d+ checks could not run\.$")
+                         r"\d+ of \d+ checks could not run( \(GPUs\))?\.$")
+        self.assertEqual("(GPUs)" in verdict, "no NVIDIA GPU" not in verdict)  # once
         self.assertLessEqual(len(verdict), 100)
         self.assertRegex(second, r"^not run: gpu, version \(\d+ checks\): no NVIDIA GPU seen here; .*"
                          r"ib \(12 checks\): no "
                          "RDMA device; .*--passive")
+
+    def test_the_first_line_says_which_kinds_of_checks_could_not_run(self):
+        def kinds(**env):
+            verdict = self.muster("doctor", "--passive", **env).stdout.splitlines()[0]
+            self.assertLessEqual(len(verdict), 110)
+            return verdict.partition("checks could not run")[2]
+        wrong = {"NCCL_P2P_DISABLE": "true"}  # else the first words are why nothing of GPUs is known
+        self.assertEqual(kinds(**wrong), " (GPUs).")  # one host needs no RDMA
+        self.assertEqual(kinds(**wrong, **TWO_HOSTS), " (GPUs, RDMA).")
+        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n")
+        self.assertEqual(kinds(**wrong, **TWO_HOSTS), " (GPUs).")
+        done = self.muster("doctor", "--passive", "--only", "ib", "--format", "json", **TWO_HOSTS)
+        self.assertNotIn("(", json.loads(done.stdout)["summary"]["text"])
 
     def test_a_driver_that_does_not_answer(self):
         self.assertEqual(self.doctor()["gpu.driver"]["status"], "unchecked")
