@@ -74,7 +74,7 @@ static void every_word_of_the_table_is_a_symptom(void **state)
 /* Each check of docs/doctor.md says what it explains, or is a symptom. */
 static void every_documented_check_is_in_the_table(void **state)
 {
-    char line[1024], id[64];
+    char line[4096], id[64];
     FILE *document = fopen(DOCUMENT, "r");
     int seen = 0;
     (void)state;
@@ -91,6 +91,71 @@ static void every_documented_check_is_in_the_table(void **state)
     }
     fclose(document);
     assert_true(seen > 50);
+}
+
+/* Whether a word of the page's column means a symptom: itself, or "p2p.*" for all of p2p. */
+static bool means(const char *word, const char *symptom)
+{
+    size_t n = strlen(word);
+    return n > 1 && word[n - 1] == '*' ? strncmp(word, symptom, n - 1) == 0
+                                       : strcmp(word, symptom) == 0;
+}
+
+static bool names(const char *cell, const char *symptom)
+{
+    char words[512], *rest;
+    bool named = false;
+    snprintf(words, sizeof words, "%s", cell);
+    for (char *word = strtok_r(words, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest))
+        named |= means(word, symptom);
+    return named;
+}
+
+static void compare_symptom(const char *id, const char *cell, const char *symptom)
+{
+    bool explains = muster_cause_weight(id, symptom) > 0;
+    if (explains != names(cell, symptom))
+        fail_msg("%s %s %s, the page says: %s", id, explains ? "explains" : "does not explain",
+                 symptom, cell);
+}
+
+/* A word that means no symptom at all. */
+static void look_for_strangers(const char *id, const char *cell)
+{
+    char words[512], *rest;
+    snprintf(words, sizeof words, "%s", cell);
+    for (char *word = strtok_r(words, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest))
+        if (!is_symptom(word) && strcmp(word, "p2p.*") != 0 && strcmp(word, "allreduce.*") != 0 &&
+            strcmp(word, "-") != 0)
+            fail_msg("%s: %s is no symptom", id, word);
+}
+
+/* Column "explains" of docs/doctor.md, between "what is looked at" and "source". */
+static void the_page_has_the_symptoms_of_the_table(void **state)
+{
+    char line[4096], id[64], cell[512];
+    FILE *document = fopen(DOCUMENT, "r");
+    bool explained = false;
+    int seen = 0;
+    (void)state;
+    assert_non_null(document);
+    while (fgets(line, sizeof line, document)) {
+        if (line[0] != '|')
+            explained = false;
+        explained |= strstr(line, " | explains | source | ") != NULL;
+        bool row = sscanf(line, "| %63[a-z0-9_.] | %*[^|]| %*[^|]| %511[^|]", id, cell) == 2 ||
+                   sscanf(line, "| `%63[a-z0-9_.]` | %*[^|]| %*[^|]| %511[^|]", id, cell) == 2;
+        if (!explained || !row || !strchr(id, '.'))
+            continue;
+        for (int i = 0; muster_symptoms[i]; i++)
+            compare_symptom(id, cell, muster_symptoms[i]);
+        for (int kind = 0; kind < MUSTER_FINDING_KINDS; kind++)
+            compare_symptom(id, cell, muster_finding_rows[kind].name);
+        look_for_strangers(id, cell);
+        seen++;
+    }
+    fclose(document);
+    assert_true(seen > 90);
 }
 
 static int make_checks(void **state)
@@ -379,6 +444,7 @@ int main(void)
         cmocka_unit_test(every_finding_is_a_symptom),
         cmocka_unit_test(every_word_of_the_table_is_a_symptom),
         cmocka_unit_test(every_documented_check_is_in_the_table),
+        cmocka_unit_test(the_page_has_the_symptoms_of_the_table),
         TEST(what_is_common_is_a_suspect),
         TEST(one_cause_is_preferred_to_two),
         TEST(the_most_direct_of_equal_causes_is_named),
