@@ -12,7 +12,10 @@ enum { BEST = 9, LEAST_OF_A_LIST = 3 };
 static bool has_words(const char *line, const char *words)
 {
     size_t left = strlen(line);
-    for (const char *at = words; *at;) {
+    const char *at = words + (words[0] == '^');
+    if (at != words && strncmp(line, at, strcspn(at, "*")) != 0)
+        return false;
+    while (*at) {
         size_t n = strcspn(at, "*");
         const char *found = memmem(line, left, at, n);
         if (!found)
@@ -130,6 +133,39 @@ static bool is_of_a_way(const struct muster_job_log_line *known)
     return strncmp(known->id, "log.way_", strlen("log.way_")) == 0;
 }
 
+/* What a program may catch, and go on with less: a log that goes on behind it tells that it did. */
+static bool may_be_caught(size_t kind)
+{
+    return strcmp(muster_job_log_kinds[kind].id, "log.rank_memory") == 0;
+}
+
+/* Or of how a program ends, which says nothing of going on. */
+static bool is_of_a_failure(const char *line)
+{
+    static const char *const words[] = {"rror", "xception", "Traceback",    "exitcode", "bort",
+                                        "SIG",  "ignal",    "  File \"",    "GiB",      "PYTORCH_",
+                                        "rank", "wandb",    "process_group"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(line, words[i]))
+            return true;
+    return line[strspn(line, " \t\r=-")] == '\0';
+}
+
+static void take_fate(struct muster_job_log *log, const char *line, const bool *taken)
+{
+    enum { TO_THE_END = 50 }; /* lines: other ranks go on until they need the one that failed */
+    bool failed = is_of_a_failure(line);
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+        if (log->of[i].lines == 0 || !may_be_caught(i))
+            continue;
+        for (size_t other = 0; other < muster_job_log_kinds_n && !taken[i]; other++)
+            log->of[i].fatal |= taken[other] && log->of[i].behind < TO_THE_END;
+        log->of[i].behind += !failed;
+        if (taken[i])
+            log->of[i].behind = log->of[i].fatal = 0;
+    }
+}
+
 static void take_line(struct muster_job_log *log, const char *line)
 {
     bool channel = strstr(line, "NCCL INFO Channel") != NULL;
@@ -158,6 +194,7 @@ static void take_line(struct muster_job_log *log, const char *line)
             muster_text_copy(log->of[at].text, sizeof log->of[at].text, line);
         }
     }
+    take_fate(log, line, taken);
 }
 
 void muster_job_log_take(struct muster_job_log *log, const char *text, size_t size)
@@ -182,12 +219,24 @@ static bool is_slowness(const struct muster_job_log_kind *kind)
     return strcmp(kind->shows, "slow_transfer") == 0;
 }
 
+/* Healthy logs have such lines, too: no more than a hint. */
+static bool is_hint(const struct muster_job_log *log, size_t kind)
+{
+    return is_slowness(&muster_job_log_kinds[kind]) || muster_job_log_kinds[kind].weight == 1 ||
+           (log->of[kind].behind > 0 && !log->of[kind].fatal);
+}
+
+static bool is_useful(const struct muster_job_log *log, size_t kind)
+{
+    return log->of[kind].lines && muster_job_log_kinds[kind].weight > 0 && !is_hint(log, kind);
+}
+
 static void add_check(const struct muster_job_log *log, size_t kind, struct muster_checks *checks)
 {
     const struct muster_job_log_kind *of = &muster_job_log_kinds[kind];
     struct muster_check *check = muster_check_begin(checks, of->id, of->class_id);
     check->line = of;
-    if (!is_slowness(of)) /* healthy logs have such lines, too: no more than a hint */
+    if (!is_hint(log, kind))
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
     muster_check_found(check, "%s", of->found);
     muster_check_advice(check, "%s", of->advice);
@@ -215,15 +264,15 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            struct muster_checks *checks)
 {
     struct muster_check *check = muster_check_begin(checks, "log.job", "");
-    int known = 0, useful = 0, slow = 0;
+    int known = 0, useful = 0, slow = 0, hints = 0;
     muster_check_expected(check, "lines that say why the job failed");
     for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
         if (log->of[i].lines == 0)
             continue;
         known++;
-        bool slows = is_slowness(&muster_job_log_kinds[i]);
-        useful += muster_job_log_kinds[i].weight > 0 && !slows;
-        slow += slows;
+        useful += is_useful(log, i);
+        hints += is_hint(log, i);
+        slow += is_slowness(&muster_job_log_kinds[i]);
         if (muster_job_log_kinds[i].weight == 0)
             muster_check_evidence(check, "line %lu: %s: %s", log->of[i].first,
                                   muster_job_log_kinds[i].found, log->of[i].text);
@@ -233,6 +282,9 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                        : known == slow && slow > 0
                            ? "%.200s says what makes a job slow (--symptom slow_transfer), not why "
                              "one fails"
+                       : known == hints && hints > 0
+                           ? "%.200s has lines that healthy logs have, too, and none that says why "
+                             "the job failed"
                        : known ? "%.200s says that the job failed, not why: the first error of "
                                  "another rank may, or NCCL_DEBUG=INFO"
                                : "no line of %.200s is known: is it of a run with "
@@ -252,8 +304,7 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
 static bool is_any_useful(const struct muster_job_log *log)
 {
     for (size_t i = 0; i < muster_job_log_kinds_n; i++)
-        if (log->of[i].lines && muster_job_log_kinds[i].weight > 0 &&
-            !is_slowness(&muster_job_log_kinds[i]))
+        if (is_useful(log, i))
             return true;
     return false;
 }
@@ -266,7 +317,7 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
     words[0] = '\0';
     for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
         const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
-        if (log->of[i].lines == 0 || is_slowness(kind) || (useful && kind->weight == 0) ||
+        if (log->of[i].lines == 0 || is_hint(log, i) || (useful && kind->weight == 0) ||
             strstr(words, kind->shows) || n + strlen(kind->shows) + 2 > size)
             continue;
         n += (size_t)snprintf(words + n, size - n, "%s%s", n ? "," : "", kind->shows);

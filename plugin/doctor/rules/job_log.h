@@ -32,7 +32,8 @@ enum muster_job_log_way {
 struct muster_job_log_kind {
     const char *id, *class_id;
     const char *shows; /* the symptom (causes.h) that such a line proves */
-    /* 0: the line says that the job failed, not why. 1 to 9: how much it says about the cause */
+    /* 0: the line says that the job failed, not why. 1 to 9: how much it says about the cause; 1:
+     * healthy logs have it, too */
     int weight;
     const char *found, *advice;
     const char *causes; /* checks that such a line fits, the likeliest first; "" */
@@ -40,7 +41,7 @@ struct muster_job_log_kind {
 extern const struct muster_job_log_kind muster_job_log_kinds[];
 extern const size_t muster_job_log_kinds_n;
 
-/* Words of a line: parts in this order, separated by '*'. */
+/* Words of a line: parts in this order, separated by '*'; '^' first: at the line's begin. */
 struct muster_job_log_line {
     const char *words, *id;
     const char *from; /* the source that prints it: a file of NCCL's, or the program */
@@ -50,7 +51,9 @@ extern const size_t muster_job_log_lines_n;
 
 struct muster_job_log {
     struct {
-        unsigned long lines, first;     /* how many, and the number of the first, from 1 */
+        unsigned long lines, first; /* how many, and the number of the first, from 1 */
+        unsigned long behind; /* of one that a program may catch: lines of a job that goes on */
+        bool fatal;           /* and soon behind it one that is known */
         char text[MUSTER_JOB_LOG_TEXT]; /* the first, cut, fit for a terminal */
     } of[MUSTER_JOB_LOG_KINDS];         /* as in muster_job_log_kinds */
     unsigned long lines;
@@ -73,8 +76,8 @@ void muster_job_log_take(struct muster_job_log *log, const char *text, size_t si
 /* log.job, and a check of each kind of line that says something about a cause. `name`: the file. */
 void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            struct muster_checks *checks);
-/* Words for the symptoms that its lines prove, separated by commas; slowness is none, as healthy
- * logs have its lines, too. */
+/* Words for the symptoms that its lines prove, separated by commas; what healthy logs have, too, as
+ * lines of slow ways, proves none. */
 void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size);
 
 /* The ids of all kinds of lines that it has, separated by blanks. */

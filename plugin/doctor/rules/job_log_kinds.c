@@ -1,7 +1,7 @@
 /* What lines of a job's log mean. A weight: 9 names the cause itself, 5 says where it lies, 2 that
- * something was refused, 0 that the job failed. Causes are checks of this host, by how directly
- * they bring such a line about. Sources: where the line is printed (job_log_lines.c), and the
- * threads of docs/accuracy.md. */
+ * something was refused, 1 what healthy logs say, too, 0 that the job failed. Causes are checks of
+ * this host, by how directly they bring such a line about. Sources: where the line is printed
+ * (job_log_lines.c), and the threads of docs/accuracy.md. */
 #include "doctor/rules/job_log.h"
 
 #define FAILS    "init_error"
@@ -389,7 +389,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "mlxfwreset or a reboot, then its firmware and its place in the host; its rank's host out of "
      "the job meanwhile",
      "ib.ports ib.flaps host.faults"},
-    {"log.link_down", "F58", DIES, 2, "a link of the network went down",
+    {"log.link_down", "F58", DIES, 1, "a link of the network went down",
      "cable, optics and the switch's port; `dmesg -T` for how often; NCCL_IB_TIMEOUT=22 and "
      "NCCL_IB_RETRY_CNT=7 outlast short ones",
      "ib.flaps ib.ports"},
@@ -409,6 +409,10 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "the lines behind it name the driver or the file system; an NFS server that is gone, a "
      "driver's bug, a host without CPU time",
      "host.kernel host.kernel_log gpu.driver"},
+    {"log.gsp", "F51,F52", DIES, 7, "a GPU's system processor (GSP) did not answer the driver",
+     "the Xid 119 or 120 before it; drain the host, reset the GPU or reboot; a driver with newer "
+     "GSP firmware",
+     "host.kernel_log gpu.driver"},
     {"log.driver_down", "F49,F51", FAILS, 8, "the driver could not start a GPU",
      "dmesg's NVRM lines say why: firmware (GSP), BAR sizes, another module (nouveau); a reboot, "
      "else the board",

@@ -85,8 +85,10 @@ static void every_line_is_known_by_its_words(void **state)
 {
     (void)state;
     for (size_t i = 0; i < muster_job_log_lines_n; i++) {
-        char text[400] = "node:1:2 [0] ";
-        for (const char *at = muster_job_log_lines[i].words; *at; at++)
+        bool begin = muster_job_log_lines[i].words[0] == '^';
+        char text[400] = "";
+        snprintf(text, sizeof text, "%s", begin ? "" : "node:1:2 [0] ");
+        for (const char *at = muster_job_log_lines[i].words + begin; *at; at++)
             strncat(text, *at == '*' ? " x " : (char[]){*at, '\0'}, sizeof text - strlen(text) - 1);
         struct muster_job_log *log = read_text(text);
         if (lines_of(log, muster_job_log_lines[i].id) != 1)
@@ -148,6 +150,24 @@ static const struct {
     {"RuntimeError: Address already in use", "log.port_taken"},
     {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
     {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
+    {"[ 9.1] mce: [Hardware Error]: CPU 5: Machine Check Exception: 5 Bank 7: be00000000800400",
+     "log.host_hardware"},
+    {"[ 9.1] [Hardware Error]: Uncorrected, software restartable error.", "log.host_hardware"},
+    {"[ 9.1] INFO: task python:4711 blocked for more than 120 seconds.", "log.kernel_stuck"},
+    {"[ 9.1] NVRM: GPU0 GSP RPC buffer contains function 76 (GSP_RM_CONTROL) and data 0x0",
+     "log.gsp"},
+    {"No devices were found", "log.driver_down"},
+    {"slurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2025-02-01T10:00:00 DUE TO NODE FAILURE, "
+     "SEE "
+     "SLURMCTLD LOG FOR DETAILS ***",
+     "log.preempted"},
+    {"run.sh: line 3: 4321 Segmentation fault      python train.py", "log.crashed"},
+    {"srun: error: n1: task 3: Segmentation fault (core dumped)", "log.crashed"},
+    {"[W socket.cpp:464] [c10d] sendBytes failed on SocketImpl(fd=42): Broken pipe",
+     "log.peer_gone"},
+    {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
+     "[10.1.0.1]:12345",
+     "log.peer_gone"},
     {"select.c:514  UCX  ERROR   no active messages transport to <no debug data>: posix/memory",
      "log.ucx"},
 };
@@ -195,6 +215,75 @@ static void a_healthy_log_proves_nothing(void **state)
     muster_job_log_symptoms(log, words, sizeof words);
     assert_string_equal(words, "");
     free(log);
+}
+
+/* Each alone, as machines and jobs print them that run well. */
+static void a_line_of_a_healthy_job_is_no_problem(void **state)
+{
+    static const char *const lines[] = {
+        "[ 9.1] mce: [Hardware Error]: Machine check events logged",
+        "[ 9.1] mce: [Hardware Error]: CPU 5: Machine Check: 0 Bank 7: cc00000001010090",
+        "[ 9.1] {1}[Hardware Error]: event severity: corrected",
+        "[ 3.1] mlx5_core 0000:5e:00.0 eth2: Link down",
+        "[ 3.1] mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged",
+        "[ 3.1] ixgbe 0000:01:00.0 eno1: NIC Link is Down",
+        "n1:7:9 [0] NCCL INFO ncclCommGrow: comm 0x55 rank 0 nranks 8 - Grow COMPLETE",
+        "n1:7:9 [0] NCCL INFO Unable to use GIN: Peermem is not supported",
+        "n1:7:9 [0] NCCL INFO Could not find a path for pattern 4, falling back to simple order",
+        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [n0]:29500 (errno: "
+        "110 - Connection timed out).",
+        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [n0]:29500 (errno: "
+        "113 - No route to host).",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. Retrying with "
+        "batch 256\nstep 12 loss 2.31",
+        "WARNING: CUDA out of memory. Tried to allocate 2.00 GiB\nbatch 256 from now on",
+        "sbatch: JobState=PENDING ReqNodes=NODE_FAIL",
+        "bluetoothd: No devices were found",
+        "loader: queue blocked for more than 3 seconds",
+        "handler installed for: Segmentation fault, Bus fault",
+        "BrokenPipeError: [Errno 32] Broken pipe",
+        "nginx: upstream: Connection closed by peer",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char words[128];
+        struct muster_checks checks = {0};
+        struct muster_job_log *log = read_text(lines[i]);
+        muster_job_log_symptoms(log, words, sizeof words);
+        muster_job_log_checks(log, "job.log", &checks);
+        if (words[0] || muster_checks_exit(&checks) != 0)
+            fail_msg("\"%s\" shows \"%s\"", lines[i], words);
+        muster_checks_free(&checks);
+        free(log);
+    }
+}
+
+static void expect_shown(const char *text, const char *expected)
+{
+    char words[128];
+    struct muster_job_log *log = read_text(text);
+    muster_job_log_symptoms(log, words, sizeof words);
+    if (strcmp(words, expected) != 0)
+        fail_msg("\"%s\" shows \"%s\"", text, words);
+    free(log);
+}
+
+static void memory_that_ran_out_counts_unless_the_job_went_on(void **state)
+{
+    static const char oom[] = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
+                              "allocate 2.00 GiB.\n";
+    char text[4000];
+    (void)state;
+    expect_shown(oom, "hang_dead");
+    snprintf(text, sizeof text, "%sstep 12\nstep 13\n%s", oom, oom);
+    expect_shown(text, "hang_dead");
+    snprintf(text, sizeof text, "%sstep 12\nncclRemoteError\nRoot Cause:\n  time : 12:00\n", oom);
+    expect_shown(text, "hang_dead");
+    snprintf(text, sizeof text, "%s", oom);
+    for (int i = 0; i < 60; i++)
+        strncat(text, "step 12 loss 2.31\n", sizeof text - strlen(text) - 1);
+    strncat(text, "Watchdog caught collective operation timeout\n", sizeof text - strlen(text) - 1);
+    expect_shown(text, "hang_stuck");
 }
 
 static void what_follows_from_a_line_proves_nothing_besides(void **state)
@@ -387,6 +476,8 @@ int main(void)
         cmocka_unit_test(every_line_is_known_by_its_words),
         cmocka_unit_test(lines_of_programs_are_known),
         cmocka_unit_test(a_healthy_log_proves_nothing),
+        cmocka_unit_test(a_line_of_a_healthy_job_is_no_problem),
+        cmocka_unit_test(memory_that_ran_out_counts_unless_the_job_went_on),
         cmocka_unit_test(what_follows_from_a_line_proves_nothing_besides),
         cmocka_unit_test(any_bytes_are_lines),
         cmocka_unit_test(a_log_gives_settings_and_ways),
