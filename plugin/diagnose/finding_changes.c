@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 
 /* Of what was looked at: below is noise to whoever is told (docs/diagnosis.md). */
@@ -114,6 +116,31 @@ static void end_hangs(struct muster_watch *watch, const struct muster_findings *
     }
 }
 
+/* Takes a later look at what is known. Of a death all ranks stay that were told, the first one
+ * first (a board knows it by that). True: it has to be told again, as more went with those. */
+static bool renew(struct muster_finding *known, const struct muster_finding *finding)
+{
+    struct muster_finding all = *finding;
+    if (finding->kind != MUSTER_FINDING_HANG_DEAD || known->ranks == 0) {
+        if (same_ranks(known, finding))
+            *known = *finding;
+        return false;
+    }
+    all.ranks = known->ranks;
+    memcpy(all.rank, known->rank, sizeof all.rank);
+    for (unsigned i = 0; i < finding->ranks && all.ranks < MUSTER_FINDING_RANKS; i++)
+        if (!names(&all, finding->rank[i]))
+            all.rank[all.ranks++] = finding->rank[i];
+    if (known->rank[0] != finding->rank[0]) {
+        muster_text_copy(all.host, sizeof all.host, known->host);
+        all.gpu = known->gpu;
+    }
+    bool more = all.ranks > known->ranks;
+    if (more || finding->ranks == known->ranks)
+        *known = all;
+    return more;
+}
+
 void muster_watch_update(struct muster_watch *watch, const struct muster_findings *now,
                          muster_watch_emit *emit, void *arg)
 {
@@ -126,10 +153,11 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
         bool is_new = !known;
         if (is_new)
             known = place(watch);
-        if (!known || (!is_new && !same_ranks(known, finding)))
+        if (!known)
             continue;
-        *known = *finding;
         if (is_new)
+            *known = *finding;
+        if (is_new || renew(known, finding))
             emit(arg, known);
     }
 }

@@ -177,6 +177,19 @@ static void publish(struct muster_board *board, const char *job, const char *lin
     natsConnection_PublishString(muster_link_connection(board->link), subject, line);
 }
 
+bool muster_board_names_more(const char *json, const struct muster_finding *finding)
+{
+    static const char name[] = "\"ranks\":[";
+    const char *at = json ? strstr(json, name) : NULL;
+    unsigned there = 0;
+    if (!at)
+        return false;
+    at += sizeof name - 1;
+    for (const char *end = at + strcspn(at, "]"); at < end; at += strcspn(at, ",]") + 1)
+        there++;
+    return finding->ranks > there;
+}
+
 /* One whose key is not there yet: only one worker makes it. */
 static bool make(kvStore *findings, const char *key, const char *run_dir,
                  const struct muster_finding *finding, char **line)
@@ -189,8 +202,8 @@ static bool make(kvStore *findings, const char *key, const char *run_dir,
     return false;
 }
 
-/* One that holds is ended, one that was over made anew: against what was seen, so that only one
- * worker succeeds. */
+/* One that holds is ended or names more, one that was over is made anew: against what was seen, so
+ * that only one worker succeeds. */
 static bool turn(kvStore *findings, const char *key, const char *run_dir,
                  const struct muster_finding *finding, char **line, unsigned *times)
 {
@@ -200,7 +213,8 @@ static bool turn(kvStore *findings, const char *key, const char *run_dir,
     const char *was = kvEntry_ValueString(entry);
     bool over = is_over(was);
     *times = times_over(was) + (over ? 1 : 0);
-    *line = over != ends(finding) ? line_of(run_dir, finding, *times) : NULL;
+    bool more = !over && !ends(finding) && muster_board_names_more(was, finding);
+    *line = over != ends(finding) || more ? line_of(run_dir, finding, *times) : NULL;
     bool mine = *line && kvStore_UpdateString(NULL, findings, key, *line,
                                               kvEntry_Revision(entry)) == NATS_OK;
     if (!mine) {

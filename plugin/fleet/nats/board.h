@@ -35,8 +35,11 @@ enum { MUSTER_BOARD_KEY = 2 * MUSTER_FLEET_NAME };
 void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
                       const struct muster_finding *finding);
 
-/* Claims a new finding, or says that one is over. True: it is this worker's to tell; *json, which
- * the caller frees, is its line, *times how often it was over before. */
+/* Whether a finding names more ranks than the JSON of the one that stands there. */
+bool muster_board_names_more(const char *json, const struct muster_finding *finding);
+/* Claims a new finding, one that names more ranks by now, or says that one is over. True: it is
+ * this worker's to tell; *json, which the caller frees, is its line, *times how often it was over
+ * before. */
 bool muster_board_claim(struct muster_board *board, const char *job, const char *run_dir,
                         const struct muster_finding *finding, char **json, unsigned *times);
 /* Says of a key that stands there that it is over. */

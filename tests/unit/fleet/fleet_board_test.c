@@ -43,10 +43,23 @@ static void an_absent_rank_is_another_finding_in_another_operation(void **state)
     assert_false(same_key(&one, &two));
 }
 
+/* A rank that went with those that were told. */
+static void more_ranks_than_stand_there_are_claimed_again(void **state)
+{
+    (void)state;
+    struct muster_finding gone = {.kind = MUSTER_FINDING_HANG_DEAD, .rank = {5, 3}, .ranks = 2};
+    assert_true(muster_board_names_more("{\"ranks\":[5],\"victims\":[1,2,3]}", &gone));
+    assert_true(muster_board_names_more("{\"ranks\":[],\"victims\":[]}", &gone));
+    assert_false(muster_board_names_more("{\"ranks\":[5,3],\"victims\":[]}", &gone));
+    assert_false(muster_board_names_more("{\"ranks\":[5,3,4],\"victims\":[]}", &gone));
+    assert_false(muster_board_names_more("{}", &gone));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_death_keeps_its_key_whatever_others_wait_in),
+        cmocka_unit_test(more_ranks_than_stand_there_are_claimed_again),
         cmocka_unit_test(an_absent_rank_is_another_finding_in_another_operation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
