@@ -52,7 +52,7 @@ double muster_confidence_hang(enum muster_finding_kind kind, enum muster_proof p
         [MUSTER_FINDING_HANG_ABSENT] = {[MUSTER_PROOF_ORDER] = {120, 134},
                                         [MUSTER_PROOF_ENDED] = {310, 312},
                                         [MUSTER_PROOF_PART] = {33, 33}},
-        [MUSTER_FINDING_HANG_DEAD] = {[MUSTER_PROOF_ORDER] = {33, 34},
+        [MUSTER_FINDING_HANG_DEAD] = {[MUSTER_PROOF_ORDER] = {32, 33},
                                       [MUSTER_PROOF_ENDED] = {405, 407},
                                       [MUSTER_PROOF_PART] = {38, 38}},
         [MUSTER_FINDING_HANG_MISMATCH] =

@@ -13,7 +13,8 @@ enum muster_proof {
     MUSTER_PROOF_ORDER, /* the order of calls alone */
     MUSTER_PROOF_ENDED, /* and what is known to have ended, or not to */
     MUSTER_PROOF_PART,  /* only some of the ranks show that; or are seen */
-    MUSTER_PROOF_TIE,   /* as many ranks on one side as on the other */
+    MUSTER_PROOF_TIE, /* as many ranks on one side as on the other; or one that left looks the same
+                       */
     MUSTER_PROOFS
 };
 

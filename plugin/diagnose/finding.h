@@ -39,6 +39,13 @@ struct muster_finding_lines {
     unsigned n;
 };
 
+/* How a process that is gone went, as far as it is seen. */
+enum muster_finding_went {
+    MUSTER_WENT_KILLED,
+    MUSTER_WENT_LEFT,    /* in order, but for its communicators */
+    MUSTER_WENT_UNKNOWN, /* as one that is killed between two calls, or that leaves by _exit() */
+};
+
 struct muster_finding {
     enum muster_finding_kind kind;
     uint64_t comm;                      /* NCCL's id */
@@ -61,6 +68,7 @@ struct muster_finding {
     enum muster_finding_mode mode;   /* muster_finding_is_late only */
     enum muster_finding_cause cause; /* the same */
     uint64_t since_unix_ns;
+    enum muster_finding_went went; /* hang_dead that nobody waited for yet */
     bool resolved;
     bool retracted; /* told while the job ran, and withdrawn: more operations do not bear it out */
     double cost_s;  /* lost so far by those who waited */
@@ -108,6 +116,8 @@ static inline bool muster_finding_hangs_not_yet(const struct muster_finding *fin
     return finding->kind == MUSTER_FINDING_HANG_DEAD && !finding->has_op;
 }
 
+/* "killed or crashed", ...; a static string. */
+const char *muster_finding_went_words(const struct muster_finding *finding);
 /* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
 const char *muster_finding_name(enum muster_finding_kind kind);
 const char *muster_finding_mode_name(enum muster_finding_mode mode);

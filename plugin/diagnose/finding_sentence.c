@@ -97,18 +97,28 @@ static void put_absent(struct text *text, const struct muster_finding *finding)
     put_victims(text, finding);
 }
 
+const char *muster_finding_went_words(const struct muster_finding *finding)
+{
+    static const char *const words[] = {
+        [MUSTER_WENT_KILLED] = "killed or crashed",
+        [MUSTER_WENT_LEFT] = "left without finalizing",
+        [MUSTER_WENT_UNKNOWN] = "killed, crashed or left by _exit()",
+    };
+    return words[finding->went];
+}
+
 static void put_dead(struct text *text, const struct muster_finding *finding)
 {
     put_culprits(text, finding);
+    put(text, " %s gone (%s) ", finding->ranks > 1 ? "are" : "is",
+        muster_finding_went_words(finding));
     if (muster_finding_hangs_not_yet(finding)) {
-        put(text, finding->ranks > 1 ? " are gone" : " is gone");
-        put(text, " (killed or crashed) while the others live on; whoever calls ");
+        put(text, "while the others live on; whoever calls ");
         put_comm(text, finding);
         put(text, finding->ranks > 1 ? " next waits for them" : " next waits for it");
         return;
     }
-    put(text, finding->ranks > 1 ? " are gone (killed or crashed) and never entered "
-                                 : " is gone (killed or crashed) and never entered ");
+    put(text, "and never entered ");
     put_op(text, finding);
     put_victims(text, finding);
 }

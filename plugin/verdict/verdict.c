@@ -243,14 +243,14 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
 static void put_gone(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
     char who[192], ranks[96];
-    const char *is = finding->ranks == 1 ? "is" : "are";
+    const char *is = finding->ranks == 1 ? "is" : "are", *went = muster_finding_went_words(finding);
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(ranks, sizeof ranks, "R", finding->rank, finding->ranks);
     muster_verdict_word(writer,
-                        "%s %s gone, killed or crashed, while the others live on: whoever calls "
+                        "%s %s gone, %s, while the others live on: whoever calls "
                         "communicator %016" PRIx64 " next waits for %s.",
-                        who, is, finding->comm, finding->ranks == 1 ? "it" : "them");
-    muster_verdict_word(writer, "%s %s gone, killed or crashed; the others live on.", who, is);
+                        who, is, went, finding->comm, finding->ranks == 1 ? "it" : "them");
+    muster_verdict_word(writer, "%s %s gone, %s; the others live on.", who, is, went);
     muster_verdict_word(writer, "%s %s gone; the others live on.", ranks, is);
 }
 
