@@ -35,6 +35,11 @@ int64_t muster_seat_limit_ns(int64_t usual_ns)
     return FLOOR_NS + (int64_t)(SPREAD * (double)usual_ns);
 }
 
+double muster_slice_limit_ns(double usual_ns, double host_ns)
+{
+    return FLOOR_NS + far_shares[0] * usual_ns + HOSTS * host_ns;
+}
+
 /* The mean of e-values is one. */
 static double log_mean(const double *log_e, unsigned n)
 {

@@ -16,6 +16,9 @@ void muster_seats_evaluate(struct muster_graph *graph);
 
 /* From how much on a unit is late: beyond what GPUs of a kind, and clocks, differ by. */
 int64_t muster_seat_limit_ns(int64_t usual_ns);
+/* The delay of one unit that is evidence by itself; host_ns: of its usual time, where its GPU
+ * waited for its host. */
+double muster_slice_limit_ns(double usual_ns, double host_ns);
 
 /* log of the e-value of so many hits in so many windows, if p is the rate of the others. */
 double muster_log_e(double hits, double windows, double p);

@@ -2,7 +2,7 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
-#define TIMES 1.5 /* as much again passes for what differs from step to step */
+#define TIMES 1.5 /* half as much again passes for what differs from step to step */
 enum {
     QUARTER = 4,     /* so quick it is in one of four */
     UNITS_LEAST = 40 /* of a seat: fewer have no past */

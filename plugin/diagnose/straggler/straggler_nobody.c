@@ -20,8 +20,16 @@ struct verdict {
     uint32_t comm;
     uint64_t compared, carried;
     uint64_t stages; /* of the compared: of ranks that no other is like */
-    double usual_ns; /* sum */
+    double usual_ns; /* sum, but for stages */
+    double stage_ns; /* the delay that shows at the stage where it has to be longest */
     bool culprit;
+};
+
+/* What a seat took by itself as a stage. */
+struct stage {
+    double own_ns, host_ns; /* sums; of the latter those whose GPU waited for its host */
+    uint64_t units;
+    uint32_t comm;
 };
 
 static int by_compared(const void *left, const void *right)
@@ -33,15 +41,13 @@ static int by_compared(const void *left, const void *right)
 }
 
 static void count(const struct muster_graph *graph, const struct muster_suspects *suspects,
-                  struct verdict *verdict)
+                  struct verdict *verdict, struct stage *stages)
 {
-    for (uint32_t c = 0; c < graph->view->comms; c++)
-        verdict[c].comm = c;
     for (size_t t = 0; t < graph->turns; t++) {
         const struct muster_turn *turn = &graph->turn[t];
         uint32_t evaluated = 0;
         bool carried = false, stage = false;
-        double usual_ns = 0; /* the first's: all are alike, or stages; then the longest */
+        double usual_ns = 0; /* the first's: all are alike */
         for (uint32_t i = 0; i < turn->units; i++) {
             const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
             const struct muster_seat *seat = &graph->seat[unit->seat];
@@ -51,10 +57,16 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
             stage |= unit->stage;
             verdict[turn->comm].culprit |=
                 seat->culprit && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
-            if (unit->evaluated && (evaluated == 1 || unit->stage)) {
-                double ns =
+            if (unit->evaluated && unit->stage) {
+                struct stage *of = &stages[unit->seat];
+                double own_ns = (double)muster_unit_own_ns(graph, unit);
+                of->own_ns += own_ns;
+                of->host_ns += muster_unit_waited_for_call(graph, unit) ? own_ns : 0;
+                of->units++;
+                of->comm = turn->comm;
+            } else if (unit->evaluated && evaluated == 1) {
+                usual_ns =
                     (double)(muster_unit_own_ns(graph, unit) - muster_unit_excess_ns(graph, unit));
-                usual_ns = evaluated == 1 || ns > usual_ns ? ns : usual_ns;
             }
         }
         verdict[turn->comm].usual_ns += usual_ns;
@@ -64,12 +76,28 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
     }
 }
 
-/* The delay that would have been named, in a fifth of the operations. */
+static void find_longest(const struct stage *stages, size_t seats, struct verdict *verdict)
+{
+    for (size_t s = 0; s < seats; s++) {
+        double units = stages[s].units ? (double)stages[s].units : 1;
+        double more = STAGE * stages[s].own_ns / units;
+        double far = muster_slice_limit_ns(stages[s].own_ns / units, stages[s].host_ns / units);
+        struct verdict *of = &verdict[stages[s].comm];
+        more = far > more ? far : more;
+        of->stage_ns = stages[s].units && more > of->stage_ns ? more : of->stage_ns;
+    }
+}
+
+/* The delay that would have been named, in a fifth of the operations: wherever these are, so that
+ * it is that of stages where so many are of stages. */
 static uint64_t smallest_ns(const struct verdict *verdict, double covered_ns)
 {
     double turns = (double)verdict->compared;
-    double usual = verdict->usual_ns / turns;
-    double limit = verdict->stages ? STAGE * usual : (double)muster_seat_limit_ns((int64_t)usual);
+    double alike = turns - (double)verdict->stages;
+    double usual = alike > 0 ? verdict->usual_ns / alike : 0;
+    double limit = (double)muster_seat_limit_ns((int64_t)usual);
+    if (FIFTH * verdict->stages >= verdict->compared && verdict->stage_ns > limit)
+        limit = verdict->stage_ns;
     double worth = WORTH * covered_ns / (turns / FIFTH);
     return (uint64_t)(limit > worth ? limit : worth);
 }
@@ -145,13 +173,17 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     struct muster_finding_lines *to = &findings->not_observable;
     const struct muster_view *view = graph->view;
     struct verdict *verdict = muster_arena_array(graph->memory, view->comms + 1, sizeof *verdict);
+    struct stage *stages = muster_arena_array(graph->memory, graph->seats + 1, sizeof *stages);
     size_t shown = 0, left = 0;
     double covered = 0;
-    if (!verdict || !view->comms)
+    if (!verdict || !stages || !view->comms)
         return;
+    for (uint32_t c = 0; c < view->comms; c++)
+        verdict[c].comm = c;
     for (size_t g = 0; g < view->gpus; g++)
         covered = (double)span[g].covered_ns > covered ? (double)span[g].covered_ns : covered;
-    count(graph, suspects, verdict);
+    count(graph, suspects, verdict, stages);
+    find_longest(stages, graph->seats, verdict);
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[verdict[c].comm];

@@ -72,6 +72,8 @@ static void test_stage_with_a_little_more_work_is_not_named(void **state)
 struct line {
     struct ranks ranks;
     uint64_t step;
+    uint64_t ahead_ns;       /* its host calls so long before */
+    uint64_t fifth_ns;       /* more work before one send of five of rank 0 */
     uint64_t clock_ns[LINE]; /* as if there were one clock */
 };
 
@@ -79,7 +81,7 @@ static void add(struct line *line, unsigned rank, uint8_t func, uint64_t number,
 {
     const uint64_t skew_ns = line->ranks.skew_ns[rank];
     const struct muster_op op = {.number = number,
-                                 .enqueue_ns = 1000 * MS + line->clock_ns[rank] - 5 * US,
+                                 .enqueue_ns = 1000 * MS + line->clock_ns[rank] - line->ahead_ns,
                                  .begin_ns = line->clock_ns[rank] + skew_ns,
                                  .end_ns = end_ns + skew_ns,
                                  .count = 1 << 20,
@@ -98,7 +100,7 @@ static void play_step(struct line *line, uint64_t first_ns)
     uint64_t back_ns[BATCHES];
     for (uint64_t b = 0; b < BATCHES; b++) {
         const uint64_t number = line->step * BATCHES + b;
-        line->clock_ns[0] += b ? 1000 * US : first_ns;
+        line->clock_ns[0] += (b ? 1000 * US : first_ns) + (number % 5 ? 0 : line->fifth_ns);
         const uint64_t last_ns =
             line->clock_ns[0] > line->clock_ns[1] ? line->clock_ns[0] : line->clock_ns[1];
         add(line, 0, MUSTER_FUNC_SEND, number, last_ns + 100 * US);
@@ -131,7 +133,7 @@ static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state
     static const uint64_t since[] = {LONG / 3, LONG / 2, LONG * 4 / 5};
     (void)state;
     for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
-        struct line line;
+        struct line line = {.ahead_ns = 5 * US};
         struct muster_findings findings = play(&line, since[i]);
         const double lost_s = (double)(LONG - since[i]) * 2e-3;
         assert_int_equal(findings.n, 1);
@@ -149,7 +151,7 @@ static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state
 /* A delay of some microseconds would not have been found here. */
 static void test_stages_that_do_not_change_are_not_named_and_the_limit_is_said(void **state)
 {
-    struct line line;
+    struct line line = {.ahead_ns = 5 * US};
     struct muster_findings findings = play(&line, LONG);
     (void)state;
     assert_int_equal(findings.n, 0);
@@ -159,6 +161,28 @@ static void test_stages_that_do_not_change_are_not_named_and_the_limit_is_said(v
     ranks_end(&line.ranks);
 }
 
+/* Where the GPU waits for its host more has to be seen. */
+static void test_a_delay_as_large_as_is_claimed_would_have_been_found(void **state)
+{
+    static const uint64_t ahead_ns[] = {5 * US, 8 * MS};
+    (void)state;
+    for (size_t i = 0; i < sizeof ahead_ns / sizeof *ahead_ns; i++) {
+        struct line line = {.ahead_ns = ahead_ns[i]};
+        struct muster_findings findings = play(&line, LONG);
+        const uint64_t claimed_ns = findings.clean.least_ns;
+        assert_int_equal(findings.n, 0);
+        assert_in_range(claimed_ns, 500 * US, 800 * US);
+        muster_findings_free(&findings);
+        ranks_end(&line.ranks);
+        line = (struct line){.ahead_ns = ahead_ns[i], .fifth_ns = claimed_ns};
+        findings = play(&line, LONG);
+        assert_int_equal(findings.n, 1);
+        assert_int_equal(findings.finding[0].rank[0], 0);
+        muster_findings_free(&findings);
+        ranks_end(&line.ranks);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
         cmocka_unit_test(test_a_stage_that_becomes_slow_is_held_against_its_past),
         cmocka_unit_test(test_stages_that_do_not_change_are_not_named_and_the_limit_is_said),
+        cmocka_unit_test(test_a_delay_as_large_as_is_claimed_would_have_been_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
