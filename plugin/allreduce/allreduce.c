@@ -137,12 +137,12 @@ static int send_from(struct job *job, int rank, const struct muster_wire *messag
 }
 
 /* A turn is asked for, and over, when all ranks say so; one may ask while another's is not over. */
-static void count_asked(struct job *job)
+static int count_asked(struct job *job, struct muster_err *err)
 {
     if (++job->asked < job->plan->gpus)
-        return;
+        return 0;
     job->asked = 0;
-    job->turns.waiting = true;
+    return muster_turns_ask(&job->turns, err);
 }
 
 static void count_over(struct job *job)
@@ -180,8 +180,7 @@ static int take_message(struct job *job, int rank, struct muster_err *err)
     case MUSTER_WIRE_ID:
         return send_from(job, 1, &message, err);
     case MUSTER_WIRE_TURN:
-        count_asked(job);
-        return 0;
+        return count_asked(job, err);
     case MUSTER_WIRE_OVER:
         count_over(job);
         return 0;

@@ -22,11 +22,19 @@ int muster_turns_open(struct muster_turns *turns, const char *path, uint32_t job
     turns->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (turns->fd < 0)
         return muster_fail(err, "cannot open %s, where jobs take turns: %s", path, strerror(errno));
-    if (write(turns->fd, "j", 1) == 1)
+    return 0;
+}
+
+int muster_turns_ask(struct muster_turns *turns, struct muster_err *err)
+{
+    turns->waiting = true;
+    if (turns->fd < 0 || turns->came)
         return 0;
-    muster_fail(err, "cannot write to %s, where jobs take turns: %s", path, strerror(errno));
-    muster_turns_close(turns);
-    return -1;
+    if (write(turns->fd, "j", 1) != 1)
+        return muster_fail(err, "cannot write to the file where jobs take turns: %s",
+                           strerror(errno));
+    turns->came = true;
+    return 0;
 }
 
 static bool all_have_come(const struct muster_turns *turns)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "allreduce/allreduce.h"
+#include "allreduce/turns.h"
 
 enum { DEADLINE_S = 60 };
 
@@ -144,6 +145,29 @@ static void jobs_that_share_gpus_take_turns(void **state)
     assert_nobody_left();
 }
 
+/* One that has opened the file has no ranks yet: it still makes its communicator. */
+static void no_job_works_before_all_have_asked_for_a_turn(void **state)
+{
+    char path[] = "/tmp/muster-turns-XXXXXX";
+    struct muster_turns first, second;
+    struct muster_err err;
+    (void)state;
+    make_file(path);
+    assert_int_equal(muster_turns_open(&first, path, 2, &err), 0);
+    assert_int_equal(muster_turns_open(&second, path, 2, &err), 0);
+    assert_int_equal(muster_turns_ask(&first, &err), 0);
+    assert_int_equal(muster_turns_ask(&first, &err), 0); /* its own byte counts once */
+    assert_false(muster_turns_begin(&first, 1));
+    assert_int_equal(muster_turns_ask(&second, &err), 0);
+    assert_true(muster_turns_begin(&first, 1));
+    assert_false(muster_turns_begin(&second, 1));
+    muster_turns_end(&first, 1);
+    assert_true(muster_turns_begin(&second, 1));
+    muster_turns_close(&first);
+    muster_turns_close(&second);
+    unlink(path);
+}
+
 /* The job fails as a whole, says which rank and why, and leaves no process behind. */
 static void assert_fails(const char *fault, unsigned deadline_s, const char *text)
 {
@@ -236,6 +260,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(probe_says_which_nccl_is_missing, heal),
         cmocka_unit_test_teardown(every_mode_returns_a_time_per_size, heal),
         cmocka_unit_test_teardown(ranks_are_on_hosts_of_their_own_where_asked, heal),
+        cmocka_unit_test(no_job_works_before_all_have_asked_for_a_turn),
         cmocka_unit_test_teardown(jobs_that_share_gpus_take_turns, heal),
         cmocka_unit_test_teardown(a_killed_rank_ends_the_job, heal),
         cmocka_unit_test_teardown(a_rank_that_exits_ends_the_job, heal),
