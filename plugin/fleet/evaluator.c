@@ -21,7 +21,6 @@ enum {
 #define ALONE_NS      (6 * MUSTER_NS_PER_S) /* so long a look at all waits for them */
 #define HANG_NS       MUSTER_NS_PER_S
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
-#define GONE_NS       ((MUSTER_HANG_GONE_S + 1) * MUSTER_NS_PER_S) /* and who lives on was heard */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 
 /* One communicator over all hosts. */
@@ -339,8 +338,7 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
 /* Somebody has just been gone for long enough, or is told as gone. */
 static bool gone_due(const struct muster_evaluator *evaluator, uint64_t now_ns)
 {
-    uint64_t due = evaluator->gone_ns + GONE_NS;
-    return (evaluator->gone_ns && now_ns >= due && evaluator->evaluated_ns < due) ||
+    return muster_hang_gone_due(evaluator->gone_ns, evaluator->evaluated_ns, now_ns) ||
            (muster_watch_gone(&evaluator->hangs) > 0 &&
             now_ns - evaluator->evaluated_ns >= AGAIN_NS);
 }

@@ -23,6 +23,10 @@
 /* How long others have to live on before a process that is gone is told of. */
 enum { MUSTER_HANG_GONE_S = 3 };
 
+/* Whether it is time to look for others that live on after a process went (0: none did): once they
+ * can have, and once a second for a while after that, as their heartbeats may be older. */
+bool muster_hang_gone_due(uint64_t gone_ns, uint64_t evaluated_ns, uint64_t now_ns);
+
 /* Appends a finding for every hang that lasted `threshold_ns`. The view is one of a run: what was
  * fed by hand says nothing of processes, and no hang is found in it. False: no memory. */
 bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,

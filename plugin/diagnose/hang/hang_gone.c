@@ -12,6 +12,18 @@
 #define TOGETHER_NS (2 * MUSTER_NS_PER_S)  /* of one host: told as one */
 #define LAUNCHER_NS (10 * MUSTER_NS_PER_S) /* ends the others of its host after one that failed */
 
+/* Who lives on was heard a moment before. */
+#define LOOK_NS  (GONE_NS + MUSTER_NS_PER_S)
+#define LOOKS_NS (10 * MUSTER_NS_PER_S)
+#define AGAIN_NS (MUSTER_NS_PER_S / 2) /* who looks once a second looks at odd moments */
+
+bool muster_hang_gone_due(uint64_t gone_ns, uint64_t evaluated_ns, uint64_t now_ns)
+{
+    uint64_t first = gone_ns + LOOK_NS;
+    bool again = now_ns < first + LOOKS_NS && now_ns - evaluated_ns >= AGAIN_NS;
+    return gone_ns && now_ns >= first && (evaluated_ns < first || again);
+}
+
 static uint64_t went_unix_ns(const struct muster_hang_member *member)
 {
     return muster_hang_unix_ns(member, member->seen_ns);

@@ -216,8 +216,8 @@ static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 
 /* ---- looking ---- */
 
-/* Whether there is something to evaluate: nothing has moved for the threshold, or something moves
- * again that was found to hang. */
+/* Whether there is something to evaluate: nothing has moved for the threshold, something moves
+ * again that was found to hang, or a process went a moment ago or is told as gone. */
 static bool worth_evaluating(struct muster_live *live, uint64_t now_ns)
 {
     bool moved =

@@ -17,8 +17,6 @@
 
 /* A heartbeat comes every 100 ms. */
 #define FRESH_NS (3 * MUSTER_NS_PER_S)
-/* The others' heartbeats have to be newer by MUSTER_HANG_GONE_S. */
-#define GONE_NS ((MUSTER_HANG_GONE_S + 1) * MUSTER_NS_PER_S)
 
 static bool is_frame(const struct muster_segment *segment)
 {
@@ -234,9 +232,8 @@ bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns
         struct muster_live_peer *peer = &peers->peer[i];
         lives |= peer->alive;
         peer->gone_ns = peer->alive ? 0 : peer->gone_ns ? peer->gone_ns : now_ns;
-        uint64_t at = peer->gone_ns + GONE_NS;
-        due |= peer->gone_ns && peer->exit_state != MUSTER_EXIT_FINALIZED && now_ns >= at &&
-               evaluated_ns < at;
+        due |= peer->exit_state != MUSTER_EXIT_FINALIZED &&
+               muster_hang_gone_due(peer->gone_ns, evaluated_ns, now_ns);
     }
     return lives && due;
 }

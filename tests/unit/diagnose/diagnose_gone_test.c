@@ -275,6 +275,25 @@ static void where_a_part_is_seen_the_words_say_of_how_many(void **state)
     job_free(job);
 }
 
+/* Heartbeats of the living that were old at the first look are newer at the next ones. */
+static void after_a_death_somebody_looks_more_than_once(void **state)
+{
+    const uint64_t gone_ns = 100ull * SECOND;
+    uint64_t evaluated_ns = 99ull * SECOND;
+    unsigned looks = 0;
+    (void)state;
+    assert_false(muster_hang_gone_due(0, 0, gone_ns));
+    for (uint64_t now_ns = gone_ns; now_ns < gone_ns + 60ull * SECOND; now_ns += SECOND) {
+        if (!muster_hang_gone_due(gone_ns, evaluated_ns, now_ns))
+            continue;
+        assert_true(now_ns >= gone_ns + 4ull * SECOND);
+        evaluated_ns = now_ns;
+        looks++;
+    }
+    assert_int_equal(looks, 10);
+    assert_true(muster_hang_gone_due(gone_ns, gone_ns, gone_ns + 60ull * SECOND)); /* looked late */
+}
+
 static void count(void *arg, const struct muster_finding *finding)
 {
     unsigned *told = arg;
@@ -376,6 +395,7 @@ int main(void)
         cmocka_unit_test(who_is_inside_what_it_was_in_waits_for_it),
         cmocka_unit_test(where_a_part_is_seen_the_words_say_of_how_many),
         cmocka_unit_test(those_that_went_together_are_one_finding_of_the_largest_communicator),
+        cmocka_unit_test(after_a_death_somebody_looks_more_than_once),
         cmocka_unit_test(a_death_is_told_once_whatever_comes_of_it),
         cmocka_unit_test(who_is_found_to_have_gone_with_it_is_told),
         cmocka_unit_test(those_that_were_told_together_stay_together),
