@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
 #include "topology/interfaces.h"
@@ -436,7 +437,10 @@ static void check_ports(struct muster_doctor *doctor)
     }
     const char *port = getenv("MASTER_PORT");
     uint64_t number;
-    if (!port || !muster_text_u64(port, &number) || number < low || number > high)
+    bool launcher_took_it =
+        muster_env("TORCHELASTIC_RUN_ID") != NULL; /* torchrun: one that is free */
+    if (!port || launcher_took_it || !muster_text_u64(port, &number) || number < low ||
+        number > high)
         return;
     muster_check_suspect(check,
                          "MASTER_PORT=%.8s is one that the kernel gives to connections (%u to %u): "

@@ -107,6 +107,7 @@ class Suspects(GpuCase):
         symptom = ("--passive", "--only", "net.ports", "--symptom", "init_error")
         for port, causes in (("57062", ["net.ports"]), ("29500", []), ("none", [])):
             self.assertEqual(self.causes(*symptom, MASTER_PORT=port), causes, port)
+        self.assertEqual(self.causes(*symptom, MASTER_PORT="57062", TORCHELASTIC_RUN_ID="none"), [])
 
     def test_ranks_that_see_their_own_gpu_alone(self):
         symptom = ("--passive", "--only", "job.ranks", "--symptom", "path_missing")
