@@ -419,7 +419,7 @@ void muster_evidence_gone(const struct muster_evidence *before, const struct mus
         return;
     muster_finding_line(lines, "the OOM killer ended %" PRIu64 " %s of rank %" PRId32 "'s cgroup%s",
                         kills, kills == 1 ? "process" : "processes", living,
-                        before ? " meanwhile" : " so far");
+                        before ? " meanwhile" : " so far, perhaps earlier");
 }
 
 void muster_evidence_absent(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
