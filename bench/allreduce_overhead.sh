@@ -177,7 +177,8 @@ one_by_one() { # ROUND CASE...: adds the round's lives to $lines
     done
 }
 
-# One that fails leaves the others without the turn that they wait for: then none of them counts.
+# The others wait for one that fails before its first turn; one that fails later works no turns beside
+# theirs. Either way the round compares no equals: then none of them counts.
 all_at_once() { # ROUND CASE...
     local round=$1 name slot=0 pids=() failed=0
     shift
@@ -188,7 +189,7 @@ all_at_once() { # ROUND CASE...
         slot=$((slot + 1))
     done
     for slot in "${!pids[@]}"; do
-        wait "${pids[slot]}" || failed=$((slot + 1))
+        wait "${pids[slot]}" || [ "$failed" -ne 0 ] || failed=$((slot + 1))
     done
     if [ "$failed" -ne 0 ]; then
         echo "allreduce_overhead: round $round: $(tail -qn 1 "$work/$failed/err")" >&2

@@ -153,8 +153,8 @@ static void report_missing(const struct hang_job *job, struct hang_truth *truth)
     truth->found = any;
 }
 
-/* Somebody was killed, and others have lived on since: told before anybody waits, where it is seen
- * to the second and others of its communicator are. */
+/* Whether who was killed has been outlived by the others for long enough: then it may be named
+ * before anybody waits for it. */
 static bool outlives(const struct hang_job *job)
 {
     const struct hang_case *hang = job->hang;

@@ -198,7 +198,7 @@ class Fleet(unittest.TestCase):
             self.assertEqual(at.told("worker"), [("hang_dead", "1")])
             named = 'finding="hang_dead",severity="critical",rank="1"'
             at.until(lambda: named in at.page("agent-nodeA"), "the agent's page names it")
-            self.assertNotIn("hang_dead", at.page("agent-nodeB").replace("muster_findings_total", ""))
+            self.assertNotIn("hang_dead", at.page("agent-nodeB"))
             done = subprocess.run([MUSTER, "diagnose", "--live"], capture_output=True, text=True, timeout=60,
                                   env={**at.environment, "MUSTER_SEGMENT_DIR": at.shm["nodeA"]})
             self.assertEqual(done.returncode, 1, done.stderr)
