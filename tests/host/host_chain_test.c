@@ -21,10 +21,10 @@ enum { NRANKS = 8, TYPE_KERNEL_CH = 6 };
 static const struct standin_comm_config comm_tp = {
     .hash = CHILD_HASH, .name = "tp", .rank = 3, .nranks = NRANKS};
 
-/* --- the child's report, and what muster said ------------------------------------------------- */
+/* --- the child's report ----------------------------------------------------------------------- */
 
 struct beside {
-    char report[64], described[64];
+    char report[64];
     struct child_report *reported;
 };
 
@@ -33,7 +33,6 @@ static void beside_begin(struct beside *beside, const char *child, const char *m
 {
     unsetenv("MUSTER_TEST_PLUGIN_PATH");
     strcpy(beside->report, "/tmp/muster-child-XXXXXX");
-    strcpy(beside->described, "/tmp/muster-said-XXXXXX");
     int fd = mkstemp(beside->report);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, sizeof *beside->reported), 0);
@@ -41,11 +40,7 @@ static void beside_begin(struct beside *beside, const char *child, const char *m
         mmap(NULL, sizeof *beside->reported, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(beside->reported != MAP_FAILED);
     close(fd);
-    fd = mkstemp(beside->described);
-    assert_true(fd >= 0);
-    close(fd);
     setenv("CHILD_REPORT", beside->report, 1);
-    setenv("TEST_SAID", beside->described, 1);
     setenv("MUSTER_CHAIN", child, 1);
     setenv("CHILD_MASK", mask, 1);
     setenv("CHILD_MODE", mode, 1);
@@ -55,28 +50,8 @@ static void beside_end(struct beside *beside)
 {
     munmap(beside->reported, sizeof *beside->reported);
     unlink(beside->report);
-    unlink(beside->described);
     unsetenv("MUSTER_CHAIN");
     unsetenv("MUSTER_TEST_PLUGIN_PATH");
-}
-
-static unsigned lines_with(const struct beside *beside, const char *text)
-{
-    char line[1024];
-    unsigned n = 0;
-    FILE *described = fopen(beside->described, "r");
-    assert_non_null(described);
-    while (fgets(line, sizeof line, described))
-        n += strstr(line, text) != NULL;
-    fclose(described);
-    return n;
-}
-
-static void listen_to_muster(void)
-{
-    int fd = open(getenv("TEST_SAID"), O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd >= 0)
-        dup2(fd, STDERR_FILENO);
 }
 
 /* --- ordinary operations ---------------------------------------------------------------------- */
@@ -97,7 +72,7 @@ static void all_kinds(struct standin *nccl)
          .net_chunk = 4096,
          .net_send = true},
     };
-    listen_to_muster();
+    standin_keep_stderr();
     struct standin_comm *comm = standin_comm_init(nccl, &comm_tp);
     for (unsigned i = 0; i < sizeof ops / sizeof *ops; i++)
         standin_call_times(comm, &ops[i], 5);
@@ -232,11 +207,11 @@ static void muster_goes_on_without_a_child_that_fails(void **state)
         beside_begin(&beside, cases[i].chain, "0xffff", cases[i].mode);
         standin_testbed_run(&testbed, 6, "light", all_kinds);
         standin_testbed_expect_all(&testbed);
-        standin_testbed_end(&testbed);
-        if (lines_with(&beside, cases[i].expected) != 1 ||
-            lines_with(&beside, "MUSTER_CHAIN") != 1 ||
-            lines_with(&beside, "muster goes on without it") != 1)
+        if (standin_testbed_lines(&testbed, cases[i].expected) != 1 ||
+            standin_testbed_lines(&testbed, "MUSTER_CHAIN") != 1 ||
+            standin_testbed_lines(&testbed, "muster goes on without it") != 1)
             fail_msg("%s: not said in one line", cases[i].expected);
+        standin_testbed_end(&testbed);
         beside_end(&beside);
     }
 }
@@ -265,8 +240,9 @@ static void a_second_muster_says_that_the_first_records(void **state)
     beside_begin(&beside, MUSTER_TEST_COPY, "0", "");
     standin_testbed_run(&testbed, 6, "light", all_kinds);
     standin_testbed_expect_all(&testbed);
+    assert_int_equal(standin_testbed_lines(&testbed, "another copy of muster records this process"),
+                     1);
     standin_testbed_end(&testbed);
-    assert_int_equal(lines_with(&beside, "another copy of muster records this process"), 1);
     beside_end(&beside);
 }
 
@@ -285,8 +261,8 @@ static void kernels_that_the_child_asks_for_are_its_own(void **state)
                          beside.reported->stops[TYPE_KERNEL_CH]);
         assert_int_equal(standin_testbed_timed(&testbed, MUSTER_FUNCS), 0);
         standin_testbed_expect_all(&testbed);
+        assert_int_equal(standin_testbed_lines(&testbed, "has NCCL stamp its kernels"), 1);
         standin_testbed_end(&testbed);
-        assert_int_equal(lines_with(&beside, "has NCCL stamp its kernels"), 1);
         beside_end(&beside);
     }
 }
@@ -298,8 +274,8 @@ static void without_kernels_of_the_child_nothing_is_said(void **state)
     (void)state;
     beside_begin(&beside, MUSTER_TEST_CHILD_7, "0xe", "");
     standin_testbed_run(&testbed, 6, "light", all_kinds);
+    assert_int_equal(standin_testbed_lines(&testbed, "MUSTER_CHAIN"), 0);
     standin_testbed_end(&testbed);
-    assert_int_equal(lines_with(&beside, "MUSTER_CHAIN"), 0);
     beside_end(&beside);
 }
 
@@ -474,7 +450,6 @@ static void muster_is_whole_as_somebodys_child(void **state)
     (void)state;
     setenv("MUSTER_TEST_PLUGIN_PATH", MUSTER_TEST_PARENT, 1);
     setenv("PARENT_LOADS", MUSTER_TEST_PLUGIN, 1);
-    setenv("TEST_SAID", "/dev/null", 1);
     standin_testbed_run(&testbed, 5, "light", all_kinds);
     unsetenv("MUSTER_TEST_PLUGIN_PATH");
     standin_testbed_expect_all(&testbed);

@@ -254,6 +254,7 @@ static void beside_a_later_one(struct standin *nccl)
 
 static void beside_an_old_one(struct standin *nccl)
 {
+    standin_keep_stderr();
     beside(nccl, 3);
 }
 
@@ -280,6 +281,13 @@ static void an_older_second_libnccl_is_left_alone(void **state)
     assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 300);
     assert_int_equal(standin_testbed_count(&testbed, MUSTER_FUNC_ALL_GATHER), 0);
     assert_int_equal(testbed.ledger->note[0], 0);
+    char line[160];
+    snprintf(line, sizeof line,
+             "muster: warning: a second NCCL in this process uses profiler interface v3, the first "
+             "v%u: it "
+             "is not recorded\n",
+             (unsigned)FIRST_API);
+    assert_int_equal(standin_testbed_lines(&testbed, line), 1);
     standin_testbed_end(&testbed);
 }
 

@@ -424,6 +424,37 @@ void standin_wait_retired(uint64_t operations)
     close(fd);
 }
 
+static FILE *kept_stderr(const char *dir, const char *mode)
+{
+    char path[128];
+
+    /* Hidden: it is not one of the files that muster leaves. */
+    snprintf(path, sizeof(path), "%s/.stderr", dir);
+    return fopen(path, mode);
+}
+
+void standin_keep_stderr(void)
+{
+    FILE *kept = kept_stderr(getenv("MUSTER_DIR"), "ae");
+
+    if (!kept || dup2(fileno(kept), STDERR_FILENO) < 0)
+        standin_die("standard error cannot be kept");
+    fclose(kept);
+}
+
+unsigned standin_testbed_lines(const struct standin_testbed *testbed, const char *text)
+{
+    FILE *kept = kept_stderr(testbed->dir, "re");
+    char line[1024];
+    unsigned n = 0;
+
+    assert_non_null(kept);
+    while (fgets(line, sizeof(line), kept))
+        n += strstr(line, text) != NULL;
+    fclose(kept);
+    return n;
+}
+
 unsigned standin_marked_comms(void)
 {
     int fd = open_own_segment();

@@ -44,6 +44,11 @@ void standin_testbed_end(struct standin_testbed *testbed); /* removes all files 
  * its segment says. Ends the process after a minute. */
 void standin_wait_retired(uint64_t operations);
 
+/* For scenarios: from here on what this process writes on standard error is kept. */
+void standin_keep_stderr(void);
+/* The kept lines that contain the text, of all processes. */
+unsigned standin_testbed_lines(const struct standin_testbed *testbed, const char *text);
+
 /* For scenarios: this process's communicators of which a launch is known to have ended. */
 unsigned standin_marked_comms(void);
 
