@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host_testbed.h"
 
@@ -302,33 +303,46 @@ static void captured_launches_get_no_events_and_captures_survive(void **state)
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-enum { COMMS = 8, MOST_ROUNDS = 200000 };
+enum { COMMS = 8, MARKS = 400 };
+#define PAUSE_NS 200000 /* longer than between two marks */
 
-static void back_to_back(struct standin *nccl)
+/* Each step launches on all communicators back to back, and then there is a pause. */
+static void steps_with_pauses(struct standin *nccl)
 {
     struct standin_comm *comm[COMMS];
-    unsigned round = 0;
+    uint64_t marked[COMMS] = {0}, all = 0;
 
     standin_open_driver(nccl);
     for (unsigned i = 0; i < COMMS; i++)
         comm[i] = comm_on(nccl, 0, 0x100 + i);
-    do {
-        for (unsigned i = 0; i < COMMS; i++)
+    while (all < MARKS) {
+        for (unsigned i = 0; i < COMMS; i++) {
+            uint64_t before = nccl->driver->use().recorded;
             standin_call(comm[i], &(struct standin_op){.func = "AllReduce", .count = 9});
-        if (++round == MOST_ROUNDS)
-            standin_die("marks of %u communicators only", standin_marked_comms());
-    } while (round % 256 || standin_marked_comms() < COMMS);
-    for (unsigned i = 0; i < COMMS; i++)
+            marked[i] += nccl->driver->use().recorded - before;
+            all += nccl->driver->use().recorded - before;
+        }
+        for (unsigned i = 0; i < COMMS; i++)
+            standin_comm_sync(comm[i]);
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    for (unsigned i = 0; i < COMMS; i++) {
+        if (marked[i] * COMMS * 2 < all)
+            standin_die("communicator %u got %llu of %llu marks", i, (unsigned long long)marked[i],
+                        (unsigned long long)all);
         standin_comm_destroy(comm[i]);
+    }
 }
 
-/* Not one communicator, the first of each round, takes them all. */
+/* Whoever launches first after a pause would take them all, if they had one budget. */
 static void every_communicator_gets_completion_marks(void **state)
 {
     struct standin_testbed testbed;
 
     (void)state;
-    standin_testbed_run(&testbed, FIRST_API, "light", back_to_back);
+    standin_testbed_run(&testbed, FIRST_API, "light", steps_with_pauses);
+    for (unsigned i = 0; i < COMMS; i++)
+        assert_true(standin_testbed_process(&testbed)->segment->comm[i].launches_ended > 0);
     standin_testbed_end(&testbed);
 }
 

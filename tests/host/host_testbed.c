@@ -454,19 +454,3 @@ unsigned standin_testbed_lines(const struct standin_testbed *testbed, const char
     fclose(kept);
     return n;
 }
-
-unsigned standin_marked_comms(void)
-{
-    int fd = open_own_segment();
-    unsigned marked = 0;
-
-    for (unsigned i = 0; fd >= 0 && i < MUSTER_SEG_COMMS; i++) {
-        struct muster_seg_comm comm;
-        size_t at = offsetof(struct muster_segment, comm) + i * sizeof(comm);
-        if (pread(fd, &comm, sizeof(comm), (off_t)at) == (ssize_t)sizeof(comm))
-            marked += comm.uid != 0 && comm.launches_ended > 0;
-    }
-    if (fd >= 0)
-        close(fd);
-    return marked;
-}

@@ -49,9 +49,6 @@ void standin_keep_stderr(void);
 /* The kept lines that contain the text, of all processes. */
 unsigned standin_testbed_lines(const struct standin_testbed *testbed, const char *text);
 
-/* For scenarios: this process's communicators of which a launch is known to have ended. */
-unsigned standin_marked_comms(void);
-
 /* Row by row: count, bytes, replays, calls only, and (full timing) the GPU's times equal what was
  * issued, and nothing else was recorded. */
 void standin_testbed_expect_all(const struct standin_testbed *testbed);
