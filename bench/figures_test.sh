@@ -32,5 +32,10 @@ echo "$out" | grep -Eq '^a rank that waits \(auto\) +2( +[0-9.]+){3}$' || fail "
 # A training job is timed whole by all. In a loop the sparsest rank decides, whatever their number.
 out=$("$3" --seconds 40)
 echo "$out" | grep -Eq '^100 +64 +100\.00 +100\.00 +100\.00' || fail "joint_share: a slow job is not timed whole"
-echo "$out" | awk '$1 == 100000 { seen++; if ($3 <= 0 || $5 <= 0 || $5 > $3) exit 1 } END { exit seen != 6 }' ||
+echo "$out" | awk '$1 == 100000 && NF == 5 { seen++; if ($3 <= 0 || $5 <= 0 || $5 > $3) exit 1 } END { exit seen != 6 }' ||
     fail "joint_share: a loop shares nothing"
+# Level k times one window in 2^k; all that the sparsest rank times is shared, and more ranks share less.
+echo "$out" | awk '/^level/ { table = 1; next }
+    table { seen++; one_in = $1 == 0 ? 1 : 2 * one_in; if ($3 < 90 / one_in || $3 > 110 / one_in || $4 > $3) exit 1
+        for (ranks = 5; ranks <= 9; ranks++) if ($ranks > $(ranks - 1) || $ranks < 0.3) exit 1 }
+    END { exit seen != 9 }' || fail "joint_share: not nine levels, each half of the one before"

@@ -1,8 +1,8 @@
 /*
  * joint_share: which share of a communicator's operations `auto` times, and which share all its
- * ranks time, so that they can be compared. Ranks choose their levels alone: here each also calls
- * other communicators, up to `spread` times as often as the common one, so that their levels
- * differ.
+ * ranks time, so that they can be compared: by the rate of calls, and by the level of one rank.
+ * Ranks choose their levels alone: here each also calls other communicators, up to `spread` times
+ * as often as the common one, so that their levels differ.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -110,14 +110,9 @@ static int parse(int argc, char **argv, uint64_t *seconds)
     return optind == argc ? 0 : -1;
 }
 
-int main(int argc, char **argv)
+static void print_by_rate(uint64_t seconds)
 {
     static const uint64_t rates[] = {100, 300, 1000, 3000, 10000, 30000, 100000};
-    uint64_t seconds = 120;
-    if (parse(argc, argv, &seconds)) {
-        fputs(usage, stderr);
-        return 2;
-    }
     printf("# percent of a communicator's windows; its first rank calls nothing else, the others "
            "up to "
            "%d times as much\n%-9s %-6s %16s %20s %10s\n",
@@ -130,5 +125,45 @@ int main(int argc, char **argv)
                    percent(share.jointly, share.windows));
             fflush(stdout);
         }
+}
+
+/* A rate at three quarters of what keeps the first rank, which calls nothing else, at the level. */
+static uint64_t rate_of_level(unsigned level)
+{
+    uint64_t most = ((uint64_t)MUSTER_TIMING_PPM << level) * 1000 / muster_price_ns(BYTES, CPUS);
+    return most * 3 / 4;
+}
+
+/* Its rates are high: a quarter of the time has as many windows as the other table. */
+static void print_by_level(uint64_t seconds)
+{
+    printf("\n# the same by the first rank's level; all: percent of the windows that all ranks time"
+           "\n%-6s %-9s %16s",
+           "level", "calls/s", "timed by first");
+    for (unsigned ranks = 2; ranks <= RANKS; ranks *= 2)
+        printf("  all %2u", ranks);
+    for (unsigned level = 0; level <= MUSTER_SAMPLING_SPARSEST; level++) {
+        uint64_t rate = rate_of_level(level);
+        for (unsigned ranks = 2; ranks <= RANKS; ranks *= 2) {
+            struct share share = run_jobs(ranks, rate, (seconds + 3) / 4);
+            if (ranks == 2)
+                printf("\n%-6u %-9llu %16.2f", level, (unsigned long long)rate,
+                       percent(share.timed, share.windows));
+            printf(" %7.2f", percent(share.jointly, share.windows));
+            fflush(stdout);
+        }
+    }
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seconds = 120;
+    if (parse(argc, argv, &seconds)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    print_by_rate(seconds);
+    print_by_level(seconds);
     return 0;
 }
