@@ -5,10 +5,11 @@
  *
  * usage: steered RANKS ROUNDS    Environment: NCCL_PROFILER_PLUGIN and NCCL_TUNER_PLUGIN as NCCL
  * reads them. STEERED_POLICY_<rank>: that rank's MUSTER_POLICY_INLINE. STEERED_HOST_<rank>: its
- * NCCL_HOSTID. STEERED_HOLD=1: the ranks stay until standard input ends. STEERED_FAIL=ALGO: a rank
- * that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces it, too, as the worst
- * choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so much longer, times
- * SLOWNESS; STEERED_LATER_FLOATS=N: only all-reduces of so many do that.
+ * NCCL_HOSTID. STEERED_RANK=N: the process is that rank alone, and no other is started; its
+ * launcher has named it. STEERED_HOLD=1: the ranks stay until standard input ends.
+ * STEERED_FAIL=ALGO: a rank that is to use it fails. STEERED_OFFER=ALGO: NCCL offers all-reduces
+ * it, too, as the worst choice. STEERED_LATER_US=US: a tree makes the all-gather that follows so
+ * much longer, times SLOWNESS; STEERED_LATER_FLOATS=N: only all-reduces of so many do that.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -148,9 +149,7 @@ static void one_round(struct rank *rank, int ranks)
 static int run_rank(int number, int ranks, int rounds)
 {
     static struct rank rank;
-    char name[32], text[16], end;
-    snprintf(text, sizeof(text), "%d", number);
-    setenv("RANK", text, 1);
+    char name[32], end;
     snprintf(name, sizeof(name), "STEERED_POLICY_%d", number);
     if (getenv(name))
         setenv("MUSTER_POLICY_INLINE", getenv(name), 1);
@@ -177,17 +176,28 @@ static int run_rank(int number, int ranks, int rounds)
     return 0;
 }
 
+static int run_forked(int number, int ranks, int rounds)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", number);
+    setenv("RANK", text, 1);
+    return run_rank(number, ranks, rounds);
+}
+
 int main(int argc, char **argv)
 {
+    const char *alone = getenv("STEERED_RANK");
     int ranks = argc == 3 ? atoi(argv[1]) : 0, rounds = argc == 3 ? atoi(argv[2]) : 0, failed = 0;
     if (ranks < 1 || ranks > 64 || rounds < 1) {
         fputs("usage: steered RANKS ROUNDS\n", stderr);
         return 2;
     }
+    if (alone)
+        return run_rank(atoi(alone), ranks, rounds);
     for (int r = 0; r < ranks; r++) {
         pid_t pid = fork();
         if (pid == 0)
-            exit(run_rank(r, ranks, rounds));
+            exit(run_forked(r, ranks, rounds));
         failed |= pid < 0;
     }
     for (int status; wait(&status) > 0;)
