@@ -18,7 +18,8 @@ enum {
 #define SLOW_NS       (500 * MUSTER_NS_PER_MS) /* at most so often */
 #define NEAR_NS       (250 * MUSTER_NS_PER_MS) /* between two looks at who has just shown */
 #define NEAR_CALM_NS  MUSTER_NS_PER_S
-#define ALONE_NS      (6 * MUSTER_NS_PER_S) /* so long a look at all waits for them */
+#define ALONE_NS      (6 * MUSTER_NS_PER_S)  /* so long a look at all waits for them */
+#define LATEST_NS     (10 * MUSTER_NS_PER_S) /* of what is held: so much, and up to twice that */
 #define HANG_NS       MUSTER_NS_PER_S
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
@@ -43,7 +44,8 @@ struct muster_evaluator {
         uint64_t heard; /* who was, in the last of them */
     } windows, near_windows;
     struct muster_near near;
-    uint64_t near_due_ns;
+    uint64_t near_due_ns, near_timed;
+    uint64_t latest_ns; /* the server's time from which on the latest is looked at */
     size_t near_from;
     struct muster_rank_costs costs;
 };
@@ -111,20 +113,22 @@ static bool is_large(const struct muster_evaluator *evaluator, const struct must
     return join->processes >= evaluator->near_from;
 }
 
-/* All looks of a job spend one error rate, as on one host; where there are two kinds of them they
- * take its windows in turn. Where somebody falls silent or is heard again, or others are looked at,
- * the evidence is another one. Returns since when it is. */
+/* All looks of a job spend one error rate, as on one host; the two kinds of them take its windows
+ * in turn. Where somebody falls silent or is heard again, or others are looked at, the evidence is
+ * another one. Returns since when it is. */
 static uint64_t take_window(struct muster_evaluator *evaluator, const struct muster_join *join,
                             uint64_t now_ns, bool near, struct muster_view *view)
 {
     struct windows *windows = near ? &evaluator->near_windows : &evaluator->windows;
-    uint64_t heard, since_ns = muster_join_since_ns(join, now_ns, near, &heard);
+    bool chosen = near && is_large(evaluator, join);
+    uint64_t heard, since_ns = muster_join_since_ns(join, now_ns, chosen, &heard);
+    if (near && !chosen && since_ns < evaluator->latest_ns)
+        since_ns = evaluator->latest_ns;
     if (heard != windows->heard)
         windows->taken.since_unix_ns = UINT64_MAX;
     windows->heard = heard;
     muster_windows_take(&windows->taken, since_ns, view);
-    if (is_large(evaluator, join))
-        view->window = 2 * view->window - !near;
+    view->window = 2 * view->window - !near;
     return since_ns;
 }
 
@@ -178,7 +182,7 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
     return whole;
 }
 
-/* ---- of a large job those who show ---- */
+/* ---- of a large job those who show; of others the latest ---- */
 
 static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join *join,
                           uint64_t now_ns, muster_watch_emit *emit, void *arg)
@@ -186,13 +190,15 @@ static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join
     struct muster_findings now = {0};
     struct muster_run run;
     struct muster_view view;
-    if (!muster_join_run_near(join, now_ns, &run))
+    bool large = is_large(evaluator, join);
+    if (large ? !muster_join_run_near(join, now_ns, &run)
+              : !muster_join_run_latest(join, now_ns, evaluator->latest_ns, &run))
         return false;
     struct gate gate = {&evaluator->slow, emit, arg};
     struct muster_watch *watch = &evaluator->near_slow;
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
-        view.chosen_of = muster_join_coverage(join, now_ns).ranks;
+        view.chosen_of = large ? muster_join_coverage(join, now_ns).ranks : 0;
         muster_watch_window(watch, take_window(evaluator, join, now_ns, true, &view));
         whole = muster_straggler_find(&view, &now, NULL) == 0;
         muster_findings_name(&now, &view);
@@ -216,18 +222,42 @@ static bool is_urgent(const struct muster_evaluator *evaluator)
     return watch->maybe.n > 0 || (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
 }
 
+static bool is_news(const struct muster_join *join, uint64_t timed, size_t living)
+{
+    return join->timed - timed >= NEW_LEAST * (living ? living : 1);
+}
+
+/* Beside the minutes that the windows of a small job hold, what somebody has cost since he is late
+ * is little for long. */
+static bool is_latest_wanted(struct muster_evaluator *evaluator, const struct muster_join *join,
+                             size_t living, uint64_t now_ns)
+{
+    uint64_t server_ns = muster_join_server_ns(join, now_ns);
+    bool jumped_back = server_ns < evaluator->latest_ns;
+    if (jumped_back || server_ns > evaluator->latest_ns + 2 * LATEST_NS)
+        evaluator->latest_ns = server_ns - LATEST_NS;
+    bool news = is_news(join, evaluator->near_timed, living);
+    return (news || evaluator->near_slow.maybe.n > 0) &&
+           muster_join_reaches(join, now_ns, evaluator->latest_ns);
+}
+
 /* Who is told as late there is looked at until that is over. */
 static bool look_near(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
                       muster_watch_emit *emit, void *arg)
 {
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
-    if (!is_large(evaluator, join) || now_ns < evaluator->near_due_ns)
+    bool large = is_large(evaluator, join), whole = true, wanted;
+    if (now_ns < evaluator->near_due_ns)
         return true;
     uint64_t begin = spent_ns();
-    bool whole = muster_near_choose(&evaluator->near, join, now_ns);
-    bool wanted = evaluator->near.hosts > 0 || muster_watch_unresolved(&evaluator->near_slow) > 0;
-    if (whole && wanted && is.ranks * 100 >= is.expected * HEARD_PERCENT)
+    if (large)
+        whole = muster_near_choose(&evaluator->near, join, now_ns);
+    wanted = large ? evaluator->near.hosts > 0 || muster_watch_unresolved(&evaluator->near_slow) > 0
+                   : is_latest_wanted(evaluator, join, is.living, now_ns);
+    if (whole && wanted && is.ranks * 100 >= is.expected * HEARD_PERCENT) {
+        evaluator->near_timed = join->timed;
         whole = evaluate_near(evaluator, join, now_ns, emit, arg);
+    }
     evaluator->near_due_ns = is_urgent(evaluator) ? now_ns + NEAR_NS + spent_ns() - begin
                                                   : rest_until(begin, 3, NEAR_CALM_NS, now_ns);
     return whole;
@@ -235,13 +265,19 @@ static bool look_near(struct muster_evaluator *evaluator, struct muster_join *jo
 
 /* ---- of all ---- */
 
+/* Then those of all leave the others their time. */
+static bool has_two_kinds(const struct muster_evaluator *evaluator, const struct muster_join *join,
+                          uint64_t now_ns)
+{
+    return is_large(evaluator, join) || muster_join_reaches(join, now_ns, evaluator->latest_ns);
+}
+
 static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
                       muster_watch_emit *emit, void *arg)
 {
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
-    bool shown = is_large(evaluator, join) && is_urgent(evaluator) &&
-                 now_ns < evaluator->slow_due_ns + ALONE_NS;
-    bool news = join->timed - evaluator->timed >= NEW_LEAST * (is.living ? is.living : 1);
+    bool shown = is_urgent(evaluator) && now_ns < evaluator->slow_due_ns + ALONE_NS;
+    bool news = is_news(join, evaluator->timed, is.living);
     if (now_ns < evaluator->slow_due_ns || shown || (!news && evaluator->slow.maybe.n == 0))
         return true;
     if (is.ranks * 100 < is.expected * HEARD_PERCENT) {
@@ -256,7 +292,7 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     evaluator->slow_due_ns =
         evaluator->slow.maybe.n > 0
             ? now_ns + SLOW_NS + spent_ns() - begin
-            : rest_until(begin, is_large(evaluator, join) ? 3 : 1, SLOW_NS, now_ns);
+            : rest_until(begin, has_two_kinds(evaluator, join, now_ns) ? 3 : 1, SLOW_NS, now_ns);
     return whole;
 }
 

@@ -102,6 +102,11 @@ struct muster_join_coverage muster_join_coverage(const struct muster_join *join,
 bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run);
 /* The same of what is looked at closely, without what stands still. */
 bool muster_join_run_near(struct muster_join *join, uint64_t now_ns, struct muster_run *run);
+/* The same of all, from `since_ns` of the server's time on. */
+bool muster_join_run_latest(struct muster_join *join, uint64_t now_ns, uint64_t since_ns,
+                            struct muster_run *run);
+/* Whether a window of somebody who is heard begins before that. */
+bool muster_join_reaches(const struct muster_join *join, uint64_t now_ns, uint64_t since_ns);
 
 /* Since when all windows of those who are heard hold what was said of them, by the server's clock:
  * 0: since the beginning; `near`: of those who are looked at closely. *heard: a hash of who that

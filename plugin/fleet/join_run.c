@@ -94,7 +94,23 @@ static bool add_over(struct muster_join_process *process)
     return true;
 }
 
-static bool run_of(struct muster_join *join, uint64_t now_ns, bool near, bool over,
+/* How many operations of the window come before that. */
+static size_t ops_before(const struct muster_join *join, const struct muster_join_process *process,
+                         uint64_t since_ns)
+{
+    uint64_t host_ns = since_ns - (uint64_t)join->host[process->host].to_server_ns;
+    size_t n = 0;
+    while (since_ns && n < process->ops && process->op[n].enqueue_ns < host_ns)
+        n++;
+    return n;
+}
+
+struct part {
+    bool near, over;
+    uint64_t since_ns; /* 0: all that is held */
+};
+
+static bool run_of(struct muster_join *join, uint64_t now_ns, struct part part,
                    struct muster_run *run)
 {
     *run = (struct muster_run){.process = calloc(join->processes + 1, sizeof *run->process)};
@@ -102,18 +118,19 @@ static bool run_of(struct muster_join *join, uint64_t now_ns, bool near, bool ov
     for (size_t i = 0; whole && i < join->processes; i++) {
         struct muster_join_process *process = &join->process[i];
         const struct muster_join_host *host = &join->host[process->host];
-        if (!takes_part(join, process, near, now_ns))
+        if (!takes_part(join, process, part.near, now_ns))
             continue;
         struct muster_seg_identity *who = &process->segment->identity;
         who->begin_unix_ns = who->begin_mono_ns + (uint64_t)host->to_server_ns;
-        whole = !over || add_over(process);
+        whole = !part.over || add_over(process);
         set_nets(process);
+        size_t before = ops_before(join, process, part.since_ns);
         run->process[run->processes++] =
             (struct muster_process){.state = process->state,
                                     .segment = process->segment,
                                     .identity = *who,
-                                    .op = process->op,
-                                    .ops = process->ops + (over ? process->overs : 0),
+                                    .op = process->op ? process->op + before : NULL,
+                                    .ops = process->ops - before + (part.over ? process->overs : 0),
                                     .ops_missing = process->missing,
                                     .seen_ns = process->seen_ns};
     }
@@ -124,12 +141,30 @@ static bool run_of(struct muster_join *join, uint64_t now_ns, bool near, bool ov
 
 bool muster_join_run(struct muster_join *join, uint64_t now_ns, bool over, struct muster_run *run)
 {
-    return run_of(join, now_ns, false, over, run);
+    return run_of(join, now_ns, (struct part){.over = over}, run);
 }
 
 bool muster_join_run_near(struct muster_join *join, uint64_t now_ns, struct muster_run *run)
 {
-    return run_of(join, now_ns, true, false, run);
+    return run_of(join, now_ns, (struct part){.near = true}, run);
+}
+
+bool muster_join_run_latest(struct muster_join *join, uint64_t now_ns, uint64_t since_ns,
+                            struct muster_run *run)
+{
+    return run_of(join, now_ns, (struct part){.since_ns = since_ns}, run);
+}
+
+bool muster_join_reaches(const struct muster_join *join, uint64_t now_ns, uint64_t since_ns)
+{
+    for (size_t i = 0; i < join->processes; i++) {
+        const struct muster_join_process *process = &join->process[i];
+        uint64_t to_server_ns = (uint64_t)join->host[process->host].to_server_ns;
+        if (process->ops && takes_part(join, process, false, now_ns) &&
+            process->op[0].enqueue_ns + to_server_ns < since_ns)
+            return true;
+    }
+    return false;
 }
 
 uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, bool near,
