@@ -109,6 +109,42 @@ class Fleet(unittest.TestCase):
         self.assertEqual([(f["ranks"], f["resolved"]) for f in json.loads(done.stdout)["findings"]],
                          [([2], False)])
 
+    def test_three_jobs_on_two_workers(self):
+        """Jobs spread, each is told of once and by who holds it; a killed worker's go to the other, which finds
+        again what was told and does not tell it again."""
+        jobs = {"muster-21", "muster-22", "muster-23"}
+        with site() as at:
+            for host in HOSTS:
+                at.agent(host)
+            workers = {name: at.worker(name) for name in ("one", "two")}
+            for name in workers:
+                at.until_log(name, "connected")
+            for job in sorted(jobs):
+                at.play("late-gpu", job, 240)
+            told = at.until(lambda: (t := {name: self.told_of(at, name) for name in workers}) and
+                            len(t["one"] + t["two"]) == len(jobs) and t, "all jobs' late ranks are named")
+            self.assertEqual(sorted(told["one"] + told["two"]), [(job, "late_rank", "2") for job in sorted(jobs)])
+            held = {name: self.held(at, name) for name in workers}
+            self.assertEqual({name: {job for job, _, _ in told[name]} for name in workers}, held)
+            self.assertTrue(held["one"] and held["two"], held)
+            at.end(workers["one"], signal.SIGKILL)
+            at.until(lambda: self.held(at, "two") == jobs, "the other has all jobs")
+            at.until(lambda: set(re.findall(r'^muster_finding_active{run="([^"]*)",.*finding="late_rank",'
+                                            r'severity="warning",rank="2".*} 1$', at.page("two"), re.M)) == jobs,
+                     "all is found again")
+            self.assertEqual(self.told_of(at, "two"), told["two"])
+
+    @staticmethod
+    def told_of(at, name):
+        """Jobs, kinds and ranks that a worker named, in order."""
+        return re.findall(r"(muster-\d+)-\w+: (\w+): rank (\d+)", at.log(name))
+
+    @staticmethod
+    def held(at, name):
+        """Jobs that a worker has taken and not given up."""
+        last = dict(re.findall(r"job \S*?(muster-\d+)-\w+: (taken|given up)", at.log(name)))
+        return {job for job, what in last.items() if what == "taken"}
+
     def test_hang_is_named_over_two_hosts_and_over_when_the_job_ends(self):
         with site() as at:
             for host in HOSTS:
