@@ -145,6 +145,15 @@ class Files(unittest.TestCase):
                     if name in line and "not executable" not in line]
             self.assertEqual(said, [])
 
+    def test_units_have_the_capabilities_that_they_need(self):
+        """The agent may read other users' segments, the worker nothing that its user may not."""
+        for unit, wanted in (("muster-agent", ["AmbientCapabilities=CAP_DAC_READ_SEARCH",
+                                               "CapabilityBoundingSet=CAP_DAC_READ_SEARCH"]),
+                             ("muster-fleet", ["CapabilityBoundingSet="])):
+            with open(os.path.join(self.shipped.config, "systemd", unit + ".service"), encoding="utf-8") as file:
+                said = sorted(line.strip() for line in file if "Capabilit" in line.partition("=")[0])
+            self.assertEqual(said, wanted, unit)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)  # names what it skips
