@@ -159,7 +159,7 @@ struct muster_graph {
     /* Of each GPU: those with the same number make the same calls, step for step. */
     uint32_t *program;
     uint32_t *host; /* of each GPU: muster_view_hosts */
-    bool *stages; /* of each communicator: its ranks have more than one program */
+    bool *stages;   /* of each communicator: its ranks have more than one program */
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */
     int64_t *waited_ns;
@@ -255,10 +255,18 @@ static inline void muster_unit_ask_next(const struct muster_graph *graph,
     __builtin_prefetch(&graph->view->op[unit->op] + 2);
 }
 
+/* Without groups the bit, which shares a byte with others, is not read: threads that each set the
+ * others of their own units may read any unit's times. */
+static inline bool muster_unit_is_group(const struct muster_graph *graph,
+                                        const struct muster_unit *unit)
+{
+    return graph->groups && unit->group;
+}
+
 static inline uint32_t muster_unit_op(const struct muster_graph *graph,
                                       const struct muster_unit *unit)
 {
-    return unit->group ? graph->group[unit->op].op : unit->op;
+    return muster_unit_is_group(graph, unit) ? graph->group[unit->op].op : unit->op;
 }
 
 static inline const struct muster_view_op *muster_op_of(const struct muster_graph *graph,
@@ -270,13 +278,15 @@ static inline const struct muster_view_op *muster_op_of(const struct muster_grap
 static inline uint64_t muster_unit_begin_ns(const struct muster_graph *graph,
                                             const struct muster_unit *unit)
 {
-    return unit->group ? graph->group[unit->op].begin_ns : graph->view->op[unit->op].begin_ns;
+    return muster_unit_is_group(graph, unit) ? graph->group[unit->op].begin_ns
+                                             : graph->view->op[unit->op].begin_ns;
 }
 
 static inline uint64_t muster_unit_end_ns(const struct muster_graph *graph,
                                           const struct muster_unit *unit)
 {
-    return unit->group ? graph->group[unit->op].end_ns : graph->view->op[unit->op].end_ns;
+    return muster_unit_is_group(graph, unit) ? graph->group[unit->op].end_ns
+                                             : graph->view->op[unit->op].end_ns;
 }
 
 static inline int64_t muster_unit_length_ns(const struct muster_graph *graph,

@@ -5,9 +5,12 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
+#include "run/beside_work.h"
 
 /* Turns that are looked at together: sorted at once, they take 32 bytes each. */
 enum { AT_ONCE = 1 << 20, RUN_MOST = UINT8_MAX };
+
+enum { LONG_MOST = 1 << 20 }; /* of these two tables may be kept */
 
 #define NO_HOST UINT32_MAX
 
@@ -377,22 +380,83 @@ static size_t largest_group(const struct muster_graph *graph, const struct muste
     return most;
 }
 
-/* `turn`: by number, which all units of a pool have in common. */
-static void evaluate_turns(struct muster_graph *graph, const struct muster_keyed *turn, size_t n,
-                           struct muster_arena *memory)
+/* By number, which all units of a pool have in common. */
+struct some_turns {
+    struct muster_graph *graph;
+    const struct muster_keyed *turn;
+    size_t n;
+    struct muster_arena memory; /* scratch */
+};
+
+static void evaluate_turns(void *arg)
 {
-    size_t most = largest_group(graph, turn, n) + 1;
+    struct some_turns *some = arg;
+    struct muster_graph *graph = some->graph;
+    struct muster_arena *memory = &some->memory;
+    const struct muster_keyed *turn = some->turn;
+    size_t most = largest_group(graph, turn, some->n) + 1;
     struct pool pool = {.own = muster_arena_array(memory, most, sizeof *pool.own),
                         .unit = muster_arena_array(memory, most, sizeof *pool.unit)};
     struct runs runs = {.run = muster_arena_array(memory, most, sizeof *runs.run),
                         .spare = muster_arena_array(memory, most, sizeof *runs.spare)};
-    for (size_t i = 0; i < n && !memory->failed; i++) {
+    for (size_t i = 0; i < some->n && !memory->failed; i++) {
         add_runs(graph, &graph->turn[turn[i].value], &runs);
-        if (i + 1 == n || turn[i + 1].key != turn[i].key) {
+        if (i + 1 == some->n || turn[i + 1].key != turn[i].key) {
             evaluate_runs(graph, &runs, &pool);
             runs.n = 0;
         }
     }
+}
+
+/* A time that stands in another table behind the first `known`, which are the same. */
+static void take_long(struct muster_graph *graph, const struct muster_long_ns *from, size_t known,
+                      int32_t *ns, int32_t flip)
+{
+    int32_t own = *ns ^ flip;
+    if (own >= MUSTER_SHORT_MOST + (int32_t)known)
+        *ns = muster_shorten_ns(&graph->long_ns, muster_ns_of_short(from, own)) ^ flip;
+}
+
+static void take_long_times(struct muster_graph *graph, const struct some_turns *half, size_t known)
+{
+    const struct muster_long_ns *from = &half->graph->long_ns;
+    for (size_t i = 0; i < half->n && from->n > known; i++) {
+        const struct muster_turn *turn = &graph->turn[half->turn[i].value];
+        for (uint32_t at = turn->first; at < turn->first + turn->units; at++) {
+            uint32_t u = graph->of_turn[at];
+            take_long(graph, from, known, &graph->unit[u].excess_ns, 0);
+            take_long(graph, from, known, &graph->more_waited[u], 0);
+            take_long(graph, from, known, &graph->more_host[u], MUSTER_NO_SHORT);
+        }
+    }
+}
+
+/* The numbers of the first half here, the others on a second processor, with a graph of their own
+ * that shares all but the table of long times. */
+static void both_halves(struct some_turns *all)
+{
+    struct muster_graph *graph = all->graph, other = *graph;
+    struct muster_arena memory = {0};
+    struct some_turns half[2] = {*all, {.graph = &other}};
+    struct muster_beside beside;
+    size_t known = graph->long_ns.n, middle = all->n / 2;
+    while (middle > 0 && middle < all->n && all->turn[middle].key == all->turn[middle - 1].key)
+        middle++;
+    half[0].n = middle;
+    half[1].turn = all->turn + middle;
+    half[1].n = all->n - middle;
+    other.long_ns = (struct muster_long_ns){.memory = &memory};
+    for (size_t i = 0; i < known; i++)
+        muster_shorten_long_ns(&other.long_ns, graph->long_ns.ns[i]);
+    if (!memory.failed) {
+        muster_beside_begin(&beside, evaluate_turns, &half[1]);
+        evaluate_turns(&half[0]);
+        muster_beside_end(&beside);
+        take_long_times(graph, &half[1], known);
+    }
+    muster_arena_end(&memory, graph->memory);
+    muster_arena_end(&half[0].memory, graph->memory);
+    muster_arena_end(&half[1].memory, graph->memory);
 }
 
 /* Of so many numbers at a time. */
@@ -409,7 +473,13 @@ static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes
     for (uint32_t t = 0; t < graph->turns; t++)
         if (graph->turn[t].number % passes == pass)
             turn[n++] = (struct muster_keyed){graph->turn[t].number, t, {0}};
-    evaluate_turns(graph, muster_sort_keyed(turn, spare, n), n, memory);
+    struct some_turns all = {graph, muster_sort_keyed(turn, spare, n), n, {0}};
+    if (muster_beside_is_permitted() && !graph->groups && graph->long_ns.n <= LONG_MOST) {
+        both_halves(&all);
+    } else {
+        evaluate_turns(&all);
+        muster_arena_end(&all.memory, graph->memory);
+    }
 }
 
 void muster_graph_usual(struct muster_graph *graph)
