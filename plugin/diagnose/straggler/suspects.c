@@ -194,24 +194,23 @@ static void drop_uneven(const struct muster_view *view, struct muster_suspects *
  * of the one suspect that there is. */
 static void set_waits(struct muster_what_if *what_if, bool played, struct muster_suspects *suspects)
 {
-    size_t gpus = what_if->graph->view->gpus;
+    size_t gpus = what_if->graph->view->gpus, questions = suspects->n + 1;
     struct muster_arena *memory = what_if->graph->memory;
-    double *before = muster_arena_array(memory, gpus + 1, sizeof *before);
-    suspects->waits = muster_arena_array(memory, suspects->n * gpus + 1, sizeof *suspects->waits);
+    /* If nobody is, and then of each suspect. */
+    double *waits =
+        muster_arena_array(memory, (questions + MUSTER_LANES) * gpus + 1, sizeof *waits);
     if (memory->failed)
         return;
-    for (size_t s = 0; s < suspects->n; s++) {
-        double *own = &suspects->waits[s * gpus];
-        bool walk = s == 0 ? !played : s % MUSTER_LANES == 1;
-        uint32_t usual[MUSTER_LANES] = {s == 0 ? 0 : 1u << s, s == 0 ? 1 : 2u << s};
-        if (walk)
+    for (size_t q = 0; q < questions; q += MUSTER_LANES) {
+        const uint32_t usual[MUSTER_LANES] = {q == 0 ? 0 : 1u << (q - 1), 1u << q};
+        if (q > 0 || !played)
             muster_what_if(what_if, suspects->group, usual);
-        if (s == 0)
-            muster_what_if_waits(what_if, 0, before);
-        muster_what_if_waits(what_if, (s + 1) % MUSTER_LANES, own);
-        for (size_t g = 0; g < gpus; g++)
-            own[g] = before[g] - own[g];
+        muster_what_if_waits(what_if, &waits[q * gpus]);
     }
+    suspects->waits = &waits[gpus];
+    for (size_t s = 0; s < suspects->n; s++)
+        for (size_t g = 0; g < gpus; g++)
+            suspects->waits[s * gpus + g] = waits[g] - suspects->waits[s * gpus + g];
 }
 
 /* The most late first. */

@@ -413,18 +413,21 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
     return over;
 }
 
-void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, double *of_gpu)
+void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
 {
     const struct muster_graph *graph = what_if->graph;
-    memset(of_gpu, 0, graph->view->gpus * sizeof *of_gpu);
+    size_t gpus = graph->view->gpus;
+    memset(of_gpu, 0, MUSTER_LANES * gpus * sizeof *of_gpu);
     for (uint32_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         const struct muster_turn *turn = &graph->turn[unit->turn];
         struct muster_lanes begin = begin_of(what_if, u), end = end_of(what_if, u);
-        if (turn->kind != MUSTER_TURN_APART && is_known(begin) && is_known(end)) {
-            int64_t ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns +
-                         begin.ns[lane] - end.ns[lane];
-            of_gpu[graph->seat[unit->seat].gpu] += ns > 0 ? (double)ns : 0;
+        if (turn->kind == MUSTER_TURN_APART || !is_known(begin) || !is_known(end))
+            continue;
+        int64_t waited_ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns;
+        for (unsigned l = 0; l < MUSTER_LANES; l++) {
+            int64_t ns = waited_ns + begin.ns[l] - end.ns[l];
+            of_gpu[l * gpus + muster_unit_gpu(graph, unit)] += ns > 0 ? (double)ns : 0;
         }
     }
 }

@@ -51,8 +51,9 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
 struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
                                    const uint32_t usual[MUSTER_LANES]);
 
-/* As the last call left it for one of them: how long each GPU waits for others in all; ns. */
-void muster_what_if_waits(const struct muster_what_if *what_if, unsigned lane, double *of_gpu);
+/* As the last call left it: how long each GPU waits for others in all; ns. Of the first question
+ * for all GPUs, then of the second. */
+void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu);
 
 /* The arena has failed if memory was short: what was answered is wrong then. */
 void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory);
