@@ -69,6 +69,7 @@ struct muster_finding {
     enum muster_finding_cause cause; /* the same */
     uint64_t since_unix_ns;
     enum muster_finding_went went; /* hang_dead that nobody waited for yet */
+    bool entered;                  /* hang_dead: who is gone had called the operation, too */
     bool resolved;
     bool retracted; /* told while the job ran, and withdrawn: more operations do not bear it out */
     double cost_s;  /* lost so far by those who waited */

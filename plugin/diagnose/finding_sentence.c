@@ -118,7 +118,7 @@ static void put_dead(struct text *text, const struct muster_finding *finding)
         put(text, finding->ranks > 1 ? " next waits for them" : " next waits for it");
         return;
     }
-    put(text, "and never entered ");
+    put(text, finding->entered ? "inside " : "and never entered ");
     put_op(text, finding);
     put_victims(text, finding);
 }

@@ -186,13 +186,16 @@ static void put_transfer(struct muster_verdict_writer *writer, const struct must
 }
 
 /* What a hang is, without the communicator. */
-static const char *hang_verb(enum muster_finding_kind kind)
+static const char *hang_verb(const struct muster_finding *finding, char *text, size_t size)
 {
-    switch (kind) {
+    switch (finding->kind) {
     case MUSTER_FINDING_HANG_ABSENT:
         return "never entered";
     case MUSTER_FINDING_HANG_DEAD:
-        return "is gone, killed or crashed, and never entered";
+        snprintf(text, size, "%s gone, %s, %s", finding->ranks > 1 ? "are" : "is",
+                 muster_finding_went_words(finding),
+                 finding->entered ? "inside" : "and never entered");
+        return text;
     case MUSTER_FINDING_HANG_MISMATCH:
         return "called something else in place of";
     default:
@@ -214,8 +217,8 @@ static const char *hang_word(bool over)
 static void put_hang(struct muster_verdict_writer *writer, const struct muster_finding *finding,
                      bool over)
 {
-    char who[192], op[64], waits[96] = "";
-    const char *verb = hang_verb(finding->kind);
+    char who[192], op[64], waits[96] = "", words[96];
+    const char *verb = hang_verb(finding, words, sizeof words);
     put_who(who, sizeof who, finding);
     who[0] = 'r';
     snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_name(finding->op.func), finding->op.index);

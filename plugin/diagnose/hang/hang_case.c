@@ -94,10 +94,13 @@ void muster_hang_case_close(struct muster_hang_case *hang)
     double lived = 0;
     finding->ranks = finding->victims = 0;
     finding->cost_s = 0;
+    finding->entered = finding->has_op && finding->kind == MUSTER_FINDING_HANG_DEAD;
     for (uint32_t i = 0; i < comm->members; i++) {
         const struct muster_hang_member *member = &comm->member[i];
         uint8_t role = hang->role[i];
         lived += (double)(member->seen_ns - member->begin_ns) / 1e9;
+        if (role & MUSTER_HANG_CULPRIT)
+            finding->entered &= member->calls > finding->op.index;
         if ((role & MUSTER_HANG_CULPRIT) && finding->ranks < MUSTER_FINDING_RANKS) {
             if (finding->ranks == 0) {
                 muster_text_copy(finding->host, sizeof finding->host, member->host);

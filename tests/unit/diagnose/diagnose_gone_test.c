@@ -251,6 +251,9 @@ static void who_is_inside_what_it_was_in_waits_for_it(void **state)
     assert_true(findings.finding[0].has_op);
     assert_int_equal(findings.finding[0].op.index, 50);
     assert_int_equal(findings.finding[0].victims, 3);
+    char text[500];
+    muster_finding_sentence(&findings.finding[0], text, sizeof text);
+    assert_non_null(strstr(text, "is gone (killed or crashed) inside AllReduce #50"));
     muster_findings_free(&findings);
     job_free(job);
 }
