@@ -18,6 +18,12 @@ from outcomes import watched
 MUSTER, FAKES = sys.argv.pop(1), sys.argv.pop(1)
 DOCUMENT = pathlib.Path(sys.argv.pop(1))
 
+LIMITS = """Limit                     Soft Limit           Hard Limit           Units
+Max open files            {}                 1048576              files
+Max locked memory         {}                unlimited            bytes
+"""
+TWO_HOSTS = {"SLURM_JOB_NUM_NODES": "2"}
+
 
 class Case(unittest.TestCase):
     def setUp(self):

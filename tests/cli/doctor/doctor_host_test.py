@@ -7,9 +7,7 @@ import shutil
 import socket
 import unittest
 
-from doctor_case import Case, DOCUMENT
-
-TWO_HOSTS = {"SLURM_JOB_NUM_NODES": "2"}
+from doctor_case import Case, DOCUMENT, TWO_HOSTS
 
 
 class Doctor(Case):
