@@ -94,6 +94,12 @@ class House(unittest.TestCase):
         self.assertGreater(len(named), 100)
         self.none(sorted(named - here))
 
+    def test_every_fuzz_target_has_a_rate(self):
+        targets = set(re.findall(r"muster_fuzz\((\w+) ", "\n".join(lines("tests/fuzz/CMakeLists.txt"))))
+        rates = set(re.findall(r"^\| fuzz_(\w+) \| .+ \| [\d,]+( \*)? \|$", "\n".join(lines("CONTRIBUTING.md")), re.M))
+        self.assertGreater(len(targets), 20)
+        self.assertEqual(targets, {name for name, _ in rates})
+
     def test_no_two_sources_have_one_name(self):
         named = collections.defaultdict(list)
         for path in files(*FOLDERS):
