@@ -146,6 +146,7 @@ static void json_stretches(struct muster_json *json, const struct muster_finding
     for (unsigned i = 0; i < finding->stretches; i++) {
         muster_json_object(json, NULL);
         muster_json_i64(json, "rank", finding->stretch[i].rank);
+        muster_json_str(json, "cause", muster_finding_cause_name(finding->stretch[i].cause));
         muster_json_u64(json, "since_unix_ns", finding->stretch[i].since_unix_ns);
         muster_json_u64(json, "until_unix_ns", finding->stretch[i].until_unix_ns);
         muster_json_end(json);

@@ -28,9 +28,11 @@ enum muster_finding_cause { MUSTER_CAUSE_UNKNOWN, MUSTER_CAUSE_GPU, MUSTER_CAUSE
 enum { MUSTER_FINDING_LINES = 16, MUSTER_FINDING_LINE = 256, MUSTER_FINDING_RANKS = 64 };
 enum { MUSTER_FINDING_STRETCHES = 16, MUSTER_FINDING_WHERE = 96 };
 
-/* A culprit is late from when to when, but for a fiftieth of its lateness on either side. */
+/* A culprit is late from when to when, but for a fiftieth of its lateness on either side, and by
+ * what. */
 struct muster_finding_stretch {
     int32_t rank;
+    enum muster_finding_cause cause;
     uint64_t since_unix_ns, until_unix_ns;
 };
 
@@ -66,7 +68,7 @@ struct muster_finding {
         int32_t root; /* -1: none */
     } op;
     enum muster_finding_mode mode;   /* muster_finding_is_late only */
-    enum muster_finding_cause cause; /* the same */
+    enum muster_finding_cause cause; /* the same; unknown where culprits have several */
     uint64_t since_unix_ns;
     enum muster_finding_went went; /* hang_dead that nobody waited for yet */
     bool entered;                  /* hang_dead: who is gone had called the operation, too */

@@ -81,14 +81,21 @@ static void op_of(const json_t *object, struct muster_finding *finding)
     finding->op.root = small_of(json_object_get(op, "root"));
 }
 
+static enum muster_finding_cause cause_of(const json_t *object)
+{
+    enum muster_finding_cause cause = MUSTER_CAUSE_HOST;
+    while (cause > MUSTER_CAUSE_UNKNOWN &&
+           strcmp(text_of(object, "cause"), muster_finding_cause_name(cause)) != 0)
+        cause--;
+    return cause;
+}
+
 static void words_of(const json_t *object, struct muster_finding *finding)
 {
     for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_MOVES; m++)
         if (strcmp(text_of(object, "mode"), muster_finding_mode_name(m)) == 0)
             finding->mode = m;
-    for (unsigned c = MUSTER_CAUSE_UNKNOWN; c <= MUSTER_CAUSE_HOST; c++)
-        if (strcmp(text_of(object, "cause"), muster_finding_cause_name(c)) == 0)
-            finding->cause = c;
+    finding->cause = cause_of(object);
     muster_text_copy(finding->host, sizeof finding->host, text_of(object, "host"));
     muster_text_copy(finding->to_host, sizeof finding->to_host, text_of(object, "to_host"));
     muster_text_copy(finding->advice, sizeof finding->advice, text_of(object, "advice"));
@@ -119,6 +126,7 @@ static void times_of(const json_t *object, struct muster_finding *finding)
         const json_t *one = json_array_get(when, i);
         finding->stretch[finding->stretches++] =
             (struct muster_finding_stretch){.rank = small_of(json_object_get(one, "rank")),
+                                            .cause = cause_of(one),
                                             .since_unix_ns = whole_of(one, "since_unix_ns"),
                                             .until_unix_ns = whole_of(one, "until_unix_ns")};
     }

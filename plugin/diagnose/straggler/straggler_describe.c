@@ -142,28 +142,30 @@ static void put_delay(const struct muster_graph *graph, const struct muster_susp
         ms(own->gain_ns), 100 * own->share, ms((double)span[own->gpu].covered_ns));
 }
 
-static void put_host(const struct detail *detail, struct muster_finding *finding)
+/* `whose`: "", or "rank 3: " where another rank's evidence stands before it. */
+static void put_host(const struct detail *detail, const char *whose, struct muster_finding *finding)
 {
     struct muster_finding_lines *to = &finding->evidence;
     const struct muster_cause_tally *tally = &detail->tally;
     if (tally->known && detail->cause == MUSTER_CAUSE_GPU) {
         muster_finding_line(to,
-                            "in %" PRIu32 " of these %" PRIu32 " operations the call was already "
+                            "%sin %" PRIu32 " of these %" PRIu32 " operations the call was already "
                             "queued: the GPU was late, not the host",
-                            tally->known - tally->called_late, tally->known);
+                            whose, tally->known - tally->called_late, tally->known);
     } else if (tally->known && detail->cause == MUSTER_CAUSE_HOST) {
         muster_finding_line(to,
-                            "in %" PRIu32 " of these %" PRIu32 " operations its process called "
+                            "%sin %" PRIu32 " of these %" PRIu32 " operations its process called "
                             "late and its GPU then began at once: the host was late, not the GPU",
-                            tally->called_late, tally->known);
+                            whose, tally->called_late, tally->known);
     } else if (tally->known) {
         muster_finding_line(to,
-                            "in %" PRIu32 " of these %" PRIu32 " operations its process called "
+                            "%sin %" PRIu32 " of these %" PRIu32 " operations its process called "
                             "late, in the others the call was queued in time",
-                            tally->called_late, tally->known);
-        muster_finding_line(
-            &finding->not_observable,
-            "cause: whether its host was late by itself, or held up by its own GPU");
+                            whose, tally->called_late, tally->known);
+        muster_finding_line(&finding->not_observable,
+                            "%scause: whether its host was late by itself, or held up by its own "
+                            "GPU",
+                            whose);
     }
 }
 
@@ -389,16 +391,17 @@ static void add_cost(const struct muster_view *view, const struct muster_suspect
 }
 
 /* In time. */
-static void add_stretch(const struct muster_when *when, int32_t rank,
-                        struct muster_finding *finding)
+static void add_stretch(const struct detail *detail, int32_t rank, struct muster_finding *finding)
 {
+    const struct muster_when *when = &detail->when;
     unsigned at = finding->stretches;
     if (at == MUSTER_FINDING_STRETCHES)
         return;
     for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->since_unix_ns; at--)
         finding->stretch[at] = finding->stretch[at - 1];
     finding->stretch[at] =
-        (struct muster_finding_stretch){rank, when->since_unix_ns, when->until_unix_ns};
+        (struct muster_finding_stretch){rank, detail->cause, when->since_unix_ns,
+                                        when->until_unix_ns};
     finding->stretches++;
 }
 
@@ -412,6 +415,16 @@ static struct muster_finding *found_with(const struct muster_findings *findings,
             return known;
     }
     return NULL;
+}
+
+/* What is said of all its ranks holds for each. */
+static void keep_common(const struct detail *detail, struct muster_finding *finding)
+{
+    finding->cause = detail->cause == finding->cause ? finding->cause : MUSTER_CAUSE_UNKNOWN;
+    if (detail->when.every_steps != finding->every_steps) {
+        finding->every_steps = 0;
+        finding->every_s = 0;
+    }
 }
 
 struct story {
@@ -441,13 +454,18 @@ static void describe_one(const struct story *story, size_t s, const struct detai
         new_finding(graph, story->suspects, s, detail, finding);
     add_ranks(graph, story->suspects, s, finding);
     add_cost(view, own, detail->when.of_run, finding);
-    add_stretch(&detail->when, view->gpu[own->gpu].rank, finding);
+    add_stretch(detail, view->gpu[own->gpu].rank, finding);
     put_delay(graph, own, detail, story->span, finding);
     if (is_new) {
         put_where(graph, detail, finding);
-        put_host(detail, finding);
+        put_host(detail, "", finding);
         put_limits(graph, detail, finding);
         add_victims(graph, story->suspects, s, comm, finding);
+    } else {
+        char whose[24];
+        snprintf(whose, sizeof whose, "rank %" PRId32 ": ", view->gpu[own->gpu].rank);
+        put_host(detail, whose, finding);
+        keep_common(detail, finding);
     }
     put_sharer(view, own, finding);
     finding->mode = story->moves ? MUSTER_MODE_MOVES : finding->mode;

@@ -405,6 +405,34 @@ static void test_host_is_the_cause_only_if_its_calls_were_late(void **state)
     }
 }
 
+/* Rank 2's host is late, then rank 3's GPU: one finding, and each has its own cause. */
+static void test_causes_of_several_culprits_are_told_apart(void **state)
+{
+    (void)state;
+    char text[MUSTER_FINDING_LINE];
+    struct ranks ranks;
+    ranks_begin(&ranks, 8);
+    ranks_comm(&ranks, 0, 0, 1, 8, 8);
+    for (unsigned s = 0; s < 40 * STEPS; s++) {
+        bool host = s < 20 * STEPS;
+        for (unsigned r = 0; r < 8; r++)
+            ranks.call_ns[r] = ranks.arrived_ns[0] + (host && r == 2 ? 800 * US : 0);
+        ranks_work(&ranks, host ? 2 : 3, 800 * US);
+        step(&ranks, 0);
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    const struct muster_finding *finding = &findings.finding[0];
+    assert_int_equal(finding->ranks, 2);
+    assert_int_equal(finding->cause, MUSTER_CAUSE_UNKNOWN);
+    muster_finding_sentence(finding, text, sizeof text);
+    assert_null(strstr(text, "cause"));
+    const char *second = finding->rank[1] == 2 ? "rank 2: in " : "rank 3: in ";
+    assert_true(ranks_has_line(&finding->evidence, second));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
 /* Ranks 2 and 3 use one GPU; or GPUs that only have one name, on two hosts. */
 static void test_a_late_rank_that_shares_its_gpu_is_advised_its_own(void **state)
 {
@@ -527,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_untimed_operations_give_no_finding),
         cmocka_unit_test(test_partial_view_is_said),
         cmocka_unit_test(test_host_is_the_cause_only_if_its_calls_were_late),
+        cmocka_unit_test(test_causes_of_several_culprits_are_told_apart),
         cmocka_unit_test(test_a_late_rank_that_shares_its_gpu_is_advised_its_own),
         cmocka_unit_test(test_a_late_rank_of_two_that_exchange_in_timed_blocks),
     };
