@@ -141,6 +141,12 @@ __attribute__((format(printf, 2, 3))) void muster_finding_line(struct muster_fin
 
 /* The one sentence, for logs and people. */
 void muster_finding_sentence(const struct muster_finding *finding, char *to, size_t size);
+/* What its sentence leaves out, for people; the same in text and pages. The cost beyond what was
+ * timed, and how sure it is ("": nothing more is known); from when to when, a line for each culprit
+ * where there are several; and whose cause is which ("": all have the same, or none is known). */
+void muster_finding_cost(const struct muster_finding *finding, char *to, size_t size);
+void muster_finding_when(const struct muster_finding *finding, struct muster_finding_lines *to);
+void muster_finding_causes(const struct muster_finding *finding, char *to, size_t size);
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json);
 
 /* Sets finding->op from the view's operation, but for its root. */

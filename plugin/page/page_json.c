@@ -252,10 +252,20 @@ static void put_limits(struct muster_json *json, const struct muster_view *view)
 
 void muster_page_json_finding(const struct muster_finding *finding, struct muster_json *json)
 {
-    char sentence[1024];
+    char sentence[1024], cost[MUSTER_FINDING_LINE], causes[MUSTER_FINDING_LINE];
+    struct muster_finding_lines when;
     muster_finding_sentence(finding, sentence, sizeof sentence);
+    muster_finding_cost(finding, cost, sizeof cost);
+    muster_finding_causes(finding, causes, sizeof causes);
+    muster_finding_when(finding, &when);
     muster_json_object(json, NULL);
     muster_json_str(json, "text", sentence);
+    muster_json_str(json, "cost", cost);
+    muster_json_str(json, "causes", causes);
+    muster_json_array(json, "when");
+    for (unsigned i = 0; i < when.n; i++)
+        muster_json_str(json, NULL, when.line[i]);
+    muster_json_end(json);
     muster_json_object(json, "finding");
     muster_finding_json(finding, json);
     muster_json_end(json);

@@ -22,7 +22,8 @@ struct muster_page_content {
 /* What cannot be written shows in `out`. */
 void muster_page_json(const struct muster_page_content *content, FILE *out);
 
-/* A finding with its sentence: {"text", "finding"}. */
+/* A finding with its sentence and what that leaves out: {"text", "cost", "causes", "when": [...],
+ * "finding"}. */
 void muster_page_json_finding(const struct muster_finding *finding, struct muster_json *json);
 
 #endif

@@ -12,8 +12,9 @@ function panel(id, title, wrong, ...content) {
     wrong ? el("p", {class: "quiet"}, "What would make this wrong: " + wrong) : null));
 }
 
-function since(finding) {
-  return finding.since_unix_ns ? `, since ${new Date(finding.since_unix_ns / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC` : "";
+/* Of several culprits each has a line. */
+function whenList(when) {
+  return when.length > 1 ? [el("p", {}, "When:"), el("ul", {}, when.map(line => el("li", {}, line)))] : null;
 }
 
 /* What the sentence ends with is the first evidence, as a rule: said once. */
@@ -22,8 +23,9 @@ function findingArticle(item) {
   return el("article", {class: finding.resolved || finding.retracted ? "over" : null},
     el("h3", {}, item.text), finding.advice ? el("p", {}, el("b", {}, "Next: "), finding.advice) : null,
     evidence.length ? el("ul", {}, evidence.map(line => el("li", {}, line))) : null,
+    item.causes ? el("p", {}, "Causes: " + item.causes) : null, item.cost ? el("p", {}, "Cost: " + item.cost) : null, whenList(item.when),
     (finding.not_observable || []).map(line => el("p", {class: "quiet"}, "Not seen: " + line)),
-    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + since(finding) + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
+    el("p", {class: "quiet"}, `${finding.kind}, confidence ${finding.confidence}` + (item.when.length === 1 ? ", " + item.when[0] : "") + (finding.retracted ? ", withdrawn" : finding.resolved ? ", over by now" : "")));
 }
 
 /* What was not seen, and apart from it what was looked at and is fine. */

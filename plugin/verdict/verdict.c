@@ -70,11 +70,13 @@ static void put_loss(char *to, size_t size, const struct muster_view *view,
 {
     struct scale scale = scale_of(view, memory);
     bool sampled = scale.covered_s < 0.9 * scale.run_s;
+    double run_s =
+        finding->cost_run_s > 0 ? finding->cost_run_s : finding->cost_share * scale.run_s;
     if (!(finding->cost_share > 0)) {
         snprintf(to, size, "%.3g s", finding->cost_s);
     } else if (sampled) {
         snprintf(to, size, "%.2g %% of its time, about %.2g s over the run",
-                 100 * finding->cost_share, finding->cost_share * scale.run_s);
+                 100 * finding->cost_share, run_s);
     } else {
         snprintf(to, size, "%.2g %% of its time, %.3g s", 100 * finding->cost_share,
                  finding->cost_s);
@@ -94,8 +96,9 @@ static void put_place(char *to, size_t size, const struct muster_finding *findin
 
 static void put_cause(struct muster_verdict_writer *writer, const struct muster_finding *finding)
 {
-    char place[192];
+    char place[192], causes[MUSTER_FINDING_LINE];
     put_place(place, sizeof place, finding);
+    muster_finding_causes(finding, causes, sizeof causes);
     switch (finding->cause) {
     case MUSTER_CAUSE_GPU:
         muster_verdict_word(
@@ -116,6 +119,11 @@ static void put_cause(struct muster_verdict_writer *writer, const struct muster_
         muster_verdict_word(writer, "Cause: the host, not the GPU.");
         break;
     case MUSTER_CAUSE_UNKNOWN:
+        if (causes[0]) {
+            muster_verdict_word(writer, "Causes: %s.", causes);
+            muster_verdict_word(writer, "Cause: not the same for all.");
+            break;
+        }
         muster_verdict_word(writer, "Cause: not known, GPU or host%s.", place);
         muster_verdict_word(writer, "Cause: not known, GPU or host.");
         break;

@@ -368,6 +368,9 @@ class Browser(unittest.TestCase):
                 self.assertIn("tabindex=\"0\"", dom)
             self.assertIn(">" + own["verdict"][0].replace("&", "&amp;") + "<", dom)
             for item in own["findings"]:
+                for said in ("Cost: " + item["cost"] if item["cost"] else "", item["when"][0]):
+                    self.assertIn(said, dom)
+                self.assertEqual(item["cost"] != "", item["finding"]["cost_high_s"] is not None)
                 self.assertIn("<h3>" + item["text"].replace("&", "&amp;") + "</h3>", dom)
                 for line in item["finding"]["evidence"]:
                     self.assertEqual(re.sub("<script.*?</script>", "", dom, flags=re.S).count(line), 1, "said twice")

@@ -5,6 +5,7 @@ usage: command_test.py MUSTER RECORDINGS"""
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,6 +108,11 @@ class Replay(unittest.TestCase):
                 since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(finding["since_unix_ns"] // 10**9))
                 last = time.strftime("%H:%M:%S UTC", time.gmtime(when["until_unix_ns"] // 10**9))
                 self.assertIn(f"\n  when: {since} to {last}\n", text)
+                low, high = finding["cost_low_s"], finding["cost_high_s"]
+                said = re.search("\n  cost: between (.*) and (.*) s in four of five such findings; (.*) GPU-seconds\n",
+                                 text)
+                for word, value in zip(said.groups(), (low, high, 3600 * finding["gpu_hours"])):
+                    self.assertAlmostEqual(float(word) / value, 1, delta=0.01)
 
     def test_interrupt_stops_every_rank(self):
         process = subprocess.Popen([MUSTER, "replay", LONG, "--hold", "100", "--out",

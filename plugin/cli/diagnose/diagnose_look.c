@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -133,33 +132,32 @@ static void print_lines(const struct muster_finding_lines *lines, const char *he
             muster_terminal_wrap(out, terminal->width, first, "    ", lines->line[i]);
 }
 
-/* "2026-11-23 23:00:25", or its end alone. */
-static void print_utc(const char *head, uint64_t unix_ns, bool date, FILE *out)
+/* "when: 2026-11-23 23:00:25 to 23:04:10 UTC", one line for each culprit; "since: ..." of what goes
+ * on, or whose end is not known. */
+static void print_when(const struct muster_finding *finding, const struct muster_terminal *terminal,
+                       FILE *out)
 {
-    enum { TIME_AT = sizeof "2026-11-23" };
-    char text[64];
-    struct tm broken;
-    time_t s = (time_t)(unix_ns / MUSTER_NS_PER_S);
-    if (gmtime_r(&s, &broken) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken))
-        fprintf(out, "%s%s", head, text + (date ? 0 : TIME_AT));
+    static const char since[] = "since ";
+    struct muster_finding_lines when;
+    muster_finding_when(finding, &when);
+    for (unsigned i = 0; i < when.n; i++) {
+        bool open = strncmp(when.line[i], since, strlen(since)) == 0;
+        muster_terminal_wrap(out, terminal->width, open ? "  since: " : "  when: ", "    ",
+                             when.line[i] + (open ? strlen(since) : 0));
+    }
 }
 
-/* "when: 2026-11-23 23:00:25 to 23:04:10 UTC" of a rank that was late for a while; "since: ..." of
- * what goes on, or whose end is not known. */
-static void print_when(const struct muster_finding *finding, FILE *out)
+/* "cost: between ...", "causes: rank 5: ..."; nothing where there is no more to say. */
+static void print_facts(const struct muster_finding *finding,
+                        const struct muster_terminal *terminal, FILE *out)
 {
-    enum { SECONDS_PER_DAY = 24 * 60 * 60 };
-    const uint64_t day_ns = SECONDS_PER_DAY * (uint64_t)MUSTER_NS_PER_S;
-    uint64_t since = finding->since_unix_ns;
-    bool ends = muster_finding_is_late(finding) && finding->stretches == 1;
-    if (!since)
-        return;
-    print_utc(ends ? "  when: " : "  since: ", since, true, out);
-    if (ends) {
-        uint64_t until = finding->stretch[0].until_unix_ns;
-        print_utc(" to ", until, until / day_ns != since / day_ns, out);
-    }
-    fputs(" UTC\n", out);
+    char text[MUSTER_FINDING_LINE];
+    muster_finding_causes(finding, text, sizeof text);
+    if (text[0])
+        muster_terminal_wrap(out, terminal->width, "  causes: ", "    ", text);
+    muster_finding_cost(finding, text, sizeof text);
+    if (text[0])
+        muster_terminal_wrap(out, terminal->width, "  cost: ", "    ", text);
 }
 
 void muster_finding_print(const struct muster_finding *finding, const char *job,
@@ -171,10 +169,11 @@ void muster_finding_print(const struct muster_finding *finding, const char *job,
         snprintf(first, sizeof first, "job %s: ", job);
     muster_terminal_wrap(out, terminal->width, first, "    ", text);
     print_lines(&finding->evidence, "", text, terminal, out);
+    print_facts(finding, terminal, out);
     print_lines(&finding->not_observable, "not seen: ", "", terminal, out);
     if (finding->advice[0])
         muster_terminal_wrap(out, terminal->width, "  next: ", "    ", finding->advice);
-    print_when(finding, out);
+    print_when(finding, terminal, out);
     snprintf(confidence, sizeof confidence, "confidence %.2f", finding->confidence);
     muster_terminal_wrap(out, terminal->width, "  ", "    ", confidence);
 }

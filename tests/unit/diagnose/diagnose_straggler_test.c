@@ -425,6 +425,8 @@ static void test_causes_of_several_culprits_are_told_apart(void **state)
     const struct muster_finding *finding = &findings.finding[0];
     assert_int_equal(finding->ranks, 2);
     assert_int_equal(finding->cause, MUSTER_CAUSE_UNKNOWN);
+    muster_finding_causes(finding, text, sizeof text);
+    assert_string_equal(text, "rank 2: the host; rank 3: the GPU");
     muster_finding_sentence(finding, text, sizeof text);
     assert_null(strstr(text, "cause"));
     const char *second = finding->rank[1] == 2 ? "rank 2: in " : "rank 3: in ";

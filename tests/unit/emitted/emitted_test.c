@@ -43,8 +43,8 @@ static struct muster_finding make(enum muster_finding_kind kind, int32_t rank)
         finding.gpu_hours = 0.5;
         finding.every_steps = 10;
         finding.every_s = 5.25;
-        finding.stretch[finding.stretches++] =
-            (struct muster_finding_stretch){rank, MUSTER_CAUSE_GPU, 1795328165911833099, 1795328265911833099};
+        finding.stretch[finding.stretches++] = (struct muster_finding_stretch){
+            rank, MUSTER_CAUSE_GPU, 1795328165911833099, 1795328265911833099};
         snprintf(finding.where, sizeof finding.where, "before each AllReduce");
     }
     muster_finding_line(&finding.evidence, "it \"says\" so");

@@ -66,6 +66,29 @@ static void a_late_rank_is_named_in_three_lines(void **state)
     muster_view_free(&view);
 }
 
+static void causes_of_several_ranks_stand_in_one_line(void **state)
+{
+    struct muster_view view;
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    (void)state;
+    fill(&view, RANKS);
+    struct muster_finding *finding = add(&findings, MUSTER_FINDING_LATE_RANK, 2);
+    finding->mode = MUSTER_MODE_MOVES;
+    finding->cause = MUSTER_CAUSE_UNKNOWN;
+    finding->rank[finding->ranks++] = 0;
+    finding->stretch[0] = (struct muster_finding_stretch){2, MUSTER_CAUSE_GPU, 1, 2};
+    finding->stretch[1] = (struct muster_finding_stretch){0, MUSTER_CAUSE_HOST, 3, 4};
+    finding->stretches = 2;
+    finding->cost_s = finding->cost_share = 0.1;
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_string_equal(verdict.line[1], "Causes: rank 2: the GPU; rank 0: the host.");
+    muster_verdict_of(&view, &findings, 40, &verdict);
+    assert_string_equal(verdict.line[1], "Cause: not the same for all.");
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
 static void ranks_that_disagree_are_named_with_what_they_called(void **state)
 {
     static const unsigned widths[] = {0, 60, 100};
@@ -298,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_named_in_three_lines),
+        cmocka_unit_test(causes_of_several_ranks_stand_in_one_line),
         cmocka_unit_test(ranks_that_disagree_are_named_with_what_they_called),
         cmocka_unit_test(a_slow_transfer_names_both_ends),
         cmocka_unit_test(waiting_that_nobody_is_named_for_is_said),
