@@ -47,11 +47,21 @@ static void add_delays(struct score_live *score, const struct job *job, const st
     }
 }
 
+/* What is so of a job in which nobody is at fault. */
+static bool is_so(const struct job *job, const struct muster_finding *finding)
+{
+    return finding->kind == MUSTER_FINDING_ALL_WAIT && job->category == CASE_INPUT_WAIT;
+}
+
 void score_live_add(struct score_live *score, const struct job *job, const struct truth *truth,
                     const struct live_run *run, const struct evaluated *after)
 {
     score->clean += job->faults == 0;
-    score->clean_emitted += job->faults == 0 && run->n > 0;
+    unsigned so = 0;
+    for (unsigned i = 0; i < run->n; i++)
+        so += is_so(job, &run->emitted[i].finding);
+    score->clean_emitted += job->faults == 0 && run->n > so;
+    score->clean_so += job->faults == 0 && so > 0;
     score->emitted += run->n;
     score->busy_s += run->busy_s;
     score->looked_s += run->looked_s;
@@ -98,9 +108,10 @@ void score_live_print(struct score_live *score, FILE *out)
 {
     fprintf(out,
             "\nlive: %u findings told, %u of them wrong, %u retracted, %u not found "
-            "afterwards; %u clean runs, %u with anything told\n",
+            "afterwards; %u clean runs, %u with anything told; beside these %u that wait for "
+            "input, of which it was told that every rank waits alike\n",
             score->emitted, score->wrong, score->retracted, score->gone, score->clean,
-            score->clean_emitted);
+            score->clean_emitted, score->clean_so);
     if (score->delays) {
         unsigned n = score->delays;
         qsort(score->delay_s, n, sizeof *score->delay_s, by_value);

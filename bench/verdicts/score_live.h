@@ -10,6 +10,7 @@ enum { LIVE_DELAYS = 16384 };
 
 struct score_live {
     unsigned clean, clean_emitted; /* runs without a fault, and of them those with anything told */
+    unsigned clean_so; /* that every rank waits alike, where all wait for their input: it is so */
     unsigned emitted, retracted, wrong, gone; /* gone: not found afterwards by any of its ranks */
     double delay_s[LIVE_DELAYS];              /* from when the fault had cost 0.1 s, 1 % of 10 s */
     unsigned delays;

@@ -29,7 +29,8 @@ static const char usage[] =
     "--case N          one case, seed * 100 + category, with its truth and all that was said\n"
     "--live            what is told while the job runs: each host's leader, once a second\n"
     "--no-gpu-times   no rank has any, as before NCCL 2.28.3\n"
-    "--null N          N live runs with nothing wrong, of all families; any word fails\n"
+    "--null N          N live runs with nothing wrong, of all families; any word fails, but that\n"
+    "                  every rank waits alike where all wait for their input\n"
     "--csv FILE        a line a finding, and a line a fault that was not named\n"
     "--say             print each case with something wrong or missing\n"
     "--reach           fail unless precision is at least 0.99, recall 0.95, and nobody innocent "
@@ -184,7 +185,7 @@ static bool reached(const struct score_row *all, uint64_t recall)
            100 * all->found >= recall * all->due && all->victims == 0;
 }
 
-/* Runs with nothing wrong, the families by turns. Whether nothing was told. */
+/* Runs with nothing wrong, the families by turns. Whether nothing was told that is not so. */
 static bool null_cases(struct bench *bench)
 {
     static const enum job_category nothing[] = {CASE_CLEAN, CASE_SEQUENCES,  CASE_GC,
