@@ -90,6 +90,13 @@ static void print_confidence(const struct score *score, FILE *out)
                     share(score->sure_right[i], score->sure[i]));
         }
     }
+    fprintf(out, "\n| one kind of evidence: confidence said | right | fitted to these |\n"
+                 "|---|---|---|\n");
+    for (unsigned i = 0; i < SCORE_SAID && score->said[i].n; i++) {
+        const struct score_said *said = &score->said[i];
+        fprintf(out, "| %.4f | %u of %u | %.4f |\n", said->p, said->right, said->n,
+                (said->right + 1.0) / (said->n + 2.0));
+    }
 }
 
 /* Of the true cost over the one said: a tenth of the other families' below, and a tenth above.
@@ -137,6 +144,10 @@ static void print_families(const struct score *score, FILE *out)
     for (unsigned f = 0; f < FAMILIES; f++)
         if (score->family[f].right + score->family[f].wrong)
             print_left_out(score, f, out);
+    double low, high;
+    fit_costs(score, FAMILIES, &low, &high);
+    fprintf(out, "\ntrue cost over the one said, fitted to all families: %.2f to %.2f\n", low,
+            high);
 }
 
 void score_print(struct score *score, FILE *out)
