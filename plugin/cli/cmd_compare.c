@@ -89,13 +89,11 @@ static void read_side(void *arg)
 static int open_side(struct side *side, struct muster_err *err)
 {
     struct reading reading = {.side = side};
-    struct muster_beside other;
+    const struct muster_meanwhile meanwhile = {read_side, &reading};
     if (muster_view_of_run(&side->run, &side->view, err))
         return -1;
     side->seen = true;
-    muster_beside_begin(&other, read_side, &reading);
-    muster_diagnose_shown(&side->view, &side->findings);
-    muster_beside_end(&other);
+    muster_diagnose_shown(&side->view, &meanwhile, &side->findings);
     muster_view_drop_ops(&side->view);
     if (reading.result != 0)
         *err = reading.err;

@@ -352,7 +352,7 @@ static int read_run(const struct muster_run_query *query,
     }
     if (result == 0 && (with_findings(request) || request->html)) {
         muster_progress_now(progress, "looking for what holds the job back");
-        muster_diagnose_shown(view, findings);
+        muster_diagnose_shown(view, NULL, findings);
     }
     muster_progress_end(progress);
     return result;

@@ -175,8 +175,8 @@ static int find_all(const struct search *in, unsigned scopes, struct muster_find
 }
 
 /* All kinds, on two processors. */
-static int find_beside(const struct search *in, struct muster_findings *findings,
-                       struct muster_err *err)
+static int find_beside(const struct search *in, const struct muster_meanwhile *meanwhile,
+                       struct muster_findings *findings, struct muster_err *err)
 {
     struct ahead ahead = {.stragglers = {.in = in, .find = find_late},
                           .waits = {.in = in, .find = find_waits},
@@ -189,6 +189,8 @@ static int find_beside(const struct search *in, struct muster_findings *findings
     answer(&ahead.waits);
     answer(&ahead.transfers);
     answer(&ahead.divergence);
+    if (meanwhile)
+        meanwhile->work(meanwhile->arg);
     muster_beside_end(&late);
     if (result == 0)
         result =
@@ -219,15 +221,25 @@ void muster_windows_take(struct muster_windows *windows, uint64_t since_unix_ns,
     view->window = windows->evaluated;
 }
 
-int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
-                         struct muster_findings *findings, struct muster_err *err)
+int muster_diagnose_view_meanwhile(const struct muster_view *view, uint64_t hang_ns,
+                                   const struct muster_meanwhile *meanwhile,
+                                   struct muster_findings *findings, struct muster_err *err)
 {
     const struct search in = {.view = view, .hang_ns = hang_ns};
-    int rc = muster_beside_is_permitted() ? find_beside(&in, findings, err)
-                                          : find_all(&in, ~0u, findings, err);
+    bool beside = muster_beside_is_permitted();
+    int rc =
+        beside ? find_beside(&in, meanwhile, findings, err) : find_all(&in, ~0u, findings, err);
+    if (meanwhile && !beside)
+        meanwhile->work(meanwhile->arg);
     muster_findings_name(findings, view);
     muster_findings_explain(findings);
     return rc;
+}
+
+int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
+                         struct muster_findings *findings, struct muster_err *err)
+{
+    return muster_diagnose_view_meanwhile(view, hang_ns, NULL, findings, err);
 }
 
 int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,

@@ -14,6 +14,17 @@ int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
 int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
                          struct muster_findings *findings, struct muster_err *err);
 
+/* What else there is to do with the view; on the caller's thread, and in any case. */
+struct muster_meanwhile {
+    void (*work)(void *arg);
+    void *arg;
+};
+/* The same; on two processors that is done while late ranks, which take longest, are looked for.
+ * NULL: nothing. */
+int muster_diagnose_view_meanwhile(const struct muster_view *view, uint64_t hang_ns,
+                                   const struct muster_meanwhile *meanwhile,
+                                   struct muster_findings *findings, struct muster_err *err);
+
 /* Neither hangs nor divergence: what the job loses while it goes on. */
 int muster_diagnose_slow(const struct muster_view *view, struct muster_findings *findings,
                          struct muster_err *err);

@@ -105,12 +105,14 @@ const char *muster_look_name(const struct muster_look *look)
     return look->job ? look->job->who.run_dir : "";
 }
 
-void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings)
+void muster_diagnose_shown(const struct muster_view *view, const struct muster_meanwhile *meanwhile,
+                           struct muster_findings *findings)
 {
     struct muster_settings settings;
     struct muster_err err;
     size_t kept = 0;
-    if (muster_diagnose_view(view, muster_look_hang_ns(0), findings, &err) != 0 ||
+    if (muster_diagnose_view_meanwhile(view, muster_look_hang_ns(0), meanwhile, findings, &err) !=
+            0 ||
         (view->run && muster_emitted_add(view->run, findings, &err) != 0))
         fprintf(stderr, "muster: no findings: %s\n", err.text);
     muster_settings_load(&settings, NULL);

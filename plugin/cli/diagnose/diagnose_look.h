@@ -56,8 +56,9 @@ bool muster_verdict_print(const struct muster_view *view, const struct muster_fi
 
 /* The findings of a view, and what its run told meanwhile, that the configuration wants to be
  * shown; what keeps them from being found is one line on standard error. Fills a zeroed *findings,
- * which the caller frees. */
-void muster_diagnose_shown(const struct muster_view *view, struct muster_findings *findings);
+ * which the caller frees. `meanwhile`: of muster_diagnose_view_meanwhile. */
+void muster_diagnose_shown(const struct muster_view *view, const struct muster_meanwhile *meanwhile,
+                           struct muster_findings *findings);
 /* A section of the report; nothing where there are none. */
 void muster_diagnose_append(const struct muster_findings *findings,
                             const struct muster_terminal *terminal, FILE *out);
