@@ -1,9 +1,11 @@
 /*
- * What `muster agent` holds in memory while all windows of a host are full: ranks of some jobs,
- * whose segments this process makes and fills, are watched by a real agent. Printed is its resident
- * memory: the most, the mean of the second half, and what of it is its own.
+ * What `muster agent` takes while all windows of a host are full: ranks of some jobs, whose
+ * segments this process makes and fills, are watched by a real agent, which with --nats tells them
+ * to a server, too. Printed is its resident memory: the most, the mean of the second half, and what
+ * of it is its own; and how much of a processor it takes in the second half.
  *
- * usage: agent_memory [--jobs N] [--ranks N] [--seconds N] [--rate N] [--most MB] MUSTER
+ * usage: agent_memory [--jobs N] [--ranks N] [--seconds N] [--rate N] [--most MB] [--nats URL]
+ *                     MUSTER
  *
  * Exits with 1 where it is more than --most, with 77 where the agent cannot serve.
  */
@@ -26,7 +28,7 @@ enum { RANKS_MAX = 512, COMMS = 8, ROWS = 48, TICK_MS = 250, FAKE_PID = 4000000 
 
 struct bench {
     unsigned jobs, ranks, seconds, rate, most; /* ranks: of all jobs together; rate: of each */
-    const char *muster;
+    const char *muster, *nats;
     char dir[4096];
     struct muster_segment_file file[RANKS_MAX];
     uint64_t operations;
@@ -121,7 +123,8 @@ static pid_t start_agent(const struct bench *bench)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setenv("MUSTER_SEGMENT_DIR", bench->dir, 1);
-    execl(bench->muster, "muster", "agent", "--own", "--listen", "127.0.0.1:0", (char *)NULL);
+    execl(bench->muster, "muster", "agent", "--own", "--listen", "127.0.0.1:0",
+          bench->nats ? "--nats" : (char *)NULL, bench->nats, (char *)NULL);
     perror(bench->muster);
     _exit(127);
 }
@@ -141,26 +144,49 @@ static long held(pid_t pid, const char *what)
     return kib;
 }
 
+/* Seconds of a processor, of all its threads; -1: it is gone. */
+static double spent_s(pid_t pid)
+{
+    char path[64], line[1024] = "";
+    unsigned long user, kernel;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    const char *name_end = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    if (file)
+        fclose(file);
+    if (!name_end || sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                            &user, &kernel) != 2)
+        return -1;
+    return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+}
+
 static int watch(struct bench *bench, pid_t pid)
 {
     const struct timespec pause = {.tv_nsec = TICK_MS * (long)MUSTER_NS_PER_MS};
     unsigned ticks = bench->seconds * 1000 / TICK_MS, n = 0;
-    double sum = 0;
+    double sum = 0, spent = 0;
+    uint64_t half_ns = 0;
     for (unsigned i = 0; i < ticks; i++) {
         step(bench);
         nanosleep(&pause, NULL);
         if (i < ticks / 2)
             continue;
+        if (half_ns == 0) {
+            half_ns = muster_now_ns();
+            spent = spent_s(pid);
+        }
         sum += (double)held(pid, "VmRSS:");
         n++;
     }
     long most = held(pid, "VmHWM:");
+    spent = spent_s(pid) - spent;
     if (most < 0)
         return 77;
     printf("%u ranks of %u jobs, %llu operations each: %.1f MB at most, %.1f MB in the mean, of "
-           "them %.1f MB of its own\n",
+           "them %.1f MB of its own; %.2f %% of a processor\n",
            bench->ranks, bench->jobs, (unsigned long long)bench->operations, (double)most / 1024,
-           sum / n / 1024, (double)held(pid, "RssAnon:") / 1024);
+           sum / n / 1024, (double)held(pid, "RssAnon:") / 1024,
+           spent * 1e11 / (double)(muster_now_ns() - half_ns));
     return bench->most && most > (long)bench->most * 1024;
 }
 
@@ -170,10 +196,15 @@ static int parse(int argc, char **argv, struct bench *bench)
 {
     static const struct option known[] = {{"jobs", 1, NULL, 'j'},    {"ranks", 1, NULL, 'r'},
                                           {"seconds", 1, NULL, 's'}, {"rate", 1, NULL, 'o'},
-                                          {"most", 1, NULL, 'm'},    {NULL, 0, NULL, 0}};
+                                          {"most", 1, NULL, 'm'},    {"nats", 1, NULL, 'n'},
+                                          {NULL, 0, NULL, 0}};
     uint64_t number;
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'n') {
+            bench->nats = optarg;
+            continue;
+        }
         if (option == '?' || !muster_text_u64(optarg, &number) || number == 0 || number > 100000)
             return -1;
         *(option == 'j'   ? &bench->jobs
@@ -212,7 +243,7 @@ int main(int argc, char **argv)
     struct muster_err err;
     if (parse(argc, argv, &bench)) {
         fputs("usage: agent_memory [--jobs N] [--ranks N] [--seconds N] [--rate N] [--most MB] "
-              "MUSTER\n",
+              "[--nats URL] MUSTER\n",
               stderr);
         return 2;
     }
