@@ -17,6 +17,7 @@ struct fleet_host {
     size_t *taken; /* operations, of each rank */
     struct fleet_rank *const *rank;
     unsigned ranks, most;
+    struct muster_publisher_parts *parts;
     struct muster_gather *gather;
 };
 
@@ -45,6 +46,7 @@ struct fleet_host *fleet_host_new(unsigned ranks_most)
     snprintf(host->dir, sizeof host->dir, "/dev/shm/muster-bench-fleet-XXXXXX");
     must(mkdtemp(host->dir));
     host->most = ranks_most;
+    host->parts = must(muster_gather_parts_new());
     host->found = must(calloc(ranks_most, sizeof *host->found));
     host->segment = must(calloc(ranks_most, sizeof(struct muster_segment *)));
     host->taken = must(calloc(ranks_most, sizeof *host->taken));
@@ -59,6 +61,7 @@ struct fleet_host *fleet_host_new(unsigned ranks_most)
 void fleet_host_free(struct fleet_host *host)
 {
     muster_gather_free(host->gather);
+    free(host->parts);
     for (unsigned r = 0; r < host->most; r++) {
         munmap(host->segment[r], sizeof(struct muster_segment));
         unlink(host->found[r].path);
@@ -74,7 +77,8 @@ void fleet_host_free(struct fleet_host *host)
 void fleet_host_restart(struct fleet_host *host)
 {
     muster_gather_free(host->gather);
-    host->gather = must(muster_gather_new(&host->rank[0]->who, host->rank[0]->who.uid, 1));
+    host->gather =
+        must(muster_gather_new(&host->rank[0]->who, host->rank[0]->who.uid, 1, host->parts));
 }
 
 void fleet_host_begin(struct fleet_host *host, struct fleet_rank *const *rank, unsigned ranks)

@@ -18,18 +18,26 @@ struct muster_gather {
     struct muster_publisher **publisher;
     size_t publishers;
     size_t first; /* whose turn it is where not all fit one message */
-    struct muster_publisher_parts parts;
+    struct muster_publisher_parts *parts;
 };
 
-struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, uint32_t uid,
-                                        uint64_t instance)
+struct muster_publisher_parts *muster_gather_parts_new(void)
 {
-    size_t bytes = (sizeof(struct muster_gather) + 63) / 64 * 64;
-    struct muster_gather *gather = aligned_alloc(64, bytes);
+    size_t bytes = (sizeof(struct muster_publisher_parts) + 63) / 64 * 64;
+    struct muster_publisher_parts *parts = aligned_alloc(64, bytes);
+    if (parts)
+        memset(parts, 0, bytes);
+    return parts;
+}
+
+struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, uint32_t uid,
+                                        uint64_t instance, struct muster_publisher_parts *parts)
+{
+    struct muster_gather *gather = calloc(1, sizeof *gather);
     if (!gather)
         return NULL;
-    memset(gather, 0, bytes);
     gather->who = *who;
+    gather->parts = parts;
     gather->uid = uid;
     gather->instance = instance;
     muster_fleet_name(gather->name, uid, who->run_dir);
@@ -114,7 +122,7 @@ void muster_gather_take(struct muster_gather *gather)
 {
     for (size_t i = 0; i < gather->publishers; i++)
         if (gather->publisher[i]->alive)
-            muster_publisher_take(gather->publisher[i], &gather->parts);
+            muster_publisher_take(gather->publisher[i], gather->parts);
 }
 
 static void describe(struct muster_gather *gather, uint64_t now_ns,
@@ -154,7 +162,7 @@ void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64
     while (asked < gather->publishers && body.used < MUSTER_WIRE_MOST / 2) {
         struct muster_wire_process process;
         size_t i = (gather->first + asked++) % gather->publishers;
-        if (!muster_publisher_publish(gather->publisher[i], &gather->parts, now_ns, &process))
+        if (!muster_publisher_publish(gather->publisher[i], gather->parts, now_ns, &process))
             continue;
         write_process(&message, &process, gather->publisher[i], &body);
         message.processes++;

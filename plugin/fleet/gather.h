@@ -15,9 +15,13 @@ enum { MUSTER_GATHER_BYTES = 130, MUSTER_GATHER_BYTES_ALL = 2 * MUSTER_GATHER_BY
 
 struct muster_gather;
 
-/* `who`: one of its processes; `instance`: of the agent. NULL: no memory. */
+/* Where messages are put together, half a megabyte: one for all jobs of a thread. To be freed by
+ * free(). NULL: no memory. */
+struct muster_publisher_parts *muster_gather_parts_new(void);
+
+/* `who`: one of its processes; `instance`: of the agent; `parts` outlive it. NULL: no memory. */
 struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, uint32_t uid,
-                                        uint64_t instance);
+                                        uint64_t instance, struct muster_publisher_parts *parts);
 void muster_gather_free(struct muster_gather *gather);
 bool muster_gather_is(const struct muster_gather *gather, const struct muster_seg_identity *who,
                       uint32_t uid);

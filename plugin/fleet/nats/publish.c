@@ -25,6 +25,7 @@ struct muster_publish {
     uint64_t instance;
     struct muster_gather *gather[JOBS];
     size_t gathers;
+    struct muster_publisher_parts *parts; /* of all of them */
     uint64_t look_ns, publish_ns;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -45,7 +46,8 @@ static struct muster_gather *gather_of(struct muster_publish *publish,
             return publish->gather[i];
     if (publish->gathers == JOBS || !found->alive)
         return NULL;
-    struct muster_gather *gather = muster_gather_new(who, found->uid, publish->instance);
+    struct muster_gather *gather =
+        muster_gather_new(who, found->uid, publish->instance, publish->parts);
     if (gather)
         publish->gather[publish->gathers++] = gather;
     return gather;
@@ -170,6 +172,7 @@ static void free_all(struct muster_publish *publish)
 {
     for (size_t i = 0; i < publish->gathers; i++)
         muster_gather_free(publish->gather[i]);
+    free(publish->parts);
     pthread_cond_destroy(&publish->wake);
     pthread_mutex_destroy(&publish->lock);
     free(publish);
@@ -182,6 +185,11 @@ int muster_publish_start(const struct muster_publish_options *options,
     if (!one)
         return muster_fail_memory(err, "what NATS is told");
     one->options = *options;
+    one->parts = muster_gather_parts_new();
+    if (!one->parts) {
+        free(one);
+        return muster_fail_memory(err, "what NATS is told");
+    }
     if (getrandom(&one->instance, sizeof one->instance, 0) != sizeof one->instance)
         one->instance = muster_unix_ns();
     if (start_thread(one, err) != 0) {

@@ -24,6 +24,7 @@ struct site {
     struct muster_seg_identity who;
     char path[128];
     struct muster_found found;
+    struct muster_publisher_parts *parts;
     struct muster_gather *gather;
     struct muster_join *join;
     uint64_t now_ns, number;
@@ -54,7 +55,8 @@ static struct site *begin(void **state)
     snprintf(site->path, sizeof site->path, "%s/1.seg", site->fixture->shm);
     put(site);
     site->found = (struct muster_found){.path = site->path, .alive = true, .uid = 1000};
-    site->gather = muster_gather_new(&site->who, 1000, 42);
+    site->parts = muster_gather_parts_new();
+    site->gather = muster_gather_new(&site->who, 1000, 42, site->parts);
     muster_fleet_name(name, 1000, RUN);
     site->join = muster_join_new(name);
     site->now_ns = BEGIN;
@@ -65,6 +67,7 @@ static void finish(struct site *site)
 {
     unlink(site->path);
     muster_gather_free(site->gather);
+    free(site->parts);
     muster_join_free(site->join);
     free(site->segment);
     free(site);
