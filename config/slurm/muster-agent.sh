@@ -9,6 +9,9 @@
 muster=${MUSTER_AGENT_COMMAND:-/usr/bin/muster}
 options=${MUSTER_AGENT_OPTIONS:---all --listen :9417} # and --nats, where there is one
 state=${MUSTER_AGENT_STATE:-/run/muster-agent}
+unset MUSTER_AGENT_COMMAND MUSTER_AGENT_OPTIONS MUSTER_AGENT_STATE # muster knows none of them
+
+trap 'exit 0' EXIT # some shells end with 2 where exec cannot redirect, whatever stands behind it
 
 # Whether the agent that was started here still runs, and its number is not another process' by now.
 runs() {
@@ -41,16 +44,21 @@ epilog*) what=end ;;
     ;;
 esac
 [ -n "${SLURM_JOB_ID:-}" ] && mkdir -p "$state/jobs" || exit 0
+# Which jobs there are is noted without the lock: one who does not get it would leave a job for ever.
+if [ "$what" = begin ]; then
+    touch "$state/jobs/$SLURM_JOB_ID"
+else
+    rm -f "$state/jobs/$SLURM_JOB_ID"
+fi
 exec 9>"$state/lock" || exit 0
 flock -w 5 9 || exit 0
 if [ "$what" = begin ]; then
-    : >"$state/jobs/$SLURM_JOB_ID"
     runs || begin
-else
-    rm -f "$state/jobs/$SLURM_JOB_ID"
-    if [ -z "$(ls "$state/jobs")" ] && runs; then
-        kill "$pid"
-        rm -f "$state/pid"
-    fi
+elif [ -z "$(ls "$state/jobs")" ] && runs; then
+    kill "$pid"
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do # the next one needs its port
+        ! runs || sleep 0.1
+    done
+    rm -f "$state/pid"
 fi
 exit 0
