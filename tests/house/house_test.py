@@ -107,6 +107,16 @@ class House(unittest.TestCase):
                 named[os.path.basename(path)].append(path)
         self.none([" ".join(paths) for paths in named.values() if len(paths) > 1])
 
+    def test_what_skips_names_what_it_skips(self):
+        """.ci/run asks of each part whether it had to be skipped."""
+        wrong = []
+        for path in files(*FOLDERS):
+            text = "\n".join(lines(path)) if path.endswith(".py") and not path.endswith("house_test.py") else ""
+            if re.search(r"skip(Test|Unless|If)\b", text) and "unittest.main(" in text and \
+               not re.search(r"unittest\.main\([^)]*verbosity=2", text):
+                wrong.append(f"{path}: skips parts without their names: unittest.main(verbosity=2)")
+        self.none(wrong)
+
     def test_no_folder_is_too_full(self):
         count = collections.Counter(os.path.dirname(path) for path in files(*FOLDERS)
                                     if not path.startswith("tests/fuzz/corpus/"))
