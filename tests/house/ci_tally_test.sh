@@ -133,6 +133,11 @@ tests <<<"add_test(scripted python3 scripted.py 1)"
 (count_tests log here 2>said) && fail "parts were skipped without a name"
 grep -q "scripted skips parts without their names" said || fail "it is not named: $(cat said)"
 
+tests <<<"add_test(good true)"
+rm Testing/Temporary/LastTest.log
+(count_tests log here 2>said) && fail "what was skipped is not known"
+grep -q "ctest kept no log" said || fail "it is not said: $(cat said)"
+
 tests <<<""
 (count_tests log here 2>said) && fail "no tests are no good tests"
 echo "what passed, failed, was skipped or was tried again is counted and named"
