@@ -7,12 +7,47 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool muster_library_root_is_another(const char *uid_map)
+{
+    for (const char *line = uid_map; *line;) {
+        unsigned long long here, outside, n;
+        if (sscanf(line, "%llu %llu %llu", &here, &outside, &n) == 3 && here == 0 && n > 0)
+            return outside != 0;
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return false;
+}
+
+/* Reads a small file of /proc; "": it cannot. */
+static void read_proc(const char *path, char *to, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(to, 1, size - 1, file) : 0;
+    to[n] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* Root, or the host's root as seen from a user namespace that does not have it. */
+static bool is_root(uid_t owner)
+{
+    char map[4096], nobody[32], *end;
+    if (owner == 0)
+        return true;
+    read_proc("/proc/sys/kernel/overflowuid", nobody, sizeof nobody);
+    if (strtoul(nobody, &end, 10) != owner || end == nobody)
+        return false;
+    read_proc("/proc/self/uid_map", map, sizeof map);
+    return muster_library_root_is_another(map);
+}
+
 /* In a sticky folder others cannot replace what is root's. */
 static bool is_roots(const char *path)
 {
     struct stat found;
     bool shared;
-    if (stat(path, &found) != 0 || found.st_uid != 0)
+    if (stat(path, &found) != 0 || !is_root(found.st_uid))
         return false;
     shared = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     return !shared || (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX));

@@ -15,5 +15,9 @@
 bool muster_library_may_load(const char *name, char *file, size_t size);
 /* The same; -1: err says which file is not loaded, and why. */
 int muster_library_ask(const char *name, struct muster_err *err);
+/* Whether root here is another user outside of this user namespace, by the text of its uid_map, as
+ * in rootless containers. What is the host's root's then looks like nobody's (the overflow uid), as
+ * all that is of users without a number here, and may be loaded, too. */
+bool muster_library_root_is_another(const char *uid_map);
 
 #endif

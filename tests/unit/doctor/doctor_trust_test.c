@@ -9,7 +9,11 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "launch/library_trust.h"
 
@@ -89,6 +93,52 @@ static void what_is_not_loaded_is_named_and_can_be_asked_for(void **state)
     unsetenv("MUSTER_LOAD_ANY");
 }
 
+static void another_user_is_root_of_a_namespace(void **state)
+{
+    (void)state;
+    assert_false(muster_library_root_is_another("         0          0 4294967295\n"));
+    assert_false(muster_library_root_is_another("0 0 1\n"));
+    assert_false(muster_library_root_is_another("1 1000 1\n0 0 1\n"));
+    assert_true(muster_library_root_is_another("         0       1000          1\n"));
+    assert_true(muster_library_root_is_another("1 100000 65536\n0 1000 1\n"));
+    assert_false(muster_library_root_is_another("1 100000 65536\n"));
+    assert_false(muster_library_root_is_another(""));
+}
+
+enum { LOADED = 1, NOT_LOADED, NO_NAMESPACE };
+
+/* What root of a namespace of a user's own does. */
+static int load_in_namespace(void)
+{
+    static const char map[] = "0 12345 1";
+    char found[512];
+    pid_t child = fork();
+    if (child == 0) {
+        int fd;
+        if (setresuid(12345, 12345, 12345) != 0 || unshare(CLONE_NEWUSER) != 0 ||
+            prctl(PR_SET_DUMPABLE, 1) != 0 || (fd = open("/proc/self/uid_map", O_WRONLY)) < 0 ||
+            write(fd, map, sizeof map - 1) < 0 || geteuid() != 0)
+            _exit(NO_NAMESPACE);
+        _exit(muster_library_may_load(file, found, sizeof found) ? LOADED : NOT_LOADED);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_namespaces_root_loads_what_is_the_hosts_root_s(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(folder, 0755), 0);
+    int done = geteuid() == 0 ? load_in_namespace() : NO_NAMESPACE;
+    if (done == NO_NAMESPACE)
+        skip();
+    assert_int_equal(done, LOADED);
+    assert_int_equal(chmod(file, 0666), 0);
+    assert_int_equal(load_in_namespace(), NOT_LOADED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_library, remove_library)
 
 int main(void)
@@ -97,6 +147,8 @@ int main(void)
         TEST(only_what_root_alone_can_change_is_loaded_by_root),
         TEST(a_link_is_followed_to_what_it_names),
         TEST(what_is_not_loaded_is_named_and_can_be_asked_for),
+        cmocka_unit_test(another_user_is_root_of_a_namespace),
+        TEST(a_namespaces_root_loads_what_is_the_hosts_root_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
