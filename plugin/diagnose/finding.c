@@ -31,6 +31,12 @@ const char *muster_finding_cause_name(enum muster_finding_cause cause)
     return word_of(words, 3, (size_t)cause);
 }
 
+const char *muster_finding_went_name(enum muster_finding_went went)
+{
+    static const char *const words[] = {"killed", "left", "unknown"};
+    return word_of(words, 3, (size_t)went);
+}
+
 struct muster_finding *muster_findings_add(struct muster_findings *findings)
 {
     if (!muster_grow(&findings->finding, findings->n, sizeof *findings->finding))
@@ -181,6 +187,14 @@ void muster_findings_name(struct muster_findings *findings, const struct muster_
     }
 }
 
+static void json_dead(struct muster_json *json, const struct muster_finding *finding)
+{
+    if (finding->kind != MUSTER_FINDING_HANG_DEAD)
+        return;
+    muster_json_str(json, "went", muster_finding_went_name(finding->went));
+    muster_json_bool(json, "entered", finding->entered);
+}
+
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json)
 {
     bool late = muster_finding_is_late(finding);
@@ -197,6 +211,7 @@ void muster_finding_json(const struct muster_finding *finding, struct muster_jso
     json_op(json, finding);
     muster_json_str(json, "mode", muster_finding_mode_name(finding->mode));
     muster_json_str(json, "cause", late ? muster_finding_cause_name(finding->cause) : NULL);
+    json_dead(json, finding);
     muster_json_u64(json, "since_unix_ns", finding->since_unix_ns);
     muster_json_bool(json, "resolved", finding->resolved);
     muster_json_bool(json, "retracted", finding->retracted);

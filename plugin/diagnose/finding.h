@@ -70,7 +70,7 @@ struct muster_finding {
     enum muster_finding_mode mode;   /* muster_finding_is_late only */
     enum muster_finding_cause cause; /* the same; unknown where culprits have several */
     uint64_t since_unix_ns;
-    enum muster_finding_went went; /* hang_dead that nobody waited for yet */
+    enum muster_finding_went went; /* hang_dead */
     bool entered;                  /* hang_dead: who is gone had called the operation, too */
     bool resolved;
     bool retracted; /* told while the job ran, and withdrawn: more operations do not bear it out */
@@ -121,10 +121,11 @@ static inline bool muster_finding_hangs_not_yet(const struct muster_finding *fin
 
 /* "killed or crashed", ...; a static string. */
 const char *muster_finding_went_words(const struct muster_finding *finding);
-/* "late_rank", ...; "persistent" (NULL for none); "unknown". Static strings. */
+/* "late_rank", ...; "persistent" (NULL for none); "unknown"; "killed". Static strings. */
 const char *muster_finding_name(enum muster_finding_kind kind);
 const char *muster_finding_mode_name(enum muster_finding_mode mode);
 const char *muster_finding_cause_name(enum muster_finding_cause cause);
+const char *muster_finding_went_name(enum muster_finding_went went);
 
 /* Gives each finding the name that its communicator has in the view. */
 void muster_findings_name(struct muster_findings *findings, const struct muster_view *view);

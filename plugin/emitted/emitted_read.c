@@ -90,12 +90,23 @@ static enum muster_finding_cause cause_of(const json_t *object)
     return cause;
 }
 
+/* Earlier files do not have it. */
+static enum muster_finding_went went_of(const json_t *object)
+{
+    enum muster_finding_went went = MUSTER_WENT_KILLED;
+    while (went < MUSTER_WENT_UNKNOWN &&
+           strcmp(text_of(object, "went"), muster_finding_went_name(went)) != 0)
+        went++;
+    return went;
+}
+
 static void words_of(const json_t *object, struct muster_finding *finding)
 {
     for (unsigned m = MUSTER_MODE_PERSISTENT; m <= MUSTER_MODE_MOVES; m++)
         if (strcmp(text_of(object, "mode"), muster_finding_mode_name(m)) == 0)
             finding->mode = m;
     finding->cause = cause_of(object);
+    finding->went = went_of(object);
     muster_text_copy(finding->host, sizeof finding->host, text_of(object, "host"));
     muster_text_copy(finding->to_host, sizeof finding->to_host, text_of(object, "to_host"));
     muster_text_copy(finding->advice, sizeof finding->advice, text_of(object, "advice"));
@@ -150,6 +161,7 @@ static bool finding_of(const json_t *object, struct muster_finding *finding)
     finding->gpu = small_of(json_object_get(object, "gpu"));
     finding->resolved = json_is_true(json_object_get(object, "resolved"));
     finding->retracted = json_is_true(json_object_get(object, "retracted"));
+    finding->entered = json_is_true(json_object_get(object, "entered"));
     finding->confidence = real_of(object, "confidence");
     costs_of(object, finding);
     times_of(object, finding);

@@ -94,6 +94,33 @@ static void what_was_written_is_read_again(void **state)
     muster_findings_free(&emitted);
 }
 
+/* What its sentence says of it live, a report says, too. */
+static void how_a_process_went_is_read_again(void **state)
+{
+    static const enum muster_finding_went went[] = {MUSTER_WENT_KILLED, MUSTER_WENT_LEFT,
+                                                    MUSTER_WENT_UNKNOWN};
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct muster_finding dead = make(MUSTER_FINDING_HANG_DEAD, 1);
+        char *text, live[1024], again[1024];
+        size_t bytes;
+        FILE *out = open_memstream(&text, &bytes);
+        dead.went = went[i / 2];
+        dead.entered = i % 2;
+        write_line(out, &dead);
+        fclose(out);
+        struct muster_findings emitted = parse(text);
+        assert_int_equal(emitted.n, 1);
+        muster_finding_sentence(&dead, live, sizeof live);
+        muster_finding_sentence(&emitted.finding[0], again, sizeof again);
+        assert_string_equal(again, live);
+        assert_int_equal(emitted.finding[0].went, dead.went);
+        assert_int_equal(emitted.finding[0].entered, dead.entered);
+        free(text);
+        muster_findings_free(&emitted);
+    }
+}
+
 static void the_last_word_on_a_finding_counts(void **state)
 {
     (void)state;
@@ -244,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read_again),
+        cmocka_unit_test(how_a_process_went_is_read_again),
         cmocka_unit_test(the_last_word_on_a_finding_counts),
         cmocka_unit_test(a_line_that_is_none_is_said_and_the_others_stay),
         cmocka_unit_test(what_is_found_again_stands_once),
