@@ -124,6 +124,16 @@ static bool is_lacking(const struct muster_doctor *doctor, const struct muster_c
     return check->status >= MUSTER_CHECK_WARNING && of_cgroup;
 }
 
+/* Whether these words are among those: one option may begin another. */
+static bool holds(const char *all, const char *words)
+{
+    size_t n = strlen(words);
+    for (const char *at = strstr(all, words); at; at = strstr(at + 1, words))
+        if ((at == all || at[-1] == ' ') && (at[n] == '\0' || at[n] == ' ' || at[n] == ';'))
+            return true;
+    return false;
+}
+
 void muster_doctor_runtime(struct muster_doctor *doctor)
 {
     struct muster_check *check =
@@ -145,7 +155,7 @@ void muster_doctor_runtime(struct muster_doctor *doctor)
         muster_check_evidence(check, "%s: %s", other->id,
                               other->status >= MUSTER_CHECK_WARNING ? other->found
                                                                     : "no /dev/nvidia-caps");
-        if (!strstr(missing, words))
+        if (!holds(missing, words))
             snprintf(missing + used, sizeof missing - used, "%s%s",
                      !used   ? ""
                      : flags ? " "

@@ -67,6 +67,8 @@ class Gpus(GpuCase):
         imex = "--device=/dev/nvidia-caps-imex-channels/channel0"
         self.assertEqual(flags(nvml="gpu * fabric 3 0 7"), "")  # one host
         self.assertEqual(flags(nvml="gpu * fabric 3 0 7", **TWO_HOSTS), imex)
+        self.assertEqual(flags("--symptom", "init_error", nvml="gpu * fabric 3 0 7", **TWO_HOSTS),
+                         f"{imex} --device=/dev/nvidia-caps")
         self.assertEqual(flags(**TWO_HOSTS), "")  # NVLink ends at this host
         self.put("dev/nvidia-caps-imex-channels/channel0")
         self.assertEqual(flags(nvml="gpu * fabric 3 0 7", **TWO_HOSTS), "")
