@@ -76,10 +76,8 @@ static void evaluate_memory_file(const struct muster_doctor *doctor, struct must
         muster_check_found(check,
                            "the container has GPUs but no /dev/nvidia-uvm: CUDA does not start");
         muster_check_advice(
-            check,
-            "docker: --gpus all; podman: --device nvidia.com/gpu=all; apptainer: --nv (or --device "
-            "/dev/nvidia-uvm) after nvidia-modprobe "
-            "-u -c 0 on the host");
+            check, "docker: --gpus all, podman: --device nvidia.com/gpu=all (both: or --device "
+                   "/dev/nvidia-uvm); apptainer: --nv; after nvidia-modprobe -u -c 0 on the host");
     } else {
         muster_check_suspect(check,
                              "there is no /dev/nvidia-uvm, without which CUDA does not start");
