@@ -145,11 +145,20 @@ void muster_finding_when(const struct muster_finding *finding, struct muster_fin
 void muster_finding_causes(const struct muster_finding *finding, char *to, size_t size)
 {
     static const char *const word[] = {"not known", "the GPU", "the host"};
+    const size_t rest = sizeof "; and 4294967295 more" - 1;
+    unsigned n = finding->stretches;
     bool differ = false;
     to[0] = 0;
-    for (unsigned i = 1; i < finding->stretches; i++)
+    for (unsigned i = 1; i < n; i++)
         differ |= finding->stretch[i].cause != finding->stretch[0].cause;
-    for (unsigned i = 0; differ && i < finding->stretches; i++)
-        add(to, size, "%srank %" PRId32 ": %s", i ? "; " : "", finding->stretch[i].rank,
-            word[finding->stretch[i].cause]);
+    for (unsigned i = 0; differ && i < n; i++) {
+        char one[64];
+        snprintf(one, sizeof one, "%srank %" PRId32 ": %s", i ? "; " : "", finding->stretch[i].rank,
+                 word[finding->stretch[i].cause]);
+        if (strlen(to) + strlen(one) + (i + 1 < n ? rest : 0) >= size) {
+            add(to, size, "; and %u more", n - i);
+            return;
+        }
+        add(to, size, "%s", one);
+    }
 }

@@ -122,6 +122,18 @@ static void causes_are_told_apart_only_where_they_differ(void **state)
     causes_are(&finding, "rank 2: the GPU; rank 5: the GPU; rank 7: not known");
 }
 
+static void causes_without_room_are_counted(void **state)
+{
+    (void)state;
+    struct muster_finding finding = late();
+    for (int32_t i = 0; i < MUSTER_FINDING_STRETCHES; i++)
+        add(&finding, 1000 + i, i ? MUSTER_CAUSE_UNKNOWN : MUSTER_CAUSE_HOST, i, i + 1);
+    causes_are(&finding, "rank 1000: the host; rank 1001: not known; rank 1002: not known; "
+                         "rank 1003: not known; rank 1004: not known; rank 1005: not known; "
+                         "rank 1006: not known; rank 1007: not known; rank 1008: not known; "
+                         "rank 1009: not known; and 6 more");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +142,7 @@ int main(void)
         cmocka_unit_test(one_culprit_has_a_time_from_and_to),
         cmocka_unit_test(culprits_by_turns_are_a_list_over_time),
         cmocka_unit_test(causes_are_told_apart_only_where_they_differ),
+        cmocka_unit_test(causes_without_room_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
