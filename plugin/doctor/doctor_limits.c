@@ -58,7 +58,7 @@ static void check_memlock(struct muster_doctor *doctor)
         muster_check_advice(
             check, "docker, podman: --ulimit memlock=-1; Kubernetes: LimitMEMLOCK=infinity in "
                    "containerd's unit; Slurm, enroot and apptainer: the same in slurmd's, and "
-                   "PropagateResourceLimits");
+                   "PropagateResourceLimits=NONE, or a list without MEMLOCK");
     }
 }
 

@@ -2,6 +2,7 @@
  * ranks meet at the start of a communicator. It counts with NCCL_OOB_NET_ENABLE alone. */
 #include <dirent.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/env.h"
 #include "doctor/doctor.h"
@@ -22,16 +23,27 @@ static void note(struct named *named, const char *device)
         snprintf(named->first, sizeof named->first, "%.63s", device);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(a, b);
+}
+
+/* In the order of their names: that of a folder is no order. */
 static void note_rdma(const struct muster_doctor *doctor, struct named *named)
 {
-    char path[PATH_MAX];
+    enum { DEVICES_MAX = 64 };
+    char path[PATH_MAX], device[DEVICES_MAX][64];
+    size_t n = 0;
     snprintf(path, sizeof path, "%s/class/infiniband", doctor->sysfs);
     DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
+    for (struct dirent *entry; dir && n < DEVICES_MAX && (entry = readdir(dir));)
         if (entry->d_name[0] != '.')
-            note(named, entry->d_name);
+            snprintf(device[n++], sizeof *device, "%.63s", entry->d_name);
     if (dir)
         closedir(dir);
+    qsort(device, n, sizeof *device, by_name);
+    for (size_t i = 0; i < n; i++)
+        note(named, device[i]);
 }
 
 void muster_doctor_oob(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)

@@ -395,8 +395,11 @@ class Recorded(Case):
         self.assertIn("this host has eth0", check["evidence"])
         self.expect("net.oob", "problem", NCCL_OOB_NET_IFNAME="=lo", **on)
         self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="=lo", NCCL_OOB_NET_ENABLE="1")
-        for device in ("mlx5_0", "mlx5_1"):
+        for device in ("mlx5_10", "mlx5_2", "mlx5_0", "mlx5_1"):
             self.put(f"sys/class/infiniband/{device}/ports/1/state", "4: ACTIVE\n")
+        check = self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="mlx5", **on)
+        self.assertEqual(check["found"], "mlx5_0")
+        self.assertEqual(check["evidence"], [f"this host has mlx5_{number}" for number in (0, 1, 2, 10)])
         self.assertEqual(self.expect("net.oob", "ok", NCCL_OOB_NET_IFNAME="=mlx5_1:1", **on)["found"], "mlx5_1")
         check = self.expect("net.oob", "problem", NCCL_OOB_NET_IFNAME="eth0", **on)
         self.assertIn("names no RDMA device", check["found"])
