@@ -140,13 +140,13 @@ static void add_confidence(struct score *score, const struct muster_finding *fin
     score->sure[tenth]++;
     score->sure_right[tenth] += right;
     score->sure_sum[tenth] += p;
-    for (unsigned i = 0; i < SCORE_SAID; i++) {
-        struct score_said *said = &score->said[i];
-        if (said->n && said->p != p)
+    for (unsigned i = 0; i < SCORE_PROOFS; i++) {
+        struct score_proof *proof = &score->proof[i];
+        if (proof->n && proof->p != p)
             continue;
-        said->p = p;
-        said->n++;
-        said->right += right;
+        proof->p = p;
+        proof->n++;
+        proof->right += right;
         break;
     }
     score->brier += miss * miss;

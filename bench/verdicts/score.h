@@ -22,7 +22,7 @@ struct score_row {
     unsigned alike;   /* cases where every rank was said to wait alike */
 };
 
-enum { SCORE_COSTS = 8, SCORE_TENTHS = 10, SCORE_RATIOS = 16384, SCORE_SAID = 8 };
+enum { SCORE_COSTS = 8, SCORE_TENTHS = 10, SCORE_RATIOS = 16384, SCORE_PROOFS = 8 };
 
 struct score {
     struct score_row all, category[CASES], family[FAMILIES];
@@ -30,10 +30,10 @@ struct score {
     unsigned sure[SCORE_TENTHS], sure_right[SCORE_TENTHS];
     double sure_sum[SCORE_TENTHS], brier;
     unsigned sures;
-    struct score_said {
+    struct score_proof {
         double p;
         unsigned n, right; /* n 0: free */
-    } said[SCORE_SAID];    /* by the confidence itself: each is that of one kind of evidence */
+    } proof[SCORE_PROOFS]; /* by the confidence itself: each is that of one kind of evidence */
     struct score_ratio {
         double value; /* cost said of the whole run over true cost */
         unsigned family;

@@ -92,10 +92,10 @@ static void print_confidence(const struct score *score, FILE *out)
     }
     fprintf(out, "\n| one kind of evidence: confidence said | right | fitted to these |\n"
                  "|---|---|---|\n");
-    for (unsigned i = 0; i < SCORE_SAID && score->said[i].n; i++) {
-        const struct score_said *said = &score->said[i];
-        fprintf(out, "| %.4f | %u of %u | %.4f |\n", said->p, said->right, said->n,
-                (said->right + 1.0) / (said->n + 2.0));
+    for (unsigned i = 0; i < SCORE_PROOFS && score->proof[i].n; i++) {
+        const struct score_proof *proof = &score->proof[i];
+        fprintf(out, "| %.4f | %u of %u | %.4f |\n", proof->p, proof->right, proof->n,
+                (proof->right + 1.0) / (proof->n + 2.0));
     }
 }
 
