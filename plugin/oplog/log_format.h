@@ -14,7 +14,7 @@
 #include "segment/layout.h"
 
 #define MUSTER_LOG_MAGIC       0x31676f6c7473756dull /* "mustlog1" */
-#define MUSTER_LOG_VERSION     5u
+#define MUSTER_LOG_VERSION     6u
 #define MUSTER_LOG_FRAME_MAGIC 0x6d72666du /* "mfrm" */
 
 enum {

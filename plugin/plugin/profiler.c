@@ -211,8 +211,8 @@ static int start_locked(uint64_t comm_hash, const struct muster_gpu *gpu, struct
     muster_steering_attach(options.file.map, options.log);
     /* Release: pairs with the acquire in every call. */
     atomic_store_explicit(&plugin.recorder, recorder, memory_order_release);
-    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s, by muster %s (%s)", identity->rank,
-               identity->run_dir, MUSTER_VERSION, MUSTER_COMMIT);
+    muster_log(MUSTER_LOG_INFO, "recording rank %d into %s, by muster %s", identity->rank,
+               identity->run_dir, identity->recorded_by);
     return 0;
 }
 
@@ -242,6 +242,8 @@ static void prepare_locked(const struct muster_event_init *init, const void *cal
     configure_locked();
     atomic_store_explicit(&plugin.failed, plugin.settings.off, memory_order_relaxed);
     muster_identity_read(&plugin.identity);
+    muster_text_copy(plugin.identity.recorded_by, sizeof plugin.identity.recorded_by,
+                     MUSTER_VERSION " (" MUSTER_COMMIT ")");
     plugin.identity.nccl = muster_process_nccl(caller);
     plugin.identity.api = init->api;
     plugin.identity.timing = (uint32_t)plugin.settings.timing;

@@ -35,6 +35,7 @@ static const struct muster_column rank_columns[] = {
     {"slurm.job", COLUMN(rank, slurm_job, STR), .head = "slurm job", .flags = MERGE, .spare = 9},
     {"slurm.step", COLUMN(rank, slurm_step, STR), .head = "step", .flags = MERGE, .spare = 9},
     {"nccl", COLUMN(rank, nccl, STR), .head = "nccl", .flags = MERGE, .spare = 9},
+    {"recorded_by", COLUMN(rank, recorded_by, STR)},
     {"ops", COLUMN(rank, ops, U64), .head = "ops", .spare = 5},
     {"graph_ops", COLUMN(rank, graph_ops, U64), .head = "graph ops", .flags = QUIET},
     {"captured", COLUMN(rank, captured, U64)},

@@ -91,28 +91,54 @@ static void report_sum(struct gaps *gaps,
     }
 }
 
-/* One sentence for each distinct text that `of` gives: "<ranks>: <text>". */
-static void report_each(struct gaps *gaps, const char *(*of)(const struct muster_report_rank *))
+/* The text that `of` gives row i, and whose it is; NULL: none, or an earlier row's. */
+static const char *next_text(struct gaps *gaps,
+                             const char *(*of)(const struct muster_report_rank *), size_t i)
 {
     const struct muster_report *report = gaps->report;
     struct ranks *ranks = &gaps->ranks;
-    for (size_t i = 0; i < report->ranks; i++) {
-        const char *text = of(&report->rank[i]);
-        bool already = !text;
-        for (size_t j = 0; j < i && !already; j++) {
-            const char *earlier = of(&report->rank[j]);
-            already = earlier && strcmp(earlier, text) == 0;
-        }
-        ranks->n = 0;
-        for (size_t j = i; j < report->ranks && !already; j++) {
-            const char *same = of(&report->rank[j]);
-            if (same && strcmp(same, text) == 0)
-                ranks->rank[ranks->n++] = report->rank[j].rank;
-        }
-        if (!already) {
-            describe_ranks(ranks);
-            put(gaps, "%s: %s", ranks->text, text);
-        }
+    const char *text = of(&report->rank[i]);
+    for (size_t j = 0; j < i && text; j++) {
+        const char *earlier = of(&report->rank[j]);
+        if (earlier && strcmp(earlier, text) == 0)
+            return NULL;
+    }
+    ranks->n = 0;
+    for (size_t j = i; j < report->ranks && text; j++) {
+        const char *same = of(&report->rank[j]);
+        if (same && strcmp(same, text) == 0)
+            ranks->rank[ranks->n++] = report->rank[j].rank;
+    }
+    if (text)
+        describe_ranks(ranks);
+    return text;
+}
+
+/* One sentence for each distinct text that `of` gives: "<ranks>: <text>". */
+static void report_each(struct gaps *gaps, const char *(*of)(const struct muster_report_rank *))
+{
+    for (size_t i = 0; i < gaps->report->ranks; i++) {
+        const char *text = next_text(gaps, of, i);
+        if (text)
+            put(gaps, "%s: %s", gaps->ranks.text, text);
+    }
+}
+
+static const char *recorded_by(const struct muster_report_rank *rank)
+{
+    return rank->recorded_by;
+}
+
+/* Nodes with different installations. */
+static void report_builds(struct gaps *gaps)
+{
+    size_t builds = 0;
+    for (size_t i = 0; i < gaps->report->ranks; i++)
+        builds += next_text(gaps, recorded_by, i) != NULL;
+    for (size_t i = 0; i < gaps->report->ranks && builds > 1; i++) {
+        const char *text = next_text(gaps, recorded_by, i);
+        if (text)
+            put(gaps, "%s: recorded by muster %s, others by another", gaps->ranks.text, text);
     }
 }
 
@@ -403,6 +429,7 @@ void muster_build_gaps(struct muster_build *build)
     if (!gaps.ranks.rank)
         return;
     report_each(&gaps, why_replay);
+    report_builds(&gaps);
     report_ranks_missing(&gaps);
     report_each(&gaps, why_no_times);
     report_each(&gaps, why_not_steered);

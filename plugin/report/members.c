@@ -83,6 +83,7 @@ static void describe(struct muster_report_rank *rank, const struct muster_view_g
         .gpu_uuid = gpu->uuid,
         .slurm_job = or_null(who->slurm_job),
         .slurm_step = or_null(who->slurm_step),
+        .recorded_by = or_null(who->recorded_by),
         .busy_us = NAN,
         .wait_us = NAN,
         .late_us = NAN,

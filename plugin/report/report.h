@@ -40,6 +40,7 @@ struct muster_report_rank {
     char gpu_uuid_start[16]; /* as much of it as CUDA_VISIBLE_DEVICES needs; "": not known */
     const char *gpu_uuid_text;
     const char *slurm_job, *slurm_step;
+    const char *recorded_by; /* "0.2.0 (commit 0123456789ab)" */
     char nccl_text[16];
     const char *nccl; /* "2.28.9" */
     uint64_t ops, bytes;

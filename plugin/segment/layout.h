@@ -26,7 +26,7 @@
 #include "segment/op.h"
 
 #define MUSTER_SEG_MAGIC   0x316765737473756dull /* "mustseg1" */
-#define MUSTER_SEG_VERSION 6u
+#define MUSTER_SEG_VERSION 7u
 
 enum {
     MUSTER_SEG_COMMS = 128, /* named communicators; one more entry, the last, is `other` */
@@ -97,6 +97,7 @@ struct muster_seg_identity {
     char file_stem[128];           /* <host>-<pid>: base name of .seg and .log in run_dir */
     char slurm_job[32];            /* SLURM_JOB_ID and SLURM_STEP_ID; "": not set, or no step */
     char slurm_step[16];
+    char recorded_by[48]; /* muster's version and commit; "": not known */
 };
 
 /* One collective as it was called, for comparing ranks that disagree. */

@@ -19,6 +19,7 @@ int muster_identity_check(const char *name, struct muster_seg_identity *identity
     muster_text_clean_path(identity->file_stem, sizeof(identity->file_stem));
     muster_text_clean(identity->slurm_job, sizeof(identity->slurm_job));
     muster_text_clean(identity->slurm_step, sizeof(identity->slurm_step));
+    muster_text_clean(identity->recorded_by, sizeof(identity->recorded_by));
     if (identity->timing > MUSTER_TIMING_CHANNELS)
         identity->timing = MUSTER_TIMING_AUTO;
     if (identity->rank_source > MUSTER_RANK_FROM_COMM)

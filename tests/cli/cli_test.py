@@ -472,6 +472,8 @@ class Recorded(Case):
         self.assertRegex(text.stdout, r"^Rank 2 \(\S+\) holds this job back: ")
         self.assertLessEqual(max(map(len, text.stdout.splitlines())), 120)
         report = json.loads(self.muster("report", "out", "--format", "json").stdout)
+        version = self.muster("version").stdout.splitlines()[0]
+        self.assertEqual({"muster " + rank["recorded_by"] for rank in report["ranks"]}, {version})
         self.assertEqual(list(report), ["version", "muster", "run", "ranks", "ops", "net", "rules",
                                         "tags", "gaps", "verdict", "findings", "not_observable"])
         self.assertEqual(report["verdict"]["state"], "held_back")

@@ -521,7 +521,7 @@ static void foreign_files_are_refused_in_words(void **state)
     uint32_t other = MUSTER_LOG_VERSION + 1;
     for (int copy = 0; copy < 2; copy++)
         memcpy(image.data + copy * MUSTER_LOG_COPY_BYTES + 8, &other, sizeof(other));
-    expect_refused(&image, "log format 6, this muster reads 5");
+    expect_refused(&image, "log format 7, this muster reads 6");
     other = 0;
     memcpy(image.data + 8, &other, sizeof(other));
     expect_refused(&image, "log format 0");

@@ -354,6 +354,31 @@ static void the_slurm_step_and_the_gpu_are_named(void **state)
     fixture_free(run);
 }
 
+static void who_recorded_is_told_and_that_ranks_differ(void **state)
+{
+    struct muster_run *run = tagged();
+    (void)state;
+    strcpy(run->process[0].identity.recorded_by, "0.2.0 (commit 0123456789ab)");
+    struct muster_report report = fixture_report(run, MUSTER_BY_OP);
+    assert_false(fixture_gap(&report, "recorded by")); /* of the other nothing is known */
+    muster_report_free(&report);
+    strcpy(run->process[1].identity.recorded_by, "0.2.0 (commit 0123456789ab)");
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_false(fixture_gap(&report, "recorded by"));
+    muster_report_free(&report);
+    strcpy(run->process[1].identity.recorded_by, "0.3.0 (built outside git)");
+    report = fixture_report(run, MUSTER_BY_OP);
+    assert_true(fixture_gap(
+        &report, "rank 0: recorded by muster 0.2.0 (commit 0123456789ab), others by another"));
+    assert_true(fixture_gap(
+        &report, "rank 1: recorded by muster 0.3.0 (built outside git), others by another"));
+    char *text = written(&report, 'c', MUSTER_ROWS_RANK);
+    assert_non_null(strstr(text, ",0.3.0 (built outside git),"));
+    free(text);
+    muster_report_free(&report);
+    fixture_free(run);
+}
+
 static const char *first_of_row(const char *csv, unsigned row)
 {
     for (; row; row--)
@@ -396,6 +421,7 @@ int main(void)
         cmocka_unit_test(rows_are_sorted_and_counted),
         cmocka_unit_test(tags_are_added_up_over_the_ranks),
         cmocka_unit_test(the_slurm_step_and_the_gpu_are_named),
+        cmocka_unit_test(who_recorded_is_told_and_that_ranks_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void foreign_segments_are_refused_in_words(void **state)
     expect_refused(segment, 0, "0 bytes are too few");
     expect_refused(segment, bytes - 1, "cut short");
     segment->version = 99;
-    expect_refused(segment, bytes, "segment format 99, this muster reads 6");
+    expect_refused(segment, bytes, "segment format 99, this muster reads 7");
     segment->version = 3;
     expect_refused(segment, bytes, "segment format 3");
     segment->version = 0;
@@ -101,9 +101,12 @@ static void what_is_out_of_range_becomes_unknown(void **state)
     size_t from = offsetof(struct muster_segment, heartbeat_mono_ns);
     memset((char *)segment + from, 0xff, sizeof(*segment) - from);
     memset(segment->identity.hostname, '\n', sizeof(segment->identity.hostname));
+    memset(segment->identity.recorded_by, '\033', sizeof(segment->identity.recorded_by));
     assert_int_equal(muster_segment_parse("x", segment, sizeof(*segment), &copy, &err), 0);
     assert_int_equal(strlen(copy->identity.hostname), sizeof(copy->identity.hostname) - 1);
     assert_null(strchr(copy->identity.hostname, '\n'));
+    assert_int_equal(strlen(copy->identity.recorded_by), sizeof(copy->identity.recorded_by) - 1);
+    assert_null(strchr(copy->identity.recorded_by, '\033'));
     assert_true(strlen(copy->comm[0].name) < MUSTER_SEG_NAME);
     for (unsigned i = 0; i < MUSTER_SEG_ROWS; i++)
         assert_true(copy->row[i].func < MUSTER_FUNCS && copy->row[i].algo < MUSTER_ALGOS &&
