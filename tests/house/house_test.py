@@ -181,6 +181,17 @@ class House(unittest.TestCase):
         self.none([f"{page}:{number}: {len(line)} columns" for page in pages
                    for number, line in enumerate(lines(page), 1) if len(line) > MOST_COLUMNS])
 
+    def test_prose_of_all_pages_can_be_read(self):
+        """Not tables, and not what commands print."""
+        wrong = []
+        for page in [path for path in files("docs") if path.endswith(".md")] + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]:
+            shown = False
+            for number, line in enumerate(lines(page), 1):
+                shown ^= line.lstrip().startswith("```")
+                if len(line) > MOST_COLUMNS and not shown and not line.startswith("|"):
+                    wrong.append(f"{page}:{number}: {len(line)} columns")
+        self.none(wrong)
+
 
 if __name__ == "__main__":
     unittest.main()
