@@ -1,11 +1,16 @@
 #include "diagnose/live/live_slow.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "run/refresh.h"
 
 enum {
     NEW_LEAST = 16,       /* operations timed since the last time, a process */
     EVALUATE_SHARE = 250, /* one part in so many of a processor's time is for evaluating */
+    /* Delays come in rows, of so many steps at most that evidence counts (e_process.c): who is late
+     * in one of them only is not found again after it. */
+    ROW_STEPS = 9,
 };
 
 static uint64_t cpu_ns(void)
@@ -19,7 +24,17 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, const struct must
     size_t processes;
     uint64_t sum = muster_live_run_timed(run, &processes);
     bool rested = now_ns - slow->evaluated_ns >= slow->rest_ns;
-    return processes >= 2 && (waiting || (rested && sum - slow->timed >= NEW_LEAST * processes));
+    bool apart = now_ns - slow->evaluated_ns >= slow->apart_ns;
+    bool again = waiting ? apart : rested && sum - slow->timed >= NEW_LEAST * processes;
+    return processes >= 2 && again;
+}
+
+static uint64_t row_ns(const struct muster_findings *findings)
+{
+    double step_s = 0;
+    for (size_t i = 0; i < findings->n; i++)
+        step_s = fmax(step_s, findings->finding[i].step_s);
+    return (uint64_t)(ROW_STEPS * step_s * (double)MUSTER_NS_PER_S);
 }
 
 bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live_run *live,
@@ -45,6 +60,7 @@ bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live
         muster_finding_line(&findings->finding[i].not_observable,
                             "judged while the job runs, by the latest operations of the ranks of "
                             "this host; what it cost counts in them alone");
+    slow->apart_ns = row_ns(findings);
     slow->rest_ns = EVALUATE_SHARE * (cpu_ns() - cost);
     return whole;
 }

@@ -13,7 +13,8 @@
 /* When it was evaluated; zeroed to begin with. */
 struct muster_live_slow {
     uint64_t evaluated_ns, rest_ns;
-    uint64_t timed; /* operations, until then */
+    uint64_t timed;    /* operations, until then */
+    uint64_t apart_ns; /* so long after it what was found then may be found again */
     struct muster_windows windows;
 };
 

@@ -30,6 +30,8 @@ struct lates {
     struct late *at;
     size_t n;
     uint64_t step; /* operations of its communicator from step to step */
+    uint64_t *gap; /* ns from one to the next where it is late most, all between them timed */
+    size_t gaps;
 };
 
 /* By its GPU's clock, as the host's means nothing in a replay at full speed. What is to be added to
@@ -47,21 +49,47 @@ static uint64_t unix_of_gpu(const struct muster_graph *graph, uint32_t gpu)
     return (uint64_t)most + (uint64_t)graph->view->gpu[gpu].unix_ns;
 }
 
+/* The last unit where it is late most. */
+struct stroke {
+    uint64_t number, begin_ns;
+    uint64_t after; /* units of its communicator since then */
+    bool known;
+};
+
+static void note_stroke(const struct muster_graph *graph, const struct muster_unit *unit,
+                        struct stroke *last, struct muster_arena *memory, struct lates *lates)
+{
+    uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
+    uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+    uint64_t between = number - last->number;
+    if (last->known && number > last->number) {
+        lates->step = between < lates->step ? between : lates->step;
+        uint64_t *gap = last->after + 1 < between || begin_ns < last->begin_ns
+                            ? NULL
+                            : muster_arena_add(memory, &lates->gap, &lates->gaps, sizeof *gap);
+        if (gap)
+            *gap = begin_ns - last->begin_ns;
+    }
+    *last = (struct stroke){.number = number, .begin_ns = begin_ns, .known = true};
+}
+
 /* Of one GPU. */
 static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_t gpu,
                         struct muster_arena *memory, struct lates *lates)
 {
-    uint64_t last = UINT64_MAX;
+    struct stroke last = {.known = false};
+    uint32_t member = MUSTER_NO_UNIT;
     uint64_t unix_ns = unix_of_gpu(graph, gpu);
     for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
         const struct muster_unit *unit = &graph->unit[u];
+        bool most = unit->seat == seat;
+        last.after += !most && muster_unit_member(graph, unit) == member;
         if (!unit->evaluated || !graph->seat[unit->seat].culprit)
             continue;
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
-        if (unit->seat == seat) {
-            bool next = last != UINT64_MAX && number > last;
-            lates->step = next && number - last < lates->step ? number - last : lates->step;
-            last = number;
+        if (most) {
+            member = muster_unit_member(graph, unit);
+            note_stroke(graph, unit, &last, memory, lates);
         }
         int64_t excess_ns = muster_unit_excess_ns(graph, unit);
         if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns))
@@ -70,7 +98,7 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
         *late = (struct late){.unix_ns = muster_unit_begin_ns(graph, unit) + unix_ns,
                               .number = number,
                               .excess_ns = (double)excess_ns,
-                              .most = unit->seat == seat};
+                              .most = most};
     }
 }
 
@@ -207,13 +235,20 @@ static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
     return timed > 0 && !all ? run / timed * PARTS / seen : 1;
 }
 
+/* The upper quartile: a place that is met several times in a step lies closer to itself in it. */
+static double step_s(struct lates *lates)
+{
+    muster_sort_u64(lates->gap, lates->gaps);
+    return lates->gaps ? (double)lates->gap[3 * lates->gaps / 4] / (double)MUSTER_NS_PER_S : 0;
+}
+
 void muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,
                     size_t s, struct muster_when *when)
 {
     struct muster_arena scratch = {0};
     struct lates lates = {.step = UINT64_MAX};
     collect(graph, suspects, s, &scratch, &lates);
-    *when = (struct muster_when){.of_run = 1};
+    *when = (struct muster_when){.of_run = 1, .step_s = step_s(&lates)};
     if (lates.n) {
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
         set_ends(&lates, when);

@@ -17,6 +17,7 @@ struct muster_when {
     /* Its lateness in the whole run over that in what was timed, as more is timed at some times
      * than at others; 1: all was. */
     double of_run;
+    double step_s; /* how long a step takes; 0: not known */
 };
 
 void muster_when_of(const struct muster_graph *graph, const struct muster_suspects *suspects,

@@ -76,6 +76,7 @@ static void test_late_rank_with_its_cost(void **state)
     assert_true(finding->confidence > 0.9);
     assert_string_equal(finding->where, "before the first of 2 AllReduce of each step");
     assert_int_equal(finding->every_steps, 0);
+    assert_true(fabs(finding->step_s - 1610e-6) < 1e-9);
     assert_true(finding->cost_low_s < finding->cost_s && finding->cost_s < finding->cost_high_s);
     assert_true(finding->cost_run_s >= finding->cost_s &&
                 finding->cost_run_s < 1.1 * finding->cost_s);
