@@ -394,6 +394,16 @@ static void put_nobody(struct muster_verdict_writer *writer,
     }
 }
 
+/* Nobody can be asked to time more. */
+static bool times_all(const struct muster_view *view)
+{
+    for (size_t g = 0; g < view->gpus; g++)
+        if (view->gpu[g].timing != MUSTER_TIMING_FULL &&
+            view->gpu[g].timing != MUSTER_TIMING_CHANNELS)
+            return false;
+    return true;
+}
+
 static const char *why_unknown(const struct muster_view *view,
                                const struct muster_finding_clean *clean, const char **next)
 {
@@ -410,11 +420,13 @@ static const char *why_unknown(const struct muster_view *view,
         return "only one rank was recorded, nobody to compare it with";
     }
     if (!scored) {
-        *next =
-            "record with `muster run --timing full`; the caveats say why there are no GPU times";
+        *next = times_all(view) ? "the caveats say why there are no GPU times"
+                                : "record with `muster run --timing full`; the caveats say why "
+                                  "there are no GPU times";
         return "no operation was timed by its GPU";
     }
-    *next = "let it run longer, or record with `muster run --timing full`";
+    *next = times_all(view) ? "let it run longer"
+                            : "let it run longer, or record with `muster run --timing full`";
     return clean->compared ? "too few operations could be compared between ranks"
                            : "no operation, or too few, were timed on all ranks that were seen";
 }

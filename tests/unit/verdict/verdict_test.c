@@ -216,6 +216,14 @@ static void a_hang_goes_before_what_is_slow(void **state)
     muster_view_free(&view);
 }
 
+static bool advises(const struct muster_verdict *verdict, const char *words)
+{
+    for (size_t i = 0; i < sizeof verdict->line / sizeof *verdict->line; i++)
+        if (strncmp(verdict->line[i], "Next: ", 6) == 0 && strstr(verdict->line[i], words))
+            return true;
+    return false;
+}
+
 static void nobody_is_said_only_where_somebody_would_have_been_found(void **state)
 {
     struct muster_view view;
@@ -232,6 +240,11 @@ static void nobody_is_said_only_where_somebody_would_have_been_found(void **stat
     muster_verdict_of(&view, &findings, 100, &verdict);
     assert_int_equal(verdict.state, MUSTER_VERDICT_UNKNOWN);
     assert_non_null(strstr(verdict.line[0], "Cannot tell"));
+    assert_true(advises(&verdict, "--timing full"));
+    for (size_t g = 0; g < view.gpus; g++)
+        view.gpu[g].timing = MUSTER_TIMING_FULL;
+    muster_verdict_of(&view, &findings, 100, &verdict);
+    assert_false(advises(&verdict, "--timing full"));
     muster_view_free(&view);
     fill(&view, 1);
     muster_verdict_of(&view, &findings, 0, &verdict);
