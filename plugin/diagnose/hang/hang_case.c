@@ -92,6 +92,7 @@ void muster_hang_case_close(struct muster_hang_case *hang)
     struct muster_finding *finding = &hang->finding;
     const struct muster_hang_comm *comm = hang->comm;
     double lived = 0;
+    bool left = true;
     finding->ranks = finding->victims = 0;
     finding->cost_s = 0;
     finding->entered = finding->has_op && finding->kind == MUSTER_FINDING_HANG_DEAD;
@@ -99,8 +100,10 @@ void muster_hang_case_close(struct muster_hang_case *hang)
         const struct muster_hang_member *member = &comm->member[i];
         uint8_t role = hang->role[i];
         lived += (double)(member->seen_ns - member->begin_ns) / 1e9;
-        if (role & MUSTER_HANG_CULPRIT)
+        if (role & MUSTER_HANG_CULPRIT) {
             finding->entered &= member->calls > finding->op.index;
+            left &= member->state == MUSTER_PROCESS_EXITED;
+        }
         if ((role & MUSTER_HANG_CULPRIT) && finding->ranks < MUSTER_FINDING_RANKS) {
             if (finding->ranks == 0) {
                 muster_text_copy(finding->host, sizeof finding->host, member->host);
@@ -117,6 +120,8 @@ void muster_hang_case_close(struct muster_hang_case *hang)
             muster_hang_called_unix_ns(member) < finding->since_unix_ns)
             finding->since_unix_ns = muster_hang_called_unix_ns(member);
     }
+    if (left && finding->kind == MUSTER_FINDING_HANG_DEAD)
+        finding->went = MUSTER_WENT_LEFT;
     finding->cost_share = lived > 0 ? finding->cost_s / lived : 0;
     if (finding->cost_share > 1)
         finding->cost_share = 1;

@@ -382,9 +382,29 @@ static void those_that_were_told_together_stay_together(void **state)
     job_free(job);
 }
 
+/* They have called one more, in vain, for twice as long as makes a hang. */
+static void a_rank_that_left_while_others_wait_was_not_killed(void **state)
+{
+    (void)state;
+    struct job *job = job_new(4, 20);
+    for (unsigned r = 0; r < 4; r++)
+        job_call(job, r, JOB_COMM, 50, 1);
+    for (unsigned r = 0; r < 3; r++)
+        job_call(job, r, JOB_COMM, 2, 3);
+    job_gone(job, 3, 2, MUSTER_PROCESS_EXITED);
+    struct muster_findings findings = job_findings(job);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_HANG_DEAD);
+    assert_true(findings.finding[0].has_op);
+    assert_int_equal(findings.finding[0].went, MUSTER_WENT_LEFT);
+    muster_findings_free(&findings);
+    job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_left_while_others_wait_was_not_killed),
         cmocka_unit_test(a_rank_that_is_killed_while_nothing_hangs_is_named),
         cmocka_unit_test(who_has_called_without_it_waits_for_it),
         cmocka_unit_test(who_left_in_order_or_just_now_is_not_named),
