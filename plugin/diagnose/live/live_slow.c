@@ -12,6 +12,8 @@ enum {
      * in one of them only is not found again after it. */
     ROW_STEPS = 9,
 };
+/* Meanwhile nothing else is looked for. */
+#define APART_MOST_NS (30 * MUSTER_NS_PER_S)
 
 static uint64_t cpu_ns(void)
 {
@@ -22,19 +24,25 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, const struct must
                           uint64_t now_ns, bool waiting)
 {
     size_t processes;
-    uint64_t sum = muster_live_run_timed(run, &processes);
+    uint64_t timed = muster_live_run_timed(run, &processes);
+    return muster_live_slow_due_at(slow, timed, processes, now_ns, waiting);
+}
+
+bool muster_live_slow_due_at(const struct muster_live_slow *slow, uint64_t timed, size_t processes,
+                             uint64_t now_ns, bool waiting)
+{
     bool rested = now_ns - slow->evaluated_ns >= slow->rest_ns;
     bool apart = now_ns - slow->evaluated_ns >= slow->apart_ns;
-    bool again = waiting ? apart : rested && sum - slow->timed >= NEW_LEAST * processes;
+    bool again = waiting ? apart : rested && timed - slow->timed >= NEW_LEAST * processes;
     return processes >= 2 && again;
 }
 
-static uint64_t row_ns(const struct muster_findings *findings)
+uint64_t muster_live_slow_apart_ns(const struct muster_findings *findings)
 {
     double step_s = 0;
     for (size_t i = 0; i < findings->n; i++)
         step_s = fmax(step_s, findings->finding[i].step_s);
-    return (uint64_t)(ROW_STEPS * step_s * (double)MUSTER_NS_PER_S);
+    return (uint64_t)fmin(ROW_STEPS * step_s * (double)MUSTER_NS_PER_S, (double)APART_MOST_NS);
 }
 
 bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live_run *live,
@@ -60,7 +68,7 @@ bool muster_live_slow_evaluate(struct muster_live_slow *slow, struct muster_live
         muster_finding_line(&findings->finding[i].not_observable,
                             "judged while the job runs, by the latest operations of the ranks of "
                             "this host; what it cost counts in them alone");
-    slow->apart_ns = row_ns(findings);
+    slow->apart_ns = muster_live_slow_apart_ns(findings);
     slow->rest_ns = EVALUATE_SHARE * (cpu_ns() - cost);
     return whole;
 }

@@ -22,6 +22,12 @@ struct muster_live_slow {
  * something that was found waits for another look. */
 bool muster_live_slow_due(const struct muster_live_slow *slow, const struct muster_live_run *run,
                           uint64_t now_ns, bool waiting);
+/* The same, of so many operations timed since their processes began. */
+bool muster_live_slow_due_at(const struct muster_live_slow *slow, uint64_t timed, size_t processes,
+                             uint64_t now_ns, bool waiting);
+/* How long after a look that found these they may be found again: some of their steps, half a
+ * minute at most. */
+uint64_t muster_live_slow_apart_ns(const struct muster_findings *findings);
 
 /* Adds what holds now to zeroed findings. `look`, unless NULL, sees the view that is evaluated.
  * False: no memory. */
