@@ -62,9 +62,9 @@ void muster_late_calls_describe(const struct muster_view *view,
     finding->cost_low_s = COST_LOW * finding->cost_s;
     finding->cost_high_s = COST_HIGH * finding->cost_s;
     finding->confidence = muster_confidence_late_calls();
-    finding->stretch[finding->stretches++] = (struct muster_finding_stretch){
-        gpu->rank, MUSTER_CAUSE_UNKNOWN, finding->since_unix_ns,
-        caller->last->enqueue_ns + (uint64_t)gpu->unix_ns};
+    finding->stretch[finding->stretches++] =
+        (struct muster_finding_stretch){gpu->rank, MUSTER_CAUSE_UNKNOWN, finding->since_unix_ns,
+                                        caller->last->enqueue_ns + (uint64_t)gpu->unix_ns};
     put_evidence(view, caller, finding);
     muster_text_copy(finding->advice, sizeof finding->advice,
                      "look at its process first: data loading, CPU time, others on its cores; then "
