@@ -59,6 +59,7 @@ elif [ -z "$(ls "$state/jobs")" ] && runs; then
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do # the next one needs its port
         ! runs || sleep 0.1
     done
+    ! runs || kill -9 "$pid"
     rm -f "$state/pid"
 fi
 exit 0
