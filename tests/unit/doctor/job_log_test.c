@@ -230,12 +230,9 @@ static void a_line_of_a_healthy_job_is_no_problem(void **state)
         "n1:7:9 [0] NCCL INFO ncclCommGrow: comm 0x55 rank 0 nranks 8 - Grow COMPLETE",
         "n1:7:9 [0] NCCL INFO Unable to use GIN: Peermem is not supported",
         "n1:7:9 [0] NCCL INFO Could not find a path for pattern 4, falling back to simple order",
-        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [n0]:29500 (errno: "
-        "110 - Connection timed out).",
-        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [n0]:29500 (errno: "
-        "113 - No route to host).",
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. Retrying with "
-        "batch 256\nstep 12 loss 2.31",
+        "[W socket.cpp] [c10d] connecting to [n0]:29500 (errno: 110 - Connection timed out).",
+        "[W socket.cpp] [c10d] connecting to [n0]:29500 (errno: 113 - No route to host).",
+        "torch.OutOfMemoryError: CUDA out of memory. Retrying with batch 256\nstep 12 loss 2.31",
         "WARNING: CUDA out of memory. Tried to allocate 2.00 GiB\nbatch 256 from now on",
         "sbatch: JobState=PENDING ReqNodes=NODE_FAIL",
         "bluetoothd: No devices were found",
