@@ -3,8 +3,6 @@
  * content of the files below, in that order. Sentences that come of it are text that a terminal may
  * be given.
  */
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 
 #include "diagnose/evidence.h"
 #include "diagnose/evidence_wait.h"
+#include "file_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,36 +35,10 @@ enum { FILES = sizeof files / sizeof *files };
 static char root[64];
 static int fd[FILES];
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    (void)status;
-    (void)type;
-    (void)where;
-    return remove(path);
-}
-
-static void leave(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static void make_root(void)
 {
     char path[256];
-    strcpy(root, "/dev/shm/muster-fuzz-XXXXXX");
-    if (!mkdtemp(root))
-        abort();
-    atexit(leave);
-    for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", root, files[i]);
-        for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-            *slash = '\0';
-            mkdir(path, 0700);
-            *slash = '/';
-        }
-        if ((fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0)
-            abort();
-    }
+    file_tree_make(root, files, FILES, fd);
     snprintf(path, sizeof path, "%s/42/fd", root);
     mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/42/fd/3", root);

@@ -3,17 +3,14 @@
  * bytes of 255 is the content of the files below, in that order. What comes of it are labels that a
  * terminal may be given, and processor time that never falls.
  */
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent_proc.h"
+#include "file_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,36 +29,6 @@ static void require(bool condition)
 {
     if (!condition)
         abort();
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    (void)status;
-    (void)type;
-    (void)where;
-    return remove(path);
-}
-
-static void leave(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void make_root(void)
-{
-    static const char *const folders[] = {"42", "42/task", "42/task/42"};
-    char path[256];
-    strcpy(root, "/dev/shm/muster-fuzz-XXXXXX");
-    require(mkdtemp(root) != NULL);
-    atexit(leave);
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
-        require(mkdir(path, 0700) == 0);
-    }
-    for (int i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", root, files[i]);
-        require((fd[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) >= 0);
-    }
 }
 
 static void put(const void *data, size_t size, int file)
@@ -115,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct muster_agent_proc proc;
     if (!root[0])
-        make_root();
+        file_tree_make(root, files, FILES, fd);
     put_all(data, size);
     muster_agent_proc_read(root, PID, START, &proc);
     check(&proc);
