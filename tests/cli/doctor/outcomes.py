@@ -12,40 +12,32 @@ import sys
 SEEN = set()
 
 
-class Status(str):
-    """The status of a check."""
+class Watched(str):
+    """A word of a report; that it was compared with the same word is what was seen."""
 
-    id = ""
+    outcome = ""
 
     def __eq__(self, other):
         same = str.__eq__(self, other)
         if same is True:
-            SEEN.add(f"{self.id} {str(self)}")
+            SEEN.add(self.outcome)
         return same
 
     __hash__ = str.__hash__
 
 
-class Cause(str):
-    """The id of a check that leads as a cause: it fired, also where it is a suspect."""
-
-    def __eq__(self, other):
-        same = str.__eq__(self, other)
-        if same is True:
-            SEEN.add(f"{str(self)} cause")
-        return same
-
-    __hash__ = str.__hash__
+def watch(word, outcome):
+    watched_word = Watched(word)
+    watched_word.outcome = outcome
+    return watched_word
 
 
 def watched(report):
     """The same report; comparisons of its statuses and causes count from now on."""
     for check in report.get("checks", ()):
-        status = Status(check["status"])
-        status.id = check["id"]
-        check["status"] = status
-    for cause in report.get("causes", ()):
-        cause["id"] = Cause(cause["id"])
+        check["status"] = watch(check["status"], f"{check['id']} {check['status']}")
+    for cause in report.get("causes", ()):  # it fired, also where it is a suspect
+        cause["id"] = watch(cause["id"], f"{cause['id']} cause")
     return report
 
 
