@@ -178,7 +178,7 @@ def loopback_of_p5(host):  # awslabs/awsome-distributed-ai#192: NCCL_SOCKET_IFNA
     interfaces(host, ("enp71s0", "10.1.0.1", "010A"))
     nccl(host, "2.18.5", "+cuda12.2")
     host.log = ("torch.distributed.DistBackendError: NCCL error in: "
-                "/opt/conda/conda-bld/pytorch_1696588393313/work/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331, unhandled "
+                "../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331, unhandled "
                 "system error, NCCL version 2.18.5\nncclSystemError: System call (e.g. socket, malloc) or external library call "
                 "failed or device error.\nLast error:\nsocketStartConnect: Connect to 127.0.0.1<45069> failed : Software caused "
                 "connection abort\n")
