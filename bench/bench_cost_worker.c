@@ -21,6 +21,7 @@ enum {
     WARM = 8,             /* of a burst that are not counted: the pause cooled the caches */
     WHOLE = 4,            /* collectives per sample of a whole one */
     PAUSE_US = 10000,     /* for the plugin's own thread to empty what the burst left */
+    LINE = 64,            /* bytes of a cache line */
     DRIVER_BATCHES = 255, /* of WHOLE launches, for the median of the driver's share */
 };
 
@@ -30,6 +31,7 @@ struct measured_thread {
     struct cost_hist *hist;
     pthread_t thread;
     uint64_t collectives;
+    volatile char *elsewhere; /* [cold_bytes]: what a job does between two collectives */
 };
 
 /* What the worker's process holds. */
@@ -71,11 +73,18 @@ static int burst(const struct cost_plan *plan)
     return share < BURST ? share : BURST;
 }
 
+static void cool(struct measured_thread *thread)
+{
+    for (size_t i = 0; i < thread->process->plan.cold_bytes; i += LINE)
+        thread->elsewhere[i]++;
+}
+
 static void burst_of_calls(struct measured_thread *thread)
 {
     const struct cost_plan *plan = &thread->process->plan;
     const int n = burst(plan);
     for (int i = 0; i < n; i++) {
+        cool(thread);
         bench_lane_collective_sampled(&thread->lane, plan->timed);
         for (unsigned k = 0; i >= WARM && k < thread->lane.samples; k++)
             count(plan, thread->hist, thread->lane.sample[k].call,
@@ -87,14 +96,15 @@ static void burst_of_calls(struct measured_thread *thread)
 static void burst_of_wholes(struct measured_thread *thread)
 {
     const struct cost_plan *plan = &thread->process->plan;
-    const int n = burst(plan);
-    for (int i = 0; i < n; i += WHOLE) {
+    const int n = burst(plan), each = plan->cold_bytes ? 1 : WHOLE;
+    for (int i = 0; i < n; i += each) {
+        cool(thread);
         uint64_t begin = bench_ticks();
-        for (int k = 0; k < WHOLE; k++)
+        for (int k = 0; k < each; k++)
             bench_lane_collective(&thread->lane, plan->timed);
         double ticks = (double)(bench_ticks() - begin) - plan->tick_cost.ticks;
         if (i >= WARM)
-            count(plan, thread->hist, COST_WHOLE, ticks / WHOLE);
+            count(plan, thread->hist, COST_WHOLE, ticks / each);
     }
     thread->collectives += (uint64_t)n;
 }
@@ -215,6 +225,9 @@ static int load(struct process *process, struct cost_hist *hist, struct muster_e
         if (bench_lane_init(&thread->lane, &process->driver, 0x6d757374 + i, &process->mask, err))
             return -1;
         thread->lane.marks = process->marks;
+        thread->elsewhere = calloc(1, plan->cold_bytes + 1);
+        if (!thread->elsewhere)
+            return muster_fail(err, "no memory to cool the caches with");
     }
     return 0;
 }

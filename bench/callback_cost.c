@@ -17,11 +17,13 @@
 #include "launch/scratch.h"
 
 static const char usage[] =
-    "usage: callback_cost [--threads N] [--rounds N] [--api V] [--gpu] PLUGIN.so...\n"
+    "usage: callback_cost [--threads N] [--rounds N] [--api V] [--gpu] [--cold KIB] PLUGIN.so...\n"
     "--threads N  that many threads, each with a communicator, call at once (default 1)\n"
     "--rounds N   rounds per plugin, 504 collectives per thread each (default 20)\n"
     "--api V      use interface V, from 4 to 7, of all of them (default: each one's newest)\n"
     "--gpu        the calling threads have the first GPU's CUDA context, as NCCL's have\n"
+    "--cold KIB   so much memory is gone through before each collective, as what a job does\n"
+    "             between two leaves the caches\n"
     "untimed collectives run under MUSTER_TIMING=light, timed ones under full, stamped ones under\n"
     "channels, unless it is set\n"
     "events are made with functions that do nothing, or MARK_DRIVER=PATH's\n";
@@ -33,7 +35,7 @@ static const char *const own_plugins[OWN] = {"libnull-plugin.so", "libnull-plugi
 static const char *const own_names[OWN] = {"null", "null+handles"};
 
 struct bench {
-    unsigned threads, rounds, api;
+    unsigned threads, rounds, api, cold_kib;
     bool gpu;
     unsigned plugins;
     const char *path[PLUGINS];
@@ -57,17 +59,16 @@ static int parse_count(const char *text, unsigned max, unsigned *value)
 
 static int parse(int argc, char **argv, struct bench *bench)
 {
-    static const struct option known[] = {{"threads", 1, NULL, 't'},
-                                          {"rounds", 1, NULL, 'r'},
-                                          {"api", 1, NULL, 'a'},
-                                          {"gpu", 0, NULL, 'g'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"threads", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'},
+                                          {"api", 1, NULL, 'a'},     {"gpu", 0, NULL, 'g'},
+                                          {"cold", 1, NULL, 'c'},    {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bench->gpu |= option == 'g';
         if (option != 'g' &&
             (option != 't' || parse_count(optarg, COST_THREADS, &bench->threads)) &&
             (option != 'r' || parse_count(optarg, 100000, &bench->rounds)) &&
+            (option != 'c' || parse_count(optarg, 1 << 20, &bench->cold_kib)) &&
             (option != 'a' || parse_count(optarg, NCCL_NEWEST_API, &bench->api)))
             return -1;
     }
@@ -110,8 +111,11 @@ static double typical_ns(const struct bench *bench, const struct cost_worker *wo
 
 static int start_workers(struct bench *bench, struct muster_err *err)
 {
-    struct cost_plan plan = {
-        .threads = bench->threads, .api = bench->api, .run_dir = bench->dir, .gpu = bench->gpu};
+    struct cost_plan plan = {.threads = bench->threads,
+                             .api = bench->api,
+                             .run_dir = bench->dir,
+                             .gpu = bench->gpu,
+                             .cold_bytes = (size_t)bench->cold_kib << 10};
     plan.tick_ns = bench_tick_ns();
     bench_tick_cost(&plan.tick_cost);
     bench->step_ns = plan.tick_ns * (double)plan.tick_cost.step;

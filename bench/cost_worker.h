@@ -35,6 +35,7 @@ struct cost_plan {
     bool timed;          /* collectives with KernelCh events */
     const char *cuda;    /* library to load before the plugin, for events; NULL: none */
     bool gpu;            /* the calling threads have the first GPU's CUDA context */
+    size_t cold_bytes;   /* gone through before each collective */
     unsigned threads;
     double tick_ns;
     struct bench_tick_cost tick_cost;
