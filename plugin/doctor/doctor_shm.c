@@ -165,7 +165,8 @@ static bool check_room(struct muster_doctor *doctor)
     muster_text_bytes(have, sizeof have, size);
     muster_text_bytes(want, sizeof want, needed);
     muster_check_found(check, "/dev/shm of %s", have);
-    muster_check_expected(check, "%s free for %u ranks", want, doctor->local_ranks);
+    muster_check_expected(check, "%s free for %u rank%s", want, doctor->local_ranks,
+                          doctor->local_ranks == 1 ? "" : "s");
     muster_text_bytes(have, sizeof have, left);
     muster_check_evidence(check, "%s free", have);
     bool is_closed = check_mode(doctor, check);

@@ -85,19 +85,18 @@ static void put_subjects(const struct muster_checks *checks, int i, FILE *out)
     fprintf(out, " (%d checks)", n);
 }
 
+/* Behind what was found: it is long, and mends nothing. */
 static void put_not_run(const struct muster_checks *checks, FILE *out)
 {
-    const char *separator = "not run: ";
+    const char *word = "not run";
     for (int i = 0; i < checks->n; i++) {
         if (!is_unchecked(&checks->at[i]) || !is_first_reason(checks, i))
             continue;
-        fputs(separator, out);
+        fprintf(out, "%-9s ", word);
         put_subjects(checks, i, out);
-        fprintf(out, ": %s", checks->at[i].found);
-        separator = "; ";
+        fprintf(out, ": %s\n", checks->at[i].found);
+        word = "";
     }
-    if (*separator == ';')
-        fputc('\n', out);
 }
 
 static void put_symptoms(const struct muster_checks *checks, const struct muster_causes *causes,
@@ -328,7 +327,6 @@ void muster_checks_text(const struct muster_checks *checks, const struct muster_
 {
     put_log(checks, causes, out);
     put_verdict(checks, causes, out);
-    put_not_run(checks, out);
     put_causes(checks, causes, out);
     for (int i = 0; i < causes->symptoms; i++)
         if (causes->unexplained & 1u << i && causes->symptom[i].check < 0) {
@@ -338,6 +336,8 @@ void muster_checks_text(const struct muster_checks *checks, const struct muster_
     for (int status = MUSTER_CHECK_PROBLEM; status >= MUSTER_CHECK_OK; status--)
         if (all || status >= MUSTER_CHECK_WARNING)
             put_rest(checks, causes, (enum muster_check_status)status, out);
+    if (!all)
+        put_not_run(checks, out);
     put_counts(checks, all, out);
 }
 

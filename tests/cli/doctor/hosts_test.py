@@ -139,7 +139,7 @@ class Hosts(unittest.TestCase):
         network.close_ports("b", 46884, 60999)
         text = self.doctor(network, text=True, quick=False)
         self.assertRegex(text, r"^What is between these hosts would spoil a job: 1 problem; [^\n]*\n"
-                         r"(not run: hosts\.rdma: [^\n]*\n)?problem   hosts\.ports: ports 46884 to "
+                         r"problem   hosts\.ports: ports 46884 to "
                          "60999, from all others to host b\n")
 
     def test_under_a_launcher_they_meet_in_a_folder(self):

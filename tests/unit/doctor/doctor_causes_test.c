@@ -313,8 +313,11 @@ static void what_nothing_explains_is_said(void **state)
     fclose(out);
     static const char first[] =
         "This host would spoil a job: 1 problem; 1 of 2 checks could not run.\n"
-        "not run: gpu.acs: gpu.acs found\n";
+        "problem   p2p.kernel: ";
+    static const char last[] = "\nnot run   gpu.acs: gpu.acs found\n"
+                               "1 problem, 0 warnings, 0 ok, 1 unchecked (--all shows them)\n";
     assert_ptr_equal(strstr(text, first), text);
+    assert_non_null(strstr(text, last));
     free(text);
     out = open_memstream(&text, &size);
     muster_checks_json(checks, &causes, &(struct muster_checks_place){"h", "h b", -1, -1}, out);
