@@ -122,26 +122,37 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     }
 }
 
-/* The network that docker gives to containers that ask for none, which is another one on each host.
+/* Networks that containers get which ask for none; on each host another one, of the same addresses.
  */
-static bool is_of_dockers_bridge(const struct muster_doctor *doctor,
-                                 const struct muster_interface *at)
+static const struct own_network {
+    uint8_t address[2]; /* of 16 bits */
+    const char *of;
+} own_networks[] = {{{172, 17}, "docker"}, {{10, 88}, "podman"}};
+
+/* Whose own network the interface is in; NULL: nobody's, or not known. */
+static const char *own_network_of(const struct muster_doctor *doctor,
+                                  const struct muster_interface *at)
 {
-    return at->family == AF_INET && at->address.s6_addr[0] == 172 && at->address.s6_addr[1] == 17 &&
-           at->prefix == 16 && muster_doctor_container(doctor) &&
-           !getenv("KUBERNETES_SERVICE_HOST");
+    if (at->family != AF_INET || !muster_doctor_container(doctor) ||
+        getenv("KUBERNETES_SERVICE_HOST"))
+        return NULL;
+    for (size_t i = 0; i < sizeof own_networks / sizeof *own_networks; i++)
+        if (at->prefix == 16 && memcmp(&at->address, own_networks[i].address, 2) == 0)
+            return own_networks[i].of;
+    return NULL;
 }
 
 static void evaluate_bridge(const struct muster_doctor *doctor, struct muster_check *check,
                             const struct muster_interface *first)
 {
-    if (check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() ||
-        !is_of_dockers_bridge(doctor, first))
+    const char *of = own_network_of(doctor, first);
+    if (check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() || !of)
         return;
     muster_check_worse(check, MUSTER_CHECK_WARNING);
-    muster_check_found(check, "%s is in docker's own network, which other hosts do not reach",
-                       first->name);
-    muster_check_advice(check, "docker: --network=host, or an overlay network of all hosts");
+    muster_check_found(check, "%s is in %s's own network, which other hosts do not reach",
+                       first->name, of);
+    muster_check_advice(check,
+                        "docker, podman: --network=host, or an overlay network of all hosts");
 }
 
 /* NCCL's sockets take all that is neither docker's nor lo: hosts of containers have veths besides.

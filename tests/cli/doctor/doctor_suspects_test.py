@@ -34,14 +34,15 @@ class Suspects(GpuCase):
         self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
                  f"           |-- {address}\n              /32 host LOCAL\n")
 
-    def test_dockers_own_network(self):
+    def test_the_own_network_of_docker_and_podman(self):
         self.put(".dockerenv")
-        for address, status in (("172.17.0.2", "warning"), ("10.1.0.2", "ok")):
+        for address, whose in (("172.17.0.2", "docker"), ("10.88.0.7", "podman"), ("10.1.0.2", None)):
             self.addresses(address)
             check = self.doctor("--passive", **SEVERAL)["net.interface"]
-            self.assertEqual(check["status"], status, check)
-        self.addresses("172.17.0.2")
-        self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")
+            self.assertEqual(check["status"], "warning" if whose else "ok", check)
+            if whose:
+                self.assertIn(f"is in {whose}'s own network", check["found"])
+            self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")  # one host
 
     def test_an_address_that_no_other_host_reaches(self):
         self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  agent0: 1 2 3\n")
