@@ -113,11 +113,27 @@ static const char *starter_of(enum muster_container kind)
     }
 }
 
+/* A network of the container's own has no device. */
+static bool has_hosts_network(const struct muster_doctor *doctor)
+{
+    const struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
+    char path[PATH_MAX];
+    bool device = false;
+    for (int i = 0; interfaces && i < interfaces->n; i++) {
+        snprintf(path, sizeof path, "%s/class/net/%s/device", doctor->sysfs,
+                 interfaces->at[i].name);
+        device |= access(path, F_OK) == 0;
+    }
+    return device;
+}
+
 /* Whether another check found that the job needs what it has not got. */
 static bool is_lacking(const struct muster_doctor *doctor, const struct muster_check *check)
 {
     if (strcmp(check->id, "gpu.multicast") == 0) /* it may do without: only where the job fails */
         return doctor->symptoms && check->suspect[0] && muster_doctor_lacks_caps(doctor);
+    if (strncmp(check->id, "net.", 4) == 0 && has_hosts_network(doctor))
+        return false;
     bool of_cgroup = strcmp(check->id, "limit.processes") != 0; /* ulimit -u is no container's */
     for (int i = 0; i < check->evidences; i++)
         of_cgroup |= strncmp(check->evidence[i], "pids.max", 8) == 0;

@@ -78,10 +78,11 @@ static void check_openmp(struct muster_doctor *doctor)
     muster_check_worse(check, MUSTER_CHECK_WARNING);
     muster_check_evidence(check, "%u ranks of %llu threads each on %d CPUs", ranks,
                           (unsigned long long)threads, cpus);
+    int most = cpus / (int)ranks;
     muster_check_advice(check,
-                        "OMP_NUM_THREADS=%d or less: threads that wait for CPUs hold NCCL's "
+                        "OMP_NUM_THREADS=%d%s: threads that wait for CPUs hold NCCL's "
                         "proxy threads up",
-                        cpus / (int)ranks > 0 ? cpus / (int)ranks : 1);
+                        most > 1 ? most : 1, most > 1 ? " or less" : "");
 }
 
 static void check_clock(struct muster_doctor *doctor)

@@ -43,6 +43,11 @@ class Suspects(GpuCase):
             if whose:
                 self.assertIn(f"is in {whose}'s own network", check["found"])
             self.assertEqual(self.doctor("--passive")["net.interface"]["status"], "ok")  # one host
+        self.addresses("172.17.0.2")
+        for flag in ("--network=host", ""):  # which the second one has
+            container = self.doctor("--passive", **SEVERAL)["host.container"]
+            self.assertEqual("--network=host" in container["advice"], bool(flag), container)
+            self.put("sys/class/net/eth0/device/vendor", "0x1af4\n")
 
     def test_an_address_that_no_other_host_reaches(self):
         self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  agent0: 1 2 3\n")
