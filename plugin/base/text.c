@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,35 @@ void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_
         snprintf(to, size, "%" PRIu64 " hours ago", s / 3600);
     else
         snprintf(to, size, "%" PRIu64 " days ago", s / 86400);
+}
+
+struct muster_text muster_text_begin(char *to, size_t size)
+{
+    if (size > 0)
+        to[0] = '\0';
+    return (struct muster_text){to, size, 0};
+}
+
+struct muster_text muster_text_behind(char *to, size_t size)
+{
+    return (struct muster_text){to, size, size > 0 ? strlen(to) : 0};
+}
+
+void muster_text_add(struct muster_text *text, const char *fmt, ...)
+{
+    va_list args;
+    if (text->used >= text->size)
+        return;
+    size_t left = text->size - text->used;
+    va_start(args, fmt);
+    int n = vsnprintf(text->to + text->used, left, fmt, args);
+    va_end(args);
+    text->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
+}
+
+const char *muster_text_join(size_t i, size_t n, const char *last)
+{
+    return i == 0 ? "" : i + 1 < n ? ", " : last;
 }
 
 bool muster_text_u64(const char *text, uint64_t *value)

@@ -22,6 +22,20 @@ void muster_text_bytes(char *to, size_t size, uint64_t bytes);
 const char *muster_text_ordinal(uint64_t number);
 /* How long ago: "2 s ago", "3 min ago", "5 hours ago", "now" where it is still to come. */
 void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns);
+/* Text that grows within a place of `size` bytes and is terminated there at any time. What does not
+ * fit is cut, and nothing comes behind it. */
+struct muster_text {
+    char *to;
+    size_t size;
+    size_t used; /* bytes before the end */
+};
+/* An empty text, and one that goes on behind what stands in `to`. size 0: nothing is written. */
+struct muster_text muster_text_begin(char *to, size_t size);
+struct muster_text muster_text_behind(char *to, size_t size);
+__attribute__((format(printf, 2, 3))) void muster_text_add(struct muster_text *text,
+                                                           const char *fmt, ...);
+/* What stands before item i of n: "", ", " or `last` ("a, b or c"). Static, or `last`. */
+const char *muster_text_join(size_t i, size_t n, const char *last);
 /* Whole decimal number without sign, tail or overflow. */
 bool muster_text_u64(const char *text, uint64_t *value);
 /* The units of sizes, in this order: B, kB to TB, KiB to TiB. */

@@ -85,14 +85,13 @@ int muster_opt_wrong(const struct muster_cmd *cmd, const char *fmt, ...)
 static int wrong_choice(const struct muster_cmd *cmd, const struct muster_opt *opt,
                         const char *text)
 {
-    char known[256] = "";
+    char known[256];
+    struct muster_text list = muster_text_begin(known, sizeof known);
     size_t n = 0;
-    size_t used = 0;
-    for (; opt->choices[n]; n++) {
-        const char *join = n == 0 ? "" : opt->choices[n + 1] ? ", " : " or ";
-        int more = snprintf(known + used, sizeof known - used, "%s%s", join, opt->choices[n]);
-        used += (size_t)more < sizeof known - used ? (size_t)more : 0;
-    }
+    while (opt->choices[n])
+        n++;
+    for (size_t i = 0; i < n; i++)
+        muster_text_add(&list, "%s%s", muster_text_join(i, n, " or "), opt->choices[i]);
     const char *near = muster_text_nearest(text, opt->choices, n);
     return near ? muster_opt_wrong(cmd, "--%s: \"%s\" is not %s, did you mean %s?", opt->name, text,
                                    known, near)
@@ -296,9 +295,10 @@ static void help_subs(const struct muster_cmd *cmd, unsigned width, FILE *out)
 
 void muster_opt_describe(int argc, char **argv, char *to, size_t size)
 {
-    size_t used = (size_t)snprintf(to, size, "muster");
-    for (int i = 0; i < argc && used < size; i++)
-        used += (size_t)snprintf(to + used, size - used, " %s", argv[i]);
+    struct muster_text text = muster_text_begin(to, size);
+    muster_text_add(&text, "muster");
+    for (int i = 0; i < argc; i++)
+        muster_text_add(&text, " %s", argv[i]);
 }
 
 /* As wide as the terminal, where somebody reads at one; else what fits most. */

@@ -16,14 +16,13 @@ const char *muster_cmd_name(const struct muster_cmd *cmd)
 static int unknown(const struct muster_cmd *self, const char *word)
 {
     const char *words[SUBS_MAX], *near;
-    char list[256] = "";
-    size_t n = 0, used = 0;
-    for (; n < SUBS_MAX && self->subs[n]; n++) {
-        const char *join = n == 0 ? "" : self->subs[n + 1] ? ", " : " or ";
+    char list[256];
+    struct muster_text text = muster_text_begin(list, sizeof list);
+    size_t n = 0;
+    for (; n < SUBS_MAX && self->subs[n]; n++)
         words[n] = muster_cmd_name(self->subs[n]);
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", join, words[n]);
-    }
+    for (size_t i = 0; i < n; i++)
+        muster_text_add(&text, "%s%s", muster_text_join(i, n, " or "), words[i]);
     if (!word)
         return muster_opt_wrong(self, "%s?", list);
     near = muster_text_nearest(word, words, n);

@@ -1,6 +1,5 @@
 #include "config/actions.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -51,19 +50,14 @@ static int fail_abort(const char *file, const struct muster_yaml_node *node, uns
                       struct muster_err *err)
 {
     const char *name[MUSTER_FINDING_KINDS];
-    char list[300] = "";
+    char list[300];
+    struct muster_text text = muster_text_begin(list, sizeof list);
     unsigned n = 0;
     for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++)
         if (muster_finding_rows[i].may_abort)
             name[n++] = muster_finding_rows[i].name;
-    for (unsigned i = 0; i < n; i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s",
-                 i == 0      ? ""
-                 : i + 1 < n ? ", "
-                             : " and ",
-                 name[i]);
-    }
+    for (unsigned i = 0; i < n; i++)
+        muster_text_add(&text, "%s%s", muster_text_join(i, n, " and "), name[i]);
     return muster_yaml_fail(err, file, node->place, "on.%s: abort is for %s only",
                             muster_finding_rows[kind].name, list);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/text.h"
 #include "config/document.h"
 #include "config/settings.h"
 #include "config/settings_table.h"
@@ -33,9 +34,8 @@ static bool may_harm(const char *name)
 
 static void add_fault(struct faults *faults, const char *text)
 {
-    size_t used = strlen(faults->text);
-    snprintf(faults->text + used, sizeof(faults->text) - used, "%s%s", faults->n++ ? "; " : "",
-             text);
+    struct muster_text all = muster_text_behind(faults->text, sizeof(faults->text));
+    muster_text_add(&all, "%s%s", faults->n++ ? "; " : "", text);
 }
 
 static void check_name(const char *name, struct faults *faults)

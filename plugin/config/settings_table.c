@@ -232,8 +232,7 @@ int muster_setting_set(struct muster_settings *settings, const struct muster_set
 void muster_setting_expected(const struct muster_setting *setting, char *to, size_t size)
 {
     char min[32], max[32];
-    size_t used = 0;
-    to[0] = '\0';
+    struct muster_text text = muster_text_begin(to, size);
     switch (setting->type) {
     case MUSTER_SETTING_BOOL:
         snprintf(to, size, "0 or 1");
@@ -252,10 +251,9 @@ void muster_setting_expected(const struct muster_setting *setting, char *to, siz
                  MUSTER_SETTINGS_PATH - 1);
         break;
     case MUSTER_SETTING_WORD:
-        for (size_t i = 0; setting->words[i] && used < size; i++) {
-            const char *before = i == 0 ? "" : setting->words[i + 1] ? ", " : " or ";
-            used += (size_t)snprintf(to + used, size - used, "%s%s", before, setting->words[i]);
-        }
+        for (size_t i = 0; setting->words[i]; i++)
+            muster_text_add(&text, "%s%s", muster_text_join(i, count_words(setting), " or "),
+                            setting->words[i]);
         break;
     }
 }

@@ -1,104 +1,93 @@
 /* What a finding's sentence leaves out: what it cost in all, since when, and which culprit's cause
  * is which. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "diagnose/finding.h"
-
-/* Behind what stands there. */
-__attribute__((format(printf, 3, 4))) static void add(char *to, size_t size, const char *fmt, ...)
-{
-    va_list args;
-    size_t used = strlen(to);
-    va_start(args, fmt);
-    if (used < size)
-        vsnprintf(to + used, size - used, fmt, args);
-    va_end(args);
-}
 
 /* ---- cost ---- */
 
 /* "0.0742", "12.3", "4210": three digits, or all of a whole number. */
-static void add_number(char *to, size_t size, double value)
+static void add_number(struct muster_text *text, double value)
 {
     enum { DIGITS_END = 1000 };
-    add(to, size, value < DIGITS_END ? "%.3g" : "%.0f", value);
+    muster_text_add(text, value < DIGITS_END ? "%.3g" : "%.0f", value);
 }
 
 /* Of ranks how often so many cases lay between; of transfers a model of the link. */
-static void add_interval(const struct muster_finding *finding, char *to, size_t size)
+static void add_interval(const struct muster_finding *finding, struct muster_text *text)
 {
     bool late = muster_finding_is_late(finding);
     if (!(finding->cost_high_s > 0))
         return;
     if (finding->cost_low_s > 0) {
-        add(to, size, "between ");
-        add_number(to, size, finding->cost_low_s);
-        add(to, size, " and ");
+        muster_text_add(text, "between ");
+        add_number(text, finding->cost_low_s);
+        muster_text_add(text, " and ");
     } else {
-        add(to, size, "at most ");
+        muster_text_add(text, "at most ");
     }
-    add_number(to, size, finding->cost_high_s);
-    add(to, size, late ? " s in four of five such findings" : " s, by a model of the link");
+    add_number(text, finding->cost_high_s);
+    muster_text_add(text, late ? " s in four of five such findings" : " s, by a model of the link");
 }
 
-static void add_run(const struct muster_finding *finding, char *to, size_t size)
+static void add_run(const struct muster_finding *finding, struct muster_text *text)
 {
     enum { SECONDS_PER_HOUR = 3600 };
     const double more = 1.01, hours_least = 0.1; /* less is what was timed; is told in seconds */
     bool sampled = finding->cost_run_s > more * finding->cost_s;
     if (sampled) {
-        add(to, size, "%sabout ", to[0] ? "; " : "");
-        add_number(to, size, finding->cost_run_s);
-        add(to, size, " s over the run, what was not timed included");
+        muster_text_add(text, "%sabout ", text->used ? "; " : "");
+        add_number(text, finding->cost_run_s);
+        muster_text_add(text, " s over the run, what was not timed included");
     }
     if (finding->gpu_hours > 0) {
-        add(to, size, "%s", sampled ? ", or " : to[0] ? "; " : "");
+        muster_text_add(text, "%s", sampled ? ", or " : text->used ? "; " : "");
         bool hours = finding->gpu_hours >= hours_least;
-        add_number(to, size, finding->gpu_hours * (hours ? 1 : SECONDS_PER_HOUR));
-        add(to, size, hours ? " GPU-hours" : " GPU-seconds");
+        add_number(text, finding->gpu_hours * (hours ? 1 : SECONDS_PER_HOUR));
+        muster_text_add(text, hours ? " GPU-hours" : " GPU-seconds");
     }
 }
 
 void muster_finding_cost(const struct muster_finding *finding, char *to, size_t size)
 {
-    to[0] = 0;
+    struct muster_text text = muster_text_begin(to, size);
     if (finding->retracted)
         return;
-    add_interval(finding, to, size);
-    add_run(finding, to, size);
+    add_interval(finding, &text);
+    add_run(finding, &text);
 }
 
 /* ---- when ---- */
 
 /* "2026-11-23 23:00:25", "23:00:25" or, of what is over soon, "23:00:25.375". */
-static void add_utc(char *to, size_t size, uint64_t unix_ns, bool date, bool exact)
+static void add_utc(struct muster_text *text, uint64_t unix_ns, bool date, bool exact)
 {
-    char text[64];
+    char moment[64];
     struct tm broken;
     time_t s = (time_t)(unix_ns / MUSTER_NS_PER_S);
     if (!gmtime_r(&s, &broken) ||
-        !strftime(text, sizeof text, date ? "%Y-%m-%d %H:%M:%S" : "%H:%M:%S", &broken))
+        !strftime(moment, sizeof moment, date ? "%Y-%m-%d %H:%M:%S" : "%H:%M:%S", &broken))
         return;
-    add(to, size, "%s", text);
+    muster_text_add(text, "%s", moment);
     if (exact)
-        add(to, size, ".%03u", (unsigned)(unix_ns % MUSTER_NS_PER_S / MUSTER_NS_PER_MS));
+        muster_text_add(text, ".%03u", (unsigned)(unix_ns % MUSTER_NS_PER_S / MUSTER_NS_PER_MS));
 }
 
-static void add_span(char *to, size_t size, const struct muster_finding_stretch *stretch,
+static void add_span(struct muster_text *text, const struct muster_finding_stretch *stretch,
                      uint64_t since, bool exact)
 {
     enum { SECONDS_PER_DAY = 24 * 60 * 60 };
     const uint64_t day_ns = SECONDS_PER_DAY * (uint64_t)MUSTER_NS_PER_S;
     uint64_t until = stretch->until_unix_ns;
-    add_utc(to, size, since, true, exact);
-    add(to, size, " to ");
-    add_utc(to, size, until, until / day_ns != since / day_ns, exact);
-    add(to, size, " UTC");
+    add_utc(text, since, true, exact);
+    muster_text_add(text, " to ");
+    add_utc(text, until, until / day_ns != since / day_ns, exact);
+    muster_text_add(text, " UTC");
 }
 
 /* Whether culprits follow each other so soon that whole seconds would not tell them apart. */
@@ -123,20 +112,19 @@ void muster_finding_when(const struct muster_finding *finding, struct muster_fin
         const struct muster_finding_stretch *own = &finding->stretch[i];
         if (!own->until_unix_ns)
             continue;
-        char *line = to->line[to->n++];
-        snprintf(line, MUSTER_FINDING_LINE, "rank %" PRId32 ", ", own->rank);
-        add_span(line, MUSTER_FINDING_LINE, own, own->since_unix_ns, is_exact(finding));
+        struct muster_text text = muster_text_begin(to->line[to->n++], MUSTER_FINDING_LINE);
+        muster_text_add(&text, "rank %" PRId32 ", ", own->rank);
+        add_span(&text, own, own->since_unix_ns, is_exact(finding));
     }
     if (to->n > 0)
         return;
-    char *line = to->line[to->n++];
-    line[0] = 0;
+    struct muster_text text = muster_text_begin(to->line[to->n++], MUSTER_FINDING_LINE);
     if (late && finding->stretches == 1) {
-        add_span(line, MUSTER_FINDING_LINE, &finding->stretch[0], finding->since_unix_ns, false);
+        add_span(&text, &finding->stretch[0], finding->since_unix_ns, false);
     } else {
-        add(line, MUSTER_FINDING_LINE, "since ");
-        add_utc(line, MUSTER_FINDING_LINE, finding->since_unix_ns, true, false);
-        add(line, MUSTER_FINDING_LINE, " UTC");
+        muster_text_add(&text, "since ");
+        add_utc(&text, finding->since_unix_ns, true, false);
+        muster_text_add(&text, " UTC");
     }
 }
 
@@ -148,17 +136,17 @@ void muster_finding_causes(const struct muster_finding *finding, char *to, size_
     const size_t rest = sizeof "; and 4294967295 more" - 1;
     unsigned n = finding->stretches;
     bool differ = false;
-    to[0] = 0;
+    struct muster_text text = muster_text_begin(to, size);
     for (unsigned i = 1; i < n; i++)
         differ |= finding->stretch[i].cause != finding->stretch[0].cause;
     for (unsigned i = 0; differ && i < n; i++) {
         char one[64];
         snprintf(one, sizeof one, "%srank %" PRId32 ": %s", i ? "; " : "", finding->stretch[i].rank,
                  word[finding->stretch[i].cause]);
-        if (strlen(to) + strlen(one) + (i + 1 < n ? rest : 0) >= size) {
-            add(to, size, "; and %u more", n - i);
+        if (text.used + strlen(one) + (i + 1 < n ? rest : 0) >= size) {
+            muster_text_add(&text, "; and %u more", n - i);
             return;
         }
-        add(to, size, "%s", one);
+        muster_text_add(&text, "%s", one);
     }
 }

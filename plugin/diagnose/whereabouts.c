@@ -74,9 +74,16 @@ enum { NAMED = 4 };
 /* One more of those waited for: named, or counted where there are many. */
 static void add_waited_for(struct muster_whereabout *one, unsigned *n, int32_t rank)
 {
-    size_t used = strlen(one->waits);
+    struct muster_text text = muster_text_behind(one->waits, sizeof one->waits);
     if ((*n)++ < NAMED)
-        snprintf(one->waits + used, sizeof one->waits - used, "%s%" PRId32, used ? ", " : "", rank);
+        muster_text_add(&text, "%s%" PRId32, text.used ? ", " : "", rank);
+}
+
+static void end_waited_for(struct muster_whereabout *one, unsigned n)
+{
+    struct muster_text text = muster_text_behind(one->waits, sizeof one->waits);
+    if (n > NAMED)
+        muster_text_add(&text, " and %u more", n - NAMED);
 }
 
 /* Who never came to the last call of `member`, a collective. */
@@ -87,9 +94,7 @@ static void name_missing(const struct muster_hang_comm *comm,
     for (uint32_t i = 0; i < comm->members; i++)
         if (comm->member[i].calls < member->calls)
             add_waited_for(one, &missing, comm->member[i].rank);
-    size_t used = strlen(one->waits);
-    if (missing > NAMED)
-        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", missing - NAMED);
+    end_waited_for(one, missing);
     one->unseen = comm->nranks > comm->members ? comm->nranks - comm->members : 0;
 }
 
@@ -103,9 +108,7 @@ static void name_silent_peers(const struct muster_hang_comm *comm,
     for (uint32_t i = 0; i < member->pairs; i++)
         if (muster_hang_waits_for_peer(comm, member, &member->pair[i], &posted_there))
             add_waited_for(one, &silent, global_rank(comm, member->pair[i].peer));
-    size_t used = strlen(one->waits);
-    if (silent > NAMED)
-        snprintf(one->waits + used, sizeof one->waits - used, " and %u more", silent - NAMED);
+    end_waited_for(one, silent);
 }
 
 /* Its own kernels' ends may not all have been shown; where a collective that ends on all ranks

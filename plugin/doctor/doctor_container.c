@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/text.h"
 #include "doctor/doctor.h"
 #include "topology/sysfs.h"
 
@@ -156,7 +157,8 @@ void muster_doctor_runtime(struct muster_doctor *doctor)
         muster_check_begin(doctor->checks, "host.container", "F24,F27,F29,F30");
     enum muster_container kind = muster_doctor_container_kind(doctor);
     bool flags = kind == MUSTER_CONTAINER_DOCKER || kind == MUSTER_CONTAINER_PODMAN;
-    char missing[sizeof check->advice - 32] = "";
+    char missing[sizeof check->advice - 32];
+    struct muster_text text = muster_text_begin(missing, sizeof missing);
     muster_check_expected(check, "a container with the host's shared memory, network and devices");
     if (kind == MUSTER_CONTAINER_NONE) {
         muster_check_found(check, "no container");
@@ -165,18 +167,13 @@ void muster_doctor_runtime(struct muster_doctor *doctor)
     for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
         const struct muster_check *other = muster_checks_find(doctor->checks, lacks[i].id);
         const char *words = words_of(&lacks[i], kind);
-        size_t used = strlen(missing);
         if (!other || !words || !is_lacking(doctor, other))
             continue;
         muster_check_evidence(check, "%s: %s", other->id,
                               other->status >= MUSTER_CHECK_WARNING ? other->found
                                                                     : "no /dev/nvidia-caps");
         if (!holds(missing, words))
-            snprintf(missing + used, sizeof missing - used, "%s%s",
-                     !used   ? ""
-                     : flags ? " "
-                             : "; ",
-                     words);
+            muster_text_add(&text, "%s%s", !text.used ? "" : flags ? " " : "; ", words);
     }
     muster_check_found(check, *missing ? "the container lacks what NCCL needs"
                                        : "a container that lacks nothing seen here");

@@ -236,7 +236,8 @@ static const struct {
 static void add_remarks(struct muster_doctor *doctor, const struct muster_env_remarks *remarks)
 {
     for (int rule = 0; rule < MUSTER_ENV_RULES; rule++) {
-        char names[256] = "";
+        char names[256];
+        struct muster_text text = muster_text_begin(names, sizeof names);
         struct muster_check *check =
             muster_check_begin(doctor->checks, rules[rule].id, rules[rule].class_id);
         for (int i = 0; i < remarks->n; i++) {
@@ -245,8 +246,7 @@ static void add_remarks(struct muster_doctor *doctor, const struct muster_env_re
                 continue;
             muster_check_worse(check, remark->grave ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
             muster_check_evidence(check, "%s", remark->text);
-            size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", remark->name);
+            muster_text_add(&text, "%s%s", text.used ? ", " : "", remark->name);
         }
         muster_check_found(check, "%s", *names ? names : "none");
         muster_check_expected(check, "%s", rules[rule].expected);

@@ -183,14 +183,15 @@ static bool check_room(struct muster_doctor *doctor)
 /* The command that removes them, as far as it fits. */
 static void advise_removal(struct muster_check *check, const struct files *files, bool others)
 {
-    char command[256] = "rm --";
+    char command[256];
+    struct muster_text text = muster_text_begin(command, sizeof command);
+    muster_text_add(&text, "rm --");
     for (int i = 0; i < files->n; i++) {
         const struct file *file = &files->at[i];
-        size_t used = strlen(command);
         if (!is_stale(files, file) || (!others && !is_of_nccl(file)) ||
-            used + strlen(file->name) + sizeof " /dev/shm/" > sizeof command)
+            text.used + strlen(file->name) + sizeof " /dev/shm/" > sizeof command)
             continue;
-        snprintf(command + used, sizeof command - used, " /dev/shm/%s", file->name);
+        muster_text_add(&text, " /dev/shm/%s", file->name);
     }
     muster_check_advice(check, "if no job of yours runs: %s", command);
 }

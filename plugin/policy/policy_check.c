@@ -1,8 +1,8 @@
 /* What no single value shows: combinations that NCCL does not have, rules against rules. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "policy/policy_fields.h"
 #include "policy/policy_parse.h"
 
@@ -30,12 +30,13 @@ static uint32_t available_in(uint32_t funcs)
 
 static void print_funcs(char *to, size_t size, uint32_t funcs)
 {
-    size_t used = 0;
-    snprintf(to, size, "any collective");
-    for (unsigned func = 0; funcs && func < MUSTER_FUNCS && used < size; func++)
+    struct muster_text text = muster_text_begin(to, size);
+    for (unsigned func = 0; func < MUSTER_FUNCS; func++)
         if (funcs >> func & 1)
-            used += (size_t)snprintf(to + used, size - used, "%s%s", used ? ", " : "",
-                                     muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, func));
+            muster_text_add(&text, "%s%s", text.used ? ", " : "",
+                            muster_policy_name_of(MUSTER_FIELD_COLLECTIVE, func));
+    if (!text.used)
+        muster_text_add(&text, "any collective");
 }
 
 static uint32_t with_algo(unsigned algo)
@@ -64,11 +65,11 @@ struct named {
 /* " with ll or simple": what of the other kind the rule names beside it. */
 static void print_with(char *to, size_t size, const struct named *other, uint32_t own)
 {
-    size_t used = 0;
-    for (unsigned value = 1; value <= other->values && used < size; value++)
+    struct muster_text text = muster_text_begin(to, size);
+    for (unsigned value = 1; value <= other->values; value++)
         if (other->with(value) & own)
-            used += (size_t)snprintf(to + used, size - used, "%s%s", used ? " or " : " with ",
-                                     muster_policy_name_of(other->type, value));
+            muster_text_add(&text, "%s%s", text.used ? " or " : " with ",
+                            muster_policy_name_of(other->type, value));
 }
 
 /* Each named word must mean something with at least one of the others named with it. */

@@ -1,7 +1,6 @@
 #include "policy/policy_fields.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -216,12 +215,9 @@ static size_t fields_of(unsigned section, const char *list[LIST_MAX])
 
 static void print_list(char *to, size_t size, const char *const *list, size_t n)
 {
-    size_t used = 0;
-    to[0] = '\0';
-    for (size_t i = 0; i < n && used < size; i++) {
-        const char *before = i == 0 ? "" : i + 1 < n ? ", " : " or ";
-        used += (size_t)snprintf(to + used, size - used, "%s%s", before, list[i]);
-    }
+    struct muster_text text = muster_text_begin(to, size);
+    for (size_t i = 0; i < n; i++)
+        muster_text_add(&text, "%s%s", muster_text_join(i, n, " or "), list[i]);
 }
 
 const char *muster_policy_nearest_field(unsigned section, const char *word)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "config/settings_table.h"
 #include "policy/policy.h"
 #include "policy/policy_fields.h"
@@ -30,15 +31,15 @@ static void put_range(struct muster_json *json, const struct muster_policy_field
 static void put_spellings(struct muster_json *json, enum muster_policy_type type)
 {
     char pattern[2048];
-    size_t used = (size_t)snprintf(pattern, sizeof(pattern), "^(");
+    struct muster_text text = muster_text_begin(pattern, sizeof(pattern));
+    muster_text_add(&text, "^(");
     for (size_t i = 0; muster_policy_name(type, i); i++) {
-        used += (size_t)snprintf(pattern + used, sizeof(pattern) - used, i ? "|" : "");
+        muster_text_add(&text, "%s", i ? "|" : "");
         for (const char *c = muster_policy_name(type, i); *c; c++)
             if (*c != '_')
-                used += (size_t)snprintf(pattern + used, sizeof(pattern) - used,
-                                         isalpha(*c) ? "[-_]*[%c%c]" : "[-_]*%c", *c, toupper(*c));
+                muster_text_add(&text, isalpha(*c) ? "[-_]*[%c%c]" : "[-_]*%c", *c, toupper(*c));
     }
-    snprintf(pattern + used, sizeof(pattern) - used, ")[-_]*$");
+    muster_text_add(&text, ")[-_]*$");
     muster_json_str(json, "pattern", pattern);
 }
 

@@ -137,19 +137,17 @@ struct naming {
 
 static void name_rank(struct naming *naming, const struct muster_ras_rank *rank)
 {
-    size_t used = strlen(naming->text);
+    struct muster_text text = muster_text_behind(naming->text, sizeof naming->text);
     if (naming->n++ < NAMED)
-        snprintf(naming->text + used, sizeof naming->text - used,
-                 "%s%" PRId32 " (%.40s, pid %" PRId64 ")", used ? ", " : "", rank->rank, rank->host,
-                 rank->pid);
+        muster_text_add(&text, "%s%" PRId32 " (%.40s, pid %" PRId64 ")", text.used ? ", " : "",
+                        rank->rank, rank->host, rank->pid);
 }
 
 static void end_naming(struct naming *naming)
 {
-    size_t used = strlen(naming->text);
+    struct muster_text text = muster_text_behind(naming->text, sizeof naming->text);
     if (naming->n > NAMED)
-        snprintf(naming->text + used, sizeof naming->text - used, " and %zu more",
-                 naming->n - NAMED);
+        muster_text_add(&text, " and %zu more", naming->n - NAMED);
 }
 
 static bool put_state(const struct muster_ras_comm *comm, unsigned state, const char *what,

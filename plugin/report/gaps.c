@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "base/text.h"
 #include "report/report_internal.h"
 
 enum { LIST_MAX = 12 }; /* ranks or communicators named in one sentence */
@@ -39,33 +40,30 @@ __attribute__((format(printf, 2, 3))) static void put(struct gaps *gaps, const c
 /* Sorts them and words the list; -1 stands for a rank that is not known. */
 static void describe_ranks(struct ranks *ranks)
 {
+    struct muster_text text = muster_text_begin(ranks->text, sizeof ranks->text);
     size_t n = 0;
-    size_t used;
     muster_sort_i64(ranks->rank, ranks->n);
     for (size_t i = 0; i < ranks->n; i++)
         if (n == 0 || ranks->rank[i] != ranks->rank[n - 1])
             ranks->rank[n++] = ranks->rank[i];
-    used = (size_t)snprintf(ranks->text, sizeof ranks->text, n == 1 ? "rank " : "ranks ");
+    muster_text_add(&text, n == 1 ? "rank " : "ranks ");
     for (size_t i = 0, last, items = 0; i < n; i = last + 1, items++) {
         for (last = i; last + 1 < n && ranks->rank[last + 1] == ranks->rank[last] + 1; last++) {
         }
-        size_t left = sizeof ranks->text - used;
         const char *join = i ? ", " : "";
-        int more;
         if (items == LIST_MAX) {
-            snprintf(ranks->text + used, left, " and %zu more", n - i);
+            muster_text_add(&text, " and %zu more", n - i);
             return;
         }
         if (ranks->rank[i] < 0) {
-            more = snprintf(ranks->text + used, left, "%snot known", join);
+            muster_text_add(&text, "%snot known", join);
             last = i;
         } else if (last == i) {
-            more = snprintf(ranks->text + used, left, "%s%" PRId64, join, ranks->rank[i]);
+            muster_text_add(&text, "%s%" PRId64, join, ranks->rank[i]);
         } else {
-            more = snprintf(ranks->text + used, left, "%s%" PRId64 "-%" PRId64, join,
-                            ranks->rank[i], ranks->rank[last]);
+            muster_text_add(&text, "%s%" PRId64 "-%" PRId64, join, ranks->rank[i],
+                            ranks->rank[last]);
         }
-        used += (size_t)more < left ? (size_t)more : left - 1;
     }
 }
 
@@ -314,25 +312,22 @@ static void report_ranks_missing(struct gaps *gaps)
 }
 
 /* "communicators 1a2b (dp), 3c4d and 5 more" of those that `is`; the number is returned. */
-static size_t list_comms(const struct muster_report *report, char *text, size_t size,
+static size_t list_comms(const struct muster_report *report, char *to, size_t size,
                          bool (*is)(const struct muster_report_comm *))
 {
+    struct muster_text text = muster_text_begin(to, size);
     size_t n = 0;
-    size_t used = 0;
-    text[0] = '\0';
     for (size_t i = 1; i < report->comms; i++) {
         const struct muster_report_comm *comm = &report->comm[i];
         if (!is(comm))
             continue;
-        if (n++ < LIST_MAX / 3) {
-            int more = snprintf(text + used, size - used, "%s%016" PRIx64 "%s%s%s",
-                                used ? ", " : "", comm->id, comm->name ? " (" : "",
-                                comm->name ? comm->name : "", comm->name ? ")" : "");
-            used += (size_t)more < size - used ? (size_t)more : size - used - 1;
-        }
+        if (n++ < LIST_MAX / 3)
+            muster_text_add(&text, "%s%016" PRIx64 "%s%s%s", text.used ? ", " : "", comm->id,
+                            comm->name ? " (" : "", comm->name ? comm->name : "",
+                            comm->name ? ")" : "");
     }
     if (n > LIST_MAX / 3)
-        snprintf(text + used, size - used, " and %zu more", n - LIST_MAX / 3);
+        muster_text_add(&text, " and %zu more", n - LIST_MAX / 3);
     return n;
 }
 

@@ -41,19 +41,18 @@ void muster_top_bars(char *to, size_t size, const double *value, unsigned n, uns
     static const char *const block[] = {"\u2581", "\u2582", "\u2583", "\u2584",
                                         "\u2585", "\u2586", "\u2587", "\u2588"};
     enum { BLOCKS = sizeof block / sizeof *block, DIGITS = 10 };
-    size_t used = 0;
+    struct muster_text text = muster_text_begin(to, size);
     unsigned from = n > cells ? n - cells : 0;
-    to[0] = '\0';
-    for (unsigned i = n - from; i < cells && used + 1 < size; i++)
-        used += (size_t)snprintf(to + used, size - used, " ");
-    for (unsigned i = from; i < n && used + 4 < size; i++) {
+    for (unsigned i = n - from; i < cells && text.used + 1 < size; i++)
+        muster_text_add(&text, " ");
+    for (unsigned i = from; i < n && text.used + 4 < size; i++) {
         double share = most > 0 && value[i] > 0 ? value[i] / most : 0;
         unsigned steps = utf8 ? BLOCKS : DIGITS, step = (unsigned)(share * steps);
         step = step < steps ? step : steps - 1;
         if (utf8)
-            used += (size_t)snprintf(to + used, size - used, "%s", block[step]);
+            muster_text_add(&text, "%s", block[step]);
         else
-            used += (size_t)snprintf(to + used, size - used, "%u", step);
+            muster_text_add(&text, "%u", step);
     }
 }
 

@@ -147,12 +147,12 @@ static void tabs(const struct muster_top *top, const struct muster_top_view *vie
         {MUSTER_TOP_PAGE_CLASSES, "operations", top->classes},
         {MUSTER_TOP_PAGE_FINDINGS, "findings", top->findings},
     };
-    char line[256] = "";
+    char line[256];
+    struct muster_text text = muster_text_begin(line, sizeof line);
     for (size_t i = 0; i < sizeof tab / sizeof *tab; i++) {
-        size_t used = strlen(line);
         bool open = tab[i].page == view->page;
-        snprintf(line + used, sizeof line - used, "%s%s %zu%s", open ? "[" : " ", tab[i].name,
-                 tab[i].n, open ? "]" : " ");
+        muster_text_add(&text, "%s%s %zu%s", open ? "[" : " ", tab[i].name, tab[i].n,
+                        open ? "]" : " ");
     }
     bool sort = screen->width >= SORT_SHOWN && view->page == MUSTER_TOP_PAGE_RANKS;
     muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s%s%s", line, sort ? "  by " : "",

@@ -24,25 +24,24 @@ void muster_tune_format_class(char *to, size_t size, const struct muster_tune_cl
 {
     char bytes[24];
     describe_size(bytes, sizeof bytes, class->size_log2, " ");
-    int n =
-        snprintf(to, size, "%s %s, %" PRIu32 " ranks", func_word(class->func), bytes, class->ranks);
-    if (n > 0 && (size_t)n < size && class->nodes) {
-        snprintf(to + n, size - (size_t)n, ", %" PRIu32 " node%s", class->nodes,
-                 class->nodes == 1 ? "" : "s");
-    }
+    struct muster_text text = muster_text_begin(to, size);
+    muster_text_add(&text, "%s %s, %" PRIu32 " ranks", func_word(class->func), bytes, class->ranks);
+    if (class->nodes)
+        muster_text_add(&text, ", %" PRIu32 " node%s", class->nodes, class->nodes == 1 ? "" : "s");
 }
 
 void muster_tune_format_choice(char *to, size_t size, const struct muster_tune_choice *choice)
 {
     const char *algo = muster_policy_name_of(MUSTER_FIELD_ALGO, choice->algo);
     const char *proto = muster_policy_name_of(MUSTER_FIELD_PROTO, choice->proto);
-    bool combination = choice->algo && choice->proto;
-    int n = combination ? snprintf(to, size, "%s/%s", algo ? algo : "?", proto ? proto : "?")
-                        : snprintf(to, size, "%s", "NCCL's choice");
-    if (choice->channels && n > 0 && (size_t)n < size) {
-        snprintf(to + n, size - (size_t)n, " on %u channel%s", choice->channels,
-                 choice->channels == 1 ? "" : "s");
-    }
+    struct muster_text text = muster_text_begin(to, size);
+    if (choice->algo && choice->proto)
+        muster_text_add(&text, "%s/%s", algo ? algo : "?", proto ? proto : "?");
+    else
+        muster_text_add(&text, "NCCL's choice");
+    if (choice->channels)
+        muster_text_add(&text, " on %u channel%s", choice->channels,
+                        choice->channels == 1 ? "" : "s");
 }
 
 void muster_tune_format_us(char *to, size_t size, double us)

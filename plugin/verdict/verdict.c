@@ -39,13 +39,13 @@ static void put_who(char *to, size_t size, const struct muster_finding *finding)
         return;
     }
     muster_verdict_put_ranks(to, size, "R", finding->rank, finding->ranks);
-    size_t used = strlen(to);
-    if (finding->host[0] && used < size)
-        used += (size_t)snprintf(to + used, size - used, " (%s", finding->host);
-    if (finding->host[0] && finding->gpu >= 0 && finding->ranks == 1 && used < size)
-        used += (size_t)snprintf(to + used, size - used, ", GPU %" PRId32, finding->gpu);
-    if (finding->host[0] && used < size)
-        snprintf(to + used, size - used, ")");
+    if (!finding->host[0])
+        return;
+    struct muster_text text = muster_text_behind(to, size);
+    muster_text_add(&text, " (%s", finding->host);
+    if (finding->gpu >= 0 && finding->ranks == 1)
+        muster_text_add(&text, ", GPU %" PRId32, finding->gpu);
+    muster_text_add(&text, ")");
 }
 
 /* How much of the run's time stands behind a share of what was timed. */
@@ -232,12 +232,12 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
     snprintf(op, sizeof op, "%s #%" PRIu64, muster_func_name(finding->op.func), finding->op.index);
     if (finding->victims) {
         muster_verdict_put_ranks(waits, sizeof waits, "r", finding->victim, finding->victims);
-        size_t used = strlen(waits);
-        snprintf(waits + used, sizeof waits - used, " %s been waiting for %.0f s",
-                 over                    ? "had"
-                 : finding->victims == 1 ? "has"
-                                         : "have",
-                 finding->cost_s / finding->victims);
+        struct muster_text text = muster_text_behind(waits, sizeof waits);
+        muster_text_add(&text, " %s been waiting for %.0f s",
+                        over                    ? "had"
+                        : finding->victims == 1 ? "has"
+                                                : "have",
+                        finding->cost_s / finding->victims);
     }
     if (finding->has_op && verb) {
         muster_verdict_word(writer, "%s: %s %s %s; %s.", hang_word(over), who, verb, op, waits);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/terminal.h"
+#include "base/text.h"
 
 void muster_verdict_word(struct muster_verdict_writer *writer, const char *fmt, ...)
 {
@@ -31,9 +32,10 @@ void muster_verdict_put_ranks(char *to, size_t size, const char *first_letter, c
                               size_t n)
 {
     enum { SHOWN = MUSTER_VERDICT_RANKS_SHOWN };
-    int used = snprintf(to, size, "%s%s", first_letter, n == 1 ? "ank" : "anks");
-    for (size_t i = 0; i < n && i < SHOWN && used > 0 && (size_t)used < size; i++)
-        used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, i ? ", " : " ", rank[i]);
-    if (n > SHOWN && used > 0 && (size_t)used < size)
-        snprintf(to + used, size - (size_t)used, " and %zu more", n - SHOWN);
+    struct muster_text text = muster_text_begin(to, size);
+    muster_text_add(&text, "%s%s", first_letter, n == 1 ? "ank" : "anks");
+    for (size_t i = 0; i < n && i < SHOWN; i++)
+        muster_text_add(&text, "%s%" PRId32, i ? ", " : " ", rank[i]);
+    if (n > SHOWN)
+        muster_text_add(&text, " and %zu more", n - SHOWN);
 }

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 
@@ -69,13 +68,13 @@ static void list_side(char *to, size_t size, const struct muster_view *view,
                       const struct muster_view_comm *comm, const uint32_t *side, uint32_t of)
 {
     unsigned n = size_of(comm, side, of), listed = 0;
-    int used = snprintf(to, size, n == 1 ? "rank" : "ranks");
+    struct muster_text text = muster_text_begin(to, size);
+    muster_text_add(&text, n == 1 ? "rank" : "ranks");
     for (uint32_t i = 0; i < comm->members && listed < LISTED; i++)
-        if (side[i] == of && used > 0 && (size_t)used < size)
-            used += snprintf(to + used, size - (size_t)used, "%s%" PRId32, listed++ ? ", " : " ",
-                             rank_of(view, comm, i));
-    if (n > LISTED && used > 0 && (size_t)used < size)
-        snprintf(to + used, size - (size_t)used, " and %u more", n - LISTED);
+        if (side[i] == of)
+            muster_text_add(&text, "%s%" PRId32, listed++ ? ", " : " ", rank_of(view, comm, i));
+    if (n > LISTED)
+        muster_text_add(&text, " and %u more", n - LISTED);
 }
 
 static void describe_policy(char *to, size_t size, const struct muster_seg_policy *policy)

@@ -1,7 +1,6 @@
 #include "diagnose/hang/hang_case.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,23 +153,23 @@ void muster_hang_describe_calls(struct muster_hang_case *hang,
                                 const struct muster_hang_member *member, uint64_t number)
 {
     enum { BEFORE = 2, AFTER = 2 };
-    char text[MUSTER_FINDING_LINE];
-    size_t used = (size_t)snprintf(text, sizeof text, "rank %" PRId32 " called", member->rank);
+    char line[MUSTER_FINDING_LINE];
+    struct muster_text text = muster_text_begin(line, sizeof line);
+    muster_text_add(&text, "rank %" PRId32 " called", member->rank);
     uint64_t from = number > BEFORE ? number - BEFORE : 0;
-    for (uint64_t n = from; n - from <= number - from + AFTER && used < sizeof text; n++) {
+    for (uint64_t n = from; n - from <= number - from + AFTER; n++) {
         const struct muster_hang_call *call = muster_hang_call(member, n);
         if (!call)
             continue;
-        used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
-                                 n == number ? "here " : "", n, muster_func_name(call->func),
-                                 call->count, muster_dtype_name(call->dtype));
-        if (muster_func_is_rooted(call->func) && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, " root %" PRId32, call->root);
+        muster_text_add(&text, "%s %s#%" PRIu64 " %s %" PRIu64 " %s", n == from ? "" : ",",
+                        n == number ? "here " : "", n, muster_func_name(call->func), call->count,
+                        muster_dtype_name(call->dtype));
+        if (muster_func_is_rooted(call->func))
+            muster_text_add(&text, " root %" PRId32, call->root);
     }
-    if (used < sizeof text && member->calls <= number + AFTER)
-        snprintf(text + used, sizeof text - used, ", then nothing");
-    muster_finding_line(&hang->finding.evidence, "%s", text);
+    if (member->calls <= number + AFTER)
+        muster_text_add(&text, ", then nothing");
+    muster_finding_line(&hang->finding.evidence, "%s", line);
 }
 
 static const char *state_text(const struct muster_hang_member *member)

@@ -184,8 +184,8 @@ static void describe_later(struct muster_hang_case *hang, const struct muster_ha
                            bool *explained)
 {
     enum { SHOWN = 8 };
-    char ranks[128] = "";
-    size_t used = 0;
+    char ranks[128];
+    struct muster_text text = muster_text_begin(ranks, sizeof ranks);
     uint32_t n = 0;
     uint64_t after = UINT64_MAX;
     for (uint32_t i = 0; i < hang->comm->members; i++) {
@@ -198,11 +198,10 @@ static void describe_later(struct muster_hang_case *hang, const struct muster_ha
         explained[member->who] = true;
         after = at - went < after ? at - went : after;
         if (n++ < SHOWN)
-            used += (size_t)snprintf(ranks + used, sizeof ranks - used, "%s%" PRId32,
-                                     n > 1 ? ", " : "", member->rank);
+            muster_text_add(&text, "%s%" PRId32, n > 1 ? ", " : "", member->rank);
     }
     if (n > SHOWN)
-        snprintf(ranks + used, sizeof ranks - used, " and %" PRIu32 " more", n - SHOWN);
+        muster_text_add(&text, " and %" PRIu32 " more", n - SHOWN);
     if (n)
         muster_finding_line(
             &hang->finding.evidence, "%s %s went %.*f s later%s", n > 1 ? "ranks" : "rank", ranks,

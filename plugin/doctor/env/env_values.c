@@ -8,6 +8,7 @@
 
 #include "base/nccl_types.h"
 #include "base/pcie.h"
+#include "base/text.h"
 #include "doctor/env/env_rules.h"
 #include "doctor/env/env_table.h"
 
@@ -88,13 +89,13 @@ static void evaluate_choice(const struct muster_env_variable *variable,
                             struct muster_env_remarks *remarks)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        char known[128] = "";
+        char known[128];
+        struct muster_text text = muster_text_begin(known, sizeof known);
         if (strcmp(variable->name, choices[i].name) != 0 || !*variable->value ||
             one_of(variable->value, strlen(variable->value), choices[i].words, choices[i].any_case))
             continue;
         for (int j = 0; choices[i].words[j]; j++)
-            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", j ? ", " : "",
-                     choices[i].words[j]);
+            muster_text_add(&text, "%s%s", j ? ", " : "", choices[i].words[j]);
         muster_env_remark(remarks, MUSTER_ENV_VALUE, false, variable,
                           "not one of %s, silently ignored", known);
     }

@@ -47,14 +47,13 @@ void muster_hosts_place_read(struct muster_hosts_place *place)
     *place = (struct muster_hosts_place){.rank = (int)number_of(torch ? torch_rank : ranks),
                                          .local_rank = (int)number_of(torch ? torch_local : locals),
                                          .world = world > 0 ? (unsigned)world : 0};
-    size_t n = 0;
+    struct muster_text job = muster_text_begin(place->job, sizeof place->job);
     for (size_t i = 0; jobs[i]; i++) {
         const char *text = getenv(jobs[i]);
-        if (text && *text && n < sizeof place->job)
-            n +=
-                (size_t)snprintf(place->job + n, sizeof place->job - n, "%s%s", n ? "." : "", text);
+        if (text && *text)
+            muster_text_add(&job, "%s%s", job.used ? "." : "", text);
     }
-    if (!n)
+    if (!job.used)
         muster_text_copy(place->job, sizeof place->job, "job");
     for (char *at = place->job; *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '.' && *at != '-')

@@ -297,7 +297,8 @@ static void suspect_mtu(const struct muster_doctor *doctor, struct muster_check 
 static void check_mtu(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
 {
     struct muster_choice choice;
-    char list[128] = "";
+    char list[128];
+    struct muster_text text = muster_text_begin(list, sizeof list);
     struct muster_check *check = muster_check_begin(doctor->checks, "net.mtu", "F26");
     muster_check_expected(check, "the same on every host, and all the way between them (needs the "
                                  "other hosts: not checked)");
@@ -305,9 +306,8 @@ static void check_mtu(struct muster_doctor *doctor, const struct muster_interfac
                              NULL, &choice);
     for (int i = 0; i < choice.n; i++) {
         const struct muster_interface *at = &interfaces->at[choice.at[i]];
-        size_t used = strlen(list);
         if (at->mtu)
-            snprintf(list + used, sizeof list - used, "%s%u", used ? ", " : "", at->mtu);
+            muster_text_add(&text, "%s%u", text.used ? ", " : "", at->mtu);
     }
     if (*list)
         muster_check_found(check, "MTU %s", list);

@@ -1,7 +1,7 @@
 #include "doctor/rules/gpu_code.h"
+#include "base/text.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A CUDA binary as nvcc writes it since CUDA 4: a header of 16 bytes with the length of what
@@ -90,14 +90,10 @@ bool muster_gpu_code_runs(const struct muster_gpu_code *code, int major, int min
     return code->ptx && code->ptx <= major * 10 + minor;
 }
 
-void muster_gpu_code_text(const struct muster_gpu_code *code, char *text, size_t size)
+void muster_gpu_code_text(const struct muster_gpu_code *code, char *to, size_t size)
 {
-    size_t used = 0;
-    *text = '\0';
-    for (int i = 0; i < code->n && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%d",
-                                 i == 0             ? ""
-                                 : i == code->n - 1 ? " and "
-                                                    : ", ",
-                                 code->at[i]);
+    struct muster_text text = muster_text_begin(to, size);
+    for (int i = 0; i < code->n; i++)
+        muster_text_add(&text, "%s%d", muster_text_join((size_t)i, (size_t)code->n, " and "),
+                        code->at[i]);
 }

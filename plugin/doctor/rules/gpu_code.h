@@ -23,6 +23,6 @@ void muster_gpu_code_read(const char *bytes, size_t n, struct muster_gpu_code *c
  * one, or PTX of an earlier one. */
 bool muster_gpu_code_runs(const struct muster_gpu_code *code, int major, int minor);
 /* "70, 80 and 90"; "" where there is none. */
-void muster_gpu_code_text(const struct muster_gpu_code *code, char *text, size_t size);
+void muster_gpu_code_text(const struct muster_gpu_code *code, char *to, size_t size);
 
 #endif

@@ -313,23 +313,20 @@ static bool is_any_useful(const struct muster_job_log *log)
 void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size)
 {
     bool useful = is_any_useful(log);
-    size_t n = 0;
-    words[0] = '\0';
+    struct muster_text text = muster_text_begin(words, size);
     for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
         const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
         if (log->of[i].lines == 0 || is_hint(log, i) || (useful && kind->weight == 0) ||
-            strstr(words, kind->shows) || n + strlen(kind->shows) + 2 > size)
+            strstr(words, kind->shows) || text.used + strlen(kind->shows) + 2 > size)
             continue;
-        n += (size_t)snprintf(words + n, size - n, "%s%s", n ? "," : "", kind->shows);
+        muster_text_add(&text, "%s%s", text.used ? "," : "", kind->shows);
     }
 }
 
 void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size)
 {
-    size_t n = 0;
-    words[0] = '\0';
-    for (size_t i = 0; i < muster_job_log_kinds_n && n < size; i++)
+    struct muster_text text = muster_text_begin(words, size);
+    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
         if (log->of[i].lines)
-            n += (size_t)snprintf(words + n, size - n, "%s%s", n ? " " : "",
-                                  muster_job_log_kinds[i].id);
+            muster_text_add(&text, "%s%s", text.used ? " " : "", muster_job_log_kinds[i].id);
 }

@@ -1,6 +1,6 @@
 #include "doctor/rules/known_nccl.h"
+#include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define SOMETIMES MUSTER_KNOWN_SOMETIMES
@@ -428,12 +428,10 @@ static const struct {
 
 void muster_known_nccl_symptoms(unsigned shows, char *words, size_t size)
 {
-    size_t used = 0;
-    *words = '\0';
-    for (size_t i = 0; i < sizeof shown / sizeof *shown && used < size; i++)
+    struct muster_text text = muster_text_begin(words, size);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (shows & shown[i].bit)
-            used += (size_t)snprintf(words + used, size - used, "%s%s", used ? " " : "",
-                                     shown[i].words);
+            muster_text_add(&text, "%s%s", text.used ? " " : "", shown[i].words);
 }
 
 bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char *symptoms)

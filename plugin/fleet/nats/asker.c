@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "fleet/nats/board.h"
 
 enum { WAIT_MS = 5000, PAUSE_MS = 20 };
@@ -27,8 +28,8 @@ static void note_name(struct search *search, const char *name)
 {
     if (!strstr(name, search->job) || strcmp(search->answer->name, name) == 0)
         return;
-    size_t used = strlen(search->others);
-    snprintf(search->others + used, sizeof search->others - used, "%s%s", used ? ", " : "", name);
+    struct muster_text text = muster_text_behind(search->others, sizeof search->others);
+    muster_text_add(&text, "%s%s", text.used ? ", " : "", name);
     if (search->fitting++ == 0)
         snprintf(search->answer->name, sizeof search->answer->name, "%s", name);
 }

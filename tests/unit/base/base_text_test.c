@@ -120,6 +120,55 @@ static void sizes(void **state)
     assert_int_equal(bytes, 512);
 }
 
+static void text_grows_within_its_place(void **state)
+{
+    (void)state;
+    char to[12] = "old";
+    struct muster_text text = muster_text_begin(to, sizeof to);
+    assert_string_equal(to, "");
+    muster_text_add(&text, "rank %d", 1);
+    muster_text_add(&text, "%s", "");
+    assert_string_equal(to, "rank 1");
+    assert_int_equal(text.used, 6);
+    text = muster_text_behind(to, sizeof to);
+    muster_text_add(&text, ", %d", 2);
+    assert_string_equal(to, "rank 1, 2");
+    muster_text_add(&text, ", %d", 333);
+    assert_string_equal(to, "rank 1, 2, ");
+    assert_int_equal(text.used, sizeof to - 1);
+    muster_text_add(&text, "%d", 4);
+    assert_string_equal(to, "rank 1, 2, ");
+}
+
+static void text_without_a_place_is_not_written(void **state)
+{
+    (void)state;
+    char to[2] = "k";
+    struct muster_text none = muster_text_begin(to, 0);
+    muster_text_add(&none, "x");
+    none = muster_text_behind(NULL, 0);
+    muster_text_add(&none, "x");
+    assert_string_equal(to, "k");
+    assert_int_equal(none.used, 0);
+    struct muster_text end = muster_text_begin(to, 1);
+    muster_text_add(&end, "x");
+    assert_string_equal(to, "");
+}
+
+static void lists_are_joined_as_people_do(void **state)
+{
+    (void)state;
+    static const char *const word[] = {"a", "b", "c"}, *const expected[] = {"a", "a or b",
+                                                                            "a, b or c"};
+    for (size_t n = 1; n <= 3; n++) {
+        char to[16];
+        struct muster_text text = muster_text_begin(to, sizeof to);
+        for (size_t i = 0; i < n; i++)
+            muster_text_add(&text, "%s%s", muster_text_join(i, n, " or "), word[i]);
+        assert_string_equal(to, expected[n - 1]);
+    }
+}
+
 static void typos_find_the_word_that_was_meant(void **state)
 {
     (void)state;
@@ -158,6 +207,9 @@ int main(void)
         cmocka_unit_test(an_end_has_something_before_it),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(sizes),
+        cmocka_unit_test(text_grows_within_its_place),
+        cmocka_unit_test(text_without_a_place_is_not_written),
+        cmocka_unit_test(lists_are_joined_as_people_do),
         cmocka_unit_test(typos_find_the_word_that_was_meant),
         cmocka_unit_test(an_error_is_worded_once_and_never_overflows),
     };
