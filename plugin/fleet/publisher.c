@@ -1,10 +1,10 @@
 #include "fleet/publisher.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "segment/identity.h"
 #include "segment/segment_reader.h"
 
 /* About what each part takes on the wire, by which it is chosen. */
@@ -359,23 +359,13 @@ static void fill(struct muster_publisher *publisher, uint64_t now_ns)
     add_bytes(&publisher->left, MUSTER_GATHER_BYTES_ALL, passed);
 }
 
-static enum muster_process_state state_of(const struct muster_publisher *publisher,
-                                          uint32_t exit_state)
-{
-    return publisher->alive                      ? MUSTER_PROCESS_RUNNING
-           : exit_state == MUSTER_EXIT_FINALIZED ? MUSTER_PROCESS_FINALIZED
-           : exit_state == MUSTER_EXIT_EXITED    ? MUSTER_PROCESS_EXITED
-                                                 : MUSTER_PROCESS_KILLED;
-}
-
 /* One that has gone from here was archived: its process is over. */
 static bool read_table(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
 {
     char path[MUSTER_SEG_PATH + 300];
     if (publisher->seen)
         return muster_live_table_read(publisher->path, &parts->table, &publisher->entries);
-    snprintf(path, sizeof path, "%s/%s.seg", publisher->identity.run_dir,
-             publisher->identity.file_stem);
+    muster_identity_file(&publisher->identity, ".seg", path, sizeof path);
     return muster_live_table_read(path, &parts->table, &publisher->entries);
 }
 
@@ -393,7 +383,8 @@ static bool put_identity(struct muster_publisher *publisher,
     }
     process->pid = publisher->identity.pid;
     process->start_ticks = publisher->identity.start_ticks;
-    process->state = state_of(publisher, readable ? segment->exit_state : MUSTER_EXIT_OPEN);
+    process->state = muster_process_state_of(publisher->alive,
+                                             readable ? segment->exit_state : MUSTER_EXIT_OPEN);
     process->missing = publisher->missing;
     if (process->pid && again(publisher->described_ns, now_ns)) {
         publisher->described_ns = now_ns;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/pages.h"
 #include "run/trim.h"
 #include "segment/segment_reader.h"
@@ -179,6 +180,60 @@ bool muster_process_read_tables(struct muster_process *process, const char *path
         return false;
     process->identity = process->segment->identity;
     return window_nets(process->refreshed, process->segment->net);
+}
+
+/* ---- as it stands ---- */
+
+/* The ring comes first: what retires before slots are read is in neither, never in both. */
+static struct muster_segment *read_living(struct muster_process *process, const char *path,
+                                          struct muster_op *scratch, size_t *ops)
+{
+    uint64_t next = 0;
+    if (!process->segment)
+        process->segment = muster_segment_blank();
+    *ops = process->segment ? muster_segment_read_ring(path, &next, scratch) : 0;
+    if (!process->segment || muster_segment_read_tables(path, process->segment, NULL) != 0 ||
+        muster_segment_read_flight(path, process->segment, NULL) != 0)
+        return NULL;
+    memcpy(process->segment->ring, scratch, *ops * sizeof(*scratch));
+    return process->segment;
+}
+
+static struct muster_segment *read_over(const char *path, size_t *ops)
+{
+    struct muster_segment *segment = NULL;
+    if (muster_segment_read(path, &segment, NULL) != 0)
+        return NULL;
+    uint64_t head = atomic_load_explicit(&segment->ring_head, memory_order_relaxed);
+    *ops = head < MUSTER_SEG_RING ? (size_t)head : MUSTER_SEG_RING;
+    return segment;
+}
+
+bool muster_process_show_standing(struct muster_process *process, const char *path, bool alive,
+                                  struct muster_op *scratch, struct muster_process *to)
+{
+    size_t ops = 0;
+    struct muster_segment *segment =
+        alive ? read_living(process, path, scratch, &ops) : read_over(path, &ops);
+    if (!segment)
+        return false;
+    *to = (struct muster_process){
+        .segment = segment,
+        .identity = segment->identity,
+        .state = muster_process_state_of(
+            alive, atomic_load_explicit(&segment->exit_state, memory_order_relaxed)),
+        .op = segment->ring,
+        .ops = ops,
+        .seen_ns = alive ? muster_now_ns() : 0};
+    return true;
+}
+
+void muster_process_end_standing(struct muster_process *shown)
+{
+    if (shown->state == MUSTER_PROCESS_RUNNING)
+        muster_run_trim(shown->segment);
+    else
+        free(shown->segment);
 }
 
 /* ---- all ---- */

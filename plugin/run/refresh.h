@@ -45,6 +45,15 @@ int muster_process_take_log(struct muster_process *process, const char *path, si
 /* Header and tables; network totals are those since the window began. */
 bool muster_process_read_tables(struct muster_process *process, const char *path);
 
+/* Another look at the same process, beside what was taken of it: what is in flight, and what its
+ * ring holds whole, as it stands now. Of one that is over, whose segment lies at `path`, all. A
+ * copy that an earlier look made is used again. `scratch`: MUSTER_SEG_RING of them. False: it
+ * cannot be read. What `to` shows ends with the next reading of `process`, and is to be ended
+ * before. */
+bool muster_process_show_standing(struct muster_process *process, const char *path, bool alive,
+                                  struct muster_op *scratch, struct muster_process *to);
+void muster_process_end_standing(struct muster_process *shown);
+
 /* Private memory for a segment's copy: zeros, and in memory only where something is read into it.
  * For free(). */
 struct muster_segment *muster_segment_blank(void);

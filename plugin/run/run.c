@@ -20,6 +20,7 @@
 #include "run/refresh.h"
 #include "run/run_process.h"
 #include "run/trace_folder.h"
+#include "segment/identity.h"
 #include "segment/reap.h"
 #include "segment/run_dir.h"
 #include "segment/segment_reader.h"
@@ -143,7 +144,7 @@ static void add_log_of(struct load *load, const struct muster_seg_identity *iden
 {
     char path[MUSTER_SEG_PATH + 300];
     struct stat file;
-    snprintf(path, sizeof(path), "%s/%s.log", identity->run_dir, identity->file_stem);
+    muster_identity_file(identity, ".log", path, sizeof(path));
     if (identity->file_stem[0] && stat(path, &file) == 0)
         add_file(load, path, false, false);
 }
@@ -308,7 +309,7 @@ static int read_alive(struct file *file, struct muster_segment **segment, unsign
     if (rc == 0 || access(file->path, F_OK) == 0)
         return rc;
     file->alive = false;
-    snprintf(path, sizeof(path), "%s/%s.seg", file->identity.run_dir, file->identity.file_stem);
+    muster_identity_file(&file->identity, ".seg", path, sizeof(path));
     return muster_segment_read(path, segment, err);
 }
 

@@ -23,6 +23,9 @@ enum muster_process_state {
     MUSTER_PROCESS_KILLED, /* gone without its exit handlers */
 };
 
+/* By the exit state of its segment. */
+enum muster_process_state muster_process_state_of(bool alive, uint32_t exit_state);
+
 /* One recorded process: one rank, or several when it drives several GPUs. */
 struct muster_process {
     enum muster_process_state state;

@@ -48,17 +48,21 @@ static bool log_still_grows(const struct muster_log *log, const struct muster_se
     return seen > now || now - seen < SILENT_S * MUSTER_NS_PER_S;
 }
 
+enum muster_process_state muster_process_state_of(bool alive, uint32_t exit_state)
+{
+    return alive                                 ? MUSTER_PROCESS_RUNNING
+           : exit_state == MUSTER_EXIT_FINALIZED ? MUSTER_PROCESS_FINALIZED
+           : exit_state == MUSTER_EXIT_EXITED    ? MUSTER_PROCESS_EXITED
+                                                 : MUSTER_PROCESS_KILLED;
+}
+
 static enum muster_process_state state_of(const struct muster_pieces *pieces, bool from_log)
 {
-    unsigned exit_state = atomic_load_explicit(&pieces->segment->exit_state, memory_order_relaxed);
-    if (pieces->alive)
-        return MUSTER_PROCESS_RUNNING;
-    if (exit_state == MUSTER_EXIT_FINALIZED)
-        return MUSTER_PROCESS_FINALIZED;
-    if (exit_state == MUSTER_EXIT_EXITED)
-        return MUSTER_PROCESS_EXITED;
-    return from_log && log_still_grows(&pieces->log, pieces->segment) ? MUSTER_PROCESS_RUNNING
-                                                                      : MUSTER_PROCESS_KILLED;
+    uint32_t exit_state = atomic_load_explicit(&pieces->segment->exit_state, memory_order_relaxed);
+    enum muster_process_state state = muster_process_state_of(pieces->alive, exit_state);
+    bool grows = state == MUSTER_PROCESS_KILLED && from_log &&
+                 log_still_grows(&pieces->log, pieces->segment);
+    return grows ? MUSTER_PROCESS_RUNNING : state;
 }
 
 static bool append_op(struct muster_process *process, const struct muster_op *op)

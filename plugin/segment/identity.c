@@ -140,6 +140,12 @@ void muster_identity_read(struct muster_seg_identity *identity)
     fill_slurm(identity);
 }
 
+void muster_identity_file(const struct muster_seg_identity *who, const char *suffix, char *to,
+                          size_t size)
+{
+    snprintf(to, size, "%s/%s%s", who->run_dir, who->file_stem, suffix);
+}
+
 const char *muster_identity_host_text(const struct muster_seg_identity *who)
 {
     size_t n = strlen(who->hostname);

@@ -30,6 +30,10 @@ enum muster_rank_news {
 enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity, bool *settled,
                                             int32_t nranks, int32_t rank);
 
+/* Where in the run directory a file of the process lies or will: ".seg" or ".log". */
+void muster_identity_file(const struct muster_seg_identity *who, const char *suffix, char *to,
+                          size_t size);
+
 /* The host for people: the hostname, where the identity only adds to it. */
 const char *muster_identity_host_text(const struct muster_seg_identity *who);
 

@@ -14,6 +14,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "segment/identity.h"
 #include "segment/image.h"
 #include "segment/layout.h"
 #include "segment/segment_reader.h"
@@ -68,7 +69,7 @@ static bool saw_same_files(const char *path, const struct muster_seg_identity *i
     char log[MUSTER_SEG_PATH + 160], same[64];
     struct stat file;
     const char *slash = strrchr(path, '/');
-    snprintf(log, sizeof(log), "%s/%s.log", identity->run_dir, identity->file_stem);
+    muster_identity_file(identity, ".log", log, sizeof(log));
     snprintf(same, sizeof(same), "muster-%u-%llu-", (unsigned)geteuid(), own_namespace());
     return is_mine(log, &file) || strncmp(slash ? slash + 1 : path, same, strlen(same)) == 0;
 }

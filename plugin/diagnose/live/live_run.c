@@ -1,15 +1,12 @@
 #include "diagnose/live/live_run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "diagnose/hang/hang.h"
 #include "run/refresh.h"
-#include "run/trim.h"
-#include "segment/segment_reader.h"
+#include "segment/identity.h"
 #include "view/view.h"
 
 enum {
@@ -141,67 +138,17 @@ const struct muster_run *muster_live_run_latest(struct muster_live_run *live,
     return run_of(live, n);
 }
 
-static enum muster_process_state state_of(const struct muster_live_peer *peer,
-                                          const struct muster_segment *segment)
-{
-    uint32_t exit_state = segment->exit_state;
-    if (peer->alive)
-        return MUSTER_PROCESS_RUNNING;
-    switch (exit_state) {
-    case MUSTER_EXIT_FINALIZED:
-        return MUSTER_PROCESS_FINALIZED;
-    case MUSTER_EXIT_EXITED:
-        return MUSTER_PROCESS_EXITED;
-    default:
-        return MUSTER_PROCESS_KILLED;
-    }
-}
-
-/* One that is over, where it lies; NULL: it cannot be read. */
-static struct muster_segment *read_over(const struct muster_live_peer *peer)
-{
-    struct muster_segment *segment = NULL;
-    char path[MUSTER_SEG_PATH + 300];
-    if (peer->seen)
-        snprintf(path, sizeof path, "%s", peer->path);
-    else
-        snprintf(path, sizeof path, "%s/%s.seg", peer->identity.run_dir, peer->identity.file_stem);
-    return muster_segment_read(path, &segment, NULL) == 0 ? segment : NULL;
-}
-
-/* The ring comes first: what retires before slots are read is in neither, never in both. */
-static struct muster_segment *read_living(struct muster_process *known, const char *path,
-                                          struct muster_op *scratch, size_t *ops)
-{
-    uint64_t next = 0;
-    if (!known->segment)
-        known->segment = muster_segment_blank();
-    *ops = known->segment ? muster_segment_read_ring(path, &next, scratch) : 0;
-    if (!known->segment || muster_segment_read_tables(path, known->segment, NULL) != 0 ||
-        muster_segment_read_flight(path, known->segment, NULL) != 0)
-        return NULL;
-    memcpy(known->segment->ring, scratch, *ops * sizeof *scratch);
-    return known->segment;
-}
-
 /* False: it cannot be read. */
 static bool show_standing(struct muster_live_run *live, size_t i,
                           const struct muster_live_peer *peer, struct muster_process *to)
 {
-    size_t ops = 0;
-    struct muster_segment *segment =
-        peer->alive ? read_living(&live->known[i], peer->path, live->ring, &ops) : read_over(peer);
-    if (!segment)
-        return false;
-    if (!peer->alive)
-        ops = segment->ring_head < MUSTER_SEG_RING ? (size_t)segment->ring_head : MUSTER_SEG_RING;
-    *to = (struct muster_process){.segment = segment,
-                                  .identity = segment->identity,
-                                  .state = state_of(peer, segment),
-                                  .op = segment->ring,
-                                  .ops = ops,
-                                  .seen_ns = peer->alive ? muster_now_ns() : 0};
-    return true;
+    char archived[MUSTER_SEG_PATH + 300];
+    const char *path = peer->path;
+    if (!peer->alive && !peer->seen) {
+        muster_identity_file(&peer->identity, ".seg", archived, sizeof archived);
+        path = archived;
+    }
+    return muster_process_show_standing(&live->known[i], path, peer->alive, live->ring, to);
 }
 
 const struct muster_run *muster_live_run_standing(struct muster_live_run *live,
@@ -219,13 +166,8 @@ const struct muster_run *muster_live_run_standing(struct muster_live_run *live,
 
 void muster_live_run_end_standing(struct muster_live_run *live)
 {
-    for (size_t i = 0; i < live->run.processes; i++) {
-        struct muster_process *shown = &live->shown[i];
-        if (shown->state == MUSTER_PROCESS_RUNNING)
-            muster_run_trim(shown->segment);
-        else
-            free(shown->segment);
-    }
+    for (size_t i = 0; i < live->run.processes; i++)
+        muster_process_end_standing(&live->shown[i]);
     run_of(live, 0);
 }
 

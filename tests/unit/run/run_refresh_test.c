@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "run/refresh.h"
+#include "segment/identity.h"
 
 static void refresh(const struct fixture *fixture, struct muster_run *run)
 {
@@ -140,6 +141,39 @@ static void of_a_log_that_is_refreshed_only_what_is_new_is_read(void **state)
     close(file.lock_fd);
 }
 
+/* What hangs is looked for in a process as it stands, between two takings of what is new. */
+static void a_look_at_how_a_process_stands_takes_nothing_from_it(void **state)
+{
+    enum { MOST = 4096 };
+    static struct muster_op scratch[MUSTER_SEG_RING];
+    struct fixture *fixture = *state;
+    struct muster_segment_file file = process_segment(fixture);
+    struct muster_process known = {.segment = NULL}, shown;
+    char archived[MUSTER_SEG_PATH + 300];
+    process_retire(&file, NULL, 0, 10);
+    assert_true(muster_process_begin_refresh(&known, MOST, MOST));
+    assert_int_equal(muster_process_take_ring(&known, file.path, MOST, scratch), 10);
+    process_retire(&file, NULL, 10, 15);
+    fixture_slot(file.map, 0, 15, MUSTER_SLOT_LAUNCHED);
+    assert_true(muster_process_show_standing(&known, file.path, true, scratch, &shown));
+    assert_int_equal(shown.state, MUSTER_PROCESS_RUNNING);
+    assert_int_equal(shown.ops, 15);
+    process_assert_ops(&shown, 0, 15);
+    assert_int_equal(atomic_load(&shown.segment->slot_state[0]) & 0xff, MUSTER_SLOT_LAUNCHED);
+    muster_process_end_standing(&shown);
+    assert_int_equal(muster_process_take_ring(&known, file.path, MOST, scratch), 5);
+    process_assert_ops(&known, 0, 15);
+    atomic_store(&file.map->exit_state, MUSTER_EXIT_EXITED);
+    muster_identity_file(&file.map->identity, ".seg", archived, sizeof archived);
+    assert_int_equal(muster_segment_archive(&file, NULL), 0);
+    assert_false(muster_process_show_standing(&known, file.path, true, scratch, &shown));
+    assert_true(muster_process_show_standing(&known, archived, false, scratch, &shown));
+    assert_int_equal(shown.state, MUSTER_PROCESS_EXITED);
+    process_assert_ops(&shown, 0, 15);
+    muster_process_end_standing(&shown);
+    muster_process_free(&known);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -147,6 +181,7 @@ int main(void)
         TEST(of_a_run_that_is_refreshed_only_what_is_new_is_read),
         TEST(of_a_long_run_that_is_refreshed_the_latest_is_kept),
         TEST(of_a_log_that_is_refreshed_only_what_is_new_is_read),
+        TEST(a_look_at_how_a_process_stands_takes_nothing_from_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
