@@ -119,17 +119,17 @@ int muster_web_config_load(const char *path, struct muster_web_config *web, stru
 {
     const struct reading in = {path, web, err};
     struct muster_yaml_node *root;
+    struct muster_arena memory = {0};
     void *data;
     size_t bytes;
     memset(web, 0, sizeof *web);
     if (muster_file_load(path, MUSTER_YAML_BYTES, &data, &bytes, err) != 0)
         return -1;
-    int rc = muster_yaml_parse(&root, path, data, bytes, err);
+    int rc = muster_yaml_parse(&root, &memory, path, data, bytes, err);
     free(data);
-    if (rc != 0)
-        return -1;
-    rc = read_root(&in, root);
-    muster_yaml_free(root);
+    if (rc == 0)
+        rc = read_root(&in, root);
+    muster_arena_free(&memory);
     if (rc != 0)
         muster_web_config_free(web);
     return rc;

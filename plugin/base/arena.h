@@ -1,8 +1,8 @@
 /*
- * Memory that is freed all at once, for code that runs after the job or beside it, never on NCCL's
- * threads. Failure sticks: what makes something of many parts does not ask after each, but checks
- * once at its end (muster_arena_check) and before that never loops over an array that it did not
- * get. One thread at a time.
+ * Memory that is freed all at once, for code that runs after the job or beside it; in the job only
+ * where a communicator is made, never in an event's callback. Failure sticks: what makes something
+ * of many parts does not ask after each, but checks once at its end (muster_arena_check) and before
+ * that never loops over an array that it did not get. One thread at a time.
  */
 #ifndef MUSTER_BASE_ARENA_H
 #define MUSTER_BASE_ARENA_H

@@ -130,11 +130,12 @@ int muster_settings_parse(struct muster_settings *settings, const char *file, co
                           size_t bytes, struct muster_err *err)
 {
     struct muster_yaml_node *root = NULL;
+    struct muster_arena memory = {0};
     muster_settings_default(settings);
-    if (muster_yaml_parse(&root, file, yaml, bytes, err) != 0)
-        return -1;
-    int failed = apply_root(settings, file, root, err);
-    muster_yaml_free(root);
+    int failed = muster_yaml_parse(&root, &memory, file, yaml, bytes, err);
+    if (!failed)
+        failed = apply_root(settings, file, root, err);
+    muster_arena_free(&memory);
     if (failed)
         muster_settings_default(settings);
     return failed;

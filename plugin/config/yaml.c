@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -10,6 +9,7 @@
 
 struct reader {
     yaml_parser_t parser;
+    struct muster_arena *memory;
     const char *file;
     const char *yaml;
     size_t bytes;
@@ -103,13 +103,10 @@ static int next_event(struct reader *reader, yaml_event_t *event)
     return 0;
 }
 
-static char *copy_scalar(const yaml_event_t *event)
+/* Without the NUL characters that check_event refuses. */
+static const char *copy_scalar(struct reader *reader, const yaml_event_t *event)
 {
-    size_t size = event->data.scalar.length + 1;
-    char *copy = malloc(size);
-    if (copy)
-        memcpy(copy, event->data.scalar.value, size);
-    return copy;
+    return muster_arena_text(reader->memory, (const char *)event->data.scalar.value);
 }
 
 /* What no node may have, key or value. */
@@ -164,22 +161,15 @@ static int read_member(struct reader *reader, struct muster_yaml_node *map,
         return fail_at(reader, key, "a key must be text");
     if (check_event(reader, key) != 0 || check_duplicate(reader, map, key) != 0)
         return -1;
-    char *name = copy_scalar(key);
-    if (!name)
-        return fail_memory(reader);
-    if (next_event(reader, &value) != 0) {
-        free(name);
+    if (next_event(reader, &value) != 0)
         return -1;
-    }
     int failed = read_node(reader, &value, slot);
     yaml_event_delete(&value);
-    if (!*slot) {
-        free(name);
+    if (failed)
         return -1;
-    }
-    (*slot)->key = name;
+    (*slot)->key = copy_scalar(reader, key);
     (*slot)->key_place = place_of(key->start_mark);
-    return failed;
+    return 0;
 }
 
 static int read_children(struct reader *reader, struct muster_yaml_node *parent)
@@ -197,13 +187,13 @@ static int read_children(struct reader *reader, struct muster_yaml_node *parent)
             failed =
                 map ? read_member(reader, parent, slot, &event) : read_node(reader, &event, slot);
         yaml_event_delete(&event);
-        if (ended || failed || !*slot)
+        if (ended || failed)
             return failed;
         slot = &(*slot)->next;
     }
 }
 
-/* *slot is NULL before; what is put there belongs to the tree, also on failure. */
+/* *slot is NULL before. */
 static int read_node(struct reader *reader, const yaml_event_t *event,
                      struct muster_yaml_node **slot)
 {
@@ -211,17 +201,17 @@ static int read_node(struct reader *reader, const yaml_event_t *event,
         return -1;
     if (++reader->nodes > MUSTER_YAML_NODES)
         return fail_at(reader, event, "too many values in one file");
-    struct muster_yaml_node *node = calloc(1, sizeof(*node));
+    struct muster_yaml_node *node = muster_arena_array(reader->memory, 1, sizeof(*node));
     if (!node)
-        return fail_memory(reader);
+        return -1;
     node->place = place_of(event->start_mark);
     *slot = node;
 
     if (event->type == YAML_SCALAR_EVENT) {
         node->kind = MUSTER_YAML_SCALAR;
         node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-        node->text = copy_scalar(event);
-        return node->text ? 0 : fail_memory(reader);
+        node->text = copy_scalar(reader, event);
+        return 0;
     }
     node->kind = event->type == YAML_MAPPING_START_EVENT ? MUSTER_YAML_MAP : MUSTER_YAML_LIST;
     if (reader->depth == MUSTER_YAML_DEPTH)
@@ -234,14 +224,14 @@ static int read_node(struct reader *reader, const yaml_event_t *event,
 
 static int make_empty(struct reader *reader, struct muster_yaml_node **root)
 {
-    struct muster_yaml_node *node = calloc(1, sizeof(*node));
+    struct muster_yaml_node *node = muster_arena_array(reader->memory, 1, sizeof(*node));
     if (!node)
-        return fail_memory(reader);
+        return -1;
     *root = node;
     node->plain = true;
     node->place = (struct muster_yaml_place){1, 1};
-    node->text = calloc(1, 1);
-    return node->text ? 0 : fail_memory(reader);
+    node->text = "";
+    return 0;
 }
 
 /* Events of a stream: its start; per document a start, one node and an end; its end. */
@@ -283,10 +273,11 @@ static int check_directives(struct reader *reader)
     return 0;
 }
 
-int muster_yaml_parse(struct muster_yaml_node **root, const char *file, const char *yaml,
-                      size_t bytes, struct muster_err *err)
+int muster_yaml_parse(struct muster_yaml_node **root, struct muster_arena *memory, const char *file,
+                      const char *yaml, size_t bytes, struct muster_err *err)
 {
-    struct reader reader = {.file = file, .yaml = yaml, .bytes = bytes, .err = err};
+    struct reader reader = {
+        .memory = memory, .file = file, .yaml = yaml, .bytes = bytes, .err = err};
     struct muster_yaml_node *tree = NULL;
     if (bytes > MUSTER_YAML_BYTES)
         return muster_fail(err, "%s: larger than %d MiB", file, MUSTER_YAML_BYTES >> 20);
@@ -298,23 +289,11 @@ int muster_yaml_parse(struct muster_yaml_node **root, const char *file, const ch
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     int failed = read_stream(&reader, &tree);
     yaml_parser_delete(&reader.parser);
-    if (failed)
-        muster_yaml_free(tree);
-    else
+    if (memory->failed)
+        return fail_memory(&reader);
+    if (failed == 0)
         *root = tree;
     return failed;
-}
-
-void muster_yaml_free(struct muster_yaml_node *root)
-{
-    while (root) {
-        struct muster_yaml_node *next = root->next;
-        muster_yaml_free(root->first); /* as deep as MUSTER_YAML_DEPTH */
-        free(root->key);
-        free(root->text);
-        free(root);
-        root = next;
-    }
 }
 
 bool muster_yaml_is_null(const struct muster_yaml_node *node)

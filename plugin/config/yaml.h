@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 
 enum {
@@ -31,17 +32,16 @@ struct muster_yaml_node {
     bool plain; /* a scalar without quotes */
     struct muster_yaml_place place;
     struct muster_yaml_place key_place;
-    char *key;  /* of a member of a mapping, else NULL */
-    char *text; /* of a scalar, else NULL */
+    const char *key;  /* of a member of a mapping, else NULL */
+    const char *text; /* of a scalar, else NULL */
     struct muster_yaml_node *first;
     struct muster_yaml_node *next; /* member or item, in the order of the file */
 };
 
-/* Parses `bytes` bytes, which need no terminator; `file` names them in errors. *root is the
- * caller's, to free; an empty document is an empty plain scalar at 1:1. */
-int muster_yaml_parse(struct muster_yaml_node **root, const char *file, const char *yaml,
-                      size_t bytes, struct muster_err *err);
-void muster_yaml_free(struct muster_yaml_node *root);
+/* Parses `bytes` bytes, which need no terminator; `file` names them in errors. The tree is of the
+ * arena; an empty document is an empty plain scalar at 1:1. */
+int muster_yaml_parse(struct muster_yaml_node **root, struct muster_arena *memory, const char *file,
+                      const char *yaml, size_t bytes, struct muster_err *err);
 
 /* A key without a value: empty, ~ or null. */
 bool muster_yaml_is_null(const struct muster_yaml_node *node);

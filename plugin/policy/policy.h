@@ -68,10 +68,12 @@ struct muster_advice {
 };
 
 struct muster_policy {
+    struct muster_arena memory;
     struct muster_rule *rule;
     struct muster_advice *advice; /* of each rule */
     struct muster_policy_range *range;
-    unsigned rules, ranges;
+    unsigned rules;
+    size_t ranges;
     bool matches_nvlink_domains, matches_pipe_ops; /* some rule does */
     uint8_t sha256[MUSTER_POLICY_SHA256];          /* of the document's bytes */
 };

@@ -188,20 +188,19 @@ static int by_name_and_place(const void *a, const void *b)
 static void check_names(struct muster_policy_parser *parser)
 {
     const struct muster_policy *policy = parser->policy;
-    const struct muster_rule **sorted = calloc(policy->rules + 1, sizeof(*sorted));
-    if (!sorted) {
-        muster_policy_memory_error(parser, (struct muster_yaml_place){0, 0}, "the names of rules");
-        return;
-    }
-    for (unsigned i = 0; i < policy->rules; i++)
+    struct muster_arena scratch = {0};
+    const struct muster_rule **sorted =
+        muster_arena_array(&scratch, policy->rules + 1, sizeof(*sorted));
+    for (unsigned i = 0; sorted && i < policy->rules; i++)
         sorted[i] = &policy->rule[i];
-    qsort(sorted, policy->rules, sizeof(*sorted), by_name_and_place);
-    for (unsigned i = 1; i < policy->rules; i++)
+    if (sorted)
+        qsort(sorted, policy->rules, sizeof(*sorted), by_name_and_place);
+    for (unsigned i = 1; sorted && i < policy->rules; i++)
         if (sorted[i]->name[0] && strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
             muster_policy_error(parser, sorted[i]->place,
                                 "duplicate rule name '%s', first at line %u", sorted[i]->name,
                                 sorted[i - 1]->place.line);
-    free(sorted);
+    muster_arena_end(&scratch, &parser->policy->memory);
 }
 
 void muster_policy_check_all(struct muster_policy_parser *parser)

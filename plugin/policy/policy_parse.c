@@ -46,14 +46,6 @@ bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml
     return false;
 }
 
-void muster_policy_memory_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
-                                const char *what)
-{
-    struct muster_err err;
-    muster_fail_memory(&err, what);
-    report(parser, place, false, err.text);
-}
-
 void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_place place,
                         const char *fmt, ...)
 {
@@ -151,6 +143,7 @@ static void parse_root(struct muster_policy_parser *parser, const struct muster_
 static void parse_document(struct muster_policy_parser *parser, const char *text, size_t bytes)
 {
     struct muster_yaml_node *root;
+    struct muster_arena tree = {0};
     struct muster_settings others;
     struct muster_err err;
     if (bytes > MUSTER_POLICY_BYTES) {
@@ -158,15 +151,16 @@ static void parse_document(struct muster_policy_parser *parser, const char *text
                             MUSTER_POLICY_BYTES >> 20);
         return;
     }
-    if (muster_yaml_parse(&root, parser->file, text, bytes, &err) != 0) {
+    if (muster_yaml_parse(&root, &tree, parser->file, text, bytes, &err) != 0) {
         report_yaml_error(parser, &err, text, bytes);
+        muster_arena_free(&tree);
         return;
     }
     /* A misspelt `policy:` or version must not pass for a document without rules. */
     if (muster_settings_parse(&others, parser->file, text, bytes, &err) != 0)
         report_foreign(parser, &err);
     parse_root(parser, root);
-    muster_yaml_free(root);
+    muster_arena_free(&tree);
     muster_policy_check_all(parser);
 }
 
@@ -186,13 +180,16 @@ int muster_policy_parse(struct muster_policy **policy, const char *file, const c
                         size_t bytes, muster_policy_report *emit, void *to)
 {
     struct muster_policy *made = calloc(1, sizeof(*made));
+    struct muster_err err;
     struct muster_policy_parser parser = {.policy = made, .file = file, .emit = emit, .to = to};
     if (made)
         parse_document(&parser, text, bytes);
     if (made && parser.errors == 0)
-        made->advice = calloc(made->rules + 1, sizeof(*made->advice));
-    if (!made || (parser.errors == 0 && !made->advice))
-        muster_policy_memory_error(&parser, (struct muster_yaml_place){0, 0}, "the policy");
+        made->advice = muster_arena_array(&made->memory, made->rules + 1, sizeof(*made->advice));
+    if (!made || made->memory.failed) {
+        muster_fail_memory(&err, "the policy");
+        report(&parser, (struct muster_yaml_place){0, 0}, false, err.text);
+    }
     if (parser.errors) {
         muster_policy_free(made);
         return -1;
@@ -207,8 +204,6 @@ void muster_policy_free(struct muster_policy *policy)
 {
     if (!policy)
         return;
-    free(policy->rule);
-    free(policy->range);
-    free(policy->advice);
+    muster_arena_free(&policy->memory);
     free(policy);
 }

@@ -10,7 +10,6 @@ struct muster_policy_parser {
     muster_policy_report *emit;
     void *to;
     unsigned errors, warnings;
-    size_t rule_room, range_room;
     uint32_t pipe_bounds; /* different ones so far */
     uint64_t pipe_bound[MUSTER_POLICY_PIPE_BOUNDS + 2];
 };
@@ -22,10 +21,6 @@ __attribute__((format(printf, 3, 4))) bool muster_policy_error(struct muster_pol
 __attribute__((format(printf, 3, 4))) void muster_policy_warn(struct muster_policy_parser *parser,
                                                               struct muster_yaml_place place,
                                                               const char *fmt, ...);
-
-/* An error for want of memory; `what` it was for. */
-void muster_policy_memory_error(struct muster_policy_parser *parser, struct muster_yaml_place place,
-                                const char *what);
 
 /* One item of `policy:`. */
 void muster_policy_parse_rule(struct muster_policy_parser *parser,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/arena.h"
 #include "base/text.h"
 #include "policy/policy_fields.h"
 #include "policy/policy_parse.h"
@@ -107,16 +107,13 @@ static unsigned read_ranges(struct reading *reading, const struct muster_policy_
     return muster_ranges_join(range, n);
 }
 
-static bool keep_ranges(struct muster_policy_parser *parser, struct muster_policy_match *match,
+static void keep_ranges(struct muster_policy *policy, struct muster_policy_match *match,
                         const struct muster_policy_range *range, unsigned n)
 {
-    struct muster_policy *policy = parser->policy;
-    if (!muster_reserve(&policy->range, &parser->range_room, policy->ranges + n, sizeof(*range)))
-        return false;
-    memcpy(policy->range + policy->ranges, range, n * sizeof(*range));
-    *match = (struct muster_policy_match){policy->ranges, n};
-    policy->ranges += n;
-    return true;
+    *match = (struct muster_policy_match){(uint32_t)policy->ranges, n};
+    for (unsigned i = 0; i < n; i++)
+        *(struct muster_policy_range *)muster_arena_add(&policy->memory, &policy->range,
+                                                        &policy->ranges, sizeof(*range)) = range[i];
 }
 
 /* Each bound costs every communicator a table of its own: few are allowed. */
@@ -150,8 +147,7 @@ static void read_number_match(struct reading *reading, const struct muster_polic
                             MUSTER_POLICY_PIPE_BOUNDS);
     parser->policy->matches_pipe_ops |= pipe;
     parser->policy->matches_nvlink_domains |= field->key == MUSTER_KEY_NVLINK_DOMAINS;
-    if (!keep_ranges(parser, &reading->rule.match[field->key], range, n))
-        muster_policy_memory_error(parser, node->place, "the ranges of rules");
+    keep_ranges(parser->policy, &reading->rule.match[field->key], range, n);
 }
 
 /* ---- Single values ---- */
@@ -308,14 +304,12 @@ static void check_shape(struct reading *reading)
                             "leave and prefer, avoid or channels in one rule contradict");
 }
 
-static void add_rule(struct muster_policy_parser *parser, const struct muster_rule *rule,
-                     const struct muster_yaml_node *node)
+static void add_rule(struct muster_policy *policy, const struct muster_rule *rule)
 {
-    struct muster_policy *policy = parser->policy;
-    if (muster_reserve(&policy->rule, &parser->rule_room, policy->rules + 1, sizeof(*rule)))
-        policy->rule[policy->rules++] = *rule;
-    else
-        muster_policy_memory_error(parser, node->place, "the rules");
+    size_t rules = policy->rules;
+    *(struct muster_rule *)muster_arena_add(&policy->memory, &policy->rule, &rules, sizeof(*rule)) =
+        *rule;
+    policy->rules = (unsigned)rules;
 }
 
 void muster_policy_parse_rule(struct muster_policy_parser *parser,
@@ -332,5 +326,5 @@ void muster_policy_parse_rule(struct muster_policy_parser *parser,
     reading.rule.avoid = combinations(reading.avoid_algos, reading.avoid_protos);
     if (parser->errors == errors)
         muster_policy_check_rule(parser, &reading.rule, &reading.nodes);
-    add_rule(parser, &reading.rule, node);
+    add_rule(parser->policy, &reading.rule);
 }

@@ -112,16 +112,14 @@ static int compare(const struct muster_hosts_result *result, struct muster_check
 }
 
 static void print_text(const struct doctor_options *given, const struct muster_checks *checks,
-                       const char *differences, const struct muster_hosts_result *result)
+                       const char *differences, struct muster_hosts_result *result)
 {
     const struct muster_causes none = {.n = 0};
-    char *more;
-    if (asprintf(
-            &more, "\n%s%u hosts: reports %.1f s, connections %.1f s, bandwidth and loss %.1f s\n",
-            differences, result->here, result->report_s, result->reach_s, result->measure_s) < 0)
-        more = NULL;
-    muster_doctor_print(checks, &none, given->all, more ? more : differences);
-    free(more);
+    const char *more = muster_arena_format(
+        &result->arena,
+        "\n%s%u hosts: reports %.1f s, connections %.1f s, bandwidth and loss %.1f s\n",
+        differences, result->here, result->report_s, result->reach_s, result->measure_s);
+    muster_doctor_print(checks, &none, given->all, *more ? more : differences);
 }
 
 static json_t *json_of_hosts(const struct muster_hosts_result *result)
@@ -199,16 +197,12 @@ static int print(const struct doctor_options *given, const struct muster_job_log
 }
 
 /* What the job printed: its symptoms, where none is given, and its lines. NULL with err. */
-static struct muster_job_log *read_log(struct doctor_options *given, char *words, size_t size,
-                                       struct muster_err *err)
+static struct muster_job_log *read_log(struct doctor_options *given, struct muster_arena *memory,
+                                       char *words, size_t size, struct muster_err *err)
 {
-    struct muster_job_log *log = calloc(1, sizeof *log);
-    if (!log)
-        muster_fail_memory(err, given->log);
-    if (!log || muster_doctor_log_read(given->log, log, err)) {
-        free(log);
+    struct muster_job_log *log = muster_arena_array(memory, 1, sizeof *log);
+    if (muster_arena_check(memory, err, given->log) || muster_doctor_log_read(given->log, log, err))
         return NULL;
-    }
     muster_job_log_symptoms(log, words, size);
     if (!given->symptom && *words)
         given->symptom = words;
@@ -237,9 +231,11 @@ static int lead(const struct doctor_options *options, struct muster_hosts_lead *
     enum { SYMPTOMS = 256 };
     struct doctor_options given = *options;
     char words[SYMPTOMS] = "";
-    struct muster_job_log *log = given.log ? read_log(&given, words, sizeof words, err) : NULL;
+    struct muster_arena memory = {0};
+    struct muster_job_log *log =
+        given.log ? read_log(&given, &memory, words, sizeof words, err) : NULL;
     int rc = given.log && !log ? -1 : lead_with(&given, log, lead, err);
-    free(log);
+    muster_arena_free(&memory);
     lead->channel.close(lead->channel.self);
     return rc;
 }

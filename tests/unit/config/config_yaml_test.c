@@ -15,10 +15,12 @@ static void expect_refused(const char *yaml, size_t bytes, const char *expected)
 {
     struct muster_err err;
     struct muster_yaml_node *root = NULL;
-    assert_int_equal(muster_yaml_parse(&root, "f", yaml, bytes, &err), -1);
+    struct muster_arena memory = {0};
+    assert_int_equal(muster_yaml_parse(&root, &memory, "f", yaml, bytes, &err), -1);
     assert_null(root);
     if (!strstr(err.text, expected))
         fail_msg("expected '%s' in '%s'", expected, err.text);
+    muster_arena_free(&memory);
 }
 
 static void nodes_know_their_place(void **state)
@@ -26,7 +28,8 @@ static void nodes_know_their_place(void **state)
     (void)state;
     static const char yaml[] = "a: 1\nlist:\n  - 'x y'\n  - {k: }\n";
     struct muster_yaml_node *root;
-    assert_int_equal(muster_yaml_parse(&root, "f", yaml, sizeof(yaml) - 1, NULL), 0);
+    struct muster_arena memory = {0};
+    assert_int_equal(muster_yaml_parse(&root, &memory, "f", yaml, sizeof(yaml) - 1, NULL), 0);
     assert_int_equal(root->kind, MUSTER_YAML_MAP);
     const struct muster_yaml_node *a = root->first, *list = a->next;
     assert_string_equal(a->key, "a");
@@ -44,7 +47,7 @@ static void nodes_know_their_place(void **state)
     assert_string_equal(k->key, "k");
     assert_true(muster_yaml_is_null(k));
     assert_null(list->first->next->next);
-    muster_yaml_free(root);
+    muster_arena_free(&memory);
 }
 
 static void an_empty_document_is_an_empty_value(void **state)
@@ -53,11 +56,12 @@ static void an_empty_document_is_an_empty_value(void **state)
     const char *const empty[] = {"", "# nothing\n", "---\n"};
     for (size_t i = 0; i < 3; i++) {
         struct muster_yaml_node *root;
-        assert_int_equal(muster_yaml_parse(&root, "f", empty[i], strlen(empty[i]), NULL), 0);
+        struct muster_arena memory = {0};
+        assert_int_equal(muster_yaml_parse(&root, &memory, "f", empty[i], strlen(empty[i]), NULL),
+                         0);
         assert_true(muster_yaml_is_null(root));
-        muster_yaml_free(root);
+        muster_arena_free(&memory);
     }
-    muster_yaml_free(NULL);
 }
 
 static void what_can_mean_two_things_is_refused(void **state)
@@ -147,12 +151,14 @@ static void a_hostile_key_or_file_name_cannot_hide_the_message(void **state)
     (void)state;
     struct muster_err err;
     struct muster_yaml_node *root = NULL;
+    struct muster_arena memory = {0};
     char name[2000];
     static const char yaml[] = "\"\\e[31m\": 1\n\"\\e[31m\": 2\n";
     memset(name, 'd', sizeof(name) - 1);
     memcpy(name + sizeof(name) - 8, "/x.yaml", 8);
-    assert_int_equal(muster_yaml_parse(&root, name, yaml, sizeof(yaml) - 1, &err), -1);
+    assert_int_equal(muster_yaml_parse(&root, &memory, name, yaml, sizeof(yaml) - 1, &err), -1);
     assert_non_null(strstr(err.text, "d/x.yaml:2:1: duplicate key '?[31m', first at line 1"));
+    muster_arena_free(&memory);
 }
 
 int main(void)
