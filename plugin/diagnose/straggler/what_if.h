@@ -58,4 +58,11 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu);
 /* The arena has failed if memory was short: what was answered is wrong then. */
 void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory);
 
+/* What the whole job would have saved if transfers had been shorter: nothing where computing hid
+ * it. keep: of each communicator of the view the share of its transfers' time that stays; 1: all.
+ * Goes through the happens-before graph anew; 0 once the arena, which checks are for, has failed.
+ */
+double muster_hastened_ns(const struct muster_view *view, const double *keep,
+                          struct muster_arena *memory);
+
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "diagnose/confidence.h"
-#include "diagnose/straggler/what_if_transfers.h"
+#include "diagnose/straggler/what_if.h"
 #include "diagnose/transfer/transfer_internal.h"
 #include "view/aligned.h"
 
