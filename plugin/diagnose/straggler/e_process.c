@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/straggler/other_hosts.h"
+#include "base/hash.h"
+#include "diagnose/straggler/hash_index.h"
 
 #define FALSE_SHARE 0.01 /* q: of those named at most so many by chance */
 #define SPREAD      0.04 /* of the usual own time: GPUs of a kind, over a while */
@@ -264,6 +265,107 @@ static double log_e_against(const struct muster_seat *seat, const struct muster_
     return log_mean(log_e, 1 + MUSTER_FARS);
 }
 
+/* ---- at each position the bets of the ranks of one host together: who is late there with its
+ * whole host is held against the ranks of other hosts ---- */
+
+/* The seats of one host at one position. */
+struct host_tally {
+    struct muster_tally tally; /* of those that are no culprits */
+    uint32_t position, seats;
+};
+
+struct hosts {
+    uint32_t *of_seat; /* of each seat its place in `host`; NULL: there is one host */
+    struct host_tally *host;
+    size_t hosts;
+    uint32_t *seats; /* of each position */
+};
+
+/* Adds a seat that is no culprit. */
+static void tally_add(struct muster_tally *tally, const struct muster_seat *seat)
+{
+    double count = seat->culprit ? 0 : 1;
+    tally->hits += count * seat->hits;
+    tally->windows += count * seat->windows;
+    tally->slices += count * seat->slices;
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
+        tally->far[k] += count * seat->far[k];
+}
+
+static struct muster_tally tally_without(const struct muster_tally *all,
+                                         const struct muster_tally *some)
+{
+    struct muster_tally rest = *all;
+    rest.hits -= some->hits;
+    rest.windows -= some->windows;
+    rest.slices -= some->slices;
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
+        rest.far[k] -= some->far[k];
+    return rest;
+}
+
+static bool has_others(const struct muster_graph *graph)
+{
+    for (size_t g = 1; g < graph->view->gpus; g++)
+        if (graph->host[g] != graph->host[0])
+            return true;
+    return false;
+}
+
+static void place(struct hosts *hosts, const struct muster_graph *graph)
+{
+    struct muster_places places = {.memory = graph->memory};
+    for (size_t s = 0; s < graph->seats && !graph->memory->failed; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        uint64_t key = muster_hash_number(MUSTER_HASH_SEED, seat->position);
+        uint32_t *at = muster_places_at(&places, muster_hash_number(key, graph->host[seat->gpu]));
+        if (!*at) {
+            struct host_tally *host =
+                muster_arena_add(graph->memory, &hosts->host, &hosts->hosts, sizeof *host);
+            *host = (struct host_tally){.position = seat->position};
+            *at = (uint32_t)hosts->hosts;
+        }
+        hosts->of_seat[s] = *at - 1;
+        hosts->host[*at - 1].seats++;
+        hosts->seats[seat->position]++;
+    }
+}
+
+/* Of a graph whose seats are counted, in its memory. Fails with it. */
+static void make_hosts(struct hosts *hosts, const struct muster_graph *graph)
+{
+    struct muster_arena *memory = graph->memory;
+    *hosts = (struct hosts){0};
+    if (memory->failed || !has_others(graph))
+        return;
+    hosts->of_seat = muster_arena_array(memory, graph->seats + 1, sizeof *hosts->of_seat);
+    hosts->seats = muster_arena_array(memory, graph->positions + 1, sizeof *hosts->seats);
+    if (!memory->failed)
+        place(hosts, graph);
+}
+
+/* Counts anew, as culprits are now. */
+static void count_hosts(struct hosts *hosts, const struct muster_graph *graph)
+{
+    for (size_t h = 0; h < hosts->hosts; h++)
+        hosts->host[h].tally = (struct muster_tally){0};
+    for (size_t s = 0; s < graph->seats && hosts->of_seat; s++)
+        tally_add(&hosts->host[hosts->of_seat[s]].tally, &graph->seat[s]);
+}
+
+/* Those of its host at a seat's position; NULL where it is alone there, or other hosts have fewer
+ * ranks there than its own. */
+static const struct host_tally *host_of(const struct hosts *hosts, size_t seat)
+{
+    if (!hosts->of_seat)
+        return NULL;
+    const struct host_tally *host = &hosts->host[hosts->of_seat[seat]];
+    bool others = hosts->seats[host->position] >= 2 * host->seats;
+    return host->seats > 1 && others ? host : NULL;
+}
+
+/* ---- evidence ---- */
+
 /* Of stages that no other rank is like: of all, and of each GPU. */
 struct stages {
     struct muster_tally all, *of_gpu;
@@ -277,44 +379,44 @@ static void count_stages(const struct muster_graph *graph, struct stages *stages
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         if (seat->stage) {
-            muster_tally_add(&stages->all, seat);
-            muster_tally_add(&stages->of_gpu[seat->gpu], seat);
+            tally_add(&stages->all, seat);
+            tally_add(&stages->of_gpu[seat->gpu], seat);
         }
     }
 }
 
 /* Against all others at the position, and against those of other hosts where there are: who shares
  * a host that is late as a whole is late, too, and hides it. Culprits are no others. */
-static double log_e_of(const struct muster_graph *graph, const struct muster_other_hosts *hosts,
+static double log_e_of(const struct muster_graph *graph, const struct hosts *hosts,
                        const struct stages *stages, size_t s, const struct all_rows *rows)
 {
     const struct muster_seat *seat = &graph->seat[s];
     const struct muster_tally *all = &graph->position[seat->position].tally;
     struct muster_tally own = {0}, others;
     if (seat->stage) {
-        others = muster_tally_without(&stages->all, &stages->of_gpu[seat->gpu]);
+        others = tally_without(&stages->all, &stages->of_gpu[seat->gpu]);
         return log_e_against(seat, &others, &rows->others[seat->gpu], 1);
     }
-    muster_tally_add(&own, seat);
-    others = muster_tally_without(all, &own);
+    tally_add(&own, seat);
+    others = tally_without(all, &own);
     double log_e = log_e_against(seat, &others, &rows->others[seat->gpu], 1);
-    const struct muster_host_tally *host = muster_other_hosts_of(hosts, s);
+    const struct host_tally *host = host_of(hosts, s);
     if (!host)
         return log_e;
-    others = muster_tally_without(all, &host->tally);
+    others = tally_without(all, &host->tally);
     const struct rows *other = &rows->other_hosts[seat->gpu];
     return log_mix(log_e, log_e_against(seat, &others, other, host->seats), HOST_STAKE);
 }
 
-static void set_evidence(struct muster_graph *graph, struct muster_other_hosts *hosts,
-                         struct stages *stages, const struct all_rows *rows)
+static void set_evidence(struct muster_graph *graph, struct hosts *hosts, struct stages *stages,
+                         const struct all_rows *rows)
 {
     count_stages(graph, stages);
     for (size_t p = 0; p < graph->positions; p++)
         graph->position[p].tally = (struct muster_tally){0};
     for (size_t s = 0; s < graph->seats; s++)
-        muster_tally_add(&graph->position[graph->seat[s].position].tally, &graph->seat[s]);
-    muster_other_hosts_count(hosts, graph);
+        tally_add(&graph->position[graph->seat[s].position].tally, &graph->seat[s]);
+    count_hosts(hosts, graph);
     for (size_t s = 0; s < graph->seats; s++)
         graph->seat[s].log_e = log_e_of(graph, hosts, stages, s, rows);
 }
@@ -357,7 +459,7 @@ static void name_culprits(struct muster_graph *graph, double *sorted)
 
 void muster_seats_evaluate(struct muster_graph *graph)
 {
-    struct muster_other_hosts hosts;
+    struct hosts hosts;
     struct all_rows rows;
     size_t gpus = graph->view->gpus;
     struct stages stages = {.of_gpu =
@@ -367,7 +469,7 @@ void muster_seats_evaluate(struct muster_graph *graph)
     if (graph->memory->failed)
         return;
     count_windows(graph, of_program);
-    muster_other_hosts_make(&hosts, graph);
+    make_hosts(&hosts, graph);
     make_rows(&rows, graph);
     if (graph->memory->failed)
         return;
