@@ -1,11 +1,278 @@
 #include "diagnose/straggler/straggler.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/late_calls.h"
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
+#include "diagnose/straggler/what_if.h"
+
+/* ---- from evidence to culprits: whose lateness cost the job time ---- */
+
+#define WORTH 0.005 /* of the time: less is not worth a finding */
+#define ALONE 0.2   /* of that: without anybody else's help */
+#define MUCH  3.0   /* times as much as another rank of its communicator */
+#define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
+enum { NOBODY = 255, SHAPLEY_MOST = 4 };
+
+/* Of each GPU, where it is late most, over all positions with evidence. */
+static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
+{
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
+    for (uint32_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        struct muster_suspect *own = &of_gpu[seat->gpu];
+        if (!seat->culprit || !seat->late)
+            continue;
+        bool most =
+            own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
+        own->seat = most ? s : own->seat;
+        own->excess_ns += seat->excess_ns;
+    }
+}
+
+/* The ranks of one host. */
+struct host {
+    uint32_t ranks, suspects, first;
+    double least_ns, most_ns, sum_ns;
+};
+
+static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
+                         const uint32_t *host_of, struct host *host)
+{
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        struct host *own = &host[host_of[g]];
+        double ns = of_gpu[g].excess_ns;
+        own->first = own->ranks++ ? own->first : g;
+        own->suspects += of_gpu[g].seat != MUSTER_NO_UNIT;
+        own->least_ns = own->ranks == 1 || ns < own->least_ns ? ns : own->least_ns;
+        own->most_ns = ns > own->most_ns ? ns : own->most_ns;
+        own->sum_ns += ns;
+    }
+}
+
+/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host
+ * is. `host`: zeroed, room for as many as GPUs. */
+static void join_hosts(const struct muster_view *view, const uint32_t *host_of, struct host *host,
+                       struct muster_suspect *of_gpu)
+{
+    add_to_hosts(view, of_gpu, host_of, host);
+    for (uint32_t g = 0; g < view->gpus; g++) {
+        const struct host *own = &host[host_of[g]];
+        if (own->ranks < 2 || own->suspects < own->ranks || own->ranks == view->gpus ||
+            own->least_ns < ALIKE * own->most_ns) {
+            continue;
+        }
+        of_gpu[g].host = g == own->first;
+        if (of_gpu[g].host)
+            of_gpu[g].excess_ns = own->sum_ns;
+        else
+            of_gpu[g].seat = MUSTER_NO_UNIT;
+    }
+}
+
+static int by_excess(const void *left, const void *right)
+{
+    const struct muster_suspect *a = left, *b = right;
+    if (a->excess_ns != b->excess_ns)
+        return a->excess_ns > b->excess_ns ? -1 : 1;
+    return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
+}
+
+static int by_gain(const void *left, const void *right)
+{
+    const struct muster_suspect *a = left, *b = right;
+    if (a->gain_ns != b->gain_ns)
+        return a->gain_ns > b->gain_ns ? -1 : 1;
+    return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
+}
+
+static void set_groups(const struct muster_graph *graph, struct muster_suspects *suspects)
+{
+    size_t gpus = graph->view->gpus;
+    memset(suspects->group, NOBODY, gpus);
+    for (size_t s = 0; s < suspects->n; s++) {
+        const struct muster_suspect *own = &suspects->suspect[s];
+        for (size_t g = 0; g < gpus; g++)
+            if (g == own->gpu || (own->host && graph->host[g] == graph->host[own->gpu]))
+                suspects->group[g] = (uint8_t)s;
+    }
+}
+
+/* Exact for the first few; of others the mean of what they add first and last. */
+static void set_gains_of_many(struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    uint32_t all = (1u << suspects->n) - 1;
+    struct muster_lanes ends = muster_what_if(what_if, suspects->group, (const uint32_t[]){0, all});
+    for (size_t s = 0; s < suspects->n; s++) {
+        struct muster_lanes own =
+            muster_what_if(what_if, suspects->group, (const uint32_t[]){1u << s, all & ~(1u << s)});
+        double alone_ns = (double)ends.ns[0] - (double)own.ns[0];
+        double last_ns = (double)own.ns[1] - (double)ends.ns[1];
+        suspects->suspect[s].gain_ns = (alone_ns + last_ns) / 2;
+        suspects->suspect[s].alone_ns = alone_ns;
+        suspects->suspect[s].last_ns = last_ns;
+    }
+}
+
+/* Shapley: the mean of what each adds, over all orders in which they could become as usual. */
+static void set_gains(struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    static const double weight[SHAPLEY_MOST + 1][SHAPLEY_MOST] = {
+        {0}, {1}, {0.5, 0.5}, {1 / 3.0, 1 / 6.0, 1 / 3.0}, {0.25, 1 / 12.0, 1 / 12.0, 0.25}};
+    double over[1 << SHAPLEY_MOST] = {0};
+    uint32_t all = (1u << suspects->n) - 1;
+    if (suspects->n > SHAPLEY_MOST) {
+        set_gains_of_many(what_if, suspects);
+        return;
+    }
+    for (uint32_t set = 0; set <= all; set += MUSTER_LANES) {
+        struct muster_lanes ends =
+            muster_what_if(what_if, suspects->group, (const uint32_t[]){set, set + 1});
+        over[set] = (double)ends.ns[0];
+        over[set + 1] = (double)ends.ns[1];
+    }
+    for (size_t s = 0; s < suspects->n; s++) {
+        suspects->suspect[s].alone_ns = over[0] - over[1u << s];
+        suspects->suspect[s].last_ns = over[all & ~(1u << s)] - over[all];
+        for (uint32_t set = 0; set <= all; set++) {
+            if (!(set >> s & 1)) {
+                suspects->suspect[s].gain_ns += weight[suspects->n][__builtin_popcount(set)] *
+                                                (over[set] - over[set | 1u << s]);
+            }
+        }
+    }
+}
+
+/* Among ranks that send to each other one must have cost as much by itself: who waited for another
+ * is told less well there from who is late. */
+static void keep_worthy(const struct muster_graph *graph, const struct muster_view_span *span,
+                        struct muster_suspects *suspects)
+{
+    bool sends = graph->first_partner != NULL;
+    size_t kept = 0;
+    for (size_t s = 0; s < suspects->n; s++) {
+        struct muster_suspect *own = &suspects->suspect[s];
+        double covered = (double)span[own->gpu].covered_ns;
+        own->share = covered > 0 ? own->gain_ns / covered : 0;
+        if (own->share >= WORTH && own->last_ns >= WORTH * covered &&
+            (!sends || own->alone_ns >= ALONE * WORTH * covered)) {
+            suspects->suspect[kept++] = *own;
+        }
+    }
+    suspects->n = kept;
+}
+
+/* Where all ranks of a communicator are suspects, each is late at other places than the others are:
+ * their work is uneven. Only who costs much more than another of them is named. */
+static void drop_uneven(const struct muster_view *view, struct muster_suspects *suspects)
+{
+    bool dropped[MUSTER_SUSPECTS] = {false};
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        double most = 0, least = INFINITY;
+        bool all = comm->members == comm->nranks && comm->members > 1;
+        const struct muster_view_member *member = &view->member[comm->first_member];
+        for (uint32_t m = 0; m < comm->members && all; m++) {
+            uint8_t s = suspects->group[member[m].gpu];
+            all = s < suspects->n && !suspects->suspect[s].host;
+            double gain = all ? suspects->suspect[s].gain_ns : 0;
+            most = gain > most ? gain : most;
+            least = gain < least ? gain : least;
+        }
+        for (uint32_t m = 0; m < comm->members && all; m++) {
+            double gain = suspects->suspect[suspects->group[member[m].gpu]].gain_ns;
+            dropped[suspects->group[member[m].gpu]] |= gain < MUCH * least || gain * MUCH < most;
+        }
+    }
+    size_t kept = 0;
+    for (size_t s = 0; s < suspects->n; s++)
+        if (!dropped[s])
+            suspects->suspect[kept++] = suspects->suspect[s];
+    suspects->n = kept;
+}
+
+/* What each GPU waits less if the suspect is as usual. `played`: the last walk was of nobody, and
+ * of the one suspect that there is. */
+static void set_waits(struct muster_what_if *what_if, bool played, struct muster_suspects *suspects)
+{
+    size_t gpus = what_if->graph->view->gpus, questions = suspects->n + 1;
+    struct muster_arena *memory = what_if->graph->memory;
+    /* If nobody is, and then of each suspect. */
+    double *waits =
+        muster_arena_array(memory, (questions + MUSTER_LANES) * gpus + 1, sizeof *waits);
+    if (memory->failed)
+        return;
+    for (size_t q = 0; q < questions; q += MUSTER_LANES) {
+        const uint32_t usual[MUSTER_LANES] = {q == 0 ? 0 : 1u << (q - 1), 1u << q};
+        if (q > 0 || !played)
+            muster_what_if(what_if, suspects->group, usual);
+        muster_what_if_waits(what_if, &waits[q * gpus]);
+    }
+    suspects->waits = &waits[gpus];
+    for (size_t s = 0; s < suspects->n; s++)
+        for (size_t g = 0; g < gpus; g++)
+            suspects->waits[s * gpus + g] = waits[g] - suspects->waits[s * gpus + g];
+}
+
+/* The most late first. */
+static void choose(const struct muster_graph *graph, struct muster_suspects *suspects)
+{
+    const struct muster_view *view = graph->view;
+    struct muster_arena scratch = {0};
+    struct muster_suspect *of_gpu = muster_arena_array(&scratch, view->gpus + 1, sizeof *of_gpu);
+    struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
+    if (!scratch.failed) {
+        collect(graph, of_gpu);
+        join_hosts(view, graph->host, host, of_gpu);
+        if (view->gpus)
+            qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
+    }
+    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++)
+        if (of_gpu[g].seat != MUSTER_NO_UNIT)
+            suspects->suspect[suspects->n++] = of_gpu[g];
+    muster_arena_end(&scratch, graph->memory);
+}
+
+static void look_for(const struct muster_graph *graph, const struct muster_view_span *span,
+                     struct muster_what_if *what_if, struct muster_suspects *suspects)
+{
+    choose(graph, suspects);
+    bool alone = suspects->n == 1;
+    if (suspects->n) {
+        set_groups(graph, suspects);
+        set_gains(what_if, suspects);
+        drop_uneven(graph->view, suspects);
+        keep_worthy(graph, span, suspects);
+        qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
+    }
+    set_groups(graph, suspects);
+    if (suspects->n)
+        set_waits(what_if, alone, suspects);
+}
+
+/* Those that are worth naming, by their gain; in the graph's memory. */
+static void find_suspects(const struct muster_graph *graph, const struct muster_view_span *span,
+                          struct muster_suspects *suspects)
+{
+    size_t gpus = graph->view->gpus;
+    struct muster_arena scratch = {0};
+    struct muster_what_if what_if = {0};
+    suspects->n = 0;
+    suspects->group = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->group);
+    muster_what_if_begin(&what_if, graph, &scratch);
+    if (!scratch.failed && !graph->memory->failed)
+        look_for(graph, span, &what_if, suspects);
+    muster_what_if_end(&what_if, &scratch);
+    muster_arena_end(&scratch, graph->memory);
+}
+
+/* ---- all of it ---- */
 
 static void put_duplicates(const struct muster_view *view, struct muster_finding_lines *to)
 {
@@ -32,7 +299,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         muster_graph_hidden(&graph);
     }
     if (!memory.failed)
-        muster_suspects_find(&graph, span, &suspects);
+        find_suspects(&graph, span, &suspects);
     if (!memory.failed)
         muster_straggler_describe(&graph, &suspects, span, findings);
     if (!memory.failed)

@@ -3,7 +3,7 @@
 #define MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DESCRIBE_H
 
 #include "diagnose/finding.h"
-#include "diagnose/straggler/suspects.h"
+#include "diagnose/straggler/straggler_details.h"
 
 void muster_straggler_describe(const struct muster_graph *graph,
                                const struct muster_suspects *suspects,
