@@ -14,6 +14,13 @@ MOST_FILES, MOST_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS = 40, 599, 60, 110
 RETIRED = {r"(un)?judg\w*": "evaluate", r"tell\w*|told": "emit, publish, report", r"say\w*|said": "describe, log, put",
            r"guilt\w*": "culprit", r"blam\w*": "name, attribute"}
 
+# Pages with tables wider than MOST_COLUMNS: no page comes to them, and one that has none any more goes.
+WIDE_TABLES = {"README.md", *(f"docs/{page}.md" for page in (
+    "accuracy", "accuracy-hangs", "constants", "cost", "diagnosis", "doctor", "doctor-lines", "evidence",
+    "finding-kinds", "launchers", "limits", "policy", "reading-the-report", "security",
+    "stories/README", "stories/broken-p2p", "stories/metadata-gather", "stories/network-swap",
+    "stories/wrong-interface", "troubleshooting", "versions"))}
+
 
 def files(*folders):
     """Paths below the source root, in order."""
@@ -182,15 +189,20 @@ class House(unittest.TestCase):
                    for number, line in enumerate(lines(page), 1) if len(line) > MOST_COLUMNS])
 
     def test_prose_of_all_pages_can_be_read(self):
-        """Not tables, and not what commands print."""
+        """Not what commands print; tables but for those pages that have wide ones."""
         wrong = []
         for page in [path for path in files("docs") if path.endswith(".md")] + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]:
             shown = False
             for number, line in enumerate(lines(page), 1):
                 shown ^= line.lstrip().startswith("```")
-                if len(line) > MOST_COLUMNS and not shown and not line.startswith("|"):
+                wide = line.startswith("|") and page in WIDE_TABLES
+                if len(line) > MOST_COLUMNS and not shown and not wide:
                     wrong.append(f"{page}:{number}: {len(line)} columns")
         self.none(wrong)
+
+    def test_pages_with_wide_tables_have_some(self):
+        self.none([page for page in sorted(WIDE_TABLES) if not any(
+            line.startswith("|") and len(line) > MOST_COLUMNS for line in lines(page))])
 
 
 if __name__ == "__main__":
