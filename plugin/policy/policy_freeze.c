@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "base/sort.h"
 #include "policy/decide.h"
@@ -32,6 +33,7 @@ struct muster_frozen {
         uint64_t pipe_start[PIECES];
         struct line line[PIECES];
     } func[MUSTER_FUNCS];
+    struct muster_arena memory; /* of the lines */
 };
 
 static inline unsigned bucket_of(uint64_t bytes)
@@ -173,12 +175,12 @@ static void index_line(struct line *line)
     line->index[BUCKETS] = line->n - 1;
 }
 
-static bool make_line(struct line *line, struct sweep *sweep)
+static bool make_line(struct muster_arena *memory, struct line *line, struct sweep *sweep)
 {
-    line->start = calloc(sweep->edges + 1, sizeof(*line->start));
-    line->rule = calloc(sweep->edges + 1, sizeof(*line->rule));
-    line->index = calloc(BUCKETS + 1, sizeof(*line->index));
-    if (!line->start || !line->rule || !line->index)
+    line->start = muster_arena_array(memory, sweep->edges + 1, sizeof(*line->start));
+    line->rule = muster_arena_array(memory, sweep->edges + 1, sizeof(*line->rule));
+    line->index = muster_arena_array(memory, BUCKETS + 1, sizeof(*line->index));
+    if (memory->failed)
         return false;
     if (sweep->edges)
         qsort(sweep->edge, sweep->edges, sizeof(*sweep->edge), by_place);
@@ -210,8 +212,8 @@ static bool matches_comm(const struct muster_policy *policy, const struct muster
     return comm->ranks > 0 || rule->match[MUSTER_KEY_BYTES_PER_RANK].n == 0;
 }
 
-static bool freeze_piece(struct line *line, struct sweep *sweep, const struct muster_policy *policy,
-                         const struct muster_query *query)
+static bool freeze_piece(struct muster_arena *memory, struct line *line, struct sweep *sweep,
+                         const struct muster_policy *policy, const struct muster_query *query)
 {
     sweep->edges = 0;
     for (unsigned i = 0; i < policy->rules; i++) {
@@ -221,7 +223,7 @@ static bool freeze_piece(struct line *line, struct sweep *sweep, const struct mu
             !add_rule(sweep, policy, i, query->ranks))
             return false;
     }
-    return make_line(line, sweep);
+    return make_line(memory, line, sweep);
 }
 
 /* Where pieces of pipe_ops start: 0 and every bound; the parser sees to it that they fit. */
@@ -254,7 +256,8 @@ static bool freeze_func(struct muster_frozen *frozen, struct sweep *sweep,
         query.pipe_ops = start[i];
         frozen->func[query.func].pipe_start[i] = start[i];
         frozen->func[query.func].n = i + 1;
-        if (!freeze_piece(&frozen->func[query.func].line[i], sweep, policy, &query))
+        if (!freeze_piece(&frozen->memory, &frozen->func[query.func].line[i], sweep, policy,
+                          &query))
             return false;
     }
     return true;
@@ -285,12 +288,7 @@ void muster_frozen_free(struct muster_frozen *frozen)
 {
     if (!frozen)
         return;
-    for (unsigned func = 0; func < MUSTER_FUNCS; func++)
-        for (uint32_t i = 0; i < frozen->func[func].n; i++) {
-            free(frozen->func[func].line[i].start);
-            free(frozen->func[func].line[i].rule);
-            free(frozen->func[func].line[i].index);
-        }
+    muster_arena_free(&frozen->memory);
     free(frozen);
 }
 

@@ -91,17 +91,17 @@ static int once(const struct options *options, const struct muster_look_how *how
     struct muster_live_job *job = NULL;
     struct muster_progress *progress = muster_progress_begin("diagnose", "reading the run", 0);
     size_t jobs = how->query.live ? muster_live_jobs(&how->query, &job) : 0, n = jobs ? jobs : 1;
-    struct muster_look *look = calloc(n, sizeof *look);
-    struct muster_look **order = calloc(n, sizeof(struct muster_look *));
-    for (size_t i = 0; look && i < jobs; i++)
+    struct muster_arena memory = {0};
+    struct muster_err err;
+    struct muster_look *look = muster_arena_array(&memory, n, sizeof *look);
+    struct muster_look **order = muster_arena_array(&memory, n, sizeof(struct muster_look *));
+    bool known = muster_arena_check(&memory, &err, "a look at each job") == 0;
+    for (size_t i = 0; known && i < jobs; i++)
         look[i].job = &job[i];
-    size_t read = look && order ? look_at(look, order, n, how) : 0;
+    size_t read = known ? look_at(look, order, n, how) : 0;
     muster_progress_end(progress);
-    if (!look || !order) {
-        struct muster_err err;
-        muster_err_write_memory(&err, "a look at each job");
+    if (!known)
         fprintf(stderr, "muster diagnose: %s\n", err.text);
-    }
     if (options->fleet.ras)
         hear_ras(options->fleet.ras, order, read);
     int status = read ? MUSTER_STATUS_OK : MUSTER_STATUS_USAGE;
@@ -110,12 +110,11 @@ static int once(const struct options *options, const struct muster_look_how *how
     if (read)
         (options->format == FORMAT_JSON ? muster_looks_json : muster_looks_text)(order, read,
                                                                                  stdout);
-    for (size_t i = 0; look && i < n; i++) {
+    for (size_t i = 0; known && i < n; i++) {
         muster_look_end(&look[i]);
         muster_run_free(&look[i].run);
     }
-    free(look);
-    free(order);
+    muster_arena_free(&memory);
     free(job);
     return status;
 }

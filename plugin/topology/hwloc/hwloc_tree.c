@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "topology/hwloc/hwloc.h"
 #include "topology/hwloc/nvlink_matrix.h"
@@ -27,6 +28,7 @@ struct named {
 };
 
 struct reader {
+    struct muster_arena *memory; /* of what is needed on the way */
     struct muster_machine *machine;
     struct muster_xml xml;
     struct level level[MUSTER_XML_DEPTH + 1];
@@ -268,10 +270,10 @@ static bool take_word(void *to, const char *word)
 /* The element is open; reads to its end. */
 static int read_distances(struct reader *reader, struct muster_err *err)
 {
-    struct distances *distances = calloc(1, sizeof *distances);
+    struct distances *distances = muster_arena_array(reader->memory, 1, sizeof *distances);
     unsigned depth = reader->xml.depth;
-    int event = distances ? 0 : muster_fail_memory(err, reader->xml.name);
-    if (distances)
+    int event = muster_arena_check(reader->memory, err, reader->xml.name);
+    if (event == 0)
         distances->reader = reader;
     while (event >= 0 && reader->xml.depth >= depth) {
         event = muster_xml_next(&reader->xml, err);
@@ -288,7 +290,6 @@ static int read_distances(struct reader *reader, struct muster_err *err)
         muster_machine_find_devices(reader->machine);
         muster_nvlink_matrix_apply(&distances->matrix, reader->machine);
     }
-    free(distances);
     return event < 0 ? -1 : 0;
 }
 
@@ -336,15 +337,17 @@ static int read_all(struct reader *reader, struct muster_err *err)
 int muster_hwloc_read(struct muster_machine *machine, const char *name, const char *xml,
                       size_t size, struct muster_err *err)
 {
-    struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader)
-        return muster_fail_memory(err, name);
+    struct muster_arena memory = {0};
+    struct reader *reader = muster_arena_array(&memory, 1, sizeof *reader);
+    if (muster_arena_check(&memory, err, name))
+        return -1;
+    reader->memory = &memory;
     reader->machine = machine;
     reader->gpu_osdev = -1;
     reader->level[0].node = -1;
     muster_xml_begin(&reader->xml, name, xml, size);
     int rc = read_all(reader, err);
-    free(reader);
+    muster_arena_free(&memory);
     if (rc)
         return -1;
     muster_machine_find_devices(machine);
